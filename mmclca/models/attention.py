@@ -1,0 +1,72 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor
+
+
+@dataclass
+class Attended:
+    """What the attention of a layer saw.
+
+    Args:
+        q (Tensor): Queries (B, H, N, D).
+        k (Tensor): Keys (B, H, N, D).
+        v (Tensor): Values (B, H, N, D).
+        key_bias (Tensor, optional): Added to the logits, (B, 1, 1, N).
+    """
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    key_bias: Tensor | None = None
+
+    def cls_attn(self) -> Tensor:
+        """Attention of CLS to all tokens, (B, H, N).
+
+        One row, O(N): the N x N map is never made. Dropout of the attention
+        weights is left out, so that a selection depends on the image only.
+        """
+        return _logits(self.q[:, :, :1], self.k, self.key_bias)[
+            :, :, 0
+        ].softmax(-1)
+
+
+def _logits(q: Tensor, k: Tensor, key_bias: Tensor | None) -> Tensor:
+    logits = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)
+    return logits if key_bias is None else logits + key_bias
+
+
+def attend(
+    attn,
+    x: Tensor,
+    key_bias: Tensor | None = None,
+    softmax: Callable | None = None,
+) -> tuple[Tensor, Attended]:
+    """mmpretrain's ``MultiheadAttention.forward``, opened.
+
+    Args:
+        attn (MultiheadAttention): The attention module of a layer.
+        x (Tensor): Normalized tokens (B, N, C).
+        key_bias (Tensor, optional): Added to the logits of each key,
+            (B, 1, 1, N); attention stays fused.
+        softmax (Callable, optional): Turns logits (B, H, N, N) into weights
+            in place of the softmax; attention is not fused then.
+
+    Returns:
+        tuple[Tensor, Attended]: The update of the residual stream, (B, N, C),
+        and what the attention saw.
+    """
+    B, N, C = x.shape
+    qkv = attn.qkv(x).reshape(B, N, 3, attn.num_heads, attn.head_dims)
+    q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+    if softmax is None:
+        dropout = attn.attn_drop if attn.training else 0.0
+        x = attn.scaled_dot_product_attention(
+            q, k, v, attn_mask=key_bias, dropout_p=dropout
+        )
+    else:
+        x = softmax(_logits(q, k, key_bias)) @ v
+    x = attn.proj(x.transpose(1, 2).reshape(B, N, C))
+    x = attn.out_drop(attn.gamma1(attn.proj_drop(x)))
+    return x, Attended(q, k, v, key_bias)

@@ -1,0 +1,261 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
+
+import torch
+from mmcv.cnn.bricks import DropPath
+from mmpretrain.models.backbones import VisionTransformer
+from mmpretrain.models.utils import resize_pos_embed
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from mmclca.registry import MODELS
+from mmclca.utils.checkpoint import (
+    fill_backbone,
+    rename_to_backbone,
+    rename_to_classifier,
+)
+from mmclca.utils.pos_embed import fit_pos_embed, start_clr
+
+from ..attention import attend
+from ..reducers import TokenReducer
+from ..tokens import Tokens, patch_weights
+
+
+@MODELS.register_module()
+class TokenReductionViT(VisionTransformer):
+    """Vision transformer whose tokens are reduced on the way.
+
+    mmpretrain's ``VisionTransformer`` with the same parameter names, and equal
+    to it without a reducer and a cache. A reducer makes the sequence shorter
+    in the layers ``reduce_at``; a cache (CLC) puts back what was lost. For
+    the CLA head give ``out_indices=(*reduce_at, -1), final_norm=False``.
+
+    Weights of timm, of the DeiT release and of the CLCA authors are renamed
+    on load; positions are resized as timm does it (bicubic, antialias).
+
+    Args:
+        arch (str | dict): As in ``VisionTransformer``. Defaults to 'base'.
+        img_size (int | tuple): As there. Defaults to 224.
+        patch_size (int | tuple): As there. Defaults to 16.
+        in_channels (int): As there. Defaults to 3.
+        out_indices (Sequence[int] | int): Layers whose output is returned.
+            Defaults to -1, the last.
+        reducer (dict, optional): Config of a :class:`TokenReducer`.
+            Defaults to None.
+        reduce_at (Sequence[int]): Layers, counted from 0, that reduce: stage
+            s is ``reduce_at[s]``. Without a reducer the cache recovers
+            there. Defaults to ().
+        cache (dict, optional): Config of a :class:`CrossLayerCache`.
+            Defaults to None.
+        with_cp (bool): Whether to recompute activations in the backward pass
+            to save memory. Defaults to False.
+        **vit: The other arguments of ``VisionTransformer``. With
+            ``out_type='featmap'`` the tokens left are put back in the places
+            of the patches that they stand for, zero where none does; with
+            ``'avg_featmap'`` the average covers all tokens but CLS.
+
+    Raises:
+        ValueError: If ``reduce_at`` is not sorted or outside the layers,
+            empty beside a reducer or a cache, or if there is no CLS token
+            where one is needed.
+    """
+
+    def __init__(
+        self,
+        arch: str | dict = 'base',
+        img_size: int | tuple = 224,
+        patch_size: int | tuple = 16,
+        in_channels: int = 3,
+        out_indices: Sequence[int] | int = -1,
+        *,
+        reducer: dict | None = None,
+        reduce_at: Sequence[int] = (),
+        cache: dict | None = None,
+        with_cp: bool = False,
+        **vit,
+    ):
+        if not isinstance(out_indices, int):
+            out_indices = list(out_indices)  # the parent writes into it
+        super().__init__(
+            arch, img_size, patch_size, in_channels, out_indices, **vit
+        )
+        self.with_cp = with_cp
+        self.reduce_at = _checked(reduce_at, self.num_layers)
+        self.stage_of = {layer: s for s, layer in enumerate(self.reduce_at)}
+        self.reducer = self._build_reducer(reducer)
+        self.cache = self._build_cache(cache)
+        for module in self.modules():
+            if isinstance(module, DropPath):
+                # numpy floats break torch.compile(fullgraph=True)
+                module.drop_prob = float(module.drop_prob)
+
+    def _build_reducer(self, reducer: dict | None) -> TokenReducer:
+        if reducer is not None and not self.reduce_at:
+            raise ValueError(
+                f'reducer={reducer["type"]} with reduce_at=() never reduces: '
+                'name its layers, for example reduce_at=(3, 6, 9)'
+            )
+        height, width = self.patch_resolution
+        reducer = MODELS.build(
+            reducer or dict(type='mmclca.TokenReducer'),
+            default_args=dict(
+                embed_dims=self.embed_dims,
+                num_patches=height * width,
+                num_stages=len(self.reduce_at),
+            ),
+        )
+        if reducer.needs_cls_token and not self.with_cls_token:
+            raise ValueError(
+                f'{type(reducer).__name__} ranks tokens by the attention of '
+                'CLS: with_cls_token=False is not allowed'
+            )
+        return reducer
+
+    def _build_cache(self, cache: dict | None):
+        if cache is None:
+            return None
+        if not self.with_cls_token:
+            raise ValueError(
+                'the CLR tokens of a cache start as copies of CLS: '
+                'with_cls_token=False is not allowed'
+            )
+        return MODELS.build(
+            cache,
+            default_args=dict(
+                embed_dims=self.embed_dims,
+                num_layers=self.num_layers,
+                reduce_at=self.reduce_at,
+            ),
+        )
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Images (B, 3, H, W) to the features of ``out_indices``."""
+        outs, tokens = self.forward_tokens(x)
+        if self.training and self.reducer.loss(tokens):
+            raise ValueError(
+                f'{type(self.reducer).__name__} has a loss that this '
+                "classifier would leave out: use type='mmclca."
+                "TokenReductionClassifier' for the model"
+            )
+        return outs
+
+    def forward_tokens(self, x: Tensor) -> tuple[tuple[Tensor, ...], Tokens]:
+        """As ``forward``, with the final tokens and their trace."""
+        tokens, hw = self.embed(x)
+        outs, cached = [], []
+        for i, layer in enumerate(self.layers):
+            tokens = self.run_layer(layer, tokens, self.stage_of.get(i))
+            if self.cache is not None:
+                tokens = self.cache(i, tokens, cached)
+            if i == self.num_layers - 1 and self.final_norm:
+                tokens = tokens.with_x(self.ln1(tokens.x))
+            if i in self.out_indices:
+                outs.append(self.format_tokens(tokens, hw))
+        return tuple(outs), tokens
+
+    def embed(self, x: Tensor) -> tuple[Tokens, tuple[int, int]]:
+        """Images (B, 3, H, W) to [CLS | patches | CLR] and the patch grid."""
+        x, hw = self.patch_embed(x)
+        if self.cls_token is not None:
+            cls_token = self.cls_token.expand(x.size(0), -1, -1)
+            x = torch.cat((cls_token, x), dim=1)
+        x = x + resize_pos_embed(
+            self.pos_embed,
+            self.patch_resolution,
+            hw,
+            mode=self.interpolate_mode,
+            num_extra_tokens=self.num_extra_tokens,
+        )
+        tokens = Tokens(x)
+        if self.cache is not None:
+            tokens = self.cache.start(tokens)
+        x = self.pre_norm(self.drop_after_pos(tokens.x))
+        return tokens.with_x(x), hw
+
+    def run_layer(self, layer, tokens: Tokens, stage: int | None) -> Tokens:
+        """One layer; ``stage`` is None where nothing is reduced."""
+        if self.with_cp and torch.is_grad_enabled():
+            return checkpoint(
+                self._run_layer, layer, tokens, stage, use_reentrant=False
+            )
+        return self._run_layer(layer, tokens, stage)
+
+    def _run_layer(self, layer, tokens: Tokens, stage: int | None):
+        reducer = self.reducer
+        if stage is not None:
+            tokens = reducer.before(tokens, stage)
+        update, attended = attend(
+            layer.attn,
+            layer.ln1(tokens.x),
+            reducer.key_bias(tokens),
+            reducer.softmax,
+        )
+        tokens = tokens.with_x(tokens.x + update)
+        if stage is not None:
+            tokens = reducer.between(tokens, attended, stage)
+        x = layer.ffn(layer.ln2(tokens.x), identity=tokens.x)
+        return tokens.with_x(x)
+
+    def format_tokens(self, tokens: Tokens, hw: tuple[int, int]) -> Tensor:
+        """The tokens in the form of ``out_type``."""
+        if self.out_type != 'featmap' or not tokens.trace:
+            return self._format_output(tokens.x, hw)
+        B, _, C = tokens.x.shape
+        weights = patch_weights(tokens.trace, B, hw[0] * hw[1])
+        weights = weights.to(tokens.x).transpose(1, 2)  # (B, P, N)
+        # a patch that no token stands for gets zeros, not a division by zero
+        total = weights.sum(-1, keepdim=True)
+        weights = weights / total.masked_fill(total == 0, 1.0)
+        featmap = weights @ tokens.x[:, -weights.size(-1) :]
+        return featmap.transpose(1, 2).reshape(B, C, *hw)
+
+    def train(self, mode: bool = True) -> 'TokenReductionViT':
+        """Set the mode, keep frozen layers in eval mode, return self."""
+        super().train(mode)
+        if mode and self.frozen_stages > 0:
+            self._freeze_stages()
+        return self
+
+    def get_layer_depth(
+        self, param_name: str, prefix: str = ''
+    ) -> tuple[int, int]:
+        """Depth of a parameter for layer-wise learning rates.
+
+        CLR tokens and the pre-norm count as embedding, parameters of the
+        reducer as the layer of their stage (a list of modules, one a stage)
+        or of the first one. See ``VisionTransformer.get_layer_depth``.
+        """
+        depth, num_layers = super().get_layer_depth(param_name, prefix)
+        name = param_name[len(prefix) :]
+        if not param_name.startswith(prefix):
+            return depth, num_layers
+        if name.startswith(('cache.', 'pre_norm.')):
+            return 0, num_layers
+        if name.startswith('reducer.'):
+            stages = [int(p) for p in name.split('.') if p.isdigit()]
+            return self.reduce_at[(stages or [0])[0]] + 1, num_layers
+        return depth, num_layers
+
+    def _checkpoint_filter(self, state_dict, prefix, *_):
+        """Load hook that mmpretrain's classifiers put on themselves."""
+        rename_to_classifier(state_dict, prefix)
+
+    def _prepare_pos_embed(self, state_dict, prefix, metadata, *_):
+        """Load hook of the backbone: names, positions, CLR, and a report."""
+        rename_to_backbone(state_dict, prefix)
+        fit_pos_embed(self, state_dict, prefix)
+        start_clr(self, state_dict, prefix)
+        if 'source' in metadata:
+            fill_backbone(self, state_dict, prefix, metadata['source'])
+
+
+def _checked(reduce_at: Sequence[int], num_layers: int) -> tuple[int, ...]:
+    """``reduce_at`` as a tuple; ValueError where it is not allowed."""
+    reduce_at = tuple(reduce_at)
+    inside = all(0 <= layer < num_layers for layer in reduce_at)
+    if not inside or list(reduce_at) != sorted(set(reduce_at)):
+        raise ValueError(
+            f'reduce_at={reduce_at} must be ascending, different layers '
+            f'within 0 to {num_layers - 1}'
+        )
+    return reduce_at

@@ -1,0 +1,125 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from mmengine.model import BaseModule
+from torch import Tensor, nn
+
+from mmclca.registry import MODELS
+
+from .tokens import Tokens
+
+
+@MODELS.register_module()
+class CrossLayerCache(BaseModule):
+    """Cross-layer cache (CLC): puts back what a reduction throws away.
+
+    After each layer the average of the patch tokens and the CLR tokens are
+    cached. After each reduction, and once before the last layer, what has
+    been cached is appended to the sequence and the cache is emptied.
+    `Cross-Layer Cache Aggregation for Token Reduction in Ultra-Fine-Grained
+    Image Recognition`, section III-C.
+
+    CLR tokens are not protected from a reduction. After the first recovery
+    "the CLR tokens" are the last ``num_tokens`` of the sequence.
+
+    Args:
+        num_tokens (int): Cross-layer register (CLR) tokens, learned, at the
+            end of the sequence. Defaults to 1.
+        with_gap (bool): Whether to cache the average of the tokens.
+            Defaults to True.
+        recover_at_last (bool): Whether to recover before the last layer too.
+            Defaults to True.
+        pool_cls (bool): Whether the average covers CLS. Defaults to False.
+        pool_clr (bool): Whether the average covers the CLR tokens in the
+            layers ahead of the first reduction. Defaults to False.
+        embed_dims (int): Channels C; the backbone fills it in.
+        num_layers (int): Layers of the backbone, which fills it in.
+        reduce_at (Sequence[int]): Layers with a reduction; the backbone
+            fills it in.
+        init_cfg (dict, optional): Initialization config.
+
+    Raises:
+        ValueError: If nothing would be cached, or there is no layer to
+            recover after.
+    """
+
+    def __init__(
+        self,
+        num_tokens: int = 1,
+        with_gap: bool = True,
+        recover_at_last: bool = True,
+        pool_cls: bool = False,
+        pool_clr: bool = False,
+        embed_dims: int = 768,
+        num_layers: int = 12,
+        reduce_at: Sequence[int] = (3, 6, 9),
+        init_cfg=None,
+    ):
+        super().__init__(init_cfg)
+        if num_tokens < 0 or (num_tokens == 0 and not with_gap):
+            raise ValueError(
+                f'a cache with num_tokens={num_tokens} and '
+                f'with_gap={with_gap} has nothing to cache: give '
+                'num_tokens >= 1, or num_tokens=0 with with_gap=True'
+            )
+        if not reduce_at:
+            raise ValueError(
+                f'a cache with reduce_at={tuple(reduce_at)} never recovers: '
+                'name the layers in the backbone, for example '
+                'reduce_at=(3, 6, 9)'
+            )
+        self.num_tokens = num_tokens
+        self.with_gap = with_gap
+        self.pool_cls = pool_cls
+        self.pool_clr = pool_clr
+        last = {num_layers - 2} if recover_at_last else set()
+        self.recover_at = sorted(last.union(reduce_at))
+        self.clr = self.clr_pos = None
+        if num_tokens:
+            shape = (1, num_tokens, embed_dims)
+            self.clr = nn.Parameter(torch.zeros(shape))
+            self.clr_pos = nn.Parameter(0.02 * torch.randn(shape))
+
+    def start(self, tokens: Tokens) -> Tokens:
+        """Append the CLR tokens to the embedded image."""
+        num_pooled = tokens.x.size(1) + self.num_tokens * self.pool_clr
+        if self.num_tokens:
+            clr = self.clr + self.clr_pos
+            tokens = tokens.append(clr.expand(tokens.x.size(0), -1, -1))
+        return replace(tokens, num_pooled=num_pooled)
+
+    def forward(self, layer: int, tokens: Tokens, cached: list) -> Tokens:
+        """Recover what is due after ``layer``, then cache its output.
+
+        Args:
+            layer (int): Index of the layer that made the tokens.
+            tokens (Tokens): Output of the layer.
+            cached (list[Tensor]): Entries since the last recovery, local to
+                one forward pass; changed in place.
+        """
+        if layer in self.recover_at:
+            tokens = self.recover(tokens, cached)
+        if layer < self.recover_at[-1]:
+            cached.extend(self.entry(tokens))
+        return tokens
+
+    def recover(self, tokens: Tokens, cached: list) -> Tokens:
+        """Append the entries in the order of their layers; empty the list."""
+        num_pooled = tokens.x.size(1)
+        if cached:
+            tokens = tokens.append(torch.cat(cached, dim=1))
+        cached.clear()
+        return replace(tokens, num_pooled=num_pooled)
+
+    def entry(self, tokens: Tokens) -> list[Tensor]:
+        """What one layer leaves in the cache: average, then CLR tokens."""
+        entry = []
+        if self.with_gap:
+            first = 0 if self.pool_cls else 1
+            pooled = tokens.x[:, first : tokens.num_pooled]
+            entry.append(pooled.mean(dim=1, keepdim=True))
+        if self.num_tokens:
+            entry.append(tokens.x[:, -self.num_tokens :])
+        return entry

@@ -1,0 +1,88 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Callable, Sequence
+
+from mmengine.model import BaseModule
+from torch import Tensor
+
+from mmclca.registry import MODELS
+
+from ..attention import Attended
+from ..tokens import Tokens
+
+
+@MODELS.register_module()
+class TokenReducer(BaseModule):
+    """Base of the token-reduction methods; as it stands it reduces nothing.
+
+    A method overrides ``before`` or ``between``; both see only the layers
+    that the backbone lists in ``reduce_at``, numbered as stages from 0. The
+    other hooks act in every layer.
+
+    Args:
+        keep_rate (float | Sequence[float]): Share of tokens that a stage
+            keeps, in (0, 1]; a number for all stages or one per stage.
+            Defaults to 1.
+        embed_dims (int): Channels C; the backbone fills it in.
+        num_patches (int): Patches P of an image of the backbone's
+            ``img_size``; the backbone fills it in.
+        num_stages (int): Number of reductions; the backbone fills it in.
+        init_cfg (dict, optional): Initialization config.
+
+    Raises:
+        ValueError: If a keep rate is outside (0, 1] or their number is not
+            that of the stages.
+    """
+
+    needs_cls_token = False
+    softmax: Callable | None = None
+
+    def __init__(
+        self,
+        keep_rate: float | Sequence[float] = 1.0,
+        embed_dims: int = 768,
+        num_patches: int = 196,
+        num_stages: int = 3,
+        init_cfg=None,
+    ):
+        super().__init__(init_cfg)
+        self.keep_rates = per_stage(keep_rate, num_stages)
+        self.embed_dims = embed_dims
+        self.num_patches = num_patches
+        self.num_stages = num_stages
+
+    def before(self, tokens: Tokens, stage: int) -> Tokens:
+        """Reduce ahead of the layer."""
+        return tokens
+
+    def between(
+        self, tokens: Tokens, attended: Attended, stage: int
+    ) -> Tokens:
+        """Reduce between the attention and the FFN of the layer."""
+        return tokens
+
+    def key_bias(self, tokens: Tokens) -> Tensor | None:
+        """Added to the logits of each key in every layer, (B, 1, 1, N)."""
+        return None
+
+    def loss(self, tokens: Tokens) -> dict[str, Tensor]:
+        """Auxiliary training losses by name, from the final tokens."""
+        return {}
+
+
+def per_stage(keep_rate, num_stages: int) -> tuple:
+    """A keep rate for each stage; ValueError where one is not allowed."""
+    single = isinstance(keep_rate, (int, float))
+    rates = (keep_rate,) * num_stages if single else tuple(keep_rate)
+    if len(rates) != num_stages:
+        raise ValueError(
+            f'keep_rate={keep_rate!r} has {len(rates)} entries for '
+            f'{num_stages} stages (layers in reduce_at): give one number, or '
+            'one per stage'
+        )
+    for rate in (keep_rate,) if single else rates:
+        if not (isinstance(rate, (int, float)) and 0 < rate <= 1):
+            raise ValueError(
+                f'keep_rate={keep_rate!r}: {rate!r} is not allowed, a keep '
+                'rate is a number above 0 and at most 1'
+            )
+    return rates

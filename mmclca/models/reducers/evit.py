@@ -1,0 +1,41 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import torch.nn.functional as F
+from torch import Tensor
+
+from mmclca.registry import MODELS
+
+from ..tokens import Kept, Tokens
+from .topk import TopK
+
+
+def fuse_weights(score: Tensor, index: Tensor) -> Tensor:
+    """Weights of the fused token: the scores of all tokens not kept.
+
+    Args:
+        score (Tensor): Attention of CLS to the tokens after it, (B, N - 1).
+        index (Tensor): The tokens kept, CLS included, (B, 1 + K).
+
+    Returns:
+        Tensor: (B, 1, N), zero for CLS and for the kept tokens.
+    """
+    weights = F.pad(score, (1, 0)).scatter(1, index, 0.0)
+    return weights.unsqueeze(1)
+
+
+@MODELS.register_module()
+class EViT(TopK):
+    """Keeps the tokens that CLS attends to most, fuses the others into one.
+
+    `Not All Patches are What You Need: Expediting Vision Transformers via
+    Token Reorganizations`, section 3.2. As :class:`TopK`, and the sum of the
+    dropped tokens, weighted with the attention of CLS, follows the kept ones:
+    [CLS | kept | fused]. The weights are not normalized to one, as in the
+    CLCA authors' models.
+
+    Args:
+        keep_rate (float | Sequence[float]): See :class:`TokenReducer`.
+    """
+
+    def drop(self, tokens: Tokens, score: Tensor, index: Tensor) -> Tokens:
+        """Reduce to the tokens at ``index``, (B, 1 + K), and the fused."""
+        return tokens.reduce(Kept(index, fuse_weights(score, index)))

@@ -1,0 +1,22 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Children of mmpretrain's registries, under the scope ``mmclca``.
+
+A config writes ``type='mmclca.X'``: the prefix makes mmengine import this
+package, so the types work in any mmpretrain config without
+``custom_imports``.
+"""
+
+from mmengine.registry import Registry
+from mmpretrain import registry as mmpretrain
+
+
+def _child(name, parent, location):
+    return Registry(
+        name, parent=parent, scope='mmclca', locations=[f'mmclca.{location}']
+    )
+
+
+MODELS = _child('model', mmpretrain.MODELS, 'models')
+DATASETS = _child('dataset', mmpretrain.DATASETS, 'datasets')
+DATA_SAMPLERS = _child('data sampler', mmpretrain.DATA_SAMPLERS, 'datasets')
+HOOKS = _child('hook', mmpretrain.HOOKS, 'engine')

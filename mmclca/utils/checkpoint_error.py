@@ -1,0 +1,5 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint cannot be read, is unsafe, or does not fit the model."""

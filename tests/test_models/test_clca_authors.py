@@ -1,0 +1,84 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Parity with the CLCA authors' models, in float64."""
+
+import pytest
+import torch
+from mmengine.runner import load_checkpoint
+from mmpretrain.structures import DataSample
+from parity import CASES, config, images, weights
+
+from mmclca.registry import MODELS
+
+RENAMED = {
+    'cls_token': ['cls_token'],
+    'pos_embed': ['pos_embed', 'cache.clr_pos'],
+    'clr': ['cache.clr'],
+    'blocks.0.attn.qkv.weight': ['layers.0.attn.qkv.weight'],
+    'blocks.3.attn.qkv.weight': ['layers.3.attn.qkv.weight'],
+    'blocks.9.mlp.fc2.weight': ['layers.9.ffn.layers.1.weight'],
+    'blocks.11.attn.proj.weight': ['layers.11.attn.proj.weight'],
+}
+
+
+@pytest.fixture(params=CASES, ids=lambda case: case['name'])
+def case(request):
+    return request.param
+
+
+@pytest.fixture
+def model(case, tmp_path):
+    """Our model with the authors' weights, loaded as people load them."""
+    torch.save({'model': weights(case)}, tmp_path / 'authors.pth')
+    model = MODELS.build(config(case)).double()
+    load_checkpoint(model, str(tmp_path / 'authors.pth'))
+    return model
+
+
+def close(ours, theirs):
+    theirs = torch.tensor(theirs, dtype=torch.float64)
+    bound = 1e-6 * max(1.0, theirs.abs().max().item())
+    return (ours - theirs).abs().max().item() <= bound
+
+
+def test_logits_and_token_counts(case, model):
+    counts = []
+    for layer in model.backbone.layers:
+        layer.ffn.register_forward_hook(
+            lambda _, inputs, out: counts.append(out.size(1))
+        )
+    model.eval()
+    with torch.no_grad():
+        logits = torch.cat([model(x[None]) for x in images(case)])
+    assert close(logits, case['logits'])
+    assert counts[: case['depth']] == case['tokens_out']
+
+
+def test_train_loss_and_gradients(case, model):
+    x = images(case)
+    samples = [
+        DataSample().set_gt_label(i % case['num_classes'])
+        for i in range(len(x))
+    ]
+    loss = model.train()(x, samples, mode='loss')['loss']
+    loss.backward()
+    assert close(loss.detach(), case['train_loss'])
+    norms = {
+        key: _norm(model, case, RENAMED[key])
+        for key in case['grad_norm']
+        if key in RENAMED
+    }
+    if case['cla']:
+        grad = model.head.layers[1].weight.grad
+        norms['ifa_head.0.1.weight'] = grad.norm()
+    assert norms.keys() == case['grad_norm'].keys()
+    for key, norm in norms.items():
+        assert close(norm, case['grad_norm'][key]), key
+
+
+def _norm(model, case, names):
+    """Norm of the gradients of what is one parameter in theirs."""
+    params = dict(model.backbone.named_parameters())
+    grads = [params[name].grad for name in names if name in params]
+    if len(names) > 1 and case['model'].get('no_embed_class'):
+        grads = [grads[0][:, 1:]]  # theirs has no position for CLS and CLR
+    return torch.cat([grad.flatten() for grad in grads]).norm()
