@@ -1,0 +1,166 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The Ultra-FGVC data sets."""
+
+import logging
+
+from mmengine.logging import print_log
+from mmpretrain.datasets import BaseDataset
+from mmpretrain.datasets.base_dataset import expanduser
+
+from mmclca.registry import DATASETS
+
+from . import checks, lists, places
+from .info import SPLITS, get_info
+
+
+@DATASETS.register_module()
+class UltraFGVC(BaseDataset):
+    """Ultra-fine-grained leaves: Cotton80, SoyLocal, SoyGene, SoyAgeing
+    (whole, or one of its growth stages) and SoyGlobal.
+
+    Yu, Zhao, Gao, Yuan and Xiong, "Benchmark Platform for Ultra-Fine-Grained
+    Visual Categorization Beyond Human Performance", ICCV 2021. The published
+    numbers train on ``trainval`` and test on ``test``.
+
+    A set is read in any of the forms that people have it in: the released
+    archives (``anno/*.txt`` and ``images/``), the CLCA authors' CSV files,
+    image folders, or the parquet mirror, whose images stay in the file.
+    ``docs/data_sets.md`` shows each. Which one is found is logged. Classes
+    and labels are the same in all of them.
+
+    When the list is loaded, classes and images are counted, and every image
+    that is missing or has no bytes is reported, all in one error. Images that
+    exist but cannot be decoded, and empty rows of a parquet file, are found
+    by ``tools/dataset_converters/ultra_fgvc.py check``, which opens each.
+
+    Args:
+        dataset (str): ``cotton80``, ``soylocal``, ``soygene``, ``soyageing``,
+            ``soyageing_r1``, ``_r3``, ``_r4``, ``_r5``, ``_r6`` or
+            ``soyglobal``; names as in the papers (``SoyAgeing-R1``) work too.
+        split (str): ``train``, ``val``, ``trainval`` (both) or ``test``.
+            Defaults to 'train'.
+        data_root (str): The folder of the set, a folder in which the set has
+            one of its usual names, or a parquet file. Defaults to 'data'.
+        metainfo (dict, optional): Meta information; ``classes`` in it gives
+            the order of the labels, for a part of a set whose classes are
+            named (SoyGene, SoyAgeing). Defaults to None.
+        layout (str, optional): Read this layout (``csv``, ``released``,
+            ``folders``, ``parquet``) where there are several. Defaults to
+            None, the first of these.
+        check_counts (bool): Whether classes and images must be as many as in
+            the whole set. Defaults to True.
+        pipeline (Sequence): Processing pipeline. Defaults to ().
+        test_mode (bool): Whether an image that fails raises an error rather
+            than being replaced. Defaults to False.
+        indices (int | Sequence[int], optional): Use the first few images, or
+            these. Defaults to None.
+        serialize_data (bool): Whether loader workers share the list.
+            Defaults to True.
+        lazy_init (bool): Whether to read the lists only when they are needed.
+            Defaults to False.
+        max_refetch (int): Most replacements for an image that fails.
+            Defaults to 1000.
+
+    Raises:
+        ValueError: If the set, the split or the layout is unknown, or if the
+            set is not what it must be.
+        FileNotFoundError: If the set or some of its images are missing.
+    """
+
+    def __init__(
+        self,
+        dataset,
+        split='train',
+        data_root='data',
+        metainfo=None,
+        layout=None,
+        check_counts=True,
+        pipeline=(),
+        test_mode=False,
+        indices=None,
+        serialize_data=True,
+        lazy_init=False,
+        max_refetch=1000,
+    ):
+        if split not in SPLITS:
+            raise ValueError(
+                f'split={split!r} is unknown; there are {", ".join(SPLITS)}'
+            )
+        self.info = get_info(dataset)
+        self.split = split
+        self.layout = layout
+        self.check_counts = check_counts
+        self.source = None
+        super().__init__(
+            ann_file='',
+            metainfo=metainfo,
+            data_root=expanduser(data_root),
+            pipeline=pipeline,
+            test_mode=test_mode,
+            indices=indices,
+            serialize_data=serialize_data,
+            lazy_init=lazy_init,
+            max_refetch=max_refetch,
+        )
+
+    def load_data_list(self):
+        """Read the images and labels of the split.
+
+        Returns:
+            list[dict]: ``img_path`` and ``gt_label`` of each image.
+        """
+        self.source = self._find()
+        images = lists.read_source(self.source, self.info)
+        splits = lists.divide(images, self.info)
+        checks.check_split(
+            images,
+            splits,
+            self.split,
+            self.info,
+            self.source,
+            self.check_counts,
+        )
+        listed = splits[self.split]
+        self._check_files(listed)
+        classes = lists.class_names(
+            images, self.info, self._metainfo.get('classes')
+        )
+        for note in checks.find_notes(images, classes, self.source):
+            print_log(note, 'current', logging.WARNING)
+        self._metainfo['classes'] = classes
+        return [
+            dict(img_path=path, gt_label=label)
+            for path, label in lists.label(listed, classes)
+        ]
+
+    def _find(self):
+        sources = places.find_sources(self.data_root, self.info, self.layout)
+        if not sources:
+            raise FileNotFoundError(
+                places.not_found(self.data_root, self.info)
+            )
+        others = '; also there: ' + '; '.join(map(str, sources[1:]))
+        print_log(
+            f'{self.info.title}, {self.split}: {sources[0]}'
+            + (others if sources[1:] else ''),
+            'current',
+        )
+        return sources[0]
+
+    def _check_files(self, images):
+        missing, empty = checks.find_missing(images)
+        if missing or empty:
+            raise FileNotFoundError(
+                checks.missing_report(missing, empty, self.info, self.source)
+            )
+
+    def extra_repr(self):
+        """Describe the set, the split and where it was found.
+
+        Returns:
+            list[str]: Lines for ``repr``.
+        """
+        return [
+            f'Set: \t{self.info.title}, {self.split}',
+            f'Source: \t{self.source or self.data_root}',
+        ]

@@ -1,0 +1,185 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What is known of each Ultra-FGVC set, in one table.
+
+Class and image counts are those of the lists that the CLCA authors train
+with. ``train`` and ``val`` divide the official training images (``trainval``);
+the benchmark's own papers train on ``trainval`` and report on ``test``.
+"""
+
+import re
+from dataclasses import dataclass
+
+SPLITS = ('train', 'val', 'trainval', 'test')
+STAGES = ('R1', 'R3', 'R4', 'R5', 'R6')
+# SoyAgeing as a whole is validated on one stage, and trained on the others.
+VAL_STAGE = 'R6'
+
+
+@dataclass(frozen=True)
+class UltraFGVCInfo:
+    """One Ultra-FGVC set.
+
+    Args:
+        name (str): The key: ``UltraFGVC(dataset=name)``.
+        title (str): The name in the papers.
+        num_classes (int): Number of classes, the same in every split.
+        counts (dict): Images of each split; a split that nobody states is
+            absent and goes unchecked.
+        class_pattern (str): Regular expression that finds the class, as its
+            first group, at the start of a file name.
+        file_format (str): How a file is named, with the fields ``cls``,
+            ``stage``, ``k`` and ``split``.
+        folders (tuple[str]): Names that its folder goes by, as ``plain``
+            writes them.
+        image_folder (str): Where the CLCA authors keep the images.
+        parquet (str): Its file in the parquet mirror; empty for a set that
+            is the union of its stages.
+        stages (tuple[str]): Growth stages in it; empty where there are none.
+    """
+
+    name: str
+    title: str
+    num_classes: int
+    counts: dict
+    class_pattern: str
+    file_format: str
+    folders: tuple
+    image_folder: str
+    parquet: str
+    stages: tuple = ()
+
+    @property
+    def numbered(self):
+        """bool: Whether the classes are called 1, 2, 3, ..."""
+        return self.class_pattern.startswith(r'(\d')
+
+    @property
+    def parts(self):
+        """tuple: The stages as sets of their own; else the set itself."""
+        if len(self.stages) < 2:
+            return (self,)
+        return tuple(SETS[f'{self.name}_{s.lower()}'] for s in self.stages)
+
+
+def plain(name):
+    """Reduce a name to lower-case letters and digits.
+
+    ``SoyAgeing-R1``, ``soyageing_r1`` and ``soyageingr1`` are one name.
+    """
+    return re.sub('[^a-z0-9]', '', name.lower())
+
+
+def get_info(name):
+    """Look a set up by any spelling of its name.
+
+    Args:
+        name (str): Such as ``cotton80``, ``Cotton80`` or ``SoyAgeing-R1``.
+
+    Returns:
+        UltraFGVCInfo: Its row of the table.
+
+    Raises:
+        ValueError: If there is no such set.
+    """
+    for info in SETS.values():
+        if plain(info.name) == plain(name):
+            return info
+    raise ValueError(
+        f'dataset={name!r} is not an Ultra-FGVC set; there are '
+        + ', '.join(SETS)
+    )
+
+
+def _per_class(num_classes, train, val, test):
+    return dict(
+        train=num_classes * train,
+        val=num_classes * val,
+        trainval=num_classes * (train + val),
+        test=num_classes * test,
+    )
+
+
+def _numbered(name, title, num_classes, folders, image_folder, parquet):
+    return UltraFGVCInfo(
+        name,
+        title,
+        num_classes,
+        _per_class(num_classes, train=2, val=1, test=3),
+        class_pattern=r'(\d+)_\d+',
+        file_format='{cls}_{k}_{split}',
+        folders=folders,
+        image_folder=image_folder,
+        parquet=parquet,
+    )
+
+
+_AGEING_FOLDERS = ('soyageing', 'soyaging', 'soybeanageing', 'soybeanaging')
+_AGEING = dict(
+    num_classes=198,
+    class_pattern=r'(yd\d+)_R\d',
+    file_format='{cls}_{stage}_{k}_{split}',
+    image_folder='.',
+)
+
+
+def _stage(stage):
+    key = stage.lower()
+    return UltraFGVCInfo(
+        name=f'soyageing_{key}',
+        title=f'SoyAgeing-{stage}',
+        counts=dict(trainval=990, test=990),
+        folders=(key, *(f'{name}{key}' for name in _AGEING_FOLDERS)),
+        parquet=f'soy_ageing_{stage}_dataset.parquet',
+        stages=(stage,),
+        **_AGEING,
+    )
+
+
+_ALL = (
+    _numbered(
+        'cotton80',
+        'Cotton80',
+        80,
+        ('cotton80', 'cotton'),
+        'cotton_square_new',
+        'cotton80_dataset.parquet',
+    ),
+    _numbered(
+        'soylocal',
+        'SoyLocal',
+        200,
+        ('soylocal', 'soybean200'),
+        'soybean200_square',
+        'soybean_dataset.parquet',
+    ),
+    UltraFGVCInfo(
+        'soygene',
+        'SoyGene',
+        1110,
+        dict(train=9562, val=3201, trainval=12763, test=11143),
+        class_pattern='([^-]+)-',
+        file_format='{cls}-1-{k:03d}_1_{split}',
+        folders=('soygene', 'soybeangene'),
+        image_folder='images',
+        parquet='soygene_dataset.parquet',
+    ),
+    UltraFGVCInfo(
+        name='soyageing',
+        title='SoyAgeing',
+        counts=dict(train=3960, val=990, trainval=4950, test=4950),
+        folders=_AGEING_FOLDERS,
+        parquet='',
+        stages=STAGES,
+        **_AGEING,
+    ),
+    *map(_stage, STAGES),
+    _numbered(
+        'soyglobal',
+        'SoyGlobal',
+        1938,
+        ('soyglobal', 'soybean2000'),
+        'soybean2000',
+        'soyglobal_dataset.parquet',
+    ),
+)
+SETS = {info.name: info for info in _ALL}

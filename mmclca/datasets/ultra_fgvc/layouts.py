@@ -1,0 +1,311 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Readers of the forms in which people keep an Ultra-FGVC set.
+
+==========  ==============================================================
+released    ``anno/{train,val,test}.txt`` (file name, label from 1) beside
+            ``images/``
+csv         ``{train,val,train_val,test}.csv`` (class_id from 0, dir) beside
+            a folder of images; SoyAgeing's paths begin with the stage
+folders     ``train/ val/ test/``, in each one folder a class
+parquet     one file with the columns image, label, class_name, split
+==========  ==============================================================
+
+A reader is a function of the place and the set's row of the table, and
+returns a flat list of :class:`LeafImage`; it opens no image.
+"""
+
+import csv
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from ..parquet_backend import import_parquet, parquet_uri
+
+SUFFIXES = ('.png', '.jpg', '.jpeg', '.bmp', '.tif', '.tiff', '.webp')
+_CSV_NAMES = dict(train='train', val='val', trainval='train_val', test='test')
+_SPLIT_WORDS = dict(train='train', val='val', validation='val', test='test')
+_STAGE = re.compile(r'(?:^|[/_])(R[13456])(?=[/_])')
+
+
+class LeafImage(NamedTuple):
+    """One image of a set, as a layout lists it.
+
+    Args:
+        path (str): Where mmengine reads it.
+        file_name (str): Its name without folders; a row number in a parquet
+            file that keeps no names.
+        class_name (str): Its class, called alike in every layout.
+        given (str): Its class as the layout calls it: a label, a folder.
+        split (str): The list that it stands in.
+        stage (str): Growth stage, where the layout tells it; else empty.
+    """
+
+    path: str
+    file_name: str
+    class_name: str
+    given: str
+    split: str
+    stage: str
+
+
+def read_released(root, info):
+    """Read ``anno/*.txt`` and ``images/``.
+
+    Args:
+        root (Path): The folder that holds both.
+        info (UltraFGVCInfo): The set.
+
+    Returns:
+        list[LeafImage]: All images of all lists.
+
+    Raises:
+        ValueError: If lines are not ``<file name> <label>``.
+    """
+    rows = []
+    for split in ('train', 'val', 'test'):
+        file = root / 'anno' / f'{split}.txt'
+        if file.is_file():
+            rows += [(split, *row) for row in _read_anno(file)]
+    return _listed(root, ('images', 'images_pytorch'), rows, info, base=1)
+
+
+def read_csv(root, info):
+    """Read the CLCA authors' CSV files.
+
+    ``train_val.csv`` is read only where ``train.csv`` or ``val.csv`` is
+    absent: it is the sum of the two.
+
+    Args:
+        root (Path): The folder that holds the CSV files and, below it, the
+            images.
+        info (UltraFGVCInfo): The set. For a stage of SoyAgeing,
+            ``train_R1.csv`` comes before ``train.csv``.
+
+    Returns:
+        list[LeafImage]: All images of all lists.
+
+    Raises:
+        ValueError: If a file lacks the columns or a class_id is no number.
+    """
+    rows = []
+    for split, file in csv_files(root, info).items():
+        rows += [(split, *row) for row in _read_csv_file(file)]
+    folders = (info.image_folder, 'images', '.')
+    return _listed(root, folders, rows, info, base=0)
+
+
+def read_folders(root, info):
+    """Read ``train/ val/ test/`` with one folder a class in each.
+
+    Args:
+        root (Path): The folder that holds the splits.
+        info (UltraFGVCInfo): The set.
+
+    Returns:
+        list[LeafImage]: All images of all folders.
+    """
+    rows = []
+    for split in ('train', 'val', 'test'):
+        for folder in subfolders(root / split):
+            names = sorted(n for n in os.listdir(folder) if _is_image(n))
+            rows += [(split, f'{folder}/{n}', folder.name) for n in names]
+    return _images(rows, info)
+
+
+def read_parquet(path, info):
+    """Read the rows of a parquet file, but not its images.
+
+    Args:
+        path (Path): The file. Beside the four columns of the mirror, a column
+            ``file_name`` is read where there is one.
+        info (UltraFGVCInfo): The set.
+
+    Returns:
+        list[LeafImage]: All rows, with addresses for ``ParquetBackend``.
+
+    Raises:
+        ValueError: If a column is absent or a split unheard of.
+    """
+    table = _read_rows(path)
+    _check_words(table['split'], path)
+    numbers = range(len(table['split']))
+    names = table['file_name'] or [str(i) for i in numbers]
+    return [
+        LeafImage(
+            parquet_uri(path, i),
+            names[i],
+            _canonical(str(table['class_name'][i])),
+            str(table['label'][i]),
+            _SPLIT_WORDS[table['split'][i]],
+            _stage_of(names[i], info),
+        )
+        for i in numbers
+    ]
+
+
+READERS = dict(
+    csv=read_csv,
+    released=read_released,
+    folders=read_folders,
+    parquet=read_parquet,
+)
+
+
+def csv_files(root, info):
+    """Choose the CSV files that a folder is read by.
+
+    Args:
+        root (Path): The folder.
+        info (UltraFGVCInfo): The set.
+
+    Returns:
+        dict[str, Path]: The file of each split; empty if there is none.
+    """
+    endings = [f'_{s}.csv' for s in info.stages if len(info.stages) == 1]
+    for ending in (*endings, '.csv'):
+        files = {
+            split: root / f'{name}{ending}'
+            for split, name in _CSV_NAMES.items()
+            if (root / f'{name}{ending}').is_file()
+        }
+        if files:
+            divided = {'train', 'val'} <= files.keys()
+            unused = ('trainval',) if divided else ('train', 'val')
+            if divided or 'trainval' in files:
+                files = {k: v for k, v in files.items() if k not in unused}
+            return files
+    return {}
+
+
+def _read_csv_file(file):
+    with open(file, newline='', encoding='utf-8-sig') as lines:
+        reader = csv.DictReader(lines)
+        if not {'class_id', 'dir'} <= set(reader.fieldnames or ()):
+            raise ValueError(
+                f'{file} has the columns {reader.fieldnames}; expected '
+                "'class_id' (from 0) and 'dir' (path of an image)"
+            )
+        rows = [(row['dir'], row['class_id']) for row in reader]
+    return _with_numbers(rows, file, first_line=2)
+
+
+def _read_anno(file):
+    with open(file, encoding='utf-8-sig') as lines:
+        rows = [line.strip().rpartition(' ')[::2] for line in lines]
+    return _with_numbers(rows, file, first_line=1)
+
+
+def _with_numbers(rows, file, first_line):
+    bad = [
+        f'line {i}: {name} {label}'
+        for i, (name, label) in enumerate(rows, first_line)
+        if not (name and label and label.isdecimal()) and (name or label)
+    ]
+    if bad:
+        raise ValueError(
+            f'{file}: {len(bad)} lines are not an image and a whole number: '
+            + '; '.join(bad[:3])
+        )
+    return [(name.strip(), label) for name, label in rows if name]
+
+
+def _listed(root, folders, rows, info, base):
+    """Make images of the rows (split, path, label) of list files."""
+    folder = _image_folder(root, folders, [row[1] for row in rows])
+    rows = [(split, f'{folder}/{name}', label) for split, name, label in rows]
+    return _images(rows, info, base)
+
+
+def _image_folder(root, folders, names):
+    """Choose the folder in which images of the list are, else the first."""
+    others = [f.name for f in subfolders(root)]
+    sample = names[:: max(len(names) // 3, 1)]
+    for folder in (*folders, *others, '.'):
+        if any((root / folder / name).is_file() for name in sample):
+            return root / folder
+    existing = [f for f in folders if f != '.' and (root / f).is_dir()]
+    return root / (existing or folders)[0]
+
+
+def _images(rows, info, base=None):
+    names = [os.path.basename(path) for _, path, _ in rows]
+    classes = _class_names(names, [row[2] for row in rows], info, base)
+    return [
+        LeafImage(path, name, cls, given, split, _stage_of(path, info))
+        for (split, path, given), name, cls in zip(
+            rows, names, classes, strict=True
+        )
+    ]
+
+
+def _class_names(names, given, info, base):
+    """Take classes from file names where all follow the set's rule.
+
+    Otherwise a class is called as its folder, or by its number from 1.
+    """
+    found = [re.match(info.class_pattern, name) for name in names]
+    if all(found):
+        return [_canonical(match[1]) for match in found]
+    if base is None:
+        return [_canonical(name) for name in given]
+    return [str(int(label) - base + 1) for label in given]
+
+
+def _canonical(name):
+    return str(int(name)) if name.isdecimal() else name
+
+
+def _stage_of(path, info):
+    if not info.stages:
+        return ''
+    # R1/images/yd012_R1_1_train.png, not a folder further up.
+    stages = _STAGE.findall('/'.join(path.split('/')[-3:]))
+    return stages[-1] if stages else ''
+
+
+def _read_rows(path):
+    file = import_parquet().ParquetFile(path, pre_buffer=False)
+    names = file.schema_arrow.names
+    absent = {'image', 'label', 'class_name', 'split'} - set(names)
+    if absent:
+        raise ValueError(
+            f'{path} has the columns {", ".join(names)}; '
+            f'{", ".join(sorted(absent))} not found'
+        )
+    wanted = ['label', 'class_name', 'split', 'file_name']
+    columns = [name for name in wanted if name in names]
+    table = file.read(columns=columns, use_threads=False).to_pydict()
+    return {name: table.get(name) for name in wanted}
+
+
+def _check_words(splits, path):
+    unknown = set(splits) - set(_SPLIT_WORDS)
+    if unknown:
+        raise ValueError(
+            f'{path}: the column split has {sorted(map(str, unknown))}; '
+            f'expected {", ".join(_SPLIT_WORDS)}'
+        )
+
+
+def subfolders(folder):
+    """List the folders in a folder.
+
+    Args:
+        folder (Path): Any path.
+
+    Returns:
+        list[Path]: Sorted, without hidden ones; none where ``folder`` is not
+        a folder.
+    """
+    if not folder.is_dir():
+        return []
+    return sorted(
+        Path(e.path)
+        for e in os.scandir(folder)
+        if e.is_dir() and not e.name.startswith('.')
+    )
+
+
+def _is_image(name):
+    return name.lower().endswith(SUFFIXES)

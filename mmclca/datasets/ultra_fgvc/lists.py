@@ -1,0 +1,196 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""From what a layout holds to the list of one split."""
+
+import re
+from collections import defaultdict
+
+from .info import VAL_STAGE
+from .layouts import READERS
+
+
+def read_source(source, info):
+    """Read all lists of a set, images unopened.
+
+    Args:
+        source (Source): Where it is.
+        info (UltraFGVCInfo): The set. Where it is a stage of SoyAgeing, the
+            images of the other stages are left out.
+
+    Returns:
+        list[LeafImage]: All its images.
+
+    Raises:
+        ValueError: If a class has two labels or a label two classes.
+    """
+    images = []
+    for part, root in source.roots:
+        listed = _of_stage(READERS[source.layout](root, part), part)
+        _check_one_to_one(listed, root)
+        images += listed
+    return _count_from_one(images, info)
+
+
+def _of_stage(images, info):
+    if len(info.stages) != 1:
+        return images
+    (stage,) = info.stages
+    images = [image._replace(stage=image.stage or stage) for image in images]
+    return [image for image in images if image.stage == stage]
+
+
+def _count_from_one(images, info):
+    """Call classes 1..n where folders or a parquet file say 0..n-1."""
+    names = {image.class_name for image in images}
+    if not (info.numbered and '0' in names and all_numbers(names)):
+        return images
+    return [
+        image._replace(class_name=str(int(image.class_name) + 1))
+        for image in images
+    ]
+
+
+def _check_one_to_one(images, root):
+    classes, givens = defaultdict(set), defaultdict(set)
+    for image in images:
+        classes[image.given].add(image.class_name)
+        givens[image.class_name].add(image.given)
+    split = [f'{k} is {sorted(v)}' for k, v in classes.items() if len(v) > 1]
+    split += [f'{k} is {sorted(v)}' for k, v in givens.items() if len(v) > 1]
+    if split:
+        raise ValueError(
+            f'{root}: labels (or folders) and the classes that the file '
+            f'names tell disagree in {len(split)} cases: '
+            + '; '.join(split[:5])
+        )
+
+
+def divide(images, info):
+    """Give each split its images.
+
+    Train lists are divided differently by those who publish them. Where the
+    train list is as long as the set's ``trainval``, it is taken for that, and
+    ``train`` and ``val`` exist only if the val list is a part of it.
+    SoyAgeing as a whole has the stage R6 for ``val``, as in the CLCA authors'
+    lists.
+
+    Args:
+        images (list[LeafImage]): All images of a set.
+        info (UltraFGVCInfo): The set.
+
+    Returns:
+        dict[str, list[LeafImage]]: The splits that there are, no empty ones.
+
+    Raises:
+        ValueError: If an image stands in both the training and the test list.
+    """
+    train, val, whole, test = (
+        [image for image in images if image.split == split]
+        for split in ('train', 'val', 'trainval', 'test')
+    )
+    if not whole and len(train) == info.counts.get('trainval'):
+        whole, train, val = train, *_part_of(train, val)
+    whole = whole or _unique(train + val)
+    _check_no_leak(whole, test, info)
+    if len(info.stages) > 1:
+        train = [image for image in whole if image.stage != VAL_STAGE]
+        val = [image for image in whole if image.stage == VAL_STAGE]
+    # A val list alone divides nothing: R6 in the CLCA authors' lists.
+    val = val if train else []
+    splits = dict(train=train, val=val, trainval=whole, test=test)
+    return {name: listed for name, listed in splits.items() if listed}
+
+
+def _check_no_leak(train, test, info):
+    both = {image.path for image in train} & {image.path for image in test}
+    if both:
+        raise ValueError(
+            f'{info.title}: {len(both)} images are in the training and in '
+            f'the test list, such as {", ".join(sorted(both)[:3])}'
+        )
+
+
+def _part_of(train, val):
+    """Take the val list out of a train list that holds it."""
+    paths = {image.path for image in val}
+    part = [image for image in train if image.path in paths]
+    rest = [image for image in train if image.path not in paths]
+    return (rest, part) if part and len(part) == len(val) else ([], [])
+
+
+def _unique(images):
+    return list({image.path: image for image in images}.values())
+
+
+def class_names(images, info, classes=None):
+    """Put the classes of a set in order.
+
+    Numbered classes go by number, named ones by name, so labels equal the
+    CLCA authors' ``class_id`` in every layout.
+
+    Args:
+        images (list[LeafImage]): All images of the set.
+        info (UltraFGVCInfo): The set.
+        classes (Sequence[str], optional): The order to use instead, such as
+            that of the whole set for a subset of it.
+
+    Returns:
+        tuple[str]: The name of each label.
+
+    Raises:
+        ValueError: If an image's class is not among them.
+    """
+    found = {image.class_name for image in images}
+    if classes is None and info.numbered:
+        classes = [str(i + 1) for i in range(info.num_classes)]
+    if classes is None:
+        key = int if all_numbers(found) else str
+        classes = sorted(found, key=key)
+    unknown = sorted(found - set(classes), key=natural)
+    if unknown:
+        raise ValueError(
+            f'{info.title}: {len(unknown)} classes of the images are not '
+            f'among the {len(classes)} classes ({classes[0]}..{classes[-1]}): '
+            + ', '.join(unknown[:5])
+        )
+    return tuple(classes)
+
+
+def label(images, classes):
+    """Give images their labels, in an order that no layout changes.
+
+    Args:
+        images (list[LeafImage]): The images of a split.
+        classes (tuple[str]): The name of each label.
+
+    Returns:
+        list[tuple[str, int]]: Path and label, sorted by label and file name.
+    """
+    labels = {name: i for i, name in enumerate(classes)}
+    ordered = sorted(
+        images, key=lambda i: (labels[i.class_name], natural(i.file_name))
+    )
+    return [(image.path, labels[image.class_name]) for image in ordered]
+
+
+def natural(name):
+    """Make a sorting key by which 2 comes before 10.
+
+    Args:
+        name (str): Any name.
+
+    Returns:
+        list: Its words and numbers in turn.
+    """
+    return [int(s) if s.isdecimal() else s for s in re.split(r'(\d+)', name)]
+
+
+def all_numbers(names):
+    """Tell whether all names are whole numbers.
+
+    Args:
+        names (Iterable[str]): Any names.
+
+    Returns:
+        bool: Whether they are.
+    """
+    return all(name.isdecimal() for name in names)

@@ -1,0 +1,246 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import os
+import pickle
+import subprocess
+import sys
+from io import BytesIO
+from pathlib import Path
+
+import cv2
+import mmcv
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import ultra_fgvc_trees as trees
+from mmengine import Config, fileio
+from mmpretrain import ImageClassificationInferencer
+from mmpretrain.registry import TRANSFORMS
+from PIL import Image
+from torch.utils.data import DataLoader, Dataset
+
+from mmclca.datasets import parquet_backend
+from mmclca.datasets.parquet_backend import (
+    ParquetBackend,
+    ParquetFooter,
+    parquet_uri,
+    split_uri,
+)
+
+ROWS = [bytes([i]) * 1000 for i in range(20)]
+
+
+@pytest.fixture
+def file(tmp_path):
+    """20 rows of 1000 bytes in four row groups."""
+    path = tmp_path / 'leaves.parquet'
+    pq.write_table(pa.table(dict(image=ROWS)), path, row_group_size=5)
+    return path
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """The row groups that are read from disk, in turn."""
+    groups = []
+    read = parquet_backend._ImageColumn.read
+    monkeypatch.setattr(
+        parquet_backend._ImageColumn,
+        'read',
+        lambda self, group: groups.append(group) or read(self, group),
+    )
+    return groups
+
+
+def test_mmengine_reads_every_row(file):
+    uri = parquet_uri(file, 12)
+    assert uri == f'parquet://{file}/12' and split_uri(uri) == (str(file), 12)
+    assert [fileio.get(parquet_uri(file, i)) for i in range(20)] == ROWS
+    assert fileio.exists(uri) and not fileio.exists(parquet_uri(file, 20))
+    assert not fileio.exists(parquet_uri(file.with_name('no.parquet'), 0))
+
+
+def test_a_relative_path_becomes_absolute(file, monkeypatch):
+    monkeypatch.chdir(file.parent)
+    assert parquet_uri(file.name, 3) == f'parquet://{file}/3'
+
+
+def test_shuffled_reading_costs_one_reading(file, reads):
+    backend = ParquetBackend()
+    for row in np.random.default_rng(0).permutation(20).repeat(3):
+        assert backend.get(parquet_uri(file, row)) == ROWS[row]
+    assert sorted(reads) == [0, 1, 2, 3]
+
+
+def test_the_cache_is_bounded_in_bytes(file, reads):
+    group = 5 * 1000 + 6 * 4  # images and their offsets
+    backend = ParquetBackend(cache_bytes=2 * group)
+    for row in (0, 5, 1, 10, 2, 6):  # groups 0 1 0 2 0 1
+        backend.get(parquet_uri(file, row))
+    assert reads == [0, 1, 2, 1]  # 1 had not been used for longest
+    assert sum(x.nbytes for x in backend._groups.values()) <= 2 * group
+
+
+def test_a_row_group_larger_than_the_bound_is_kept_alone(file, reads):
+    backend = ParquetBackend(cache_bytes=1)
+    for row in (0, 1, 2, 5, 6):
+        backend.get(parquet_uri(file, row))
+    assert reads == [0, 1] and len(backend._groups) == 1
+
+
+def test_a_pickled_backend_starts_afresh(file):
+    backend = ParquetBackend(cache_bytes=5)
+    backend.get(parquet_uri(file, 0))
+    copy = pickle.loads(pickle.dumps(backend))
+    assert copy.cache_bytes == 5 and not copy._groups
+    assert copy.get(parquet_uri(file, 7)) == ROWS[7]
+
+
+class Rows(Dataset):
+    def __init__(self, path):
+        self.path = path
+
+    def __len__(self):
+        return len(ROWS)
+
+    def __getitem__(self, i):
+        return fileio.get(parquet_uri(self.path, i))
+
+
+def test_forked_workers_read_right(file):
+    """Also when the parent has the file open and a row group in memory."""
+    data_set = Rows(file)
+    assert data_set[3] == ROWS[3]
+    loader = DataLoader(
+        data_set, 1, num_workers=2, multiprocessing_context='fork'
+    )
+    assert [x for (x,) in loader] == ROWS
+
+
+@pytest.mark.slow
+def test_spawned_workers_read_right(file):
+    code = f"""
+from torch.utils.data import DataLoader
+from test_parquet_backend import ROWS, Rows
+if __name__ == '__main__':
+    loader = DataLoader(
+        Rows({str(file)!r}), 1, num_workers=1, multiprocessing_context='spawn'
+    )
+    assert [x for (x,) in loader] == ROWS
+"""
+    script = file.with_name('spawn.py')
+    script.write_text(code)
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
+    subprocess.run([sys.executable, script], check=True, timeout=300, env=env)
+
+
+def test_images_of_the_datasets_library(tmp_path):
+    """A struct of bytes and path instead of bytes."""
+    images = [dict(bytes=row, path=f'{i}.png') for i, row in enumerate(ROWS)]
+    images[4]['bytes'] = None
+    path = tmp_path / 'leaves.parquet'
+    pq.write_table(pa.table(dict(image=images)), path)
+    assert ParquetBackend().get(parquet_uri(path, 19)) == ROWS[19]
+    assert ParquetFooter(path).num_null == 1
+    with pytest.raises(FileNotFoundError, match='/4: the row holds no image'):
+        ParquetBackend().get(parquet_uri(path, 4))
+
+
+def test_errors(file):
+    with pytest.raises(FileNotFoundError, match='/20: the file has 20 rows'):
+        fileio.get(parquet_uri(file, 20))
+    with pytest.raises(FileNotFoundError):
+        fileio.get(parquet_uri(file.with_name('no.parquet'), 0))
+    with pytest.raises(ValueError, match='expected parquet:///folder/file'):
+        ParquetBackend().get('parquet:///leaves.parquet#3')
+    with pytest.raises(ValueError, match="no column 'img'; it has image"):
+        ParquetBackend(column='img').get(parquet_uri(file, 0))
+
+
+def test_without_pyarrow(file, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'pyarrow.parquet', None)
+    with pytest.raises(ImportError, match=r'pip install "mmclca\[parquet\]"'):
+        ParquetFooter(file)
+
+
+def color(image):
+    """What a decoder to three 8-bit channels makes of an image."""
+    if image.ndim == 2:
+        image = np.stack([image] * 3, -1)
+    image = image[..., :3]
+    return (image >> 8).astype(np.uint8) if image.dtype == '>u2' else image
+
+
+@pytest.mark.parametrize('kind', ['grey', 'alpha', 'grey16', 'color16'])
+@pytest.mark.parametrize('place', ['file', 'parquet'])
+def test_every_kind_of_image_has_three_8_bit_channels(tmp_path, kind, place):
+    shape = dict(grey=(4, 4), grey16=(4, 4), alpha=(4, 4, 4))
+    image = np.arange(64, dtype=np.uint8)[
+        : np.prod(shape.get(kind, (4, 4, 3)))
+    ]
+    image = image.reshape(shape.get(kind, (4, 4, 3)))
+    stored = image.astype(np.uint16) * 257 if '16' in kind else image
+    content = cv2.imencode('.png', stored)[1].tobytes()
+    check_decoded(tmp_path, place, content, color(image))
+
+
+@pytest.mark.parametrize('place', ['file', 'parquet'])
+def test_palette_and_bilevel_images(tmp_path, place):
+    for mode in ('P', '1'):
+        image = np.zeros((4, 4, 3), np.uint8)
+        image[:2] = 255
+        content = BytesIO()
+        Image.fromarray(image).convert(mode).save(content, 'PNG')
+        check_decoded(tmp_path, place, content.getvalue(), image)
+
+
+def check_decoded(folder, place, content, expected):
+    path = str(folder / 'x.png')
+    if place == 'file':
+        Path(path).write_bytes(content)
+    else:
+        file = folder / f'{hash(content)}.parquet'
+        pq.write_table(pa.table(dict(image=[content])), file)
+        path = parquet_uri(file, 0)
+    load = TRANSFORMS.build(dict(type='LoadImageFromFile'))
+    image = load(dict(img_path=path))['img']
+    assert image.dtype == np.uint8
+    np.testing.assert_array_equal(image, expected)
+    np.testing.assert_array_equal(mmcv.imread(path), expected)
+
+
+CONFIG = dict(
+    model=dict(
+        type='ImageClassifier',
+        backbone=dict(
+            type='ResNet', depth=18, stem_channels=8, base_channels=8
+        ),
+        neck=dict(type='GlobalAveragePooling'),
+        head=dict(type='LinearClsHead', num_classes=2, in_channels=64),
+    ),
+    test_dataloader=dict(
+        dataset=dict(
+            type='mmclca.UltraFGVC',
+            pipeline=[
+                dict(type='LoadImageFromFile'),
+                dict(type='Resize', scale=32),
+                dict(type='PackInputs'),
+            ],
+        )
+    ),
+)
+
+
+def test_the_inferencer_names_its_pictures_by_row(tmp_path):
+    """Rows share a file's name, so a picture must be named for its row."""
+    path = tmp_path / 'leaves.parquet'
+    images = [trees.png((40, 40, 3), value) for value in (9, 200)]
+    pq.write_table(pa.table(dict(image=images)), path)
+    inferencer = ImageClassificationInferencer(
+        Config(CONFIG), classes=['a', 'b']
+    )
+    shown = tmp_path / 'shown'
+    results = inferencer(
+        [parquet_uri(path, i) for i in (0, 1)], show_dir=str(shown)
+    )
+    assert [x['pred_class'] in ('a', 'b') for x in results] == [True, True]
+    assert sorted(file.name for file in shown.iterdir()) == ['0.png', '1.png']

@@ -1,0 +1,532 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import csv
+import hashlib
+import importlib.util
+import os
+import random
+import shutil
+import subprocess
+import sys
+import threading
+from collections import namedtuple
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import ultra_fgvc_trees as trees
+from PIL import Image
+
+from mmclca.datasets.ultra_fgvc import UltraFGVC
+from mmclca.datasets.ultra_fgvc import write as writing
+
+SCRIPT = (
+    Path(__file__).parents[2]
+    / 'tools'
+    / 'dataset_converters'
+    / 'ultra_fgvc.py'
+)
+LAYOUTS = ('csv', 'released', 'folders', 'parquet')
+FILE = 'cotton80_dataset.parquet'
+
+
+def import_tool():
+    spec = importlib.util.spec_from_file_location('ultra_fgvc_tool', SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+main = import_tool().main
+
+
+def run(*args):
+    return main([str(arg) for arg in args])
+
+
+def listing(root, name, split, **kwargs):
+    data_set = UltraFGVC(name, split, root, serialize_data=False, **kwargs)
+    return [
+        (item['img_path'].rsplit('/', 1)[1], item['gt_label'])
+        for item in map(data_set.get_data_info, range(len(data_set)))
+    ]
+
+
+def table(out):
+    return [' '.join(line.split()) for line in out.splitlines()]
+
+
+@pytest.fixture(scope='module')
+def cotton(tmp_path_factory):
+    """Cotton80 in two layouts, in one folder."""
+    root = tmp_path_factory.mktemp('data')
+    leaves = trees.cotton_leaves()
+    trees.write('csv', root / 'cotton', 'cotton80', leaves)
+    trees.write('parquet', root, 'cotton80', leaves)
+    return root
+
+
+# check
+
+
+def test_check_of_a_good_folder(cotton, capsys, tmp_path):
+    report = tmp_path / 'bad.csv'
+    assert run('check', cotton, '--jobs', 2, '--report', report) == 0
+    out = capsys.readouterr().out
+    lines = table(out)
+    assert 'Cotton80 csv train 80 160 80 / 160 0 0' in lines
+    assert 'Cotton80 csv test 80 240 80 / 240 0 0' in lines
+    assert 'Cotton80 parquet val 80 80 80 / 80 0 0' in lines
+    assert sum(line.startswith('Cotton80 ') for line in lines) == 6
+    assert 'All is well.' in out
+    assert report.read_text().split() == ['dataset,layout,split,path,problem']
+
+
+def test_check_finds_what_is_wrong(tmp_path, capsys):
+    root = tmp_path / 'COTTON'
+    trees.write('released', root, 'cotton80', trees.cotton_leaves())
+    images = root / 'images'
+    bad = {
+        '1_5_train.png': None,
+        '2_1_train.png': b'',
+        '3_2_test.png': b'no image',
+        '4_2_test.png': trees.png((64, 64, 3))[:-40],
+    }
+    for name, content in bad.items():
+        (images / name).unlink()
+        if content is not None:
+            (images / name).write_bytes(content)
+    report = tmp_path / 'bad.csv'
+    assert run('check', tmp_path, '--jobs', 1, '--report', report) == 1
+    out = capsys.readouterr().out
+    lines = table(out)
+    assert 'Cotton80 released train 80 160 80 / 160 1 0' in lines
+    assert 'Cotton80 released val 80 80 80 / 80 0 1' in lines
+    assert 'Cotton80 released test 80 240 80 / 240 0 2' in lines
+    assert 'Something is wrong.' in out
+    with open(report) as file:
+        rows = {Path(r['path']).name: r for r in csv.DictReader(file)}
+    assert rows.keys() == bad.keys()
+    assert rows['1_5_train.png']['problem'] == 'missing'
+    assert rows['2_1_train.png']['problem'] == 'empty file'
+    assert 'UnidentifiedImageError' in rows['3_2_test.png']['problem']
+    assert rows['4_2_test.png']['split'] == 'test'
+
+
+def test_check_opens_rows_of_a_parquet_file(tmp_path, capsys):
+    images = [trees.png()] * 480
+    images[7], images[9] = None, b'x'
+    trees.write_rows(tmp_path / FILE, trees.cotton_leaves(), images)
+    assert run('check', tmp_path / FILE, '--jobs', 1) == 1
+    out = capsys.readouterr().out
+    assert f'{FILE}/7\n    FileNotFoundError' in out
+    assert f'{FILE}/9\n    UnidentifiedImageError' in out
+
+
+def test_check_counts(tmp_path, capsys):
+    leaves = [x for x in trees.cotton_leaves() if x.name != '9_6_test.png']
+    trees.write('csv', tmp_path / 'Cotton80', 'cotton80', leaves)
+    assert run('check', tmp_path, '--jobs', 1) == 1
+    lines = table(capsys.readouterr().out)
+    assert 'Cotton80 csv test 80 239 80 / 240 0 0' in lines
+
+
+def test_check_misses_a_list(tmp_path, capsys):
+    leaves = [x for x in trees.cotton_leaves() if x.split != 'test']
+    trees.write('csv', tmp_path / 'cotton', 'cotton80', leaves)
+    (tmp_path / 'cotton' / 'test.csv').unlink(missing_ok=True)
+    assert run('check', tmp_path, '--jobs', 1) == 1
+    out = capsys.readouterr().out
+    assert 'Cotton80, test: ' in out and 'no image is listed' in out
+
+
+def test_check_of_lists_that_cannot_be_read(tmp_path, capsys):
+    (tmp_path / 'cotton').mkdir()
+    (tmp_path / 'cotton' / 'train.csv').write_text('class,path\n')
+    assert run('check', tmp_path, '--jobs', 1) == 1
+    assert "expected 'class_id' (from 0) and 'dir'" in capsys.readouterr().out
+
+
+def test_check_knows_a_set_without_its_name(tmp_path, capsys):
+    leaves = [x for x in trees.ageing_leaves() if x.stage == 'R4']
+    trees.write('released', tmp_path / 'x', 'soyageing', leaves)
+    assert run('check', tmp_path / 'x' / 'R4', '--jobs', 1) == 0
+    out = capsys.readouterr().out
+    assert 'SoyAgeing-R4' in out and 'SoyAgeing ' not in out
+    (tmp_path / 'x' / 'R4').rename(tmp_path / 'leaves')
+    assert run('check', tmp_path / 'leaves', '--jobs', 1) == 0
+    assert 'SoyAgeing-R4' in capsys.readouterr().out
+
+
+def test_check_of_nothing(tmp_path, capsys):
+    assert run('check', tmp_path) == 1
+    assert 'Name the one that it should hold' in capsys.readouterr().err
+    assert run('check', tmp_path, '--dataset', 'SoyGene') == 1
+    assert 'SoyGene was not found' in capsys.readouterr().err
+    assert run('check', tmp_path / 'no') == 1
+    assert 'no does not exist' in capsys.readouterr().err
+
+
+# convert
+
+
+@pytest.mark.parametrize('layout', LAYOUTS)
+def test_convert_and_back(cotton, tmp_path, layout):
+    """From the CSV files to each layout and back again."""
+    there, back = tmp_path / 'there', tmp_path / 'back'
+    name = ('--dataset', 'cotton80')
+    assert (
+        run('convert', cotton, *name, '--layout', layout, '--to', there) == 0
+    )
+    assert run('convert', there, *name, '--layout', 'csv', '--to', back) == 0
+    source = cotton / 'cotton'
+    for split in ('train', 'val', 'trainval', 'test'):
+        expected = listing(source, 'cotton80', split)
+        assert listing(back, 'cotton80', split) == expected
+        converted = listing(there, 'cotton80', split, layout=layout)
+        assert [x for _, x in converted] == [x for _, x in expected]
+    for split in ('train', 'val', 'train_val', 'test'):
+        old, new = source, back / 'Cotton80'
+        lines = [
+            sorted((root / f'{split}.csv').read_text().splitlines())
+            for root in (old, new)
+        ]
+        assert lines[0] == lines[1]
+    image = next((back / 'Cotton80').rglob('7_2_test.png'))
+    assert image.read_bytes() == trees.png()
+
+
+@pytest.mark.parametrize('layout', LAYOUTS)
+def test_convert_all_stages(tmp_path, layout):
+    leaves = trees.ageing_leaves(10)
+    trees.write('released', tmp_path / 'soy_aging', 'soyageing', leaves)
+    options = ('--dataset', 'soyageing', '--layout', layout, '--partial')
+    to = tmp_path / 'to'
+    assert run('convert', tmp_path, *options, '--to', to) == 0
+    for name, split in (
+        ('soyageing', 'val'),
+        ('soyageing', 'test'),
+        ('soyageing_r5', 'trainval'),
+    ):
+        part = dict(check_counts=False)
+        found = listing(to, name, split, layout=layout, **part)
+        source = listing(tmp_path / 'soy_aging', name, split, **part)
+        assert len(source) in (50, 250)
+        assert [x for _, x in found] == [x for _, x in source]
+
+
+def test_convert_gives_names_where_there_are_none(tmp_path):
+    """The mirror keeps no names; images of any format keep theirs."""
+    jpg = BytesIO()
+    Image.new('RGB', (4, 4)).save(jpg, 'JPEG')
+    images = [trees.png()] * 479 + [jpg.getvalue()]
+    trees.write_rows(tmp_path / FILE, trees.cotton_leaves(), images)
+    options = ('--dataset', 'cotton80', '--layout', 'released')
+    assert run('convert', tmp_path, *options, '--to', tmp_path) == 0
+    names = {x.name for x in (tmp_path / 'Cotton80' / 'images').iterdir()}
+    assert len(names) == 480
+    assert {'1_1_train.png', '1_3_train.png', '1_1_test.png'} <= names
+    assert '80_3_test.jpg' in names
+    first = listing(tmp_path / FILE, 'cotton80', 'test')
+    second = listing(tmp_path / 'Cotton80', 'cotton80', 'test')
+    assert [x for _, x in first] == [x for _, x in second]
+
+
+def test_names_that_are_given_do_not_collide(tmp_path):
+    folder = tmp_path / 'Cotton80' / 'train' / '1'
+    folder.mkdir(parents=True)
+    values = {'1_1_train.png': 1, 'leaf.png': 2, 'other.png': 3}
+    for name, value in values.items():
+        (folder / name).write_bytes(trees.png(value=value))
+    args = ('--dataset', 'cotton80', '--layout', 'released', '--partial')
+    assert run('convert', tmp_path, *args, '--to', tmp_path / 'to') == 0
+    images = tmp_path / 'to' / 'Cotton80' / 'images'
+    assert {x.name: x.read_bytes() for x in images.iterdir()} == {
+        f'1_{value}_train.png': trees.png(value=value) for value in (1, 2, 3)
+    }
+
+
+def test_convert_makes_small_row_groups(cotton, tmp_path, monkeypatch):
+    size = len(trees.png())
+    monkeypatch.setattr(writing, 'ROW_GROUP_BYTES', 10 * size)
+    options = ('--dataset', 'cotton80', '--layout', 'parquet')
+    args = ('convert', cotton, *options, '--from-layout', 'parquet')
+    assert run(*args, '--to', tmp_path) == 0
+    metadata = pq.ParquetFile(tmp_path / 'Cotton80' / FILE).metadata
+    assert metadata.num_row_groups == 48
+    assert run('check', tmp_path, '--jobs', 1) == 0
+
+
+def test_convert_does_not_overwrite(cotton, tmp_path, capsys):
+    target = tmp_path / 'Cotton80'
+    target.mkdir()
+    (target / 'mine.txt').write_text('mine')
+    args = ('--dataset', 'cotton80', '--layout', 'csv', '--to', tmp_path)
+    assert run('convert', cotton, *args) == 1
+    assert '--force replaces it' in capsys.readouterr().err
+    assert (target / 'mine.txt').read_text() == 'mine'
+    assert run('convert', cotton, *args, '--force') == 0
+    assert not (target / 'mine.txt').exists()
+    assert [x.name for x in tmp_path.iterdir()] == ['Cotton80']
+
+
+def test_convert_refuses_to_replace_its_source(tmp_path, capsys):
+    root = tmp_path / 'Cotton80'
+    trees.write('csv', root, 'cotton80', trees.cotton_leaves())
+    args = ('--dataset', 'cotton80', '--layout', 'released', '--to', tmp_path)
+    assert run('convert', tmp_path, *args, '--force') == 1
+    assert 'holds the source' in capsys.readouterr().err
+    assert len(listing(root, 'cotton80', 'test')) == 240
+
+
+def test_a_conversion_that_fails_leaves_what_was_there(
+    cotton, tmp_path, monkeypatch, capsys
+):
+    args = ('--dataset', 'cotton80', '--layout', 'csv', '--to', tmp_path)
+    assert run('convert', cotton, *args) == 0
+    before = listing(tmp_path, 'cotton80', 'test')
+    get, calls = writing.fileio.get, []
+
+    def full(path):
+        calls.append(path)
+        if len(calls) > 100:
+            raise OSError('No space left on device')
+        return get(path)
+
+    monkeypatch.setattr(writing.fileio, 'get', full)
+    assert run('convert', cotton, *args, '--force') == 1
+    assert 'No space left' in capsys.readouterr().err
+    assert [x.name for x in tmp_path.iterdir()] == ['Cotton80']
+    assert listing(tmp_path, 'cotton80', 'test') == before
+
+
+def test_convert_a_part(tmp_path, capsys):
+    leaves = [x for x in trees.cotton_leaves() if x.label < 3]
+    trees.write('csv', tmp_path / 'cotton', 'cotton80', leaves)
+    to = tmp_path / 'to'
+    args = ('--dataset', 'cotton80', '--layout', 'folders', '--to', to)
+    assert run('convert', tmp_path, *args) == 1
+    assert 'expected 80 classes' in capsys.readouterr().err
+    assert run('convert', tmp_path, *args, '--partial') == 0
+    assert len(listing(to, 'cotton80', 'test', check_counts=False)) == 9
+
+
+# download
+
+
+class Hub(ThreadingHTTPServer):
+    """As much of the hub as a download needs, with faults to order."""
+
+    def __init__(self, content):
+        super().__init__(('127.0.0.1', 0), HubHandler)
+        self.content = content
+        self.etag = hashlib.sha256(content).hexdigest()
+        self.drop_at = None  # bytes after which a connection breaks, once
+        self.broken = False  # whether content is refused after that
+        self.gets = []  # the Range of each request for content
+
+
+class HubHandler(BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    path_wanted = (
+        '/datasets/hibana2077/CV-dataset-all-in-parquet/resolve/main/'
+        f'datasets/ufgvc/{FILE}'
+    )
+
+    def log_message(self, *args):
+        pass
+
+    def start(self, status, length):
+        self.send_response(status)
+        self.send_header('X-Repo-Commit', 'a' * 40)
+        self.send_header('ETag', f'"{self.server.etag}"')
+        self.send_header('Content-Length', str(length))
+        self.send_header('Accept-Ranges', 'bytes')
+
+    def do_HEAD(self):
+        found = self.path == self.path_wanted
+        self.start(200 if found else 404, len(self.server.content))
+        self.end_headers()
+
+    def do_GET(self):
+        hub, wanted = self.server, self.headers.get('Range')
+        hub.gets.append(wanted)
+        if hub.broken and hub.drop_at is None:
+            self.start(503, 0)
+            self.end_headers()
+            return
+        first = start_of(wanted) if wanted else 0
+        content = hub.content[first:]
+        self.start(206 if wanted else 200, len(content))
+        if wanted:
+            end, size = len(hub.content) - 1, len(hub.content)
+            self.send_header('Content-Range', f'bytes {first}-{end}/{size}')
+        self.end_headers()
+        drop_at, hub.drop_at = hub.drop_at, None
+        self.wfile.write(content[:drop_at])
+        self.close_connection = drop_at is not None
+
+
+@pytest.fixture(scope='module')
+def content(tmp_path_factory):
+    """12 MB, which is more than is read from the hub at a time."""
+    path = tmp_path_factory.mktemp('hub') / FILE
+    images = [random.Random(i).randbytes(25_000) for i in range(480)]
+    trees.write_rows(path, trees.cotton_leaves(), images)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def hub(content, monkeypatch):
+    """A hub on this machine, to which downloads go."""
+    monkeypatch.setattr('huggingface_hub.file_download.time.sleep', bool)
+    server = Hub(content)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    monkeypatch.setenv('NO_PROXY', '127.0.0.1')
+    monkeypatch.setenv('HF_ENDPOINT', f'http://127.0.0.1:{server.server_port}')
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def start_of(wanted):
+    return int(wanted.removeprefix('bytes=').removesuffix('-'))
+
+
+def fetch(to, *args):
+    return run('download', 'cotton80', '--to', to, *args)
+
+
+def test_download_goes_on_where_the_connection_broke(
+    hub, tmp_path, content, capsys, monkeypatch
+):
+    monkeypatch.setenv('TQDM_POSITION', '-1')  # a bar without a terminal
+    hub.drop_at = 11_000_000
+    assert fetch(tmp_path) == 0
+    first, second = hub.gets
+    assert first is None and 0 < start_of(second) <= 11_000_000
+    assert (tmp_path / FILE).read_bytes() == content
+    assert [x.name for x in tmp_path.iterdir()] == [FILE]
+    captured = capsys.readouterr()
+    assert 'is whole, its checksum is right' in captured.out
+    assert '100%' in captured.err  # the progress bar
+    assert len(listing(tmp_path, 'cotton80', 'train')) == 160
+    assert fetch(tmp_path) == 0 and len(hub.gets) == 2  # nothing to do
+
+
+def test_download_goes_on_in_a_later_run(hub, tmp_path, content, capsys):
+    hub.drop_at, hub.broken = 11_000_000, True
+    assert fetch(tmp_path) == 1
+    (part,) = tmp_path.iterdir()
+    kept = part.stat().st_size
+    error = capsys.readouterr().err
+    assert f'{kept} of {len(content)} bytes are kept' in error
+    assert 'By hand' in error
+    with pytest.raises(FileNotFoundError):  # a part is not taken for whole
+        UltraFGVC('cotton80', data_root=tmp_path)
+    hub.broken, hub.gets = False, []
+    assert fetch(tmp_path) == 0
+    assert [start_of(x) for x in hub.gets] == [kept] and kept > 0
+    assert (tmp_path / FILE).read_bytes() == content
+    assert [x.name for x in tmp_path.iterdir()] == [FILE]
+
+
+def test_download_with_a_wrong_checksum_is_refused(hub, tmp_path, capsys):
+    hub.etag = 'f' * 64
+    assert fetch(tmp_path) == 1
+    error = capsys.readouterr().err
+    assert 'checksum' in error and 'f' * 64 in error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_spoiled_part_is_refused(hub, tmp_path, content):
+    part = tmp_path / f'.{FILE}.{hub.etag[:12]}.part'
+    part.write_bytes(b'x' * 5000)
+    assert fetch(tmp_path) == 1
+    assert hub.gets == ['bytes=5000-'] and list(tmp_path.iterdir()) == []
+    part.write_bytes(content + b'x')  # longer than the whole
+    assert fetch(tmp_path) == 0
+    assert (tmp_path / FILE).read_bytes() == content
+
+
+def test_download_keeps_a_file_that_differs(hub, tmp_path, capsys, content):
+    (tmp_path / FILE).write_bytes(b'mine')
+    assert fetch(tmp_path) == 1
+    assert 'is not the file of the hub' in capsys.readouterr().err
+    assert (tmp_path / FILE).read_bytes() == b'mine' and hub.gets == []
+    assert fetch(tmp_path, '--force') == 0
+    assert (tmp_path / FILE).read_bytes() == content
+
+
+def test_download_needs_a_checksum(hub, tmp_path, capsys):
+    hub.etag = 'a' * 40  # a small file in git has no SHA-256
+    assert fetch(tmp_path) == 1
+    assert 'no size and SHA-256' in capsys.readouterr().err
+
+
+def test_download_looks_at_the_disk_first(hub, tmp_path, monkeypatch, capsys):
+    usage = namedtuple('usage', 'free')(1 << 20)
+    monkeypatch.setattr(shutil, 'disk_usage', lambda path: usage)
+    assert fetch(tmp_path) == 1
+    assert '1 MB free; the download needs 75 MB' in capsys.readouterr().err
+    assert hub.gets == []
+
+
+def test_download_of_what_the_hub_has_not(hub, tmp_path, capsys):
+    assert run('download', 'soygene', '--to', tmp_path) == 1
+    assert '404' in capsys.readouterr().err
+    assert run('download', 'Cotton', '--to', tmp_path) == 1
+    assert "dataset='Cotton' is not" in capsys.readouterr().err
+
+
+def test_all_means_every_file_once(tmp_path, monkeypatch):
+    fetched = []
+    tool = import_tool()
+
+    def note(part, folder, revision, force):
+        fetched.append(part.parquet)
+        return Path(folder) / part.parquet
+
+    monkeypatch.setattr(tool, 'download', note)
+    assert tool.main(['download', 'all', '--to', str(tmp_path)]) == 0
+    files = [f for x in trees.PARQUET_FILES.values() for f in x.values()]
+    assert sorted(fetched) == sorted(files) and len(files) == 9
+    fetched.clear()
+    tool.main(['download', 'SoyAgeing', '--to', str(tmp_path)])
+    assert fetched == list(trees.PARQUET_FILES['soyageing'].values())
+
+
+def test_download_without_a_network(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv('NO_PROXY', '127.0.0.1')
+    monkeypatch.setenv('HF_ENDPOINT', 'http://127.0.0.1:9')
+    assert fetch(tmp_path) == 1
+    error = capsys.readouterr().err
+    assert 'cannot be reached' in error and 'docs/data_sets.md' in error
+    assert 'hf download hibana2077/CV-dataset-all-in-parquet' in error
+    assert FILE in error and 'Griffith' in error
+
+
+def test_download_without_the_library(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, 'huggingface_hub', None)
+    assert fetch(tmp_path) == 1
+    assert 'pip install "mmclca[parquet]"' in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_command_line(hub, tmp_path):
+    """As a user types it: exit codes, and no traceback."""
+    root = str(SCRIPT.parents[2])
+    env = dict(os.environ, PYTHONPATH=root)
+    command = [sys.executable, str(SCRIPT), 'download', '--to', str(tmp_path)]
+    done = subprocess.run(
+        [*command, 'cotton80'], env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 0 and (tmp_path / FILE).exists()
+    done = subprocess.run(
+        [*command, 'soygene'], env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert 'error: ' in done.stderr and 'Traceback' not in done.stderr

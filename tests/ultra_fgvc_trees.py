@@ -1,0 +1,198 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Ultra-FGVC sets of 4x4 images, written in each layout as people have it.
+
+Written apart from the package's own writers, so that readers are tested
+against the layouts and not against themselves.
+"""
+
+import csv
+import os
+from collections import defaultdict
+from pathlib import Path
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+AGES = ('R1', 'R3', 'R4', 'R5', 'R6')
+TRUE_LISTS = dict(
+    cotton80='cotton',
+    soylocal='soylocal',
+    soygene='soygene',
+    soyageing='soyageing',
+    soyglobal='soyglobal',
+)
+IMAGE_FOLDERS = dict(
+    cotton80='cotton_square_new',
+    soylocal='soybean200_square',
+    soygene='images',
+    soyageing='.',
+    soyglobal='soybean2000',
+)
+PARQUET_FILES = dict(
+    cotton80={'': 'cotton80_dataset.parquet'},
+    soylocal={'': 'soybean_dataset.parquet'},
+    soygene={'': 'soygene_dataset.parquet'},
+    soyageing={s: f'soy_ageing_{s}_dataset.parquet' for s in AGES},
+    soyglobal={'': 'soyglobal_dataset.parquet'},
+)
+
+
+class Leaf(NamedTuple):
+    """One line of a list: the label counts from 0."""
+
+    split: str
+    label: int
+    class_name: str
+    name: str
+    stage: str = ''
+
+
+def cotton_leaves():
+    """Name images as Cotton80 does (SoyLocal and SoyGlobal alike)."""
+    splits = {
+        5: 'train',
+        3: 'train',
+        1: 'val',
+        6: 'test',
+        2: 'test',
+        4: 'test',
+    }
+    return [
+        Leaf(split, c, str(c + 1), f'{c + 1}_{k}_{_ending(split)}.png')
+        for c in range(80)
+        for k, split in splits.items()
+    ]
+
+
+def gene_leaves(names=('GDC008', 'GDC1', 'PI9', 'SD10', 'SD9')):
+    """Name images as SoyGene does; the names are in string order."""
+    splits = {'1-001_1': 'train', '2-001_1': 'val', '1-001_2': 'test'}
+    return [
+        Leaf(split, c, name, f'{name}-{k}_{_ending(split)}.png')
+        for c, name in enumerate(names)
+        for k, split in splits.items()
+    ]
+
+
+def ageing_leaves(num_classes=198):
+    """Name images as SoyAgeing does; R6 is the CLCA authors' val."""
+    leaves = []
+    for c in range(num_classes):
+        cls = f'yd{2 * c + 12:03d}'
+        for stage in AGES:
+            for k in range(1, 11):
+                fit = 'val' if stage == 'R6' else 'train'
+                split = fit if k < 6 else 'test'
+                name = f'{cls}_{stage}_{k}_{_ending(split)}.png'
+                leaves.append(Leaf(split, c, cls, name, stage))
+    return leaves
+
+
+def _ending(split):
+    return 'test' if split == 'test' else 'train'
+
+
+def true_leaves(shared, name):
+    """Read the CLCA authors' lists of a set."""
+    folder = shared / 'data' / 'ufgvc_splits' / TRUE_LISTS[name]
+    leaves = []
+    for split in ('train', 'val', 'test'):
+        with open(folder / f'{split}.csv') as file:
+            for row in csv.DictReader(file):
+                path = Path(row['dir'])
+                stage = path.parts[0] if len(path.parts) == 3 else ''
+                cls = path.name.split('_')[0].split('-')[0]
+                label = int(row['class_id'])
+                leaves.append(Leaf(split, label, cls, path.name, stage))
+    return leaves
+
+
+def png(shape=(4, 4, 3), value=7, dtype=np.uint8):
+    """Encode an image of one value."""
+    return cv2.imencode('.png', np.full(shape, value, dtype))[1].tobytes()
+
+
+def write_images(paths, root):
+    """Make many files quickly: links to one image."""
+    root.mkdir(parents=True, exist_ok=True)
+    one = root / '.one.png'
+    one.write_bytes(png())
+    for folder in {os.path.dirname(path) for path in paths}:
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    for path in paths:
+        os.link(one, root / path)
+
+
+def write(layout, root, name, leaves):
+    """Write a set as people have it in one layout."""
+    if layout == 'csv':
+        write_csv(root, leaves, IMAGE_FOLDERS[name])
+    elif layout == 'parquet':
+        write_parquet(root, leaves, PARQUET_FILES[name])
+    else:
+        dict(released=write_released, folders=write_folders)[layout](
+            root, leaves
+        )
+
+
+def write_csv(root, leaves, folder):
+    """Write the CLCA authors' layout."""
+    rows = defaultdict(list)
+    for leaf in leaves:
+        path = f'{leaf.stage}/images/{leaf.name}' if leaf.stage else leaf.name
+        rows[leaf.split].append((leaf.label, path))
+    rows['train_val'] = rows['train'] + rows['val']
+    paths = [
+        path for split in ('train_val', 'test') for _, path in rows[split]
+    ]
+    write_images([f'{folder}/{path}' for path in paths], root)
+    for split, lines in rows.items():
+        text = ''.join(f'{label},{path}\n' for label, path in lines)
+        (root / f'{split}.csv').write_text('class_id,dir\n' + text)
+
+
+def write_released(root, leaves):
+    """Write the archives' layout; SoyAgeing one root a stage."""
+    for leaf in leaves:
+        anno = root / leaf.stage / 'anno'
+        anno.mkdir(parents=True, exist_ok=True)
+    lines = defaultdict(str)
+    for leaf in leaves:
+        # Each stage's train list holds all its training images.
+        split = leaf.split if not leaf.stage else _ending(leaf.split)
+        file = root / leaf.stage / 'anno' / f'{split}.txt'
+        lines[file] += f'{leaf.name} {leaf.label + 1}\n'
+    for file, text in lines.items():
+        file.write_text(text)
+    write_images(
+        [f'{x.stage}/images/{x.name}'.lstrip('/') for x in leaves], root
+    )
+
+
+def write_folders(root, leaves):
+    """Write image folders; SoyAgeing all stages together."""
+    write_images([f'{x.split}/{x.class_name}/{x.name}' for x in leaves], root)
+
+
+def write_parquet(root, leaves, names):
+    """Write the mirror: ``names`` maps a stage (or '') to a file name."""
+    root.mkdir(parents=True, exist_ok=True)
+    for stage, name in names.items():
+        own = [leaf for leaf in leaves if leaf.stage == stage]
+        write_rows(root / name, own, [png()] * len(own))
+
+
+def write_rows(path, leaves, images, row_group_size=None):
+    """Write one parquet file with the mirror's four columns."""
+    table = pa.table(
+        dict(
+            image=images,
+            label=[leaf.label for leaf in leaves],
+            class_name=[leaf.class_name for leaf in leaves],
+            split=[leaf.split for leaf in leaves],
+        )
+    )
+    pq.write_table(table, path, row_group_size=row_group_size)
