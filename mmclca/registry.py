@@ -6,8 +6,13 @@ package, so the types work in any mmpretrain config without
 ``custom_imports``.
 """
 
+from contextlib import redirect_stdout
+
 from mmengine.registry import Registry
-from mmpretrain import registry as mmpretrain
+
+# mmpretrain prints that an optional reader of its own is not there
+with redirect_stdout(None):
+    from mmpretrain import registry as mmpretrain
 
 
 def _child(name, parent, location):
@@ -20,3 +25,6 @@ MODELS = _child('model', mmpretrain.MODELS, 'models')
 DATASETS = _child('dataset', mmpretrain.DATASETS, 'datasets')
 DATA_SAMPLERS = _child('data sampler', mmpretrain.DATA_SAMPLERS, 'datasets')
 HOOKS = _child('hook', mmpretrain.HOOKS, 'engine')
+PARAM_SCHEDULERS = _child(
+    'parameter scheduler', mmpretrain.PARAM_SCHEDULERS, 'engine'
+)

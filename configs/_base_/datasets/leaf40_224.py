@@ -1,0 +1,13 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# 40 plant species (UCI Leaf), background white, three training images a
+# class. The environment variable MMCLCA_DATA names the folder of data sets.
+_base_ = './leaves_bs32_224.py'
+data_root = '{{$MMCLCA_DATA:data}}/leaf40_white'
+leaf40 = dict(
+    type='CustomDataset',
+    data_root=data_root,
+    classes=f'{data_root}/classes.txt',
+)
+train_dataloader = dict(dataset=dict(**leaf40, ann_file='train_3shot.txt'))
+val_dataloader = dict(dataset=dict(**leaf40, ann_file='test.txt'))
+test_dataloader = val_dataloader

@@ -1,0 +1,11 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# CLA without CLC, with EViT, keep rate 0.7.
+# DeiT III-B/16 (ImageNet-1k) on Cotton80, 448 px.
+# Reproduces: the recipe of the CLCA paper without its cache (CLC).
+# Expected: not reported.
+# Evaluation: test split, last checkpoint, as the authors do it.
+# Cost: 50.17 GMACs, 86.40 M parameters.
+# Command: python tools/train.py \
+#   configs/clca/cla-evit-kr70_deit3-base-p16_1xb32-50e_cotton80-448px.py
+_base_ = './cla-evit-kr10_deit3-base-p16_1xb32-50e_cotton80-448px.py'
+model = dict(backbone=dict(reducer=dict(keep_rate=0.7)))

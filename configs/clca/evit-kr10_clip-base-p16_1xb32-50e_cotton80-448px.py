@@ -1,0 +1,11 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# EViT without CLC and CLA, keep rate 0.1.
+# CLIP ViT-B/16 (LAION-2B) on Cotton80, 448 px.
+# Reproduces: the recipe of the CLCA paper without its head and cache.
+# Expected: not reported.
+# Evaluation: test split, last checkpoint, as the authors do it.
+# Cost: 24.80 GMACs, 86.31 M parameters.
+# Command: python tools/train.py \
+#   configs/clca/evit-kr10_clip-base-p16_1xb32-50e_cotton80-448px.py
+_base_ = './clc-evit-kr10_clip-base-p16_1xb32-50e_cotton80-448px.py'
+model = dict(backbone=dict(cache=None))

@@ -1,0 +1,49 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import logging
+
+from mmengine.logging import print_log
+from torch.utils.data import BatchSampler
+
+from mmclca.registry import DATA_SAMPLERS
+
+
+@DATA_SAMPLERS.register_module()
+class ClampedBatchSampler(BatchSampler):
+    """A batch sampler that never asks for more images than there are.
+
+    With ``drop_last`` a set smaller than the batch gives no batch at all, and
+    training would do nothing. Here the batch shrinks to the set (in
+    distributed training to this process's share of it), and the log says so.
+
+    Use it as ``batch_sampler`` of a dataloader, whose own ``drop_last`` has
+    to stay unset::
+
+        train_dataloader = dict(
+            batch_size=32,
+            sampler=dict(type='DefaultSampler', shuffle=True),
+            batch_sampler=dict(type='mmclca.ClampedBatchSampler'))
+
+    Args:
+        sampler (Sampler): Gives the indices of one process, and has a length.
+        batch_size (int): Images a batch and process.
+        drop_last (bool): Whether to leave out the last batch where it is
+            smaller than the others. Defaults to True.
+
+    Raises:
+        ValueError: If there is no image at all.
+    """
+
+    def __init__(self, sampler, batch_size, drop_last=True):
+        share = len(sampler)
+        if share == 0:
+            raise ValueError(
+                'the data set is empty: there is no batch to make'
+            )
+        if share < batch_size:
+            print_log(
+                f'batch_size is {batch_size}, but there are only {share} '
+                f'images (per process): training with batches of {share}.',
+                logger='current',
+                level=logging.WARNING,
+            )
+        super().__init__(sampler, min(batch_size, share), drop_last)

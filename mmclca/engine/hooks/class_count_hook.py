@@ -1,0 +1,82 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from mmengine.hooks import Hook
+from mmengine.model import is_model_wrapper
+
+from mmclca.registry import HOOKS
+
+
+@HOOKS.register_module()
+class ClassCountHook(Hook):
+    """Stop before the first iteration where data and head disagree.
+
+    It compares the number of class names that each data set gives with
+    ``model.head.num_classes``. Training checks the validation set too, which
+    would otherwise fail only after the first epoch. A data set without class
+    names is let through with a warning.
+    """
+
+    priority = 'VERY_HIGH'
+
+    def before_train(self, runner):
+        """Check the training set and, where there is one, the validation set.
+
+        Args:
+            runner (Runner): The runner of the training process.
+
+        Raises:
+            ValueError: If a set has another number of classes than the head.
+        """
+        loaders = {'train': runner.train_dataloader}
+        if runner.val_loop is not None:
+            loaders['val'] = runner.val_dataloader
+        self._check(runner, loaders)
+
+    def before_val(self, runner):
+        """Check the validation set; see :meth:`before_train`."""
+        self._check(runner, {'val': runner.val_dataloader})
+
+    def before_test(self, runner):
+        """Check the test set; see :meth:`before_train`."""
+        self._check(runner, {'test': runner.test_dataloader})
+
+    def _check(self, runner, loaders):
+        expected = _num_classes(runner.model)
+        counts = {
+            name: _count(loader.dataset, name, runner.logger)
+            for name, loader in loaders.items()
+        }
+        wrong = {
+            name: count
+            for name, count in counts.items()
+            if count not in (None, expected)
+        }
+        if wrong:
+            raise ValueError(_message(expected, wrong))
+
+
+def _num_classes(model):
+    model = model.module if is_model_wrapper(model) else model
+    return model.head.num_classes
+
+
+def _count(dataset, name, logger):
+    classes = dataset.metainfo.get('classes')
+    if classes is None:
+        logger.warning(
+            f'The {name} set has no class names, so that their number cannot '
+            'be compared with model.head.num_classes; name them with '
+            f'`{name}_dataloader.dataset.classes=FILE` (one name a line).'
+        )
+        return None
+    return len(classes)
+
+
+def _message(expected, wrong):
+    found = ', '.join(f'{n} in the {name} set' for name, n in wrong.items())
+    message = f'model.head.num_classes is {expected}, but the classes are '
+    if len(set(wrong.values())) == 1:
+        (count,) = set(wrong.values())
+        fix = f'add `--cfg-options model.head.num_classes={count}`'
+    else:
+        fix = 'give all sets the same list of classes'
+    return f'{message}{found}: {fix}.'

@@ -1,0 +1,108 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import math
+
+from mmengine.optim import _ParamScheduler
+from mmengine.optim.scheduler.param_scheduler import INF
+
+from mmclca.registry import PARAM_SCHEDULERS
+
+
+@PARAM_SCHEDULERS.register_module()
+class WarmupCosineLR(_ParamScheduler):
+    """Linear warm-up, then a cosine that began with the training, then flat.
+
+    The schedule of timm, in which the cosine runs from the first step on and
+    the warm-up takes the place of its start: with base learning rate b,
+    e < warmup gives b (s + (1 - s) e / warmup), e < T_max gives
+    b (m + (1 - m) (1 + cos(pi e / T_max)) / 2), and later steps b m. A
+    ``LinearLR`` followed by a ``CosineAnnealingLR`` is another curve: its
+    cosine begins where the warm-up ends.
+
+    Start and end are shares of the base learning rate of each parameter
+    group, so layer-wise learning rates keep their ratios.
+
+    Args:
+        optimizer (Optimizer | BaseOptimWrapper): Wrapped optimizer.
+        T_max (int): Step at which the cosine ends, warm-up included.
+        warmup (int): Steps of the warm-up. Defaults to 0.
+        start_factor (float): Share s at the first step of the warm-up.
+            Defaults to 0.01.
+        eta_min_ratio (float): Share m at the end of the cosine and after it.
+            Defaults to 0.
+        begin (int): Step from which it counts. Defaults to 0.
+        end (int): Step from which the learning rate stays as it is.
+            Defaults to INF; mmengine's runner gives the length of training.
+        last_step (int): The index of the last step, to resume without a
+            state dict. Defaults to -1.
+        by_epoch (bool): Whether a step is an epoch, else an iteration.
+            Defaults to True.
+        verbose (bool): Whether to print each learning rate.
+            Defaults to False.
+
+    Raises:
+        ValueError: If a share is outside [0, 1], or the warm-up does not end
+            before the cosine.
+    """
+
+    def __init__(
+        self,
+        optimizer,
+        T_max: int,
+        warmup: int = 0,
+        start_factor: float = 0.01,
+        eta_min_ratio: float = 0.0,
+        begin: int = 0,
+        end: int = INF,
+        last_step: int = -1,
+        by_epoch: bool = True,
+        verbose: bool = False,
+    ):
+        shares = dict(start_factor=start_factor, eta_min_ratio=eta_min_ratio)
+        for name, share in shares.items():
+            if not 0 <= share <= 1:
+                raise ValueError(
+                    f'{name}={share} must be within 0 and 1: it is a share '
+                    'of the base learning rate'
+                )
+        if not 0 <= warmup < T_max:
+            raise ValueError(
+                f'warmup={warmup} must be at least 0 and below '
+                f'T_max={T_max}: the cosine counts from the start of training'
+            )
+        self.T_max = T_max
+        self.warmup = warmup
+        self.start_factor = start_factor
+        self.eta_min_ratio = eta_min_ratio
+        super().__init__(
+            optimizer,
+            'lr',
+            begin=begin,
+            end=end,
+            last_step=last_step,
+            by_epoch=by_epoch,
+            verbose=verbose,
+        )
+
+    @classmethod
+    def build_iter_from_epoch(cls, optimizer, *, epoch_length, **options):
+        """Build it with steps in iterations from a config in epochs.
+
+        mmengine calls it for ``convert_to_iter_based=True``.
+        """
+        for name in ('T_max', 'warmup', 'begin', 'end'):
+            if options.get(name, INF) != INF:
+                options[name] *= epoch_length
+        return cls(optimizer, **dict(options, by_epoch=False))
+
+    def factor(self, step: int) -> float:
+        """Share of the base learning rate at a step, counted from 0."""
+        if step < self.warmup:
+            done = step / self.warmup
+            return self.start_factor + (1 - self.start_factor) * done
+        phase = math.pi * min(step / self.T_max, 1)
+        cosine = (1 + math.cos(phase)) / 2
+        return self.eta_min_ratio + (1 - self.eta_min_ratio) * cosine
+
+    def _get_value(self) -> list[float]:
+        factor = self.factor(self.last_step)
+        return [base * factor for base in self.base_values]

@@ -1,0 +1,157 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What a classifier costs: multiply-accumulates, parameters, tokens."""
+
+from dataclasses import dataclass, field
+from math import prod
+
+import torch
+from mmpretrain.models.backbones import VisionTransformer
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from mmclca.registry import MODELS
+
+
+def _layer_norm_flops(x_shape, *_, **__) -> int:
+    return 2 * prod(x_shape)
+
+
+# what torch's counter leaves out, in its unit: two for a multiply-accumulate
+MORE_FLOPS = {torch.ops.aten.native_layer_norm: _layer_norm_flops}
+# attention and FFN with the LayerNorm ahead of them, head with the last one
+PARTS = ('embedding', 'attention', 'FFN', 'reduction', 'head')
+
+
+@dataclass
+class Cost:
+    """Cost of classifying one image.
+
+    Args:
+        shape (tuple[int, int]): Height and width of the image in pixels.
+        flops (int): Multiply-accumulates of convolutions, matrix products
+            (those of fused attention among them) and LayerNorm, one an
+            element, as in the CLCA paper. Activations and other element-wise
+            work are not counted.
+        params (int): Parameters of the model.
+        parts (dict[str, int]): The multiply-accumulates of each of ``PARTS``.
+            Empty, as are the tokens, where the backbone is no
+            ``VisionTransformer``.
+        attended (list[int]): Tokens that the attention of each layer sees.
+        tokens (list[int]): Tokens that leave each layer, before the cache
+            recovers.
+    """
+
+    shape: tuple[int, int]
+    flops: int = 0
+    params: int = 0
+    parts: dict[str, int] = field(default_factory=dict)
+    attended: list[int] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
+
+
+class _Meter:
+    """Splits a running count of FLOPs where modules begin and end."""
+
+    def __init__(self, counter: FlopCounterMode, cost: Cost):
+        self.counter = counter
+        self.cost = cost
+        self.last = 0
+        self.handles = []
+
+    def watch(self, model: nn.Module) -> None:
+        """Hook the parts of a classifier with a vision transformer."""
+        self.cost.parts.update(dict.fromkeys(PARTS, 0))
+        backbone = model.backbone
+        self._end(backbone.patch_embed, 'embedding')
+        for layer in backbone.layers:
+            self._begin(layer.ln1, 'reduction', self.cost.attended)
+            self._end(layer.attn.proj, 'attention')
+            self._begin(layer.ln2, 'reduction', self.cost.tokens)
+            self._end(layer.ffn, 'FFN')
+        if model.with_head:
+            self._end(model.head, 'head')
+
+    def _begin(self, module, part_before: str, lengths: list | None = None):
+        def hook(_, inputs):
+            self._book(part_before)
+            if lengths is not None:
+                lengths.append(inputs[0].size(1))
+
+        self.handles.append(module.register_forward_pre_hook(hook))
+
+    def _end(self, module, part: str):
+        hook = module.register_forward_hook(lambda *_: self._book(part))
+        self.handles.append(hook)
+
+    def _book(self, part: str) -> None:
+        now = self.counter.get_total_flops()
+        self.cost.parts[part] += (now - self.last) // 2
+        self.last = now
+
+    def remove(self) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+
+def count(model: nn.Module, shape: tuple[int, int] | None = None) -> Cost:
+    """Count what one image costs a classifier in evaluation.
+
+    The model stays as it is, on its device; on the meta device nothing is
+    computed.
+
+    Args:
+        model (ImageClassifier): A classifier of mmpretrain or of this
+            package.
+        shape (tuple[int, int], optional): Height and width of the image.
+            Defaults to None, the ``img_size`` of the backbone.
+
+    Raises:
+        ValueError: If ``shape`` is None and the backbone has no size.
+    """
+    cost = Cost(shape or _own_shape(model))
+    cost.params = sum(param.numel() for param in model.parameters())
+    image = next(model.parameters()).new_zeros(1, 3, *cost.shape)
+    counter = FlopCounterMode(display=False, custom_mapping=MORE_FLOPS)
+    meter = _Meter(counter, cost)
+    training = model.training
+    if isinstance(model.backbone, VisionTransformer):
+        meter.watch(model)
+    try:
+        model.eval()
+        with torch.no_grad(), counter:
+            model(image)
+    finally:
+        meter.remove()
+        model.train(training)
+    cost.flops = counter.get_total_flops() // 2
+    return cost
+
+
+def _own_shape(model: nn.Module) -> tuple[int, int]:
+    if isinstance(model.backbone, VisionTransformer):
+        return tuple(model.backbone.img_size)
+    raise ValueError(
+        f'{type(model.backbone).__name__} works at any size: say which, with '
+        'shape=(HEIGHT, WIDTH) (--shape on the command line)'
+    )
+
+
+def count_config(model: dict, shape: tuple[int, int] | None = None) -> Cost:
+    """Build a classifier without weights and count what one image costs it.
+
+    It is built on the meta device, or, where a method's number of tokens
+    hangs on the image, on the CPU with random weights.
+
+    Args:
+        model (dict): Config of the classifier.
+        shape (tuple[int, int], optional): See :func:`count`.
+    """
+    try:
+        return count(_build(model, 'meta'), shape)
+    except RuntimeError:  # what torch raises for values of meta tensors
+        return count(_build(model, 'cpu'), shape)
+
+
+def _build(model: dict, device: str) -> nn.Module:
+    with torch.device(device):
+        return MODELS.build(model)

@@ -1,0 +1,279 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import re
+from functools import cache
+from itertools import takewhile
+
+import numpy as np
+import pytest
+import timm
+import torch
+from mmengine.config import Config
+from mmengine.dataset import Compose
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import DefaultScope
+from mmengine.runner import Runner
+from mmpretrain.registry import TRANSFORMS
+from PIL import Image
+from tiny_run import ROOT, write_images
+
+from mmclca.models.heads import CLAHead
+from mmclca.registry import MODELS
+from mmclca.utils.flops import count
+
+FOLDER = ROOT / 'configs'
+CONFIGS = sorted(FOLDER.glob('clca/*.py'))
+RECIPE = [path for path in CONFIGS if '-50e_' in path.name]
+LEAF40 = FOLDER / (
+    'clca/clca-evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-224px.py'
+)
+CUSTOM = LEAF40.with_name(LEAF40.name.replace('leaf40', 'custom'))
+COTTON80 = FOLDER / (
+    'clca/clca-evit-kr10_clip-base-p16_1xb32-50e_cotton80-448px.py'
+)
+# top-1 of the paper's Table I, column Cotton
+COTTON = {'10': '55.6', '70': '67.8'}
+
+
+def each(paths):
+    return pytest.mark.parametrize('path', paths, ids=lambda path: path.stem)
+
+
+@cache
+def build(path):
+    """The config, and its model on the meta device."""
+    cfg = Config.fromfile(path)
+    with torch.device('meta'):
+        return cfg, MODELS.build(cfg.model)
+
+
+def header(path):
+    """The comment that a config begins with."""
+    lines = path.read_text().splitlines()
+    return '\n'.join(takewhile(lambda line: line.startswith('#'), lines))
+
+
+def test_ablations_are_complete():
+    names = {path.stem for path in CONFIGS}
+    for method in ('clca-evit', 'clc-evit', 'cla-evit', 'evit'):
+        for rate in ('kr10', 'kr70'):
+            for backbone in ('deit3-base-p16', 'clip-base-p16'):
+                arch = f'{method}-{rate}_{backbone}'
+                assert f'{arch}_1xb32-50e_cotton80-448px' in names
+    for path in (LEAF40, LEAF40.with_name(LEAF40.name[5:]), CUSTOM):
+        assert path in CONFIGS
+
+
+def test_basenames_are_unique_and_lower_case():
+    names = [path.name for path in FOLDER.rglob('*.py')]
+    assert len(names) == len(set(names))
+    assert all(name == name.lower() for name in names)
+
+
+@each(CONFIGS)
+def test_header(path):
+    text = header(path)
+    for word in ('Reproduces', 'Expected', 'Cost', 'Command'):
+        assert f'\n# {word}: ' in text
+    command = text[text.index('# Command: ') :]
+    assert f'configs/clca/{path.name}' in command
+    _, model = build(path)
+    cost = count(model)
+    gmacs, params = f'{cost.flops / 1e9:.2f}', f'{cost.params / 1e6:.2f}'
+    assert f'\n# Cost: {gmacs} GMACs, {params} M parameters' in text
+
+
+@each(RECIPE)
+def test_expected_results_are_those_of_the_paper(path):
+    expected = re.search('# Expected: (.*)', header(path))[1]
+    if path.name.startswith('clca-') and 'cotton80' in path.name:
+        rate = re.search(r'-kr(\d+)_', path.name)[1]
+        assert expected.startswith(f'{COTTON[rate]} % top-1')
+        assert 'averaged over three seeds, backbone not named' in expected
+    else:
+        assert expected.startswith('not reported')
+
+
+@each(RECIPE)
+def test_model_is_what_the_name_says(path):
+    cfg, model = build(path)
+    method, rate, size = re.match(
+        r'(?:(\w+)-)?evit-kr(\d+)_.*-(\d+)px', path.stem
+    ).groups()
+    backbone, head = model.backbone, model.head
+    assert (backbone.cache is not None) == (method in ('clca', 'clc'))
+    assert isinstance(head, CLAHead) == (method in ('clca', 'cla'))
+    assert backbone.final_norm != isinstance(head, CLAHead)
+    assert type(backbone.reducer).__name__ == 'EViT'
+    assert backbone.reducer.keep_rates == (int(rate) / 100,) * 3
+    assert backbone.reduce_at == (3, 6, 9)
+    assert backbone.img_size == (int(size), int(size))
+    classes = 80 if 'cotton80' in path.stem else 40
+    assert 'custom' in path.stem or head.num_classes == classes
+    assert cfg.train_dataloader.batch_size == 32
+    weights = cfg.load_from.removeprefix('timm://')
+    assert weights in timm.list_models(pretrained=True)
+
+
+def test_backbones_have_the_layers_of_their_weights():
+    clip, deit3, tiny = (
+        build(FOLDER / 'clca' / name)[1].backbone
+        for name in (
+            COTTON80.name,
+            COTTON80.name.replace('clip', 'deit3'),
+            LEAF40.name,
+        )
+    )
+    assert clip.pre_norm.eps == clip.layers[0].ln1.eps == 1e-5
+    assert clip.patch_embed.projection.bias is None
+    for backbone in (deit3, tiny):
+        assert isinstance(backbone.pre_norm, torch.nn.Identity)
+        assert backbone.layers[0].ln1.eps == 1e-6
+    assert deit3.layers[0].attn.gamma1.weight.shape == (768,)
+    assert isinstance(tiny.layers[0].attn.gamma1, torch.nn.Identity)
+
+
+@each(CONFIGS)
+def test_what_decays(path):
+    cfg, model = build(path)
+    groups = build_optim_wrapper(model, cfg.optim_wrapper).param_groups
+    decay = {id(p): g['weight_decay'] for g in groups for p in g['params']}
+    special = re.compile('cls_token|pos_embed|cache.clr')
+    for name, param in model.named_parameters():
+        free = param.ndim == 1 or special.search(name)
+        assert decay[id(param)] == (0 if free else 0.05), name
+
+
+def test_linear_head_starts_as_pytorch_does():
+    path = LEAF40.with_name(LEAF40.name[5:])
+    head = MODELS.build(Config.fromfile(path).model.head)
+    head.init_weights()
+    weight = head.layers.head.weight
+    bound = weight.size(1) ** -0.5  # uniform
+    assert bound * 0.99 < weight.abs().max() <= bound
+    assert abs(weight.std() - bound / 3**0.5) < 0.05 * bound
+
+
+@pytest.mark.parametrize('folder', [None, '/sets'])
+def test_data_folder_from_the_environment(folder, monkeypatch):
+    monkeypatch.delenv('MMCLCA_DATA', raising=False)
+    if folder:
+        monkeypatch.setenv('MMCLCA_DATA', folder)
+    folder = folder or 'data'
+    for path, name in ((LEAF40, 'leaf40_white'), (CUSTOM, 'my_leaves')):
+        cfg = Config.fromfile(path)
+        for split in ('train', 'val', 'test'):
+            dataset = cfg[f'{split}_dataloader'].dataset
+            assert dataset.data_root == f'{folder}/{name}'
+            assert dataset.classes == f'{folder}/{name}/classes.txt'
+    cfg = Config.fromfile(COTTON80)
+    assert cfg.train_dataloader.dataset.data_root == folder
+    assert cfg.train_dataloader.dataset.split == 'trainval'
+    assert cfg.test_dataloader.dataset.split == 'test'
+
+
+def pipeline(path, split):
+    steps = Config.fromfile(path)[f'{split}_dataloader'].dataset.pipeline
+    return Compose([TRANSFORMS.build(step) for step in steps])
+
+
+@pytest.fixture
+def leaf(tmp_path):
+    noise = np.random.default_rng(0).integers(0, 255, (300, 500, 3), np.uint8)
+    image = Image.fromarray(noise)
+    image.save(tmp_path / 'leaf.png')
+    return image, dict(img_path=str(tmp_path / 'leaf.png'), gt_label=0)
+
+
+@pytest.mark.parametrize('path, size', [(LEAF40, 224), (COTTON80, 448)])
+def test_images_become_squares(path, size, leaf):
+    image, sample = leaf
+    side, margin = int(size / 0.875), (int(size / 0.875) - size) // 2
+    square = image.resize((side, side), Image.Resampling.BICUBIC)
+    square = np.asarray(square)[..., ::-1].transpose(2, 0, 1)  # BGR
+    middle = square[:, margin : margin + size, margin : margin + size]
+    tested = pipeline(path, 'test')(dict(sample))['inputs'].numpy()
+    assert (tested == middle).all()
+    trained = pipeline(path, 'train')(dict(sample))['inputs'].numpy()
+    assert trained.shape == (3, size, size)
+    assert comes_from(trained, square) or comes_from(
+        trained[..., ::-1], square
+    )
+
+
+def comes_from(crop, image):
+    """Whether a crop stands somewhere in an image, (C, H, W)."""
+    _, height, width = crop.shape
+    corners = np.lib.stride_tricks.sliding_window_view(image[0], (8, 8))
+    places = np.argwhere((corners == crop[0, :8, :8]).all((2, 3)))
+    return any(
+        np.array_equal(crop, image[:, y : y + height, x : x + width])
+        for y, x in places
+    )
+
+
+def test_normalized_for_imagenet():
+    for path in (LEAF40, COTTON80):
+        _, model = build(path)
+        data_preprocessor = model.data_preprocessor
+        assert data_preprocessor.to_rgb
+        assert data_preprocessor.mean.shape == (3, 1, 1)
+    cfg = Config.fromfile(COTTON80).model.data_preprocessor
+    assert [round(m / 255, 3) for m in cfg.mean] == [0.485, 0.456, 0.406]
+    assert [round(s / 255, 3) for s in cfg.std] == [0.229, 0.224, 0.225]
+
+
+def test_real_leaves(shared, monkeypatch):
+    monkeypatch.setenv('MMCLCA_DATA', str(shared / 'data'))
+    cfg = Config.fromfile(LEAF40)
+    cfg.train_dataloader.num_workers = cfg.test_dataloader.num_workers = 0
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        train = Runner.build_dataloader(cfg.train_dataloader)
+        test = Runner.build_dataloader(cfg.test_dataloader)
+    assert (len(train.dataset), len(test.dataset)) == (120, 213)
+    assert (len(train), len(test)) == (3, 5)  # the last 24 are dropped
+    assert len(train.dataset.metainfo['classes']) == 40
+    batch = next(iter(train))
+    assert len(batch['inputs']) == 32
+
+
+def write_lists(folder, per_class):
+    """Images as people have them, listed for the config."""
+    write_images(folder, per_class, size=40)
+    classes = sorted(path.name for path in folder.iterdir())
+    lines = [
+        f'{image.relative_to(folder)} {classes.index(image.parent.name)}'
+        for image in sorted(folder.rglob('*.png'))
+    ]
+    (folder / 'classes.txt').write_text('\n'.join(classes))
+    (folder / 'train.txt').write_text('\n'.join(lines[::2]))
+    (folder / 'val.txt').write_text('\n'.join(lines[1::2]))
+
+
+def test_own_images_are_trained_on(tmp_path, monkeypatch):
+    """All but the model's width and the length is that of the config."""
+    monkeypatch.setenv('MMCLCA_DATA', str(tmp_path))
+    write_lists(tmp_path / 'my_leaves', per_class=4)  # 8 of 32 in a batch
+    cfg = Config.fromfile(CUSTOM)
+    cfg.model.backbone.arch = dict(
+        embed_dims=24, num_layers=12, num_heads=2, feedforward_channels=48
+    )
+    cfg.merge_from_dict(
+        {
+            'model.head.in_channels': 24,
+            'model.head.num_classes': 4,
+            'train_cfg': dict(max_epochs=2, val_interval=1),
+            'train_dataloader.num_workers': 0,
+            'val_dataloader.num_workers': 0,
+            'default_hooks.checkpoint.interval': 1,
+            'load_from': None,
+            'work_dir': str(tmp_path / 'work'),
+        }
+    )
+    runner = Runner.from_cfg(cfg)
+    runner.train()
+    assert runner.iter == 2
+    assert runner.message_hub.get_scalar('val/accuracy/top1').current() >= 0
+    kept = sorted(path.name for path in (tmp_path / 'work').glob('*.pth'))
+    assert len(kept) == 2
+    assert kept[0].startswith('best_accuracy_top1_epoch_')
+    assert kept[1] == 'epoch_2.pth'

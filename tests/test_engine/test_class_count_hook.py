@@ -1,0 +1,120 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+from mmengine.registry import init_default_scope
+from mmengine.runner import Runner
+from mmpretrain.registry import MODELS
+from torch.utils.data import DataLoader, Dataset
+
+from mmclca.engine.hooks import ClassCountHook
+from mmclca.registry import HOOKS
+
+HEADS = {
+    'LinearClsHead': dict(in_channels=4),
+    'VisionTransformerClsHead': dict(in_channels=4),
+    'MultiLabelLinearClsHead': dict(in_channels=4),
+    'StackedLinearClsHead': dict(in_channels=4, mid_channels=[4]),
+}
+
+
+class Leaves(Dataset):
+    """Six images of as many classes as named."""
+
+    def __init__(self, num_classes):
+        names = num_classes and tuple(f'c{n}' for n in range(num_classes))
+        self.metainfo = {'classes': names} if names else {}
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        raise AssertionError('an image was loaded')
+
+
+def build_runner(tmp_path, head='LinearClsHead', train=5, val=5, test=5):
+    init_default_scope('mmpretrain')
+    model = dict(
+        type='ImageClassifier',
+        backbone=dict(type='LeNet5', num_classes=-1),
+        head=dict(type=head, num_classes=5, **HEADS[head]),
+    )
+    return Runner(
+        MODELS.build(model),
+        str(tmp_path),
+        train_dataloader=DataLoader(Leaves(train)),
+        val_dataloader=DataLoader(Leaves(val)),
+        test_dataloader=DataLoader(Leaves(test)),
+        train_cfg=dict(by_epoch=True, max_epochs=1),
+        val_cfg=dict(),
+        test_cfg=dict(),
+        val_evaluator=dict(type='Accuracy'),
+        test_evaluator=dict(type='Accuracy'),
+        optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.1)),
+        custom_hooks=[dict(type='mmclca.ClassCountHook')],
+        default_scope='mmpretrain',
+    )
+
+
+def test_registered():
+    assert HOOKS.get('mmclca.ClassCountHook') is ClassCountHook
+
+
+@pytest.mark.parametrize('head', HEADS)
+def test_training_stops_before_the_first_image(tmp_path, head):
+    runner = build_runner(tmp_path, head, train=7, val=7)
+    with pytest.raises(ValueError) as error:
+        runner.train()
+    assert str(error.value) == (
+        'model.head.num_classes is 5, but the classes are 7 in the train '
+        'set, 7 in the val set: add `--cfg-options '
+        'model.head.num_classes=7`.'
+    )
+
+
+def test_validation_set_is_checked_before_training(tmp_path):
+    runner = build_runner(tmp_path, val=4)
+    with pytest.raises(ValueError, match='5, but the classes are 4 in the val'):
+        runner.train()
+
+
+def test_sets_that_disagree_get_other_advice(tmp_path):
+    runner = build_runner(tmp_path, train=3, val=4)
+    with pytest.raises(ValueError, match='same list of classes') as error:
+        runner.train()
+    assert '3 in the train set, 4 in the val set' in str(error.value)
+    assert 'cfg-options' not in str(error.value)
+
+
+@pytest.mark.parametrize('step', ['val', 'test'])
+def test_val_and_test_alone(tmp_path, step):
+    runner = build_runner(tmp_path, **{step: 6})
+    with pytest.raises(ValueError, match=f'6 in the {step} set: add.*=6`'):
+        getattr(runner, step)()
+
+
+def test_agreement_goes_on_to_the_images(tmp_path):
+    with pytest.raises(AssertionError, match='an image was loaded'):
+        build_runner(tmp_path).train()
+
+
+def test_set_without_class_names_is_let_through(tmp_path, caplog):
+    runner = build_runner(tmp_path, test=None)
+    runner.logger.addHandler(caplog.handler)
+    with pytest.raises(AssertionError, match='an image was loaded'):
+        runner.test()
+    assert 'test_dataloader.dataset.classes=FILE' in caplog.text
+
+
+class Wrapped(torch.nn.Module):
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+
+def test_wrapped_model(tmp_path, monkeypatch):
+    runner = build_runner(tmp_path, train=7)
+    runner.model = Wrapped(runner.model)
+    place = 'mmclca.engine.hooks.class_count_hook.is_model_wrapper'
+    monkeypatch.setattr(place, lambda model: isinstance(model, Wrapped))
+    with pytest.raises(ValueError, match='is 5, but the classes are 7'):
+        ClassCountHook().before_train(runner)

@@ -1,0 +1,170 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.hooks import Hook
+from mmengine.model import BaseModel
+from mmengine.optim import OptimWrapper
+from mmengine.runner import Runner
+
+from mmclca.registry import PARAM_SCHEDULERS
+
+SCHEDULE = Path(__file__).parents[3] / 'configs/_base_/schedules/clca_50e.py'
+RECIPE = dict(
+    type='mmclca.WarmupCosineLR',
+    T_max=45,
+    warmup=2,
+    start_factor=0.01,
+    eta_min_ratio=0.1,
+)
+# the rates as the authors' code sets them, epoch by epoch, for a base of 1e-4
+RATES = [
+    1e-6,
+    5.05e-5,
+    *(1e-5 + 4.5e-5 * (1 + math.cos(math.pi * e / 45)) for e in range(2, 45)),
+    *[1e-5] * 5,
+]
+
+
+def optimizer(*rates):
+    groups = [dict(params=[torch.zeros(1)], lr=rate) for rate in rates]
+    return OptimWrapper(torch.optim.AdamW(groups))
+
+
+def build(optim_wrapper, **options):
+    return PARAM_SCHEDULERS.build(
+        dict(RECIPE, **options), default_args=dict(optimizer=optim_wrapper)
+    )
+
+
+def run(scheduler, optim_wrapper, num_steps):
+    """Rates of each group in the next steps."""
+    rates = []
+    for _ in range(num_steps):
+        rates.append([group['lr'] for group in optim_wrapper.param_groups])
+        optim_wrapper.step()
+        scheduler.step()
+    return rates
+
+
+def near(rates, expected):
+    return all(
+        abs(a - b) < 1e-12 for a, b in zip(rates, expected, strict=True)
+    )
+
+
+def test_rates_of_all_epochs_and_groups():
+    optim_wrapper = optimizer(1e-4, 1e-4 * 0.65**7, 3e-3)
+    rates = run(build(optim_wrapper), optim_wrapper, 50)
+    for group, share in enumerate((1, 0.65**7, 30)):
+        expected = [rate * share for rate in RATES]
+        assert near([step[group] for step in rates], expected)
+
+
+@pytest.mark.parametrize('stop', [1, 2, 30, 45, 49])
+def test_resumed(stop):
+    first = optimizer(1e-4, 2e-5)
+    scheduler = build(first)
+    run(scheduler, first, stop)
+    second = optimizer(1e-4, 2e-5)
+    resumed = build(second)
+    second.load_state_dict(first.state_dict())
+    resumed.load_state_dict(scheduler.state_dict())
+    rates = run(resumed, second, 50 - stop)
+    assert near([step[0] for step in rates], RATES[stop:])
+    assert near([step[1] for step in rates], [r / 5 for r in RATES[stop:]])
+
+
+def test_by_iteration():
+    optim_wrapper = optimizer(1e-4)
+    scheduler = build(
+        optim_wrapper, convert_to_iter_based=True, epoch_length=4, end=50
+    )
+    assert not scheduler.by_epoch
+    rates = [rate for (rate,) in run(scheduler, optim_wrapper, 200)]
+    whole = [rates[4 * epoch] for epoch in range(50)]
+    assert near(whole, RATES)
+    assert rates[4] < rates[5] < rates[6] < rates[7]
+
+
+def test_without_warmup_it_starts_at_the_base_rate():
+    optim_wrapper = optimizer(0.5)
+    rates = run(build(optim_wrapper, warmup=0), optim_wrapper, 2)
+    assert rates[0] == [0.5]
+    assert rates[1][0] < 0.5
+
+
+@pytest.mark.parametrize(
+    'options, message',
+    [
+        (dict(start_factor=1.5), 'start_factor=1.5 must be within 0 and 1'),
+        (dict(eta_min_ratio=-1), 'eta_min_ratio=-1 must be within 0 and 1'),
+        (dict(warmup=45), 'warmup=45 must be at least 0 and below T_max=45'),
+        (dict(warmup=-1), 'warmup=-1 must be at least 0 and below T_max=45'),
+    ],
+)
+def test_what_is_not_allowed(options, message):
+    with pytest.raises(ValueError, match=message):
+        build(optimizer(1e-4), **options)
+
+
+class Line(BaseModel):
+    def __init__(self):
+        super().__init__()
+        self.slope = torch.nn.Linear(1, 1)
+
+    def forward(self, x, mode):
+        return dict(loss=self.slope(x).square().mean())
+
+
+class Rates(Hook):
+    """Notes the rates of all epochs; ends the process before one of them."""
+
+    def __init__(self, stop_at):
+        self.seen = []
+        self.stop_at = stop_at
+
+    def before_train_epoch(self, runner):
+        if runner.epoch == self.stop_at:
+            raise InterruptedError
+        self.seen.append([g['lr'] for g in runner.optim_wrapper.param_groups])
+
+
+def start(work_dir, rates, resume=False):
+    """Train with the recipe's config."""
+    cfg = Config.fromfile(SCHEDULE)
+    Runner(
+        Line(),
+        work_dir=str(work_dir),
+        train_dataloader=dict(
+            dataset=[dict(x=torch.ones(1))] * 2,
+            batch_size=2,
+            num_workers=0,
+            sampler=dict(type='DefaultSampler', shuffle=True),
+            collate_fn=dict(type='default_collate'),
+        ),
+        train_cfg=dict(cfg.train_cfg),
+        optim_wrapper=cfg.optim_wrapper,
+        param_scheduler=cfg.param_scheduler,
+        default_hooks=dict(checkpoint=dict(type='CheckpointHook', interval=7)),
+        custom_hooks=[rates],
+        default_scope='mmpretrain',
+        experiment_name=f'{work_dir.name}-{resume}',
+        log_level='ERROR',
+        resume=resume,
+    ).train()
+
+
+def test_recipe_through_a_runner_stopped_and_resumed(tmp_path):
+    first, second = Rates(stop_at=20), Rates(stop_at=None)
+    with pytest.raises(InterruptedError):
+        start(tmp_path, first)
+    start(tmp_path, second, resume=True)
+    assert len(first.seen) == 20
+    assert len(second.seen) == 36  # from the checkpoint of epoch 14
+    for group in range(2):
+        assert near([rates[group] for rates in first.seen], RATES[:20])
+        assert near([rates[group] for rates in second.seen], RATES[14:])

@@ -1,0 +1,92 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import json
+import runpy
+import sys
+
+import pytest
+from tiny_run import ROOT, run_python
+
+TOOL = ROOT / 'tools/analysis_tools/get_flops.py'
+CONFIG = """
+data_root = '{{$MMCLCA_DATA:data}}'
+model = dict(
+    type='mmclca.TokenReductionClassifier',
+    backbone=dict(
+        type='mmclca.TokenReductionViT',
+        arch='deit-tiny',
+        img_size=64,
+        reducer=dict(type='mmclca.EViT', keep_rate=0.5),
+        reduce_at=(3, 6, 9),
+        cache=dict(type='mmclca.CrossLayerCache'),
+        out_indices=(3, 6, 9, 11),
+        final_norm=False,
+    ),
+    head=dict(
+        type='mmclca.CLAHead', num_classes=4, in_channels=192, num_layers=4
+    ),
+)
+"""
+TOKENS = [18, 18, 18, 11, 17, 17, 10, 16, 16, 10, 16, 18]
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / 'model_only.py'
+    path.write_text(CONFIG)
+    return path
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Runs the tool in this process; what it prints on stdout."""
+
+    def run(*arguments):
+        monkeypatch.setattr(
+            sys, 'argv', ['get_flops.py', *map(str, arguments)]
+        )
+        runpy.run_path(str(TOOL), run_name='__main__')
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_json_is_the_only_line_on_stdout(config, monkeypatch):
+    monkeypatch.setenv('MMCLCA_DATA', 'elsewhere')  # mmengine logs its use
+    done = run_python(TOOL, config, '--json', cwd=config.parent)
+    assert done.stdout.count('\n') == 1
+    cost = json.loads(done.stdout)
+    assert type(cost['flops']) is type(cost['params']) is int
+    assert cost['tokens'] == TOKENS
+    assert cost['shape'] == [64, 64]
+    assert 'elsewhere' in done.stderr
+
+
+def test_shape_and_options(config, run):
+    wide = json.loads(run(config, '--json', '--shape', 64, 96))
+    assert wide['tokens'][0] == 26
+    square = json.loads(run(config, '--json', '--shape', 96))
+    assert square['shape'] == [96, 96]
+    option = 'model.backbone.reducer.keep_rate=1.0'
+    whole = json.loads(run(config, '--json', '--cfg-options', option))
+    assert whole['tokens'][3] == 18
+
+
+def test_table(config, run):
+    cost = json.loads(run(config, '--json'))
+    head, parts, tokens = run(config).split('\n\n')
+    assert head.splitlines() == [
+        'image 64 x 64, batch of one, evaluation',
+        f'{cost["flops"] / 1e9:9.3f} GMACs',
+        f'{cost["params"] / 1e6:9.3f} M parameters',
+    ]
+    shares = [float(line.split()[1][:-1]) for line in parts.splitlines()[1:]]
+    assert sum(shares) == pytest.approx(100, abs=0.3)
+    rows = [list(map(int, line.split())) for line in tokens.splitlines()[1:]]
+    assert [row[0] for row in rows] == list(range(12))
+    assert [row[2] for row in rows] == TOKENS
+
+
+def test_shape_not_allowed(config, run, capsys):
+    with pytest.raises(SystemExit):
+        run(config, '--shape', 0)
+    assert '--shape [0]: one or two positive' in capsys.readouterr().err

@@ -1,0 +1,167 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+
+from mmclca.models.reducers import TopK
+from mmclca.registry import MODELS
+from mmclca.utils.flops import PARTS, count, count_config
+
+# ViT-B/16 with 80 classes. Image size, method, keep rate; GMACs of the CLCA
+# authors' model and the tokens that leave layers 3, 6, 9 and 11, without and
+# then with CLCA.
+AUTHORS = """
+224 vit 1.0 17.57 197/197/197/197 18.37 198/204/210/218
+224 evit 1.0 17.57 197/197/197/197 18.37 198/204/210/218
+224 evit 0.7 11.61 140/100/72/72 12.18 140/104/79/87
+224 evit 0.5 8.82 100/52/28/28 9.32 101/55/32/40
+224 evit 0.25 6.53 51/15/6/6 6.96 52/17/8/16
+224 evit 0.1 5.64 22/5/3/3 5.96 22/5/3/11
+224 topk 1.0 17.57 197/197/197/197 18.37 198/204/210/218
+224 topk 0.7 11.49 139/98/69/69 12.05 139/102/76/84
+224 topk 0.5 8.72 99/50/26/26 9.26 100/54/31/39
+224 topk 0.25 6.47 50/14/5/5 6.86 51/15/6/14
+224 topk 0.1 5.55 21/3/2/2 5.90 21/4/2/10
+448 vit 1.0 78.52 785/785/785/785 79.51 786/792/798/806
+448 evit 1.0 78.52 785/785/785/785 79.51 786/792/798/806
+448 evit 0.7 50.17 551/387/273/273 50.86 552/392/280/288
+448 evit 0.5 38.21 394/199/101/101 38.77 395/202/106/114
+448 evit 0.25 28.56 198/52/15/15 28.99 199/53/17/25
+448 evit 0.1 24.80 81/10/3/3 25.17 81/11/4/12
+448 topk 1.0 78.52 785/785/785/785 79.51 786/792/798/806
+448 topk 0.7 50.08 550/386/271/271 50.79 551/391/279/287
+448 topk 0.5 38.10 393/197/99/99 38.68 394/201/104/112
+448 topk 0.25 28.48 197/50/14/14 28.93 198/52/16/24
+448 topk 0.1 24.73 80/9/2/2 25.11 80/10/3/11
+"""
+PARAMS = {224: ('85.860', '85.934'), 448: ('86.312', '86.385')}
+REDUCERS = dict(evit='mmclca.EViT', topk='mmclca.TopK')
+
+
+def vit(size, method, keep_rate, clca, arch='base', channels=768):
+    backbone = dict(
+        type='mmclca.TokenReductionViT',
+        arch=arch,
+        img_size=size,
+        reduce_at=(3, 6, 9),
+    )
+    head = dict(num_classes=80, in_channels=channels)
+    if method in REDUCERS:
+        backbone['reducer'] = dict(type=REDUCERS[method], keep_rate=keep_rate)
+    if clca:
+        backbone['cache'] = dict(type='mmclca.CrossLayerCache')
+        backbone.update(out_indices=(3, 6, 9, 11), final_norm=False)
+        head.update(type='mmclca.CLAHead', num_layers=4)
+    else:
+        head.update(type='VisionTransformerClsHead', init_cfg=None)
+    return dict(
+        type='mmclca.TokenReductionClassifier', backbone=backbone, head=head
+    )
+
+
+@pytest.mark.parametrize('clca', [False, True], ids=['base', 'clca'])
+@pytest.mark.parametrize('row', AUTHORS.strip().splitlines())
+def test_agrees_with_the_authors(row, clca):
+    size, method, keep_rate, *measured = row.split()
+    gmacs, lengths = measured[2 * clca : 2 * clca + 2]
+    cost = count_config(vit(int(size), method, float(keep_rate), clca))
+    assert cost.flops == pytest.approx(float(gmacs) * 1e9, rel=0.003)
+    assert f'{cost.params / 1e6:.3f}' == PARAMS[int(size)][clca]
+    counted = '/'.join(str(cost.tokens[layer]) for layer in (3, 6, 9, 11))
+    assert counted == lengths
+
+
+@pytest.mark.parametrize(
+    'method, keep_rate, clca, printed',
+    [
+        ('vit', 1.0, False, 78.5),
+        ('evit', 0.1, True, 25.2),
+        ('evit', 0.7, True, 50.9),
+    ],
+)
+def test_table_one_of_the_paper(method, keep_rate, clca, printed):
+    cost = count_config(vit(448, method, keep_rate, clca))
+    assert round(cost.flops / 1e9, 1) == printed
+
+
+def tiny(**backbone):
+    model = vit(64, 'evit', 0.5, True, channels=192)
+    model['backbone'].update(arch='deit-tiny', **backbone)
+    return model
+
+
+def test_parts_by_hand():
+    """Of 16 patches 8, 5 and 3 are kept, beside CLS and the fused token."""
+    C, classes = 192, 80
+    cost = count_config(vit(64, 'evit', 0.5, False, 'deit-tiny', C))
+    attended = [17] * 4 + [10] * 3 + [7] * 3 + [5] * 2
+    leaving = [17] * 3 + [10] * 3 + [7] * 3 + [5] * 3
+    assert (cost.attended, cost.tokens) == (attended, leaving)
+    cls_row = fused = (17 + 10 + 7) * C
+    assert cost.parts == dict(
+        embedding=16 * (3 * 16 * 16) * C,
+        attention=sum(N * C + 4 * N * C**2 + 2 * N**2 * C for N in attended),
+        FFN=sum(N * C + 8 * N * C**2 for N in leaving),
+        reduction=cls_row + fused,
+        head=leaving[-1] * C + C * classes,
+    )
+    assert cost.flops == sum(cost.parts.values())
+
+
+def test_cpu_and_meta_agree_and_the_model_stays_as_it_was():
+    model = MODELS.build(tiny()).train()
+    cost = count(model)
+    assert cost == count_config(tiny())
+    assert all(module.training for module in model.modules())
+    assert not any(
+        module._forward_hooks or module._forward_pre_hooks
+        for module in model.modules()
+    )
+
+
+def test_shapes():
+    own = count_config(tiny())
+    assert own.shape == (64, 64)
+    assert own.tokens[0] == 16 + 2
+    wide = count_config(tiny(), (64, 96))
+    assert wide.shape == (64, 96)
+    assert wide.tokens[0] == 24 + 2
+    assert wide.params == own.params
+
+
+def test_vision_transformer_of_mmpretrain():
+    ours = vit(64, 'vit', 1.0, False, 'deit-tiny', 192)
+    theirs = vit(64, 'vit', 1.0, False, 'deit-tiny', 192)
+    del theirs['backbone']['reduce_at']
+    theirs['backbone']['type'] = 'VisionTransformer'
+    theirs['type'] = 'ImageClassifier'
+    assert count_config(ours) == count_config(theirs)
+
+
+def test_other_backbones_have_a_total_only():
+    model = dict(
+        type='ImageClassifier',
+        backbone=dict(type='ResNet', depth=18),
+        neck=dict(type='GlobalAveragePooling'),
+        head=dict(type='LinearClsHead', num_classes=1000, in_channels=512),
+    )
+    cost = count_config(model, (224, 224))
+    assert cost.flops == pytest.approx(1.81e9, rel=0.01)
+    assert cost.params == 11_689_512
+    assert (cost.parts, cost.tokens) == ({}, [])
+    with pytest.raises(ValueError, match='ResNet works at any size'):
+        count_config(model)
+
+
+class KeepsPositive(TopK):
+    """Keeps as many tokens as the image says: needs values."""
+
+    def between(self, tokens, attended, stage):
+        positive = int((tokens.x[0].mean(-1) > -9).sum())
+        index = torch.arange(positive - 1, device=tokens.x.device)
+        return tokens.gather(index.expand(len(tokens.x), -1))
+
+
+def test_counts_on_the_cpu_what_hangs_on_the_image():
+    cost = count_config(tiny(reducer=dict(type=KeepsPositive)))
+    assert cost.tokens[2:4] == [18, 17]
+    assert list(cost.parts) == list(PARTS)

@@ -1,0 +1,86 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What a model costs: ``python tools/analysis_tools/get_flops.py CONFIG``."""
+
+import argparse
+import json
+import sys
+from contextlib import redirect_stdout
+from dataclasses import asdict
+
+from mmengine.config import Config, DictAction
+
+from mmclca.utils.flops import count_config
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        description='Multiply-accumulates (attention and LayerNorm included, '
+        'activations not), parameters and tokens of a model for one image'
+    )
+    parser.add_argument('config', help='path of a config; `model` is enough')
+    parser.add_argument(
+        '--shape',
+        nargs='+',
+        type=int,
+        metavar=('HEIGHT', 'WIDTH'),
+        help='size of the image in pixels; one number for a square one '
+        '(default: img_size of the backbone)',
+    )
+    parser.add_argument(
+        '--json',
+        action='store_true',
+        help='print one line of JSON instead of a table: flops (multiply-'
+        'accumulates), params, tokens (those that leave each layer, before '
+        'the cache recovers) and more',
+    )
+    parser.add_argument(
+        '--cfg-options',
+        nargs='+',
+        action=DictAction,
+        default={},
+        metavar='KEY=VALUE',
+        help='override settings of the config, nested ones with dots',
+    )
+    args = parser.parse_args()
+    if args.shape and (len(args.shape) > 2 or min(args.shape) < 1):
+        parser.error(f'--shape {args.shape}: one or two positive numbers')
+    return args
+
+
+def measure(config, cfg_options, shape):
+    """The cost of the model of a config file; whatever is logged on the way
+    goes to stderr."""
+    with redirect_stdout(sys.stderr):
+        cfg = Config.fromfile(config)
+        cfg.merge_from_dict(cfg_options)
+        return count_config(cfg.model, shape and (shape[0], shape[-1]))
+
+
+def rows(cost):
+    """Lines of a table of the cost, for people to read."""
+    height, width = cost.shape
+    yield f'image {height} x {width}, batch of one, evaluation'
+    yield f'{cost.flops / 1e9:9.3f} GMACs'
+    yield f'{cost.params / 1e6:9.3f} M parameters'
+    if cost.parts:
+        yield '\n    GMACs   share  part'
+    for part, flops in cost.parts.items():
+        share = flops / cost.flops
+        yield f'{flops / 1e9:9.3f}  {share:6.1%}  {part}'
+    if cost.tokens:
+        yield '\nlayer  tokens in attention  tokens leaving (before recovery)'
+    for i, lengths in enumerate(zip(cost.attended, cost.tokens, strict=True)):
+        yield '{:5}  {:19}  {:14}'.format(i, *lengths)
+
+
+def main():
+    args = parse_args()
+    cost = measure(args.config, args.cfg_options, args.shape)
+    if args.json:
+        print(json.dumps(asdict(cost)))
+    else:
+        print(*rows(cost), sep='\n')
+
+
+if __name__ == '__main__':
+    main()
