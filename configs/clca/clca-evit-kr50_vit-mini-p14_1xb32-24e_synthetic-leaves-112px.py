@@ -7,7 +7,7 @@
 # Command: python tools/dataset_converters/synthetic_leaves.py \
 #   data/synthetic_leaves --per-class 220 --size 160
 # python tools/train.py \
-#   configs/clca/clca-evit-kr50_vit-mini-p14_1xb32-24e_synthetic-leaves-112px.py
+#  configs/clca/clca-evit-kr50_vit-mini-p14_1xb32-24e_synthetic-leaves-112px.py
 _base_ = [
     '../_base_/models/clca-evit_vit-mini-p14.py',
     '../_base_/datasets/synthetic-leaves_112.py',

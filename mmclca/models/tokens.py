@@ -109,21 +109,26 @@ class Tokens:
         )
 
 
-def patch_weights(trace: list, batch_size: int, num_patches: int) -> Tensor:
+def patch_weights(
+    trace: list, batch_size: int, num_patches: int, num_extra_tokens: int = 1
+) -> Tensor:
     """Which input patches each token stands for, and with what weight.
 
     Args:
         trace (list): ``Tokens.trace``, or its first records.
         batch_size (int): Images in the batch.
         num_patches (int): Patches of an image before any reduction.
+        num_extra_tokens (int): Tokens ahead of the patches; 0 without a CLS
+            token. Defaults to 1.
 
     Returns:
         Tensor: Weights (B, N, P), float32. CLS and cached tokens stand for
         no patch: their rows are zero.
     """
-    device = next((r.index.device for r in trace if isinstance(r, Kept)), None)
-    weights = torch.eye(num_patches + 1, device=device)[:, 1:]
-    weights = weights.expand(batch_size, -1, -1)
+    fields = (value for record in trace for value in vars(record).values())
+    device = next((f.device for f in fields if isinstance(f, Tensor)), None)
+    weights = torch.eye(num_patches + num_extra_tokens, device=device)
+    weights = weights[:, num_extra_tokens:].expand(batch_size, -1, -1)
     for record in trace:
         weights = record.apply(weights)
     return weights

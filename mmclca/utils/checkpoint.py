@@ -2,9 +2,9 @@
 """Names of foreign checkpoints, and what of a checkpoint fits a model."""
 
 import re
-from itertools import islice
 
 from mmengine.logging import MMLogger
+from torch import Tensor
 
 from .checkpoint_error import CheckpointError
 
@@ -27,12 +27,19 @@ RENAMES = (
         r'backbone.layers.\1.ffn.gamma2.weight',
     ),
     (r'norm\.', 'backbone.ln1.'),
+    (r'fc_norm\.', 'backbone.ln2.'),
     (r'clr$', 'backbone.cache.clr'),
     (r'ifa_head\.0\.', 'head.layers.'),
+    (r'ifa_head\.', 'head.'),
+    (r'pre_logits\.fc\.', 'head.layers.pre_logits.'),
     (r'head\.', 'head.layers.head.'),
+    # what has no other name must not get lost: the backbone refuses it
+    (r'', 'backbone.'),
 )
 FOREIGN = re.compile(r'blocks\.\d+\.|patch_embed\.proj\.')
+# in a backbone; everything else decides what the model computes
 MAY_BE_NEW = ('cache.', 'reducer.', 'ln1.', 'ln2.')
+MAY_BE_LEFT = (*MAY_BE_NEW, 'cls_token', 'mask_token', 'decoder_')
 
 
 def rename_to_classifier(state_dict: dict, prefix: str) -> None:
@@ -74,65 +81,100 @@ def rename_to_backbone(state_dict: dict, prefix: str) -> None:
             state_dict[prefix + key[len(own) :]] = value
 
 
-def fill_backbone(backbone, state_dict: dict, prefix: str, source: str):
-    """As :func:`fill`, for a backbone, where little may be new.
+def check_backbone(backbone, state_dict: dict, prefix: str, note: dict):
+    """Refuse a state dict whose backbone is not this one.
 
-    The CLR tokens, the reducer and the last norms may be; everything else
-    must be there with its shape.
+    The CLR tokens, the reducer and the last norms may be new or be left out.
+
+    Args:
+        backbone (TokenReductionViT): The backbone that is to be loaded.
+        state_dict (dict): With the names and positions of the backbone.
+        prefix (str): What the names begin with.
+        note (dict): ``source`` and ``keys`` of the file, as the loader
+            notes them.
 
     Raises:
-        CheckpointError: If it is not; names the file and its first keys.
+        CheckpointError: If parameters are missing, of another shape or would
+            be left out; names the file and its first keys.
     """
-    keys = [key for key in state_dict if key.startswith(prefix)]
-    unfit = _unfit(backbone, state_dict, prefix)
-    wrong = {k: v for k, v in unfit.items() if not k.startswith(MAY_BE_NEW)}
+    own = backbone.state_dict()
+    wrong = [
+        f'{name} {why}'
+        for name, why in _unfit(own, state_dict, prefix).items()
+        if not name.startswith(MAY_BE_NEW)
+    ]
+    wrong += [
+        f'{name} has no place'
+        for name in _unused(own, state_dict, prefix)
+        if not name.startswith(MAY_BE_LEFT)
+    ]
     if wrong:
-        listed = [f'{name} {why}' for name, why in wrong.items()]
         raise CheckpointError(
-            f'{source} does not fit {type(backbone).__name__} ('
-            f'{backbone.embed_dims} channels, {backbone.num_layers} layers): '
-            f'{len(wrong)} parameters are missing or of another shape: '
-            f'{_first(listed)}. The first keys of the file: {_first(keys)}. '
-            'Is it the right file, and the right arch?'
+            f'{note["source"]} does not fit {type(backbone).__name__} '
+            f'({backbone.embed_dims} channels, {backbone.num_layers} layers): '
+            f'{len(wrong)} parameters are wrong: {_first(wrong)}. '
+            f'The first keys of the file: {_first(note["keys"])}. '
+            'Is it the right file, and are arch, img_size and patch_size '
+            'those of its model?'
         )
-    fill(backbone, state_dict, prefix, source)
 
 
-def _unfit(module, state_dict: dict, prefix: str) -> dict:
-    """Parameters that a state dict lacks or has in another shape, and why."""
+def fill(own: dict, state_dict: dict, prefix: str, note: dict) -> None:
+    """Make a state dict fit parameters exactly, in place.
+
+    What the file lacks, or has with another shape, keeps its own values and
+    is reported as new; what has no place is left out and reported.
+
+    Args:
+        own (dict): The parameters and buffers of a module, by name.
+        state_dict (dict): What was loaded; all that begins with ``prefix``
+            is for the module.
+        prefix (str): See there.
+        note (dict): See :func:`check_backbone`.
+    """
+    unused = [prefix + name for name in _unused(own, state_dict, prefix)]
+    new = [prefix + name for name in _unfit(own, state_dict, prefix)]
+    for key in unused:
+        del state_dict[key]
+    for key in new:
+        state_dict[key] = own[key[len(prefix) :]]
+    logger = MMLogger.get_current_instance()
+    if new:
+        logger.info(f'{note["source"]}: new, not loaded: {_first(new)}')
+    if unused:
+        logger.info(f'{note["source"]}: not used here: {_first(unused)}')
+
+
+def fill_around_backbone(
+    classifier, state_dict: dict, prefix: str, note: dict
+) -> None:
+    """As :func:`fill`, for a classifier but for its backbone, in place."""
+    own = classifier.state_dict()
+    own = {k: v for k, v in own.items() if not k.startswith('backbone.')}
+    inner = [key for key in state_dict if key.startswith(f'{prefix}backbone.')]
+    backbone = {key: state_dict.pop(key) for key in inner}
+    fill(own, state_dict, prefix, note)
+    state_dict.update(backbone)
+
+
+def _unfit(own: dict, state_dict: dict, prefix: str) -> dict:
+    """What a state dict lacks or has in another shape, and why."""
     unfit = {}
-    for name, value in module.state_dict().items():
+    for name, value in own.items():
         came = state_dict.get(prefix + name)
-        if came is None:
-            unfit[name] = 'missing'
+        if not isinstance(came, Tensor):
+            unfit[name] = 'is missing'
         elif came.shape != value.shape:
-            unfit[name] = f'{tuple(came.shape)}, not {tuple(value.shape)}'
+            unfit[name] = f'is {tuple(came.shape)}, not {tuple(value.shape)}'
     return unfit
 
 
-def fill(module, state_dict: dict, prefix: str, source: str) -> None:
-    """Make a state dict fit a module exactly, in place.
-
-    What the file lacks, or has with another shape, keeps the module's own
-    values and is reported as new; what the module has no place for is left
-    out and reported.
-    """
-    own = module.state_dict()
+def _unused(own: dict, state_dict: dict, prefix: str) -> list[str]:
     keys = [key for key in state_dict if key.startswith(prefix)]
-    unused = [key for key in keys if key[len(prefix) :] not in own]
-    for key in unused:
-        del state_dict[key]
-    new = _unfit(module, state_dict, prefix)
-    for name in new:
-        state_dict[prefix + name] = own[name]
-    logger = MMLogger.get_current_instance()
-    if new:
-        names = [prefix + name for name in new]
-        logger.info(f'{source}: new parameters, not loaded: {_first(names)}')
-    if unused:
-        logger.info(f'{source}: left out, not used here: {_first(unused)}')
+    names = [key[len(prefix) :] for key in keys]
+    return [name for name in names if name not in own]
 
 
-def _first(names: list, count: int = 6) -> str:
+def _first(names: list[str], count: int = 6) -> str:
     more = f' and {len(names) - count} more' if len(names) > count else ''
-    return ', '.join(islice(names, count)) + more
+    return (', '.join(names[:count]) or 'none') + more

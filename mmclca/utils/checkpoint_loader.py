@@ -1,42 +1,56 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """How mmengine opens checkpoint files once this package is imported.
 
-A file is opened without running code that it may carry: `.pth` and `.pt` with
-``weights_only=True`` (mmengine falls back to running it), `.safetensors`
+No file is opened in a way that could run code which it carries: pickles with
+``weights_only=True`` (mmengine falls back to running them), `.safetensors`
 beside them. The name of the file travels with the weights, so that an error
 can name it.
 """
 
-import argparse
 import os
-import pathlib
+import re
+import tempfile
 from collections import OrderedDict
 from difflib import get_close_matches
+from hashlib import sha256
+from http.client import HTTPException
 from pickle import UnpicklingError
+from urllib.parse import urlparse
 
 import safetensors.torch
 import timm
 import torch
 from mmengine.dist import barrier, is_main_process
-from mmengine.runner.checkpoint import CheckpointLoader, get_torch_safe_globals
-from safetensors import SafetensorError
+from mmengine.runner.checkpoint import CheckpointLoader
 
 from .checkpoint_error import CheckpointError
+from .checkpoint_globals import SAFE_GLOBALS
 
-# plain containers of settings that releases keep beside the weights
-SETTINGS = [argparse.Namespace, pathlib.PosixPath]
+# how torch names what a pickle must not do
+UNSAFE = r'GLOBAL \S+|reduce for .+|Can only (create|build) .+'
 
 
-@CheckpointLoader.register_scheme(r'(?!\w+://).*\.(pth|pt|safetensors)$')
+class StateDict(OrderedDict):
+    """Weights, also found under the key that an EMA hook asks for."""
+
+    def __missing__(self, key):
+        if key == 'state_dict':
+            return self
+        raise KeyError(key)
+
+
+@CheckpointLoader.register_scheme('', force=True)
 def load_from_file(filename: str, map_location=None) -> dict:
-    """Open a local ``.pth``, ``.pt`` or ``.safetensors`` file.
+    """Open a local checkpoint, a pickle of torch or ``.safetensors``.
 
     Args:
         filename (str): Path of the file.
-        map_location (str, optional): See ``torch.load``.
+        map_location (str | Callable, optional): See ``torch.load``.
+            Defaults to None, the CPU.
 
     Returns:
-        dict: The checkpoint, or the state dict alone.
+        dict: The checkpoint with its weights under ``'state_dict'``, or the
+        weights alone.
 
     Raises:
         FileNotFoundError: If there is no such file.
@@ -44,53 +58,73 @@ def load_from_file(filename: str, map_location=None) -> dict:
             plain settings.
     """
     path = os.path.expanduser(filename)
+    if os.path.isdir(path):
+        raise FileNotFoundError(
+            f'{filename} is a folder: name the checkpoint file in it'
+        )
     if not os.path.isfile(path):
         raise FileNotFoundError(f'there is no checkpoint {filename}')
+    return _open(path, filename, map_location)
+
+
+def _open(path: str, source: str, map_location=None) -> dict:
+    """Open the file at ``path``, known to the user as ``source``."""
     try:
-        return _tag(_read(path, map_location), filename)
-    except UnpicklingError as error:
+        checkpoint = _read(path, map_location)
+    except Exception as error:  # a damaged file raises all kinds
+        reason = str(error).split('WeightsUnpickler error: ')[-1]
+        unsafe = re.search(UNSAFE, reason)
+        if isinstance(error, UnpicklingError) and unsafe:
+            raise CheckpointError(
+                f'{source} is not opened: it holds more than weights and '
+                f'plain settings ({unsafe.group()}), and a pickle can run '
+                'code. If you trust where it comes from, open it there with '
+                'the code that wrote it, save its state dict alone, and load '
+                'that'
+            ) from error
+        # what follows is torch's advice to open it all the same
+        reason = reason.strip().partition('\n')[0].partition('. ')[0]
         raise CheckpointError(
-            f'{filename} holds more than weights, or is damaged, and is not '
-            'opened, because a pickle can run code. If you trust it, save '
-            f'its state dict alone and load that. torch says: {error}'
+            f'{source} ({os.path.getsize(path)} bytes) cannot be opened '
+            f'({type(error).__name__}: {reason}). Is it cut short, or no '
+            'checkpoint? Copy or download it again'
         ) from error
-    except (RuntimeError, EOFError, SafetensorError, OSError) as error:
-        size = os.path.getsize(path)
-        raise CheckpointError(
-            f'{filename} ({size} bytes) is no checkpoint or is cut short: '
-            f'copy or download it again. {error}'
-        ) from error
+    return _with_source(checkpoint, source)
 
 
 def _read(path: str, map_location) -> dict:
     if path.endswith('.safetensors'):
-        device = str(map_location or 'cpu')
-        return safetensors.torch.load_file(path, device=device)
-    allowed = get_torch_safe_globals() + SETTINGS
-    with torch.serialization.safe_globals(allowed):
-        return torch.load(path, map_location=map_location, weights_only=True)
-
-
-def _tag(checkpoint: dict, source: str) -> dict:
-    """Unwrap ``{'model': ...}`` and note where the weights came from."""
-    if not isinstance(checkpoint, dict):
-        raise CheckpointError(
-            f'{source} holds a {type(checkpoint).__name__}, not a dict of '
-            'tensors: save model.state_dict() and load that'
+        return safetensors.torch.load_file(path)
+    with torch.serialization.safe_globals(SAFE_GLOBALS):
+        return torch.load(
+            path, map_location=map_location or 'cpu', weights_only=True
         )
-    if 'state_dict' in checkpoint:
-        checkpoint['state_dict'] = _named(checkpoint['state_dict'], source)
-        return checkpoint
-    return _named(checkpoint.get('model', checkpoint), source)
 
 
-def _named(state_dict: dict, source: str) -> OrderedDict:
-    named = OrderedDict(state_dict)
+def _with_source(checkpoint: dict, source: str) -> dict:
+    """Note in the weights where they came from; unwrap ``{'model': ...}``."""
+    weights, wrapper = checkpoint, None
+    for key in ('model', 'state_dict'):
+        if isinstance(checkpoint, dict) and key in checkpoint:
+            weights, wrapper = checkpoint[key], key
+    if not isinstance(weights, dict):
+        raise CheckpointError(
+            f'{source} holds a {type(weights).__name__} in place of a dict '
+            'of tensors: save model.state_dict() and load that'
+        )
+    weights = _name_source(weights, source)
+    if wrapper == 'state_dict':
+        return dict(checkpoint, state_dict=weights)
+    return weights
+
+
+def _name_source(weights: dict, source: str) -> StateDict:
+    named = StateDict(weights)
     # torch hands the metadata of a module to its load hooks
-    named._metadata = dict(getattr(state_dict, '_metadata', {}))
+    named._metadata = dict(getattr(weights, '_metadata', {}))
+    note = dict(source=source, keys=[str(key) for key in weights])
     for module in ('', 'backbone'):
-        version = named._metadata.get(module, {})
-        named._metadata[module] = dict(version, source=source)
+        named._metadata[module] = {**named._metadata.get(module, {}), **note}
     return named
 
 
@@ -98,23 +132,45 @@ def _named(state_dict: dict, source: str) -> OrderedDict:
 def load_from_http(filename: str, map_location=None) -> dict:
     """Download a checkpoint once, then open it as a local file.
 
+    It is kept in torch's cache, under its own name where that ends in a hash,
+    else under one made unique.
+
     Args:
-        filename (str): URL of a ``.pth``, ``.pt`` or ``.safetensors`` file.
-        map_location (str, optional): See ``torch.load``.
+        filename (str): URL of a checkpoint.
+        map_location (str | Callable, optional): See ``torch.load``.
+
+    Raises:
+        CheckpointError: If it cannot be fetched; see also
+            :func:`load_from_file`.
     """
-    folder = os.path.join(torch.hub.get_dir(), 'checkpoints')
-    path = os.path.join(folder, os.path.basename(filename.split('?')[0]))
-    if is_main_process() and not os.path.isfile(path):
-        os.makedirs(folder, exist_ok=True)
+    name = os.path.basename(urlparse(filename).path)
+    if not re.search(r'-[0-9a-f]{8,}\.', name):
+        name = f'{sha256(filename.encode()).hexdigest()[:8]}-{name}'
+    path = os.path.join(torch.hub.get_dir(), 'checkpoints', name)
+    if is_main_process():
+        _download(filename, path)
+    barrier()
+    _download(filename, path)  # on a machine that does not share the cache
+    return _open(path, filename, map_location)
+
+
+def _download(url: str, path: str) -> None:
+    """Fetch a file into the cache, unless it is there."""
+    folder, name = os.path.split(path)
+    if os.path.isfile(path):
+        return
+    os.makedirs(folder, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as fresh:
+        part = os.path.join(fresh, name)
         try:
-            torch.hub.download_url_to_file(filename, path)
-        except OSError as error:
+            torch.hub.download_url_to_file(url, part)
+        except (OSError, HTTPException) as error:
             raise CheckpointError(
-                f'{filename} cannot be downloaded ({error}): fetch it with a '
+                f'{url} cannot be downloaded ({error}): fetch it with a '
                 f'browser and give the path of the file, or put it at {path}'
             ) from error
-    barrier()
-    return load_from_file(path, map_location)
+        _open(part, url)  # a download that broke off is not kept
+        os.replace(part, path)
 
 
 @CheckpointLoader.register_scheme('timm://')
@@ -131,20 +187,31 @@ def load_from_timm(filename: str, map_location=None) -> dict:
         CheckpointError: If timm does not know the name, or cannot fetch it.
     """
     name = filename[len('timm://') :]
-    known = timm.list_models(pretrained=True)
-    if name not in known and name not in timm.list_models():
-        close = ', '.join(get_close_matches(name, known, n=3))
+    if not timm.is_model_pretrained(name):
+        known = timm.list_pretrained()
+        close = ', '.join(get_close_matches(name, known, n=3, cutoff=0.4))
         raise CheckpointError(
             f'timm has no pretrained model {name!r}; '
             f'timm.list_pretrained() lists them. Close: {close or "none"}'
         )
+    if is_main_process():
+        weights = _fetch_from_timm(name)
+    barrier()
+    if not is_main_process():
+        weights = _fetch_from_timm(name)  # from the cache
+    return _name_source(weights, filename)
+
+
+def _fetch_from_timm(name: str) -> dict:
     try:
-        model = timm.create_model(name, pretrained=True)
+        return timm.create_model(name, pretrained=True).state_dict()
     except Exception as error:  # timm and the hub raise many kinds
+        file = f'{name}.safetensors'
         raise CheckpointError(
-            f'{filename} cannot be fetched ({type(error).__name__}). By hand: '
-            f'download model.safetensors of timm/{name} from the Hugging Face '
-            'hub on a machine with a network, copy it here and give its path '
-            'in place of the name, for example load_from=model.safetensors'
+            f'timm://{name} cannot be fetched ({type(error).__name__}). By '
+            'hand: on a machine with a network run\n'
+            '  python -c "import timm, safetensors.torch as st; '
+            f"st.save_file(timm.create_model('{name}', pretrained=True)"
+            f".state_dict(), '{file}')\"\n"
+            f'copy {file} here and give its path in place of timm://{name}'
         ) from error
-    return _named(model.state_dict(), filename)

@@ -6,75 +6,92 @@ from math import isqrt
 import torch
 from mmengine.logging import MMLogger
 from timm.layers import resample_abs_pos_embed
+from torch import Tensor
 
-from .checkpoint_error import CheckpointError
 
-
-def fit_pos_embed(backbone, state_dict: dict, prefix: str) -> None:
+def fit_pos_embed(backbone, state_dict: dict, prefix: str) -> bool:
     """Bring ``pos_embed`` of a state dict into the backbone's form, in place.
 
     Rows of CLR tokens (the CLCA authors keep them at the end) move to
     ``cache.clr_pos``; a CLS row of zeros is added where a model has no
-    position for CLS (DeiT III); the grid is resized as timm does it.
+    position for CLS (DeiT III); the grid is resized as timm does it. Rows
+    that are no grid are left as they are.
+
+    Returns:
+        bool: Whether CLS has a position in the state dict.
     """
-    name, clr, clr_pos = (
-        f'{prefix}{key}' for key in ('pos_embed', 'cache.clr', 'cache.clr_pos')
+    name, cls_token, clr, clr_pos = _keys(prefix)
+    pos = state_dict.get(name)
+    if not isinstance(pos, Tensor) or pos.dim() != 3:
+        return True
+    joined = clr in state_dict and clr_pos not in state_dict
+    num_clr = state_dict[clr].size(1) if joined else 0
+    with_cls = backbone.with_cls_token or cls_token in state_dict
+    grid = tuple(backbone.patch_resolution)
+    layout = _layout(pos.size(1), with_cls, num_clr, grid)
+    if layout is None:
+        return True
+    num_cls, old, num_clr = layout
+    cls_row, patches, clr_rows = pos.split(
+        (num_cls, old[0] * old[1], num_clr), dim=1
     )
-    if name not in state_dict:
-        return
-    pos = state_dict[name]
-    num_clr = 0
-    if clr in state_dict and clr_pos not in state_dict:
-        num_clr = state_dict[clr].size(1)
-    grid = backbone.patch_resolution
-    has_cls, old = _layout(pos.size(1), num_clr, grid)
-    if num_clr:
-        rows = pos[:, -num_clr:] if has_cls else pos[:, :num_clr] * 0
-        state_dict[clr_pos] = rows
-    first = int(has_cls)
-    patches = pos[:, first : first + old[0] * old[1]]
-    if old != tuple(grid):
+    if joined:
+        no_rows = torch.zeros_like(state_dict[clr])
+        state_dict[clr_pos] = clr_rows if num_cls else no_rows
+    if old != grid:
         MMLogger.get_current_instance().info(
-            f'position embedding resized from {old} to {tuple(grid)} patches'
+            f'position embedding resized from {old} to {grid} patches'
         )
         patches = resample_abs_pos_embed(patches, grid, old, 0)
     if backbone.with_cls_token:
-        cls_row = pos[:, :1] if has_cls else pos[:, :1] * 0
+        cls_row = cls_row if num_cls else torch.zeros_like(pos[:, :1])
         patches = torch.cat((cls_row, patches), dim=1)
     state_dict[name] = patches
+    return num_cls > 0
 
 
-def _layout(num_rows: int, num_clr: int, grid) -> tuple:
-    """Whether CLS has a row, and the patch grid of the other rows."""
-    num_patches = num_rows - 1 - num_clr
-    if num_patches == grid[0] * grid[1]:
-        return True, tuple(grid)
-    if num_rows == grid[0] * grid[1]:
-        return False, tuple(grid)
-    for has_cls, patches in ((True, num_patches), (False, num_rows)):
-        side = isqrt(max(patches, 0))
-        if side and side * side == patches:
-            return has_cls, (side, side)
-    raise CheckpointError(
-        f'pos_embed has {num_rows} rows: neither those of a grid of '
-        f'{tuple(grid)} patches nor of a square one, so it cannot be resized; '
-        'build the backbone with the img_size that it was trained with'
-    )
+def _keys(prefix: str) -> list[str]:
+    names = ('pos_embed', 'cls_token', 'cache.clr', 'cache.clr_pos')
+    return [prefix + name for name in names]
 
 
-def start_clr(backbone, state_dict: dict, prefix: str) -> None:
+def _layout(num_rows: int, with_cls: bool, num_clr: int, grid: tuple):
+    """Rows of CLS, grid of patches, rows of CLR tokens; None if no grid.
+
+    A grid of the backbone's own size goes before a square one.
+    """
+    layouts = [(1, num_clr)] if with_cls else []
+    for num_cls, num_clr in (*layouts, (0, 0)):
+        num_patches = max(num_rows - num_cls - num_clr, 0)
+        side = isqrt(num_patches)
+        for old in (grid, (side, side)):
+            if num_patches and old[0] * old[1] == num_patches:
+                return num_cls, old, num_clr
+    return None
+
+
+def start_clr(
+    backbone, state_dict: dict, prefix: str, with_pos: bool = True
+) -> None:
     """Start CLR tokens as copies of the CLS token of a state dict, in place.
 
-    Nothing happens where the state dict has CLR tokens already. Their
-    positions start at zero where CLS has none, else as they are drawn.
+    Nothing happens where the state dict has as many CLR tokens already.
+
+    Args:
+        backbone (TokenReductionViT): The backbone that is to be loaded.
+        state_dict (dict): With the names of the backbone.
+        prefix (str): What the names begin with.
+        with_pos (bool): Whether the positions of CLR tokens start as the
+            backbone drew them, else at zero. Defaults to True.
     """
-    cls_token, pos, clr, clr_pos = (
-        f'{prefix}{key}'
-        for key in ('cls_token', 'pos_embed', 'cache.clr', 'cache.clr_pos')
-    )
+    _, cls_token, clr, clr_pos = _keys(prefix)
     num_clr = backbone.cache.num_tokens if backbone.cache else 0
-    if not num_clr or clr in state_dict or cls_token not in state_dict:
+    has_clr = clr in state_dict and state_dict[clr].size(1) == num_clr
+    if not num_clr or has_clr or cls_token not in state_dict:
         return
+    MMLogger.get_current_instance().info(
+        f'{num_clr} CLR tokens start as copies of the CLS token'
+    )
     state_dict[clr] = state_dict[cls_token].repeat(1, num_clr, 1)
-    if pos in state_dict and not state_dict[pos][:, 0].any():
-        state_dict[clr_pos] = torch.zeros_like(state_dict[clr])
+    pos = backbone.cache.clr_pos.detach()
+    state_dict[clr_pos] = pos if with_pos else torch.zeros_like(pos)

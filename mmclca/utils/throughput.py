@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import time
 from statistics import median
-from typing import Dict
 
 import torch
 from torch import Tensor, nn
@@ -9,8 +8,8 @@ from torch import Tensor, nn
 
 @torch.inference_mode()
 def images_per_second(
-    models: Dict[str, nn.Module], inputs: Tensor, rounds: int = 15
-) -> Dict[str, float]:
+    models: dict[str, nn.Module], inputs: Tensor, rounds: int = 15
+) -> dict[str, float]:
     """Median inference speed of several models, timed in turns.
 
     One pass of each model after the other, so that a change of the machine's

@@ -5,12 +5,13 @@ import torch
 from mmcv.cnn.bricks import DropPath
 from mmpretrain.models.backbones import VisionTransformer
 from mmpretrain.models.utils import resize_pos_embed
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from mmclca.registry import MODELS
 from mmclca.utils.checkpoint import (
-    fill_backbone,
+    check_backbone,
+    fill,
     rename_to_backbone,
     rename_to_classifier,
 )
@@ -53,6 +54,8 @@ class TokenReductionViT(VisionTransformer):
             ``out_type='featmap'`` the tokens left are put back in the places
             of the patches that they stand for, zero where none does; with
             ``'avg_featmap'`` the average covers all tokens but CLS.
+            ``frozen_stages`` freezes CLR tokens with the embedding and keeps
+            frozen layers in eval mode, the reducer is always trained.
 
     Raises:
         ValueError: If ``reduce_at`` is not sorted or outside the layers,
@@ -74,7 +77,7 @@ class TokenReductionViT(VisionTransformer):
         with_cp: bool = False,
         **vit,
     ):
-        if not isinstance(out_indices, int):
+        if isinstance(out_indices, Sequence):
             out_indices = list(out_indices)  # the parent writes into it
         super().__init__(
             arch, img_size, patch_size, in_channels, out_indices, **vit
@@ -119,7 +122,7 @@ class TokenReductionViT(VisionTransformer):
                 'the CLR tokens of a cache start as copies of CLS: '
                 'with_cls_token=False is not allowed'
             )
-        return MODELS.build(
+        cache = MODELS.build(
             cache,
             default_args=dict(
                 embed_dims=self.embed_dims,
@@ -127,6 +130,8 @@ class TokenReductionViT(VisionTransformer):
                 reduce_at=self.reduce_at,
             ),
         )
+        # CLR tokens belong to the embedding, which is frozen with any stage
+        return cache.requires_grad_(self.frozen_stages <= 0)
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Images (B, 3, H, W) to the features of ``out_indices``."""
@@ -201,12 +206,13 @@ class TokenReductionViT(VisionTransformer):
         if self.out_type != 'featmap' or not tokens.trace:
             return self._format_output(tokens.x, hw)
         B, _, C = tokens.x.shape
-        weights = patch_weights(tokens.trace, B, hw[0] * hw[1])
-        weights = weights.to(tokens.x).transpose(1, 2)  # (B, P, N)
+        weights = patch_weights(
+            tokens.trace, B, hw[0] * hw[1], self.num_extra_tokens
+        ).transpose(1, 2)  # (B, P, N), float32: in float16 small ones vanish
         # a patch that no token stands for gets zeros, not a division by zero
         total = weights.sum(-1, keepdim=True)
         weights = weights / total.masked_fill(total == 0, 1.0)
-        featmap = weights @ tokens.x[:, -weights.size(-1) :]
+        featmap = weights.to(tokens.x) @ tokens.x
         return featmap.transpose(1, 2).reshape(B, C, *hw)
 
     def train(self, mode: bool = True) -> 'TokenReductionViT':
@@ -232,21 +238,29 @@ class TokenReductionViT(VisionTransformer):
         if name.startswith(('cache.', 'pre_norm.')):
             return 0, num_layers
         if name.startswith('reducer.'):
-            stages = [int(p) for p in name.split('.') if p.isdigit()]
-            return self.reduce_at[(stages or [0])[0]] + 1, num_layers
+            return self.reduce_at[self._stage_of_param(name)] + 1, num_layers
         return depth, num_layers
+
+    def _stage_of_param(self, name: str) -> int:
+        """Stage of a parameter of the reducer; 0 where all stages share it."""
+        _, part, *rest = name.split('.')
+        part = getattr(self.reducer, part)
+        is_list = isinstance(part, (nn.ModuleList, nn.ParameterList))
+        one_a_stage = is_list and len(part) == len(self.reduce_at)
+        return int(rest[0]) if one_a_stage else 0
 
     def _checkpoint_filter(self, state_dict, prefix, *_):
         """Load hook that mmpretrain's classifiers put on themselves."""
         rename_to_classifier(state_dict, prefix)
 
     def _prepare_pos_embed(self, state_dict, prefix, metadata, *_):
-        """Load hook of the backbone: names, positions, CLR, and a report."""
+        """Load hook of the backbone: names, positions, CLR, and a check."""
         rename_to_backbone(state_dict, prefix)
-        fit_pos_embed(self, state_dict, prefix)
-        start_clr(self, state_dict, prefix)
-        if 'source' in metadata:
-            fill_backbone(self, state_dict, prefix, metadata['source'])
+        with_pos = fit_pos_embed(self, state_dict, prefix)
+        start_clr(self, state_dict, prefix, with_pos)
+        if 'source' in metadata:  # loaded from a file
+            check_backbone(self, state_dict, prefix, metadata)
+            fill(self.state_dict(), state_dict, prefix, metadata)
 
 
 def _checked(reduce_at: Sequence[int], num_layers: int) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from mmpretrain.structures import DataSample
 from torch import Tensor
 
 from mmclca.registry import MODELS
-from mmclca.utils.checkpoint import fill
+from mmclca.utils.checkpoint import fill_around_backbone
 
 from ..heads import CLAHead
 
@@ -32,7 +32,8 @@ class TokenReductionClassifier(ImageClassifier):
 
     Raises:
         ValueError: If a CLA head would read another number of layers than
-            the backbone returns, other channels, or normalized layers.
+            the backbone returns, other channels, normalized layers, or
+            something else than CLS tokens.
     """
 
     def __init__(
@@ -60,6 +61,10 @@ class TokenReductionClassifier(ImageClassifier):
 
     def extract_feat(self, inputs: Tensor, stage: str = 'neck'):
         """See ``ImageClassifier.extract_feat``."""
+        if stage not in ('backbone', 'neck', 'pre_logits'):
+            raise ValueError(
+                f'stage={stage!r} is not one of backbone, neck, pre_logits'
+            )
         feats, _ = self.backbone.forward_tokens(inputs)
         if stage == 'backbone':
             return feats
@@ -80,23 +85,30 @@ class TokenReductionClassifier(ImageClassifier):
         return losses
 
     def _fill_head(self, state_dict, prefix, metadata, *_):
-        if 'source' in metadata and self.with_head:
-            source = metadata['source']
-            fill(self.head, state_dict, f'{prefix}head.', source)
+        """Load hook: all but the backbone may be new, and is reported."""
+        if 'source' in metadata:  # loaded from a file
+            fill_around_backbone(self, state_dict, prefix, metadata)
 
 
 def _check_fit(backbone, head: CLAHead) -> None:
-    num_layers = len(backbone.out_indices)
+    layers = range(backbone.num_layers)
+    num_layers = sum(i in backbone.out_indices for i in layers)
     if head.num_layers != num_layers:
         raise ValueError(
             f'CLAHead(num_layers={head.num_layers}) reads another number of '
             f'layers than the backbone returns: out_indices='
-            f'{tuple(backbone.out_indices)}, set num_layers={num_layers}'
+            f'{tuple(backbone.out_indices)} names {num_layers} of its layers '
+            f'0 to {layers[-1]}, set num_layers to the same'
         )
     if head.in_channels != backbone.embed_dims:
         raise ValueError(
             f'CLAHead(in_channels={head.in_channels}) does not fit the '
             f'backbone: set in_channels={backbone.embed_dims}'
+        )
+    if backbone.out_type != 'cls_token':
+        raise ValueError(
+            f'CLAHead reads CLS tokens: out_type={backbone.out_type!r} is not '
+            "allowed in the backbone, only 'cls_token'"
         )
     if backbone.final_norm:
         raise ValueError(

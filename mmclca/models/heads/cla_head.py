@@ -51,6 +51,7 @@ class CLAHead(ClsHead):
         cal_acc: bool = False,
         init_cfg: dict | None = None,
     ):
+        topk = (topk,) if isinstance(topk, int) else topk
         super().__init__(loss, topk, cal_acc, init_cfg)
         sizes = dict(
             num_classes=num_classes,
@@ -65,9 +66,10 @@ class CLAHead(ClsHead):
         self.in_channels = in_channels
         self.num_layers = num_layers
         made = multiplier * in_channels
-        # kernel and stride equal: each group of layers is read once
+        # the kernel covers all layers; one layer too many is an error after
+        # it, where a stride would pass over it
         depth_wise = nn.Conv1d(
-            in_channels, made, num_layers, num_layers, groups=in_channels
+            in_channels, made, num_layers, groups=in_channels
         )
         self.layers = nn.Sequential(
             nn.BatchNorm1d(in_channels),

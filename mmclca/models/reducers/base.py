@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Callable, Sequence
+from numbers import Real
 
 from mmengine.model import BaseModule
 from torch import Tensor
@@ -65,13 +66,17 @@ class TokenReducer(BaseModule):
         return None
 
     def loss(self, tokens: Tokens) -> dict[str, Tensor]:
-        """Auxiliary training losses by name, from the final tokens."""
+        """Auxiliary training losses by name, from the final tokens.
+
+        A name holds the word 'loss', by which mmengine finds what to add up,
+        and is not 'loss' itself, which is the head's.
+        """
         return {}
 
 
 def per_stage(keep_rate, num_stages: int) -> tuple:
     """A keep rate for each stage; ValueError where one is not allowed."""
-    single = isinstance(keep_rate, (int, float))
+    single = not isinstance(keep_rate, Sequence)
     rates = (keep_rate,) * num_stages if single else tuple(keep_rate)
     if len(rates) != num_stages:
         raise ValueError(
@@ -80,7 +85,7 @@ def per_stage(keep_rate, num_stages: int) -> tuple:
             'one per stage'
         )
     for rate in (keep_rate,) if single else rates:
-        if not (isinstance(rate, (int, float)) and 0 < rate <= 1):
+        if not (isinstance(rate, Real) and 0 < rate <= 1):
             raise ValueError(
                 f'keep_rate={keep_rate!r}: {rate!r} is not allowed, a keep '
                 'rate is a number above 0 and at most 1'

@@ -1,0 +1,91 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Models so small that a test builds dozens of them."""
+
+from unittest.mock import patch
+
+import torch
+
+from mmclca.registry import MODELS
+
+REDUCE_AT = (3, 6, 9)
+CACHE = dict(type='mmclca.CrossLayerCache')
+CACHES = (  # none, and CLR tokens with and without the average
+    None,
+    dict(CACHE, num_tokens=0),
+    dict(CACHE, num_tokens=1, with_gap=False),
+    CACHE,
+    dict(CACHE, num_tokens=2, with_gap=False),
+    dict(CACHE, num_tokens=2),
+)
+
+
+def arch(num_layers=12, embed_dims=16):
+    """Settings of a narrow vision transformer."""
+    return dict(
+        embed_dims=embed_dims,
+        num_layers=num_layers,
+        num_heads=2,
+        feedforward_channels=2 * embed_dims,
+    )
+
+
+def vit(num_layers=12, img_size=32, patch_size=8, **options):
+    """Config of a backbone; 4 x 4 patches unless told otherwise."""
+    return dict(
+        type='mmclca.TokenReductionViT',
+        arch=arch(num_layers),
+        img_size=img_size,
+        patch_size=patch_size,
+        **options,
+    )
+
+
+def classifier(backbone, cla=False, num_classes=5, **options):
+    """Config of a classifier over the config of a backbone."""
+    head = dict(num_classes=num_classes, in_channels=16)
+    if cla:
+        layers = (*backbone['reduce_at'], -1)
+        backbone = dict(backbone, out_indices=layers, final_norm=False)
+        head.update(type='mmclca.CLAHead', num_layers=len(layers))
+    else:
+        head.update(type='LinearClsHead')
+    return dict(
+        type='mmclca.TokenReductionClassifier',
+        backbone=backbone,
+        head=head,
+        **options,
+    )
+
+
+def build(config):
+    """Build a model and move every parameter, so that each one matters."""
+    model = MODELS.build(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    return model
+
+
+def images(batch=2, height=32, width=None):
+    """A batch of noise, (B, 3, H, W)."""
+    return torch.randn(batch, 3, height, width or height)
+
+
+def token_counts(backbone, x):
+    """Tokens entering and leaving each layer, before any recovery."""
+    counts = []
+    run_layer = backbone.run_layer
+
+    def spy(layer, tokens, stage):
+        out = run_layer(layer, tokens, stage)
+        counts.append((tokens.x.size(1), out.x.size(1)))
+        return out
+
+    with patch.object(backbone, 'run_layer', spy):
+        backbone.forward_tokens(x)
+    return counts
+
+
+def gradients(model):
+    """Gradients by the name of their parameter."""
+    return {name: p.grad for name, p in model.named_parameters()}
