@@ -265,7 +265,8 @@ class TokenReductionViT(VisionTransformer):
 
 def _checked(reduce_at: Sequence[int], num_layers: int) -> tuple[int, ...]:
     """``reduce_at`` as a tuple; ValueError where it is not allowed."""
-    reduce_at = tuple(reduce_at)
+    single = isinstance(reduce_at, int)
+    reduce_at = (reduce_at,) if single else tuple(reduce_at)
     inside = all(0 <= layer < num_layers for layer in reduce_at)
     if not inside or list(reduce_at) != sorted(set(reduce_at)):
         raise ValueError(

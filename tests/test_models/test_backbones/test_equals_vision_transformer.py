@@ -1,0 +1,140 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Without reducer and cache the backbone is mmpretrain's, bit for bit."""
+
+from copy import deepcopy
+from inspect import signature
+
+import pytest
+import torch
+from mmpretrain.models.backbones import VisionTransformer
+from small_models import arch, images
+
+from mmclca.models import TokenReductionViT
+
+DROP = dict(
+    drop_rate=0.2, drop_path_rate=0.3, layer_cfgs=dict(attn_drop_rate=0.2)
+)
+KAIMING = dict(type='Kaiming', layer='Conv2d', mode='fan_in')
+VARIANTS = dict(
+    default={},
+    dropout=DROP,
+    raw=dict(DROP, out_type='raw', out_indices=[0, 2, -1]),
+    featmap=dict(out_type='featmap', out_indices=(1, 3)),
+    avg_featmap=dict(out_type='avg_featmap', out_indices=range(4)),
+    no_final_norm=dict(DROP, final_norm=False, out_indices=[1, 2, -1]),
+    no_cls=dict(out_type='raw', with_cls_token=False),
+    no_cls_featmap=dict(DROP, out_type='featmap', with_cls_token=False),
+    no_cls_avg=dict(out_type='avg_featmap', with_cls_token=False),
+    layer_scale=dict(DROP, layer_scale_init_value=0.1),
+    pre_norm=dict(DROP, pre_norm=True, norm_cfg=dict(type='LN', eps=1e-5)),
+    no_qkv_bias=dict(qkv_bias=False, in_channels=1),
+    swiglu=dict(layer_cfgs=dict(ffn_type='swiglu_fused')),
+    each_layer=dict(layer_cfgs=[dict(num_fcs=n) for n in (2, 3, 2, 3)]),
+    rectangular=dict(img_size=(32, 48), out_type='featmap'),
+    wide_patches=dict(patch_size=(8, 16), out_type='featmap'),
+    overlapping=dict(patch_cfg=dict(stride=4), out_type='featmap'),
+    interpolation=dict(interpolate_mode='bilinear'),
+    frozen=dict(frozen_stages=2, layer_scale_init_value=0.1),
+    init_cfg=dict(init_cfg=KAIMING),
+)
+
+
+@pytest.fixture(params=VARIANTS)
+def options(request):
+    defaults = dict(arch=arch(num_layers=4), img_size=32, patch_size=8)
+    return dict(defaults, **VARIANTS[request.param])
+
+
+def pair(options):
+    """Both models, built, initialized and moved from the same seed."""
+    models = []
+    for kind in (TokenReductionViT, VisionTransformer):
+        torch.manual_seed(1)
+        model = kind(**deepcopy(options))
+        model.init_weights()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(0.2 * torch.randn_like(parameter))
+        models.append(model)
+    return models
+
+
+def answer(model, x):
+    """Features of some images and the gradients that they cause."""
+    model.zero_grad()
+    x = x.clone().requires_grad_()
+    torch.manual_seed(2)
+    outs = model(x)
+    sum(out.square().sum() for out in outs).backward()
+    return [*outs, x.grad, *(p.grad for p in model.parameters())]
+
+
+def equal(one, other):
+    if one is None or other is None:
+        return one is other
+    return one.dtype == other.dtype and torch.equal(one, other)
+
+
+def test_the_variants_use_every_argument():
+    arguments = set(signature(VisionTransformer.__init__).parameters)
+    used = {'arch'}.union(*VARIANTS.values())
+    assert arguments - {'self'} == used
+
+
+def test_parameters_are_the_same(options):
+    ours, theirs = pair(options)
+    assert [*ours.state_dict()] == [*theirs.state_dict()]
+    for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert torch.equal(one, other)
+        assert one.requires_grad == other.requires_grad
+
+
+@pytest.mark.parametrize('train', [False, True])
+def test_features_and_gradients_are_the_same(options, train):
+    ours, theirs = pair(options)
+    ours.train(train)
+    theirs.train(train)
+    channels = options.get('in_channels', 3)
+    for size in ((32, 32), (32, 48), (30, 51), (64, 40)):
+        x = images(2, *size)[:, :channels]
+        for one, other in zip(answer(ours, x), answer(theirs, x), strict=True):
+            assert equal(one, other)
+
+
+@pytest.mark.parametrize('dtype', [torch.float64, torch.bfloat16])
+def test_other_dtypes_are_the_same(dtype):
+    options = dict(DROP, arch=arch(num_layers=4), img_size=32, patch_size=8)
+    ours, theirs = (model.to(dtype) for model in pair(options))
+    x = images(2, 40, 24).to(dtype)
+    for one, other in zip(answer(ours, x), answer(theirs, x), strict=True):
+        assert equal(one, other)
+
+
+def test_names_of_architectures_and_first_arguments_are_the_same():
+    torch.manual_seed(1)
+    ours = TokenReductionViT('deit-tiny', 48, 16, 1, [3, -1]).eval()
+    torch.manual_seed(1)
+    theirs = VisionTransformer('deit-tiny', 48, 16, 1, [3, -1])
+    theirs.eval()  # returns None
+    x = images(1, 48)[:, :1]
+    with torch.no_grad():
+        for one, other in zip(ours(x), theirs(x), strict=True):
+            assert torch.equal(one, other)
+    assert TokenReductionViT.arch_zoo is VisionTransformer.arch_zoo
+
+
+def test_frozen_layers_stay_without_dropout_where_theirs_do_not():
+    """mmpretrain says that frozen stages are in eval mode, and forgets it."""
+    options = dict(
+        arch=arch(num_layers=4), img_size=32, patch_size=8, frozen_stages=4
+    )
+    ours, theirs = pair(dict(options, drop_path_rate=0.9, drop_rate=0.9))
+    ours.train()
+    theirs.train()
+    assert not any(layer.training for layer in ours.layers)
+    assert all(layer.training for layer in theirs.layers)
+    x = images(4)
+    trained = ours(x)[0]
+    assert torch.equal(trained, ours.eval()(x)[0])
+    theirs.eval()
+    assert torch.equal(trained, theirs(x)[0])

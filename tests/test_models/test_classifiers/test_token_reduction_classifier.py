@@ -1,0 +1,197 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+from mmengine.logging import MMLogger
+from mmpretrain.engine.optimizers import (
+    LearningRateDecayOptimWrapperConstructor,
+)
+from mmpretrain.structures import DataSample
+from small_models import CACHE, build, classifier, images, vit
+from toy_reducers import Scored
+
+from mmclca.registry import MODELS
+
+
+@pytest.fixture
+def samples():
+    return [DataSample().set_gt_label(label) for label in (1, 0, 4)]
+
+
+@pytest.fixture
+def scored():
+    """Config of a classifier whose reducer has a loss."""
+    backbone = vit(
+        num_layers=6,
+        reducer=dict(type=Scored),
+        reduce_at=(1, 3),
+        cache=CACHE,
+        pre_norm=True,
+    )
+    return classifier(backbone, cla=True)
+
+
+def test_loss_of_the_reducer_is_added_by_its_name(scored, samples):
+    model = build(scored).train()
+    x = images(3)
+    losses = model(x, samples, mode='loss')
+    assert losses.keys() == {'loss', 'loss_ratio'}
+    feats, tokens = model.backbone.forward_tokens(x)
+    assert torch.allclose(
+        losses['loss_ratio'], 2 * tokens.x.square().mean(), rtol=1e-5
+    )
+    alone = model.head.loss(feats, samples)['loss']
+    assert torch.allclose(losses['loss'], alone, rtol=1e-5)
+    total, logged = model.parse_losses(losses)
+    assert torch.allclose(total, losses['loss'] + losses['loss_ratio'])
+    assert {'loss_ratio'} < logged.keys()
+
+
+def test_plain_classifier_refuses_to_leave_the_loss_out(scored, samples):
+    scored['type'] = 'ImageClassifier'
+    model = MODELS.build(scored)
+    allowed = "Scored has a loss .* type='mmclca.TokenReductionClassifier'"
+    with pytest.raises(ValueError, match=allowed):
+        model.train()(images(3), samples, mode='loss')
+    assert len(model.eval()(images(3), samples, mode='predict')) == 3
+
+
+@pytest.mark.parametrize('type_', ['ImageClassifier', None])
+def test_reducers_without_a_loss_train_in_both_classifiers(samples, type_):
+    reducer = dict(type='mmclca.EViT', keep_rate=0.5)
+    config = classifier(vit(3, reducer=reducer, reduce_at=(1,)), cla=True)
+    config['type'] = type_ or config['type']
+    losses = MODELS.build(config).train()(images(3), samples, mode='loss')
+    assert losses.keys() == {'loss'}
+
+
+def test_equals_mmpretrains_classifier(samples):
+    reducer = dict(type='mmclca.EViT', keep_rate=0.5)
+    config = classifier(vit(3, reducer=reducer, reduce_at=(1,)))
+    ours = build(config)
+    plain = MODELS.build(dict(config, type='ImageClassifier'))
+    plain.load_state_dict(ours.state_dict())
+    x = images(3)
+    for mode in ('tensor', 'predict', 'loss'):
+        out, other = (m(x, samples, mode=mode) for m in (ours, plain))
+        if mode == 'predict':
+            out, other = (
+                torch.stack([sample.pred_score for sample in predicted])
+                for predicted in (out, other)
+            )
+        elif mode == 'loss':
+            out, other = out['loss'], other['loss']
+        assert torch.equal(out, other)
+
+
+def test_stages_of_the_features():
+    backbone = vit(
+        3,
+        reducer=dict(type='mmclca.EViT', keep_rate=0.5),
+        reduce_at=(1,),
+        out_type='featmap',
+        out_indices=(0, 2),
+    )
+    model = build(
+        classifier(backbone, neck=dict(type='GlobalAveragePooling'))
+    ).eval()
+    x = images()
+    with torch.no_grad():
+        maps = model.extract_feat(x, stage='backbone')
+        pooled = model.extract_feat(x)
+        last = model.extract_feat(x, stage='pre_logits')
+        assert [tuple(m.shape) for m in maps] == [(2, 16, 4, 4)] * 2
+        for feature, featmap in zip(pooled, maps, strict=True):
+            assert torch.allclose(feature, featmap.mean((2, 3)), atol=1e-6)
+        assert torch.equal(last, pooled[-1])
+        assert torch.equal(model(x), model.head.fc(last))
+
+
+def test_features_can_be_extracted_while_training(scored):
+    model = build(scored).train()
+    assert len(model.extract_feat(images(3), stage='backbone')) == 3
+    assert model.extract_feat(images(3), stage='pre_logits').shape == (3, 32)
+
+
+def test_stage_that_there_is_not(scored):
+    allowed = "stage='logits' is not one of backbone, neck, pre_logits"
+    with pytest.raises(ValueError, match=allowed):
+        build(scored).extract_feat(images(), stage='logits')
+
+
+def test_neck_comes_between_backbone_and_head(samples):
+    backbone = vit(3, out_type='featmap')
+    model = build(
+        classifier(backbone, neck=dict(type='GlobalAveragePooling'))
+    ).eval()
+    x = images(3)
+    pooled = model.backbone(x)[0].mean((2, 3))
+    expected = model.head.loss((pooled,), samples)['loss']
+    losses = model(x, samples, mode='loss')
+    assert torch.allclose(losses['loss'], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    'options, named',
+    [
+        (dict(out_indices=(1, 2)), r'num_layers=3\).*\(1, 2\) names 2 of'),
+        (dict(out_indices=(0, 1, 2, 3)), r'num_layers=3\).*names 4 of'),
+        (dict(out_indices=(1, 2, 4)), r'num_layers=3\).*\(1, 2, 4\) names 2'),
+        (dict(out_indices=(1, 3, -1)), r'num_layers=3\).*\(1, 3, 3\) names 2'),
+        (dict(arch='deit-tiny'), 'in_channels=16.* set in_channels=192'),
+        (dict(final_norm=True), r'set final_norm=False .*\(it is True\)'),
+        (dict(out_type='avg_featmap'), "'avg_featmap' is not allowed .*'cls"),
+    ],
+)
+def test_cla_head_that_does_not_fit_the_backbone(options, named):
+    config = classifier(vit(4, reduce_at=(1, 2)), cla=True)
+    config['backbone'].update(options)
+    with pytest.raises(ValueError, match=named):
+        MODELS.build(config)
+
+
+def test_cla_head_reads_layers_in_any_order_of_their_names():
+    config = classifier(vit(4, reduce_at=(1, 2)), cla=True)
+    config['backbone']['out_indices'] = [-1, 2, 1]
+    assert MODELS.build(config)(images()).shape == (2, 5)
+    assert config['backbone']['out_indices'] == [-1, 2, 1]
+
+
+def learning_rates(model):
+    """Learning rate and weight decay of each parameter by its name."""
+    MMLogger.get_instance('layer_decay', log_level='ERROR')
+    constructor = LearningRateDecayOptimWrapperConstructor(
+        dict(optimizer=dict(type='AdamW', lr=1.0, weight_decay=0.5)),
+        dict(
+            layer_decay_rate=0.5,
+            flat_decay_mult=0.0,
+            custom_keys={
+                key: dict(decay_mult=0.0)
+                for key in ('.cls_token', '.pos_embed', '.cache.clr')
+            },
+        ),
+    )
+    groups = constructor(model).optimizer.param_groups
+    return {g['param_name']: (g['lr'], g['weight_decay']) for g in groups}
+
+
+def test_learning_rates_decay_from_layer_to_layer(scored):
+    model = build(scored)
+    rates = learning_rates(model)
+    assert rates.keys() == dict(model.named_parameters()).keys()
+    expected = {  # depth 0 is the embedding, 7 the head
+        'backbone.cls_token': (2**-7, 0),
+        'backbone.pos_embed': (2**-7, 0),
+        'backbone.cache.clr': (2**-7, 0),
+        'backbone.cache.clr_pos': (2**-7, 0),
+        'backbone.pre_norm.weight': (2**-7, 0),
+        'backbone.patch_embed.projection.weight': (2**-7, 0.5),
+        'backbone.layers.0.attn.qkv.weight': (2**-6, 0.5),
+        'backbone.layers.5.ln2.bias': (2**-1, 0),
+        'backbone.reducer.scores.0.2.weight': (2**-5, 0.5),  # layer 1
+        'backbone.reducer.scores.1.0.weight': (2**-3, 0.5),  # layer 3
+        'backbone.reducer.shared.5.weight': (2**-5, 0.5),
+        'backbone.reducer.scale': (2**-5, 0),
+        'head.layers.1.weight': (1, 0.5),
+        'head.layers.4.bias': (1, 0),
+    }
+    assert {name: rates[name] for name in expected} == expected

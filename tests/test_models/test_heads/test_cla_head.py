@@ -1,0 +1,207 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import math
+
+import pytest
+import torch
+from mmpretrain.evaluation import Accuracy, SingleLabelMetric
+from mmpretrain.models import AverageClsScoreTTA
+from mmpretrain.models.heads import ClsHead
+from mmpretrain.structures import DataSample
+from small_models import build, classifier, images, vit
+from torch.nn import functional as F
+
+from mmclca.models import CLAHead
+from mmclca.registry import MODELS
+
+B, C, G, CLASSES = 3, 8, 4, 5
+
+
+def head(**options):
+    return build(
+        dict(
+            type='mmclca.CLAHead',
+            num_classes=CLASSES,
+            in_channels=C,
+            num_layers=G,
+            **options,
+        )
+    )
+
+
+@pytest.fixture
+def feats():
+    """CLS tokens of G layers, each (B, C)."""
+    return tuple(torch.randn(B, C) for _ in range(G))
+
+
+@pytest.fixture
+def samples():
+    return [DataSample().set_gt_label(label) for label in (4, 0, 2)]
+
+
+def slow_scores(head, feats, multiplier):
+    """The head in evaluation, written out number by number."""
+    norm1, depth_wise, norm2, _, point_wise = head.layers
+
+    def normalize(norm, x, c):
+        x = (x - norm.running_mean[c]) / (norm.running_var[c] + 1e-5) ** 0.5
+        return x * norm.weight[c] + norm.bias[c]
+
+    scores = point_wise.bias.repeat(B, 1)
+    for b in range(B):
+        for m in range(multiplier * C):
+            c = m // multiplier
+            made = depth_wise.bias[m]
+            for g in range(G):
+                token = normalize(norm1, feats[g][b, c], c)
+                made = made + depth_wise.weight[m, 0, g] * token
+            made = normalize(norm2, made, m)
+            made = made * (1 + torch.erf(made / math.sqrt(2))) / 2
+            scores[b] = scores[b] + point_wise.weight[:, m, 0] * made
+    return scores
+
+
+@pytest.mark.parametrize('multiplier', [1, 2, 3])
+def test_scores_are_those_of_the_equations(feats, multiplier):
+    cla = head(multiplier=multiplier)
+    cla.train()(feats)  # moves the running statistics from 0 and 1
+    cla.eval()
+    with torch.no_grad():
+        expected = slow_scores(cla, feats, multiplier)
+        assert torch.allclose(cla(feats), expected, atol=1e-5)
+        assert cla.pre_logits(feats).shape == (B, multiplier * C)
+
+
+def test_statistics_in_training_cover_batch_and_layers(feats):
+    cla = head().train()
+    cla(feats)
+    tokens = torch.cat(feats)  # (G * B, C)
+    norm = cla.layers[0]
+    assert torch.allclose(norm.running_mean, 0.1 * tokens.mean(0))
+    assert torch.allclose(norm.running_var, 0.9 + 0.1 * tokens.var(0))
+
+
+def test_number_of_parameters_of_the_paper():
+    cla = CLAHead(num_classes=80, in_channels=768, num_layers=4)
+    counts = [sum(p.numel() for p in m.parameters()) for m in cla.layers]
+    assert counts == [1536, 7680, 3072, 0, 122960]
+    assert sum(counts) == 135248
+    shapes = {name: tuple(p.shape) for name, p in cla.named_parameters()}
+    assert shapes['layers.1.weight'] == (1536, 1, 4)
+    assert shapes['layers.4.weight'] == (80, 1536, 1)
+
+
+def test_start_is_that_of_pytorch():
+    cla = CLAHead(80, 256, 4)
+    cla.init_weights()
+    depth_wise, point_wise = cla.layers[1], cla.layers[4]
+    for layer, fan_in in ((depth_wise, 4), (point_wise, 512)):
+        bound = fan_in**-0.5
+        assert 0.95 * bound < layer.weight.abs().max() <= bound
+        assert 0.8 * bound < layer.bias.abs().max() <= bound
+
+
+def test_another_number_of_layers_is_never_passed_over(feats):
+    for wrong in (feats[:-1], feats + feats[:1]):
+        with pytest.raises(RuntimeError):
+            head().eval()(wrong)
+
+
+def test_loss_is_the_cross_entropy(feats, samples):
+    cla = head().eval()
+    expected = F.cross_entropy(cla(feats), torch.tensor([4, 0, 2]))
+    losses = cla.loss(feats, samples)
+    assert losses.keys() == {'loss'}
+    assert torch.allclose(losses['loss'], expected)
+
+
+def test_label_smoothing(feats, samples):
+    smooth = dict(type='LabelSmoothLoss', label_smooth_val=0.1)
+    cla = head(loss=dict(smooth, mode='original')).eval()
+    expected = F.cross_entropy(
+        cla(feats), torch.tensor([4, 0, 2]), label_smoothing=0.1
+    )
+    assert torch.allclose(cla.loss(feats, samples)['loss'], expected)
+
+
+def test_mixed_labels(feats):
+    cla = head(loss=dict(type='CrossEntropyLoss', use_soft=True)).eval()
+    scores = torch.rand(B, CLASSES).softmax(-1)
+    mixed = [DataSample().set_gt_score(score) for score in scores]
+    expected = F.cross_entropy(cla(feats), scores)
+    assert torch.allclose(cla.loss(feats, mixed)['loss'], expected)
+
+
+@pytest.mark.parametrize('topk', [1, 3, (1, 2), [2, 5]])
+def test_training_accuracy(feats, samples, topk):
+    cla = head(cal_acc=True, topk=topk).eval()
+    with torch.no_grad():  # only scores above 0 count as an answer
+        cla.layers[4].bias += 100
+    ranks = cla(feats).argsort(dim=1, descending=True).tolist()
+    losses = cla.loss(feats, samples)
+    ks = (topk,) if isinstance(topk, int) else topk
+    assert losses.keys() == {'loss', *(f'accuracy_top-{k}' for k in ks)}
+    for k in ks:
+        hits = [
+            label in rank[:k]
+            for rank, label in zip(ranks, (4, 0, 2), strict=True)
+        ]
+        accuracy = losses[f'accuracy_top-{k}'][0].item()
+        assert accuracy == pytest.approx(100 * sum(hits) / B)
+
+
+def test_predictions(feats, samples):
+    cla = head().eval()
+    scores = cla(feats).softmax(-1)
+    predicted = cla.predict(feats, samples)
+    assert all(a is b for a, b in zip(predicted, samples, strict=True))
+    for sample, score in zip(predicted, scores, strict=True):
+        assert torch.equal(sample.pred_score, score)
+        assert sample.pred_label.item() == score.argmax().item()
+    assert len(cla.predict(feats)) == B
+    assert isinstance(cla, ClsHead)
+
+
+def test_predictions_go_through_metrics_with_thresholds(feats, samples):
+    cla = head().eval()
+    predicted = [sample.to_dict() for sample in cla.predict(feats, samples)]
+    accuracy = Accuracy(topk=(1, 5), thrs=(0.0, 0.999999))
+    single = SingleLabelMetric(thrs=0.0, num_classes=CLASSES)
+    results = {}
+    for metric in (accuracy, single):
+        metric.process(None, predicted)
+        results.update(metric.evaluate(B))
+    assert results['accuracy/top5_thr-0.00'] == 100
+    assert results['accuracy/top5_thr-1.00'] == 0
+    labels = [p['pred_score'].argmax().item() for p in predicted]
+    right = sum(a == b for a, b in zip(labels, (4, 0, 2), strict=True))
+    assert results['accuracy/top1_thr-0.00'] == pytest.approx(100 * right / B)
+    assert 'single-label/precision' in results
+
+
+def test_scores_are_averaged_over_test_time_augmentations():
+    config = classifier(
+        vit(num_layers=3, reduce_at=(1,)), cla=True, num_classes=CLASSES
+    )
+    model = build(config).eval()
+    tta = AverageClsScoreTTA(module=model)
+    views = [images(2), images(2)]
+    samples = [[DataSample(), DataSample()] for _ in views]
+    data = dict(inputs=views, data_samples=samples)
+    with torch.no_grad():
+        merged = tta.test_step(data)
+        scores = sum(model(view).softmax(-1) for view in views) / 2
+    assert torch.allclose(
+        torch.stack([sample.pred_score for sample in merged]), scores
+    )
+
+
+@pytest.mark.parametrize(
+    'name', ['num_classes', 'in_channels', 'num_layers', 'multiplier']
+)
+@pytest.mark.parametrize('size', [0, -3])
+def test_sizes_are_positive(name, size):
+    sizes = dict(num_classes=CLASSES, in_channels=C, num_layers=G)
+    sizes[name] = size
+    with pytest.raises(ValueError, match=f'{name}={size} must be a positive'):
+        MODELS.build(dict(type='mmclca.CLAHead', **sizes))

@@ -1,0 +1,269 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What holds for every reducer; a new one is tested by being registered."""
+
+from copy import deepcopy
+from unittest.mock import patch
+
+import pytest
+import torch
+from mmpretrain.structures import DataSample
+from small_models import (
+    CACHE,
+    CACHES,
+    REDUCE_AT,
+    build,
+    classifier,
+    gradients,
+    images,
+    token_counts,
+    vit,
+)
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from mmclca.models import TokenReducer
+from mmclca.registry import MODELS
+
+REDUCERS = sorted(
+    name
+    for name, registered in MODELS.module_dict.items()
+    if issubclass(registered, TokenReducer)
+)
+KEEP_RATES = (1, 0.7, 0.5, 0.25, 0.1, (0.7, 0.25, 0.5))
+
+
+@pytest.fixture(params=REDUCERS)
+def name(request):
+    return request.param
+
+
+def reduced(name, keep_rate=0.5, cache=CACHE, **options):
+    """Config of a backbone that reduces after layers 3, 6 and 9."""
+    options.setdefault('reduce_at', REDUCE_AT)
+    reducer = dict(type=f'mmclca.{name}', keep_rate=keep_rate)
+    return vit(reducer=reducer, cache=cache, **options)
+
+
+def samples(batch):
+    return [DataSample().set_gt_label(i % 5) for i in range(batch)]
+
+
+def test_the_reducers_of_this_package_are_found():
+    assert {'TokenReducer', 'TopK', 'EViT'} <= set(REDUCERS)
+
+
+def check_counts(counts, num_patches, cache):
+    """Tokens are lost in reducing layers only, and come back as cached."""
+    num_clr = cache.get('num_tokens', 1) if cache else 0
+    entry = num_clr + cache.get('with_gap', True) if cache else 0
+    recovered = {3: 3 * entry, 6: 3 * entry, 9: 3 * entry, 10: entry}
+    expected = 1 + num_patches + num_clr
+    for i, (entering, leaving) in enumerate(counts):
+        assert entering == expected, i
+        if i in REDUCE_AT:
+            assert 2 <= leaving <= entering, i  # CLS and one more
+        else:
+            assert leaving == entering, i
+        expected = leaving + recovered.get(i, 0)
+
+
+@pytest.mark.parametrize('keep_rate', KEEP_RATES, ids=str)
+@pytest.mark.parametrize('size', [(16, 16), (32, 48)], ids=str)
+def test_token_counts_and_logits(name, keep_rate, size):
+    num_patches = size[0] * size[1] // 64
+    for i, cache in enumerate(CACHES):
+        backbone = reduced(name, keep_rate, cache, img_size=size)
+        model = build(classifier(backbone, cla=i % 2 == 0)).eval()
+        with torch.no_grad():
+            x = images(2, *size)
+            counts = token_counts(model.backbone, x)
+            logits = model(x)
+        check_counts(counts, num_patches, cache)
+        assert logits.shape == (2, 5)
+        assert logits.isfinite().all()
+
+
+@pytest.mark.parametrize('keep_rate', KEEP_RATES, ids=str)
+def test_token_counts_and_logits_at_224_pixels(name, keep_rate):
+    backbone = reduced(name, keep_rate, img_size=224, patch_size=16)
+    model = build(classifier(backbone, cla=True)).eval()
+    with torch.no_grad():
+        x = images(1, 224)
+        check_counts(token_counts(model.backbone, x), 196, CACHE)
+        assert model(x).isfinite().all()
+
+
+def test_input_of_another_size_than_the_backbone_is_built_for(name):
+    model = build(classifier(reduced(name), cla=True)).eval()
+    with torch.no_grad():
+        for size in ((32, 32), (40, 24), (30, 51)):
+            assert model(images(2, *size)).isfinite().all()
+
+
+@pytest.mark.parametrize('cla', [False, True])
+@pytest.mark.parametrize('keep_rate', [0.5, 0.1])
+def test_every_parameter_has_a_gradient(name, keep_rate, cla):
+    model = build(classifier(reduced(name, keep_rate), cla)).train()
+    losses = model(images(4), samples(4), mode='loss')
+    model.parse_losses(losses)[0].backward()
+    for key, grad in gradients(model).items():
+        assert grad is not None and grad.isfinite().all(), key
+    for key, grad in gradients(model.backbone).items():
+        assert grad.any() or keep_rate == 0.1, key
+
+
+@pytest.mark.parametrize('keep_rate', [0.7, 0.25, 0.1])
+def test_logits_of_an_image_are_its_own(name, keep_rate):
+    for cache in (None, CACHE):
+        backbone = reduced(name, keep_rate, cache)
+        model = build(classifier(backbone, cla=True)).double().eval()
+        x = images(6).double()
+        order = torch.tensor([4, 0, 5, 2, 1, 3])
+        with torch.no_grad():
+            logits = model(x)
+            alone = torch.cat([model(image[None]) for image in x])
+            shuffled = model(x[order])
+        assert (logits - alone).abs().max() < 1e-9
+        assert (logits[order] - shuffled).abs().max() < 1e-9
+        assert (logits[0] - logits[1]).abs().max() > 1e-3
+
+
+def test_evaluation_gives_the_same_bits_twice_and_in_a_copy(name):
+    backbone = reduced(name, drop_rate=0.2, drop_path_rate=0.2)
+    model = build(classifier(backbone, cla=True)).eval()
+    x = images()
+    with torch.no_grad():
+        logits = model(x)
+        assert torch.equal(model(x), logits)
+        assert torch.equal(deepcopy(model)(x), logits)
+
+
+def test_state_dict_goes_around(name):
+    config = classifier(reduced(name), cla=True)
+    first, second = build(config).eval(), build(config).eval()
+    x = images()
+    with torch.no_grad():
+        assert not torch.equal(first(x), second(x))
+        second.load_state_dict(first.state_dict())
+        assert torch.equal(first(x), second(x))
+
+
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float64])
+def test_dtype_of_the_model_is_that_of_the_logits(name, dtype):
+    model = build(classifier(reduced(name), cla=True)).to(dtype)
+    losses = model(images(4).to(dtype), samples(4), mode='loss')
+    model.parse_losses(losses)[0].backward()
+    assert all(g.isfinite().all() for g in gradients(model).values())
+    with torch.no_grad():
+        logits = model.eval()(images(2).to(dtype))
+    assert logits.dtype == dtype
+    assert logits.isfinite().all()
+
+
+def test_mixed_precision_stays_near_full_precision(name):
+    model = build(classifier(reduced(name, keep_rate=1), cla=True)).eval()
+    x = images()
+    with torch.no_grad():
+        expected = model(x)
+        with torch.autocast('cpu', torch.bfloat16):
+            logits = model(x)
+    assert (logits - expected).abs().max() < 0.1 * expected.abs().max()
+
+
+def test_mixed_precision_trains_in_full_precision(name):
+    model = build(classifier(reduced(name), cla=True)).train()
+    with torch.autocast('cpu', torch.bfloat16):
+        losses = model(images(4), samples(4), mode='loss')
+    model.parse_losses(losses)[0].backward()
+    for key, grad in gradients(model).items():
+        assert grad.dtype == torch.float32, key
+        assert grad.isfinite().all(), key
+
+
+def test_recomputing_activations_changes_no_gradient(name):
+    options = dict(drop_rate=0.1, drop_path_rate=0.2)
+    config = classifier(reduced(name, **options), cla=True)
+    plain = build(config).double()
+    config['backbone']['with_cp'] = True
+    saving = MODELS.build(config).double()
+    saving.load_state_dict(plain.state_dict())
+    x = images(4).double()
+    for model in (plain, saving):
+        torch.manual_seed(1)
+        losses = model.train()(x, samples(4), mode='loss')
+        layer = model.backbone.layers[4]
+        with patch.object(layer.ln1, 'forward', wraps=layer.ln1.forward) as ln:
+            model.parse_losses(losses)[0].backward()
+        assert ln.call_count == (model is saving)
+    for key, grad in gradients(plain).items():
+        other = gradients(saving)[key]
+        assert torch.allclose(grad, other, rtol=1e-9, atol=1e-12), key
+
+
+def check_compiles(name, cla, train, backend):
+    """Compile without a graph break; equal to the model as it stands."""
+    backbone = reduced(
+        name, num_layers=3, reduce_at=(0, 1), drop_path_rate=0.1
+    )
+    model = build(classifier(backbone, cla)).train(train)
+    x = images()
+    torch.compiler.reset()
+    compiled = torch.compile(model, fullgraph=True, backend=backend)
+    outs = []
+    for function in (model, compiled):
+        torch.manual_seed(1)
+        with torch.no_grad():
+            outs.append(function(x))
+    assert torch.allclose(*outs, atol=1e-6)
+
+
+def test_compiles_into_one_graph(name):
+    check_compiles(name, cla=True, train=False, backend='eager')
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('cla', [False, True])
+@pytest.mark.parametrize('train', [False, True])
+def test_compiles_into_one_graph_ahead_of_time(name, cla, train):
+    backend = 'eager' if train else 'aot_eager'  # draws the same dropout
+    check_compiles(name, cla, train, backend)
+
+
+class LargestMap(TorchDispatchMode):
+    """Records tensors in memory with two dimensions as long as a sequence."""
+
+    def __init__(self, lengths):
+        super().__init__()
+        self.lengths = lengths
+        self.found = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        out = function(*args, **(kwargs or {}))
+        for tensor in out if isinstance(out, (tuple, list)) else (out,):
+            if isinstance(tensor, torch.Tensor):
+                shape = list(tensor.shape)
+                twice = any(shape.count(n) > 1 for n in self.lengths)
+                in_memory = tensor.untyped_storage().nbytes()
+                if twice and in_memory >= tensor.nbytes:
+                    self.found.append((str(function), shape))
+        return out
+
+
+def test_no_map_of_all_pairs_of_tokens_is_made_at_inference(name):
+    model = build(reduced(name, img_size=144)).eval()  # 18 x 18 patches
+    x = images(2, 144)
+    with torch.no_grad():
+        counts = token_counts(model, x)
+        lengths = {n for pair in counts for n in pair if n > 32}
+        with LargestMap(lengths) as seen:
+            model(x)
+    assert 326 in lengths
+    assert seen.found == []
+
+
+def test_a_map_of_all_pairs_would_be_seen():
+    q = torch.randn(1, 2, 50, 8)
+    with LargestMap({50}) as seen:
+        torch.nn.functional.scaled_dot_product_attention(q, q, q)
+        assert seen.found == []
+        q @ q.transpose(-2, -1)
+    assert seen.found[0] == ('aten.bmm.default', [2, 50, 50])

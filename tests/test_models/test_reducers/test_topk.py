@@ -1,0 +1,130 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import math
+
+import pytest
+import torch
+from small_models import CACHE, REDUCE_AT, build, images, token_counts, vit
+
+from mmclca.models import TopK
+from mmclca.models.attention import Attended
+from mmclca.models.reducers.topk import top_tokens
+from mmclca.models.tokens import Kept, Tokens
+from mmclca.registry import MODELS
+
+
+def slow_top_tokens(scores, keep_rate):
+    """The best tokens of one image, picked one after the other."""
+    left = dict(enumerate(scores, start=1))
+    index = [0]
+    while len(index) <= math.ceil(keep_rate * len(scores)) and left:
+        index.append(max(left, key=left.get))
+        del left[index[-1]]
+    return index
+
+
+@pytest.mark.parametrize('keep_rate', [1, 0.97, 0.7, 0.5, 0.25, 0.1, 1e-3])
+@pytest.mark.parametrize('num_tokens', [1, 2, 4, 10, 31])
+def test_top_tokens_are_the_best_in_descending_order(num_tokens, keep_rate):
+    score = torch.rand(3, num_tokens)
+    expected = [slow_top_tokens(row, keep_rate) for row in score.tolist()]
+    assert top_tokens(score, keep_rate).tolist() == expected
+
+
+def test_score_is_the_mean_over_heads_of_the_attention_of_cls():
+    q, k, v = torch.randn(3, 2, 4, 7, 5).unbind(0)
+    tokens = Tokens(torch.randn(2, 7, 20))
+    reducer = TopK(keep_rate=(1, 0.5), num_stages=2)
+    reduced = reducer.between(tokens, Attended(q, k, v), stage=1)
+    for b in range(2):
+        score = torch.zeros(7)
+        for h in range(4):
+            logits = torch.stack([q[b, h, 0] @ k[b, h, j] for j in range(7)])
+            score += (logits / 5**0.5).softmax(0) / 4
+        kept = slow_top_tokens(score[1:].tolist(), 0.5)
+        assert len(kept) == 4
+        assert torch.equal(reduced.x[b], tokens.x[b, kept])
+    assert [type(record) for record in reduced.trace] == [Kept]
+
+
+@pytest.mark.parametrize('keep_rate', [1, 0.97])
+def test_nothing_happens_where_all_tokens_are_kept(keep_rate):
+    q, k, v = torch.randn(3, 1, 1, 5, 2).unbind(0)
+    tokens = Tokens(torch.randn(1, 5, 2))
+    reducer = TopK(keep_rate, num_stages=1)
+    assert reducer.between(tokens, Attended(q, k, v), 0) is tokens
+
+
+@pytest.mark.parametrize('reducer', ['mmclca.TopK', 'mmclca.EViT'])
+@pytest.mark.parametrize('train', [True, False])
+def test_keep_rate_1_is_the_plain_model(reducer, train):
+    options = dict(drop_rate=0.1, drop_path_rate=0.1, cache=CACHE)
+    plain = build(vit(reduce_at=REDUCE_AT, **options)).train(train)
+    config = vit(
+        reducer=dict(type=reducer, keep_rate=1), reduce_at=REDUCE_AT, **options
+    )
+    reduced = MODELS.build(config).train(train)
+    reduced.load_state_dict(plain.state_dict())
+    x = images()
+    outs = []
+    for model in (plain, reduced):
+        torch.manual_seed(1)
+        out = model(x)[0]
+        out.square().sum().backward()
+        outs.append(out)
+    assert torch.equal(*outs)
+    for one, other in zip(
+        plain.parameters(), reduced.parameters(), strict=True
+    ):
+        assert torch.equal(one.grad, other.grad)
+
+
+@pytest.mark.parametrize('reducer', ['mmclca.TopK', 'mmclca.EViT'])
+@pytest.mark.parametrize('cache', [None, CACHE])
+def test_one_patch_is_never_dropped(reducer, cache):
+    config = vit(
+        img_size=8,
+        reducer=dict(type=reducer, keep_rate=0.1),
+        reduce_at=REDUCE_AT,
+        cache=cache,
+    )
+    model = build(config)
+    counts = token_counts(model, images(height=8))
+    assert min(leaving for _, leaving in counts) >= 2
+    assert model(images(height=8))[0].isfinite().all()
+
+
+# Lengths leaving layers 3, 6, 9 and 11 of a ViT with patches of 16 pixels,
+# as in the authors' models: without the cache and with it.
+LENGTHS = {
+    ('TopK', 224, 1): ((197, 197, 197, 197), (198, 204, 210, 218)),
+    ('TopK', 224, 0.7): ((139, 98, 69, 69), (139, 102, 76, 84)),
+    ('TopK', 224, 0.5): ((99, 50, 26, 26), (100, 54, 31, 39)),
+    ('TopK', 224, 0.25): ((50, 14, 5, 5), (51, 15, 6, 14)),
+    ('TopK', 224, 0.1): ((21, 3, 2, 2), (21, 4, 2, 10)),
+    ('EViT', 224, 1): ((197, 197, 197, 197), (198, 204, 210, 218)),
+    ('EViT', 224, 0.7): ((140, 100, 72, 72), (140, 104, 79, 87)),
+    ('EViT', 224, 0.5): ((100, 52, 28, 28), (101, 55, 32, 40)),
+    ('EViT', 224, 0.25): ((51, 15, 6, 6), (52, 17, 8, 16)),
+    ('EViT', 224, 0.1): ((22, 5, 3, 3), (22, 5, 3, 11)),
+    ('TopK', 448, 0.7): ((550, 386, 271, 271), (551, 391, 279, 287)),
+    ('TopK', 448, 0.1): ((80, 9, 2, 2), (80, 10, 3, 11)),
+    ('EViT', 448, 0.7): ((551, 387, 273, 273), (552, 392, 280, 288)),
+    ('EViT', 448, 0.1): ((81, 10, 3, 3), (81, 11, 4, 12)),
+}
+
+
+@pytest.mark.parametrize('method, size, keep_rate', LENGTHS)
+def test_lengths_are_those_of_the_authors(method, size, keep_rate):
+    expected = LENGTHS[method, size, keep_rate]
+    for cache, lengths in zip((None, CACHE), expected, strict=True):
+        config = vit(
+            img_size=size,
+            patch_size=16,
+            reducer=dict(type=f'mmclca.{method}', keep_rate=keep_rate),
+            reduce_at=REDUCE_AT,
+            cache=cache,
+        )
+        with torch.no_grad():
+            counts = token_counts(build(config), images(1, size))
+        leaving = [leaving for _, leaving in counts]
+        assert tuple(leaving[i] for i in (3, 6, 9, 11)) == lengths

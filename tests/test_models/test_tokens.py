@@ -1,0 +1,132 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+
+from mmclca.models.tokens import Appended, Kept, Tokens, patch_weights
+
+
+def index(*rows):
+    return torch.tensor(rows)
+
+
+def slow_apply(record, tokens):
+    """A record applied to one image: a list of tokens, each a tensor."""
+    if isinstance(record, Appended):
+        zero = torch.zeros_like(tokens[0])
+        return [*tokens, *[zero for _ in range(record.num_tokens)]]
+    made = []
+    if record.mix is not None:
+        for weights in record.mix[0]:
+            total = torch.zeros_like(tokens[0])
+            for weight, token in zip(weights, tokens, strict=True):
+                total = total + weight * token
+            made.append(total)
+    return [tokens[i] for i in record.index[0].tolist()] + made
+
+
+def random_kept(num_tokens, num_kept, num_made):
+    order = torch.randperm(num_tokens - 1)[: num_kept - 1] + 1
+    kept = torch.cat((torch.zeros(1, dtype=torch.long), order))[None]
+    if not num_made:
+        return Kept(kept)
+    return Kept(kept, torch.rand(1, num_made, num_tokens))
+
+
+def random_trace():
+    """Reductions and recoveries of 13 tokens (CLS and 12 patches)."""
+    return [
+        Appended(1),
+        random_kept(14, 8, 1),
+        Appended(6),
+        random_kept(15, 7, 0),
+        Appended(3),
+        random_kept(10, 3, 2),
+        Appended(1),
+    ]
+
+
+def test_gather_takes_tokens_in_the_order_of_the_index():
+    x = torch.randn(2, 4, 3)
+    tokens = Tokens(x).gather(index([0, 3, 1], [0, 2, 3]))
+    assert torch.equal(tokens.x[0], torch.stack([x[0, 0], x[0, 3], x[0, 1]]))
+    assert torch.equal(tokens.x[1], torch.stack([x[1, 0], x[1, 2], x[1, 3]]))
+
+
+def test_everything_that_travels_is_reduced_alike():
+    tokens = Tokens(
+        torch.randn(1, 4, 3), weight=torch.tensor([[1.0, 2.0, 3.0, 4.0]])
+    )
+    mix = torch.tensor([[[0.0, 0.5, 0.25, 0.0]]])
+    reduced = tokens.reduce(Kept(index([0, 3]), mix))
+    assert reduced.weight.tolist() == [[1.0, 4.0, 1.75]]
+    fused = 0.5 * tokens.x[0, 1] + 0.25 * tokens.x[0, 2]
+    assert torch.allclose(reduced.x[0, 2], fused)
+
+
+def test_append_puts_cached_tokens_at_the_end():
+    x, new = torch.randn(2, 3, 4), torch.randn(2, 2, 4)
+    tokens = Tokens(x, weight=torch.full((2, 3), 5.0), num_cached=1)
+    longer = tokens.append(new, weight=0.5)
+    assert torch.equal(longer.x, torch.cat((x, new), dim=1))
+    assert longer.weight.tolist() == [[5.0, 5.0, 5.0, 0.5, 0.5]] * 2
+    assert longer.num_cached == 3
+    assert Tokens(x).append(new).weight is None
+
+
+def test_a_reduction_forgets_which_tokens_were_cached():
+    tokens = Tokens(torch.randn(1, 3, 4)).append(torch.randn(1, 2, 4))
+    assert tokens.num_cached == 2
+    assert tokens.gather(index([0, 4])).num_cached == 0
+
+
+def test_methods_return_new_tokens_and_leave_the_old_ones():
+    x = torch.randn(1, 3, 4)
+    tokens = Tokens(x)
+    tokens.gather(index([0, 2])).append(x)
+    tokens.with_x(2 * x)
+    assert tokens.x is x
+    assert tokens.trace == []
+    assert tokens.num_cached == 0
+
+
+def test_trace_carries_the_patches_through_every_step():
+    x = torch.randn(1, 4, 3)
+    tokens = Tokens(x).append(torch.zeros(1, 1, 3)).gather(index([0, 2, 4]))
+    rows = x
+    for record in tokens.trace:
+        rows = record.apply(rows)
+    assert torch.equal(rows, tokens.x)
+
+
+def test_patch_weights_without_a_trace_name_the_patches():
+    weights = patch_weights([], batch_size=2, num_patches=3)
+    one = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    assert weights.tolist() == [one, one]
+    no_cls = patch_weights([], 1, num_patches=3, num_extra_tokens=0)
+    assert no_cls.tolist() == [one[1:]]
+
+
+@pytest.mark.parametrize('seed', range(5))
+def test_patch_weights_compose_over_stages_as_a_loop_does(seed):
+    torch.manual_seed(seed)
+    trace = random_trace()
+    tokens = [torch.zeros(12), *torch.eye(12)]
+    for steps, record in enumerate(trace, start=1):
+        tokens = slow_apply(record, tokens)
+        weights = patch_weights(trace[:steps], 1, 12)
+        assert weights.dtype == torch.float32
+        assert torch.allclose(weights[0], torch.stack(tokens), atol=1e-7)
+
+
+def test_patch_weights_of_each_image_are_its_own():
+    trace = [
+        Kept(
+            index([0, 2], [0, 3]),
+            torch.tensor([[[0.0, 0.1, 0.0, 0.2]], [[0.0, 0.3, 0.4, 0.0]]]),
+        )
+    ]
+    first, second = patch_weights(trace, 2, 3)
+    assert first.tolist()[1] == [0.0, 1.0, 0.0]
+    assert torch.allclose(first[2], torch.tensor([0.1, 0.0, 0.2]))
+    assert second.tolist()[1] == [0.0, 0.0, 1.0]
+    assert torch.allclose(second[2], torch.tensor([0.3, 0.4, 0.0]))

@@ -1,0 +1,54 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Reducers that show one hook each; none of them is registered."""
+
+import torch
+from torch import nn
+
+from mmclca.models import TokenReducer
+
+
+class Halve(TokenReducer):
+    """Ahead of a layer, keeps every other token and its first one."""
+
+    def before(self, tokens, stage):
+        index = torch.arange(0, tokens.x.size(1), 2, device=tokens.x.device)
+        return tokens.gather(index.expand(tokens.x.size(0), -1))
+
+
+class Mask(TokenReducer):
+    """Takes the second patch out of the attention of every layer."""
+
+    def key_bias(self, tokens):
+        bias = tokens.x.new_zeros(1, 1, 1, tokens.x.size(1))
+        bias[..., 2] = -torch.inf
+        return bias
+
+
+class MaskBySoftmax(TokenReducer):
+    """As :class:`Mask`, with a softmax of its own."""
+
+    def softmax(self, logits):
+        logits = logits.clone()
+        logits[..., 2] = -torch.inf
+        return logits.softmax(-1)
+
+
+class Scored(TokenReducer):
+    """Has parameters for each stage and for all, and a loss by name."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        dims = self.embed_dims
+        self.scores = nn.ModuleList(
+            nn.Sequential(nn.Linear(dims, dims), nn.GELU(), nn.Linear(dims, 1))
+            for _ in range(self.num_stages)
+        )
+        self.shared = nn.Sequential(*[nn.Linear(dims, dims) for _ in range(6)])
+        self.scale = nn.Parameter(torch.ones(1))
+
+    def before(self, tokens, stage):
+        score = self.scores[stage](self.shared(tokens.x)).sigmoid()
+        return tokens.with_x(tokens.x * (1 + self.scale * score))
+
+    def loss(self, tokens):
+        return dict(loss_ratio=2 * tokens.x.square().mean())
