@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from typing import List, Sequence, Tuple
+from collections.abc import Sequence
 
 import matplotlib.figure
 import numpy as np
@@ -10,8 +10,8 @@ from mmclca.models.tokens import Appended, patch_weights
 
 
 def survivor_maps(
-    trace: list, batch_size: int, hw: Tuple[int, int]
-) -> List[Tensor]:
+    trace: list, batch_size: int, hw: tuple[int, int]
+) -> list[Tensor]:
     """For each reduction, how much of each patch one token still carries.
 
     Args:
@@ -54,7 +54,7 @@ def veil(image: np.ndarray, survivors: Tensor) -> np.ndarray:
 
 def draw_survivors(
     images: Sequence[np.ndarray],
-    maps: List[Tensor],
+    maps: list[Tensor],
     out: str,
     titles: Sequence[str],
     stages: Sequence[str],

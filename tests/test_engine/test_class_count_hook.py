@@ -45,8 +45,8 @@ def build_runner(tmp_path, head='LinearClsHead', train=5, val=5, test=5):
         val_dataloader=DataLoader(Leaves(val)),
         test_dataloader=DataLoader(Leaves(test)),
         train_cfg=dict(by_epoch=True, max_epochs=1),
-        val_cfg=dict(),
-        test_cfg=dict(),
+        val_cfg={},
+        test_cfg={},
         val_evaluator=dict(type='Accuracy'),
         test_evaluator=dict(type='Accuracy'),
         optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.1)),
@@ -73,7 +73,9 @@ def test_training_stops_before_the_first_image(tmp_path, head):
 
 def test_validation_set_is_checked_before_training(tmp_path):
     runner = build_runner(tmp_path, val=4)
-    with pytest.raises(ValueError, match='5, but the classes are 4 in the val'):
+    with pytest.raises(
+        ValueError, match='5, but the classes are 4 in the val'
+    ):
         runner.train()
 
 

@@ -1,0 +1,132 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Classes and specimens.
+
+A *cultivar* is a class: a handful of traits around those of one imaginary
+plant. A *specimen* is an image: the same traits with the noise of growth,
+weather and scanner. Colour and size vary from specimen to specimen only, so
+a class can be told by its shape alone.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .painting import paint_leaf
+from .shape import grow_leaf
+
+
+@dataclass(frozen=True)
+class Cultivar:
+    """What all leaves of one class have in common.
+
+    Lengths are in units of the blade's length, positions along the midrib
+    run from 0 (base) to 1 (apex).
+
+    Args:
+        width (float): Greatest width of the blade.
+        widest (float): Where the blade is widest.
+        taper (float): How fast it narrows to both ends; 1 is blunt.
+        acumen (float): How far the apex is drawn out, 0 to 1.
+        cordate (float): How far the base reaches back beside the petiole.
+        lobes (float): Depth of the lobes, one at each secondary vein.
+        teeth (float): Teeth on each side.
+        tooth_depth (float): Height of a tooth.
+        veins (float): Secondary veins on each side.
+        vein_angle (float): Degrees between midrib and secondary veins.
+        forks (float): Share of the secondary veins that fork, 0 to 1.
+    """
+
+    width: float = 0.66
+    widest: float = 0.38
+    taper: float = 1.30
+    acumen: float = 0.45
+    cordate: float = 0.05
+    lobes: float = 0.10
+    teeth: float = 22.0
+    tooth_depth: float = 0.018
+    veins: float = 7.0
+    vein_angle: float = 46.0
+    forks: float = 0.5
+
+
+# How far a trait may go from the plant's own, at difference 1.
+SPREAD = Cultivar(
+    width=0.12,
+    widest=0.07,
+    taper=0.26,
+    acumen=0.40,
+    cordate=0.05,
+    lobes=0.09,
+    teeth=7.0,
+    tooth_depth=0.009,
+    veins=2.0,
+    vein_angle=10.0,
+    forks=0.45,
+)
+
+# What a specimen's traits differ from its cultivar's, in units of SPREAD.
+SPECIMEN_NOISE = 0.12
+
+
+def make_cultivars(num_classes, seed=0, difference=1.0):
+    """Design classes that are as different as a Latin hypercube allows.
+
+    Every trait takes ``num_classes`` evenly spaced values, each once. Of
+    many ways to deal them out, the one is taken whose two most similar
+    cultivars differ most.
+
+    Args:
+        num_classes (int): Number of cultivars, at least 1.
+        seed (int): The same seed gives the same cultivars. Defaults to 0.
+        difference (float): Distance between the cultivars: 0 makes them all
+            alike, 1 is moderate, 1.5 is easy. Defaults to 1.
+
+    Returns:
+        list[Cultivar]: One a class.
+
+    Raises:
+        ValueError: If ``num_classes`` or ``difference`` is out of range.
+    """
+    if num_classes < 1:
+        raise ValueError(f'num_classes is {num_classes}; at least 1 is needed')
+    if not 0 <= difference <= 2:
+        raise ValueError(f'difference is {difference}; allowed: 0 to 2')
+    rng = np.random.default_rng([seed, num_classes])
+    deals = (_latin_hypercube(num_classes, rng) for _ in range(200))
+    best = max(deals, key=_smallest_distance)
+    return [_vary(Cultivar(), row * difference) for row in best]
+
+
+def draw_leaf(cultivar, rng, size=224):
+    """Draw one specimen as a flatbed scanner would see it.
+
+    Args:
+        cultivar (Cultivar): The class.
+        rng (np.random.Generator): Decides on all that differs between two
+            leaves of a class. The same state gives the same image.
+        size (int): Height and width in pixels. Defaults to 224.
+
+    Returns:
+        np.ndarray: RGB image, uint8, (size, size, 3).
+    """
+    noise = rng.standard_normal(len(vars(SPREAD))) * SPECIMEN_NOISE
+    leaf = grow_leaf(_vary(cultivar, noise), rng)
+    return paint_leaf(leaf, rng, size)
+
+
+def _latin_hypercube(num_classes, rng):
+    levels = np.linspace(-1, 1, num_classes) if num_classes > 1 else [0.0]
+    return np.stack([rng.permutation(levels) for _ in vars(SPREAD)], axis=1)
+
+
+def _smallest_distance(rows):
+    gaps = np.abs(rows[:, None] - rows[None]).sum(-1)
+    return gaps[~np.eye(len(rows), dtype=bool)].min(initial=np.inf)
+
+
+def _vary(cultivar, steps):
+    """Move every trait by so many units of SPREAD."""
+    changes = zip(vars(SPREAD).items(), steps, strict=True)
+    traits = vars(cultivar)
+    moved = {name: traits[name] + by * step for (name, by), step in changes}
+    return replace(cultivar, **moved)

@@ -1,0 +1,250 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""A drawn leaf on the glass of a scanner.
+
+Shapes are filled at twice the resolution and averaged down; colour and light
+are worked out at the final one, where they are cheap.
+"""
+
+from functools import lru_cache
+
+import cv2
+import numpy as np
+
+from .shape import PETIOLE, Leaf
+
+SUPERSAMPLING = 2
+SHIFT = 4  # fractional bits of the corners handed to OpenCV
+AREA = 0.23  # share of the image that a blade covers
+
+
+def _rgb(red, green, blue):
+    return np.array([red, green, blue]).reshape(3, 1, 1)
+
+
+BLADE = _rgb(94, 126, 64)
+VEIN = _rgb(188, 198, 128)
+YELLOW = _rgb(158, 156, 66)
+BROWN = _rgb(112, 82, 50)
+PAPER = _rgb(248, 248, 246)
+
+
+def paint_leaf(leaf, rng, size):
+    """Paint a leaf.
+
+    Args:
+        leaf (Leaf): Its curves, in the leaf frame.
+        rng (np.random.Generator): Pose, colour, light and damage.
+        size (int): Height and width of the image in pixels.
+
+    Returns:
+        np.ndarray: RGB image, uint8, (size, size, 3).
+    """
+    canvas = size * SUPERSAMPLING
+    leaf, unit = _pose(leaf, rng, canvas)
+    blade, half = _fill_blade(leaf, canvas)
+    veins = _draw_veins(leaf, unit, canvas)
+    holes, spots = _damage(leaf, rng, unit, canvas)
+    mask = cv2.max(blade, _draw_petiole(leaf, unit, canvas))
+    mask = cv2.subtract(mask, holes)
+    layers = (mask, half, veins, holes, spots)
+    mask, half, veins, holes, spots = (_shrink(x, size) for x in layers)
+    leaf_image = _blade(mask, half, veins, holes, spots, rng)
+    paper = _paper(mask, rng)
+    image = paper + (leaf_image - paper) * mask
+    image = np.clip(image + 0.5, 0, 255).astype(np.uint8)
+    return np.ascontiguousarray(image.transpose(1, 2, 0))
+
+
+def _pose(leaf, rng, canvas):
+    """Turn, scale and place a leaf; also returns its length in pixels."""
+    outline = np.concatenate([leaf.left, leaf.right[::-1]])
+    angle = np.deg2rad(rng.normal(0, 11))
+    cos, sin = np.cos(angle), np.sin(angle)
+    turn = np.array([[cos, sin], [sin, -cos]])  # y points down in images
+    unit = canvas * np.sqrt(AREA * rng.normal(1, 0.12) / _area(outline))
+    extent = np.concatenate([outline, leaf.midrib]) @ turn
+    low, high = extent.min(0), extent.max(0)
+    unit = min(unit, 0.92 * canvas / (high - low).max())
+    room = canvas - unit * (high - low)
+    corner = room * rng.uniform(0.35, 0.65, 2) - unit * low
+    posed = (c @ turn * unit + corner for c in vars(leaf).values())
+    return Leaf(*posed), unit
+
+
+def _area(polygon):
+    x, y = polygon.T
+    return abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1))) / 2
+
+
+def _fill_blade(leaf, canvas):
+    """The blade, and one half of it, which lies at another angle."""
+    blade, half = (np.zeros((canvas, canvas), np.uint8) for _ in range(2))
+    _fill(blade, np.concatenate([leaf.left, leaf.right[::-1]]))
+    midrib = leaf.midrib[PETIOLE:]
+    _fill(half, np.concatenate([leaf.left, midrib[::-1]]))
+    return blade, half
+
+
+def _draw_petiole(leaf, unit, canvas):
+    layer = np.zeros((canvas, canvas), np.uint8)
+    width = np.linspace(0.030, 0.020, 14) * unit
+    _fill(layer, _ribbons(leaf.midrib[None, :14], width)[0])
+    return layer
+
+
+def _draw_veins(leaf, unit, canvas):
+    """The finer a vein, the fainter."""
+    layer = np.zeros((canvas, canvas), np.uint8)
+    lines = _fixed(leaf.tertiaries)
+    cv2.polylines(layer, lines, False, 70, 1, cv2.LINE_AA, SHIFT)
+    thin, middle, thick = (
+        np.linspace(0.0065, 0.0030, 14) * unit,
+        np.linspace(0.0100, 0.0035, 14) * unit,
+        np.r_[np.full(PETIOLE, 0.024), np.linspace(0.020, 0.004, 30)] * unit,
+    )
+    for vein in _ribbons(leaf.forks, thin):
+        _fill(layer, vein, 130)
+    for vein in _ribbons(leaf.secondaries, middle):
+        _fill(layer, vein, 170)
+    for vein in _ribbons(leaf.midrib[None], thick):
+        _fill(layer, vein, 255)
+    return layer
+
+
+def _damage(leaf, rng, unit, canvas):
+    """Holes and bites of insects, and brown spots."""
+    holes, spots = (np.zeros((canvas, canvas), np.uint8) for _ in range(2))
+    for layer, often, big in ((holes, 0.7, 0.02), (spots, 2.5, 0.010)):
+        for _ in range(rng.poisson(often)):
+            centre = _somewhere(leaf, rng)
+            radius = unit * big * rng.uniform(0.35, 1.2)
+            _fill(layer, _blob(centre, radius, rng))
+    return holes, spots
+
+
+def _somewhere(leaf, rng):
+    margin = leaf.left if rng.random() < 0.5 else leaf.right
+    along = rng.uniform(0.12, 0.85)
+    edge = margin[int(along * len(margin))]
+    rib = leaf.midrib[PETIOLE + int(along * 29)]
+    return rib + (edge - rib) * rng.uniform(0.15, 1.0)
+
+
+def _blob(centre, radius, rng):
+    angle = np.linspace(0, 2 * np.pi, 20, endpoint=False)
+    shape, phase = rng.uniform(0.05, 0.3, 3), rng.uniform(0, 6.3, 3)
+    waves = np.arange(1, 4)[:, None] * angle + phase[:, None]
+    reach = radius * (1 + shape @ np.sin(waves))
+    return centre + reach[:, None] * np.stack(
+        [np.cos(angle), np.sin(angle)], 1
+    )
+
+
+def _blade(mask, half, veins, holes, spots, rng):
+    """Colour of every pixel, as if the leaf filled the image."""
+    size = len(mask)
+    light = _relief(veins, half, mask, rng)
+    inside = mask > 0.5
+    light -= light[inside].mean()
+    colour = _near(BLADE, rng, 0.11, 6)
+    image = colour * (1 + light)
+    _mix(image, YELLOW, _clouds(rng, size, 5) * 0.10 + rng.uniform(0, 0.12))
+    _mix(image, _near(VEIN, rng, 0.04, 3), veins * rng.uniform(0.5, 0.85))
+    rim = cv2.GaussianBlur(holes, (0, 0), size / 150)
+    rust = np.minimum(spots + 1.6 * rim, 1) * 0.8
+    _mix(image, _near(BROWN, rng, 0.1, 5), rust)
+    return image
+
+
+def _relief(veins, half, mask, rng):
+    """Light and shade of an uneven surface, as parts of the colour."""
+    size = len(veins)
+    bulge = cv2.GaussianBlur(veins, (0, 0), size / 110)
+    slope = bulge - np.roll(bulge, (2, 1), (0, 1))
+    fold = cv2.GaussianBlur(half, (0, 0), size / 75) - 0.5
+    edge = cv2.GaussianBlur(mask, (0, 0), size / 60)
+    return (
+        0.55 * slope
+        - 0.22 * bulge
+        + np.float32(rng.normal(0, 0.10)) * fold
+        + 0.12 * edge
+        + 0.05 * _clouds(rng, size, 7)
+        + _crop(_areoles(size), rng, size)
+        + _crop(_grain(size), rng, size)
+    )
+
+
+def _paper(mask, rng):
+    """White paper with the shadow of the leaf under the scanner's lamp."""
+    size = len(mask)
+    contact = cv2.GaussianBlur(mask, (0, 0), size / 90)
+    wide = cv2.GaussianBlur(mask, (0, 0), size / 28)
+    wide = np.roll(wide, (size // 55, size // 90), (0, 1))
+    light = 1 - 0.16 * contact - 0.15 * wide
+    light += 0.006 * _clouds(rng, size, 4)
+    light += 0.35 * _crop(_grain(size), rng, size)
+    return _near(PAPER, rng, 0.006, 1) * light
+
+
+def _clouds(rng, size, cells):
+    """Smooth noise, mean 0 and deviation about 1."""
+    coarse = rng.standard_normal((cells, cells), np.float32)
+    return cv2.resize(coarse, (size, size), interpolation=cv2.INTER_CUBIC)
+
+
+@lru_cache(maxsize=2)
+def _areoles(size):
+    """The finest net of veins: a texture that all leaves are cut from."""
+    noise = np.random.default_rng(1).standard_normal((2 * size,) * 2)
+    fine = cv2.GaussianBlur(
+        noise.astype(np.float32), (0, 0), max(size / 250, 0.9)
+    )
+    net = np.exp(-((fine / fine.std() / 0.35) ** 2))
+    return ((net - net.mean()) * 0.10).astype(np.float32)
+
+
+@lru_cache(maxsize=2)
+def _grain(size):
+    """Noise of the scanner."""
+    rng = np.random.default_rng(2)
+    return rng.standard_normal((2 * size,) * 2, np.float32) * 0.012
+
+
+def _crop(texture, rng, size):
+    top, left = rng.integers(0, size, 2)
+    return texture[top : top + size, left : left + size]
+
+
+def _mix(image, colour, amount):
+    """Move the image towards a colour, in place."""
+    image += (colour - image) * np.clip(amount, 0, 1)
+
+
+def _near(colour, rng, brightness, hue):
+    """A colour of about the same brightness and hue."""
+    shift = rng.normal(0, hue, (3, 1, 1)).clip(-1.5 * hue, 1.5 * hue)
+    return np.float32(colour * rng.normal(1, brightness) + shift)
+
+
+def _ribbons(curves, width):
+    """Polygons around curves of the same number of points."""
+    step = np.empty_like(curves)
+    step[:, 1:-1] = curves[:, 2:] - curves[:, :-2]
+    step[:, 0] = curves[:, 1] - curves[:, 0]
+    step[:, -1] = curves[:, -1] - curves[:, -2]
+    length = np.sqrt((step**2).sum(-1, keepdims=True))
+    side = step[..., ::-1] * [0.5, -0.5] / length * width[:, None]
+    return np.concatenate([curves + side, (curves - side)[:, ::-1]], axis=1)
+
+
+def _fill(layer, polygon, value=255):
+    cv2.fillPoly(layer, [_fixed(polygon)], value, cv2.LINE_AA, SHIFT)
+
+
+def _fixed(points):
+    return np.round(points * 2**SHIFT).astype(np.int32)
+
+
+def _shrink(layer, size):
+    small = cv2.resize(layer, (size, size), interpolation=cv2.INTER_AREA)
+    return small.astype(np.float32) / 255

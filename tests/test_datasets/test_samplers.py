@@ -1,0 +1,93 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import logging
+from types import SimpleNamespace
+
+import pytest
+from mmengine.dataset import DefaultSampler
+from mmengine.hooks import DistSamplerSeedHook
+from mmengine.logging import MMLogger
+from mmengine.registry import DATASETS, init_default_scope
+from mmengine.runner import Runner
+
+from mmclca.datasets.samplers import ClampedBatchSampler
+from mmclca.registry import DATA_SAMPLERS
+
+
+def build_loader(number, **batch_sampler):
+    """A dataloader over 0, 1, ... as mmengine's runner builds it."""
+    init_default_scope('mmpretrain')
+    if 'Numbers' not in DATASETS:
+        DATASETS.register_module(name='Numbers', module=lambda n: range(n))
+    loader = dict(
+        batch_size=32,
+        num_workers=0,
+        dataset=dict(type='mmengine.Numbers', n=number),
+        sampler=dict(type='DefaultSampler', shuffle=True),
+        batch_sampler=dict(type='mmclca.ClampedBatchSampler', **batch_sampler),
+        collate_fn=dict(type='default_collate'),
+    )
+    return Runner.build_dataloader(loader, seed=0)
+
+
+@pytest.fixture
+def log(caplog):
+    logger = MMLogger.get_current_instance()  # passes nothing on
+    logger.addHandler(caplog.handler)
+    caplog.set_level(logging.WARNING)
+    yield caplog
+    logger.removeHandler(caplog.handler)
+
+
+def batches(loader):
+    return [batch.tolist() for batch in loader]
+
+
+def test_registered():
+    name = 'mmclca.ClampedBatchSampler'
+    assert DATA_SAMPLERS.get(name) is ClampedBatchSampler
+
+
+def test_batch_shrinks_to_the_set_and_the_log_says_so_once(log):
+    loader = build_loader(30)
+    assert len(loader) == 1
+    for _ in range(2):
+        (batch,) = batches(loader)
+        assert sorted(batch) == list(range(30))
+    (record,) = log.records
+    assert 'batch_size is 32, but there are only 30 images' in record.message
+
+
+@pytest.mark.parametrize('number', [32, 70])
+def test_large_sets_are_batched_as_ever(number, log):
+    sizes = [len(batch) for batch in batches(build_loader(number))]
+    assert sizes == [32] * (number // 32)
+    assert not log.records
+
+
+def test_last_batch_can_be_kept():
+    sizes = [len(x) for x in batches(build_loader(70, drop_last=False))]
+    assert sizes == [32, 32, 6]
+
+
+def test_share_of_a_process_counts(monkeypatch):
+    monkeypatch.setattr(
+        'mmengine.dataset.sampler.get_dist_info', lambda: (1, 4)
+    )
+    sampler = DefaultSampler(range(30), seed=0)
+    (batch,) = ClampedBatchSampler(sampler, 32)
+    assert len(batch) == 8  # 30 images over 4 processes, rounded up
+
+
+def test_epochs_are_shuffled_anew():
+    loader = build_loader(30)
+    runner = SimpleNamespace(train_loop=SimpleNamespace(dataloader=loader))
+    orders = []
+    for runner.epoch in (0, 1, 0):
+        DistSamplerSeedHook().before_train_epoch(runner)
+        orders += batches(loader)
+    assert orders[0] == orders[2] != orders[1]
+
+
+def test_empty_set():
+    with pytest.raises(ValueError, match='data set is empty'):
+        ClampedBatchSampler([], 32)

@@ -1,0 +1,272 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import importlib
+import sys
+from dataclasses import astuple
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mmengine.registry import init_default_scope
+from mmpretrain.datasets import CustomDataset
+from PIL import Image
+
+from mmclca.datasets.baselines import colour_histogram, colour_histogram_1nn
+from mmclca.datasets.splits import check_fractions, split_sizes
+from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
+from mmclca.datasets.ultra_fgvc import UltraFGVC
+
+SIZE, TRAIN, TEST = 96, 24, 10
+TOOLS = Path(__file__).parents[2] / 'tools' / 'dataset_converters'
+
+
+def specimen(cultivar, label, index, size=SIZE):
+    return draw_leaf(cultivar, np.random.default_rng([0, label, index]), size)
+
+
+@pytest.fixture(scope='module')
+def leaves():
+    """Eight classes: images, labels and which of them are training images."""
+    cultivars = make_cultivars(8)
+    places = [(c, i) for c in range(8) for i in range(TRAIN + TEST)]
+    images = np.stack([specimen(cultivars[c], c, i) for c, i in places])
+    labels, index = np.array(places).T
+    return images, labels, index < TRAIN
+
+
+def orientations(image, cells=6, bins=8):
+    """Histogram of gradient orientations in each cell, each of length 1."""
+    gy, gx = np.gradient(image.mean(-1))
+    strength = np.hypot(gx, gy)
+    angle = (np.arctan2(gy, gx) % np.pi / np.pi * bins).astype(int) % bins
+    layers = strength * (angle == np.arange(bins)[:, None, None])
+    step = len(image) // cells
+    hist = layers.reshape(bins, cells, step, cells, step).sum((2, 4))
+    return (hist / (np.linalg.norm(hist, axis=0) + 50)).ravel()
+
+
+def test_shape_tells_the_classes(leaves):
+    images, labels, train = leaves
+    features = np.stack([orientations(image) for image in images])
+    features = (features - features[train].mean(0)) / features[train].std()
+    means = [features[train & (labels == c)].mean(0) for c in range(8)]
+    gaps = np.linalg.norm(features[~train][:, None] - means, axis=-1)
+    assert (gaps.argmin(1) == labels[~train]).mean() > 0.7
+
+
+def test_colour_and_size_do_not(leaves, tmp_path):
+    images, labels, train = leaves
+    paths = np.array([str(tmp_path / f'{i}.png') for i in range(len(images))])
+    for image, path in zip(images, paths, strict=True):
+        Image.fromarray(image).save(path)
+    top1 = colour_histogram_1nn(
+        paths[train], labels[train], paths[~train], labels[~train]
+    )
+    assert top1 < 0.3  # chance is 0.125
+    on_leaf = images.mean(-1) < 190
+    sizes = on_leaf.mean((1, 2))
+    colours = [i[m].mean(0) for i, m in zip(images, on_leaf, strict=True)]
+    for values in (sizes, *np.transpose(colours)):
+        means = [values[labels == c].mean() for c in range(8)]
+        assert np.ptp(means) < values.std()
+
+
+def test_white_paper_around_a_green_leaf(leaves):
+    images, _, _ = leaves
+    border = np.concatenate([images[:, 0], images[:, -1], images[:, :, 0]], 1)
+    assert np.median(border, axis=(0, 1)).min() > 240
+    red, green, blue = images[images.mean(-1) < 190].mean(0)
+    assert green > red > blue
+
+
+def test_same_generator_same_leaf():
+    cultivar = make_cultivars(3)[0]
+    one, again, other = (specimen(cultivar, 0, i, 64) for i in (5, 5, 6))
+    assert one.shape == (64, 64, 3) and one.dtype == np.uint8
+    assert np.array_equal(one, again)
+    assert not np.array_equal(one, other)
+
+
+def test_cultivars_share_out_every_trait():
+    traits = np.array([astuple(c) for c in make_cultivars(8, seed=3)])
+    steps = np.diff(np.sort(traits, axis=0), axis=0)
+    assert np.allclose(steps, steps[0]) and (steps > 0).all()
+    assert make_cultivars(8, seed=3) == make_cultivars(8, seed=3)
+    assert make_cultivars(8, seed=3) != make_cultivars(8, seed=4)
+
+
+def test_difference_is_the_distance_between_cultivars():
+    def spread(difference):
+        cultivars = make_cultivars(5, difference=difference)
+        return np.ptp([astuple(c) for c in cultivars], axis=0)
+
+    assert (spread(0) == 0).all()
+    assert np.allclose(spread(1.6), 2 * spread(0.8))
+
+
+@pytest.mark.parametrize('size', [0, 0.5, 1, 1.5, 2])
+def test_every_corner_of_the_knob_can_be_drawn(size):
+    for label, cultivar in enumerate(make_cultivars(6, 1, size)):
+        image = specimen(cultivar, label, 0, 64)
+        assert 0.1 < (image.mean(-1) < 190).mean() < 0.4
+
+
+@pytest.mark.parametrize(
+    'options, message',
+    [
+        (dict(num_classes=0), 'num_classes is 0; at least 1'),
+        (dict(num_classes=2, difference=3), 'difference is 3; allowed: 0 to'),
+    ],
+)
+def test_impossible_cultivars(options, message):
+    with pytest.raises(ValueError, match=message):
+        make_cultivars(**options)
+
+
+# -- the tool
+
+
+@pytest.fixture(scope='module')
+def tool():
+    """Importable by its name, which its worker processes need."""
+    sys.path.insert(0, str(TOOLS))
+    yield importlib.import_module('synthetic_leaves')
+    sys.path.remove(str(TOOLS))
+
+
+@pytest.fixture
+def run(tool):
+    def run(out, *options):
+        base = ('--classes', '3', '--per-class', '5', '--size', '40')
+        return tool.main([str(out), *base, *options])
+
+    return run
+
+
+def content(folder):
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in folder.rglob('*')
+        if file.is_file()
+    }
+
+
+def test_same_bytes_with_any_number_of_jobs(run, tmp_path):
+    assert run(tmp_path / 'one') == run(tmp_path / 'two', '--jobs', '2') == 0
+    files = content(tmp_path / 'one')
+    assert files == content(tmp_path / 'two')
+    assert len(files) == 15 + 5
+    assert run(tmp_path / 'other', '--seed', '1') == 0
+    other = content(tmp_path / 'other')
+    assert other.keys() == files.keys() and other != files
+
+
+def test_reads_as_custom_dataset(run, tmp_path):
+    init_default_scope('mmpretrain')
+    assert run(tmp_path / 'out') == 0
+    for split, per_class in (('train', 3), ('val', 1), ('test', 1)):
+        data = CustomDataset(
+            data_root=str(tmp_path / 'out'),
+            ann_file=f'{split}.txt',
+            classes=str(tmp_path / 'out' / 'classes.txt'),
+            pipeline=[dict(type='LoadImageFromFile')],
+            serialize_data=False,
+        )
+        assert data.CLASSES == ('cultivar_01', 'cultivar_02', 'cultivar_03')
+        assert data.get_gt_labels().tolist() == sorted([0, 1, 2] * per_class)
+        assert data[0]['img'].shape == (40, 40, 3)
+
+
+def test_reads_as_ultra_fgvc(run, tmp_path):
+    shape = ('--classes', '4', '--per-class', '6')
+    shares = ('--val-fraction', '0.17', '--test-fraction', '0.5')
+    out = tmp_path / 'cotton'
+    assert run(out, *shape, *shares, '--layout', 'ultra-fgvc') == 0
+    options = dict(data_root=str(tmp_path), check_counts=False)
+    for split, number in dict(train=8, val=4, trainval=12, test=12).items():
+        data = UltraFGVC('cotton80', split, **options, serialize_data=False)
+        labels = data.get_gt_labels().tolist()
+        assert labels == sorted(list(range(4)) * (number // 4))
+        names = [data.get_data_info(i)['img_path'] for i in range(number)]
+        part = 'test' if split == 'test' else 'train'
+        assert all(name.endswith(f'_{part}.png') for name in names)
+
+
+def test_rerun_changes_nothing_and_leaves_other_files_alone(run, tmp_path):
+    out = tmp_path / 'out'
+    run(out)
+    before = content(out)
+    (out / 'notes.txt').write_text('mine')
+    assert run(out) == 0
+    assert content(out) == before | {'notes.txt': b'mine'}
+    assert run(out, '--classes', '2', '--per-class', '4') == 0
+    assert len(list(out.rglob('*.jpg'))) == 8
+    assert (out / 'notes.txt').read_text() == 'mine'
+
+
+def test_foreign_folder_is_refused(run, tmp_path, capsys):
+    (tmp_path / 'holiday.jpg').write_bytes(b'x')
+    assert run(tmp_path) == 1
+    assert (
+        'is not empty, and its files were not drawn' in capsys.readouterr().err
+    )
+    assert content(tmp_path) == {'holiday.jpg': b'x'}
+
+
+@pytest.mark.parametrize(
+    'options, message',
+    [
+        (('--per-class', '1'), '--per-class is 1; at least 2'),
+        (('--size', '8'), '--size is 8; at least 32'),
+        (('--val-fraction', '0'), 'must be above 0'),
+        (('--test-fraction', '0.8'), 'their sum below 1'),
+        (('--classes', '0'), 'num_classes is 0'),
+    ],
+)
+def test_bad_options_write_nothing(run, tmp_path, capsys, options, message):
+    assert run(tmp_path / 'out', *options) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / 'out').exists()
+
+
+# -- what it stands on
+
+
+@pytest.mark.parametrize(
+    'count, fractions, sizes',
+    [
+        (100, (0.2, 0.2), (60, 20, 20)),
+        (6, (0.17, 0.5), (2, 1, 3)),
+        (10, (0.2,), (8, 2, 0)),
+        (2, (0.01,), (1, 1, 0)),
+        (2, (0.9,), (1, 1, 0)),
+        (1, (0.5,), (1, 0, 0)),
+        (0, (0.5, 0.2), (0, 0, 0)),
+        (2, (0.2, 0.2), (1, 1, 0)),
+        (3, (0.8, 0.1), (1, 1, 1)),
+    ],
+)
+def test_split_sizes(count, fractions, sizes):
+    check_fractions(*fractions, *[0] * (2 - len(fractions)))
+    assert split_sizes(count, *fractions) == sizes
+
+
+def test_colour_histogram(tmp_path):
+    image = np.zeros((4, 4, 3), np.uint8)
+    image[:1] = 255
+    Image.fromarray(image).save(tmp_path / 'a.png')
+    histogram = colour_histogram(tmp_path / 'a.png', bins=4)
+    assert histogram.shape == (64,)
+    assert (histogram[0], histogram[-1]) == (0.75, 0.25)
+
+
+def test_nearest_neighbour(tmp_path):
+    for name, colour in dict(r='red', b='blue').items():
+        Image.new('RGB', (4, 4), colour).save(tmp_path / f'{name}.png')
+    red, blue = (tmp_path / f'{name}.png' for name in 'rb')
+    train = [red, blue], [7, 3]
+    assert colour_histogram_1nn(*train, [blue, red], [3, 7]) == 1
+    assert colour_histogram_1nn(*train, [blue, red], [7, 7]) == 0.5
+    with pytest.raises(ValueError, match='2 training images and 1 labels'):
+        colour_histogram_1nn([red, blue], [7], [red], [7])
+    with pytest.raises(ValueError, match='0 test images'):
+        colour_histogram_1nn(*train, [], [])

@@ -1,0 +1,233 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import argparse
+import importlib
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mmengine.config import Config, DictAction
+from mmengine.registry import init_default_scope
+from mmengine.runner import Runner
+from PIL import Image
+
+from mmclca.datasets.samplers import ClampedBatchSampler
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOLS = ROOT / 'tools' / 'dataset_converters'
+KINDS = ('.jpg', '.JPG', '.png', '.tif', '.TIFF', '.bmp', '.webp', '.Jpeg')
+
+
+@pytest.fixture(scope='module')
+def tool():
+    """Importable by its name, which its worker processes need."""
+    sys.path.insert(0, str(TOOLS))
+    yield importlib.import_module('split_folder')
+    sys.path.remove(str(TOOLS))
+
+
+@pytest.fixture
+def run(tool):
+    return lambda *arguments: tool.main([str(a) for a in arguments])
+
+
+def save(path, number=0):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    noise = np.random.default_rng(number).integers(0, 255, (12, 12, 3))
+    Image.fromarray(noise.astype(np.uint8)).save(path)
+
+
+@pytest.fixture
+def leaves(tmp_path):
+    """10 beeches of many kinds, some deeper; 2 elms; 5 oaks."""
+    folder = tmp_path / 'leaves'
+    for i in range(10):
+        deeper = '' if i % 2 else f'tree {i}/'
+        save(folder / f'beech/{deeper}IMG {i}{KINDS[i % 8]}', i)
+    for name, number in (('elm', 2), ('oak', 5)):
+        for i in range(number):
+            save(folder / f'{name}/{i}.png', i)
+    return folder
+
+
+def read(folder, name):
+    """Paths and labels of a list."""
+    lines = (folder / name).read_text().splitlines()
+    return [(p, int(n)) for p, n in (line.rsplit(' ', 1) for line in lines)]
+
+
+def counts(folder, name):
+    return np.bincount(
+        [n for _, n in read(folder, name)], minlength=3
+    ).tolist()
+
+
+def test_stratified_lists_without_copies(run, leaves):
+    before = set(leaves.rglob('*'))
+    assert run(leaves, '--val-fraction', 0.2) == 0
+    new = {file.name for file in set(leaves.rglob('*')) - before}
+    assert new == {'train.txt', 'val.txt', 'classes.txt'}
+    assert (leaves / 'classes.txt').read_text() == 'beech\nelm\noak\n'
+    assert counts(leaves, 'train.txt') == [8, 1, 4]
+    assert counts(leaves, 'val.txt') == [2, 1, 1]
+    both = read(leaves, 'train.txt') + read(leaves, 'val.txt')
+    assert len({path for path, _ in both}) == 17
+    for path, label in both:
+        assert (leaves / path).is_file()
+        assert path.startswith(('beech/', 'elm/', 'oak/')[label])
+
+
+def test_seed_decides(run, leaves, tmp_path):
+    for name, seed in (('a', 1), ('b', 1), ('c', 2)):
+        assert run(leaves, '--seed', seed, '--out', tmp_path / name) == 0
+    texts = [(tmp_path / n / 'train.txt').read_text() for n in 'abc']
+    assert texts[0] == texts[1] != texts[2]
+    (first, _), *_ = read(tmp_path / 'a', 'val.txt')
+    assert (tmp_path / 'a' / first).resolve().is_file()
+
+
+def test_other_classes_do_not_disturb_a_split(run, leaves, tmp_path):
+    run(leaves, '--out', tmp_path / 'a')
+    save(leaves / 'ash/1.png')
+    save(leaves / 'ash/2.png')
+    run(leaves, '--out', tmp_path / 'b')
+    oaks = [
+        {p for p, _ in read(tmp_path / n, 'val.txt') if '/oak/' in p}
+        for n in 'ab'
+    ]
+    assert oaks[0] == oaks[1] != set()
+
+
+def test_test_list(run, leaves):
+    assert run(leaves, '--test-fraction', 0.2) == 0
+    assert counts(leaves, 'train.txt') == [6, 1, 3]
+    assert counts(leaves, 'val.txt') == [2, 1, 1]
+    assert counts(leaves, 'test.txt') == [2, 0, 1]
+
+
+def test_single_image_stays_in_training(run, leaves, capsys):
+    save(leaves / 'yew/only.png')
+    assert run(leaves) == 0
+    assert [n for _, n in read(leaves, 'train.txt')].count(3) == 1
+    assert 3 not in [n for _, n in read(leaves, 'val.txt')]
+    assert 'warning: fewer than 2 images' in (out := capsys.readouterr().out)
+    assert 'lack the class: yew (1)' in out
+
+
+def test_what_is_no_image_is_left_aside(run, leaves, capsys):
+    for name in ('.hidden.png', '.trash/old.png', 'notes.TXT', 'a.heic'):
+        file = leaves / 'oak' / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(b'x')
+    save(leaves / 'stray.png')
+    assert run(leaves) == 0
+    assert counts(leaves, 'train.txt') == [8, 1, 4]
+    out = capsys.readouterr().out
+    for line in ('1 ending in .heic', '1 ending in .txt', '1 beside the cl'):
+        assert f'ignored: {line}' in out
+
+
+def test_unreadable_images_are_named_all_at_once(run, leaves, capsys):
+    (leaves / 'oak/0.png').write_bytes(b'')
+    whole = (leaves / 'oak/1.png').read_bytes()
+    (leaves / 'oak/1.png').write_bytes(whole[: len(whole) // 2])
+    (leaves / 'elm/0.png').write_text('no image')
+    assert run(leaves) == 1
+    error = capsys.readouterr().err
+    assert '3 images cannot be read' in error and '--skip-unreadable' in error
+    for name in ('oak/0.png', 'oak/1.png', 'elm/0.png'):
+        assert str(leaves / name) in error
+    assert not (leaves / 'train.txt').exists()
+
+    assert run(leaves, '--skip-unreadable', '--jobs', 2) == 0
+    assert counts(leaves, 'train.txt') == [8, 1, 2]
+    assert counts(leaves, 'val.txt') == [2, 0, 1]
+
+
+def test_another_split_is_not_overwritten(run, leaves, capsys):
+    assert run(leaves, '--test-fraction', 0.2) == 0
+    assert run(leaves, '--test-fraction', 0.2) == 0
+    before = (leaves / 'train.txt').read_text()
+    assert run(leaves) == 1
+    assert 'train.txt' in (error := capsys.readouterr().err)
+    assert 'test.txt: a split that differs is there' in error
+    assert (leaves / 'train.txt').read_text() == before
+    assert run(leaves, '--force') == 0
+    assert counts(leaves, 'train.txt') == [8, 1, 4]
+    assert not (leaves / 'test.txt').exists()  # its images are trained on now
+
+
+@pytest.mark.parametrize(
+    'make, message',
+    [
+        (lambda folder: None, 'is not a folder'),
+        (lambda folder: folder.mkdir(), 'holds 0 folders with images'),
+        (lambda folder: save(folder / 'a/1.png'), 'holds 1 folders with'),
+    ],
+)
+def test_folders_that_cannot_be_split(run, tmp_path, capsys, make, message):
+    make(tmp_path / 'x')
+    assert run(tmp_path / 'x') == 1
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('fraction', [0, 1, -0.1])
+def test_fractions(run, leaves, capsys, fraction):
+    assert run(leaves, '--val-fraction', fraction) == 1
+    assert 'val fraction' in capsys.readouterr().err
+
+
+def printed_command(capsys):
+    out = capsys.readouterr().out
+    return out.split('To train on them:\n')[1].strip()
+
+
+def load_config(command):
+    """The config with the options of a printed command, as a tool reads it."""
+    words = shlex.split(command.replace('\\\n', ''))
+    assert words[:2] == ['python', 'tools/train.py']
+    parser = argparse.ArgumentParser()
+    parser.add_argument('config')
+    parser.add_argument('--cfg-options', nargs='+', action=DictAction)
+    args = parser.parse_args(words[2:])
+    config = Config.fromfile(ROOT / args.config)
+    config.merge_from_dict(args.cfg_options)
+    return config
+
+
+def test_printed_command_trains_30_images_with_a_batch_of_32(
+    run, leaves, capsys
+):
+    for i in range(20):
+        save(leaves / f'ash/{i}.webp', i)
+    assert run(leaves, '--test-fraction', 0.1) == 0
+    config = load_config(printed_command(capsys))
+    assert config.model.head.num_classes == 4
+    init_default_scope('mmpretrain')
+    for name in ('train', 'val', 'test'):
+        loader = config[f'{name}_dataloader'].copy()
+        loader.update(num_workers=0, persistent_workers=False)
+        loader = Runner.build_dataloader(loader, seed=0)
+        assert len(loader.dataset) == len(read(leaves, f'{name}.txt'))
+        assert loader.dataset.CLASSES == ('ash', 'beech', 'elm', 'oak')
+        if name == 'train':
+            assert isinstance(loader.batch_sampler, ClampedBatchSampler)
+            (batch,) = loader
+            assert len(batch['inputs']) == len(loader.dataset) < 32
+
+
+def test_blanks_in_the_folders_name(
+    run, leaves, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    leaves.rename('my, leaves')
+    assert run('my, leaves') == 0
+    link, command = printed_command(capsys).split('\n', 1)
+    subprocess.run(link, shell=True, check=True)
+    data = load_config(command).train_dataloader.dataset
+    assert data.data_root == 'data/my__leaves'
+    assert os.path.samefile(data.data_root, 'my, leaves')
+    assert Path(data.classes).read_text() == 'beech\nelm\noak\n'
