@@ -18,9 +18,7 @@ model = dict(
     backbone=dict(reducer=dict(keep_rate=0.5)), head=dict(num_classes=8)
 )
 # from scratch: ten times the paper's learning rate, and a longer warm-up
-optim_wrapper = dict(
-    optimizer=dict(lr=1e-3), clip_grad=dict(max_norm=1.0)
-)
+optim_wrapper = dict(optimizer=dict(lr=1e-3), clip_grad=dict(max_norm=1.0))
 param_scheduler = [
     dict(
         type='mmclca.WarmupCosineLR',

@@ -7,7 +7,7 @@ from math import prod
 import torch
 from mmpretrain.models.backbones import VisionTransformer
 from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from mmclca.registry import MODELS
 
@@ -16,8 +16,17 @@ def _layer_norm_flops(x_shape, *_, **__) -> int:
     return 2 * prod(x_shape)
 
 
-# what torch's counter leaves out, in its unit: two for a multiply-accumulate
-MORE_FLOPS = {torch.ops.aten.native_layer_norm: _layer_norm_flops}
+def _attention_flops(q_shape, k_shape, v_shape, *_, **__) -> int:
+    return sdpa_flop_count(q_shape, k_shape, v_shape)
+
+
+# what torch's counter leaves out (attention on the CPU before torch 2.15), in
+# its unit: two for a multiply-accumulate
+ATEN = torch.ops.aten
+MORE_FLOPS = {
+    ATEN.native_layer_norm: _layer_norm_flops,
+    ATEN._scaled_dot_product_flash_attention_for_cpu: _attention_flops,
+}
 # attention and FFN with the LayerNorm ahead of them, head with the last one
 PARTS = ('embedding', 'attention', 'FFN', 'reduction', 'head')
 

@@ -1,0 +1,36 @@
+# GNU make 3.81 or later and a POSIX shell (Linux, macOS)
+
+PYTHON ?=
+DISK_GB ?= 10
+export PYTHON DISK_GB
+
+VENV_PYTHON = .venv/bin/python
+
+.PHONY: help install demo test test-slow lint clean
+
+help:
+	@echo 'make demo       train, test and draw a small model on drawn leaves'
+	@echo 'make test       lint and the quick tests'
+	@echo 'make test-slow  wheel and mim, two processes, the demo'
+	@echo 'make lint       ruff, codespell and a search for duplicated code'
+	@echo 'make install    what all of the above do first: fills .venv'
+	@echo 'make clean      remove .venv, build output and caches'
+	@echo 'PYTHON=/path/to/python3 names the interpreter that .venv is made of.'
+
+install:
+	@sh tools/dev/install.sh
+
+demo: install
+	$(VENV_PYTHON) tools/demo.py
+
+test: lint
+	$(VENV_PYTHON) -m pytest -m 'not slow and not gpu'
+
+test-slow: install
+	$(VENV_PYTHON) -m pytest -m 'slow and not gpu'
+
+lint: install
+	@PYTHON=$(VENV_PYTHON) sh tools/dev/lint.sh
+
+clean:
+	@sh tools/dev/clean.sh

@@ -1,0 +1,40 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The wheel's second half: what ``mim`` runs. All else: pyproject.toml."""
+
+import shutil
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).resolve().parent
+FOLDERS = ('configs', 'tools')
+INDEXES = ('dataset-index.yml', 'model-index.yml')
+
+# mim reads PACKAGE/.mim, and onedl-mim 0.5.1 takes the folder of the first
+# path in the installed (sorted) RECORD for PACKAGE: that would be
+# mmclca-VERSION.dist-info, were there no _mmclca.
+MIM_HOMES = ('mmclca/.mim', '_mmclca/.mim')
+
+
+def fill(home):
+    """Put tools, configs and the indexes into a new folder ``home``."""
+    shutil.rmtree(home, ignore_errors=True)  # what an earlier build left
+    ignore = shutil.ignore_patterns('__pycache__', '*.pyc', 'dev')
+    for name in FOLDERS:
+        shutil.copytree(ROOT / name, home / name, ignore=ignore)
+    for name in INDEXES:
+        shutil.copy2(ROOT / name, home / name)
+
+
+class BuildPy(build_py):
+    """Adds the homes of mim to a wheel; an editable install needs none."""
+
+    def run(self):
+        super().run()
+        if not self.editable_mode:
+            for home in MIM_HOMES:
+                fill(Path(self.build_lib, home))
+
+
+setup(cmdclass=dict(build_py=BuildPy))

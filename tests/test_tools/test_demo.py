@@ -1,0 +1,59 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""``make demo``: its figures, its pictures, and twice the same."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import mmcv
+import pytest
+
+from mmclca.visualization import read_scalars
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.slow
+
+
+def demo(folder, *options):
+    """Run the demo on data and results of its own; returns what it said."""
+    done = subprocess.run(
+        [sys.executable, 'tools/demo.py', '--work-dir', folder / 'run']
+        + list(options),
+        cwd=ROOT,
+        env=dict(os.environ, MMCLCA_DATA=str(folder)),
+        text=True,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_model_beats_colour_and_chance_by_far(tmp_path):
+    said = demo(tmp_path)
+    percent = [float(n) for n in re.findall(r'([\d.]+) %', said)]
+    chance, histogram, top1 = percent
+    assert chance == 12.5
+    assert histogram < 30
+    assert top1 > histogram + 40
+    gmacs, plain_gmacs = re.findall(r'(\d\.\d{3}) +\d+$', said, re.MULTILINE)
+    assert float(gmacs) < 0.65 * float(plain_gmacs)
+    for name in ('curves', 'survivors', 'leaves'):
+        picture = mmcv.imread(tmp_path / 'run' / f'{name}.png')
+        assert min(picture.shape[:2]) > 300
+        assert picture.std() > 10
+        assert f'{tmp_path / "run" / name}.png' in said
+
+
+def losses(folder, *options):
+    demo(folder, *options, '--cfg-options', 'train_cfg.max_epochs=1')
+    (record,) = (folder / 'run').glob('*/vis_data/20*.json')
+    return [line['loss'] for line in read_scalars(record) if 'loss' in line]
+
+
+def test_one_seed_gives_one_result_and_another_seed_another(tmp_path):
+    first = losses(tmp_path, '--seed', '3')
+    assert len(first) > 1
+    assert losses(tmp_path, '--seed', '3') == first
+    assert losses(tmp_path, '--seed', '4') != first

@@ -1,0 +1,194 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""tools/train.py and tools/test.py: what the flags do, and one real run."""
+
+import importlib.util
+import json
+import pickle
+import sys
+from pathlib import Path
+from unittest.mock import MagicMock
+
+import pytest
+import torch
+from mmpretrain import get_model
+from tiny_run import ROOT, write_run
+
+
+@pytest.fixture
+def load_tool(tmp_path, monkeypatch):
+    """Load a tool as a module, in a folder with ``tiny.py``."""
+    write_run(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv('LOCAL_RANK', '0')
+
+    def load_tool(name, *arguments):
+        monkeypatch.setattr(sys, 'argv', [name, *map(str, arguments)])
+        path = ROOT / 'tools' / f'{name}.py'
+        spec = importlib.util.spec_from_file_location(f'tool_{name}', path)
+        tool = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(tool)
+        return tool
+
+    return load_tool
+
+
+@pytest.fixture
+def run_tool(load_tool):
+    """Run a tool."""
+    return lambda *arguments: load_tool(*arguments).main()
+
+
+@pytest.fixture
+def config_of(load_tool, monkeypatch):
+    """The config that a tool would build its runner from."""
+
+    def config_of(*arguments):
+        tool = load_tool(*arguments)
+        monkeypatch.setattr(tool, 'build_runner', MagicMock())
+        tool.main()
+        return tool.build_runner.call_args.args[0]
+
+    return config_of
+
+
+def test_train_resume_and_test_for_real(run_tool, tmp_path):
+    work = tmp_path / 'work_dirs' / 'tiny'
+    run_tool('train', 'tiny.py')
+    assert (work / 'last_checkpoint').read_text().endswith('epoch_2.pth')
+    assert (work / 'tiny.py').exists()
+
+    longer = ('--cfg-options', 'train_cfg.max_epochs=3')
+    (log,) = work.glob('*/*.log')
+    run_tool('train', 'tiny.py', '--resume', *longer)
+    (resumed,) = set(work.glob('*/*.log')) - {log}
+    assert 'Epoch(train) [3]' in resumed.read_text()
+    assert 'Epoch(train) [2]' not in resumed.read_text()
+
+    last = work / 'epoch_3.pth'
+    predictions, metrics = tmp_path / 'pred.pkl', tmp_path / 'metrics.json'
+    run_tool('test', 'tiny.py', last, '--out', predictions)
+    run_tool(
+        *('test', 'tiny.py', last, '--out', metrics, '--out-item', 'metrics'),
+        *('--show-dir', 'pictures', '--interval', 8),
+    )
+    samples = pickle.loads(predictions.read_bytes())
+    hits = [bool(s['pred_label'] == s['gt_label']) for s in samples]
+    assert len(hits) == 16
+    top1 = json.loads(metrics.read_text())['accuracy/top1']
+    assert top1 == pytest.approx(100 * sum(hits) / 16)
+    assert len(list((tmp_path / 'pictures').iterdir())) == 2
+
+
+def test_mirrored_views_are_averaged(run_tool, tmp_path):
+    model = get_model('tiny.py')
+    torch.save(model.state_dict(), 'model.pth')
+    out = tmp_path / 'pred.pkl'
+    options = ('tiny.py', 'model.pth', '--out', out)
+    order = ('--cfg-options', 'test_dataloader.sampler.shuffle=False')
+    scores = {}
+    for view in ('', '--tta'):
+        run_tool('test', *options, *filter(None, [view]), *order)
+        samples = pickle.loads(out.read_bytes())
+        scores[view] = torch.stack([s['pred_score'] for s in samples])
+    both = scores['--tta']
+    assert both.shape == (16, 4)
+    torch.testing.assert_close(both.sum(1), torch.ones(16))
+    assert not torch.allclose(both, scores[''], atol=1e-7)
+
+
+def test_results_are_named_after_the_config(config_of):
+    assert config_of('train', 'tiny.py').work_dir == './work_dirs/tiny'
+    options = ('--cfg-options', 'work_dir=there')
+    assert config_of('train', 'tiny.py', *options).work_dir == 'there'
+    named = config_of('train', 'tiny.py', '--work-dir', 'here', *options)
+    assert named.work_dir == 'here'
+
+
+def test_resume_finds_the_latest_or_takes_what_is_named(config_of):
+    fresh = config_of('train', 'tiny.py')
+    assert 'resume' not in fresh
+    weights = ('--cfg-options', 'load_from=imagenet.pth')
+    first = config_of('train', 'tiny.py', '--resume', *weights)
+    assert 'resume' not in first  # nothing to go on from: as without it
+    assert first.load_from == 'imagenet.pth'
+    Path('work').mkdir()
+    Path('work/last_checkpoint').write_text('work/epoch_1.pth')
+    again = ('--resume', '--work-dir', 'work', *weights)
+    latest = config_of('train', 'tiny.py', *again)
+    assert (latest.resume, latest.load_from) == (True, 'work/epoch_1.pth')
+    named = config_of('train', 'tiny.py', '--resume', 'a.pth')
+    assert (named.resume, named.load_from) == (True, 'a.pth')
+
+
+def test_amp(config_of):
+    cfg = config_of('train', 'tiny.py', '--amp')
+    assert cfg.optim_wrapper.type == 'AmpOptimWrapper'
+    assert cfg.optim_wrapper.loss_scale == 'dynamic'
+    scale = ('--cfg-options', 'optim_wrapper.loss_scale=512.')
+    cfg = config_of('train', 'tiny.py', '--amp', *scale)
+    assert cfg.optim_wrapper.loss_scale == 512
+    assert config_of('test', 'tiny.py', 'a.pth', '--amp').test_cfg.fp16
+
+
+def test_no_validate(config_of):
+    cfg = config_of('train', 'tiny.py', '--no-validate')
+    assert cfg.val_cfg is cfg.val_dataloader is cfg.val_evaluator is None
+    assert cfg.train_dataloader.batch_size == 4
+
+
+def test_auto_scale_lr(config_of, run_tool):
+    base = ('--cfg-options', 'auto_scale_lr.base_batch_size=32')
+    cfg = config_of('train', 'tiny.py', '--auto-scale-lr', *base)
+    assert cfg.auto_scale_lr == dict(base_batch_size=32, enable=True)
+    with pytest.raises(ValueError, match='the config has no auto_scale_lr'):
+        run_tool('train', 'tiny.py', '--auto-scale-lr')
+
+
+def test_loaders_keep_their_workers_where_they_have_some(config_of):
+    loader = config_of('train', 'tiny.py').train_dataloader
+    assert loader.persistent_workers is False
+    assert loader.pin_memory == torch.cuda.is_available()
+    assert loader.collate_fn == dict(type='default_collate')
+    workers = ('--cfg-options', 'train_dataloader.num_workers=2')
+    loader = config_of('train', 'tiny.py', *workers).train_dataloader
+    assert loader.persistent_workers is True
+    off = ('--no-persistent-workers', '--no-pin-memory')
+    pinned = (*workers, 'train_dataloader.pin_memory=True')
+    loader = config_of('train', 'tiny.py', *off, *pinned).train_dataloader
+    assert loader.persistent_workers is loader.pin_memory is False
+
+
+def test_pictures_need_their_hook(config_of, run_tool):
+    show = ('--show-dir', 'there', '--interval', 3, '--wait-time', 1)
+    cfg = config_of('test', 'tiny.py', 'a.pth', *show)
+    hook = dict(cfg.default_hooks.visualization)
+    assert hook == dict(
+        type='VisualizationHook',
+        enable=True,
+        show=False,
+        out_dir='there',
+        interval=3,
+        wait_time=1.0,
+    )
+    without = ('--cfg-options', 'default_hooks=None')
+    with pytest.raises(ValueError, match='has no visualization hook'):
+        run_tool('test', 'tiny.py', 'a.pth', '--show', *without)
+
+
+def test_configs_own_views_are_used(config_of, tmp_path):
+    (tmp_path / 'views.py').write_text(
+        "_base_ = 'tiny.py'\n"
+        "tta_model = dict(type='OurTTA')\n"
+        "tta_pipeline = [dict(type='OurViews')]\n"
+    )
+    cfg = config_of('test', 'views.py', 'a.pth', '--tta')
+    assert cfg.model.type == 'OurTTA'
+    assert cfg.model.module.type == 'ImageClassifier'
+    assert cfg.test_dataloader.dataset.pipeline == [dict(type='OurViews')]
+    assert len(cfg.val_dataloader.dataset.pipeline) == 3
+
+
+def test_out_item_needs_a_file(run_tool, capsys):
+    with pytest.raises(SystemExit):
+        run_tool('test', 'tiny.py', 'a.pth', '--out-item', 'metrics')
+    assert '--out-item needs --out FILE' in capsys.readouterr().err

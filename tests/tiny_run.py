@@ -1,0 +1,108 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""A data set and a config so small that a run of them takes seconds."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parents[1]
+CLASSES = ('ash', 'beech', 'elm', 'oak')
+
+CONFIG = """
+default_scope = 'mmpretrain'
+model = dict(
+    type='ImageClassifier',
+    backbone=dict(
+        type='mmclca.TokenReductionViT',
+        arch=dict(
+            embed_dims=24,
+            num_layers=3,
+            num_heads=2,
+            feedforward_channels=48,
+        ),
+        img_size=32,
+        patch_size=8,
+        reducer=dict(type='mmclca.TopK', keep_rate=0.5),
+        reduce_at=(1,),
+        cache=dict(type='mmclca.CrossLayerCache'),
+    ),
+    head=dict(type='LinearClsHead', num_classes=4, in_channels=24),
+)
+data_preprocessor = dict(num_classes=4, mean=[127.5] * 3, std=[127.5] * 3)
+loader = dict(
+    batch_size=4,
+    num_workers=0,
+    dataset=dict(
+        type='CustomDataset',
+        data_root='DATA',
+        pipeline=[
+            dict(type='LoadImageFromFile'),
+            dict(type='Resize', scale=(32, 32)),
+            dict(type='PackInputs'),
+        ],
+    ),
+    sampler=dict(type='DefaultSampler', shuffle=True),
+)
+train_dataloader = loader
+val_dataloader = loader
+test_dataloader = loader
+val_evaluator = dict(type='Accuracy')
+test_evaluator = val_evaluator
+train_cfg = dict(by_epoch=True, max_epochs=2)
+val_cfg = dict()
+test_cfg = dict()
+optim_wrapper = dict(optimizer=dict(type='AdamW', lr=0.001))
+default_hooks = dict(
+    logger=dict(type='LoggerHook', interval=1),
+    visualization=dict(type='VisualizationHook', enable=False),
+)
+visualizer = dict(type='UniversalVisualizer')
+randomness = dict(seed=0)
+"""
+
+
+def write_images(folder, per_class=4, size=32, seed=0):
+    """Write noise, brighter from class to class, a folder a class."""
+    rng = np.random.default_rng(seed)
+    for label, name in enumerate(CLASSES):
+        (folder / name).mkdir(parents=True)
+        for i in range(per_class):
+            noise = rng.integers(0, 100, (size, size, 3)) + 50 * label
+            image = Image.fromarray(noise.astype(np.uint8))
+            image.save(folder / name / f'{i}.png')
+
+
+def write_run(folder):
+    """Write data and config into ``folder``; return the config's path."""
+    write_images(folder / 'data')
+    config = folder / 'tiny.py'
+    config.write_text(CONFIG.replace('DATA', str(folder / 'data')))
+    return config
+
+
+def environment(*folders, **more):
+    """Environment in which Python finds this mmclca and uses one thread."""
+    path = [str(ROOT), *map(str, folders)]
+    path.extend(filter(None, [os.environ.get('PYTHONPATH')]))
+    return dict(
+        os.environ,
+        OMP_NUM_THREADS='1',
+        PYTHONPATH=os.pathsep.join(path),
+        **more,
+    )
+
+
+def run_python(*arguments, cwd):
+    """Run Python on this checkout's mmclca; output is captured."""
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=cwd,
+        env=environment(),
+        check=True,
+        text=True,
+        capture_output=True,
+    )

@@ -1,0 +1,14 @@
+#!/bin/sh
+# Removes what `make install`, tests and builds wrote. Data and training
+# results (data/, work_dirs/) stay, and so does a .venv made by hand.
+set -eu
+cd "$(dirname "$0")/../.."
+
+if [ -e .venv/mmclca-ready ] || [ -e .venv/mmclca-started ]; then
+    echo '== removing .venv'
+    rm -rf .venv
+fi
+echo '== removing build output and caches'
+rm -rf build dist ./*.egg-info .pytest_cache .ruff_cache
+find configs mmclca tests tools -name __pycache__ -type d -prune \
+    -exec rm -rf {} +

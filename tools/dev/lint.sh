@@ -1,0 +1,34 @@
+#!/bin/sh
+# Runs the checks named as arguments, all of them by default, and fails if one
+# does:  tools/dev/lint.sh [ruff-check] [ruff-format] [codespell] [duplicates]
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+
+if [ -z "${PYTHON:-}" ]; then
+    PYTHON=python
+    [ ! -x .venv/bin/python ] || PYTHON=.venv/bin/python
+fi
+CODE='mmclca tools configs'
+TEXTS='Makefile *.cff *.md *.toml *.yml'
+
+run() {
+    printf '%s\n' "== $*"
+    "$PYTHON" -m "$@" || failed="$failed $check"
+}
+
+failed=
+[ $# -gt 0 ] || set -- ruff-check ruff-format codespell duplicates
+for check in "$@"; do
+    # $CODE and $TEXTS are lists of words
+    case $check in
+    ruff-check) run ruff check $CODE tests setup.py ;;
+    ruff-format) run ruff format --check $CODE tests setup.py ;;
+    codespell) run codespell_lib $CODE tests docs $TEXTS ;;
+    duplicates) run pylint $CODE ;;
+    *) echo "no check is called $check" >&2 && exit 2 ;;
+    esac
+done
+
+[ -z "$failed" ] && echo '== lint: all clean' && exit 0
+echo "== lint failed:$failed" >&2
+exit 1

@@ -1,0 +1,91 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Train a model: ``python tools/train.py CONFIG``."""
+
+import argparse
+
+from mmengine.config import Config
+from mmengine.runner import find_latest_checkpoint
+
+from mmclca.utils.command_line import (
+    add_run_arguments,
+    build_runner,
+    set_loader_defaults,
+    set_up_run,
+)
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(description='Train a model')
+    parser.add_argument('config', help='path of the config')
+    add_run_arguments(parser)
+    parser.add_argument(
+        '--resume',
+        nargs='?',
+        const='auto',
+        metavar='CHECKPOINT',
+        help='go on from a checkpoint (default: the latest of the work dir)',
+    )
+    parser.add_argument(
+        '--no-validate', action='store_true', help='do not validate'
+    )
+    parser.add_argument(
+        '--auto-scale-lr',
+        action='store_true',
+        help="scale the learning rate from the config's "
+        'auto_scale_lr.base_batch_size to the batch size over all processes',
+    )
+    parser.add_argument(
+        '--no-persistent-workers',
+        action='store_true',
+        help='start the workers of the data loaders anew in each epoch',
+    )
+    return parser.parse_args()
+
+
+def resume(cfg, checkpoint):
+    """Go on from ``checkpoint``, or where 'auto' from the latest if any."""
+    if checkpoint == 'auto':
+        checkpoint = find_latest_checkpoint(cfg.work_dir)
+    if checkpoint is not None:  # else start as the config says
+        cfg.resume = True
+        cfg.load_from = checkpoint
+
+
+def use_amp(cfg):
+    cfg.optim_wrapper.type = 'AmpOptimWrapper'
+    cfg.optim_wrapper.setdefault('loss_scale', 'dynamic')
+
+
+def skip_validation(cfg):
+    cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
+
+
+def scale_lr(cfg):
+    if 'auto_scale_lr' not in cfg:
+        raise ValueError(
+            '--auto-scale-lr: the config has no auto_scale_lr. Add the batch '
+            'size that its learning rate was chosen for: '
+            'auto_scale_lr=dict(base_batch_size=32)'
+        )
+    cfg.auto_scale_lr.enable = True
+
+
+def main():
+    args = parse_args()
+    cfg = Config.fromfile(args.config)
+    cfg.merge_from_dict(args.cfg_options)
+    set_up_run(cfg, args.config, args.work_dir, args.launcher, args.local_rank)
+    if args.resume:
+        resume(cfg, args.resume)
+    if args.amp:
+        use_amp(cfg)
+    if args.no_validate:
+        skip_validation(cfg)
+    if args.auto_scale_lr:
+        scale_lr(cfg)
+    set_loader_defaults(cfg, args.no_pin_memory, args.no_persistent_workers)
+    build_runner(cfg).train()
+
+
+if __name__ == '__main__':
+    main()
