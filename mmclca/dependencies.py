@@ -45,7 +45,9 @@ MODULES = {
         '>=1.2,<1.4', 'onedl-mmpretrain>=1.3.6,<1.4', twins=('mmpretrain',)
     ),
     'torch': Module('>=2.6', 'torch>=2.6,<3'),
-    'torchvision': Module('', 'torchvision>=0.21,<1'),  # its version.py imports
+    'torchvision': Module(
+        '', 'torchvision>=0.21,<1'
+    ),  # its version.py imports
     'timm': Module('>=1.0,<2', 'timm>=1.0,<2'),
 }
 
