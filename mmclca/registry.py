@@ -6,13 +6,8 @@ package, so the types work in any mmpretrain config without
 ``custom_imports``.
 """
 
-from contextlib import redirect_stdout
-
 from mmengine.registry import Registry
-
-# mmpretrain prints that an optional reader of its own is not there
-with redirect_stdout(None):
-    from mmpretrain import registry as mmpretrain
+from mmpretrain import registry as mmpretrain
 
 
 def _child(name, parent, location):

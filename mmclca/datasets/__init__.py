@@ -1,4 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from contextlib import redirect_stdout
+
+# it prints that an optional reader of its own is not there
+with redirect_stdout(None):
+    import mmpretrain.datasets  # noqa: F401
+
 from .samplers import ClampedBatchSampler
 from .ultra_fgvc import UltraFGVC
 

@@ -88,4 +88,4 @@ def draw_survivors(
     for axis in axes.flat:
         axis.set(xticks=[], yticks=[])
         axis.spines[:].set_visible(False)
-    figure.savefig(out, dpi=130)
+    figure.savefig(out, dpi=110)
