@@ -47,7 +47,8 @@ def test_model_beats_colour_and_chance_by_far(tmp_path):
 
 
 def losses(folder, *options):
-    demo(folder, *options, '--cfg-options', 'train_cfg.max_epochs=1')
+    short = ['train_cfg.max_epochs=1', 'default_hooks.logger.interval=5']
+    demo(folder, *options, '--cfg-options', *short)
     (record,) = (folder / 'run').glob('*/vis_data/20*.json')
     return [line['loss'] for line in read_scalars(record) if 'loss' in line]
 
