@@ -13,12 +13,13 @@ from pathlib import Path
 import cv2
 import mmcv
 import torch
-from mmengine.config import Config, DictAction
+from mmengine.config import Config
 from mmpretrain.utils import progress
 from rich.console import Console
 from rich.progress import track
 
 from mmclca.apis import load_inferencer
+from mmclca.utils.command_line import add_cfg_options
 
 ENDINGS = '.bmp .jpeg .jpg .pgm .png .ppm .tif .tiff .webp'
 
@@ -50,14 +51,7 @@ def parse_args():
     parser.add_argument(
         '--out', type=Path, help='write the results to a .csv or .json file'
     )
-    parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=DictAction,
-        default={},
-        metavar='KEY=VALUE',
-        help='override settings of the config, nested ones with dots',
-    )
+    add_cfg_options(parser)
     args = parser.parse_args()
     if args.topk < 1 or args.batch_size < 1:
         parser.error('--topk and --batch-size must be 1 or more')

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/train.py`` and ``tools/test.py`` share."""
+"""What the command lines of the tools share."""
 
 import os
 from pathlib import Path
@@ -9,6 +9,23 @@ from mmengine.config import DictAction
 from mmengine.device import get_device
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
+
+
+def add_cfg_options(parser):
+    """Add ``--cfg-options`` of every tool that reads a config.
+
+    Args:
+        parser (argparse.ArgumentParser): The parser to extend.
+    """
+    parser.add_argument(
+        '--cfg-options',
+        nargs='+',
+        action=DictAction,
+        default={},
+        metavar='KEY=VALUE',
+        help='override settings of the config, nested ones with dots; lists '
+        'and tuples as key="[a,b]" or key="[(a,b),(c,d)]", without spaces',
+    )
 
 
 def add_run_arguments(parser):
@@ -26,15 +43,7 @@ def add_run_arguments(parser):
         action='store_true',
         help='do not pin the memory of batches (default: where CUDA is)',
     )
-    parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=DictAction,
-        default={},
-        metavar='KEY=VALUE',
-        help='override settings of the config, nested ones with dots; lists '
-        'and tuples as key="[a,b]" or key="[(a,b),(c,d)]", without spaces',
-    )
+    add_cfg_options(parser)
     parser.add_argument(
         '--launcher',
         choices=['none', 'pytorch', 'slurm', 'mpi'],

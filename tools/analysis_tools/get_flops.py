@@ -7,8 +7,9 @@ import sys
 from contextlib import redirect_stdout
 from dataclasses import asdict
 
-from mmengine.config import Config, DictAction
+from mmengine.config import Config
 
+from mmclca.utils.command_line import add_cfg_options
 from mmclca.utils.flops import count_config
 
 
@@ -33,14 +34,7 @@ def parse_args():
         'accumulates), params, tokens (those that leave each layer, before '
         'the cache recovers) and more',
     )
-    parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=DictAction,
-        default={},
-        metavar='KEY=VALUE',
-        help='override settings of the config, nested ones with dots',
-    )
+    add_cfg_options(parser)
     args = parser.parse_args()
     if args.shape and (len(args.shape) > 2 or min(args.shape) < 1):
         parser.error(f'--shape {args.shape}: one or two positive numbers')
