@@ -38,6 +38,10 @@ CONFIG = (
     'configs/clca/'
     'clca-evit-kr50_vit-mini-p14_1xb32-24e_synthetic-leaves-112px.py'
 )
+TITLES = {
+    'CLCA': 'CLCA ViT, EViT with keep rate 0.5',
+    'plain': 'the same ViT with all its tokens',
+}
 DRAWN = (0, 2, 4, 6)  # classes whose first test leaf is drawn
 
 
@@ -46,7 +50,8 @@ def parse_args():
     parser.add_argument(
         '--work-dir',
         default='work_dirs/demo',
-        help='folder for results, emptied first (default: %(default)s)',
+        help='folder for results, which a later demo empties (default: '
+        '%(default)s)',
     )
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument(
@@ -57,6 +62,19 @@ def parse_args():
         help='passed on to training and testing',
     )
     return parser.parse_args()
+
+
+def make_empty(folder):
+    """Remove what an earlier demo left; refuse to touch other files."""
+    mark = folder / 'made_by_demo'
+    if folder.exists() and any(folder.iterdir()) and not mark.exists():
+        raise SystemExit(
+            f'{folder} is not empty, and not from an earlier demo: name '
+            'another folder with --work-dir'
+        )
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    mark.touch()
 
 
 def run(*command):
@@ -140,11 +158,9 @@ def histogram_top1(train_set, test_set):
     lists = []
     for dataset in (train_set, test_set):
         infos = [dataset.get_data_info(i) for i in range(len(dataset))]
-        lists += [[info[key] for info in infos] for key in KEYS]
+        lists.append([info['img_path'] for info in infos])
+        lists.append([info['gt_label'] for info in infos])
     return 100 * colour_histogram_1nn(*lists)
-
-
-KEYS = ('img_path', 'gt_label')
 
 
 def table(top1, histogram, chance, models, speeds):
@@ -164,18 +180,12 @@ def table(top1, histogram, chance, models, speeds):
     return '\n'.join(rows)
 
 
-TITLES = {
-    'CLCA': 'CLCA ViT, EViT with keep rate 0.5',
-    'plain': 'the same ViT with all its tokens',
-}
-
-
 def main():
     args = parse_args()
     start = time.time()
     os.chdir(ROOT)
     work_dir = Path(args.work_dir)
-    shutil.rmtree(work_dir, ignore_errors=True)
+    make_empty(work_dir)
     cfg = Config.fromfile(CONFIG)
     draw_data(cfg.data_root)
     options = [f'randomness.seed={args.seed}', *args.cfg_options]

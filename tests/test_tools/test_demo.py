@@ -58,3 +58,12 @@ def test_one_seed_gives_one_result_and_another_seed_another(tmp_path):
     assert len(first) > 1
     assert losses(tmp_path, '--seed', '3') == first
     assert losses(tmp_path, '--seed', '4') != first
+
+
+def test_files_of_others_are_not_touched(tmp_path):
+    precious = tmp_path / 'run' / 'precious.txt'
+    precious.parent.mkdir()
+    precious.touch()
+    with pytest.raises(subprocess.CalledProcessError):
+        demo(tmp_path)
+    assert precious.exists()
