@@ -9,9 +9,11 @@ from mmengine.config import Config, ConfigDict
 from mmengine.dist import is_main_process
 from mmengine.evaluator import DumpResults
 
+from mmclca.apis import load_trained
 from mmclca.utils.command_line import (
     add_run_arguments,
     build_runner,
+    merge_options,
     set_loader_defaults,
     set_up_run,
 )
@@ -84,7 +86,7 @@ def use_tta(cfg):
 def main():
     args = parse_args()
     cfg = Config.fromfile(args.config)
-    cfg.merge_from_dict(args.cfg_options)
+    merge_options(cfg, args.cfg_options)
     set_up_run(cfg, args.config, args.work_dir, args.launcher, args.local_rank)
     cfg.load_from = args.checkpoint
     if args.amp:
@@ -97,6 +99,7 @@ def main():
         use_tta(cfg)
     set_loader_defaults(cfg, args.no_pin_memory)
     runner = build_runner(cfg)
+    load_trained(runner.model, args.checkpoint)  # refuses a head that is new
     if args.out and args.out_item != 'metrics':
         runner.test_evaluator.metrics.append(DumpResults(args.out))
     metrics = runner.test()

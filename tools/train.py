@@ -9,6 +9,7 @@ from mmengine.runner import find_latest_checkpoint
 from mmclca.utils.command_line import (
     add_run_arguments,
     build_runner,
+    merge_options,
     set_loader_defaults,
     set_up_run,
 )
@@ -73,7 +74,7 @@ def scale_lr(cfg):
 def main():
     args = parse_args()
     cfg = Config.fromfile(args.config)
-    cfg.merge_from_dict(args.cfg_options)
+    merge_options(cfg, args.cfg_options)
     set_up_run(cfg, args.config, args.work_dir, args.launcher, args.local_rank)
     if args.resume:
         resume(cfg, args.resume)

@@ -36,7 +36,10 @@ RENAMES = (
     # what has no other name must not get lost: the backbone refuses it
     (r'', 'backbone.'),
 )
-FOREIGN = re.compile(r'blocks\.\d+\.|patch_embed\.proj\.')
+# of a foreign file, or of a bare backbone of mmpretrain or this package
+FOREIGN = re.compile(
+    r'(blocks|layers)\.\d+\.|patch_embed\.(proj|projection)\.'
+)
 # in a backbone; everything else decides what the model computes
 MAY_BE_NEW = ('cache.', 'reducer.', 'ln1.', 'ln2.')
 MAY_BE_LEFT = (*MAY_BE_NEW, 'cls_token', 'mask_token', 'decoder_')

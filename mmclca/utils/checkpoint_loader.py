@@ -213,5 +213,6 @@ def _fetch_from_timm(name: str) -> dict:
             '  python -c "import timm, safetensors.torch as st; '
             f"st.save_file(timm.create_model('{name}', pretrained=True)"
             f".state_dict(), '{file}')\"\n"
-            f'copy {file} here and give its path in place of timm://{name}'
-        ) from error
+            f'copy {file} here and give its path in place of timm://{name}: '
+            f'--cfg-options load_from={file}'
+        ) from None  # the hub's own traceback is hundreds of lines

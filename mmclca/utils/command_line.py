@@ -2,6 +2,9 @@
 """What the command lines of the tools share."""
 
 import os
+import warnings
+from difflib import get_close_matches
+from inspect import signature
 from pathlib import Path
 
 import torch
@@ -9,6 +12,19 @@ from mmengine.config import DictAction
 from mmengine.device import get_device
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
+
+# what mmengine and the tools read of a config beside the runner's arguments
+MORE_SETTINGS = (
+    'auto_scale_lr',
+    'compile',
+    'efficient_conv_bn_eval',
+    'find_unused_parameters',
+    'model_wrapper_cfg',
+    'runner_type',
+    'sync_bn',
+    'tta_model',
+    'tta_pipeline',
+)
 
 
 def add_cfg_options(parser):
@@ -52,6 +68,27 @@ def add_run_arguments(parser):
     )
     # torch.distributed.launch passes it unless told to use the environment
     parser.add_argument('--local_rank', '--local-rank', type=int, default=0)
+
+
+def merge_options(cfg, options):
+    """Override settings of a config; warn of names that nothing reads.
+
+    Args:
+        cfg (mmengine.Config): The config, changed in place.
+        options (dict): Of ``--cfg-options``.
+    """
+    known = {*cfg, *signature(Runner.__init__).parameters, *MORE_SETTINGS}
+    for key in options:
+        name = key.partition('.')[0]
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f' (do you mean {close[0]}?)' if close else ''
+            warnings.warn(
+                f'--cfg-options {key}: the config has no {name}{hint}; it is '
+                'set, but nothing may read it',
+                stacklevel=2,
+            )
+    cfg.merge_from_dict(options)
 
 
 def set_up_run(cfg, config, work_dir, launcher, local_rank):

@@ -3,6 +3,7 @@ import pytest
 import torch
 from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
+from mmpretrain.models import AverageClsScoreTTA
 from mmpretrain.registry import MODELS
 from torch.utils.data import DataLoader, Dataset
 
@@ -118,5 +119,12 @@ def test_wrapped_model(tmp_path, monkeypatch):
     runner.model = Wrapped(runner.model)
     place = 'mmclca.engine.hooks.class_count_hook.is_model_wrapper'
     monkeypatch.setattr(place, lambda model: isinstance(model, Wrapped))
+    with pytest.raises(ValueError, match='is 5, but the classes are 7'):
+        ClassCountHook().before_train(runner)
+
+
+def test_model_under_test_time_augmentation(tmp_path):
+    runner = build_runner(tmp_path, train=7)
+    runner.model = AverageClsScoreTTA(module=runner.model)
     with pytest.raises(ValueError, match='is 5, but the classes are 7'):
         ClassCountHook().before_train(runner)

@@ -5,6 +5,7 @@ import importlib.util
 import json
 import pickle
 import sys
+import warnings
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -44,7 +45,8 @@ def config_of(load_tool, monkeypatch):
 
     def config_of(*arguments):
         tool = load_tool(*arguments)
-        monkeypatch.setattr(tool, 'build_runner', MagicMock())
+        for name in ('build_runner', 'load_trained'):
+            monkeypatch.setattr(tool, name, MagicMock(), raising=False)
         tool.main()
         return tool.build_runner.call_args.args[0]
 
@@ -192,3 +194,20 @@ def test_out_item_needs_a_file(run_tool, capsys):
     with pytest.raises(SystemExit):
         run_tool('test', 'tiny.py', 'a.pth', '--out-item', 'metrics')
     assert '--out-item needs --out FILE' in capsys.readouterr().err
+
+
+def test_options_that_nothing_reads_are_warned_of(config_of):
+    with pytest.warns(UserWarning, match=r'load_frm.*do you mean load_from\?'):
+        config_of('train', 'tiny.py', '--cfg-options', 'load_frm=a.pth')
+    with warnings.catch_warnings():
+        warnings.simplefilter('error', UserWarning)
+        options = ('sync_bn=torch', 'train_cfg.max_epochs=3', 'load_from=a')
+        config_of('train', 'tiny.py', '--cfg-options', *options)
+
+
+def test_a_head_that_was_not_trained_is_not_tested(run_tool, tmp_path):
+    model = get_model('tiny.py')
+    weights = model.backbone.state_dict()
+    torch.save(weights, tmp_path / 'backbone.pth')
+    with pytest.raises(ValueError, match=r'backbone.pth lacks 2 parameters'):
+        run_tool('test', 'tiny.py', 'backbone.pth')

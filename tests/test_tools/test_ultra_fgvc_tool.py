@@ -104,7 +104,7 @@ def test_check_finds_what_is_wrong(tmp_path, capsys):
     assert 'Cotton80 released train 80 160 80 / 160 1 0' in lines
     assert 'Cotton80 released val 80 80 80 / 80 0 1' in lines
     assert 'Cotton80 released test 80 240 80 / 240 0 2' in lines
-    assert 'Something is wrong.' in out
+    assert 'Something is wrong: ' in out
     with open(report) as file:
         rows = {Path(r['path']).name: r for r in csv.DictReader(file)}
     assert rows.keys() == bad.keys()

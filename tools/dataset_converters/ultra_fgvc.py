@@ -136,7 +136,11 @@ def run_check(folder, dataset, jobs, report):
     if report:
         write_report(bad, report)
     wrong = bad or not all(row.good for row in rows)
-    print('Something is wrong.' if wrong else 'All is well.')
+    print(
+        'Something is wrong: bad files, or counts that differ from expected.'
+        if wrong
+        else 'All is well.'
+    )
     return int(bool(wrong))
 
 

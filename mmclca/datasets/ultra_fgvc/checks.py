@@ -49,7 +49,10 @@ def _advice(wanted, found):
             f'The lists here do not tell which images are {wanted!r}; '
             f'split may be {", ".join(found)}.'
         )
-    return 'Pass check_counts=False to use a part of the set.'
+    return (
+        'To use a part of the set: check_counts=False in a config, '
+        '--partial for convert.'
+    )
 
 
 def _listing(counts):

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from mmengine.hooks import Hook
-from mmengine.model import is_model_wrapper
+from mmengine.model import BaseTTAModel, is_model_wrapper
 
 from mmclca.registry import HOOKS
 
@@ -55,7 +55,8 @@ class ClassCountHook(Hook):
 
 
 def _num_classes(model):
-    model = model.module if is_model_wrapper(model) else model
+    while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
+        model = model.module
     return model.head.num_classes
 
 
