@@ -16,8 +16,17 @@ import torch
 DATA = json.loads(
     (Path(__file__).parent / 'data' / 'clca_authors.json').read_text()
 )
-REDUCERS = dict(topk='mmclca.TopK', evit='mmclca.EViT')
-CASES = [c for c in DATA['cases'] if c['method'] in (*REDUCERS, 'vit')]
+REDUCERS = dict(
+    topk='mmclca.TopK',
+    evit='mmclca.EViT',
+    tome='mmclca.ToMe',
+    ats='mmclca.ATS',
+    dyvit='mmclca.DynamicViT',
+    sit='mmclca.SiT',
+    patchmerger='mmclca.PatchMerger',
+    dpcknn='mmclca.DPCKNN',
+)
+CASES = DATA['cases']
 
 
 def draw(seed, key, shape):

@@ -27,10 +27,13 @@ class Mask(TokenReducer):
 class MaskBySoftmax(TokenReducer):
     """As :class:`Mask`, with a softmax of its own."""
 
-    def softmax(self, logits):
-        logits = logits.clone()
-        logits[..., 2] = -torch.inf
-        return logits.softmax(-1)
+    def softmax(self, tokens):
+        def softmax(logits):
+            logits = logits.clone()
+            logits[..., 2] = -torch.inf
+            return logits.softmax(-1)
+
+        return softmax
 
 
 class Scored(TokenReducer):

@@ -2,6 +2,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 
@@ -30,6 +31,21 @@ class Attended:
         return _logits(self.q[:, :, :1], self.k, self.key_bias)[
             :, :, 0
         ].softmax(-1)
+
+    def received(self, chunk_size: int = 128) -> Tensor:
+        """Attention that each token gets from all, (B, N), O(N) in memory.
+
+        The column sums of the whole map, over heads and queries, a few
+        queries at a time.
+
+        Args:
+            chunk_size (int): Queries at a time. Defaults to 128.
+        """
+        total = self.k.new_zeros(self.k.size(0), self.k.size(2))
+        for q in self.q.split(chunk_size, dim=2):
+            weights = _logits(q, self.k, self.key_bias).softmax(-1)
+            total = total + weights.sum(dim=(1, 2))
+        return total
 
 
 def _logits(q: Tensor, k: Tensor, key_bias: Tensor | None) -> Tensor:
@@ -70,3 +86,23 @@ def attend(
     x = attn.proj(x.transpose(1, 2).reshape(B, N, C))
     x = attn.out_drop(attn.gamma1(attn.proj_drop(x)))
     return x, Attended(q, k, v, key_bias)
+
+
+def masked_softmax(logits: Tensor, decision: Tensor, eps: float = 1e-6):
+    """Softmax over the tokens kept; every token attends to itself as well.
+
+    `DynamicViT`, section 3.3, equations 10 and 11; ``eps`` keeps gradients.
+
+    Args:
+        logits (Tensor): (B, H, N, N).
+        decision (Tensor): 1 for a token kept, 0 for one dropped, (B, N).
+        eps (float): Mass that is spread over all tokens. Defaults to 1e-6.
+    """
+    N = logits.size(-1)
+    itself = torch.eye(N, device=logits.device, dtype=logits.dtype)
+    allowed = decision[:, None, None]
+    allowed = allowed + (1 - allowed) * itself
+    weights = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    weights = (weights - weights.amax(dim=-1, keepdim=True)).exp() * allowed
+    total = weights.sum(dim=-1, keepdim=True) + eps
+    return ((weights + eps / N) / total).to(logits.dtype)

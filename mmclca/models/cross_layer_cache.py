@@ -58,6 +58,8 @@ class CrossLayerCache(BaseModule):
         init_cfg=None,
     ):
         super().__init__(init_cfg)
+        if not isinstance(num_tokens, int):
+            raise ValueError(f'num_tokens={num_tokens!r} is not an integer')
         if num_tokens < 0 or (num_tokens == 0 and not with_gap):
             raise ValueError(
                 f'a cache with num_tokens={num_tokens} and '
@@ -85,9 +87,10 @@ class CrossLayerCache(BaseModule):
     def start(self, tokens: Tokens) -> Tokens:
         """Append the CLR tokens to the embedded image."""
         num_pooled = tokens.x.size(1) + self.num_tokens * self.pool_clr
+        clr = tokens.x[:, :0]
         if self.num_tokens:
-            clr = self.clr + self.clr_pos
-            tokens = tokens.append(clr.expand(tokens.x.size(0), -1, -1))
+            clr = (self.clr + self.clr_pos).expand(tokens.x.size(0), -1, -1)
+        tokens = tokens.append(clr)  # even of none, the trace tells of it
         return replace(tokens, num_pooled=num_pooled)
 
     def forward(self, layer: int, tokens: Tokens, cached: list) -> Tokens:
@@ -117,9 +120,17 @@ class CrossLayerCache(BaseModule):
         """What one layer leaves in the cache: average, then CLR tokens."""
         entry = []
         if self.with_gap:
-            first = 0 if self.pool_cls else 1
-            pooled = tokens.x[:, first : tokens.num_pooled]
-            entry.append(pooled.mean(dim=1, keepdim=True))
+            entry.append(self.average(tokens))
         if self.num_tokens:
             entry.append(tokens.x[:, -self.num_tokens :])
         return entry
+
+    def average(self, tokens: Tokens) -> Tensor:
+        """Mean of the tokens up to ``num_pooled`` that count, (B, 1, C)."""
+        covered = slice(0 if self.pool_cls else 1, tokens.num_pooled)
+        x = tokens.x[:, covered]
+        if tokens.weight is None:
+            return x.mean(dim=1, keepdim=True)
+        counts = (tokens.weight[:, covered] > 0).to(x.dtype).unsqueeze(-1)
+        total = counts.sum(dim=1, keepdim=True).clamp(min=1)
+        return (x * counts).sum(dim=1, keepdim=True) / total

@@ -8,6 +8,7 @@ channels, K kept, M made, P patches, G groups (layers that CLA reads).
 from dataclasses import dataclass, field, replace
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -24,6 +25,12 @@ class Kept:
     index: Tensor
     mix: Tensor | None = None
 
+    @classmethod
+    def cls_and(cls, mix: Tensor) -> 'Kept':
+        """CLS, and M mixtures of the tokens after it, (B, M, N - 1)."""
+        index = torch.zeros_like(mix[:, 0, :1], dtype=torch.long)
+        return cls(index, F.pad(mix, (1, 0)))
+
     def apply(self, rows: Tensor) -> Tensor:
         """Carry rows of tokens, (B, N, ...), over to (B, K + M, ...)."""
         index = self.index.unsqueeze(-1).expand(-1, -1, rows.size(-1))
@@ -31,6 +38,75 @@ class Kept:
         if self.mix is None:
             return kept
         return torch.cat((kept, self.mix.to(rows.dtype) @ rows), dim=1)
+
+
+@dataclass
+class Merged:
+    """Reduction that sums groups of old tokens into new ones.
+
+    Args:
+        target (Tensor): The new token that each old one goes into, (B, N).
+        share (Tensor): With what weight it goes there, (B, N).
+        num_tokens (int): New tokens M.
+    """
+
+    target: Tensor
+    share: Tensor
+    num_tokens: int
+
+    @classmethod
+    def average(
+        cls, target: Tensor, weight: Tensor, num_tokens: int, eps: float = 0.0
+    ) -> 'Merged':
+        """Weighted averages: each share is weight / (sum of a group + eps).
+
+        Args:
+            target (Tensor): As for the class, (B, N).
+            weight (Tensor): Weight of each old token, (B, N).
+            num_tokens (int): New tokens M.
+            eps (float): Added to the sums. Defaults to 0.
+        """
+        total = sum_into(target, weight.unsqueeze(-1), num_tokens) + eps
+        share = weight / total.squeeze(-1).gather(1, target)
+        return cls(target, share, num_tokens)
+
+    def within(self, num_before: int, num_after: int) -> 'Merged':
+        """The same with tokens around those merged that stay as they are."""
+        start, end = num_before, num_before + self.num_tokens
+        device = self.target.device
+        before = torch.arange(start, device=device)
+        after = torch.arange(end, end + num_after, device=device)
+        B = self.target.size(0)
+        target = (before.expand(B, -1), self.target + start)
+        target = torch.cat((*target, after.expand(B, -1)), dim=1)
+        share = F.pad(self.share, (num_before, num_after), value=1.0)
+        return Merged(target, share, end + num_after)
+
+    def apply(self, rows: Tensor) -> Tensor:
+        """Carry rows of tokens, (B, N, ...), over to (B, M, ...)."""
+        rows = rows * self.share.unsqueeze(-1).to(rows.dtype)
+        return sum_into(self.target, rows, self.num_tokens)
+
+
+def sum_into(target: Tensor, rows: Tensor, num_tokens: int) -> Tensor:
+    """Sum the rows (B, N, C) that share a ``target`` (B, N): (B, M, C)."""
+    sums = rows.new_zeros(rows.size(0), num_tokens, rows.size(2))
+    return sums.scatter_add(1, target.unsqueeze(-1).expand_as(rows), rows)
+
+
+@dataclass
+class Masked:
+    """Reduction in training only: the tokens stay, some are not attended to.
+
+    Args:
+        decision (Tensor): 1 for a token kept, 0 for one dropped, (B, N).
+    """
+
+    decision: Tensor
+
+    def apply(self, rows: Tensor) -> Tensor:
+        """Carry rows of tokens, (B, N, ...), over: those dropped are zero."""
+        return rows * self.decision.unsqueeze(-1).to(rows.dtype)
 
 
 @dataclass
@@ -56,21 +132,29 @@ class Tokens:
     Args:
         x (Tensor): The tokens, (B, N, C).
         weight (Tensor, optional): How much a token counts as a key, (B, N).
-            None: all alike.
+            None: all alike. 0: not at all, which averages heed too.
         num_cached (int): Tokens at the end that came from the cache, CLR
             tokens included.
         num_pooled (int): Tokens that the average of the cache covers: the
             length right after the last reduction.
+        num_patches (int): Patches P of the image, before any reduction.
         trace (list): What was done to the sequence so far, one small record
-            (:class:`Kept`, :class:`Appended`) a step. ``record.apply``
-            carries any rows of tokens through that step.
+            (:class:`Kept`, :class:`Merged`, :class:`Masked`,
+            :class:`Appended`) a step. ``record.apply`` carries any rows of
+            tokens through that step.
     """
 
     x: Tensor
     weight: Tensor | None = None
     num_cached: int = 0
     num_pooled: int = 0
+    num_patches: int = 0
     trace: list = field(default_factory=list)
+
+    @property
+    def with_cache(self) -> bool:
+        """Whether a cache takes part, if with an average only."""
+        return any(isinstance(record, Appended) for record in self.trace)
 
     def with_x(self, x: Tensor) -> 'Tokens':
         """The same sequence with other features, (B, N, C)."""
@@ -81,11 +165,13 @@ class Tokens:
         weight = self.weight
         if weight is not None:
             weight = record.apply(weight.unsqueeze(-1)).squeeze(-1)
+        x = record.apply(self.x)
         return replace(
             self,
-            x=record.apply(self.x),
+            x=x,
             weight=weight,
             num_cached=0,
+            num_pooled=x.size(1),
             trace=[*self.trace, record],
         )
 
@@ -93,10 +179,17 @@ class Tokens:
         """Keep the tokens at ``index``, (B, K), in that order."""
         return self.reduce(Kept(index))
 
+    def mask(self, decision: Tensor) -> 'Tokens':
+        """Attend only to tokens whose ``decision``, (B, N), is 1."""
+        trace = [*self.trace, Masked(decision)]
+        return replace(self, weight=decision, trace=trace)
+
     def append(self, x: Tensor, weight: float = 1.0) -> 'Tokens':
         """Put M tokens, (B, M, C), at the end as cached tokens."""
         num_new = x.size(1)
         weights = self.weight
+        if weights is None and weight != 1:
+            weights = self.x.new_ones(self.x.shape[:2])
         if weights is not None:
             new = weights.new_full((weights.size(0), num_new), weight)
             weights = torch.cat((weights, new), dim=1)

@@ -50,10 +50,13 @@ def test_logits_and_token_counts(case, model):
     with torch.no_grad():
         logits = torch.cat([model(x[None]) for x in images(case)])
     assert close(logits, case['logits'])
-    assert counts[: case['depth']] == case['tokens_out']
+    if case['tokens_out'] is not None:  # the same for all images
+        assert counts[: case['depth']] == case['tokens_out']
 
 
 def test_train_loss_and_gradients(case, model):
+    if 'train_loss' not in case:
+        pytest.skip('training is random, or varies with the batch')
     x = images(case)
     samples = [
         DataSample().set_gt_label(i % case['num_classes'])

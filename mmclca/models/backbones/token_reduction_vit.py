@@ -43,7 +43,7 @@ class TokenReductionViT(VisionTransformer):
             Defaults to -1, the last.
         reducer (dict, optional): Config of a :class:`TokenReducer`.
             Defaults to None.
-        reduce_at (Sequence[int]): Layers, counted from 0, that reduce: stage
+        reduce_at (Sequence[int] | int): Layers, from 0, that reduce: stage
             s is ``reduce_at[s]``. Without a reducer the cache recovers
             there. Defaults to ().
         cache (dict, optional): Config of a :class:`CrossLayerCache`.
@@ -72,7 +72,7 @@ class TokenReductionViT(VisionTransformer):
         out_indices: Sequence[int] | int = -1,
         *,
         reducer: dict | None = None,
-        reduce_at: Sequence[int] = (),
+        reduce_at: Sequence[int] | int = (),
         cache: dict | None = None,
         with_cp: bool = False,
         **vit,
@@ -109,8 +109,8 @@ class TokenReductionViT(VisionTransformer):
         )
         if reducer.needs_cls_token and not self.with_cls_token:
             raise ValueError(
-                f'{type(reducer).__name__} ranks tokens by the attention of '
-                'CLS: with_cls_token=False is not allowed'
+                f'{type(reducer).__name__} needs a CLS token: '
+                'with_cls_token=False is not allowed'
             )
         return reducer
 
@@ -136,9 +136,10 @@ class TokenReductionViT(VisionTransformer):
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Images (B, 3, H, W) to the features of ``out_indices``."""
         outs, tokens = self.forward_tokens(x)
-        if self.training and self.reducer.loss(tokens):
+        reducer = self.reducer
+        if self.training and (reducer.needs_teacher or reducer.loss(tokens)):
             raise ValueError(
-                f'{type(self.reducer).__name__} has a loss that this '
+                f'{type(reducer).__name__} has a loss that this '
                 "classifier would leave out: use type='mmclca."
                 "TokenReductionClassifier' for the model"
             )
@@ -171,7 +172,7 @@ class TokenReductionViT(VisionTransformer):
             mode=self.interpolate_mode,
             num_extra_tokens=self.num_extra_tokens,
         )
-        tokens = Tokens(x)
+        tokens = Tokens(x, num_patches=hw[0] * hw[1])
         if self.cache is not None:
             tokens = self.cache.start(tokens)
         x = self.pre_norm(self.drop_after_pos(tokens.x))
@@ -193,7 +194,7 @@ class TokenReductionViT(VisionTransformer):
             layer.attn,
             layer.ln1(tokens.x),
             reducer.key_bias(tokens),
-            reducer.softmax,
+            reducer.softmax(tokens),
         )
         tokens = tokens.with_x(tokens.x + update)
         if stage is not None:
@@ -263,14 +264,17 @@ class TokenReductionViT(VisionTransformer):
             fill(self.state_dict(), state_dict, prefix, metadata)
 
 
-def _checked(reduce_at: Sequence[int], num_layers: int) -> tuple[int, ...]:
+def _checked(
+    reduce_at: Sequence[int] | int, num_layers: int
+) -> tuple[int, ...]:
     """``reduce_at`` as a tuple; ValueError where it is not allowed."""
-    single = isinstance(reduce_at, int)
-    reduce_at = (reduce_at,) if single else tuple(reduce_at)
-    inside = all(0 <= layer < num_layers for layer in reduce_at)
-    if not inside or list(reduce_at) != sorted(set(reduce_at)):
+    layers = (reduce_at,) if isinstance(reduce_at, int) else tuple(reduce_at)
+    inside = all(
+        isinstance(layer, int) and 0 <= layer < num_layers for layer in layers
+    )
+    if not inside or list(layers) != sorted(set(layers)):
         raise ValueError(
-            f'reduce_at={reduce_at} must be ascending, different layers '
-            f'within 0 to {num_layers - 1}'
+            f'reduce_at={reduce_at!r} must be ascending, different layers '
+            f'(integers) within 0 to {num_layers - 1}'
         )
-    return reduce_at
+    return layers

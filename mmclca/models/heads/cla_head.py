@@ -16,7 +16,8 @@ class CLAHead(ClsHead):
     point-wise convolution turn the CLS tokens of G layers into class scores.
     `Cross-Layer Cache Aggregation for Token Reduction in Ultra-Fine-Grained
     Image Recognition`, section III-B, equations 1 and 2. The CLS tokens come
-    without the final LayerNorm: the backbone has ``final_norm=False``.
+    without the final LayerNorm: the backbone has ``final_norm=False``, which
+    :class:`TokenReductionClassifier` checks.
 
     The BatchNorm statistics cover the batch of one process. On several GPUs
     ``sync_bn='torch'`` in the config makes them cover all of it.
@@ -60,8 +61,8 @@ class CLAHead(ClsHead):
             multiplier=multiplier,
         )
         for name, size in sizes.items():
-            if size < 1:
-                raise ValueError(f'{name}={size} must be a positive integer')
+            if not isinstance(size, int) or size < 1:
+                raise ValueError(f'{name}={size!r} must be a positive integer')
         self.num_classes = num_classes
         self.in_channels = in_channels
         self.num_layers = num_layers

@@ -1,6 +1,26 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from .ats import ATS
 from .base import TokenReducer
+from .dpcknn import DPCKNN
+from .dynamic_vit import DynamicViT
 from .evit import EViT
+from .kmedoids import KMedoids
+from .patch_merger import PatchMerger
+from .sinkhorn import Sinkhorn
+from .sit import SiT
+from .tome import ToMe
 from .topk import TopK
 
-__all__ = ['TokenReducer', 'EViT', 'TopK']
+__all__ = [
+    'TokenReducer',
+    'ATS',
+    'DPCKNN',
+    'DynamicViT',
+    'EViT',
+    'KMedoids',
+    'PatchMerger',
+    'Sinkhorn',
+    'SiT',
+    'ToMe',
+    'TopK',
+]

@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Callable, Sequence
+from math import prod
 from numbers import Real
 
 from mmengine.model import BaseModule
@@ -8,7 +9,7 @@ from torch import Tensor
 from mmclca.registry import MODELS
 
 from ..attention import Attended
-from ..tokens import Tokens
+from ..tokens import Tokens, patch_weights
 
 
 @MODELS.register_module()
@@ -35,7 +36,7 @@ class TokenReducer(BaseModule):
     """
 
     needs_cls_token = False
-    softmax: Callable | None = None
+    needs_teacher = False
 
     def __init__(
         self,
@@ -65,6 +66,13 @@ class TokenReducer(BaseModule):
         """Added to the logits of each key in every layer, (B, 1, 1, N)."""
         return None
 
+    def softmax(self, tokens: Tokens) -> Callable | None:
+        """What turns the logits of every layer, (B, H, N, N), into weights.
+
+        None: the softmax of fused attention, which makes no such map.
+        """
+        return None
+
     def loss(self, tokens: Tokens) -> dict[str, Tensor]:
         """Auxiliary training losses by name, from the final tokens.
 
@@ -72,6 +80,24 @@ class TokenReducer(BaseModule):
         and is not 'loss' itself, which is the head's.
         """
         return {}
+
+    def token_loss(self, tokens: Tokens, teacher: Tensor) -> Tensor:
+        """How far the final tokens are from a teacher's patches.
+
+        Each token that stands for patches is compared with their average in
+        the teacher, weighted as in the token: the mean squared error.
+
+        Args:
+            tokens (Tokens): The final tokens.
+            teacher (Tensor): Patches of a teacher, (B, P, C).
+        """
+        B, P, _ = teacher.shape
+        weights = patch_weights(tokens.trace, B, P).to(teacher)
+        total = weights.sum(dim=-1, keepdim=True)  # (B, N, 1)
+        stands = (total > 0).to(teacher)
+        target = weights @ teacher / total.masked_fill(total == 0, 1.0)
+        error = (tokens.x - target).square().mean(dim=-1, keepdim=True)
+        return (stands * error).sum() / stands.sum().clamp(min=1)
 
 
 def per_stage(keep_rate, num_stages: int) -> tuple:
@@ -85,9 +111,21 @@ def per_stage(keep_rate, num_stages: int) -> tuple:
             'one per stage'
         )
     for rate in (keep_rate,) if single else rates:
-        if not (isinstance(rate, Real) and 0 < rate <= 1):
+        number = isinstance(rate, Real) and not isinstance(rate, bool)
+        if not (number and 0 < rate <= 1):
             raise ValueError(
                 f'keep_rate={keep_rate!r}: {rate!r} is not allowed, a keep '
                 'rate is a number above 0 and at most 1'
             )
     return rates
+
+
+def overall(rates: Sequence[float], stage: int) -> float:
+    """Share of the initial patches that is left after a stage.
+
+    Equal rates are a power: the CLCA authors' counts hang on its rounding.
+    """
+    rates = rates[: stage + 1]
+    if len(set(rates)) == 1:
+        return rates[0] ** len(rates)
+    return prod(rates)

@@ -1,0 +1,101 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from mmclca.registry import MODELS
+
+from ..attention import Attended
+from ..tokens import Tokens
+from .counted import CountedReducer
+
+
+def significance(attended: Attended) -> Tensor:
+    """Attention of CLS times the length of the value, (B, N - 1), sum 1."""
+    score = attended.cls_attn() * attended.v.norm(dim=-1)
+    score = score.sum(dim=1)[:, 1:]
+    # bfloat16 cannot add up hundreds of small numbers
+    score = score.to(torch.promote_types(score.dtype, torch.float32))
+    return score / (score.sum(dim=1, keepdim=True) + 1e-6)
+
+
+def sample(cdf: Tensor, num_tokens: int) -> Tensor:
+    """Tokens whose distribution function is nearest to evenly spaced points.
+
+    Args:
+        cdf (Tensor): Cumulated significance, not falling, (B, M).
+        num_tokens (int): Samples, of which several may be the same token.
+
+    Returns:
+        Tensor: Whether a token was sampled, (B, M), bool.
+    """
+    K = num_tokens + 1
+    # the authors' points, in float32: for some K rounding makes one more
+    points = torch.arange(
+        1 / (2 * K), (2 * K - 1) / (2 * K), 1 / K, device=cdf.device
+    )
+    points = points.to(cdf.dtype).expand(cdf.size(0), -1).contiguous()
+    above = torch.searchsorted(cdf, points).clamp(max=cdf.size(1) - 1)
+    below = (above - 1).clamp(min=0)
+    nearer = (points - cdf.gather(1, below)).abs() <= (
+        cdf.gather(1, above) - points
+    ).abs()
+    value = cdf.gather(1, torch.where(nearer, below, above))
+    first = torch.searchsorted(cdf, value)  # of equal ones, as argmin does
+    hits = torch.zeros_like(cdf).scatter(1, first, 1.0)
+    return hits > 0
+
+
+@MODELS.register_module()
+class ATS(CountedReducer):
+    """Samples tokens by significance; an image keeps as many as it needs.
+
+    `Adaptive Token Sampling For Efficient Vision Transformers`, section 3.
+    Tokens are drawn where evenly spaced points meet the distribution function
+    of the attention of CLS times the length of the values; one drawn several
+    times is kept once. The count of the stage is the most that an image
+    keeps. Shorter images are padded to the longest of the batch, to that
+    count in a compiled or exported model; padding weighs nothing as a key
+    and in averages, and images do not depend on each other.
+
+    Args:
+        keep_rate (float | Sequence[float]): See :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See there.
+        **backbone: See there.
+    """
+
+    def between(
+        self, tokens: Tokens, attended: Attended, stage: int
+    ) -> Tokens:
+        num_tokens = self.count_for(tokens, stage)
+        with torch.no_grad():
+            sampled = self.choose(tokens, attended, num_tokens)
+            counts = sampled.sum(dim=1)
+            length = min(num_tokens + 1, sampled.size(1))
+            if not torch.compiler.is_compiling():
+                length = int(counts.max())
+            order = (~sampled).long().argsort(dim=1, stable=True)
+            place = torch.arange(length, device=counts.device)
+            real = place < counts.unsqueeze(1)  # (B, length)
+            index = torch.where(real, order[:, :length] + 1, 0)
+        weight = F.pad(real.to(tokens.x.dtype), (1, 0), value=1.0)
+        kept = tokens.gather(F.pad(index, (1, 0)))
+        return replace(kept, weight=weight)
+
+    def choose(
+        self, tokens: Tokens, attended: Attended, num_tokens: int
+    ) -> Tensor:
+        """Tokens after CLS to keep, (B, N - 1), bool; never padding."""
+        cdf = significance(attended).cumsum(dim=1)
+        if tokens.weight is None:
+            return sample(cdf, num_tokens)
+        padding = tokens.weight[:, 1:] == 0
+        cdf = cdf.masked_fill(padding, 0).cummax(dim=1).values
+        return sample(cdf, num_tokens) & ~padding
+
+    def key_bias(self, tokens: Tokens) -> Tensor | None:
+        if tokens.weight is None:
+            return None
+        return tokens.weight.log()[:, None, None]

@@ -1,0 +1,129 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from mmclca.registry import MODELS
+
+from ..clustering import dpc_knn
+from ..tokens import Merged, Tokens
+from .counted import CountedReducer
+from .start import start_linear
+
+
+@torch.no_grad()
+def cluster(y: Tensor, num_clusters: int, num_neighbors: int, noise: float):
+    """Density peaks clustering by the nearest neighbors (DPC-KNN).
+
+    Args:
+        y (Tensor): Tokens (B, N, C).
+        num_clusters (int): Clusters to make.
+        num_neighbors (int): Neighbors that the density looks at, the token
+            itself among them.
+        noise (float): Largest random number that breaks ties of density.
+
+    Returns:
+        Tensor: The cluster of each token, (B, N).
+    """
+    y = y.to(torch.promote_types(y.dtype, torch.float32))
+    distance = torch.cdist(y, y) / y.size(-1) ** 0.5  # (B, N, N)
+    nearest = distance.topk(num_neighbors, dim=-1, largest=False).values
+    density = (-nearest.square().mean(dim=-1)).exp()
+    if noise:
+        density = density + noise * torch.rand_like(density)
+    denser = density.unsqueeze(1) > density.unsqueeze(2)
+    farthest = distance.flatten(1).amax(dim=1)[:, None, None]
+    separation = torch.where(denser, distance, farthest).amin(dim=-1)
+    centers = (separation * density).topk(num_clusters, dim=-1).indices
+    index = centers.unsqueeze(-1).expand(-1, -1, y.size(1))
+    label = distance.gather(1, index).argmin(dim=1)
+    own = torch.arange(num_clusters, device=y.device).expand_as(centers)
+    return label.scatter(1, centers, own)
+
+
+class Importance(nn.Module):
+    """How much a token counts within its cluster.
+
+    Args:
+        embed_dims (int): Channels C.
+    """
+
+    def __init__(self, embed_dims: int):
+        super().__init__()
+        self.score = nn.Linear(embed_dims, 1)
+        start_linear(self)
+
+    def forward(self, y: Tensor) -> Tensor:
+        """Tokens (B, N, C) to positive weights (B, N)."""
+        score = self.score(y).squeeze(-1)
+        # exp leaves float16 at 11
+        return score.to(torch.promote_types(score.dtype, torch.float32)).exp()
+
+
+@MODELS.register_module()
+class DPCKNN(CountedReducer):
+    """Clusters the patches by density peaks and averages each cluster.
+
+    `Not All Tokens Are Equal: Human-centric Visual Analysis via Token
+    Clustering Transformer`, section 3.2. CLR and recovered tokens stay as
+    they are, at the end. All stages but the last make at least
+    ``num_neighbors`` clusters, for the next one to look at. Ties are broken
+    by noise in training only, so that evaluation is deterministic.
+
+    Args:
+        keep_rate (float | Sequence[float]): See :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See there.
+        num_neighbors (int): Neighbors that the density of a token looks at,
+            itself among them. Defaults to 5.
+        equal_weight (bool): Whether all tokens of a cluster count alike,
+            with no learned score. Defaults to False.
+        **backbone: See :class:`CountedReducer`.
+
+    Raises:
+        ValueError: As there, and if ``num_neighbors`` is not an integer
+            from 1 to the number of patches.
+    """
+
+    noise = 1e-6
+
+    def __init__(
+        self,
+        keep_rate=1.0,
+        num_tokens=None,
+        num_neighbors: int = 5,
+        equal_weight: bool = False,
+        **backbone,
+    ):
+        super().__init__(keep_rate, num_tokens, **backbone)
+        integer = isinstance(num_neighbors, int)
+        if not integer or not 1 <= num_neighbors <= self.num_patches:
+            raise ValueError(
+                f'num_neighbors={num_neighbors!r} is not allowed: an image '
+                f'has {self.num_patches} patches, give 1 to that many'
+            )
+        self.num_neighbors = num_neighbors
+        self.stages = None
+        if not equal_weight:
+            self.stages = nn.ModuleList(
+                Importance(self.embed_dims) for _ in range(self.num_stages)
+            )
+
+    def count(self, stage: int, num_patches: int | None = None) -> int:
+        count = super().count(stage, num_patches)
+        last = stage == self.num_stages - 1
+        return count if last else max(count, self.num_neighbors)
+
+    def before(self, tokens: Tokens, stage: int) -> Tokens:
+        num_cached = tokens.num_cached
+        y = tokens.x[:, 1 : tokens.x.size(1) - num_cached]
+        num_clusters = min(self.count_for(tokens, stage), y.size(1))
+        num_neighbors = min(self.num_neighbors, y.size(1))
+        noise = self.noise if self.training else 0.0
+        label = dpc_knn(y, num_clusters, num_neighbors, noise)
+        weight = torch.ones_like(y[..., 0])
+        if self.stages is not None:
+            weight = self.stages[stage](y)
+        merged = Merged.average(label, weight, num_clusters, eps=1e-6)
+        tokens = tokens.reduce(merged.within(1, num_cached))
+        return replace(tokens, num_cached=num_cached)

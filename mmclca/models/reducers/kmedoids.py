@@ -1,0 +1,62 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import torch.nn.functional as F
+
+from mmclca.registry import MODELS
+
+from ..attention import Attended
+from ..clustering import k_medoids
+from ..tokens import Tokens
+from .counted import CountedReducer
+
+
+@MODELS.register_module()
+class KMedoids(CountedReducer):
+    """Clusters the tokens after CLS and keeps the medoid of each cluster.
+
+    `Which Tokens to Use? Investigating Token Reduction in Vision
+    Transformers`, section 3; `Token Pooling in Vision Transformers for Image
+    Classification`. The weight of a token is the attention that CLS pays to
+    it in the same layer, averaged over heads. Sums of distances cover the
+    members of a cluster, which the survey's code misses.
+
+    Args:
+        keep_rate (float | Sequence[float]): See :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See there.
+        num_iterations (int): Updates of the medoids. Defaults to 3.
+        attention_of_all (bool): Whether tokens weigh as much as all tokens
+            attend to them, the survey's way; a few queries of the map at a
+            time. Defaults to False.
+        **backbone: See :class:`CountedReducer`.
+
+    Raises:
+        ValueError: As there, and if ``num_iterations`` is negative.
+    """
+
+    def __init__(
+        self,
+        keep_rate=1.0,
+        num_tokens=None,
+        num_iterations: int = 3,
+        attention_of_all: bool = False,
+        **backbone,
+    ):
+        super().__init__(keep_rate, num_tokens, **backbone)
+        if not isinstance(num_iterations, int) or num_iterations < 0:
+            raise ValueError(
+                f'num_iterations={num_iterations!r} must be an integer, 0 or '
+                'more'
+            )
+        self.num_iterations = num_iterations
+        self.attention_of_all = attention_of_all
+
+    def between(
+        self, tokens: Tokens, attended: Attended, stage: int
+    ) -> Tokens:
+        if self.attention_of_all:
+            weight = attended.received()
+        else:
+            weight = attended.cls_attn().mean(dim=1)
+        x = tokens.x[:, 1:]
+        num = min(self.count_for(tokens, stage), x.size(1))
+        medoids = k_medoids(x, weight[:, 1:], num, self.num_iterations)
+        return tokens.gather(F.pad(medoids + 1, (1, 0)))

@@ -1,0 +1,55 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import torch
+from torch import Tensor, nn
+
+from mmclca.registry import MODELS
+
+from ..tokens import Kept, Tokens
+from .counted import CountedReducer
+
+
+class Merging(nn.Module):
+    """A fixed number of learned queries over normalized tokens.
+
+    Args:
+        embed_dims (int): Channels C.
+        num_tokens (int): Tokens that are made, M.
+    """
+
+    def __init__(self, embed_dims: int, num_tokens: int):
+        super().__init__()
+        self.norm = nn.LayerNorm(embed_dims)
+        self.queries = nn.Parameter(torch.randn(num_tokens, embed_dims))
+
+    def forward(self, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Tokens (B, N, C) to normalized ones and weights (B, M, N)."""
+        y = self.norm(y)
+        return y, (self.queries @ y.transpose(1, 2)).softmax(dim=-1)
+
+
+@MODELS.register_module()
+class PatchMerger(CountedReducer):
+    """Mixes all tokens after CLS into a fixed number of new ones.
+
+    `Learning to Merge Tokens in Vision Transformers`, section 3: attention
+    of learned queries to the normalized tokens. What is mixed are the
+    normalized tokens, as in the CLCA authors' models. CLR and recovered
+    tokens are mixed with the patches.
+
+    Args:
+        keep_rate (float | Sequence[float]): See :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See there.
+        **backbone: See there.
+    """
+
+    def __init__(self, keep_rate=1.0, num_tokens=None, **backbone):
+        super().__init__(keep_rate, num_tokens, **backbone)
+        self.stages = nn.ModuleList(
+            Merging(self.embed_dims, self.count(stage))
+            for stage in range(self.num_stages)
+        )
+
+    def before(self, tokens: Tokens, stage: int) -> Tokens:
+        y, mix = self.stages[stage](tokens.x[:, 1:])
+        x = torch.cat((tokens.x[:, :1], y), dim=1)
+        return tokens.with_x(x).reduce(Kept.cls_and(mix))

@@ -1,0 +1,84 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from mmclca.registry import MODELS
+
+from ..tokens import Kept, Tokens
+from .counted import CountedReducer
+
+
+def transport(score: Tensor, eps: float, iterations: int) -> Tensor:
+    """Optimal transport with entropy: Sinkhorn's iterations of logarithms.
+
+    Args:
+        score (Tensor): How well K centers fit N tokens, (B, K, N).
+        eps (float): Weight of the entropy.
+        iterations (int): How often rows and columns are normalized.
+
+    Returns:
+        Tensor: Weights (B, K, N); the columns sum to 1.
+    """
+    K, N = score.shape[1:]
+    marginal = -math.log(K + N)
+    plan = score.to(torch.promote_types(score.dtype, torch.float32)) / eps
+    for _ in range(iterations):
+        plan = plan - plan.logsumexp(dim=2, keepdim=True) + marginal
+        plan = plan - plan.logsumexp(dim=1, keepdim=True) + marginal
+    return (plan - marginal).exp().to(score.dtype)
+
+
+@MODELS.register_module()
+class Sinkhorn(CountedReducer):
+    """Mixes the tokens after CLS by optimal transport to learned centers.
+
+    `Which Tokens to Use? Investigating Token Reduction in Vision
+    Transformers`, section 3; `Sinkformers` and `SuperGlue` have the
+    iterations. Tokens and centers have unit length, and what is mixed are the
+    tokens of unit length. CLR and recovered tokens are mixed with the
+    patches.
+
+    Args:
+        keep_rate (float | Sequence[float]): See :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See there.
+        eps (float): Weight of the entropy. Defaults to 1.
+        num_iterations (int): Sinkhorn iterations. Defaults to 3.
+        **backbone: See :class:`CountedReducer`.
+
+    Raises:
+        ValueError: As there, and if ``eps`` or ``num_iterations`` is not
+            above 0.
+    """
+
+    def __init__(
+        self,
+        keep_rate=1.0,
+        num_tokens=None,
+        eps: float = 1.0,
+        num_iterations: int = 3,
+        **backbone,
+    ):
+        super().__init__(keep_rate, num_tokens, **backbone)
+        if not eps > 0:
+            raise ValueError(f'eps={eps!r} must be above 0')
+        if not isinstance(num_iterations, int) or num_iterations < 1:
+            raise ValueError(
+                f'num_iterations={num_iterations!r} must be an integer above 0'
+            )
+        self.eps = eps
+        self.num_iterations = num_iterations
+        self.stages = nn.ParameterList(
+            torch.randn(self.count(stage), self.embed_dims)
+            for stage in range(self.num_stages)
+        )
+
+    def before(self, tokens: Tokens, stage: int) -> Tokens:
+        y = F.normalize(tokens.x[:, 1:], dim=-1)
+        centers = F.normalize(self.stages[stage], dim=-1)
+        score = centers @ y.transpose(1, 2)
+        mix = transport(score, self.eps, self.num_iterations)
+        x = torch.cat((tokens.x[:, :1], y), dim=1)
+        return tokens.with_x(x).reduce(Kept.cls_and(mix))

@@ -1,0 +1,84 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from mmclca.registry import MODELS
+
+from ..tokens import Kept, Tokens
+from .counted import CountedReducer
+from .start import start_linear
+
+
+class Slimming(nn.Module):
+    """Weights with which tokens are added up to a fixed number of new ones.
+
+    `Self-slimmed Vision Transformer`, section 3.2, equations 3 and 4.
+
+    Args:
+        embed_dims (int): Channels C.
+        num_tokens (int): Tokens that are made, M.
+    """
+
+    def __init__(self, embed_dims: int, num_tokens: int):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(1, 1, 1))
+        self.weight = nn.Sequential(
+            nn.LayerNorm(embed_dims),
+            nn.Linear(embed_dims, embed_dims // 2),
+            nn.GELU(),
+            nn.Linear(embed_dims // 2, num_tokens),
+        )
+        start_linear(self)
+
+    def forward(self, y: Tensor) -> Tensor:
+        """Tokens (B, N, C) to weights (B, M, N), which sum to 1 over N."""
+        return (self.weight(y) * self.scale).softmax(dim=1).transpose(1, 2)
+
+
+@MODELS.register_module()
+class SiT(CountedReducer):
+    """Adds all tokens after CLS up to a fixed number of new ones.
+
+    `Self-slimmed Vision Transformer`, section 3.2: a small network says with
+    what weight each token goes into each new one. CLR and recovered tokens
+    are added up with the patches.
+
+    Args:
+        keep_rate (float | Sequence[float]): See :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See there.
+        recalibrate (bool): Whether token distillation compares the teacher's
+            patches with as many that a reverse slimming module makes of the
+            last tokens (feature recalibration distillation, section 3.3 of
+            the paper); needs a classifier with a ``teacher``.
+            Defaults to False.
+        **backbone: See :class:`CountedReducer`.
+    """
+
+    def __init__(
+        self,
+        keep_rate=1.0,
+        num_tokens=None,
+        recalibrate: bool = False,
+        **backbone,
+    ):
+        super().__init__(keep_rate, num_tokens, **backbone)
+        self.stages = nn.ModuleList(
+            Slimming(self.embed_dims, self.count(stage))
+            for stage in range(self.num_stages)
+        )
+        self.needs_teacher = recalibrate
+        self.reverse = None
+        if recalibrate:
+            self.reverse = Slimming(self.embed_dims, self.num_patches)
+
+    def before(self, tokens: Tokens, stage: int) -> Tokens:
+        mix = self.stages[stage](tokens.x[:, 1:])
+        return tokens.reduce(Kept.cls_and(mix))
+
+    def token_loss(self, tokens: Tokens, teacher: Tensor) -> Tensor:
+        """See :class:`TokenReducer`."""
+        if self.reverse is None:
+            return super().token_loss(tokens, teacher)
+        y = tokens.x[:, 1:]
+        return F.mse_loss(self.reverse(y) @ y, teacher)

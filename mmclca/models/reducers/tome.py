@@ -1,0 +1,98 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F
+from mmengine.logging import MMLogger
+from torch import Tensor
+
+from mmclca.registry import MODELS
+
+from ..attention import Attended
+from ..tokens import Merged, Tokens, sum_into
+from .counted import CountedReducer
+
+
+@torch.no_grad()
+def match(metric: Tensor, num_merged: int) -> tuple[Tensor, int]:
+    """Bipartite soft matching: which tokens merge into which.
+
+    Tokens at even positions each choose the most similar one at an odd
+    position; the most similar pairs merge. CLS, at position 0, never does.
+
+    Args:
+        metric (Tensor): What is compared by cosine similarity, (B, N, D).
+        num_merged (int): Pairs to merge, at most (N - 1) // 2.
+
+    Returns:
+        tuple[Tensor, int]: The new position of each token, (B, N), and the
+        number of new tokens. The even ones that are left come first.
+    """
+    B, N, _ = metric.shape
+    metric = F.normalize(metric, dim=-1)
+    similarity = metric[:, ::2] @ metric[:, 1::2].transpose(1, 2)
+    similarity[:, 0] = -torch.inf
+    best, partner = similarity.max(dim=-1)  # of each even token
+    order = best.argsort(dim=-1, descending=True)
+    merges = torch.zeros_like(partner).scatter(1, order[:, :num_merged], 1)
+    num_left = best.size(1) - num_merged
+    rank = (1 - merges).cumsum(dim=1) - 1
+    target = partner.new_empty(B, N)
+    target[:, ::2] = torch.where(merges > 0, num_left + partner, rank)
+    target[:, 1::2] = num_left + torch.arange(N // 2, device=metric.device)
+    return target, N - num_merged
+
+
+@MODELS.register_module()
+class ToMe(CountedReducer):
+    """Merges the tokens that are most alike, pair by pair.
+
+    `Token Merging: Your ViT But Faster`, section 3, at the stages only. Keys
+    of the layer, averaged over heads, are matched between even and odd
+    positions; merged tokens are averages weighted with the patches they stand
+    for, and in all later layers the logarithm of that number is added to
+    their logits. A stage merges as many tokens as the patches that it has to
+    lose, but at most half of those after CLS, so that keep rates below 0.5
+    leave more tokens than they say. At keep rate 1 nothing happens.
+
+    Args:
+        keep_rate (float | Sequence[float]): See :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See there.
+        **backbone: See there.
+    """
+
+    least = 0  # of the patches; half of the tokens stay in any case
+
+    def __init__(self, keep_rate=1.0, num_tokens=None, **backbone):
+        super().__init__(keep_rate, num_tokens, **backbone)
+        counts = [self.count(s) for s in range(-1, self.num_stages)]
+        pairs = list(zip(counts, counts[1:], strict=False))
+        if any(left < entering // 2 for entering, left in pairs):
+            MMLogger.get_current_instance().warning(
+                f'ToMe merges at most half of the tokens a stage: of the '
+                f'patches, stages are to leave {counts[1:]} of {counts[0]}, '
+                'more will be left'
+            )
+
+    def between(
+        self, tokens: Tokens, attended: Attended, stage: int
+    ) -> Tokens:
+        num_patches = tokens.num_patches
+        surplus = self.count(stage - 1, num_patches) - self.count(
+            stage, num_patches
+        )
+        num_merged = min(surplus, (tokens.x.size(1) - 1) // 2)
+        if num_merged <= 0:
+            return tokens
+        size = tokens.weight
+        if size is None:
+            size = tokens.x.new_ones(tokens.x.shape[:2])
+        target, num_tokens = match(attended.k.mean(dim=1), num_merged)
+        merged = tokens.reduce(Merged.average(target, size, num_tokens))
+        size = sum_into(target, size.unsqueeze(-1), num_tokens).squeeze(-1)
+        return replace(merged, weight=size)
+
+    def key_bias(self, tokens: Tokens) -> Tensor | None:
+        if tokens.weight is None:
+            return None
+        return tokens.weight.log()[:, None, None]
