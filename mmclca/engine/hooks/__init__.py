@@ -1,4 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .class_count_hook import ClassCountHook
+from .keep_rate_warm_up_hook import KeepRateWarmUpHook
 
-__all__ = ['ClassCountHook']
+__all__ = ['ClassCountHook', 'KeepRateWarmUpHook']

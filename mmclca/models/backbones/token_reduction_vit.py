@@ -92,6 +92,11 @@ class TokenReductionViT(VisionTransformer):
                 # numpy floats break torch.compile(fullgraph=True)
                 module.drop_prob = float(module.drop_prob)
 
+    @property
+    def reduces(self) -> bool:
+        """Whether there is a reducer that may reduce."""
+        return type(self.reducer) is not TokenReducer
+
     def _build_reducer(self, reducer: dict | None) -> TokenReducer:
         if reducer is not None and not self.reduce_at:
             raise ValueError(

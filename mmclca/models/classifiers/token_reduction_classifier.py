@@ -1,22 +1,24 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-
 from mmpretrain.models.classifiers import ImageClassifier
+from mmpretrain.models.heads import ClsHead
 from mmpretrain.structures import DataSample
 from torch import Tensor
 
 from mmclca.registry import MODELS
 from mmclca.utils.checkpoint import fill_around_backbone
 
+from ..backbones import TokenReductionViT
 from ..heads import CLAHead
+from .teacher import Teacher
 
 
 @MODELS.register_module()
 class TokenReductionClassifier(ImageClassifier):
     """Image classifier over a :class:`TokenReductionViT`.
 
-    It adds the auxiliary loss of the reducer, checks when it is built that
-    head and backbone fit, and reports which parameters of the head are new
-    when a checkpoint is loaded.
+    It adds the auxiliary loss of the reducer and those of a teacher, checks
+    when it is built that head and backbone fit, and reports which parameters
+    of the head are new when a checkpoint is loaded.
 
     Args:
         backbone (dict): Config of the backbone.
@@ -29,11 +31,16 @@ class TokenReductionClassifier(ImageClassifier):
         data_preprocessor (dict, optional): As in ``ImageClassifier``.
             Defaults to None.
         init_cfg (dict, optional): Initialization config.
+        teacher (dict, optional): ``config`` and ``checkpoint`` of a frozen
+            vision transformer without reduction to distill from, and the
+            weights of the losses; see :class:`Teacher`. Defaults to None.
 
     Raises:
-        ValueError: If a CLA head would read another number of layers than
-            the backbone returns, other channels, normalized layers, or
-            something else than CLS tokens.
+        ValueError: If the backbone is no :class:`TokenReductionViT`; if a CLA
+            head would read another number of layers than the backbone
+            returns, other channels, normalized layers, or something else
+            than CLS tokens; if the teacher does not fit or is missing where
+            the reducer needs one.
     """
 
     def __init__(
@@ -45,6 +52,7 @@ class TokenReductionClassifier(ImageClassifier):
         train_cfg: dict | None = None,
         data_preprocessor: dict | None = None,
         init_cfg: dict | None = None,
+        teacher: dict | None = None,
     ):
         super().__init__(
             backbone,
@@ -55,9 +63,39 @@ class TokenReductionClassifier(ImageClassifier):
             data_preprocessor,
             init_cfg,
         )
+        if not isinstance(self.backbone, TokenReductionViT):
+            raise ValueError(
+                f'{type(self.backbone).__name__} is not a backbone for '
+                'TokenReductionClassifier: use mmclca.TokenReductionViT, or '
+                "type='ImageClassifier' for the model"
+            )
         if isinstance(self.head, CLAHead):
             _check_fit(self.backbone, self.head)
+        self.teacher = self._build_teacher(teacher)
         self._register_load_state_dict_pre_hook(self._fill_head)
+
+    def _build_teacher(self, teacher: dict | None) -> Teacher | None:
+        reducer = self.backbone.reducer
+        if teacher is None and not reducer.needs_teacher:
+            return None
+        if teacher is None or (
+            reducer.needs_teacher and teacher.get('token_weight') == 0
+        ):
+            raise ValueError(
+                f'{type(reducer).__name__} as configured learns from the '
+                'tokens of a teacher: give the classifier '
+                'teacher=dict(config=..., checkpoint=...), with token_weight '
+                'above 0'
+            )
+        if not isinstance(self.head, ClsHead) or (
+            type(self.head).loss is not ClsHead.loss
+        ):
+            raise ValueError(
+                f'{type(self.head).__name__} computes its loss in its own '
+                'way, in which a teacher has no place: use CLAHead, '
+                'VisionTransformerClsHead or LinearClsHead'
+            )
+        return Teacher(self, **teacher)
 
     def extract_feat(self, inputs: Tensor, stage: str = 'neck'):
         """See ``ImageClassifier.extract_feat``."""
@@ -72,7 +110,7 @@ class TokenReductionClassifier(ImageClassifier):
         return self.head.pre_logits(feats) if stage == 'pre_logits' else feats
 
     def loss(self, inputs: Tensor, data_samples: list[DataSample]) -> dict:
-        """Losses of the head and of the reducer, by name.
+        """Losses of the head, the reducer and the teacher, by name.
 
         Args:
             inputs (Tensor): Images (B, 3, H, W).
@@ -80,8 +118,20 @@ class TokenReductionClassifier(ImageClassifier):
         """
         feats, tokens = self.backbone.forward_tokens(inputs)
         feats = self.neck(feats) if self.with_neck else feats
-        losses = self.head.loss(feats, data_samples)
+        if self.teacher is None:
+            losses = self.head.loss(feats, data_samples)
+        else:
+            losses = self.taught_losses(inputs, data_samples, feats, tokens)
         losses.update(self.backbone.reducer.loss(tokens))
+        return losses
+
+    def taught_losses(self, inputs, data_samples, feats, tokens) -> dict:
+        """Losses of the head and of the teacher, by name."""
+        scores = self.head(feats)
+        losses = self.head._get_loss(scores, data_samples)
+        losses.update(
+            self.teacher.losses(inputs, scores, tokens, self.backbone)
+        )
         return losses
 
     def _fill_head(self, state_dict, prefix, metadata, *_):

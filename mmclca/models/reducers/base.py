@@ -3,6 +3,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from numbers import Real
 
+import torch
 from mmengine.model import BaseModule
 from torch import Tensor
 
@@ -92,10 +93,11 @@ class TokenReducer(BaseModule):
             teacher (Tensor): Patches of a teacher, (B, P, C).
         """
         B, P, _ = teacher.shape
-        weights = patch_weights(tokens.trace, B, P).to(teacher)
-        total = weights.sum(dim=-1, keepdim=True)  # (B, N, 1)
-        stands = (total > 0).to(teacher)
-        target = weights @ teacher / total.masked_fill(total == 0, 1.0)
+        with torch.no_grad():
+            weights = patch_weights(tokens.trace, B, P).to(teacher)
+            total = weights.sum(dim=-1, keepdim=True)  # (B, N, 1)
+            stands = (total > 0).to(teacher)
+            target = weights @ teacher / total.masked_fill(total == 0, 1.0)
         error = (tokens.x - target).square().mean(dim=-1, keepdim=True)
         return (stands * error).sum() / stands.sum().clamp(min=1)
 

@@ -1,0 +1,81 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from math import cos, pi
+
+from mmengine.hooks import Hook
+from mmengine.model import is_model_wrapper
+
+from mmclca.models import TokenReductionViT, TopK
+from mmclca.registry import HOOKS
+
+
+@HOOKS.register_module()
+class KeepRateWarmUpHook(Hook):
+    """Lowers the keep rate of EViT or Top-K from 1 to what the config says.
+
+    `Not All Patches are What You Need: Expediting Vision Transformers via
+    Token Reorganizations`, section 3.3: with a cosine, iteration by
+    iteration. Validation and what follows training use the final keep rate.
+
+    Args:
+        epochs (int): Epochs from keep rate 1 to the final one.
+        start (int): Epochs at keep rate 1 ahead of them. Defaults to 0.
+
+    Raises:
+        ValueError: If ``epochs`` is not above 0 or ``start`` is negative; at
+            the start of training, if the reducer is no EViT or Top-K.
+    """
+
+    def __init__(self, epochs: int, start: int = 0):
+        if epochs <= 0 or start < 0:
+            raise ValueError(
+                f'epochs={epochs} must be above 0, start={start} must not be '
+                'negative'
+            )
+        self.epochs = epochs
+        self.start = start
+        self.final = None
+
+    def before_train(self, runner) -> None:
+        """Note the keep rates of the config."""
+        reducer = _reducer(runner)
+        if not isinstance(reducer, TopK):
+            raise ValueError(
+                f'{type(reducer).__name__} has no keep rate that may change '
+                'in training: KeepRateWarmUpHook is for mmclca.EViT and '
+                'mmclca.TopK; remove it from custom_hooks'
+            )
+        self.final = reducer.keep_rates
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
+        """Set the keep rates of this iteration."""
+        epoch = runner.iter / len(runner.train_dataloader)
+        _reducer(runner).keep_rates = tuple(
+            warm_up(rate, epoch - self.start, self.epochs)
+            for rate in self.final
+        )
+
+    def before_val(self, runner) -> None:
+        """Validate what the config asks for."""
+        if self.final is not None:
+            _reducer(runner).keep_rates = self.final
+
+    def after_train(self, runner) -> None:
+        """Leave the model as the config has it."""
+        _reducer(runner).keep_rates = self.final
+
+
+def warm_up(keep_rate: float, epoch: float, epochs: int) -> float:
+    """Keep rate after some epochs of a warm-up, in between as a cosine."""
+    progress = min(max(epoch / epochs, 0.0), 1.0)
+    return keep_rate + (1 - keep_rate) * (1 + cos(pi * progress)) / 2
+
+
+def _reducer(runner):
+    model = runner.model
+    model = model.module if is_model_wrapper(model) else model
+    if not isinstance(model.backbone, TokenReductionViT):
+        raise ValueError(
+            f'{type(model.backbone).__name__} has no keep rate: '
+            'KeepRateWarmUpHook is for mmclca.TokenReductionViT'
+        )
+    return model.backbone.reducer

@@ -1,0 +1,192 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from mmengine.config import Config
+from mmpretrain.models.backbones import VisionTransformer
+from torch import Tensor, nn
+
+from mmclca.apis.inferencer import load_trained
+from mmclca.registry import MODELS
+
+from ..backbones import TokenReductionViT
+from ..tokens import Tokens
+
+
+class Teacher:
+    """A frozen vision transformer with all its tokens, to distill from.
+
+    It is no module: it has no part in the parameters, the state dict, the
+    optimizer and the modes of the student, and copies of the student share
+    it. `DynamicViT`, section 3.4, equations 13 to 15; plain knowledge
+    distillation for every other method. Both models see the same normalized
+    images.
+
+    Args:
+        student (TokenReductionClassifier): Who is taught.
+        config (str | dict): Config file of the teacher, or the config of its
+            classifier.
+        checkpoint (str): Its trained weights.
+        logit_weight (float): Weight of ``loss_distill_logits``, the
+            Kullback-Leibler divergence of the class scores. Defaults to 0.5.
+        token_weight (float): Weight of ``loss_distill_tokens``, see
+            :meth:`TokenReducer.token_loss`. Defaults to 0.5.
+        temperature (float): Divides the class scores of both.
+            Defaults to 1.
+
+    Raises:
+        ValueError: If the teacher is unknown, no vision transformer, has a
+            reducer, or does not fit the student.
+    """
+
+    def __init__(
+        self,
+        student,
+        config: str | dict,
+        checkpoint: str,
+        logit_weight: float = 0.5,
+        token_weight: float = 0.5,
+        temperature: float = 1.0,
+    ):
+        if min(logit_weight, token_weight) < 0 or temperature <= 0:
+            raise ValueError(
+                f'teacher: logit_weight={logit_weight} and token_weight='
+                f'{token_weight} must not be negative, temperature='
+                f'{temperature} must be above 0'
+            )
+        self.logit_weight = logit_weight
+        self.token_weight = token_weight
+        self.temperature = temperature
+        self.model = _build(config)
+        _check_kind(self.model)
+        _check_fit(self.model, student, token_weight)
+        if not Path(checkpoint).exists() and '://' not in checkpoint:
+            raise ValueError(f'teacher: there is no file {checkpoint}')
+        load_trained(self.model, checkpoint)
+        self.model.eval().requires_grad_(False)
+
+    def __deepcopy__(self, memo) -> 'Teacher':
+        return self
+
+    def losses(
+        self, inputs: Tensor, scores: Tensor, tokens: Tokens, student
+    ) -> dict[str, Tensor]:
+        """Distillation losses by name.
+
+        Args:
+            inputs (Tensor): Images (B, 3, H, W).
+            scores (Tensor): Class scores of the student, (B, classes).
+            tokens (Tokens): Final tokens of the student.
+            student (TokenReductionViT): Its backbone.
+        """
+        teacher_scores, patches = self.answer(inputs, tokens.num_patches)
+        losses = {}
+        if self.logit_weight:
+            losses['loss_distill_logits'] = (
+                self.logit_weight * self.divergence(scores, teacher_scores)
+            )
+        if self.token_weight:
+            if not student.final_norm:
+                tokens = tokens.with_x(_standardize(tokens.x))
+            error = student.reducer.token_loss(tokens, patches)
+            losses['loss_distill_tokens'] = self.token_weight * error
+        return losses
+
+    @torch.no_grad()
+    def answer(self, inputs: Tensor, num_patches: int):
+        """Class scores, and the last patches (B, P, C) after a LayerNorm."""
+        model = self.model.to(inputs)
+        backbone = model.backbone
+        seen = []
+        handle = backbone.layers[-1].ffn.register_forward_hook(
+            lambda _, __, x: seen.append(x)
+        )
+        try:
+            scores = model(inputs)
+        finally:
+            handle.remove()
+        first = backbone.num_extra_tokens
+        patches = seen[0][:, first : first + num_patches]
+        norm = backbone.ln1 if backbone.final_norm else _standardize
+        return scores, norm(patches)
+
+    def divergence(self, scores: Tensor, teacher_scores: Tensor) -> Tensor:
+        """Kullback-Leibler divergence of the student from the teacher."""
+        T = self.temperature
+        return T**2 * F.kl_div(
+            (scores / T).log_softmax(dim=-1),
+            (teacher_scores / T).log_softmax(dim=-1),
+            reduction='batchmean',
+            log_target=True,
+        )
+
+
+def _standardize(x: Tensor) -> Tensor:
+    """LayerNorm without parameters: a CLA backbone has no final one."""
+    return F.layer_norm(x, x.shape[-1:])
+
+
+def _build(config: str | dict) -> nn.Module:
+    if isinstance(config, str):
+        if not Path(config).is_file():
+            raise ValueError(
+                f'teacher: there is no config file {config}; give the path of '
+                'a config, or the config of a classifier as a dict'
+            )
+        file = Config.fromfile(config)
+        config = file.model
+        config.setdefault('data_preprocessor', file.get('data_preprocessor'))
+    try:
+        return MODELS.build(config)
+    except KeyError as error:
+        raise ValueError(f'teacher: unknown model: {error}') from error
+
+
+def _check_kind(teacher: nn.Module) -> None:
+    backbone = teacher.backbone
+    if not isinstance(backbone, VisionTransformer):
+        raise ValueError(
+            f'teacher: {type(backbone).__name__} is no VisionTransformer'
+        )
+    if isinstance(backbone, TokenReductionViT) and backbone.reduces:
+        raise ValueError(
+            f'teacher: {type(backbone.reducer).__name__} reduces its tokens; '
+            'a teacher keeps all: take the config without a reducer'
+        )
+
+
+def _check_fit(teacher: nn.Module, student, token_weight: float) -> None:
+    pairs = {
+        'classes (head.num_classes)': [
+            m.head.num_classes for m in (teacher, student)
+        ],
+        'normalization (data_preprocessor)': _normalizations(teacher, student),
+    }
+    if token_weight:
+        pairs['channels (embed_dims)'] = [
+            m.backbone.embed_dims for m in (teacher, student)
+        ]
+        pairs['patch_size'] = [
+            m.backbone.patch_embed.projection.stride
+            for m in (teacher, student)
+        ]
+    for what, (theirs, ours) in pairs.items():
+        if theirs != ours:
+            hint = ''
+            if what.startswith(('channels', 'patch')):
+                hint = '; token_weight=0 compares class scores only'
+            raise ValueError(
+                f'teacher: it has {what} {theirs}, the student {ours}; they '
+                f'must be the same{hint}'
+            )
+
+
+def _normalizations(*models: nn.Module) -> list:
+    """Mean and deviation of each model; two None where one has no say."""
+    found = [
+        (p.mean.flatten().tolist(), p.std.flatten().tolist())
+        for p in (model.data_preprocessor for model in models)
+        if p._enable_normalize
+    ]
+    return found if len(found) == len(models) else [None] * len(models)

@@ -1,0 +1,97 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from math import cos, pi
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+from tiny_run import write_run
+
+from mmclca.engine.hooks.keep_rate_warm_up_hook import warm_up
+from mmclca.registry import HOOKS
+
+
+@HOOKS.register_module()
+class NoteKeepRates(Hook):
+    """Notes the keep rates in training and in validation."""
+
+    priority = 'LOWEST'
+
+    def __init__(self):
+        self.train, self.val = [], []
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None):
+        self.train.append(runner.model.backbone.reducer.keep_rates)
+
+    def before_val_iter(self, runner, batch_idx, data_batch=None):
+        self.val.append(runner.model.backbone.reducer.keep_rates)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Trains the tiny config with the hook; returns runner and notes."""
+
+    def run(reducer='EViT', backbone=None, max_epochs=5, **options):
+        config = Config.fromfile(write_run(tmp_path))
+        config.work_dir = str(tmp_path / 'work')
+        config.model.backbone.reducer.type = f'mmclca.{reducer}'
+        config.model.backbone = backbone or config.model.backbone
+        config.train_cfg.max_epochs = max_epochs
+        config.custom_hooks = [
+            dict(type='mmclca.KeepRateWarmUpHook', **options),
+            dict(type='mmclca.NoteKeepRates'),
+        ]
+        runner = Runner.from_cfg(config)
+        runner.train()
+        notes = next(h for h in runner.hooks if isinstance(h, NoteKeepRates))
+        return runner, notes
+
+    return run
+
+
+@pytest.mark.parametrize('reducer', ['EViT', 'TopK'])
+def test_keep_rate_falls_as_a_cosine_and_validation_has_the_last(run, reducer):
+    runner, notes = run(reducer, epochs=3, start=1)
+    assert len(runner.train_dataloader) == 4
+    expected = [1.0] * 4  # the first epoch
+    expected += [0.5 + 0.25 * (1 + cos(pi * i / 12)) for i in range(12)]
+    expected += [0.5] * 4
+    seen = torch.tensor(notes.train)[:, 0]
+    assert torch.allclose(seen, torch.tensor(expected))
+    assert notes.val and set(notes.val) == {(0.5,)}
+    assert runner.model.backbone.reducer.keep_rates == (0.5,)
+
+
+def test_warm_up_of_a_rate():
+    assert warm_up(0.2, epoch=-1, epochs=10) == 1
+    assert warm_up(0.2, epoch=0, epochs=10) == 1
+    assert warm_up(0.2, epoch=5, epochs=10) == pytest.approx(0.6)
+    assert warm_up(0.2, epoch=10, epochs=10) == pytest.approx(0.2)
+    assert warm_up(0.2, epoch=11, epochs=10) == pytest.approx(0.2)
+    rates = [warm_up(0.2, epoch / 8, 10) for epoch in range(81)]
+    assert rates == sorted(rates, reverse=True)
+
+
+@pytest.mark.parametrize('options', [dict(epochs=0), dict(epochs=2, start=-1)])
+def test_impossible_epochs_are_refused(options):
+    with pytest.raises(ValueError, match='epochs=.* must be above 0'):
+        HOOKS.build(dict(type='mmclca.KeepRateWarmUpHook', **options))
+
+
+def test_other_reducers_are_refused_at_the_start(run):
+    with pytest.raises(ValueError, match='ToMe has no keep rate that may'):
+        run('ToMe', epochs=2)
+
+
+def test_other_backbones_are_refused_at_the_start(run):
+    vit = dict(
+        type='VisionTransformer',
+        arch=dict(
+            embed_dims=24, num_layers=1, num_heads=2, feedforward_channels=48
+        ),
+        img_size=32,
+        patch_size=8,
+    )
+    with pytest.raises(ValueError, match='VisionTransformer has no keep rate'):
+        run(backbone=vit, epochs=2)
