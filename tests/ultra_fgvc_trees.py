@@ -115,6 +115,12 @@ def png(shape=(4, 4, 3), value=7, dtype=np.uint8):
     return cv2.imencode('.png', np.full(shape, value, dtype))[1].tobytes()
 
 
+def noise(ending):
+    """Encode 64x64 random pixels."""
+    pixels = np.random.default_rng(0).integers(256, size=(64, 64, 3))
+    return cv2.imencode(ending, pixels.astype(np.uint8))[1].tobytes()
+
+
 def write_images(paths, root):
     """Make many files quickly: links to one image."""
     root.mkdir(parents=True, exist_ok=True)

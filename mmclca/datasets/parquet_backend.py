@@ -11,12 +11,13 @@ import os
 from bisect import bisect_right
 from collections import OrderedDict
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, count
 
 from mmengine.fileio import BaseStorageBackend, register_backend
 
 PREFIX = 'parquet://'
 CACHE_BYTES = 1 << 30
+BATCH_ROWS = 16
 
 
 def import_parquet():
@@ -29,6 +30,30 @@ def import_parquet():
             'pip install "mmclca[parquet]" (or: pip install pyarrow).'
         ) from error
     return pyarrow.parquet
+
+
+def open_parquet(path):
+    """Open a parquet file.
+
+    Args:
+        path (str | Path): The file.
+
+    Returns:
+        pyarrow.parquet.ParquetFile: The file, its footer read.
+
+    Raises:
+        ValueError: If it is no parquet file, or only a part of one.
+    """
+    # Memory-mapped and without Arrow's threads: a forked worker may not
+    # inherit either a file position or a half-locked thread pool.
+    try:
+        return import_parquet().ParquetFile(
+            path, memory_map=True, pre_buffer=False
+        )
+    except ValueError as error:  # ArrowInvalid
+        raise ValueError(
+            f'{path} is no parquet file, or a part of one: {error}'
+        ) from error
 
 
 def parquet_uri(path, row):
@@ -65,50 +90,11 @@ def split_uri(uri):
     return path, int(row)
 
 
-class ParquetFooter:
-    """What the footer of a parquet file tells of its images.
-
-    Args:
-        path (str | Path): The file.
-        column (str): The column that holds the images. Defaults to 'image'.
-    """
-
-    def __init__(self, path, column='image'):
-        metadata = import_parquet().ParquetFile(path).metadata
-        groups = range(metadata.num_row_groups)
-        self._groups = [metadata.row_group(i) for i in groups]
-        self._column = column
-
-    @property
-    def largest_row_group(self):
-        """int: Bytes in memory of the largest row group."""
-        return max((g.total_byte_size for g in self._groups), default=0)
-
-    @property
-    def num_null(self):
-        """int: Rows without an image, as far as the writer counted them."""
-        columns = [
-            group.column(i)
-            for group in self._groups
-            for i in range(group.num_columns)
-        ]
-        return sum(
-            column.statistics.null_count or 0
-            for column in columns
-            if column.path_in_schema in (self._column, f'{self._column}.bytes')
-            and column.statistics is not None
-        )
-
-
 class _ImageColumn:
     """The image column of one file, read a row group at a time."""
 
     def __init__(self, path, column):
-        # Memory-mapped and without Arrow's threads: a forked worker may
-        # not inherit either a file position or a half-locked thread pool.
-        self.file = import_parquet().ParquetFile(
-            path, memory_map=True, pre_buffer=False
-        )
+        self.file = open_parquet(path)
         self.column = column
         if column not in self.file.schema_arrow.names:
             raise ValueError(
@@ -124,21 +110,66 @@ class _ImageColumn:
 
     def read(self, group):
         """Read a row group as a chunked array of bytes."""
-        column = self.file.read_row_group(
+        table = self.file.read_row_group(
             group, columns=[self.column], use_threads=False
-        )[self.column]
-        # The ``datasets`` library writes an image as a struct {bytes, path}.
-        from pyarrow import compute, types
+        )
+        return _encoded(table[self.column])
 
-        if types.is_struct(column.type):
-            column = compute.struct_field(column, 'bytes')
-        return column
+    def batches(self, group):
+        """Read a row group a few rows at a time, as arrays of bytes."""
+        for batch in self.file.iter_batches(
+            BATCH_ROWS, [group], columns=[self.column], use_threads=False
+        ):
+            yield _encoded(batch[self.column])
+
+
+def _encoded(column):
+    from pyarrow import compute, types
+
+    # The ``datasets`` library writes an image as a struct {bytes, path}.
+    if types.is_struct(column.type):
+        return compute.struct_field(column, 'bytes')
+    return column
 
 
 @lru_cache(maxsize=16)
 def _open(path, column, process):
     """Open a file once a process: ``process`` is only a part of the key."""
     return _ImageColumn(path, column)
+
+
+def iter_images(path, rows, column='image'):
+    """Read images of a parquet file once, in the order of the file.
+
+    Few rows and a page of the file (pyarrow writes up to 1024 rows into one)
+    are in memory at a time, however large the row groups are. Row groups
+    without any of the rows are not read.
+
+    Args:
+        path (str | Path): The file.
+        rows (Collection[int]): The rows wanted.
+        column (str): The column that holds the images. Defaults to 'image'.
+
+    Yields:
+        tuple[int, bytes | None]: Row and encoded image; None where the row
+        holds none.
+
+    Raises:
+        ValueError: If a row group cannot be read.
+    """
+    images = _open(str(path), column, os.getpid())
+    rows = set(rows)
+    for group in sorted({images.group_of(row) for row in rows}):
+        numbers = count(images.starts[group])
+        try:
+            for batch in images.batches(group):
+                for content, row in zip(batch, numbers, strict=False):
+                    if row in rows:
+                        yield row, content.as_py()
+        except (OSError, ValueError) as error:  # what pyarrow raises
+            raise ValueError(
+                f'{path}: row group {group} is damaged: {error}'
+            ) from error
 
 
 @register_backend('parquet', prefixes='parquet')

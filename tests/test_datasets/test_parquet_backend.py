@@ -22,7 +22,8 @@ from torch.utils.data import DataLoader, Dataset
 from mmclca.datasets import parquet_backend
 from mmclca.datasets.parquet_backend import (
     ParquetBackend,
-    ParquetFooter,
+    iter_images,
+    open_parquet,
     parquet_uri,
     split_uri,
 )
@@ -140,9 +141,50 @@ def test_images_of_the_datasets_library(tmp_path):
     path = tmp_path / 'leaves.parquet'
     pq.write_table(pa.table(dict(image=images)), path)
     assert ParquetBackend().get(parquet_uri(path, 19)) == ROWS[19]
-    assert ParquetFooter(path).num_null == 1
+    assert dict(iter_images(path, [3, 4])) == {3: ROWS[3], 4: None}
     with pytest.raises(FileNotFoundError, match='/4: the row holds no image'):
         ParquetBackend().get(parquet_uri(path, 4))
+
+
+def test_images_are_read_once_in_order(file, monkeypatch):
+    groups = []
+    batches = parquet_backend._ImageColumn.batches
+    monkeypatch.setattr(
+        parquet_backend._ImageColumn,
+        'batches',
+        lambda self, group: groups.append(group) or batches(self, group),
+    )
+    found = list(iter_images(file, [19, 3, 16, 1]))
+    assert found == [(row, ROWS[row]) for row in (1, 3, 16, 19)]
+    assert groups == [0, 3]  # the others hold no row that is wanted
+
+
+def test_few_rows_of_a_large_row_group_are_in_memory(tmp_path):
+    path = tmp_path / 'leaves.parquet'
+    images = [bytes([i]) * 100_000 for i in range(200)]
+    pq.write_table(
+        pa.table(dict(image=images)),
+        path,
+        use_dictionary=False,
+        write_batch_size=10,
+    )
+    assert pq.ParquetFile(path).metadata.num_row_groups == 1
+    before, most = pa.total_allocated_bytes(), 0
+    for row, content in iter_images(path, range(200)):
+        assert content == images[row]
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert most < 6_000_000 < len(images) * len(images[0])
+
+
+def test_a_damaged_file(file):
+    content = bytearray(file.read_bytes())
+    content[4:4000] = bytes(3996)  # the first row groups
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match='leaves.*: row group 0 is damaged'):
+        list(iter_images(file, range(20)))
+    file.write_bytes(content[:-100])
+    with pytest.raises(ValueError, match='leaves.parquet is no parquet file'):
+        open_parquet(file)
 
 
 def test_errors(file):
@@ -159,7 +201,7 @@ def test_errors(file):
 def test_without_pyarrow(file, monkeypatch):
     monkeypatch.setitem(sys.modules, 'pyarrow.parquet', None)
     with pytest.raises(ImportError, match=r'pip install "mmclca\[parquet\]"'):
-        ParquetFooter(file)
+        open_parquet(file)
 
 
 def color(image):

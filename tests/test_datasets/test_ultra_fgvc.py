@@ -280,6 +280,90 @@ def test_all_missing_files_in_one_report(tmp_path):
     assert len(load('cotton80', 'test', tmp_path)) == 240
 
 
+BAD = dict(
+    empty=b'',
+    text=b'not an image at all',
+    png=trees.noise('.png')[: len(trees.noise('.png')) // 2],
+    jpg=trees.noise('.jpg')[: len(trees.noise('.jpg')) // 2],
+    padded=trees.noise('.jpg')[:-200].ljust(9000, b'\0'),
+)
+COMMAND = 'tools/dataset_converters/ultra_fgvc.py check {} --dataset cotton80'
+
+
+def check_report(message, root, names):
+    """Whether a report tells all that ``BAD`` and a missing image have."""
+    name = dict(zip(('gone', *BAD), names, strict=True))
+    assert f'1 images are missing: {name["gone"]}\n' in message
+    assert f'1 images are empty: {name["empty"]}\n' in message
+    assert '4 images cannot be read:\n' in message
+    assert f"{name['text']}: no image: it begins with b'not an" in message
+    assert f'{name["png"]}: OSError: image file is truncated' in message
+    for kind in ('jpg', 'padded'):
+        assert f'{name[kind]}: cut short: a JPEG' in message
+    assert COMMAND.format(root) in message
+
+
+def test_all_bad_files_in_one_report(tmp_path):
+    trees.write('csv', tmp_path, 'cotton80', trees.cotton_leaves())
+    images = tmp_path / 'cotton_square_new'
+    names = [f'{c}_5_train.png' for c in range(1, 7)]
+    for name, content in zip(names, [None, *BAD.values()], strict=True):
+        (images / name).unlink()
+        if content is not None:
+            (images / name).write_bytes(content)
+    with pytest.raises(FileNotFoundError) as error:
+        load('cotton80', 'train', tmp_path)
+    check_report(str(error.value), tmp_path, names)
+    assert f'looked in {images}\n' in str(error.value)
+    assert len(load('cotton80', 'val', tmp_path)) == 80
+    (images / names[0]).write_bytes(trees.png())
+    with pytest.raises(ValueError, match='4 images cannot be read'):
+        load('cotton80', 'trainval', tmp_path)
+
+
+def test_all_bad_rows_in_one_report(tmp_path):
+    leaves = trees.cotton_leaves()
+    rows = [i for i, leaf in enumerate(leaves) if leaf.split == 'train'][:6]
+    images = [trees.png()] * 480
+    for row, content in zip(rows, [None, *BAD.values()], strict=True):
+        images[row] = content
+    path = tmp_path / 'cotton80_dataset.parquet'
+    trees.write_rows(path, leaves, images)
+    with pytest.raises(FileNotFoundError) as error:
+        load('cotton80', 'train', tmp_path)
+    check_report(
+        str(error.value), path, [f'{path.name}/{row}' for row in rows]
+    )
+    assert len(load('cotton80', 'test', tmp_path)) == 240
+
+
+def test_the_report_shows_a_few_and_a_command_for_all(tmp_path):
+    """For a set in five places too, and a folder with a blank."""
+    place = tmp_path / 'all leaves'
+    trees.write('released', place, 'soyageing', trees.ageing_leaves())
+    for stage in trees.AGES[1:3]:
+        for k in range(1, 5):
+            name = f'yd012_{stage}_{k}_train.png'
+            (place / stage / 'images' / name).unlink()
+    with pytest.raises(FileNotFoundError) as error:
+        load('soyageing', 'train', place)
+    message = str(error.value)
+    assert '8 images are missing: yd012_R3_1_train.png, ' in message
+    assert 'yd012_R4_1_train.png, ...\n' in message
+    assert 'yd012_R4_2_train.png' not in message
+    assert f"check '{place}' --dataset soyageing --report" in message
+
+
+@pytest.mark.parametrize('layout', ['csv', 'parquet'])
+def test_images_in_order_are_not_decoded(cotton, layout, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError('an image was decoded')
+
+    monkeypatch.setattr('PIL.ImageFile.ImageFile.load', refuse)
+    monkeypatch.setattr('mmcv.imfrombytes', refuse)
+    assert len(load('cotton80', 'trainval', cotton / layout)) == 240
+
+
 def test_no_image_folder_at_all(tmp_path):
     trees.write('csv', tmp_path / 'cotton', 'cotton80', trees.cotton_leaves())
     images = tmp_path / 'cotton' / 'cotton_square_new'

@@ -18,10 +18,10 @@ def read(root, info=COTTON, layout=None):
     images = lists.read_source(source, info)
     classes = lists.class_names(images, info)
     splits = {
-        split: lists.label(listed, classes)
+        split: [(x.path, x.label) for x in lists.label(listed, classes)]
         for split, listed in lists.divide(images, info).items()
     }
-    return splits, checks.find_notes(images, classes, source)
+    return splits, checks.counts_otherwise(images, classes)
 
 
 def write_anno(root, leaves, splits=('train', 'val', 'test'), base=1):
@@ -37,12 +37,12 @@ def test_labels_of_all_true_lists(shared, name):
     """No image is needed to read a list."""
     leaves = trees.true_leaves(shared, name)
     root = shared / 'data' / 'ufgvc_splits' / trees.TRUE_LISTS[name]
-    splits, notes = read(root, SETS[name])
+    splits, otherwise = read(root, SETS[name])
     assert {s: len(x) for s, x in splits.items()} == SETS[name].counts
     labels = {leaf.name: leaf.label for leaf in leaves}
     found = splits['trainval'] + splits['test']
     assert {os.path.basename(path): x for path, x in found} == labels
-    assert notes == []
+    assert not otherwise
 
 
 def test_lists_do_not_depend_on_their_order(tmp_path):
@@ -58,19 +58,19 @@ def test_the_base_of_labels_does_not_matter(tmp_path, base):
     """The file names tell the class: the usual slip by one is harmless."""
     leaves = trees.cotton_leaves()
     write_anno(tmp_path, leaves, base=base)
-    splits, notes = read(tmp_path)
+    splits, otherwise = read(tmp_path)
     expected = {leaf.name: leaf.label for leaf in leaves}
     for listed in splits.values():
         for path, label in listed:
             assert expected[os.path.basename(path)] == label
-    assert notes == []
+    assert not otherwise
 
 
 def test_labels_in_another_order_are_noted(tmp_path):
     leaves = [x._replace(label=79 - x.label) for x in trees.cotton_leaves()]
     write_anno(tmp_path, leaves)
-    splits, (note,) = read(tmp_path)
-    assert 'count the classes in another order' in note
+    splits, otherwise = read(tmp_path)
+    assert otherwise
     assert [label for _, label in splits['val']] == list(range(80))
 
 
@@ -196,20 +196,6 @@ def test_class_folders_count_from_either_end(tmp_path, name, first):
         assert int(path.split('/')[-2]) == label + first
 
 
-def test_missing_files_are_found_by_listing_folders(tmp_path, monkeypatch):
-    def refuse(*args, **kwargs):
-        raise AssertionError('a file was asked for by itself')
-
-    trees.write('csv', tmp_path, 'cotton80', trees.cotton_leaves())
-    images = layouts.read_csv(tmp_path, COTTON)
-    gone = images[0]._replace(path=str(tmp_path / 'images' / 'gone.png'))
-    nowhere = images[0]._replace(path=str(tmp_path / 'no' / 'where.png'))
-    monkeypatch.setattr('os.path.exists', refuse)
-    monkeypatch.setattr('os.stat', refuse)
-    missing, empty = checks.find_missing([*images, gone, nowhere])
-    assert missing == [gone.path, nowhere.path] and empty == []
-
-
 @pytest.mark.parametrize(
     'change, message',
     [
@@ -234,22 +220,3 @@ def test_a_parquet_file_without_a_column(tmp_path):
     pq.write_table(pa.table(dict(image=[b''], label=[1])), path)
     with pytest.raises(ValueError, match='class_name, split not found'):
         layouts.read_parquet(path, COTTON)
-
-
-def test_a_parquet_file_with_rows_without_image(tmp_path):
-    images = [None] * 3 + [trees.png()] * 477
-    path = tmp_path / 'cotton80.parquet'
-    trees.write_rows(path, trees.cotton_leaves(), images)
-    _, (note,) = read(path)
-    assert '3 rows hold no image' in note
-
-
-def test_large_row_groups_are_noted(tmp_path, monkeypatch):
-    monkeypatch.setattr(checks, 'LARGE_ROW_GROUP', 2000)
-    path = tmp_path / 'cotton80.parquet'
-    leaves, images = trees.cotton_leaves(), [trees.png()] * 480
-    trees.write_rows(path, leaves, images)
-    _, (note,) = read(path)
-    assert 'convert' in note and '--dataset cotton80 --layout parquet' in note
-    trees.write_rows(path, leaves, images, row_group_size=10)
-    assert read(path)[1] == []

@@ -3,7 +3,6 @@ import csv
 import hashlib
 import importlib.util
 import os
-import random
 import shutil
 import subprocess
 import sys
@@ -13,6 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
 
+import cv2
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import ultra_fgvc_trees as trees
@@ -110,8 +111,21 @@ def test_check_finds_what_is_wrong(tmp_path, capsys):
     assert rows.keys() == bad.keys()
     assert rows['1_5_train.png']['problem'] == 'missing'
     assert rows['2_1_train.png']['problem'] == 'empty file'
-    assert 'UnidentifiedImageError' in rows['3_2_test.png']['problem']
+    assert "begins with b'no image'" in rows['3_2_test.png']['problem']
     assert rows['4_2_test.png']['split'] == 'test'
+
+
+def test_check_decodes(tmp_path, capsys):
+    """Damage within a file that begins and ends as it must."""
+    root = tmp_path / 'COTTON'
+    trees.write('released', root, 'cotton80', trees.cotton_leaves())
+    content = bytearray(trees.noise('.png'))
+    content[500:600] = bytes(100)
+    (root / 'images' / '4_2_test.png').unlink()
+    (root / 'images' / '4_2_test.png').write_bytes(content)
+    assert len(listing(root, 'cotton80', 'test')) == 240
+    assert run('check', tmp_path, '--jobs', 1) == 1
+    assert '/4_2_test.png\n    ' in capsys.readouterr().out
 
 
 def test_check_opens_rows_of_a_parquet_file(tmp_path, capsys):
@@ -120,8 +134,8 @@ def test_check_opens_rows_of_a_parquet_file(tmp_path, capsys):
     trees.write_rows(tmp_path / FILE, trees.cotton_leaves(), images)
     assert run('check', tmp_path / FILE, '--jobs', 1) == 1
     out = capsys.readouterr().out
-    assert f'{FILE}/7\n    FileNotFoundError' in out
-    assert f'{FILE}/9\n    UnidentifiedImageError' in out
+    assert f'{FILE}/7\n    missing' in out
+    assert f"{FILE}/9\n    no image: it begins with b'x'" in out
 
 
 def test_check_counts(tmp_path, capsys):
@@ -312,6 +326,19 @@ def test_convert_a_part(tmp_path, capsys):
     assert len(listing(to, 'cotton80', 'test', check_counts=False)) == 9
 
 
+def test_convert_names_all_bad_images_before_it_writes(tmp_path, capsys):
+    images = [trees.png()] * 480
+    images[7], images[9], images[400] = None, b'x', b''
+    trees.write_rows(tmp_path / FILE, trees.cotton_leaves(), images)
+    args = ('--dataset', 'cotton80', '--layout', 'csv', '--to', tmp_path)
+    assert run('convert', tmp_path, *args) == 1
+    error = capsys.readouterr().err
+    assert f'1 images are missing: {FILE}/7\n' in error
+    assert f'1 images are empty: {FILE}/400\n' in error
+    assert f"{FILE}/9: no image: it begins with b'x'\n" in error
+    assert [x.name for x in tmp_path.iterdir()] == [FILE]
+
+
 # download
 
 
@@ -372,7 +399,9 @@ class HubHandler(BaseHTTPRequestHandler):
 def content(tmp_path_factory):
     """12 MB, which is more than is read from the hub at a time."""
     path = tmp_path_factory.mktemp('hub') / FILE
-    images = [random.Random(i).randbytes(25_000) for i in range(480)]
+    noise = np.random.default_rng(0).bytes(480 * 92 * 92 * 3)
+    noise = np.frombuffer(noise, np.uint8).reshape(480, 92, 92, 3)
+    images = [cv2.imencode('.png', x)[1].tobytes() for x in noise]
     trees.write_rows(path, trees.cotton_leaves(), images)
     return path.read_bytes()
 

@@ -20,9 +20,8 @@ import numpy as np
 from mmengine.utils import track_parallel_progress, track_progress
 from PIL import Image
 
+from mmclca.datasets.image_files import IMAGE_SUFFIXES, find_problem
 from mmclca.datasets.splits import check_fractions, split_sizes
-from mmclca.datasets.ultra_fgvc.layouts import SUFFIXES
-from mmclca.datasets.ultra_fgvc.verify import find_problem
 
 CONFIG = 'configs/clca/clca-evit-kr25_deit-tiny-p16_1xb32-50e_custom-224px.py'
 SPLITS = ('train', 'val', 'test')
@@ -32,8 +31,8 @@ NAMES = ('classes.txt', *(f'{name}.txt' for name in SPLITS))
 def parse_args(argv):
     parser = argparse.ArgumentParser(
         description='Split images, a folder a class, into training and '
-        f'validation. Images end in {", ".join(SUFFIXES)}, in any case, and '
-        'may lie in folders below that of their class.'
+        f'validation. Images end in {", ".join(IMAGE_SUFFIXES)}, in any '
+        'case, and may lie in folders below that of their class.'
     )
     parser.add_argument('folder', type=Path, help='has a folder a class')
     parser.add_argument('--val-fraction', type=float, default=0.2)
@@ -99,13 +98,13 @@ def find_classes(folder):
     if len(classes) < 2:
         raise ValueError(
             f'{folder} holds {len(classes)} folders with images; at least 2, '
-            f'one a class, are needed, with images ending in {SUFFIXES}'
+            f'one a class, are needed, with images ending in {IMAGE_SUFFIXES}'
         )
     return dict(sorted(classes.items()))
 
 
 def is_image(file):
-    return file.suffix.lower() in SUFFIXES
+    return file.suffix.lower() in IMAGE_SUFFIXES
 
 
 def leave_out_unreadable(classes, skip, jobs):

@@ -13,12 +13,10 @@ import os
 import sys
 from pathlib import Path
 
-from mmclca.datasets.ultra_fgvc.checks import find_notes
 from mmclca.datasets.ultra_fgvc.convert import convert
 from mmclca.datasets.ultra_fgvc.download import DownloadError, download
 from mmclca.datasets.ultra_fgvc.info import SETS, get_info
 from mmclca.datasets.ultra_fgvc.layouts import READERS
-from mmclca.datasets.ultra_fgvc.lists import class_names, read_source
 from mmclca.datasets.ultra_fgvc.places import find_sources, not_found
 from mmclca.datasets.ultra_fgvc.verify import Bad, find_sets, verify
 
@@ -106,10 +104,6 @@ def run_download(name, folder, revision, force):
     for part in parts.values():
         path = download(part, folder, revision, force)
         print(f'{part.title}: {path} is whole, its checksum is right')
-        for source in find_sources(path, part):
-            images = read_source(source, part)
-            for note in find_notes(images, class_names(images, part), source):
-                print(f'Note: {note}')
     return 0
 
 

@@ -6,12 +6,14 @@ import re
 import shutil
 from collections import Counter
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
-from .checks import check_split, find_missing, missing_report
-from .layouts import SUFFIXES
+from ..image_files import IMAGE_SUFFIXES
+from .bad_files import check_files
+from .checks import check_split
 from .lists import class_names, divide, label, read_source
-from .write import Item, write_files, write_parquet
+from .write import write_files, write_parquet
 
 
 def convert(source, info, layout, folder, force=False, counts=True):
@@ -33,18 +35,19 @@ def convert(source, info, layout, folder, force=False, counts=True):
         Path: The new folder.
 
     Raises:
-        ValueError: If the set is not what it must be.
+        ValueError: If the set is not what it must be, or images are
+            unreadable.
         FileNotFoundError: If images are missing.
         FileExistsError: If the folder exists, or holds the source.
     """
     target = Path(folder) / info.title
     _check_target(target, source, force)
-    items = _plan(source, info, layout, counts)
+    images = _plan(source, info, layout, counts)
     with _new_folder(target) as partial:
         if layout == 'parquet':
-            write_parquet(partial, items, info)
+            write_parquet(partial, images, info)
         else:
-            write_files(partial, items, info, layout)
+            write_files(partial, images, info, layout)
     return target
 
 
@@ -85,78 +88,68 @@ def _swap_in(partial, target):
 
 
 def _plan(source, info, layout, counts):
+    """List the images as they are to be written."""
     images = read_source(source, info)
     classes = class_names(images, info)
     splits = divide(images, info)
     for split in splits if counts else ():
         check_split(images, splits, split, info, source)
-    missing, empty = find_missing(images)
-    if missing or empty:
-        raise FileNotFoundError(missing_report(missing, empty, info, source))
+    check_files(images, info, source)
     # The CSV files list all stages of SoyAgeing together.
     parts = (info,) if layout == 'csv' else info.parts
     return [
-        item for part in parts for item in _part_items(images, part, classes)
+        image
+        for part in parts
+        for image in _with_names(_part(images, part, classes), part)
     ]
 
 
-def _part_items(images, part, classes):
+def _part(images, part, classes):
     own = [i for i in images if not part.stages or i.stage in part.stages]
     splits = divide(own, part)
     if 'train' in splits and 'val' in splits:
         del splits['trainval']
     else:
         splits['train'] = splits.pop('trainval', [])
-    items = []
-    for split, listed in splits.items():
-        by_path = {image.path: image for image in listed}
-        for path, number in label(listed, classes):
-            image = by_path[path]
-            items.append(
-                Item(
-                    path,
-                    image.class_name,
-                    number,
-                    split,
-                    image.stage,
-                    image.file_name,
-                )
-            )
-    return _with_names(items, part)
-
-
-def _with_names(items, info):
-    """Keep file names that follow the set's rule; give the others one."""
-    counted = Counter((item.stage, item.file_name) for item in items)
-    kept = [
-        counted[item.stage, item.file_name] == 1 and _is_named(item, info)
-        for item in items
-    ]
-    taken = {
-        Path(item.file_name).stem
-        for item, keep in zip(items, kept, strict=True)
-        if keep
-    }
     return [
-        item if keep else item._replace(file_name=_new_name(item, info, taken))
-        for item, keep in zip(items, kept, strict=True)
+        image._replace(split=split)
+        for split, listed in splits.items()
+        for image in label(listed, classes)
     ]
 
 
-def _is_named(item, info):
-    match = re.match(info.class_pattern, item.file_name)
-    named = match and match[1].lstrip('0') == item.class_name.lstrip('0')
-    return bool(named) and item.file_name.lower().endswith(SUFFIXES)
+def _with_names(images, info):
+    """Keep file names that follow the set's rule; give the others one."""
+    counted = Counter((i.stage, i.file_name) for i in images)
+    kept = {
+        (image.stage, image.file_name)
+        for image in images
+        if counted[image.stage, image.file_name] == 1
+        and _is_named(image, info)
+    }
+    taken = {Path(name).stem for _, name in kept}
+    return [
+        image
+        if (image.stage, image.file_name) in kept
+        else image._replace(file_name=_new_name(image, info, taken))
+        for image in images
+    ]
 
 
-def _new_name(item, info, taken):
-    split = 'test' if item.split == 'test' else 'train'
-    k = 1
-    while True:
-        stem = info.file_format.format(
-            cls=item.class_name, stage=item.stage, k=k, split=split
+def _is_named(image, info):
+    match = re.match(info.class_pattern, image.file_name)
+    named = match and match[1].lstrip('0') == image.class_name.lstrip('0')
+    return bool(named) and image.file_name.lower().endswith(IMAGE_SUFFIXES)
+
+
+def _new_name(image, info, taken):
+    split = 'test' if image.split == 'test' else 'train'
+    names = (
+        info.file_format.format(
+            cls=image.class_name, stage=image.stage, k=k, split=split
         )
-        if stem not in taken:
-            taken.add(stem)
-            return stem
-        k += 1
+        for k in count(1)
+    )
+    name = next(name for name in names if name not in taken)
+    taken.add(name)
+    return name

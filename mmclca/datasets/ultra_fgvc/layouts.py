@@ -18,35 +18,12 @@ import csv
 import os
 import re
 from pathlib import Path
-from typing import NamedTuple
 
-from ..parquet_backend import import_parquet, parquet_uri
+from ..image_files import IMAGE_SUFFIXES
+from .leaf_image import LeafImage, canonical, stage_of
+from .parquet_rows import read_parquet
 
-SUFFIXES = ('.png', '.jpg', '.jpeg', '.bmp', '.tif', '.tiff', '.webp')
 _CSV_NAMES = dict(train='train', val='val', trainval='train_val', test='test')
-_SPLIT_WORDS = dict(train='train', val='val', validation='val', test='test')
-_STAGE = re.compile(r'(?:^|[/_])(R[13456])(?=[/_])')
-
-
-class LeafImage(NamedTuple):
-    """One image of a set, as a layout lists it.
-
-    Args:
-        path (str): Where mmengine reads it.
-        file_name (str): Its name without folders; a row number in a parquet
-            file that keeps no names.
-        class_name (str): Its class, called alike in every layout.
-        given (str): Its class as the layout calls it: a label, a folder.
-        split (str): The list that it stands in.
-        stage (str): Growth stage, where the layout tells it; else empty.
-    """
-
-    path: str
-    file_name: str
-    class_name: str
-    given: str
-    split: str
-    stage: str
 
 
 def read_released(root, info):
@@ -113,37 +90,6 @@ def read_folders(root, info):
     return _images(rows, info)
 
 
-def read_parquet(path, info):
-    """Read the rows of a parquet file, but not its images.
-
-    Args:
-        path (Path): The file. Beside the four columns of the mirror, a column
-            ``file_name`` is read where there is one.
-        info (UltraFGVCInfo): The set.
-
-    Returns:
-        list[LeafImage]: All rows, with addresses for ``ParquetBackend``.
-
-    Raises:
-        ValueError: If a column is absent or a split unheard of.
-    """
-    table = _read_rows(path)
-    _check_words(table['split'], path)
-    numbers = range(len(table['split']))
-    names = table['file_name'] or [str(i) for i in numbers]
-    return [
-        LeafImage(
-            parquet_uri(path, i),
-            names[i],
-            _canonical(str(table['class_name'][i])),
-            str(table['label'][i]),
-            _SPLIT_WORDS[table['split'][i]],
-            _stage_of(names[i], info),
-        )
-        for i in numbers
-    ]
-
-
 READERS = dict(
     csv=read_csv,
     released=read_released,
@@ -153,15 +99,7 @@ READERS = dict(
 
 
 def csv_files(root, info):
-    """Choose the CSV files that a folder is read by.
-
-    Args:
-        root (Path): The folder.
-        info (UltraFGVCInfo): The set.
-
-    Returns:
-        dict[str, Path]: The file of each split; empty if there is none.
-    """
+    """Choose the CSV file of each split; none where there is none."""
     endings = [f'_{s}.csv' for s in info.stages if len(info.stages) == 1]
     for ending in (*endings, '.csv'):
         files = {
@@ -230,74 +168,30 @@ def _image_folder(root, folders, names):
 
 def _images(rows, info, base=None):
     names = [os.path.basename(path) for _, path, _ in rows]
-    classes = _class_names(names, [row[2] for row in rows], info, base)
+    classes = _class_of_each(names, [row[2] for row in rows], info, base)
     return [
-        LeafImage(path, name, cls, given, split, _stage_of(path, info))
+        LeafImage(path, name, cls, given, split, stage_of(path, info))
         for (split, path, given), name, cls in zip(
             rows, names, classes, strict=True
         )
     ]
 
 
-def _class_names(names, given, info, base):
+def _class_of_each(names, given, info, base):
     """Take classes from file names where all follow the set's rule.
 
     Otherwise a class is called as its folder, or by its number from 1.
     """
     found = [re.match(info.class_pattern, name) for name in names]
     if all(found):
-        return [_canonical(match[1]) for match in found]
+        return [canonical(match[1]) for match in found]
     if base is None:
-        return [_canonical(name) for name in given]
+        return [canonical(name) for name in given]
     return [str(int(label) - base + 1) for label in given]
 
 
-def _canonical(name):
-    return str(int(name)) if name.isdecimal() else name
-
-
-def _stage_of(path, info):
-    if not info.stages:
-        return ''
-    # R1/images/yd012_R1_1_train.png, not a folder further up.
-    stages = _STAGE.findall('/'.join(path.split('/')[-3:]))
-    return stages[-1] if stages else ''
-
-
-def _read_rows(path):
-    file = import_parquet().ParquetFile(path, pre_buffer=False)
-    names = file.schema_arrow.names
-    absent = {'image', 'label', 'class_name', 'split'} - set(names)
-    if absent:
-        raise ValueError(
-            f'{path} has the columns {", ".join(names)}; '
-            f'{", ".join(sorted(absent))} not found'
-        )
-    wanted = ['label', 'class_name', 'split', 'file_name']
-    columns = [name for name in wanted if name in names]
-    table = file.read(columns=columns, use_threads=False).to_pydict()
-    return {name: table.get(name) for name in wanted}
-
-
-def _check_words(splits, path):
-    unknown = set(splits) - set(_SPLIT_WORDS)
-    if unknown:
-        raise ValueError(
-            f'{path}: the column split has {sorted(map(str, unknown))}; '
-            f'expected {", ".join(_SPLIT_WORDS)}'
-        )
-
-
 def subfolders(folder):
-    """List the folders in a folder.
-
-    Args:
-        folder (Path): Any path.
-
-    Returns:
-        list[Path]: Sorted, without hidden ones; none where ``folder`` is not
-        a folder.
-    """
+    """List the folders in a folder, sorted, without hidden ones."""
     if not folder.is_dir():
         return []
     return sorted(
@@ -308,4 +202,4 @@ def subfolders(folder):
 
 
 def _is_image(name):
-    return name.lower().endswith(SUFFIXES)
+    return name.lower().endswith(IMAGE_SUFFIXES)

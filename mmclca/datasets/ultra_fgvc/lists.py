@@ -163,34 +163,19 @@ def label(images, classes):
         classes (tuple[str]): The name of each label.
 
     Returns:
-        list[tuple[str, int]]: Path and label, sorted by label and file name.
+        list[LeafImage]: The images with labels, sorted by label and file
+        name.
     """
     labels = {name: i for i, name in enumerate(classes)}
-    ordered = sorted(
-        images, key=lambda i: (labels[i.class_name], natural(i.file_name))
-    )
-    return [(image.path, labels[image.class_name]) for image in ordered]
+    labelled = [i._replace(label=labels[i.class_name]) for i in images]
+    return sorted(labelled, key=lambda i: (i.label, natural(i.file_name)))
 
 
 def natural(name):
-    """Make a sorting key by which 2 comes before 10.
-
-    Args:
-        name (str): Any name.
-
-    Returns:
-        list: Its words and numbers in turn.
-    """
+    """Make a sorting key by which 2 comes before 10."""
     return [int(s) if s.isdecimal() else s for s in re.split(r'(\d+)', name)]
 
 
 def all_numbers(names):
-    """Tell whether all names are whole numbers.
-
-    Args:
-        names (Iterable[str]): Any names.
-
-    Returns:
-        bool: Whether they are.
-    """
+    """Tell whether all names are whole numbers."""
     return all(name.isdecimal() for name in names)

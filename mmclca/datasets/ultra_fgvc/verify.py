@@ -2,15 +2,11 @@
 """Open every image of a set, and count."""
 
 import sys
-from io import BytesIO
 from typing import NamedTuple
 
-import mmcv
-from mmengine import fileio
 from mmengine.utils import track_parallel_progress, track_progress
-from PIL import Image
 
-from .checks import find_missing
+from ..image_files import MISSING, find_problem
 from .info import SETS, plain
 from .lists import divide, natural, read_source
 from .places import find_sources
@@ -81,12 +77,17 @@ def find_sets(folder, info=None):
 
 
 def _is_its_place(source, info):
-    named = [
+    return _is_named_so(source) or _has_its_classes(source, info)
+
+
+def _is_named_so(source):
+    return all(
         plain(root.name) in (*part.folders, plain(part.parquet))
         for part, root in source.roots
-    ]
-    if all(named):
-        return True
+    )
+
+
+def _has_its_classes(source, info):
     try:
         images = read_source(source, info)
     except ValueError:
@@ -147,21 +148,18 @@ def _row(split, images, problems, source, info):
         len({image.class_name for image in images}),
         len(images),
         (info.num_classes, info.counts.get(split)),
-        found.count('missing'),
-        len(found) - found.count('missing'),
+        found.count(MISSING),
+        len(found) - found.count(MISSING),
     )
 
 
 def _problems(images, jobs):
     """Map the path of each bad image to what is wrong with it."""
-    missing, empty = find_missing(images)
-    problems = dict.fromkeys(missing, 'missing')
-    problems |= dict.fromkeys(empty, 'empty file')
     # In the order of the files, so that a row group is read once.
-    paths = sorted({i.path for i in images} - problems.keys(), key=natural)
+    paths = sorted({image.path for image in images}, key=natural)
     reasons = _track(find_problem, paths, jobs)
     found = zip(paths, reasons, strict=True)
-    return problems | {path: reason for path, reason in found if reason}
+    return {path: reason for path, reason in found if reason}
 
 
 def _track(function, items, jobs):
@@ -170,26 +168,3 @@ def _track(function, items, jobs):
     return track_parallel_progress(
         function, items, jobs, chunksize=32, file=sys.stderr
     )
-
-
-def find_problem(path):
-    """Decode an image, as strictly as Pillow and as training does.
-
-    OpenCV, which training uses, fills up a truncated file in silence; Pillow
-    refuses it.
-
-    Args:
-        path (str): Anything that mmengine reads.
-
-    Returns:
-        str: What is wrong with it; empty if nothing is.
-    """
-    try:
-        content = fileio.get(path)
-        with Image.open(BytesIO(content)) as image:
-            image.load()
-        if mmcv.imfrombytes(content) is None:
-            return 'OpenCV cannot decode it'
-    except Exception as error:  # a decoder may raise anything
-        return f'{type(error).__name__}: {error}'
-    return ''

@@ -7,29 +7,17 @@ import sys
 from collections import defaultdict
 from io import BytesIO
 from pathlib import Path
-from typing import NamedTuple
 
 from mmengine import fileio
 from mmengine.utils import track_iter_progress
 from PIL import Image
 
+from ..image_files import IMAGE_SUFFIXES
 from ..parquet_backend import import_parquet
-from .layouts import SUFFIXES
 
 # Large enough for sequential reading, small enough for one image of it.
 ROW_GROUP_BYTES = 4 << 20
 _SUFFIX_OF = dict(JPEG='.jpg', TIFF='.tif', MPO='.jpg')
-
-
-class Item(NamedTuple):
-    """One image to be written."""
-
-    path: str
-    class_name: str
-    label: int
-    split: str
-    stage: str
-    file_name: str
 
 
 def _suffix(content):
@@ -37,55 +25,55 @@ def _suffix(content):
         return _SUFFIX_OF.get(image.format, f'.{image.format.lower()}')
 
 
-def _contents(items):
+def _contents(images):
     """Read images one by one, with a progress bar, and end their names."""
-    for item in track_iter_progress(items, file=sys.stderr):
-        content = fileio.get(item.path)
-        if not item.file_name.lower().endswith(SUFFIXES):
-            name = item.file_name + _suffix(content)
-            item = item._replace(file_name=name)
-        yield item, content
+    for image in track_iter_progress(images, file=sys.stderr):
+        content = fileio.get(image.path)
+        if not image.file_name.lower().endswith(IMAGE_SUFFIXES):
+            name = image.file_name + _suffix(content)
+            image = image._replace(file_name=name)
+        yield image, content
 
 
-def write_files(root, items, info, layout):
+def write_files(root, images, info, layout):
     """Write images as files, and the lists of the layout.
 
     Args:
         root (Path): An empty folder.
-        items (list[Item]): The images.
+        images (list[LeafImage]): The images, labelled.
         info (UltraFGVCInfo): The set.
         layout (str): ``released``, ``csv`` or ``folders``.
     """
     written = []
-    for item, content in _contents(items):
-        place = _PLACES[layout](item, info)
+    for image, content in _contents(images):
+        place = _PLACES[layout](image, info)
         file = root / place
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
-        written.append((place, item))
+        written.append((place, image))
     if layout == 'released':
         _write_anno(root, written)
     if layout == 'csv':
         _write_csv(root, written, info)
 
 
-def _stage_folder(item, info):
-    return f'{item.stage}/' if len(info.stages) > 1 else ''
+def _stage_folder(image, info):
+    return f'{image.stage}/' if len(info.stages) > 1 else ''
 
 
-def _released_place(item, info):
-    return f'{_stage_folder(item, info)}images/{item.file_name}'
+def _released_place(image, info):
+    return f'{_stage_folder(image, info)}images/{image.file_name}'
 
 
-def _csv_place(item, info):
-    if item.stage:
-        return f'{item.stage}/images/{item.file_name}'
-    return f'{info.image_folder}/{item.file_name}'
+def _csv_place(image, info):
+    if image.stage:
+        return f'{image.stage}/images/{image.file_name}'
+    return f'{info.image_folder}/{image.file_name}'
 
 
-def _folders_place(item, info):
-    stage = _stage_folder(item, info)
-    return f'{stage}{item.split}/{item.class_name}/{item.file_name}'
+def _folders_place(image, info):
+    stage = _stage_folder(image, info)
+    return f'{stage}{image.split}/{image.class_name}/{image.file_name}'
 
 
 _PLACES = dict(
@@ -95,9 +83,9 @@ _PLACES = dict(
 
 def _write_anno(root, written):
     lists = defaultdict(list)
-    for place, item in written:
-        anno = root / Path(place).parent.parent / 'anno' / f'{item.split}.txt'
-        lists[anno].append(f'{item.file_name} {item.label + 1}\n')
+    for place, image in written:
+        anno = root / Path(place).parent.parent / 'anno' / f'{image.split}.txt'
+        lists[anno].append(f'{image.file_name} {image.label + 1}\n')
     for file, lines in lists.items():
         file.parent.mkdir(exist_ok=True)
         file.write_text(''.join(lines))
@@ -105,9 +93,9 @@ def _write_anno(root, written):
 
 def _write_csv(root, written, info):
     lists = defaultdict(list)
-    for place, item in written:
+    for place, image in written:
         path = os.path.relpath(place, info.image_folder)
-        lists[item.split].append((item.label, path))
+        lists[image.split].append((image.label, path))
     train, val = lists.pop('train', []), lists.pop('val', [])
     if val:
         lists |= dict(train=train, val=val)
@@ -118,20 +106,20 @@ def _write_csv(root, written, info):
             writer.writerows([('class_id', 'dir'), *rows])
 
 
-def write_parquet(root, items, info):
+def write_parquet(root, images, info):
     """Write a parquet file, for SoyAgeing one a stage.
 
     Args:
         root (Path): An empty folder.
-        items (list[Item]): The images.
+        images (list[LeafImage]): The images, labelled.
         info (UltraFGVCInfo): The set.
     """
     for part in info.parts:
-        own = [i for i in items if not part.stages or i.stage in part.stages]
+        own = [i for i in images if not part.stages or i.stage in part.stages]
         _write_parquet_file(root / part.parquet, own)
 
 
-def _write_parquet_file(path, items):
+def _write_parquet_file(path, images):
     import pyarrow as pa
 
     schema = pa.schema(
@@ -146,20 +134,20 @@ def _write_parquet_file(path, items):
     # Images are compressed already; small row groups can be read at random.
     options = dict(compression='none', use_dictionary=['class_name', 'split'])
     with import_parquet().ParquetWriter(path, schema, **options) as writer:
-        for rows in _batches(items):
+        for rows in _batches(images):
             writer.write_table(pa.Table.from_pylist(rows, schema))
 
 
-def _batches(items):
+def _batches(images):
     rows, size = [], 0
-    for item, content in _contents(items):
+    for image, content in _contents(images):
         rows.append(
             dict(
                 image=content,
-                label=item.label,
-                class_name=item.class_name,
-                split=item.split,
-                file_name=item.file_name,
+                label=image.label,
+                class_name=image.class_name,
+                split=image.split,
+                file_name=image.file_name,
             )
         )
         size += len(content)

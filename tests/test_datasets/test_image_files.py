@@ -1,0 +1,79 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from io import BytesIO
+
+import pytest
+import ultra_fgvc_trees as trees
+from PIL import Image
+
+from mmclca.datasets import image_files
+from mmclca.datasets.image_files import (
+    EMPTY,
+    IMAGE_SUFFIXES,
+    MISSING,
+    find_problem,
+    glance,
+    glance_at_files,
+)
+
+
+@pytest.fixture
+def decoded(monkeypatch):
+    """What is decoded, in turn."""
+    contents = []
+    decode = image_files._decode
+    monkeypatch.setattr(
+        image_files,
+        '_decode',
+        lambda content: contents.append(content) or decode(content),
+    )
+    return contents
+
+
+@pytest.mark.parametrize('ending', IMAGE_SUFFIXES)
+def test_every_kind_of_image_is_in_order(ending):
+    content = BytesIO()
+    Image.new('RGB', (40, 30)).save(
+        content, Image.registered_extensions()[ending]
+    )
+    assert glance(content) == ''
+
+
+@pytest.mark.parametrize('ending', ['.png', '.jpg'])
+def test_padding_is_no_suspicion(ending, decoded):
+    assert glance(BytesIO(trees.noise(ending))) == ''
+    assert glance(BytesIO(trees.noise(ending) + bytes(512))) == ''
+    assert decoded == []
+
+
+@pytest.mark.parametrize('ending', ['.png', '.jpg'])
+@pytest.mark.parametrize(
+    'after', [b'a camera writes a film here', bytes(9000)]
+)
+def test_what_ends_otherwise_is_decoded(ending, after, decoded):
+    content = trees.noise(ending) + after
+    assert glance(BytesIO(content)) == ''
+    assert decoded == [content]
+
+
+@pytest.mark.parametrize('ending', ['.png', '.jpg'])
+@pytest.mark.parametrize('padding', [0, 300, 20_000])
+@pytest.mark.parametrize('lost', [20, 200, 2500])
+def test_an_end_that_is_missing(ending, lost, padding):
+    content = trees.noise(ending)[:-lost] + bytes(padding)
+    assert glance(BytesIO(content))
+
+
+def test_files_and_problems(tmp_path):
+    contents = dict(
+        good=trees.noise('.png'), empty=b'', text=b'<html>', cut=b'\x89PNG\r\n'
+    )
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    names = (*contents, 'none', 'good/none')
+    paths = [str(tmp_path / name) for name in names]
+    problems = glance_at_files(paths)
+    assert problems[:2] == ['', EMPTY] and problems[4:] == [MISSING, MISSING]
+    assert problems[2] == "no image: it begins with b'<html>'"
+    assert 'no image' in problems[3]
+    assert [find_problem(path) for path in paths] == problems
+    assert 'IsADirectoryError' in glance_at_files([str(tmp_path)])[0]
