@@ -19,9 +19,8 @@ from rich.console import Console
 from rich.progress import track
 
 from mmclca.apis import load_inferencer
+from mmclca.datasets.image_files import IMAGE_SUFFIXES
 from mmclca.utils.command_line import add_cfg_options
-
-ENDINGS = '.bmp .jpeg .jpg .pgm .png .ppm .tif .tiff .webp'
 
 
 def parse_args():
@@ -63,7 +62,7 @@ def parse_args():
 def find_images(places):
     """Paths of the images at files, folders and patterns, each once.
 
-    What is nothing of these is kept as it is, and fails when it is read.
+    A path that leads nowhere is kept, to be reported with the unreadable.
     """
     paths = {}
     for place in places:
@@ -80,7 +79,7 @@ def images_at(path):
     if not Path(path).is_dir():
         return [path]
     below = sorted(Path(path).rglob('*'))
-    return [str(p) for p in below if p.suffix.lower() in ENDINGS.split()]
+    return [str(p) for p in below if p.suffix.lower() in IMAGE_SUFFIXES]
 
 
 def read_batches(paths, batch_size):
@@ -142,6 +141,12 @@ def csv_rows(results):
         ]
 
 
+def complain(path):
+    """A path and why there is no image at it."""
+    exists = Path(path).exists()
+    return f'{path}: {"no image" if exists else "no such file or folder"}'
+
+
 def predict_all(args, paths, results, unreadable):
     """Fill both lists, so that an interrupted run keeps what it has."""
     cfg = Config.fromfile(args.config)
@@ -164,7 +169,8 @@ def main():
     args = parse_args()
     paths = find_images(args.images)
     if not paths:
-        sys.exit(f'no image ({ENDINGS}) in {" ".join(args.images)}')
+        endings = ' '.join(IMAGE_SUFFIXES)
+        sys.exit(f'no image ({endings}) in {" ".join(args.images)}')
     results, unreadable = [], []
     try:
         with redirect_stdout(sys.stderr):  # what mmengine logs
@@ -175,7 +181,7 @@ def main():
         if args.out and results:
             write(results, args.out)
     if unreadable:
-        sys.exit('not read, no images:\n  ' + '\n  '.join(unreadable))
+        sys.exit('not read:\n  ' + '\n  '.join(map(complain, unreadable)))
 
 
 if __name__ == '__main__':

@@ -8,8 +8,9 @@ import mmengine
 from mmengine.config import Config, ConfigDict
 from mmengine.dist import is_main_process
 from mmengine.evaluator import DumpResults
+from mmengine.hooks import Hook
 
-from mmclca.apis import load_trained
+from mmclca.apis.inferencer import check_complete, forget
 from mmclca.utils.command_line import (
     add_run_arguments,
     build_runner,
@@ -83,6 +84,19 @@ def use_tta(cfg):
     cfg.model = ConfigDict(**tta_model, module=cfg.model)
 
 
+class CompleteWeightsHook(Hook):
+    """Stop before the first image where the head would be one of noise."""
+
+    def __init__(self, checkpoint):
+        self.checkpoint = checkpoint
+
+    def before_run(self, runner):
+        forget(runner.model)
+
+    def before_test(self, runner):  # the runner has loaded, EMA with it
+        check_complete(runner.model, self.checkpoint)
+
+
 def main():
     args = parse_args()
     cfg = Config.fromfile(args.config)
@@ -99,7 +113,7 @@ def main():
         use_tta(cfg)
     set_loader_defaults(cfg, args.no_pin_memory)
     runner = build_runner(cfg)
-    load_trained(runner.model, args.checkpoint)  # refuses a head that is new
+    runner.register_hook(CompleteWeightsHook(args.checkpoint))
     if args.out and args.out_item != 'metrics':
         runner.test_evaluator.metrics.append(DumpResults(args.out))
     metrics = runner.test()

@@ -4,6 +4,7 @@
 import argparse
 
 from mmengine.config import Config
+from mmengine.device import get_device
 from mmengine.runner import find_latest_checkpoint
 
 from mmclca.utils.command_line import (
@@ -40,7 +41,10 @@ def parse_args():
         action='store_true',
         help='start the workers of the data loaders anew in each epoch',
     )
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.amp and get_device() not in ('cuda', 'npu', 'mlu'):
+        parser.error('--amp needs a GPU: without one train in float32')
+    return args
 
 
 def resume(cfg, checkpoint):

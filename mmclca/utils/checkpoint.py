@@ -2,16 +2,20 @@
 """Names of foreign checkpoints, and what of a checkpoint fits a model."""
 
 import re
+from dataclasses import dataclass
 
 from mmengine.logging import MMLogger
 from torch import Tensor
 
 from .checkpoint_error import CheckpointError
+from .pos_embed import FOREIGN_POS_EMBED, explain_rows
 
 # timm, the DeiT release and the CLCA authors' release to this package. The
 # first rule that matches a key applies; a key that none matches is kept.
 RENAMES = (
-    (r'(cls_token|pos_embed)$', r'backbone.\1'),
+    (r'cls_token$', 'backbone.cls_token'),
+    # by another name, for it may be that CLS has no row
+    (r'pos_embed$', f'backbone.{FOREIGN_POS_EMBED}'),
     (r'patch_embed\.proj\.', 'backbone.patch_embed.projection.'),
     (r'norm_pre\.', 'backbone.pre_norm.'),
     (r'blocks\.(\d+)\.norm([12])\.', r'backbone.layers.\1.ln\2.'),
@@ -29,6 +33,7 @@ RENAMES = (
     (r'norm\.', 'backbone.ln1.'),
     (r'fc_norm\.', 'backbone.ln2.'),
     (r'clr$', 'backbone.cache.clr'),
+    (r'(score_predictor|cluster_layers)\.', 'backbone.reducer.stages.'),
     (r'ifa_head\.0\.', 'head.layers.'),
     (r'ifa_head\.', 'head.'),
     (r'pre_logits\.fc\.', 'head.layers.pre_logits.'),
@@ -36,30 +41,47 @@ RENAMES = (
     # what has no other name must not get lost: the backbone refuses it
     (r'', 'backbone.'),
 )
-# of a foreign file, or of a bare backbone of mmpretrain or this package
-FOREIGN = re.compile(
-    r'(blocks|layers)\.\d+\.|patch_embed\.(proj|projection)\.'
-)
+FOREIGN = re.compile(r'blocks\.\d+\.|patch_embed\.proj\.')
+# of a bare backbone of mmpretrain or this package
+BARE = re.compile(r'layers\.\d+\.|patch_embed\.projection\.')
 # in a backbone; everything else decides what the model computes
 MAY_BE_NEW = ('cache.', 'reducer.', 'ln1.', 'ln2.')
 MAY_BE_LEFT = (*MAY_BE_NEW, 'cls_token', 'mask_token', 'decoder_')
 
 
-def rename_to_classifier(state_dict: dict, prefix: str) -> None:
-    """Give foreign keys under ``prefix`` the names of a classifier, in place.
+@dataclass
+class Source:
+    """Where weights come from, for what is said of them.
 
-    A linear ``head`` beside the CLA head of the CLCA authors is dead weight
-    and is left out.
+    Args:
+        name (str): Path or address of the file, as the user gave it.
+        keys (list[str]): The names in the file.
+    """
+
+    name: str
+    keys: list[str]
+
+
+def rename_to_classifier(state_dict: dict, prefix: str) -> None:
+    """Give the keys under ``prefix`` the names of a classifier, in place.
+
+    Those of a foreign file and of a bare backbone are renamed. A linear
+    ``head`` beside the CLA head of the CLCA authors is dead weight and is
+    left out.
     """
     keys = [key for key in state_dict if key.startswith(prefix)]
     names = {key: key[len(prefix) :] for key in keys}
-    if not any(FOREIGN.match(name) for name in names.values()):
+    if any(FOREIGN.match(name) for name in names.values()):
+        rename = _rename
+    elif any(BARE.match(name) for name in names.values()):
+        rename = 'backbone.{}'.format
+    else:
         return
     dead = any(name.startswith('ifa_head.') for name in names.values())
     for key, name in names.items():
         value = state_dict.pop(key)
         if not (dead and name.startswith('head.')):
-            state_dict[prefix + _rename(name)] = value
+            state_dict[prefix + rename(name)] = value
 
 
 def _rename(name: str) -> str:
@@ -84,7 +106,7 @@ def rename_to_backbone(state_dict: dict, prefix: str) -> None:
             state_dict[prefix + key[len(own) :]] = value
 
 
-def check_backbone(backbone, state_dict: dict, prefix: str, note: dict):
+def check_backbone(backbone, state_dict: dict, prefix: str, metadata: dict):
     """Refuse a state dict whose backbone is not this one.
 
     The CLR tokens, the reducer and the last norms may be new or be left out.
@@ -93,17 +115,20 @@ def check_backbone(backbone, state_dict: dict, prefix: str, note: dict):
         backbone (TokenReductionViT): The backbone that is to be loaded.
         state_dict (dict): With the names and positions of the backbone.
         prefix (str): What the names begin with.
-        note (dict): ``source`` and ``keys`` of the file, as the loader
-            notes them.
+        metadata (dict): What torch hands to load hooks, with the
+            :class:`Source` of the weights under ``'source'``.
 
     Raises:
         CheckpointError: If parameters are missing, of another shape or would
             be left out; names the file and its first keys.
     """
-    own = backbone.state_dict()
+    own, source = backbone.state_dict(), metadata['source']
+    unfit = _unfit(own, state_dict, prefix)
+    if 'pos_embed' in unfit:
+        unfit['pos_embed'] += explain_rows(backbone, state_dict, prefix)
     wrong = [
         f'{name} {why}'
-        for name, why in _unfit(own, state_dict, prefix).items()
+        for name, why in unfit.items()
         if not name.startswith(MAY_BE_NEW)
     ]
     wrong += [
@@ -113,16 +138,16 @@ def check_backbone(backbone, state_dict: dict, prefix: str, note: dict):
     ]
     if wrong:
         raise CheckpointError(
-            f'{note["source"]} does not fit {type(backbone).__name__} '
+            f'{source.name} does not fit {type(backbone).__name__} '
             f'({backbone.embed_dims} channels, {backbone.num_layers} layers): '
             f'{len(wrong)} parameters are wrong: {_first(wrong)}. '
-            f'The first keys of the file: {_first(note["keys"])}. '
+            f'The first keys of the file: {_first(source.keys)}. '
             'Is it the right file, and are arch, img_size and patch_size '
             'those of its model?'
         )
 
 
-def fill(own: dict, state_dict: dict, prefix: str, note: dict) -> None:
+def fill(own: dict, state_dict: dict, prefix: str, metadata: dict) -> None:
     """Make a state dict fit parameters exactly, in place.
 
     What the file lacks, or has with another shape, keeps its own values and
@@ -133,7 +158,7 @@ def fill(own: dict, state_dict: dict, prefix: str, note: dict) -> None:
         state_dict (dict): What was loaded; all that begins with ``prefix``
             is for the module.
         prefix (str): See there.
-        note (dict): See :func:`check_backbone`.
+        metadata (dict): See :func:`check_backbone`.
     """
     unused = [prefix + name for name in _unused(own, state_dict, prefix)]
     new = [prefix + name for name in _unfit(own, state_dict, prefix)]
@@ -141,22 +166,22 @@ def fill(own: dict, state_dict: dict, prefix: str, note: dict) -> None:
         del state_dict[key]
     for key in new:
         state_dict[key] = own[key[len(prefix) :]]
-    logger = MMLogger.get_current_instance()
+    logger, source = MMLogger.get_current_instance(), metadata['source']
     if new:
-        logger.info(f'{note["source"]}: new, not loaded: {_first(new)}')
+        logger.info(f'{source.name}: new, not loaded: {_first(new)}')
     if unused:
-        logger.info(f'{note["source"]}: not used here: {_first(unused)}')
+        logger.info(f'{source.name}: not used here: {_first(unused)}')
 
 
 def fill_around_backbone(
-    classifier, state_dict: dict, prefix: str, note: dict
+    classifier, state_dict: dict, prefix: str, metadata: dict
 ) -> None:
     """As :func:`fill`, for a classifier but for its backbone, in place."""
     own = classifier.state_dict()
     own = {k: v for k, v in own.items() if not k.startswith('backbone.')}
     inner = [key for key in state_dict if key.startswith(f'{prefix}backbone.')]
     backbone = {key: state_dict.pop(key) for key in inner}
-    fill(own, state_dict, prefix, note)
+    fill(own, state_dict, prefix, metadata)
     state_dict.update(backbone)
 
 

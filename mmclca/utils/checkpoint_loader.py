@@ -17,17 +17,24 @@ from http.client import HTTPException
 from pickle import UnpicklingError
 from urllib.parse import urlparse
 
+import huggingface_hub
 import safetensors.torch
 import timm
 import torch
+from huggingface_hub.utils import HfHubHTTPError
 from mmengine.dist import barrier, is_main_process
 from mmengine.runner.checkpoint import CheckpointLoader
 
+from .checkpoint import Source
 from .checkpoint_error import CheckpointError
 from .checkpoint_globals import SAFE_GLOBALS
 
-# how torch names what a pickle must not do
-UNSAFE = r'GLOBAL \S+|reduce for .+|Can only (create|build) .+'
+# how torch names what a pickle must not do; 149 is the frame with which what
+# pickle.dump wrote begins
+UNSAFE = (
+    r'GLOBAL \S+|reduce for .+|Can only (create|build) .+|'
+    r'Unsupported operand 149'
+)
 
 
 class StateDict(OrderedDict):
@@ -122,9 +129,10 @@ def _name_source(weights: dict, source: str) -> StateDict:
     named = StateDict(weights)
     # torch hands the metadata of a module to its load hooks
     named._metadata = dict(getattr(weights, '_metadata', {}))
-    note = dict(source=source, keys=[str(key) for key in weights])
+    source = Source(source, [str(key) for key in weights])
     for module in ('', 'backbone'):
-        named._metadata[module] = {**named._metadata.get(module, {}), **note}
+        metadata = named._metadata.get(module, {})
+        named._metadata[module] = dict(metadata, source=source)
     return named
 
 
@@ -204,6 +212,7 @@ def load_from_timm(filename: str, map_location=None) -> dict:
 
 def _fetch_from_timm(name: str) -> dict:
     try:
+        _ask_hub(timm.get_pretrained_cfg(name).hf_hub_id)
         return timm.create_model(name, pretrained=True).state_dict()
     except Exception as error:  # timm and the hub raise many kinds
         file = f'{name}.safetensors'
@@ -216,3 +225,19 @@ def _fetch_from_timm(name: str) -> dict:
             f'copy {file} here and give its path in place of timm://{name}: '
             f'--cfg-options load_from={file}'
         ) from None  # the hub's own traceback is hundreds of lines
+
+
+def _ask_hub(repository: str) -> None:
+    """Without a network and without a copy in the cache, fail at once.
+
+    timm would have the hub asked a dozen times, for a minute.
+    """
+    if not repository:  # timm has it from elsewhere
+        return
+    url = huggingface_hub.hf_hub_url(repository, 'model.safetensors')
+    try:
+        huggingface_hub.get_hf_file_metadata(url, timeout=5)
+    except HfHubHTTPError:  # it answers, timm looks for other files
+        return
+    except Exception:  # by its version, the hub raises requests' or httpx's
+        huggingface_hub.snapshot_download(repository, local_files_only=True)

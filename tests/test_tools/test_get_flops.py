@@ -86,6 +86,27 @@ def test_table(config, run):
     assert [row[2] for row in rows] == TOKENS
 
 
+@pytest.mark.parametrize(
+    'text, option, says',
+    [
+        (None, 'a=1', 'No such file'),
+        ('a = 1', 'a=1', 'no model in it'),
+        (CONFIG, 'model.backbone.reducer.keep_rate=2.', 'at most 1'),
+        (CONFIG, 'model.backbone.arch=deit-tini', 'Arch deit-tini is not'),
+        (CONFIG, 'model.backbone.reducer.type=mmclca.E', 'mmclca.E is not in'),
+        (CONFIG, 'model.backbone.reducer.rate=1', "keyword argument 'rate'"),
+    ],
+)
+def test_settings_not_allowed_are_one_line(text, option, says, run, tmp_path):
+    path = tmp_path / 'model.py'
+    if text:
+        path.write_text(text)
+    with pytest.raises(SystemExit) as end:
+        run(path, '--cfg-options', option)
+    assert str(end.value).startswith(f'{path}: ')
+    assert says in str(end.value) and '\n' not in str(end.value)
+
+
 def test_shape_not_allowed(config, run, capsys):
     with pytest.raises(SystemExit):
         run(config, '--shape', 0)

@@ -13,6 +13,8 @@ from mmpretrain import get_model
 from PIL import Image
 from tiny_run import CLASSES, ROOT, write_run
 
+from mmclca.apis import load_inferencer
+
 TOOL = ROOT / 'tools/predict.py'
 
 
@@ -122,9 +124,18 @@ def test_unreadable_images_are_skipped_and_reported(
             config, checkpoint, data, tmp_path / 'gone.png', '--batch-size', 1
         )
     bad = [data / 'ash/1.png', data / 'oak/0.png', tmp_path / 'gone.png']
-    listed = ''.join(f'\n  {path}' for path in bad)
-    assert str(end.value) == f'not read, no images:{listed}'
+    why = ('no image', 'no image', 'no such file or folder')
+    listed = [f'\n  {path}: {w}' for path, w in zip(bad, why, strict=True)]
+    assert str(end.value) == f'not read:{"".join(listed)}'
     assert len(capsys.readouterr().out.splitlines()) == 14
+
+
+def test_config_without_test_images(checkpoint, predict, config, tmp_path):
+    option = ('--cfg-options', 'test_dataloader=None')
+    with pytest.raises(ValueError, match='tiny.py has no test_dataloader'):
+        predict(config, checkpoint, tmp_path / 'data', *option)
+    with pytest.raises(ValueError, match='no model and no test_dataloader'):
+        load_inferencer(Config({}), str(checkpoint))
 
 
 def test_class_names_of_the_config(config, model, predict, tmp_path):

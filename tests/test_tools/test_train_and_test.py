@@ -5,12 +5,14 @@ import importlib.util
 import json
 import pickle
 import sys
+import time
 import warnings
 from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
 import torch
+from mmengine.config import Config
 from mmpretrain import get_model
 from tiny_run import ROOT, write_run
 
@@ -45,8 +47,7 @@ def config_of(load_tool, monkeypatch):
 
     def config_of(*arguments):
         tool = load_tool(*arguments)
-        for name in ('build_runner', 'load_trained'):
-            monkeypatch.setattr(tool, name, MagicMock(), raising=False)
+        monkeypatch.setattr(tool, 'build_runner', MagicMock())
         tool.main()
         return tool.build_runner.call_args.args[0]
 
@@ -59,6 +60,7 @@ def test_train_resume_and_test_for_real(run_tool, tmp_path):
     assert (work / 'last_checkpoint').read_text().endswith('epoch_2.pth')
     assert (work / 'tiny.py').exists()
 
+    time.sleep(1)  # logs are named by the second
     longer = ('--cfg-options', 'train_cfg.max_epochs=3')
     (log,) = work.glob('*/*.log')
     run_tool('train', 'tiny.py', '--resume', *longer)
@@ -79,6 +81,39 @@ def test_train_resume_and_test_for_real(run_tool, tmp_path):
     top1 = json.loads(metrics.read_text())['accuracy/top1']
     assert top1 == pytest.approx(100 * sum(hits) / 16)
     assert len(list((tmp_path / 'pictures').iterdir())) == 2
+
+
+def scores_of(run_tool, config, weights, *options):
+    """Scores of the test images, in their order."""
+    order = 'test_dataloader.sampler.shuffle=False'
+    arguments = ('--out', 'scores.pkl', '--cfg-options', order, *options)
+    run_tool('test', config, weights, *arguments)
+    samples = pickle.loads(Path('scores.pkl').read_bytes())
+    return torch.stack([sample['pred_score'] for sample in samples])
+
+
+def test_both_weights_of_a_run_with_ema(run_tool, tmp_path, capfd):
+    """The average is tested, or on demand what was trained; read once."""
+    (tmp_path / 'ema.py').write_text(
+        "_base_ = 'tiny.py'\n"
+        "custom_hooks = [dict(type='EMAHook', momentum=0.5)]\n"
+        'optim_wrapper = dict(optimizer=dict(lr=0.1))\n'
+    )
+    run_tool('train', 'ema.py')
+    path = 'work_dirs/ema/epoch_2.pth'
+    saved = torch.load(path, weights_only=False)
+    torch.save(saved['state_dict'], 'average.pth')
+    torch.save(saved['ema_state_dict'], 'trained.pth')  # swapped, by mmengine
+    capfd.readouterr()
+    average = scores_of(run_tool, 'ema.py', path)
+    assert capfd.readouterr().out.count('Loads checkpoint by') == 1
+    hook = 'custom_hooks.0.evaluate_on_'
+    options = (f'{hook}ema=False', f'{hook}origin=True')
+    trained = scores_of(run_tool, 'ema.py', path, *options)
+    for name, scores in dict(average=average, trained=trained).items():
+        alone = scores_of(run_tool, 'tiny.py', f'{name}.pth')
+        torch.testing.assert_close(scores, alone)
+    assert not torch.allclose(average, trained, atol=1e-3)
 
 
 def test_mirrored_views_are_averaged(run_tool, tmp_path):
@@ -122,14 +157,23 @@ def test_resume_finds_the_latest_or_takes_what_is_named(config_of):
     assert (named.resume, named.load_from) == (True, 'a.pth')
 
 
-def test_amp(config_of):
-    cfg = config_of('train', 'tiny.py', '--amp')
-    assert cfg.optim_wrapper.type == 'AmpOptimWrapper'
-    assert cfg.optim_wrapper.loss_scale == 'dynamic'
-    scale = ('--cfg-options', 'optim_wrapper.loss_scale=512.')
-    cfg = config_of('train', 'tiny.py', '--amp', *scale)
-    assert cfg.optim_wrapper.loss_scale == 512
+def test_amp(load_tool, config_of):
+    tool = load_tool('train')
+    for given, scale in ({}, 'dynamic'), (dict(loss_scale=512.0), 512):
+        cfg = Config(dict(optim_wrapper=given))
+        tool.use_amp(cfg)
+        assert cfg.optim_wrapper.type == 'AmpOptimWrapper'
+        assert cfg.optim_wrapper.loss_scale == scale
     assert config_of('test', 'tiny.py', 'a.pth', '--amp').test_cfg.fp16
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason='there is a GPU')
+def test_amp_without_a_gpu(run_tool, tmp_path, capsys):
+    with pytest.raises(SystemExit) as end:
+        run_tool('train', 'tiny.py', '--amp')
+    assert end.value.code == 2
+    assert '--amp needs a GPU' in capsys.readouterr().err
+    assert not (tmp_path / 'work_dirs').exists()
 
 
 def test_no_validate(config_of):

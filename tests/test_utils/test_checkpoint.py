@@ -316,7 +316,8 @@ WRONG = dict(
     rectangle=(
         {},
         lambda: theirs(img_size=(16, 24)).state_dict(),
-        r'pos_embed is \(1, 7, 16\), not \(1, 17, 16\)',
+        r'pos_embed is \(1, 7, 16\), not \(1, 17, 16\) \(7 rows, which could '
+        'be CLS and 6 patches: 1 x 6, 2 x 3',
     ),
     another_model=({}, lambda: {'conv.weight': torch.ones(3)}, 'conv.weight'),
     another_wrapper=({}, lambda: {'net': {}, 'epoch': 3}, 'net, epoch'),

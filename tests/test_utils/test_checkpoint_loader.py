@@ -4,8 +4,10 @@
 import argparse
 import os
 import pathlib
+import pickle
 import struct
 import threading
+import time
 import zipfile
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -164,6 +166,17 @@ def test_getattr_of_mmengines_list_is_no_way_in(sprung, tmp_path):
     with allowed, pytest.raises(AttributeError):
         torch.load(path, weights_only=True)
     assert sprung.exists()
+
+
+@pytest.mark.parametrize('protocol', [4, 5])
+def test_what_pickle_wrote_is_not_called_cut_short(protocol, tmp_path):
+    path = tmp_path / 'w.pth'
+    with path.open('wb') as file:
+        pickle.dump({'model': torch.ones(1)}, file, protocol)
+    with pytest.raises(CheckpointError, match='is not opened') as error:
+        open_checkpoint(str(path))
+    assert 'cut short' not in str(error.value)
+    assert 'save its state dict alone' in str(error.value)
 
 
 def test_what_is_no_weights_but_harmless_is_read(tmp_path):
@@ -445,6 +458,41 @@ def test_timm_name_without_a_network(hub, monkeypatch):
     assert f"create_model('{NAME}', pretrained=True)" in str(error.value)
     assert f'{NAME}.safetensors' in str(error.value)
     assert not Server.requests
+
+
+@pytest.fixture
+def unplug(monkeypatch):
+    """Call it, and nobody answers where the hub was."""
+
+    def unplug():
+        nobody = 'http://127.0.0.1:9'
+        pattern = '/{repo_id}/resolve/{revision}/{filename}'
+        for name, value in (
+            ('ENDPOINT', nobody),
+            ('HUGGINGFACE_CO_URL_TEMPLATE', nobody + pattern),
+        ):
+            monkeypatch.setattr(huggingface_hub.constants, name, value)
+
+    return unplug
+
+
+def test_timm_name_without_an_answer_fails_soon(hub, unplug):
+    unplug()
+    start = time.monotonic()
+    with pytest.raises(CheckpointError, match='By hand'):
+        open_checkpoint(f'timm://{NAME}')
+    assert time.monotonic() - start < 10
+
+
+def test_timm_name_from_the_cache_needs_no_answer(hub, unplug):
+    weights = timm.create_model('test_vit').state_dict()
+    Server.files[f'/timm/{NAME}/resolve/main/model.safetensors'] = save(
+        weights
+    )
+    open_checkpoint(f'timm://{NAME}')
+    unplug()
+    again = open_checkpoint(f'timm://{NAME}')
+    assert torch.equal(again['cls_token'], weights['cls_token'])
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,21 @@
 
 import pytest
 import torch
-from foreign_models import CACHE, images, ours, release, theirs
+from foreign_models import (
+    CACHE,
+    HEAD,
+    backbone_config,
+    images,
+    ours,
+    release,
+    theirs,
+)
 from mmengine.runner import load_checkpoint
 from timm.layers import resample_abs_pos_embed
 from timm.models.vision_transformer import checkpoint_filter_fn
+
+from mmclca.registry import MODELS
+from mmclca.utils.checkpoint_error import CheckpointError
 
 
 @pytest.fixture
@@ -80,6 +91,41 @@ def test_own_rectangle_without_cls_stays_as_it_is(load):
     assert torch.equal(backbone.pos_embed, saved.backbone.pos_embed)
 
 
+def test_rectangle_is_not_taken_for_a_square_without_cls(load):
+    """4 x 6 patches and CLS are 25 rows, but no 5 x 5 patches."""
+    saved = ours(img_size=(32, 48))
+    for weights in (saved.state_dict(), saved.backbone.state_dict()):
+        with pytest.raises(CheckpointError, match='25 rows.*CLS and 24') as e:
+            load(weights, ours())
+        assert '4 x 6' in str(e.value) and '5 x 5' not in str(e.value)
+        assert 'set img_size to that of the model in the file' in str(e.value)
+
+
+def test_rectangle_without_cls_says_what_it_could_be(load):
+    options = dict(
+        with_cls_token=False,
+        out_type='avg_featmap',
+        head=dict(type='LinearClsHead', num_classes=5, in_channels=16),
+    )
+    weights = ours(img_size=(32, 48), **options).state_dict()
+    with pytest.raises(CheckpointError, match='24 rows.*be 24 patches: 1 x'):
+        load(weights, ours(**options))
+
+
+@pytest.mark.parametrize('size', [32, 48])
+def test_deit3_of_mmpretrain_has_no_row_for_cls(load, size):
+    vit = dict(backbone_config(), type='DeiT3')
+    cfg = dict(type='ImageClassifier', backbone=vit, head=HEAD)
+    there = MODELS.build(cfg).double()
+    rows = torch.nn.init.normal_(there.backbone.pos_embed).detach()
+    backbone = load(
+        {'state_dict': there.state_dict()}, ours('deit3', img_size=size)
+    )
+    expected = resample_abs_pos_embed(rows, (size // 8,) * 2, (4, 4), 0)
+    assert torch.equal(backbone.pos_embed[:, 1:], expected)
+    assert not backbone.pos_embed[:, 0].any()
+
+
 def test_cls_of_the_file_without_cls_in_the_model(load):
     weights = theirs().state_dict()
     here = ours(
@@ -121,6 +167,21 @@ def test_authors_without_positions_for_clr(load):
     assert torch.equal(backbone.cache.clr, weights['clr'])
     assert not backbone.cache.clr_pos.any()
     assert not backbone.pos_embed[:, 0].any()
+
+
+@pytest.mark.parametrize('size, num_clr', [(16, 2), (32, 6)])
+def test_own_grid_goes_before_cls_and_clr_of_a_smaller_one(
+    load, size, num_clr
+):
+    """4 rows are 2 x 2 patches, not CLS, 2 CLR tokens and one patch."""
+    there = theirs('deit3', img_size=size)
+    weights = dict(there.state_dict(), clr=torch.ones(1, num_clr, 16))
+    cache = dict(CACHE, num_tokens=num_clr)
+    here = ours('deit3', img_size=size, reduce_at=(1,), cache=cache)
+    backbone = load(weights, here)
+    assert torch.equal(backbone.pos_embed[:, 1:], there.pos_embed)
+    assert not backbone.pos_embed[:, 0].any()
+    assert not backbone.cache.clr_pos.any()
 
 
 @pytest.mark.parametrize('num_clr', [1, 3])

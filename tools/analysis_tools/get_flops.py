@@ -32,7 +32,8 @@ def parse_args():
         action='store_true',
         help='print one line of JSON instead of a table: flops (multiply-'
         'accumulates), params, tokens (those that leave each layer, before '
-        'the cache recovers) and more',
+        'the cache recovers), distances (multiply-accumulates of distances '
+        'between tokens, which are not in flops) and more',
     )
     add_cfg_options(parser)
     args = parser.parse_args()
@@ -47,6 +48,8 @@ def measure(config, cfg_options, shape):
     with redirect_stdout(sys.stderr):
         cfg = Config.fromfile(config)
         cfg.merge_from_dict(cfg_options)
+        if cfg.get('model') is None:
+            raise ValueError('no model in it: model=dict(...) is enough')
         return count_config(cfg.model, shape and (shape[0], shape[-1]))
 
 
@@ -55,6 +58,8 @@ def rows(cost):
     height, width = cost.shape
     yield f'image {height} x {width}, batch of one, evaluation'
     yield f'{cost.flops / 1e9:9.3f} GMACs'
+    if cost.distances:
+        yield f'{cost.distances / 1e9:9.3f} GMACs of distances, not in these'
     yield f'{cost.params / 1e6:9.3f} M parameters'
     if cost.parts:
         yield '\n    GMACs   share  part'
@@ -69,7 +74,10 @@ def rows(cost):
 
 def main():
     args = parse_args()
-    cost = measure(args.config, args.cfg_options, args.shape)
+    try:  # what mmengine and mmpretrain raise for settings
+        cost = measure(args.config, args.cfg_options, args.shape)
+    except (AssertionError, KeyError, OSError, TypeError, ValueError) as error:
+        sys.exit(f'{args.config}: {" ".join(str(error).split())}')
     if args.json:
         print(json.dumps(asdict(cost)))
     else:
