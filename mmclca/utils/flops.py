@@ -20,12 +20,21 @@ def _attention_flops(q_shape, k_shape, v_shape, *_, **__) -> int:
     return sdpa_flop_count(q_shape, k_shape, v_shape)
 
 
+def _distance_flops(x_shape, y_shape, *_, **__) -> int:
+    return 2 * prod(x_shape) * y_shape[-2]
+
+
 # what torch's counter leaves out (attention on the CPU before torch 2.15), in
 # its unit: two for a multiply-accumulate
 ATEN = torch.ops.aten
 MORE_FLOPS = {
     ATEN.native_layer_norm: _layer_norm_flops,
     ATEN._scaled_dot_product_flash_attention_for_cpu: _attention_flops,
+}
+# of torch.cdist: few tokens and many
+DISTANCE_FLOPS = {
+    ATEN._cdist_forward: _distance_flops,
+    ATEN._euclidean_dist: _distance_flops,
 }
 # attention and FFN with the LayerNorm ahead of them, head with the last one
 PARTS = ('embedding', 'attention', 'FFN', 'reduction', 'head')
@@ -48,6 +57,9 @@ class Cost:
         attended (list[int]): Tokens that the attention of each layer sees.
         tokens (list[int]): Tokens that leave each layer, before the cache
             recovers.
+        distances (int): Multiply-accumulates of the distances between tokens
+            (``torch.cdist``), which DPC-KNN and K-medoids cluster by. They
+            are in none of the other numbers, nor in those of the CLCA paper.
     """
 
     shape: tuple[int, int]
@@ -56,12 +68,30 @@ class Cost:
     parts: dict[str, int] = field(default_factory=dict)
     attended: list[int] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
+    distances: int = 0
+
+
+class _Counter(FlopCounterMode):
+    """torch's counter, with what it leaves out."""
+
+    def __init__(self):
+        mapping = MORE_FLOPS | DISTANCE_FLOPS
+        super().__init__(display=False, custom_mapping=mapping)
+
+    def distances(self) -> int:
+        """Multiply-accumulates of distances so far."""
+        counts = self.get_flop_counts().get('Global', {})
+        return sum(counts.get(op, 0) for op in DISTANCE_FLOPS) // 2
+
+    def others(self) -> int:
+        """Multiply-accumulates of all else so far."""
+        return self.get_total_flops() // 2 - self.distances()
 
 
 class _Meter:
     """Splits a running count of FLOPs where modules begin and end."""
 
-    def __init__(self, counter: FlopCounterMode, cost: Cost):
+    def __init__(self, counter: _Counter, cost: Cost):
         self.counter = counter
         self.cost = cost
         self.last = 0
@@ -93,8 +123,8 @@ class _Meter:
         self.handles.append(hook)
 
     def _book(self, part: str) -> None:
-        now = self.counter.get_total_flops()
-        self.cost.parts[part] += (now - self.last) // 2
+        now = self.counter.others()
+        self.cost.parts[part] += now - self.last
         self.last = now
 
     def remove(self) -> None:
@@ -120,7 +150,7 @@ def count(model: nn.Module, shape: tuple[int, int] | None = None) -> Cost:
     cost = Cost(shape or _own_shape(model))
     cost.params = sum(param.numel() for param in model.parameters())
     image = next(model.parameters()).new_zeros(1, 3, *cost.shape)
-    counter = FlopCounterMode(display=False, custom_mapping=MORE_FLOPS)
+    counter = _Counter()
     meter = _Meter(counter, cost)
     training = model.training
     if isinstance(model.backbone, VisionTransformer):
@@ -132,7 +162,8 @@ def count(model: nn.Module, shape: tuple[int, int] | None = None) -> Cost:
     finally:
         meter.remove()
         model.train(training)
-    cost.flops = counter.get_total_flops() // 2
+    cost.flops = counter.others()
+    cost.distances = counter.distances()
     return cost
 
 
