@@ -16,9 +16,10 @@ from mmpretrain.registry import TRANSFORMS
 from PIL import Image
 from tiny_run import ROOT, write_images
 
+from mmclca.datasets.ultra_fgvc.info import SETS
 from mmclca.models.heads import CLAHead
 from mmclca.registry import MODELS
-from mmclca.utils.flops import count
+from mmclca.utils.flops import count, count_config
 
 FOLDER = ROOT / 'configs'
 CONFIGS = sorted(FOLDER.glob('clca/*.py'))
@@ -30,8 +31,21 @@ CUSTOM = LEAF40.with_name(LEAF40.name.replace('leaf40', 'custom'))
 COTTON80 = FOLDER / (
     'clca/clca-evit-kr10_clip-base-p16_1xb32-50e_cotton80-448px.py'
 )
+SOYGENE = FOLDER / 'clca/topk-kr50_vit-base-p16_1xb32-50e_soygene-448px.py'
 # top-1 of the paper's Table I, column Cotton
 COTTON = {'10': '55.6', '70': '67.8'}
+METHODS = dict(
+    ats='ATS',
+    dpcknn='DPCKNN',
+    dynamicvit='DynamicViT',
+    evit='EViT',
+    kmedoids='KMedoids',
+    patchmerger='PatchMerger',
+    sinkhorn='Sinkhorn',
+    sit='SiT',
+    tome='ToMe',
+    topk='TopK',
+)
 
 
 def each(paths):
@@ -63,10 +77,34 @@ def test_ablations_are_complete():
         assert path in CONFIGS
 
 
+@pytest.mark.parametrize('method', METHODS)
+def test_each_method_has_a_model_and_configs_with_clca_and_without(method):
+    piece = FOLDER / f'_base_/models/clca-{method}_vit-base-p16.py'
+    reducer = Config.fromfile(piece).model.backbone.reducer
+    assert reducer == dict(type=f'mmclca.{METHODS[method]}', keep_rate=0.5)
+    for data in ('cotton80', 'soygene'):
+        name = f'{method}-kr50_vit-base-p16_1xb32-50e_{data}-448px'
+        without, whole = (
+            Config.fromfile(FOLDER / 'clca' / f'{prefix}{name}.py')
+            for prefix in ('', 'clca-')
+        )
+        assert without.model.backbone.reducer == reducer
+        assert whole.model.backbone.reducer == reducer
+        assert without.test_dataloader == whole.test_dataloader
+
+
 def test_basenames_are_unique_and_lower_case():
     names = [path.name for path in FOLDER.rglob('*.py')]
     assert len(names) == len(set(names))
     assert all(name == name.lower() for name in names)
+
+
+@each(CONFIGS)
+def test_dumped_config_is_the_config(path, tmp_path):
+    cfg, _ = build(path)
+    cfg.dump(tmp_path / 'dumped.py')
+    dumped = Config.fromfile(tmp_path / 'dumped.py')
+    assert dumped.to_dict() == cfg.to_dict()
 
 
 @each(CONFIGS)
@@ -76,17 +114,22 @@ def test_header(path):
         assert f'\n# {word}: ' in text
     command = text[text.index('# Command: ') :]
     assert f'configs/clca/{path.name}' in command
-    _, model = build(path)
-    cost = count(model)
+    cfg, model = build(path)
+    if model.backbone.reducer.__class__.__name__ == 'ATS':
+        # an image without edges, which keeps the most tokens
+        bound, cost = 'at most ', count_config(cfg.model)
+    else:
+        bound, cost = '', count(model)
     gmacs, params = f'{cost.flops / 1e9:.2f}', f'{cost.params / 1e6:.2f}'
-    assert f'\n# Cost: {gmacs} GMACs, {params} M parameters' in text
+    assert f'\n# Cost: {bound}{gmacs} GMACs, {params} M parameters' in text
 
 
 @each(RECIPE)
 def test_expected_results_are_those_of_the_paper(path):
     expected = re.search('# Expected: (.*)', header(path))[1]
-    if path.name.startswith('clca-') and 'cotton80' in path.name:
-        rate = re.search(r'-kr(\d+)_', path.name)[1]
+    rate = re.search(r'-kr(\d+)_', path.name)[1]
+    in_table = path.name.startswith('clca-evit-') and rate in COTTON
+    if in_table and 'cotton80' in path.name:
         assert expected.startswith(f'{COTTON[rate]} % top-1')
         assert 'averaged over three seeds, backbone not named' in expected
     else:
@@ -96,19 +139,21 @@ def test_expected_results_are_those_of_the_paper(path):
 @each(RECIPE)
 def test_model_is_what_the_name_says(path):
     cfg, model = build(path)
-    method, rate, size = re.match(
-        r'(?:(\w+)-)?evit-kr(\d+)_.*-(\d+)px', path.stem
+    parts, method, rate, data, size = re.fullmatch(
+        r'(?:(\w+)-)?(\w+)-kr(\d+)_.*_(\w+)-(\d+)px', path.stem
     ).groups()
     backbone, head = model.backbone, model.head
-    assert (backbone.cache is not None) == (method in ('clca', 'clc'))
-    assert isinstance(head, CLAHead) == (method in ('clca', 'cla'))
+    assert (backbone.cache is not None) == (parts in ('clca', 'clc'))
+    assert isinstance(head, CLAHead) == (parts in ('clca', 'cla'))
     assert backbone.final_norm != isinstance(head, CLAHead)
-    assert type(backbone.reducer).__name__ == 'EViT'
+    assert type(backbone.reducer).__name__ == METHODS[method]
     assert backbone.reducer.keep_rates == (int(rate) / 100,) * 3
     assert backbone.reduce_at == (3, 6, 9)
     assert backbone.img_size == (int(size), int(size))
-    classes = 80 if 'cotton80' in path.stem else 40
-    assert 'custom' in path.stem or head.num_classes == classes
+    if data in SETS:
+        assert head.num_classes == SETS[data].num_classes
+    elif data == 'leaf40':
+        assert head.num_classes == 40
     assert cfg.train_dataloader.batch_size == 32
     weights = cfg.load_from.removeprefix('timm://')
     assert weights in timm.list_models(pretrained=True)
@@ -165,10 +210,13 @@ def test_data_folder_from_the_environment(folder, monkeypatch):
             dataset = cfg[f'{split}_dataloader'].dataset
             assert dataset.data_root == f'{folder}/{name}'
             assert dataset.classes == f'{folder}/{name}/classes.txt'
-    cfg = Config.fromfile(COTTON80)
-    assert cfg.train_dataloader.dataset.data_root == folder
-    assert cfg.train_dataloader.dataset.split == 'trainval'
-    assert cfg.test_dataloader.dataset.split == 'test'
+    for path, name in ((COTTON80, 'cotton80'), (SOYGENE, 'soygene')):
+        cfg = Config.fromfile(path)
+        for split, images in (('train', 'trainval'), ('test', 'test')):
+            dataset = cfg[f'{split}_dataloader'].dataset
+            assert dataset.data_root == folder
+            assert dataset.dataset == name
+            assert dataset.split == images
 
 
 def pipeline(path, split):

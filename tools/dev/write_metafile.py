@@ -1,11 +1,14 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Bring metafile.yml up to date with the configs beside it.
+"""Bring metafile.yml and the configs beside it up to date with their costs.
 
-``python tools/dev/write_metafile.py configs/clca`` adds new configs, drops
-those that are gone and counts costs; results and weights stay as they are.
+``python tools/dev/write_metafile.py configs/clca`` adds new configs to the
+metafile, drops those that are gone, counts costs and writes them there and
+into the line ``# Cost:`` of each config; results and weights stay as they are.
 """
 
 import argparse
+import re
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -17,9 +20,27 @@ from mmclca.utils.flops import count_config
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@cache
+def cost_of(path):
+    """What the model of the config ``path`` costs."""
+    return count_config(Config.fromfile(path).model)
+
+
+def with_cost(text, cost):
+    """The text of a config with the line ``# Cost:`` up to date.
+
+    Its words, as ``at most`` where the cost hangs on the image, stay.
+    """
+    numbers = (
+        f'{cost.flops / 1e9:.2f} GMACs, {cost.params / 1e6:.2f} M parameters'
+    )
+    old = r'^(# Cost: [a-z ]*)[\d.]+ GMACs, [\d.]+ M parameters'
+    return re.sub(old, rf'\g<1>{numbers}', text, flags=re.MULTILINE)
+
+
 def describe(path, known, collection):
     """What the metafile says of the config ``path``, over what it said."""
-    cost = count_config(Config.fromfile(path).model)
+    cost = cost_of(path)
     data_and_size = path.stem.rpartition('_')[2]
     counted = {
         'Training Data': data_and_size.rpartition('-')[0],
@@ -52,10 +73,13 @@ def main():
     parser.add_argument('folders', nargs='+', type=Path)
     init_default_scope('mmpretrain')
     for folder in parser.parse_args().folders:
+        folder = folder.resolve()
         text = yaml.safe_dump(
-            updated(folder.resolve()), sort_keys=False, allow_unicode=True
+            updated(folder), sort_keys=False, allow_unicode=True
         )
         (folder / 'metafile.yml').write_text(text)
+        for path in folder.glob('*.py'):
+            path.write_text(with_cost(path.read_text(), cost_of(path)))
 
 
 if __name__ == '__main__':

@@ -1,5 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# ViT-B/16 with CLCA and EViT; configs set the keep rate, size and classes.
+# ViT-B/16, trained on ImageNet-21k, with CLCA and EViT; configs set the keep
+# rate, size and classes. As in the authors' code, images are normalized as for
+# ImageNet-1k, though these weights saw them with mean and deviation 0.5.
 model = dict(
     type='mmclca.TokenReductionClassifier',
     data_preprocessor=dict(
@@ -23,3 +25,4 @@ model = dict(
         type='mmclca.CLAHead', num_classes=1000, in_channels=768, num_layers=4
     ),
 )
+load_from = 'timm://vit_base_patch16_224.orig_in21k'

@@ -17,3 +17,4 @@ model = dict(
     ),
     head=dict(in_channels=128),
 )
+load_from = None

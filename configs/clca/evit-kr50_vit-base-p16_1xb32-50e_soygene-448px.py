@@ -1,0 +1,21 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# EViT without CLC and CLA, keep rate 0.5.
+# ViT-B/16 (ImageNet-21k) on SoyGene, 448 px.
+# Reproduces: a run behind Fig. 3 of the CLCA paper, which does not name the
+#   image size.
+# Expected: not reported; the figure shows distributions over many runs.
+# Evaluation: test split, last checkpoint, as the authors do it.
+# Cost: 38.21 GMACs, 87.10 M parameters.
+# Command: python tools/train.py \
+#   configs/clca/evit-kr50_vit-base-p16_1xb32-50e_soygene-448px.py
+_base_ = './clca-evit-kr50_vit-base-p16_1xb32-50e_soygene-448px.py'
+model = dict(
+    backbone=dict(cache=None, out_indices=-1, final_norm=True),
+    head=dict(
+        _delete_=True,
+        type='VisionTransformerClsHead',
+        num_classes=1110,
+        in_channels=768,
+        init_cfg=None,
+    ),
+)

@@ -1,0 +1,12 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# K-Medoids without CLC and CLA, keep rate 0.5.
+# ViT-B/16 (ImageNet-21k) on Cotton80, 448 px.
+# Reproduces: the recipe of the CLCA paper without its head and cache. The
+#   paper does not name this method.
+# Expected: not reported.
+# Evaluation: test split, last checkpoint, as the authors do it.
+# Cost: 38.09 GMACs, 86.31 M parameters.
+# Command: python tools/train.py \
+#   configs/clca/kmedoids-kr50_vit-base-p16_1xb32-50e_cotton80-448px.py
+_base_ = './evit-kr50_vit-base-p16_1xb32-50e_cotton80-448px.py'
+model = dict(backbone=dict(reducer=dict(type='mmclca.KMedoids')))
