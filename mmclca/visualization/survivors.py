@@ -8,6 +8,30 @@ from torch import Tensor
 
 from mmclca.models.tokens import Appended, patch_weights
 
+GREY = 205
+
+
+def stage_weights(
+    trace: list, batch_size: int, num_patches: int
+) -> list[Tensor]:
+    """What the tokens that each reduction leaves stand for.
+
+    Args:
+        trace (list): ``Tokens.trace`` of a forward pass.
+        batch_size (int): Images of that pass.
+        num_patches (int): Patches P of an image.
+
+    Returns:
+        list[Tensor]: Weights (B, N, P) a reduction, of the patches of the
+        image in each token; see :func:`mmclca.models.tokens.patch_weights`.
+        Stages before it are in them.
+    """
+    return [
+        patch_weights(trace[:step], batch_size, num_patches)
+        for step, record in enumerate(trace, start=1)
+        if not isinstance(record, Appended)
+    ]
+
 
 def survivor_maps(
     trace: list, batch_size: int, hw: tuple[int, int]
@@ -24,13 +48,35 @@ def survivor_maps(
         token of its own, the largest weight in a mixed token where it is
         fused or merged, 0 where it is dropped.
     """
-    num_patches = hw[0] * hw[1]
-    maps = []
-    for step, record in enumerate(trace, start=1):
-        if not isinstance(record, Appended):
-            weights = patch_weights(trace[:step], batch_size, num_patches)
-            maps.append(weights.amax(dim=1).reshape(batch_size, *hw))
-    return maps
+    weights = stage_weights(trace, batch_size, hw[0] * hw[1])
+    return [w.amax(dim=1).unflatten(1, hw) for w in weights]
+
+
+def assignment_maps(
+    trace: list, batch_size: int, hw: tuple[int, int]
+) -> list[Tensor]:
+    """For each reduction, the token that each patch mostly goes into.
+
+    Args:
+        trace (list): ``Tokens.trace`` of a forward pass.
+        batch_size (int): Images of that pass.
+        hw (tuple[int, int]): Height and width of the grid of patches.
+
+    Returns:
+        list[Tensor]: A map (B, h, w) a reduction, int64: the position of the
+        token in the sequence that the reduction leaves, the first of equal
+        ones; -1 where the patch is dropped.
+    """
+    weights = stage_weights(trace, batch_size, hw[0] * hw[1])
+    return [assigned(w).unflatten(1, hw) for w in weights]
+
+
+def assigned(weights: Tensor) -> Tensor:
+    """The token of largest weight for each patch, (B, N, P) to (B, P)."""
+    # argmax takes any of equal ones
+    most = weights.amax(dim=1, keepdim=True)
+    token = (weights == most).to(torch.uint8).argmax(dim=1)
+    return token.masked_fill(most[:, 0] == 0, -1)
 
 
 def veil(image: np.ndarray, survivors: Tensor) -> np.ndarray:
@@ -43,13 +89,27 @@ def veil(image: np.ndarray, survivors: Tensor) -> np.ndarray:
     Returns:
         np.ndarray: Image of the same size, uint8.
     """
-    height, width = image.shape[:2]
-    kept = (survivors >= 1).to(torch.float32)[None, None]
-    kept = torch.nn.functional.interpolate(kept, size=(height, width))
-    kept = kept[0, 0, :, :, None].numpy()
-    grey = np.full_like(image, 205)
-    faded = 0.12 * image + 0.88 * grey
-    return (kept * image + (1 - kept) * faded).astype(np.uint8)
+    kept = enlarge(survivors >= 1, image.shape[:2])[..., None]
+    return (kept * image + (1 - kept) * fade(image)).astype(np.uint8)
+
+
+def fade(image: np.ndarray) -> np.ndarray:
+    """An RGB image (H, W, 3) as it looks where patches are dropped."""
+    return 0.12 * image + 0.88 * GREY
+
+
+def enlarge(one: Tensor, shape: tuple) -> np.ndarray:
+    """A map (h, w) or (h, w, C) of patches as one of pixels, float."""
+    rows, columns = patch_of_pixels(one.shape, shape)
+    return one.double().cpu().numpy()[rows[:, None], columns]
+
+
+def patch_of_pixels(hw: tuple, shape: tuple) -> list[np.ndarray]:
+    """For each row and each column of pixels that of the patch there."""
+    return [
+        np.arange(pixels) * patches // pixels
+        for patches, pixels in zip(hw[:2], shape[:2], strict=True)
+    ]
 
 
 def draw_survivors(

@@ -1,0 +1,121 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import runpy
+import sys
+
+import mmcv
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmpretrain.registry import MODELS
+from PIL import Image
+from tiny_run import ROOT, write_run
+
+TOOL = ROOT / 'tools/visualization/draw_reduction.py'
+
+
+@pytest.fixture
+def config(tmp_path):
+    return write_run(tmp_path)
+
+
+@pytest.fixture
+def draw(monkeypatch, tmp_path):
+    """Runs the tool in this process; returns the picture."""
+
+    def draw(*arguments, out='out.png'):
+        out = tmp_path / 'new' / out
+        words = ['draw_reduction.py', *arguments, '--out', out]
+        monkeypatch.setattr(sys, 'argv', list(map(str, words)))
+        runpy.run_path(str(TOOL), run_name='__main__')
+        return mmcv.imread(out)
+
+    return draw
+
+
+def photograph(folder, name='leaf.png'):
+    path = folder / name
+    noise = np.random.default_rng(0).integers(0, 255, (40, 50, 3))
+    Image.fromarray(noise.astype(np.uint8)).save(path)
+    return path
+
+
+def test_leaves_and_images_get_a_row_each(config, draw, tmp_path, capsys):
+    one = draw(config, '--leaves', 1)
+    assert 'weights are random' in capsys.readouterr().err
+    three = draw(config, photograph(tmp_path), '--leaves', 2)
+    # the image and one stage; letters decide on a few pixels
+    assert abs(three.shape[1] - one.shape[1]) < 0.05 * one.shape[1]
+    assert 2.7 < three.shape[0] / one.shape[0] < 3.3
+    assert one.std() > 10
+
+
+def test_seed_decides_on_leaves_and_random_weights(config, draw):
+    first = draw(config, '--leaves', 1)
+    assert np.array_equal(first, draw(config, '--leaves', 1))
+    assert not np.array_equal(first, draw(config, '--leaves', 1, '--seed', 1))
+
+
+def test_checkpoint_decides_on_what_is_kept(config, draw, tmp_path):
+    image = photograph(tmp_path)
+    model = MODELS.build(Config.fromfile(config).model)
+    pictures = []
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        for param in model.parameters():
+            torch.nn.init.normal_(param)
+        torch.save(model.state_dict(), tmp_path / 'model.pth')
+        pictures.append(draw(config, tmp_path / 'model.pth', image))
+    assert not np.array_equal(*pictures)
+
+
+@pytest.mark.parametrize('name', ['ToMe', 'SiT', 'DynamicViT', 'ATS'])
+def test_other_methods(config, draw, name):
+    option = f'model.backbone.reducer.type=mmclca.{name}'
+    drawn = draw(config, '--leaves', 1, '--cfg-options', option)
+    assert drawn.std() > 10
+
+
+def test_needs_a_reduction(config, draw):
+    with pytest.raises(SystemExit, match='reduces nothing'):
+        draw(
+            *(config, '--leaves', 1, '--cfg-options'),
+            'model.backbone.reducer=None',
+            'model.backbone.cache=None',
+            'model.backbone.reduce_at=()',
+        )
+
+
+def test_names_all_images_that_cannot_be_read(config, draw, tmp_path):
+    (tmp_path / 'text.png').write_text('no image')
+    bad = [tmp_path / 'text.png', tmp_path / 'gone.png']
+    with pytest.raises(SystemExit) as error:
+        draw(config, photograph(tmp_path), *bad)
+    assert all(str(path) in str(error.value) for path in bad)
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        ([], 'nothing to draw'),
+        (['weights.pth'], 'nothing to draw'),
+        (['--leaves', -1], 'nothing to draw'),
+    ],
+)
+def test_nothing_to_draw(config, draw, capsys, arguments, message):
+    with pytest.raises(SystemExit):
+        draw(config, *arguments)
+    assert message in capsys.readouterr().err
+
+
+def test_format_that_cannot_be_written(config, draw, capsys):
+    with pytest.raises(SystemExit):
+        draw(config, '--leaves', 1, out='out.txt')
+    assert 'must end in' in capsys.readouterr().err
+
+
+def test_files_that_are_not_there(config, draw, tmp_path):
+    with pytest.raises(SystemExit, match='gone.pth'):
+        draw(config, tmp_path / 'gone.pth', '--leaves', 1)
+    with pytest.raises(SystemExit, match='gone.py'):
+        draw(tmp_path / 'gone.py', '--leaves', 1)

@@ -1,0 +1,130 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import mmcv
+import numpy as np
+import pytest
+import torch
+from small_models import CACHE, build, images, vit
+
+from mmclca.models.tokens import Kept, Merged
+from mmclca.visualization import (
+    Reduced,
+    assignment_maps,
+    draw_reductions,
+    stage_weights,
+    weights_by_stage,
+)
+from mmclca.visualization.reductions import paint
+
+COLOURS = torch.tensor([[200, 0, 0], [0, 100, 0], [0, 0, 60], [80, 80, 80]])
+
+
+def picture(patch=6):
+    """Four patches of one colour each, on a grid of 2 x 2."""
+    image = COLOURS.reshape(2, 2, 3).numpy().astype(np.uint8)
+    return image.repeat(patch, axis=0).repeat(patch, axis=1)
+
+
+def colour(drawn, patch, size=6):
+    """Colour in the middle of a patch, where no border is."""
+    row, column = divmod(patch, 2)
+    return drawn[row * size + size // 2, column * size + size // 2].tolist()
+
+
+def test_dropped_patches_get_no_token_and_equal_ones_the_first():
+    trace = [
+        Kept(torch.tensor([[0, 4, 2]])),
+        Merged(torch.tensor([[0, 1, 1]]), torch.tensor([[1.0, 0.5, 0.5]]), 2),
+    ]
+    kept, merged = assignment_maps(trace, 1, (2, 2))
+    assert kept.tolist() == [[[-1, 2], [-1, 1]]]
+    assert merged.tolist() == [[[-1, 1], [-1, 1]]]
+    # the patches of one token in equal shares: the first of the tokens
+    trace.append(Kept(torch.tensor([[0, 1, 1]])))
+    assert (
+        assignment_maps(trace, 1, (2, 2))[-1].tolist()
+        == kept[:, [0, 0]].clamp(max=1).tolist()
+    )
+
+
+def test_kept_patches_stay_clear_and_dropped_ones_fade():
+    weights = torch.zeros(3, 4)
+    weights[1, 0] = weights[2, 3] = 1
+    drawn = paint(picture(), weights, (2, 2))
+    assert np.array_equal(drawn[:6, :6], picture()[:6, :6])
+    assert np.array_equal(drawn[6:, 6:], picture()[6:, 6:])
+    for patch in (1, 2):
+        assert min(colour(drawn, patch)) > 175
+
+
+def test_merged_patches_take_their_mean_colour_and_a_border():
+    weights = torch.zeros(3, 4)
+    weights[1, :2] = torch.tensor([0.75, 0.25])
+    weights[2, 2:] = 0.5
+    drawn = paint(picture(), weights, (2, 2))
+    assert colour(drawn, 0) == colour(drawn, 1) == [150, 25, 0]
+    assert colour(drawn, 2) == colour(drawn, 3) == [40, 40, 70]
+    border = drawn[5]
+    assert (border == 25).all()
+    assert (drawn[:5, 5] == (150, 25, 0)).all()  # none within a group
+
+
+def test_a_fused_token_is_as_faded_as_its_weights_are_small():
+    weights = torch.zeros(2, 4)
+    weights[1] = 0.05
+    drawn = paint(picture(), weights, (2, 2))
+    assert drawn.min() > 130
+    weights[1] = 0.25
+    assert colour(paint(picture(), weights, (2, 2)), 0) == [70, 45, 35]
+
+
+def test_mixtures_are_drawn_as_heat():
+    weights = torch.zeros(3, 4)
+    weights[1] = torch.tensor([0.1, 0.2, 0.3, 0.4])
+    weights[2] = torch.tensor([0.4, 0.2, 0.1, 0.3])
+    drawn = paint(picture(), weights, (2, 2)).sum(axis=2, dtype=int)
+    heat = [int(drawn[3, 3]), int(drawn[3, 9]), int(drawn[9, 9])]
+    assert heat[0] > heat[1] and drawn[9, 9] > drawn[9, 3] > 0
+
+
+def test_heat_of_equal_weights_is_even():
+    grey = np.full((12, 12, 3), 100, np.uint8)
+    flat = torch.full((3, 4), 0.25)
+    even = paint(grey, flat, (2, 2))
+    assert (even == even[0, 0]).all()
+    flat[1, 0] += 1e-4  # 4 in 10,000
+    drawn = paint(grey, flat, (2, 2)).astype(int)
+    assert 0 < abs(drawn - even).max() < 6
+
+
+@pytest.mark.parametrize('keep_rate', [0.5, 1.0])
+def test_each_stage_has_an_entry_even_where_nothing_is_reduced(keep_rate):
+    reducer = dict(type='mmclca.EViT', keep_rate=keep_rate)
+    backbone = build(vit(6, reducer=reducer, reduce_at=(1, 3), cache=CACHE))
+    backbone.eval()
+    x = images(2)
+    stages = weights_by_stage(backbone, x)
+    lengths = [len(weights[0]) for weights in stages]
+    if keep_rate == 1:
+        assert lengths == [18, 20]  # CLS, 16 patches, CLR; two cached
+        return
+    assert lengths == [11, 8]
+    with torch.inference_mode():
+        _, tokens = backbone.forward_tokens(x)
+    for ours, theirs in zip(
+        stages, stage_weights(tokens.trace, 2, 16), strict=True
+    ):
+        assert torch.equal(ours, theirs)
+
+
+def test_picture_has_a_row_an_image_and_a_column_a_stage(tmp_path):
+    whole = torch.nn.functional.pad(torch.eye(4), (0, 0, 1, 0))
+    none = torch.zeros(1, 4)
+    image = np.full((20, 20, 3), 90, np.uint8)
+    rows = [Reduced(name, image, (2, 2), [whole, none]) for name in 'abc']
+    draw_reductions(rows, tmp_path / 'out.png', ['one', 'two'])
+    drawn = mmcv.imread(tmp_path / 'out.png')
+    height, width = drawn.shape[:2]
+    assert 1 < height / width < 1.4
+    grey = (drawn == 90).all(-1)
+    assert grey[:, : 2 * width // 3].mean() > 0.5
+    assert grey[:, 3 * width // 4 :].mean() < 0.01  # but for letters

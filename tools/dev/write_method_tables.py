@@ -1,0 +1,99 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Count the tables of tokens and GMACs in docs/methods.
+
+``python tools/dev/write_method_tables.py`` writes those of all pages,
+``... docs/methods/evit.md`` that of one, between the marks in the page.
+"""
+
+import argparse
+from pathlib import Path
+
+import torch
+from mmengine.config import Config
+from mmengine.registry import init_default_scope
+
+from mmclca.utils.flops import count_config
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ROOT / 'docs/methods'
+BEGIN = '<!-- tables: tools/dev/write_method_tables.py -->\n'
+END = '<!-- end of tables -->'
+HEAD = """
+ViT-B/16, {size} px, 80 classes:
+
+| keep rate | tokens | GMACs | tokens, CLCA | GMACs, CLCA |
+| --- | --- | --- | --- | --- |
+"""
+SIZES = (224, 448)
+KEEP_RATES = (1.0, 0.7, 0.5, 0.25, 0.1)
+
+
+def config(method, size, keep_rate, clca):
+    """The config of a classifier with one method.
+
+    Args:
+        method (str): Name of the page, the method's in lower case.
+        size (int): Height and width of the image in pixels.
+        keep_rate (float): Keep rate of all stages.
+        clca (bool): Whether with CLC and CLA.
+    """
+    base = ROOT / f'configs/_base_/models/clca-{method}_vit-base-p16.py'
+    model = Config.fromfile(base).model
+    model.backbone.img_size = size
+    model.backbone.reducer.keep_rate = keep_rate
+    model.head.num_classes = 80
+    if not clca:
+        model.backbone.update(cache=None, out_indices=-1, final_norm=True)
+        model.head.type = 'LinearClsHead'
+        del model.head['num_layers']
+    return model
+
+
+def cells(method, size, keep_rate, clca):
+    """Tokens at the layers that CLA reads, and GMACs, as text."""
+    torch.manual_seed(0)  # for ATS, which is run
+    cost = count_config(config(method, size, keep_rate, clca))
+    tokens = '/'.join(str(cost.tokens[layer]) for layer in (3, 6, 9, 11))
+    gmacs = f'{cost.flops / 1e9:.2f}'
+    if cost.distances:
+        gmacs += f' (+{cost.distances / 1e9:.2f})'
+    return tokens, gmacs
+
+
+def row(method, size, keep_rate):
+    """One row of a table: without CLCA, then with it."""
+    counted = (cells(method, size, keep_rate, clca) for clca in (False, True))
+    texts = [f'{keep_rate:g}', *(text for pair in counted for text in pair)]
+    return f'| {" | ".join(texts)} |\n'
+
+
+def tables(method):
+    """The tables of one method, one an image size."""
+    for size in SIZES:
+        yield HEAD.format(size=size)
+        for keep_rate in KEEP_RATES:
+            yield row(method, size, keep_rate)
+
+
+def write(page):
+    """Replace what is between the marks of a page."""
+    before, begin, rest = page.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise SystemExit(f'{page} lacks the lines {BEGIN.strip()} and {END}')
+    counted = ''.join(tables(page.stem)).lstrip('\n')
+    page.write_text(f'{before}{begin}{counted}{end}{after}')
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser.add_argument('pages', nargs='*', type=Path, help='default: all')
+    pages = parser.parse_args().pages
+    init_default_scope('mmpretrain')
+    for page in pages or sorted(PAGES.glob('[!R]*.md')):
+        write(page)
+        print(page)
+
+
+if __name__ == '__main__':
+    main()
