@@ -1,10 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Models so small that a test builds dozens of them."""
 
-from unittest.mock import patch
-
 import torch
 
+from mmclca.models.tokens import Tokens
 from mmclca.registry import MODELS
 
 REDUCE_AT = (3, 6, 9)
@@ -73,17 +72,25 @@ def images(batch=2, height=32, width=None):
 
 def token_counts(backbone, x):
     """Tokens entering and leaving each layer, before any recovery."""
-    counts = []
-    run_layer = backbone.run_layer
+    lengths = {name: [] for name in ('embedding', 'ffn', 'cache')}
 
-    def spy(layer, tokens, stage):
-        out = run_layer(layer, tokens, stage)
-        counts.append((tokens.x.size(1), out.x.size(1)))
-        return out
+    def note(module, name):
+        def hook(_, inputs, out):
+            out = out.x if isinstance(out, Tokens) else out
+            lengths[name].append(out.size(1))
 
-    with patch.object(backbone, 'run_layer', spy):
-        backbone.forward_tokens(x)
-    return counts
+        return module.register_forward_hook(hook)
+
+    handles = [note(layer.ffn, 'ffn') for layer in backbone.layers]
+    handles.append(note(backbone.pre_norm, 'embedding'))
+    if backbone.cache is not None:
+        handles.append(note(backbone.cache, 'cache'))
+    backbone.forward_tokens(x)
+    for handle in handles:
+        handle.remove()
+    leaving = lengths['ffn']
+    entering = lengths['embedding'] + (lengths['cache'] or leaving)[:-1]
+    return list(zip(entering, leaving, strict=True))
 
 
 def gradients(model):

@@ -5,6 +5,19 @@ import torch
 from torch import Tensor
 
 
+def distances(x: Tensor) -> Tensor:
+    """Distances between all tokens (B, N, C) of an image, (B, N, N).
+
+    Exactly symmetric and 0 to itself, which rounding is not: else tokens
+    that are alike would be told apart by the size of the batch.
+    """
+    x = x.to(torch.promote_types(x.dtype, torch.float32))
+    distance = torch.cdist(x, x)
+    distance = torch.maximum(distance, distance.transpose(1, 2))
+    itself = torch.eye(x.size(1), dtype=torch.bool, device=x.device)
+    return distance.masked_fill(itself, 0.0)
+
+
 @torch.no_grad()
 def dpc_knn(y: Tensor, num_clusters: int, num_neighbors: int, noise: float):
     """Density peaks clustering by the nearest neighbors (DPC-KNN).
@@ -22,8 +35,7 @@ def dpc_knn(y: Tensor, num_clusters: int, num_neighbors: int, noise: float):
     Returns:
         Tensor: The cluster of each token, (B, N).
     """
-    y = y.to(torch.promote_types(y.dtype, torch.float32))
-    distance = torch.cdist(y, y) / y.size(-1) ** 0.5  # (B, N, N)
+    distance = distances(y) / y.size(-1) ** 0.5
     nearest = distance.topk(num_neighbors, dim=-1, largest=False).values
     density = (-nearest.square().mean(dim=-1)).exp()
     if noise:
@@ -41,8 +53,7 @@ def dpc_knn(y: Tensor, num_clusters: int, num_neighbors: int, noise: float):
 @torch.no_grad()
 def k_medoids(x: Tensor, weight: Tensor, num: int, iterations: int) -> Tensor:
     """K-medoids of tokens (B, N, C), from the K of largest weight: (B, K)."""
-    x = x.to(torch.promote_types(x.dtype, torch.float32))
-    distance = torch.cdist(x, x)
+    distance = distances(x)
     medoids = weight.topk(num, dim=1).indices
     for _ in range(iterations):
         label = _assign(distance, medoids)

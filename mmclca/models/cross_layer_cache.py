@@ -58,7 +58,7 @@ class CrossLayerCache(BaseModule):
         init_cfg=None,
     ):
         super().__init__(init_cfg)
-        if not isinstance(num_tokens, int):
+        if type(num_tokens) is not int:
             raise ValueError(f'num_tokens={num_tokens!r} is not an integer')
         if num_tokens < 0 or (num_tokens == 0 and not with_gap):
             raise ValueError(

@@ -225,3 +225,16 @@ def patch_weights(
     for record in trace:
         weights = record.apply(weights)
     return weights
+
+
+def from_start(tokens: Tokens) -> Tensor:
+    """1 for tokens after CLS that were there ahead of the first stage.
+
+    0 for those that the cache put back since; (B, N - 1).
+    """
+    first = tokens.trace[:1] if tokens.with_cache else []  # the CLR tokens
+    num_tokens = 1 + tokens.num_patches + sum(r.num_tokens for r in first)
+    rows = tokens.x.new_ones(tokens.x.size(0), num_tokens, 1)
+    for record in tokens.trace[len(first) :]:
+        rows = record.apply(rows)
+    return rows[:, 1:, 0]

@@ -3,7 +3,7 @@ import pytest
 import torch
 from mmpretrain.models.utils import MultiheadAttention
 
-from mmclca.models.attention import attend
+from mmclca.models.attention import Attended, attend
 
 B, N, C, H = 2, 5, 8, 2
 
@@ -107,3 +107,32 @@ def test_cls_attention_is_without_dropout(x):
     row = attend(attn, x)[1].cls_attn()
     assert torch.allclose(row.sum(-1), torch.ones(B, H, dtype=x.dtype))
     assert torch.equal(row, attend(attn.eval(), x)[1].cls_attn())
+
+
+@pytest.mark.parametrize('biased', [False, True])
+@pytest.mark.parametrize('chunk_size', [1, 2, 5, 128])
+def test_attention_received_is_the_column_sum_of_the_map(
+    attn, x, biased, chunk_size
+):
+    bias = torch.randn(B, 1, 1, N, dtype=x.dtype) if biased else None
+    _, attended = attend(attn, x, bias)
+    received = attended.received(chunk_size)
+    expected = slow_maps(attn, x, bias)[0].sum(dim=(1, 2))
+    assert torch.allclose(received, expected)
+
+
+def test_attention_received_never_holds_the_map():
+    q, k, v = torch.randn(3, 1, 2, 300, 4).unbind(0)
+    seen = []
+
+    class Spy(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            out = super().__torch_function__(function, types, args, kwargs)
+            if isinstance(out, torch.Tensor) and out.dim() == 4:
+                seen.append(tuple(out.shape[2:]))
+            return out
+
+    Attended(q.as_subclass(Spy), k, v).received(64)
+    assert (64, 300) in seen
+    assert (300, 300) not in seen

@@ -147,6 +147,19 @@ def test_average_leaves_out_what_was_just_recovered():
     assert torch.allclose(cached[0], patches.mean(1, keepdim=True))
 
 
+def test_average_is_of_the_tokens_that_count_all_alike():
+    x = torch.randn(2, 5, C)
+    weight = torch.tensor([[1.0, 3, 0, 2, 5], [1, 0, 0, 0, 1]])
+    tokens = Tokens(x, weight, num_pooled=4)
+    average = CrossLayerCache(embed_dims=C).average(tokens)
+    assert torch.allclose(average[0, 0], (x[0, 1] + x[0, 3]) / 2)
+    assert not average[1].any()  # where none counts it is no NaN
+    covering_cls = CrossLayerCache(pool_cls=True, embed_dims=C)
+    average = covering_cls.average(tokens)
+    assert torch.allclose(average[0, 0], x[0, [0, 1, 3]].mean(0))
+    assert torch.allclose(average[1, 0], x[1, 0])
+
+
 def test_state_of_a_pass_is_not_on_the_module():
     cache = CrossLayerCache(embed_dims=C)
     before = dict(vars(cache))
@@ -168,6 +181,9 @@ def test_start_of_the_parameters():
         (dict(num_tokens=0, with_gap=False), 'num_tokens=0 and with_gap=Fal'),
         (dict(num_tokens=-1), 'num_tokens=-1 and with_gap=True'),
         (dict(reduce_at=()), r'reduce_at=\(\) never recovers'),
+        (dict(num_tokens=1.5), 'num_tokens=1.5 is not an integer'),
+        (dict(num_tokens='1'), "num_tokens='1' is not an integer"),
+        (dict(num_tokens=True), 'num_tokens=True is not an integer'),
     ],
 )
 def test_configuration_that_cannot_work(options, named):

@@ -2,7 +2,15 @@
 import pytest
 import torch
 
-from mmclca.models.tokens import Appended, Kept, Tokens, patch_weights
+from mmclca.models.tokens import (
+    Appended,
+    Kept,
+    Masked,
+    Merged,
+    Tokens,
+    patch_weights,
+    sum_into,
+)
 
 
 def index(*rows):
@@ -14,6 +22,17 @@ def slow_apply(record, tokens):
     if isinstance(record, Appended):
         zero = torch.zeros_like(tokens[0])
         return [*tokens, *[zero for _ in range(record.num_tokens)]]
+    if isinstance(record, Masked):
+        return [
+            d * token
+            for d, token in zip(record.decision[0], tokens, strict=True)
+        ]
+    if isinstance(record, Merged):
+        made = [torch.zeros_like(tokens[0]) for _ in range(record.num_tokens)]
+        for old, token in enumerate(tokens):
+            new = record.target[0, old]
+            made[new] = made[new] + record.share[0, old] * token
+        return made
     made = []
     if record.mix is not None:
         for weights in record.mix[0]:
@@ -32,10 +51,20 @@ def random_kept(num_tokens, num_kept, num_made):
     return Kept(kept, torch.rand(1, num_made, num_tokens))
 
 
+def random_merged(num_tokens, num_made):
+    target = torch.randint(0, num_made, (1, num_tokens))
+    weight = torch.rand(1, num_tokens)
+    return Merged.average(target, weight, num_made, eps=1e-6)
+
+
 def random_trace():
     """Reductions and recoveries of 13 tokens (CLS and 12 patches)."""
     return [
         Appended(1),
+        random_merged(14, 10).within(0, 0),
+        random_merged(8, 6).within(1, 1),  # of 10
+        Masked(torch.tensor([[1.0, 1, 0, 1, 0, 1, 1, 1]])),
+        Appended(6),
         random_kept(14, 8, 1),
         Appended(6),
         random_kept(15, 7, 0),
@@ -71,6 +100,80 @@ def test_append_puts_cached_tokens_at_the_end():
     assert longer.weight.tolist() == [[5.0, 5.0, 5.0, 0.5, 0.5]] * 2
     assert longer.num_cached == 3
     assert Tokens(x).append(new).weight is None
+
+
+def test_weight_of_cached_tokens_starts_the_weights():
+    x, new = torch.randn(2, 3, 4), torch.randn(2, 2, 4)
+    longer = Tokens(x).append(new, weight=2.0)
+    assert longer.weight.tolist() == [[1, 1, 1, 2, 2]] * 2
+    assert longer.weight.dtype == x.dtype
+
+
+def test_a_reduction_says_what_the_cache_averages():
+    tokens = Tokens(torch.randn(1, 5, 4), num_pooled=5)
+    assert tokens.gather(index([0, 4])).num_pooled == 2
+    mixed = tokens.reduce(Kept(index([0, 4]), torch.rand(1, 1, 5)))
+    assert mixed.num_pooled == 3
+    merged = Merged.average(index([0, 1, 1, 2, 2]), torch.ones(1, 5), 3)
+    assert tokens.reduce(merged).num_pooled == 3
+    assert tokens.append(torch.randn(1, 2, 4)).num_pooled == 5
+    assert tokens.mask(torch.ones(1, 5)).num_pooled == 5
+
+
+def test_mask_takes_no_token_away():
+    tokens = Tokens(torch.randn(1, 3, 4))
+    decision = torch.tensor([[1.0, 0.0, 1.0]])
+    masked = tokens.mask(decision)
+    assert masked.x is tokens.x
+    assert masked.weight is decision
+    assert tokens.weight is None
+    rows = masked.trace[0].apply(tokens.x)
+    assert not rows[0, 1].any()
+    assert torch.equal(rows[0, [0, 2]], tokens.x[0, [0, 2]])
+
+
+def test_a_cache_is_seen_even_where_it_appends_nothing():
+    tokens = Tokens(torch.randn(1, 3, 4))
+    assert not tokens.gather(index([0, 1])).with_cache
+    assert tokens.append(tokens.x[:, :0]).with_cache
+
+
+def test_cls_and_mixtures_of_the_tokens_after_it():
+    x, mix = torch.randn(2, 4, 3), torch.rand(2, 2, 3)
+    mixed = Kept.cls_and(mix).apply(x)
+    assert mixed.shape == (2, 3, 3)
+    assert torch.equal(mixed[:, 0], x[:, 0])
+    for b in range(2):
+        for m in range(2):
+            made = sum(mix[b, m, n] * x[b, 1 + n] for n in range(3))
+            assert torch.allclose(mixed[b, 1 + m], made)
+
+
+def test_sum_into():
+    rows = torch.arange(12.0).reshape(2, 3, 2)
+    sums = sum_into(index([0, 2, 0], [1, 1, 1]), rows, 3)
+    assert sums[0].tolist() == [[4, 6], [0, 0], [2, 3]]
+    assert sums[1].tolist() == [[0, 0], [24, 27], [0, 0]]
+
+
+def test_merged_tokens_are_weighted_averages():
+    weight = torch.tensor([[1.0, 3.0, 5.0]])
+    merged = Merged.average(index([1, 1, 0]), weight, 2)
+    assert merged.share.tolist() == [[0.25, 0.75, 1]]
+    made = merged.apply(torch.tensor([[[4.0], [8.0], [9.0]]]))
+    assert made.tolist() == [[[9], [7]]]
+    short = Merged.average(index([1, 1, 0]), weight, 2, eps=4.0)
+    assert short.share[0].tolist() == pytest.approx([0.125, 0.375, 5 / 9])
+
+
+def test_merged_within_others_leaves_those_as_they_are():
+    merged = Merged(index([1, 0, 1]), torch.tensor([[0.5, 1, 0.5]]), 2)
+    around = merged.within(1, 2)
+    assert around.target.tolist() == [[0, 2, 1, 2, 3, 4]]
+    assert around.share.tolist() == [[1, 0.5, 1, 0.5, 1, 1]]
+    assert around.num_tokens == 5
+    x = torch.arange(6.0).reshape(1, 6, 1)
+    assert around.apply(x).flatten().tolist() == [0, 2, 2, 4, 5]
 
 
 def test_a_reduction_forgets_which_tokens_were_cached():

@@ -273,9 +273,10 @@ def _checked(
     reduce_at: Sequence[int] | int, num_layers: int
 ) -> tuple[int, ...]:
     """``reduce_at`` as a tuple; ValueError where it is not allowed."""
-    layers = (reduce_at,) if isinstance(reduce_at, int) else tuple(reduce_at)
+    listed = isinstance(reduce_at, Sequence)
+    layers = tuple(reduce_at) if listed else (reduce_at,)
     inside = all(
-        isinstance(layer, int) and 0 <= layer < num_layers for layer in layers
+        type(layer) is int and 0 <= layer < num_layers for layer in layers
     )
     if not inside or list(layers) != sorted(set(layers)):
         raise ValueError(

@@ -61,7 +61,7 @@ class CLAHead(ClsHead):
             multiplier=multiplier,
         )
         for name, size in sizes.items():
-            if not isinstance(size, int) or size < 1:
+            if type(size) is not int or size < 1:
                 raise ValueError(f'{name}={size!r} must be a positive integer')
         self.num_classes = num_classes
         self.in_channels = in_channels

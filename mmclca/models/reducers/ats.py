@@ -57,8 +57,9 @@ class ATS(CountedReducer):
     of the attention of CLS times the length of the values; one drawn several
     times is kept once. The count of the stage is the most that an image
     keeps. Shorter images are padded to the longest of the batch, to that
-    count in a compiled or exported model; padding weighs nothing as a key
-    and in averages, and images do not depend on each other.
+    count in a compiled or exported model. Padding comes right after CLS, so
+    that the last tokens are an image's own; it weighs nothing as a key and in
+    averages, and images do not depend on each other.
 
     Args:
         keep_rate (float | Sequence[float]): See :class:`CountedReducer`.
@@ -76,10 +77,9 @@ class ATS(CountedReducer):
             length = min(num_tokens + 1, sampled.size(1))
             if not torch.compiler.is_compiling():
                 length = int(counts.max())
-            order = (~sampled).long().argsort(dim=1, stable=True)
-            place = torch.arange(length, device=counts.device)
-            real = place < counts.unsqueeze(1)  # (B, length)
-            index = torch.where(real, order[:, :length] + 1, 0)
+            order = sampled.long().argsort(dim=1, stable=True)
+            real = sampled.gather(1, order)[:, -length:]
+            index = torch.where(real, order[:, -length:] + 1, 0)
         weight = F.pad(real.to(tokens.x.dtype), (1, 0), value=1.0)
         kept = tokens.gather(F.pad(index, (1, 0)))
         return replace(kept, weight=weight)
@@ -91,9 +91,9 @@ class ATS(CountedReducer):
         cdf = significance(attended).cumsum(dim=1)
         if tokens.weight is None:
             return sample(cdf, num_tokens)
+        # padding comes first: no point is nearest to it
         padding = tokens.weight[:, 1:] == 0
-        cdf = cdf.masked_fill(padding, 0).cummax(dim=1).values
-        return sample(cdf, num_tokens) & ~padding
+        return sample(cdf.masked_fill(padding, -torch.inf), num_tokens)
 
     def key_bias(self, tokens: Tokens) -> Tensor | None:
         if tokens.weight is None:

@@ -73,7 +73,7 @@ def _check(num_tokens, num_patches: int, num_stages: int) -> None:
         )
     available = num_patches
     for count in num_tokens:
-        if not isinstance(count, int) or not 1 <= count <= available:
+        if type(count) is not int or not 1 <= count <= available:
             raise ValueError(
                 f'num_tokens={num_tokens!r}: {count!r} is not allowed, a '
                 f'stage leaves at least 1 and at most the {available} tokens '

@@ -12,36 +12,6 @@ from .counted import CountedReducer
 from .start import start_linear
 
 
-@torch.no_grad()
-def cluster(y: Tensor, num_clusters: int, num_neighbors: int, noise: float):
-    """Density peaks clustering by the nearest neighbors (DPC-KNN).
-
-    Args:
-        y (Tensor): Tokens (B, N, C).
-        num_clusters (int): Clusters to make.
-        num_neighbors (int): Neighbors that the density looks at, the token
-            itself among them.
-        noise (float): Largest random number that breaks ties of density.
-
-    Returns:
-        Tensor: The cluster of each token, (B, N).
-    """
-    y = y.to(torch.promote_types(y.dtype, torch.float32))
-    distance = torch.cdist(y, y) / y.size(-1) ** 0.5  # (B, N, N)
-    nearest = distance.topk(num_neighbors, dim=-1, largest=False).values
-    density = (-nearest.square().mean(dim=-1)).exp()
-    if noise:
-        density = density + noise * torch.rand_like(density)
-    denser = density.unsqueeze(1) > density.unsqueeze(2)
-    farthest = distance.flatten(1).amax(dim=1)[:, None, None]
-    separation = torch.where(denser, distance, farthest).amin(dim=-1)
-    centers = (separation * density).topk(num_clusters, dim=-1).indices
-    index = centers.unsqueeze(-1).expand(-1, -1, y.size(1))
-    label = distance.gather(1, index).argmin(dim=1)
-    own = torch.arange(num_clusters, device=y.device).expand_as(centers)
-    return label.scatter(1, centers, own)
-
-
 class Importance(nn.Module):
     """How much a token counts within its cluster.
 
@@ -57,8 +27,10 @@ class Importance(nn.Module):
     def forward(self, y: Tensor) -> Tensor:
         """Tokens (B, N, C) to positive weights (B, N)."""
         score = self.score(y).squeeze(-1)
-        # exp leaves float16 at 11
-        return score.to(torch.promote_types(score.dtype, torch.float32)).exp()
+        score = score.to(torch.promote_types(score.dtype, torch.float32))
+        # exp leaves float32 at 88; a shift of all is lost in the average
+        surplus = score.detach().amax(dim=1, keepdim=True) - 60
+        return (score - surplus.clamp(min=0)).exp()
 
 
 @MODELS.register_module()
@@ -96,7 +68,7 @@ class DPCKNN(CountedReducer):
         **backbone,
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
-        integer = isinstance(num_neighbors, int)
+        integer = type(num_neighbors) is int  # True is none
         if not integer or not 1 <= num_neighbors <= self.num_patches:
             raise ValueError(
                 f'num_neighbors={num_neighbors!r} is not allowed: an image '

@@ -8,45 +8,9 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 
 from ..attention import masked_softmax
-from ..tokens import Masked, Tokens
+from ..tokens import Masked, Tokens, from_start
 from .counted import CountedReducer
-from .start import start_linear
-
-
-class Predictor(nn.Module):
-    """Log-probabilities of keeping and of dropping each token.
-
-    Half of the channels look at the token, half at the average of those that
-    are still kept. `DynamicViT`, section 3.2, equations 2 to 5.
-
-    Args:
-        embed_dims (int): Channels C, a multiple of 4.
-    """
-
-    def __init__(self, embed_dims: int):
-        super().__init__()
-        self.in_conv = nn.Sequential(
-            nn.LayerNorm(embed_dims),
-            nn.Linear(embed_dims, embed_dims),
-            nn.GELU(),
-        )
-        self.out_conv = nn.Sequential(
-            nn.Linear(embed_dims, embed_dims // 2),
-            nn.GELU(),
-            nn.Linear(embed_dims // 2, embed_dims // 4),
-            nn.GELU(),
-            nn.Linear(embed_dims // 4, 2),
-            nn.LogSoftmax(dim=-1),
-        )
-        start_linear(self)
-
-    def forward(self, y: Tensor, counts: Tensor) -> Tensor:
-        """Tokens (B, N, C) and whether each counts, (B, N): (B, N, 2)."""
-        own, shared = self.in_conv(y).chunk(2, dim=-1)
-        counts = counts.unsqueeze(-1)
-        total = counts.sum(dim=1, keepdim=True).clamp(min=1)
-        average = (counts * shared).sum(dim=1, keepdim=True) / total + 1e-6
-        return self.out_conv(torch.cat((own, average.expand_as(own)), dim=-1))
+from .predictor import Predictor
 
 
 def draw(scores: Tensor, counts: Tensor) -> Tensor:
@@ -61,19 +25,6 @@ def draw(scores: Tensor, counts: Tensor) -> Tensor:
     """
     drawn = F.gumbel_softmax(scores, hard=True)[..., 0] * counts
     return F.pad(drawn, (1, 0), value=1.0)
-
-
-def from_start(tokens: Tokens) -> Tensor:
-    """1 for tokens after CLS that were there ahead of the first stage.
-
-    0 for those that the cache put back since; (B, N - 1).
-    """
-    first = tokens.trace[:1] if tokens.with_cache else []  # the CLR tokens
-    num_tokens = 1 + tokens.num_patches + sum(r.num_tokens for r in first)
-    rows = tokens.x.new_ones(tokens.x.size(0), num_tokens, 1)
-    for record in tokens.trace[len(first) :]:
-        rows = record.apply(rows)
-    return rows[:, 1:, 0]
 
 
 @MODELS.register_module()
@@ -98,11 +49,7 @@ class DynamicViT(CountedReducer):
     """
 
     def __init__(
-        self,
-        keep_rate=1.0,
-        num_tokens=None,
-        loss_weight: float = 2.0,
-        **backbone,
+        self, keep_rate=1.0, num_tokens=None, loss_weight=2.0, **backbone
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
         self.loss_weight = loss_weight
@@ -111,14 +58,20 @@ class DynamicViT(CountedReducer):
         )
 
     def before(self, tokens: Tokens, stage: int) -> Tokens:
+        return (self.mask if self.training else self.drop)(tokens, stage)
+
+    def mask(self, tokens: Tokens, stage: int) -> Tokens:
+        """Training: sample the tokens to attend to from now on."""
         y = tokens.x[:, 1:]
-        if self.training:
-            counts = torch.ones_like(y[..., 0])
-            if tokens.weight is not None:
-                counts = tokens.weight[:, 1:]
-            return tokens.mask(draw(self.stages[stage](y, counts), counts))
+        counts = torch.ones_like(y[..., 0])
+        if tokens.weight is not None:
+            counts = tokens.weight[:, 1:]
+        return tokens.mask(draw(self.stages[stage](y, counts), counts))
+
+    def drop(self, tokens: Tokens, stage: int) -> Tokens:
+        """Evaluation: keep the tokens rated best."""
         counts = from_start(tokens)
-        score = self.stages[stage](y, counts)[..., 0]
+        score = self.stages[stage](tokens.x[:, 1:], counts)[..., 0]
         # where nothing is left to compare with, the first ones are kept
         score = score * counts.any(dim=1, keepdim=True)
         order = score.argsort(dim=1, descending=True, stable=True)
@@ -142,14 +95,12 @@ class DynamicViT(CountedReducer):
 
     def loss(self, tokens: Tokens) -> dict[str, Tensor]:
         """``loss_ratio``: `DynamicViT`, section 3.4, equation 16."""
-        kept = [
-            record.decision[:, 1:].mean(dim=1)
-            for record in tokens.trace
-            if isinstance(record, Masked)
-        ]
-        if not kept:
+        masks = [r for r in tokens.trace if isinstance(r, Masked)]
+        if not masks:
             return {}
-        goals = [self.share(stage) for stage in range(self.num_stages)]
-        goals = kept[0].new_tensor(goals).unsqueeze(1)
-        ratio = (torch.stack(kept) - goals).square().mean()
+        errors = [
+            record.decision[:, 1:].mean(dim=1) - self.share(stage)
+            for stage, record in enumerate(masks)
+        ]
+        ratio = torch.stack(errors).square().mean()
         return dict(loss_ratio=self.loss_weight * ratio)

@@ -41,7 +41,7 @@ class KMedoids(CountedReducer):
         **backbone,
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
-        if not isinstance(num_iterations, int) or num_iterations < 0:
+        if type(num_iterations) is not int or num_iterations < 0:
             raise ValueError(
                 f'num_iterations={num_iterations!r} must be an integer, 0 or '
                 'more'

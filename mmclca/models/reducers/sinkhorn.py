@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import math
+from numbers import Real
 
 import torch
 import torch.nn.functional as F
@@ -62,9 +63,9 @@ class Sinkhorn(CountedReducer):
         **backbone,
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
-        if not eps > 0:
-            raise ValueError(f'eps={eps!r} must be above 0')
-        if not isinstance(num_iterations, int) or num_iterations < 1:
+        if not (isinstance(eps, Real) and eps > 0):
+            raise ValueError(f'eps={eps!r} must be a number above 0')
+        if type(num_iterations) is not int or num_iterations < 1:
             raise ValueError(
                 f'num_iterations={num_iterations!r} must be an integer above 0'
             )

@@ -1,4 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from copy import copy
 from unittest.mock import patch
 
 import pytest
@@ -37,7 +38,10 @@ def test_arguments_of_the_parent_are_checked(options, error, named):
     [
         (dict(reduce_at=(6, 3)), r'reduce_at=\(6, 3\) must be ascending'),
         (dict(reduce_at=(3, 3)), r'reduce_at=\(3, 3\) must be .*different'),
-        (dict(reduce_at=[3, 12]), r'reduce_at=\(3, 12\) .*within 0 to 11'),
+        (dict(reduce_at=[3, 12]), r'reduce_at=\[3, 12\] .*within 0 to 11'),
+        (dict(reduce_at=(3.5, 6)), r'reduce_at=\(3.5, 6\) .*\(integers\)'),
+        (dict(reduce_at=True), r'reduce_at=True must be .*(integers)'),
+        (dict(reduce_at='3'), "reduce_at='3' must be .*(integers)"),
         (dict(reduce_at=(-1,)), r'reduce_at=\(-1,\) .*within 0 to 11'),
         (dict(reducer=EVIT), r'mmclca.EViT with reduce_at=\(\) never'),
         (dict(cache=CACHE), r'cache with reduce_at=\(\) never recovers'),
@@ -119,7 +123,9 @@ def test_init_weights():
     model.init_weights()
     assert not torch.equal(model.patch_embed.projection.weight, before)
     assert 0.01 < model.pos_embed.std() < 0.03
-    assert torch.equal(model.cache.clr, model.cls_token)
+    assert not model.cls_token.any()
+    assert not model.cache.clr.any()  # as CLS; a loaded one is copied
+    assert 0.01 < model.cache.clr_pos.std() < 0.03
 
 
 @pytest.fixture
@@ -383,9 +389,13 @@ def test_trace_is_returned_beside_the_features():
 def test_no_state_of_a_pass_is_left_on_the_modules():
     config = vit(reducer=EVIT, reduce_at=REDUCE_AT, cache=CACHE)
     model = build(config)
-    before = {id(m): set(vars(m)) for m in model.modules()}
+    before = [
+        {key: copy(value) for key, value in vars(module).items()}
+        for module in model.modules()
+    ]
     model(images())
-    assert {id(m): set(vars(m)) for m in model.modules()} == before
+    for module, state in zip(model.modules(), before, strict=True):
+        assert vars(module) == state
 
 
 def scatter(tokens, patches, hw):

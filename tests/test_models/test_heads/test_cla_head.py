@@ -199,7 +199,7 @@ def test_scores_are_averaged_over_test_time_augmentations():
 @pytest.mark.parametrize(
     'name', ['num_classes', 'in_channels', 'num_layers', 'multiplier']
 )
-@pytest.mark.parametrize('size', [0, -3])
+@pytest.mark.parametrize('size', [0, -3, 1.5, True])
 def test_sizes_are_positive(name, size):
     sizes = dict(num_classes=CLASSES, in_channels=C, num_layers=G)
     sizes[name] = size

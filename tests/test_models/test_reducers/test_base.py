@@ -14,7 +14,7 @@ def test_as_it_stands_it_reduces_nothing():
     assert reducer.before(tokens, 0) is tokens
     assert reducer.between(tokens, None, 0) is tokens
     assert reducer.key_bias(tokens) is None
-    assert reducer.softmax is None
+    assert reducer.softmax(tokens) is None
     assert reducer.loss(tokens) == {}
     assert not list(reducer.parameters())
 
@@ -52,6 +52,9 @@ def test_keep_rate_is_a_number_or_one_per_stage(keep_rate, expected):
         (None, 'keep_rate=None: None is not allowed'),
         ([0.5, 2], r'keep_rate=\[0.5, 2\]: 2 is not allowed'),
         ((0.5, '.5'), "'.5' is not allowed"),
+        (True, 'keep_rate=True: True is not allowed'),
+        ([0.5, False], 'False is not allowed'),
+        ('.5', "keep_rate='.5': '.' is not allowed"),
     ],
 )
 def test_keep_rate_outside_of_0_to_1(keep_rate, named):

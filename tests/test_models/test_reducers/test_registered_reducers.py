@@ -20,6 +20,7 @@ from small_models import (
 )
 from torch.utils._python_dispatch import TorchDispatchMode
 
+import mmclca
 from mmclca.models import TokenReducer
 from mmclca.registry import MODELS
 
@@ -29,6 +30,13 @@ REDUCERS = sorted(
     if issubclass(registered, TokenReducer)
 )
 KEEP_RATES = (1, 0.7, 0.5, 0.25, 0.1, (0.7, 0.25, 0.5))
+SHORT = dict(num_layers=5, reduce_at=(1, 2, 3))
+BACKBONES = (
+    {},
+    dict(layer_scale_init_value=0.1),
+    dict(pre_norm=True),
+    dict(qkv_bias=False),
+)
 
 
 @pytest.fixture(params=REDUCERS)
@@ -43,12 +51,28 @@ def reduced(name, keep_rate=0.5, cache=CACHE, **options):
     return vit(reducer=reducer, cache=cache, **options)
 
 
+def without_cls_position(backbone):
+    """As after loading weights with no position for CLS."""
+    with torch.no_grad():
+        backbone.pos_embed[:, 0] = 0
+        backbone.cache.clr_pos.zero_()
+
+
 def samples(batch):
     return [DataSample().set_gt_label(i % 5) for i in range(batch)]
 
 
 def test_the_reducers_of_this_package_are_found():
-    assert {'TokenReducer', 'TopK', 'EViT'} <= set(REDUCERS)
+    assert set(mmclca.models.reducers.__all__) <= set(REDUCERS)
+
+
+def check_training(model, x):
+    """All parameters that take part have finite gradients."""
+    model.train().zero_grad()
+    losses = model(x, samples(len(x)), mode='loss')
+    model.parse_losses(losses)[0].backward()
+    for key, grad in gradients(model).items():
+        assert grad is not None and grad.isfinite().all(), key
 
 
 def check_counts(counts, num_patches, cache):
@@ -67,12 +91,14 @@ def check_counts(counts, num_patches, cache):
 
 
 @pytest.mark.parametrize('keep_rate', KEEP_RATES, ids=str)
-@pytest.mark.parametrize('size', [(16, 16), (32, 48)], ids=str)
+@pytest.mark.parametrize('size', [(16, 24), (32, 48)], ids=str)
 def test_token_counts_and_logits(name, keep_rate, size):
+    """Each cache, and none, with a CLA head at one of the two sizes."""
     num_patches = size[0] * size[1] // 64
     for i, cache in enumerate(CACHES):
         backbone = reduced(name, keep_rate, cache, img_size=size)
-        model = build(classifier(backbone, cla=i % 2 == 0)).eval()
+        cla = i % 2 == (num_patches == 6)
+        model = build(classifier(backbone, cla)).eval()
         with torch.no_grad():
             x = images(2, *size)
             counts = token_counts(model.backbone, x)
@@ -92,32 +118,69 @@ def test_token_counts_and_logits_at_224_pixels(name, keep_rate):
         assert model(x).isfinite().all()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize('keep_rate', [0.7, 0.1])
+def test_training_and_evaluation_at_448_pixels(name, keep_rate):
+    backbone = reduced(name, keep_rate, img_size=448, patch_size=16)
+    model = build(classifier(backbone, cla=True))
+    check_training(model, images(2, 448))
+    with torch.no_grad():
+        x = images(2, 448)
+        model.eval()
+        check_counts(token_counts(model.backbone, x), 784, CACHE)
+        assert model(x).isfinite().all()
+
+
 def test_input_of_another_size_than_the_backbone_is_built_for(name):
     model = build(classifier(reduced(name), cla=True)).eval()
     with torch.no_grad():
-        for size in ((32, 32), (40, 24), (30, 51)):
+        for size in ((32, 32), (40, 24), (30, 51), (8, 16)):
             assert model(images(2, *size)).isfinite().all()
 
 
 @pytest.mark.parametrize('cla', [False, True])
 @pytest.mark.parametrize('keep_rate', [0.5, 0.1])
 def test_every_parameter_has_a_gradient(name, keep_rate, cla):
-    model = build(classifier(reduced(name, keep_rate), cla)).train()
-    losses = model(images(4), samples(4), mode='loss')
-    model.parse_losses(losses)[0].backward()
-    for key, grad in gradients(model).items():
-        assert grad is not None and grad.isfinite().all(), key
+    model = build(classifier(reduced(name, keep_rate), cla))
+    check_training(model, images(4))
     for key, grad in gradients(model.backbone).items():
         assert grad.any() or keep_rate == 0.1, key
 
 
+@pytest.mark.parametrize('keep_rate', KEEP_RATES, ids=str)
+def test_gradients_with_and_without_a_cache(name, keep_rate):
+    for i, cache in enumerate(CACHES):
+        backbone = reduced(name, keep_rate, cache, **SHORT)
+        model = build(classifier(backbone, cla=i % 2 == 1))
+        check_training(model, images(3))
+
+
+@pytest.mark.parametrize('options', BACKBONES, ids=str)
+@pytest.mark.parametrize('keep_rate', [0.5, 0.1])
+def test_every_kind_of_backbone_in_every_dtype(name, keep_rate, options):
+    backbone = reduced(name, keep_rate, **SHORT, **options)
+    model = build(classifier(backbone, cla=True))
+    without_cls_position(model.backbone)
+    for dtype in (torch.float32, torch.bfloat16, torch.float64):
+        x = images(3).to(dtype)
+        check_training(model.to(dtype), x)
+        with torch.no_grad():
+            counts = token_counts(model.eval().backbone, x)
+            logits = model(x)
+        assert min(leaving for _, leaving in counts) >= 2
+        assert logits.dtype == dtype
+        assert logits.isfinite().all()
+
+
 @pytest.mark.parametrize('keep_rate', [0.7, 0.25, 0.1])
 def test_logits_of_an_image_are_its_own(name, keep_rate):
-    for cache in (None, CACHE):
-        backbone = reduced(name, keep_rate, cache)
+    early = dict(num_layers=6, reduce_at=(0, 1, 4))  # nothing to recover at 0
+    clr = dict(CACHE, num_tokens=2, with_gap=False)
+    for cache, options in ((None, {}), (CACHE, {}), (clr, early)):
+        backbone = reduced(name, keep_rate, cache, **options)
         model = build(classifier(backbone, cla=True)).double().eval()
-        x = images(6).double()
-        order = torch.tensor([4, 0, 5, 2, 1, 3])
+        x = images(8).double()
+        order = torch.tensor([4, 0, 7, 5, 2, 6, 1, 3])
         with torch.no_grad():
             logits = model(x)
             alone = torch.cat([model(image[None]) for image in x])
@@ -145,18 +208,6 @@ def test_state_dict_goes_around(name):
         assert not torch.equal(first(x), second(x))
         second.load_state_dict(first.state_dict())
         assert torch.equal(first(x), second(x))
-
-
-@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float64])
-def test_dtype_of_the_model_is_that_of_the_logits(name, dtype):
-    model = build(classifier(reduced(name), cla=True)).to(dtype)
-    losses = model(images(4).to(dtype), samples(4), mode='loss')
-    model.parse_losses(losses)[0].backward()
-    assert all(g.isfinite().all() for g in gradients(model).values())
-    with torch.no_grad():
-        logits = model.eval()(images(2).to(dtype))
-    assert logits.dtype == dtype
-    assert logits.isfinite().all()
 
 
 def test_mixed_precision_stays_near_full_precision(name):
