@@ -103,6 +103,7 @@ def main():
     merge_options(cfg, args.cfg_options)
     set_up_run(cfg, args.config, args.work_dir, args.launcher, args.local_rank)
     cfg.load_from = args.checkpoint
+    cfg.model.pop('teacher', None)  # its files are not asked for
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.show or args.show_dir:

@@ -1,4 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from copy import deepcopy
 from pathlib import Path
 
 import mmengine
@@ -85,6 +86,8 @@ def load_inferencer(
     if not isinstance(config, Config):
         config = Config.fromfile(config)
     _check_config(config)
+    config = deepcopy(config)
+    config.model.pop('teacher', None)  # its files are not asked for
     model = get_model(config, pretrained=False)
     meta = load_trained(model, checkpoint).get('meta', {})
     classes = meta.get('dataset_meta', {}).get('classes')

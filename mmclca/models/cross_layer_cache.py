@@ -120,17 +120,9 @@ class CrossLayerCache(BaseModule):
         """What one layer leaves in the cache: average, then CLR tokens."""
         entry = []
         if self.with_gap:
-            entry.append(self.average(tokens))
+            first = 0 if self.pool_cls else 1
+            entry.append(tokens.average(first, tokens.num_pooled))
         if self.num_tokens:
-            entry.append(tokens.x[:, -self.num_tokens :])
+            # never CLS, of which few tokens may be left
+            entry.append(tokens.x[:, 1:][:, -self.num_tokens :])
         return entry
-
-    def average(self, tokens: Tokens) -> Tensor:
-        """Mean of the tokens up to ``num_pooled`` that count, (B, 1, C)."""
-        covered = slice(0 if self.pool_cls else 1, tokens.num_pooled)
-        x = tokens.x[:, covered]
-        if tokens.weight is None:
-            return x.mean(dim=1, keepdim=True)
-        counts = (tokens.weight[:, covered] > 0).to(x.dtype).unsqueeze(-1)
-        total = counts.sum(dim=1, keepdim=True).clamp(min=1)
-        return (x * counts).sum(dim=1, keepdim=True) / total

@@ -110,6 +110,15 @@ class Masked:
 
 
 @dataclass
+class Unchanged:
+    """Stage of a reduction that found nothing to reduce."""
+
+    def apply(self, rows: Tensor) -> Tensor:
+        """The rows as they are."""
+        return rows
+
+
+@dataclass
 class Appended:
     """Tokens that came from the cache: they stand for no patch.
 
@@ -140,8 +149,8 @@ class Tokens:
         num_patches (int): Patches P of the image, before any reduction.
         trace (list): What was done to the sequence so far, one small record
             (:class:`Kept`, :class:`Merged`, :class:`Masked`,
-            :class:`Appended`) a step. ``record.apply`` carries any rows of
-            tokens through that step.
+            :class:`Unchanged`, :class:`Appended`) a step. ``record.apply``
+            carries any rows of tokens through that step.
     """
 
     x: Tensor
@@ -178,6 +187,22 @@ class Tokens:
     def gather(self, index: Tensor) -> 'Tokens':
         """Keep the tokens at ``index``, (B, K), in that order."""
         return self.reduce(Kept(index))
+
+    def unchanged(self) -> 'Tokens':
+        """Note a stage in which there is nothing to reduce."""
+        return replace(self, trace=[*self.trace, Unchanged()])
+
+    def average(self, start: int, end: int | None = None) -> Tensor:
+        """Mean of the tokens from ``start`` to ``end`` that count, (B, 1, C).
+
+        Padding, and tokens that are masked in training, do not.
+        """
+        x = self.x[:, start:end]
+        if self.weight is None:
+            return x.mean(dim=1, keepdim=True)
+        counts = (self.weight[:, start:end] > 0).to(x.dtype).unsqueeze(-1)
+        total = counts.sum(dim=1, keepdim=True).clamp(min=1)
+        return (x * counts).sum(dim=1, keepdim=True) / total
 
     def mask(self, decision: Tensor) -> 'Tokens':
         """Attend only to tokens whose ``decision``, (B, N), is 1."""

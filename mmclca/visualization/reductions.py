@@ -10,9 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mmclca.models.tokens import patch_weights
-
-from .survivors import assigned, enlarge, fade, patch_of_pixels
+from .survivors import assigned, enlarge, fade, patch_of_pixels, stage_weights
 
 INK = np.array([25.0, 25.0, 25.0])
 LEAST_SPAN = 0.05  # of weights from dark to bright, as a share of the largest
@@ -22,28 +20,16 @@ LEAST_SPAN = 0.05  # of weights from dark to bright, as a share of the largest
 def weights_by_stage(backbone, images: Tensor) -> list[Tensor]:
     """What the tokens after each stage stand for.
 
-    Unlike the trace of a forward pass it has an entry for stages, too, that
-    found nothing to reduce.
-
     Args:
         backbone (TokenReductionViT): The model.
         images (Tensor): Preprocessed images, (B, 3, H, W).
 
     Returns:
         list[Tensor]: Weights (B, N, P) of the patches in each token, one a
-        layer of ``reduce_at``; ahead of what the cache puts back.
+        stage; ahead of what the cache puts back.
     """
-    tokens, (height, width) = backbone.embed(images)
-    stages, cached = [], []
-    for i, layer in enumerate(backbone.layers):
-        stage = backbone.stage_of.get(i)
-        tokens = backbone.run_layer(layer, tokens, stage)
-        if stage is not None:
-            shape = len(images), height * width, backbone.num_extra_tokens
-            stages.append(patch_weights(tokens.trace, *shape))
-        if backbone.cache is not None:
-            tokens = backbone.cache(i, tokens, cached)
-    return stages
+    _, tokens = backbone.forward_tokens(images)
+    return stage_weights(tokens.trace, len(images), tokens.num_patches)
 
 
 def is_mixed(weights: Tensor) -> bool:

@@ -9,6 +9,7 @@ from torch import Tensor
 from mmclca.models.tokens import Appended, patch_weights
 
 GREY = 205
+OWN = 0.999  # above it, a patch has a token of its own
 
 
 def stage_weights(
@@ -44,9 +45,9 @@ def survivor_maps(
         hw (tuple[int, int]): Height and width of the grid of patches.
 
     Returns:
-        list[Tensor]: A map (B, h, w) a reduction: 1 where the patch has a
-        token of its own, the largest weight in a mixed token where it is
-        fused or merged, 0 where it is dropped.
+        list[Tensor]: A map (B, h, w) a stage: 1 where the patch has a token
+        of its own (a little less in DPC-KNN), the largest weight in a mixed
+        token where it is fused or merged, 0 where it is dropped.
     """
     weights = stage_weights(trace, batch_size, hw[0] * hw[1])
     return [w.amax(dim=1).unflatten(1, hw) for w in weights]
@@ -89,7 +90,7 @@ def veil(image: np.ndarray, survivors: Tensor) -> np.ndarray:
     Returns:
         np.ndarray: Image of the same size, uint8.
     """
-    kept = enlarge(survivors >= 1, image.shape[:2])[..., None]
+    kept = enlarge(survivors > OWN, image.shape[:2])[..., None]
     return (kept * image + (1 - kept) * fade(image)).astype(np.uint8)
 
 
@@ -142,7 +143,7 @@ def draw_survivors(
     ):
         for row, image, one in zip(axes, images, survivors, strict=True):
             row[column].imshow(veil(image, one.cpu()))
-        share = 100 * (survivors >= 1).float().mean().item()
+        share = 100 * (survivors > OWN).float().mean().item()
         axes[0, column].set_title(f'{stage}\n{share:.0f} % kept', fontsize=9)
     axes[0, 0].set_title('image\nall patches', fontsize=9)
     for axis in axes.flat:

@@ -63,6 +63,16 @@ def test_keep_rate_falls_as_a_cosine_and_validation_has_the_last(run, reducer):
     assert runner.model.backbone.reducer.keep_rates == (0.5,)
 
 
+def test_interrupted_run_leaves_no_rate_behind(run):
+    runner, _ = run(epochs=3)
+    reducer = runner.model.backbone.reducer
+    reducer.keep_rates = (0.9,)  # as an interrupt would leave them
+    hook = HOOKS.build(dict(type='mmclca.KeepRateWarmUpHook', epochs=3))
+    hook.before_train(runner)
+    hook.before_val(runner)
+    assert reducer.keep_rates == (0.5,)
+
+
 def test_warm_up_of_a_rate():
     assert warm_up(0.2, epoch=-1, epochs=10) == 1
     assert warm_up(0.2, epoch=0, epochs=10) == 1

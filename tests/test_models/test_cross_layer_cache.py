@@ -151,11 +151,11 @@ def test_average_is_of_the_tokens_that_count_all_alike():
     x = torch.randn(2, 5, C)
     weight = torch.tensor([[1.0, 3, 0, 2, 5], [1, 0, 0, 0, 1]])
     tokens = Tokens(x, weight, num_pooled=4)
-    average = CrossLayerCache(embed_dims=C).average(tokens)
+    average = CrossLayerCache(embed_dims=C).entry(tokens)[0]
     assert torch.allclose(average[0, 0], (x[0, 1] + x[0, 3]) / 2)
     assert not average[1].any()  # where none counts it is no NaN
     covering_cls = CrossLayerCache(pool_cls=True, embed_dims=C)
-    average = covering_cls.average(tokens)
+    average = covering_cls.entry(tokens)[0]
     assert torch.allclose(average[0, 0], x[0, [0, 1, 3]].mean(0))
     assert torch.allclose(average[1, 0], x[1, 0])
 
@@ -189,3 +189,10 @@ def test_start_of_the_parameters():
 def test_configuration_that_cannot_work(options, named):
     with pytest.raises(ValueError, match=named):
         CrossLayerCache(**options)
+
+
+def test_cls_is_never_taken_for_a_clr_token():
+    cache = CrossLayerCache(num_tokens=3, with_gap=False, embed_dims=1)
+    x = torch.tensor([[[7.0], [1.0], [2.0]]])  # CLS and two others
+    (entry,) = cache.entry(Tokens(x))
+    assert entry.flatten().tolist() == [1, 2]

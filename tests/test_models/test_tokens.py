@@ -233,3 +233,22 @@ def test_patch_weights_of_each_image_are_its_own():
     assert torch.allclose(first[2], torch.tensor([0.1, 0.0, 0.2]))
     assert second.tolist()[1] == [0.0, 0.0, 1.0]
     assert torch.allclose(second[2], torch.tensor([0.3, 0.4, 0.0]))
+
+
+def test_average_covers_what_counts():
+    x = torch.tensor([[[9.0], [1.0], [2.0], [6.0]]])
+    assert Tokens(x).average(1).item() == 3
+    assert Tokens(x).average(0, 2).item() == 5
+    masked = Tokens(x, weight=torch.tensor([[1.0, 1.0, 0.0, 3.0]]))
+    assert masked.average(1).item() == 3.5
+    assert masked.average(1, 3).item() == 1
+    assert masked.average(2, 3).item() == 0  # of none
+
+
+def test_stage_without_a_reduction_is_in_the_trace():
+    tokens = Tokens(torch.randn(2, 5, 3), num_cached=1, num_patches=4)
+    same = tokens.unchanged()
+    assert same.x is tokens.x and same.num_cached == 1
+    assert not tokens.trace
+    weights = patch_weights(same.trace, 2, 4)
+    assert torch.equal(weights, patch_weights([], 2, 4))

@@ -27,7 +27,9 @@ def load_tool(tmp_path, monkeypatch):
     def load_tool(name, *arguments):
         monkeypatch.setattr(sys, 'argv', [name, *map(str, arguments)])
         path = ROOT / 'tools' / f'{name}.py'
-        spec = importlib.util.spec_from_file_location(f'tool_{name}', path)
+        spec = importlib.util.spec_from_file_location(
+            f'tool_{path.stem}', path
+        )
         tool = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(tool)
         return tool
@@ -55,12 +57,13 @@ def config_of(load_tool, monkeypatch):
 
 
 def test_train_resume_and_test_for_real(run_tool, tmp_path):
+    time.sleep(1)  # logs are named by the second, another test's too
     work = tmp_path / 'work_dirs' / 'tiny'
     run_tool('train', 'tiny.py')
     assert (work / 'last_checkpoint').read_text().endswith('epoch_2.pth')
     assert (work / 'tiny.py').exists()
 
-    time.sleep(1)  # logs are named by the second
+    time.sleep(1)
     longer = ('--cfg-options', 'train_cfg.max_epochs=3')
     (log,) = work.glob('*/*.log')
     run_tool('train', 'tiny.py', '--resume', *longer)
@@ -131,6 +134,20 @@ def test_mirrored_views_are_averaged(run_tool, tmp_path):
     assert both.shape == (16, 4)
     torch.testing.assert_close(both.sum(1), torch.ones(16))
     assert not torch.allclose(both, scores[''], atol=1e-7)
+
+
+def test_trained_student_is_used_without_its_teacher(run_tool, tmp_path):
+    (tmp_path / 'student.py').write_text(
+        "_base_ = 'tiny.py'\n"
+        "model = dict(type='mmclca.TokenReductionClassifier', "
+        "teacher=dict(config='gone.py', checkpoint='gone.pth'))\n"
+    )
+    torch.save(get_model('tiny.py').state_dict(), 'student.pth')
+    with pytest.raises(ValueError, match='no config file gone.py'):
+        run_tool('train', 'student.py')
+    run_tool('test', 'student.py', 'student.pth')
+    run_tool('analysis_tools/get_flops', 'student.py', '--shape', '32')
+    run_tool('predict', 'student.py', 'student.pth', 'data')
 
 
 def test_results_are_named_after_the_config(config_of):

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch.testing import assert_close
 
-from mmclca.models.tokens import Appended, Kept
+from mmclca.models.tokens import Appended, Kept, Unchanged
 from mmclca.visualization import draw_survivors, survivor_maps
 from mmclca.visualization.survivors import veil
 
@@ -33,6 +33,19 @@ def test_veil_leaves_survivors_and_fades_the_others():
     assert faded.shape == image.shape
     assert not faded[:4, :2].any() and not faded[4:, 2:].any()
     assert (faded[:4, 2:] > 150).all() and (faded[4:, :2] > 150).all()
+
+
+def test_cluster_of_one_patch_in_dpc_knn_is_a_token_of_its_own():
+    image = np.zeros((8, 4, 3), np.uint8)
+    share = torch.tensor([[1 / (1 + 1e-6), 0.3], [0.0, 1 / (1 + 1e-6)]])
+    assert not veil(image, share)[:4, :2].any()
+
+
+def test_stage_without_a_reduction_has_a_map_too():
+    trace = [Kept(index=torch.tensor([[0, 2, 4]])), Appended(1), Unchanged()]
+    first, second = survivor_maps(trace, 1, (2, 2))
+    assert_close(first, torch.tensor([[[0.0, 1.0], [0.0, 1.0]]]))
+    assert_close(second, first)
 
 
 def test_picture_has_a_row_an_image_and_a_column_a_stage(tmp_path):

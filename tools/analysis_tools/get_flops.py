@@ -50,6 +50,7 @@ def measure(config, cfg_options, shape):
         cfg.merge_from_dict(cfg_options)
         if cfg.get('model') is None:
             raise ValueError('no model in it: model=dict(...) is enough')
+        cfg.model.pop('teacher', None)  # it costs training only
         return count_config(cfg.model, shape and (shape[0], shape[-1]))
 
 

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from statistics import median
 
@@ -282,7 +283,8 @@ def setting(args):
         f'`{args.arch}`, patches of {PATCH_SIZE} px, images of '
         f'{args.img_size} px, batch {args.batch}, '
         f'{args.amp or "float32"}, {place}, PyTorch {torch.__version__}, '
-        f'timm {timm.__version__}, median of {args.rounds} rounds.'
+        f'timm {timm.__version__}, median of {args.rounds} rounds, '
+        f'{date.today()}.'
     )
 
 

@@ -5,6 +5,7 @@ from mmengine.hooks import Hook
 from mmengine.model import is_model_wrapper
 
 from mmclca.models import TokenReductionViT, TopK
+from mmclca.models.reducers.base import per_stage
 from mmclca.registry import HOOKS
 
 
@@ -44,7 +45,8 @@ class KeepRateWarmUpHook(Hook):
                 'in training: KeepRateWarmUpHook is for mmclca.EViT and '
                 'mmclca.TopK; remove it from custom_hooks'
             )
-        self.final = reducer.keep_rates
+        # what the config says: an interrupted run may have left others
+        self.final = per_stage(reducer.keep_rate, reducer.num_stages)
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
         """Set the keep rates of this iteration."""

@@ -209,6 +209,8 @@ class TokenReductionViT(VisionTransformer):
 
     def format_tokens(self, tokens: Tokens, hw: tuple[int, int]) -> Tensor:
         """The tokens in the form of ``out_type``."""
+        if self.out_type == 'avg_featmap':
+            return self.ln2(tokens.average(self.num_extra_tokens)[:, 0])
         if self.out_type != 'featmap' or not tokens.trace:
             return self._format_output(tokens.x, hw)
         B, _, C = tokens.x.shape

@@ -4,14 +4,13 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from mmengine.config import Config
-from mmpretrain.models.backbones import VisionTransformer
 from torch import Tensor, nn
 
 from mmclca.apis.inferencer import load_trained
 from mmclca.registry import MODELS
 
-from ..backbones import TokenReductionViT
 from ..tokens import Tokens
+from .teacher_checks import check_fit, check_kind, check_numbers
 
 
 class Teacher:
@@ -49,19 +48,14 @@ class Teacher:
         token_weight: float = 0.5,
         temperature: float = 1.0,
     ):
-        if min(logit_weight, token_weight) < 0 or temperature <= 0:
-            raise ValueError(
-                f'teacher: logit_weight={logit_weight} and token_weight='
-                f'{token_weight} must not be negative, temperature='
-                f'{temperature} must be above 0'
-            )
+        check_numbers(logit_weight, token_weight, temperature)
         self.logit_weight = logit_weight
         self.token_weight = token_weight
         self.temperature = temperature
         self.model = _build(config)
-        _check_kind(self.model)
-        _check_fit(self.model, student, token_weight)
-        if not Path(checkpoint).exists() and '://' not in checkpoint:
+        check_kind(self.model)
+        check_fit(self.model, student, token_weight)
+        if '://' not in checkpoint and not Path(checkpoint).is_file():
             raise ValueError(f'teacher: there is no file {checkpoint}')
         load_trained(self.model, checkpoint)
         self.model.eval().requires_grad_(False)
@@ -141,52 +135,3 @@ def _build(config: str | dict) -> nn.Module:
         return MODELS.build(config)
     except KeyError as error:
         raise ValueError(f'teacher: unknown model: {error}') from error
-
-
-def _check_kind(teacher: nn.Module) -> None:
-    backbone = teacher.backbone
-    if not isinstance(backbone, VisionTransformer):
-        raise ValueError(
-            f'teacher: {type(backbone).__name__} is no VisionTransformer'
-        )
-    if isinstance(backbone, TokenReductionViT) and backbone.reduces:
-        raise ValueError(
-            f'teacher: {type(backbone.reducer).__name__} reduces its tokens; '
-            'a teacher keeps all: take the config without a reducer'
-        )
-
-
-def _check_fit(teacher: nn.Module, student, token_weight: float) -> None:
-    pairs = {
-        'classes (head.num_classes)': [
-            m.head.num_classes for m in (teacher, student)
-        ],
-        'normalization (data_preprocessor)': _normalizations(teacher, student),
-    }
-    if token_weight:
-        pairs['channels (embed_dims)'] = [
-            m.backbone.embed_dims for m in (teacher, student)
-        ]
-        pairs['patch_size'] = [
-            m.backbone.patch_embed.projection.stride
-            for m in (teacher, student)
-        ]
-    for what, (theirs, ours) in pairs.items():
-        if theirs != ours:
-            hint = ''
-            if what.startswith(('channels', 'patch')):
-                hint = '; token_weight=0 compares class scores only'
-            raise ValueError(
-                f'teacher: it has {what} {theirs}, the student {ours}; they '
-                f'must be the same{hint}'
-            )
-
-
-def _normalizations(*models: nn.Module) -> list:
-    """Mean and deviation of each model; two None where one has no say."""
-    found = [
-        (p.mean.flatten().tolist(), p.std.flatten().tolist())
-        for p in (model.data_preprocessor for model in models)
-        if p._enable_normalize
-    ]
-    return found if len(found) == len(models) else [None] * len(models)

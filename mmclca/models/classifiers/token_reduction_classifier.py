@@ -10,6 +10,7 @@ from mmclca.utils.checkpoint import fill_around_backbone
 from ..backbones import TokenReductionViT
 from ..heads import CLAHead
 from .teacher import Teacher
+from .teacher_checks import check_options
 
 
 @MODELS.register_module()
@@ -39,8 +40,8 @@ class TokenReductionClassifier(ImageClassifier):
         ValueError: If the backbone is no :class:`TokenReductionViT`; if a CLA
             head would read another number of layers than the backbone
             returns, other channels, normalized layers, or something else
-            than CLS tokens; if the teacher does not fit or is missing where
-            the reducer needs one.
+            than CLS tokens; if the teacher does not fit; at the first
+            training step, if the reducer needs one and there is none.
     """
 
     def __init__(
@@ -75,18 +76,9 @@ class TokenReductionClassifier(ImageClassifier):
         self._register_load_state_dict_pre_hook(self._fill_head)
 
     def _build_teacher(self, teacher: dict | None) -> Teacher | None:
-        reducer = self.backbone.reducer
-        if teacher is None and not reducer.needs_teacher:
+        if teacher is None:
             return None
-        if teacher is None or (
-            reducer.needs_teacher and teacher.get('token_weight') == 0
-        ):
-            raise ValueError(
-                f'{type(reducer).__name__} as configured learns from the '
-                'tokens of a teacher: give the classifier '
-                'teacher=dict(config=..., checkpoint=...), with token_weight '
-                'above 0'
-            )
+        check_options(teacher)
         if not isinstance(self.head, ClsHead) or (
             type(self.head).loss is not ClsHead.loss
         ):
@@ -116,6 +108,7 @@ class TokenReductionClassifier(ImageClassifier):
             inputs (Tensor): Images (B, 3, H, W).
             data_samples (list[DataSample]): Their annotations.
         """
+        self._check_taught()
         feats, tokens = self.backbone.forward_tokens(inputs)
         feats = self.neck(feats) if self.with_neck else feats
         if self.teacher is None:
@@ -124,6 +117,17 @@ class TokenReductionClassifier(ImageClassifier):
             losses = self.taught_losses(inputs, data_samples, feats, tokens)
         losses.update(self.backbone.reducer.loss(tokens))
         return losses
+
+    def _check_taught(self) -> None:
+        reducer, teacher = self.backbone.reducer, self.teacher
+        taught = teacher is not None and teacher.token_weight > 0
+        if reducer.needs_teacher and not taught:
+            raise ValueError(
+                f'{type(reducer).__name__} as configured learns from the '
+                'tokens of a teacher: give the classifier '
+                'teacher=dict(config=..., checkpoint=...), with token_weight '
+                'above 0'
+            )
 
     def taught_losses(self, inputs, data_samples, feats, tokens) -> dict:
         """Losses of the head and of the teacher, by name."""

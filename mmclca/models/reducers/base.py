@@ -48,6 +48,7 @@ class TokenReducer(BaseModule):
         init_cfg=None,
     ):
         super().__init__(init_cfg)
+        self.keep_rate = keep_rate
         self.keep_rates = per_stage(keep_rate, num_stages)
         self.embed_dims = embed_dims
         self.num_patches = num_patches

@@ -28,7 +28,8 @@ class Importance(nn.Module):
         """Tokens (B, N, C) to positive weights (B, N)."""
         score = self.score(y).squeeze(-1)
         score = score.to(torch.promote_types(score.dtype, torch.float32))
-        # exp leaves float32 at 88; a shift of all is lost in the average
+        # exp leaves float32 at 88; where all are large, a shift of all is
+        # lost in the average
         surplus = score.detach().amax(dim=1, keepdim=True) - 60
         return (score - surplus.clamp(min=0)).exp()
 
@@ -84,7 +85,9 @@ class DPCKNN(CountedReducer):
     def count(self, stage: int, num_patches: int | None = None) -> int:
         count = super().count(stage, num_patches)
         last = stage == self.num_stages - 1
-        return count if last else max(count, self.num_neighbors)
+        if last or self.num_tokens is not None:
+            return count
+        return max(count, self.num_neighbors)
 
     def before(self, tokens: Tokens, stage: int) -> Tokens:
         num_cached = tokens.num_cached

@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from functools import partial
+from numbers import Real
 
 import torch
 import torch.nn.functional as F
@@ -46,12 +47,20 @@ class DynamicViT(CountedReducer):
         num_tokens (Sequence[int], optional): See there.
         loss_weight (float): Weight of the ratio loss. Defaults to 2.
         **backbone: See :class:`CountedReducer`.
+
+    Raises:
+        ValueError: As there, if ``loss_weight`` is negative, or if the
+            channels are no multiple of 4.
     """
 
     def __init__(
         self, keep_rate=1.0, num_tokens=None, loss_weight=2.0, **backbone
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
+        if not (isinstance(loss_weight, Real) and loss_weight >= 0):
+            raise ValueError(
+                f'loss_weight={loss_weight!r} must be a number, 0 or more'
+            )
         self.loss_weight = loss_weight
         self.stages = nn.ModuleList(
             Predictor(self.embed_dims) for _ in range(self.num_stages)

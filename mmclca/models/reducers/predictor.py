@@ -17,6 +17,10 @@ class Predictor(nn.Module):
 
     def __init__(self, embed_dims: int):
         super().__init__()
+        if embed_dims % 4:
+            raise ValueError(
+                f'embed_dims={embed_dims} must be a multiple of 4'
+            )
         C = embed_dims
         self.in_conv = nn.Sequential(
             nn.LayerNorm(C), nn.Linear(C, C), nn.GELU()

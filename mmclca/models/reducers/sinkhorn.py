@@ -63,7 +63,8 @@ class Sinkhorn(CountedReducer):
         **backbone,
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
-        if not (isinstance(eps, Real) and eps > 0):
+        number = isinstance(eps, Real) and not isinstance(eps, bool)
+        if not (number and 0 < eps < math.inf):
             raise ValueError(f'eps={eps!r} must be a number above 0')
         if type(num_iterations) is not int or num_iterations < 1:
             raise ValueError(

@@ -80,5 +80,11 @@ class SiT(CountedReducer):
         """See :class:`TokenReducer`."""
         if self.reverse is None:
             return super().token_loss(tokens, teacher)
+        if teacher.size(1) != self.num_patches:
+            raise ValueError(
+                f'SiT(recalibrate=True) makes {self.num_patches} tokens, the '
+                f'image has {teacher.size(1)} patches: train with images of '
+                "the backbone's img_size"
+            )
         y = tokens.x[:, 1:]
         return F.mse_loss(self.reverse(y) @ y, teacher)

@@ -83,7 +83,7 @@ class ToMe(CountedReducer):
         )
         num_merged = min(surplus, (tokens.x.size(1) - 1) // 2)
         if num_merged <= 0:
-            return tokens
+            return tokens.unchanged()
         size = tokens.weight
         if size is None:
             size = tokens.x.new_ones(tokens.x.shape[:2])

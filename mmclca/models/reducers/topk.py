@@ -49,7 +49,7 @@ class TopK(TokenReducer):
         score = attended.cls_attn()[:, :, 1:].mean(dim=1)  # (B, N - 1)
         index = top_tokens(score, self.keep_rates[stage])
         if index.size(1) == tokens.x.size(1):
-            return tokens
+            return tokens.unchanged()
         return self.drop(tokens, score, index)
 
     def drop(self, tokens: Tokens, score: Tensor, index: Tensor) -> Tokens:

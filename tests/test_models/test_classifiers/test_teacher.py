@@ -2,11 +2,13 @@
 """Distillation from a frozen vision transformer with all its tokens."""
 
 from copy import deepcopy
+from unittest.mock import patch
 
 import pytest
 import torch
 import torch.nn.functional as F
 from mmengine.config import Config
+from mmengine.logging import MMLogger
 from mmengine.optim import build_optim_wrapper
 from mmpretrain.structures import DataSample
 from small_models import CACHE, arch, build, classifier, images, vit
@@ -205,6 +207,10 @@ def test_config_file_with_our_own_kind_of_teacher(taught, tmp_path):
         (None, dict(config=dict(type='NoSuchNet')), 'unknown model.*NoSuch'),
         (None, dict(logit_weight=-1), 'logit_weight=-1 .* not be negative'),
         (None, dict(temperature=0), 'temperature=0 must be above 0'),
+        (None, dict(logit_weight='a'), "logit_weight='a' .* not be negative"),
+        (None, dict(checkpoint=None), 'checkpoint=None is not the path'),
+        (None, dict(logits=1), 'unknown logits; there are config, checkpo'),
+        (dict(plain_vit(), head=None), {}, 'is no ImageClassifier with a h'),
         (
             classifier(
                 vit(
@@ -221,6 +227,12 @@ def test_config_file_with_our_own_kind_of_teacher(taught, tmp_path):
 def test_what_does_not_fit_is_refused(taught, teacher, options, message):
     with pytest.raises(ValueError, match=message):
         taught(teacher=teacher, **options)
+
+
+@pytest.mark.parametrize('teacher', [{}, 'teacher.py', dict(config='a.py')])
+def test_teacher_without_config_and_checkpoint_is_refused(teacher):
+    with pytest.raises(ValueError, match='give a dict with config and check'):
+        build(classifier(vit(3), teacher=teacher))
 
 
 def test_other_channels_may_teach_class_scores(taught):
@@ -245,39 +257,69 @@ def test_checkpoint_of_another_model_is_refused(taught, tmp_path):
         taught(checkpoint=str(tmp_path / 'x.pth'))
 
 
-def test_other_normalization_is_refused(taught, tmp_path):
-    teacher = plain_vit(
-        data_preprocessor=dict(mean=[127.5] * 3, std=[127.5] * 3)
-    )
-    file = tmp_path / 'teacher.pth'
-    torch.save(build(teacher).state_dict(), file)
-    backbone = vit(4, reducer=None, reduce_at=(1,), cache=CACHE)
-    options = dict(teacher=dict(config=teacher, checkpoint=str(file)))
-    same = classifier(
-        backbone,
-        data_preprocessor=dict(mean=[127.5] * 3, std=[127.5] * 3),
-        **options,
-    )
-    assert build(same).teacher is not None
-    other = classifier(
-        backbone,
-        data_preprocessor=dict(mean=[120.0] * 3, std=[60.0] * 3),
-        **options,
-    )
+def processing(mean=127.5, to_rgb=True):
+    return dict(mean=[mean] * 3, std=[127.5] * 3, to_rgb=to_rgb)
+
+
+@pytest.fixture
+def normalized(tmp_path):
+    """Makes a student and a teacher that normalize images so."""
+
+    def normalized(teacher, student):
+        config = plain_vit(data_preprocessor=teacher)
+        file = tmp_path / 'teacher.pth'
+        torch.save(build(config).state_dict(), file)
+        return build(
+            classifier(
+                vit(4, reduce_at=(1,), cache=CACHE),
+                data_preprocessor=student,
+                teacher=dict(config=config, checkpoint=str(file)),
+            )
+        )
+
+    return normalized
+
+
+def test_same_normalization(normalized):
+    assert normalized(processing(), processing()).teacher is not None
+
+
+@pytest.mark.parametrize(
+    'student', [processing(mean=120.0), processing(to_rgb=False)]
+)
+def test_other_normalization_is_refused(normalized, student):
     with pytest.raises(ValueError, match='has normalization'):
-        build(other)
+        normalized(processing(), student)
+
+
+def test_normalization_of_one_only_is_warned_of(normalized):
+    with patch.object(MMLogger, 'warning') as warning:
+        normalized(None, processing())
+    assert 'only one of teacher and student' in warning.call_args.args[0]
 
 
 def test_reducer_that_needs_a_teacher_says_so(taught):
     reducer = dict(type='mmclca.SiT', keep_rate=0.5, recalibrate=True)
-    with pytest.raises(ValueError, match='SiT as configured learns from'):
-        build(classifier(vit(3, reducer=reducer, reduce_at=(1,))))
-    with pytest.raises(ValueError, match='token_weight above 0'):
-        taught(reducer, token_weight=0)
     config = classifier(vit(3, reducer=reducer, reduce_at=(1,)))
+    alone = build(config).train()
+    for model in (alone, taught(reducer, token_weight=0)):
+        with pytest.raises(ValueError, match='SiT as configured learns from'):
+            model(images(4), SAMPLES, mode='loss')
+    assert alone.eval()(images(2)).shape == (2, 5)
     plain = build(dict(config, type='ImageClassifier')).train()
     with pytest.raises(ValueError, match='TokenReductionClassifier'):
         plain(images(4), SAMPLES, mode='loss')
+
+
+def test_recalibration_is_for_images_of_one_size(taught):
+    model = taught(dict(type='mmclca.SiT', keep_rate=0.5, recalibrate=True))
+    with pytest.raises(ValueError, match='makes 16 tokens, .* 36 patches'):
+        model(images(4, 48), SAMPLES, mode='loss')
+
+
+def test_images_of_another_size_may_be_taught(taught):
+    losses = taught()(images(4, 48), SAMPLES, mode='loss')
+    assert losses['loss_distill_tokens'].isfinite()
 
 
 def test_head_with_a_loss_of_its_own_is_refused(tmp_path):

@@ -121,3 +121,13 @@ def test_number_of_neighbors_that_there_are_not(num_neighbors):
     named = f'num_neighbors={num_neighbors!r} .* has 12 patches, give 1 to'
     with pytest.raises(ValueError, match=named):
         DPCKNN(num_patches=P, num_neighbors=num_neighbors)
+
+
+def test_given_numbers_of_clusters_are_those_made():
+    reducer = DPCKNN(num_tokens=(9, 3, 2), embed_dims=4, num_patches=16)
+    tokens = Tokens(torch.randn(2, 17, 4), num_patches=16)
+    counts = []
+    for stage in range(3):
+        tokens = reducer.before(tokens, stage)
+        counts.append(tokens.x.size(1) - 1)
+    assert counts == [9, 3, 2]

@@ -190,6 +190,16 @@ def test_logits_of_an_image_are_its_own(name, keep_rate):
         assert (logits[0] - logits[1]).abs().max() > 1e-3
 
 
+@pytest.mark.parametrize('keep_rate', [0.9, 0.5])
+def test_average_of_the_tokens_is_that_of_an_image_alone(name, keep_rate):
+    backbone = reduced(name, keep_rate, out_type='avg_featmap')
+    model = build(classifier(backbone)).double().eval()
+    x = images(8).double()
+    with torch.no_grad():
+        alone = torch.cat([model(image[None]) for image in x])
+        assert (model(x) - alone).abs().max() < 1e-9
+
+
 def test_evaluation_gives_the_same_bits_twice_and_in_a_copy(name):
     backbone = reduced(name, drop_rate=0.2, drop_path_rate=0.2)
     model = build(classifier(backbone, cla=True)).eval()
