@@ -5,6 +5,8 @@ DISK_GB ?= 10
 export PYTHON DISK_GB
 
 VENV_PYTHON = .venv/bin/python
+# models of the tests are small: a second thread only waits
+PYTEST = OMP_NUM_THREADS=1 $(VENV_PYTHON) -m pytest
 
 .PHONY: help install demo test test-slow lint clean
 
@@ -24,10 +26,10 @@ demo: install
 	$(VENV_PYTHON) tools/demo.py
 
 test: lint
-	$(VENV_PYTHON) -m pytest -m 'not slow and not gpu'
+	$(PYTEST) -m 'not slow and not gpu'
 
 test-slow: install
-	$(VENV_PYTHON) -m pytest -m 'slow and not gpu'
+	$(PYTEST) -m 'slow and not gpu'
 
 lint: install
 	@PYTHON=$(VENV_PYTHON) sh tools/dev/lint.sh

@@ -76,6 +76,7 @@ def build(cfg, checkpoint):
         ValueError: If there is nothing to draw of it.
     """
     preprocessor = cfg.get('data_preprocessor')
+    cfg.model.pop('teacher', None)  # its files are not asked for
     model = MODELS.build(
         cfg.model, default_args=dict(data_preprocessor=preprocessor)
     )
@@ -89,7 +90,10 @@ def build(cfg, checkpoint):
     if checkpoint:
         load_checkpoint(model, checkpoint, map_location='cpu')
     else:
-        print('no checkpoint: weights are random', file=sys.stderr)
+        print(
+            'no checkpoint after the config: weights are random',
+            file=sys.stderr,
+        )
     return model.eval()
 
 

@@ -129,7 +129,7 @@ def test_padding_is_no_key():
 def test_padding_is_not_in_the_average_of_the_cache():
     reducer, tokens = uneven()
     kept = reducer.between(tokens, attended(*UNEVEN), 0)
-    average = CrossLayerCache(embed_dims=3).average(kept)
+    average = CrossLayerCache(embed_dims=3).entry(kept)[0]
     assert torch.equal(average[0, 0], tokens.x[0, 1])
     assert torch.allclose(average[1, 0], tokens.x[1, 1:].mean(0))
 

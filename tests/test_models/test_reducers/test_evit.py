@@ -63,4 +63,4 @@ def test_no_token_is_made_where_all_are_kept(keep_rate):
     q, k, v = torch.randn(3, 1, 1, 5, 2).unbind(0)
     tokens = Tokens(torch.randn(1, 5, 2))
     reducer = EViT(keep_rate, num_stages=1)
-    assert reducer.between(tokens, Attended(q, k, v), 0) is tokens
+    assert reducer.between(tokens, Attended(q, k, v), 0).x is tokens.x

@@ -8,7 +8,7 @@ from small_models import CACHE, REDUCE_AT, build, images, token_counts, vit
 from mmclca.models import TopK
 from mmclca.models.attention import Attended
 from mmclca.models.reducers.topk import top_tokens
-from mmclca.models.tokens import Kept, Tokens
+from mmclca.models.tokens import Kept, Tokens, Unchanged
 from mmclca.registry import MODELS
 
 
@@ -51,7 +51,9 @@ def test_nothing_happens_where_all_tokens_are_kept(keep_rate):
     q, k, v = torch.randn(3, 1, 1, 5, 2).unbind(0)
     tokens = Tokens(torch.randn(1, 5, 2))
     reducer = TopK(keep_rate, num_stages=1)
-    assert reducer.between(tokens, Attended(q, k, v), 0) is tokens
+    same = reducer.between(tokens, Attended(q, k, v), 0)
+    assert same.x is tokens.x
+    assert [type(record) for record in same.trace] == [Unchanged]
 
 
 @pytest.mark.parametrize('reducer', ['mmclca.TopK', 'mmclca.EViT'])
