@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .precision import at_least_float32
+
 
 @dataclass
 class Attended:
@@ -102,7 +104,7 @@ def masked_softmax(logits: Tensor, decision: Tensor, eps: float = 1e-6):
     itself = torch.eye(N, device=logits.device, dtype=logits.dtype)
     allowed = decision[:, None, None]
     allowed = allowed + (1 - allowed) * itself
-    weights = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    weights = at_least_float32(logits)
     weights = (weights - weights.amax(dim=-1, keepdim=True)).exp() * allowed
     total = weights.sum(dim=-1, keepdim=True) + eps
     return ((weights + eps / N) / total).to(logits.dtype)

@@ -4,6 +4,8 @@
 import torch
 from torch import Tensor
 
+from .precision import at_least_float32
+
 
 def distances(x: Tensor) -> Tensor:
     """Distances between all tokens (B, N, C) of an image, (B, N, N).
@@ -11,7 +13,7 @@ def distances(x: Tensor) -> Tensor:
     Exactly symmetric and 0 to itself, which rounding is not: else tokens
     that are alike would be told apart by the size of the batch.
     """
-    x = x.to(torch.promote_types(x.dtype, torch.float32))
+    x = at_least_float32(x)
     distance = torch.cdist(x, x)
     distance = torch.maximum(distance, distance.transpose(1, 2))
     itself = torch.eye(x.size(1), dtype=torch.bool, device=x.device)

@@ -165,6 +165,20 @@ class Tokens:
         """Whether a cache takes part, if with an average only."""
         return any(isinstance(record, Appended) for record in self.trace)
 
+    @property
+    def weights(self) -> Tensor:
+        """``weight``, or ones where all tokens count alike, (B, N)."""
+        if self.weight is None:
+            return self.x.new_ones(self.x.shape[:2])
+        return self.weight
+
+    @property
+    def log_weight(self) -> Tensor | None:
+        """``weight`` as a bias of keys, (B, 1, 1, N); None: all alike."""
+        return (
+            None if self.weight is None else self.weight.log()[:, None, None]
+        )
+
     def with_x(self, x: Tensor) -> 'Tokens':
         """The same sequence with other features, (B, N, C)."""
         return replace(self, x=x)
@@ -213,11 +227,9 @@ class Tokens:
         """Put M tokens, (B, M, C), at the end as cached tokens."""
         num_new = x.size(1)
         weights = self.weight
-        if weights is None and weight != 1:
-            weights = self.x.new_ones(self.x.shape[:2])
-        if weights is not None:
-            new = weights.new_full((weights.size(0), num_new), weight)
-            weights = torch.cat((weights, new), dim=1)
+        if weights is not None or weight != 1:
+            new = self.weights.new_full((x.size(0), num_new), weight)
+            weights = torch.cat((self.weights, new), dim=1)
         return replace(
             self,
             x=torch.cat((self.x, x), dim=1),

@@ -8,6 +8,7 @@ from torch import Tensor
 from mmclca.registry import MODELS
 
 from ..attention import Attended
+from ..precision import at_least_float32
 from ..tokens import Tokens
 from .counted import CountedReducer
 
@@ -17,7 +18,7 @@ def significance(attended: Attended) -> Tensor:
     score = attended.cls_attn() * attended.v.norm(dim=-1)
     score = score.sum(dim=1)[:, 1:]
     # bfloat16 cannot add up hundreds of small numbers
-    score = score.to(torch.promote_types(score.dtype, torch.float32))
+    score = at_least_float32(score)
     return score / (score.sum(dim=1, keepdim=True) + 1e-6)
 
 
@@ -96,6 +97,4 @@ class ATS(CountedReducer):
         return sample(cdf.masked_fill(padding, -torch.inf), num_tokens)
 
     def key_bias(self, tokens: Tokens) -> Tensor | None:
-        if tokens.weight is None:
-            return None
-        return tokens.weight.log()[:, None, None]
+        return tokens.log_weight

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 
 from ..clustering import dpc_knn
+from ..precision import at_least_float32
 from ..tokens import Merged, Tokens
 from .counted import CountedReducer
 from .start import start_linear
@@ -26,8 +27,7 @@ class Importance(nn.Module):
 
     def forward(self, y: Tensor) -> Tensor:
         """Tokens (B, N, C) to positive weights (B, N)."""
-        score = self.score(y).squeeze(-1)
-        score = score.to(torch.promote_types(score.dtype, torch.float32))
+        score = at_least_float32(self.score(y).squeeze(-1))
         # exp leaves float32 at 88; where all are large, a shift of all is
         # lost in the average
         surplus = score.detach().amax(dim=1, keepdim=True) - 60

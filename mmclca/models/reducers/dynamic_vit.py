@@ -71,11 +71,9 @@ class DynamicViT(CountedReducer):
 
     def mask(self, tokens: Tokens, stage: int) -> Tokens:
         """Training: sample the tokens to attend to from now on."""
-        y = tokens.x[:, 1:]
-        counts = torch.ones_like(y[..., 0])
-        if tokens.weight is not None:
-            counts = tokens.weight[:, 1:]
-        return tokens.mask(draw(self.stages[stage](y, counts), counts))
+        counts = tokens.weights[:, 1:]
+        scores = self.stages[stage](tokens.x[:, 1:], counts)
+        return tokens.mask(draw(scores, counts))
 
     def drop(self, tokens: Tokens, stage: int) -> Tokens:
         """Evaluation: keep the tokens rated best."""
@@ -97,10 +95,7 @@ class DynamicViT(CountedReducer):
     def softmax(self, tokens: Tokens):
         if not self.training:
             return None
-        decision = tokens.weight
-        if decision is None:
-            decision = tokens.x.new_ones(1, tokens.x.size(1))
-        return partial(masked_softmax, decision=decision)
+        return partial(masked_softmax, decision=tokens.weights)
 
     def loss(self, tokens: Tokens) -> dict[str, Tensor]:
         """``loss_ratio``: `DynamicViT`, section 3.4, equation 16."""

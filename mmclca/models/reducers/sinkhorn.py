@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from mmclca.registry import MODELS
 
+from ..precision import at_least_float32
 from ..tokens import Kept, Tokens
 from .counted import CountedReducer
 
@@ -25,7 +26,7 @@ def transport(score: Tensor, eps: float, iterations: int) -> Tensor:
     """
     K, N = score.shape[1:]
     marginal = -math.log(K + N)
-    plan = score.to(torch.promote_types(score.dtype, torch.float32)) / eps
+    plan = at_least_float32(score) / eps
     for _ in range(iterations):
         plan = plan - plan.logsumexp(dim=2, keepdim=True) + marginal
         plan = plan - plan.logsumexp(dim=1, keepdim=True) + marginal

@@ -77,22 +77,16 @@ class ToMe(CountedReducer):
     def between(
         self, tokens: Tokens, attended: Attended, stage: int
     ) -> Tokens:
-        num_patches = tokens.num_patches
-        surplus = self.count(stage - 1, num_patches) - self.count(
-            stage, num_patches
-        )
+        available = self.count_for(tokens, stage - 1)
+        surplus = available - self.count_for(tokens, stage)
         num_merged = min(surplus, (tokens.x.size(1) - 1) // 2)
         if num_merged <= 0:
             return tokens.unchanged()
-        size = tokens.weight
-        if size is None:
-            size = tokens.x.new_ones(tokens.x.shape[:2])
+        size = tokens.weights
         target, num_tokens = match(attended.k.mean(dim=1), num_merged)
         merged = tokens.reduce(Merged.average(target, size, num_tokens))
         size = sum_into(target, size.unsqueeze(-1), num_tokens).squeeze(-1)
         return replace(merged, weight=size)
 
     def key_bias(self, tokens: Tokens) -> Tensor | None:
-        if tokens.weight is None:
-            return None
-        return tokens.weight.log()[:, None, None]
+        return tokens.log_weight

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import pytest
 import torch
-from small_models import CACHE, REDUCE_AT, build, images, token_counts, vit
+from small_models import CACHE, lengths
 
 from mmclca.models import DPCKNN
 from mmclca.models.clustering import dpc_knn
@@ -104,16 +104,7 @@ LENGTHS = {
 @pytest.mark.parametrize('keep_rate', LENGTHS)
 def test_lengths_are_those_of_the_authors(keep_rate):
     for cache, expected in zip((None, CACHE), LENGTHS[keep_rate], strict=True):
-        config = vit(
-            img_size=224,
-            patch_size=16,
-            reducer=dict(type='mmclca.DPCKNN', keep_rate=keep_rate),
-            reduce_at=REDUCE_AT,
-            cache=cache,
-        )
-        with torch.no_grad():
-            counts = token_counts(build(config), images(1, 224))
-        assert tuple(counts[i][1] for i in REDUCE_AT) == expected
+        assert lengths('DPCKNN', keep_rate, cache) == expected
 
 
 @pytest.mark.parametrize('num_neighbors', [0, 13, -1, 2.5, '5', True, None])

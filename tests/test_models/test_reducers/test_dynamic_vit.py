@@ -1,7 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import pytest
 import torch
-from small_models import CACHE, REDUCE_AT, build, images, token_counts, vit
+from small_models import (
+    CACHE,
+    REDUCE_AT,
+    build,
+    images,
+    lengths,
+    token_counts,
+    vit,
+)
 from torch.nn.functional import gelu, layer_norm
 
 from mmclca.models import DynamicViT
@@ -199,17 +207,7 @@ LENGTHS = {
 @pytest.mark.parametrize('keep_rate', LENGTHS)
 def test_lengths_are_those_of_the_authors(keep_rate):
     for cache, expected in zip((None, CACHE), LENGTHS[keep_rate], strict=True):
-        config = vit(
-            img_size=224,
-            patch_size=16,
-            reducer=dict(type='mmclca.DynamicViT', keep_rate=keep_rate),
-            reduce_at=REDUCE_AT,
-            cache=cache,
-        )
-        with torch.no_grad():
-            model = build(config).eval()
-            counts = token_counts(model, images(1, 224))
-        assert tuple(counts[i][1] for i in REDUCE_AT) == expected
+        assert lengths('DynamicViT', keep_rate, cache) == expected
 
 
 def test_numbers_of_tokens_hold_with_a_cache_too():
