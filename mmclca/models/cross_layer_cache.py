@@ -123,6 +123,7 @@ class CrossLayerCache(BaseModule):
             first = 0 if self.pool_cls else 1
             entry.append(tokens.average(first, tokens.num_pooled))
         if self.num_tokens:
-            # never CLS, of which few tokens may be left
-            entry.append(tokens.x[:, 1:][:, -self.num_tokens :])
+            # never CLS, of which few tokens may be left; a view would keep
+            # the whole sequence in memory
+            entry.append(tokens.x[:, 1:][:, -self.num_tokens :].clone())
         return entry

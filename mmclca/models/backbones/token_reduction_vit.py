@@ -192,6 +192,12 @@ class TokenReductionViT(VisionTransformer):
         return self._run_layer(layer, tokens, stage)
 
     def _run_layer(self, layer, tokens: Tokens, stage: int | None):
+        tokens = self._attend(layer, tokens, stage)
+        x = layer.ffn(layer.ln2(tokens.x), identity=tokens.x)
+        return tokens.with_x(x)
+
+    def _attend(self, layer, tokens: Tokens, stage: int | None) -> Tokens:
+        """First half of a layer; what it made is freed ahead of the FFN."""
         reducer = self.reducer
         if stage is not None:
             tokens = reducer.before(tokens, stage)
@@ -204,11 +210,13 @@ class TokenReductionViT(VisionTransformer):
         tokens = tokens.with_x(tokens.x + update)
         if stage is not None:
             tokens = reducer.between(tokens, attended, stage)
-        x = layer.ffn(layer.ln2(tokens.x), identity=tokens.x)
-        return tokens.with_x(x)
+        return tokens
 
     def format_tokens(self, tokens: Tokens, hw: tuple[int, int]) -> Tensor:
         """The tokens in the form of ``out_type``."""
+        if self.out_type == 'cls_token':
+            # a view would keep the whole sequence in memory
+            return tokens.x[:, 0].clone()
         if self.out_type == 'avg_featmap':
             return self.ln2(tokens.average(self.num_extra_tokens)[:, 0])
         if self.out_type != 'featmap' or not tokens.trace:
