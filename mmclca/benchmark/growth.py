@@ -1,0 +1,113 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""How time, memory and multiply-accumulates grow with the image."""
+
+from collections.abc import Sequence
+from math import prod
+
+import matplotlib.figure
+import numpy as np
+from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
+
+from mmclca.utils.flops import Cost
+
+from .candidates import Size
+
+
+def exponent(pixels: Sequence[float], values: Sequence[float]) -> float:
+    """p of the power law, values ~ pixels ** p, that fits best.
+
+    Least squares of the logarithms.
+
+    Args:
+        pixels (Sequence[float]): Pixels of an image, of two sizes at least.
+        values (Sequence[float]): What grows with them.
+    """
+    return float(np.polyfit(np.log(pixels), np.log(values), 1)[0])
+
+
+def attention_share(cost: Cost, size: Size) -> float:
+    """Share of the products of attention (queries with keys, weights with
+    values) in the multiply-accumulates."""
+    products = sum(2 * n * n * size.embed_dims for n in cost.attended)
+    return products / cost.flops
+
+
+def pixels_of(record: dict) -> int:
+    """Pixels of an image of a record, 'side' or 'height x width'."""
+    sides = [int(side) for side in record['pixels'].split(' x ')]
+    return prod(sides if len(sides) == 2 else sides * 2)
+
+
+def by_model(records: list[dict]) -> dict[str, list[dict]]:
+    """The records of each model, which their ``label`` names."""
+    found = {}
+    for record in records:
+        found.setdefault(record['label'], []).append(record)
+    return found
+
+
+def exponents(records: list[dict], keys: Sequence[str]) -> dict[str, dict]:
+    """Exponents of each model's numbers over the pixels of an image.
+
+    Args:
+        records (list[dict]): With ``label``, ``pixels`` and the keys.
+        keys (Sequence[str]): Of the numbers.
+
+    Returns:
+        dict[str, dict[str, float]]: By label, then by key.
+    """
+    return {
+        label: {
+            key: exponent(
+                [pixels_of(record) for record in own],
+                [record[key] for record in own],
+            )
+            for key in keys
+        }
+        for label, own in by_model(records).items()
+    }
+
+
+def draw_growth(
+    records: list[dict], fitted: dict[str, dict], titles: dict, out: str
+) -> None:
+    """Draw numbers against the side of an image, both logarithmic.
+
+    Args:
+        records (list[dict]): With ``label``, ``pixels`` and the keys.
+        fitted (dict[str, dict]): Of :func:`exponents`.
+        titles (dict[str, str]): Title of the picture of each key.
+        out (str): Picture to write.
+    """
+    figure = matplotlib.figure.Figure(
+        figsize=(4.2 * len(titles), 4.2), layout='constrained'
+    )
+    axes = figure.subplots(1, len(titles), squeeze=False)[0]
+    for axis, (key, title) in zip(axes, titles.items(), strict=True):
+        for label, own in by_model(records).items():
+            axis.plot(
+                [pixels_of(record) ** 0.5 for record in own],
+                [record[key] for record in own],
+                marker='.',
+                label=f'{label}: pixels$^{{{fitted[label][key]:.2f}}}$',
+            )
+        _style(axis, title, records)
+    figure.savefig(out, dpi=130)
+
+
+def _style(axis, title: str, records: list[dict]) -> None:
+    sides = sorted({pixels_of(record) ** 0.5 for record in records})
+    axis.set(
+        title=title,
+        xlabel='side of the image (px)',
+        xscale='log',
+        yscale='log',
+    )
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.yaxis.set_major_formatter(FormatStrFormatter('%g'))
+    axis.yaxis.set_minor_locator(NullLocator())
+    axis.set_xticks(sides, [f'{side:.0f}' for side in sides])
+    axis.grid(alpha=0.25)
+    axis.spines[['top', 'right']].set_visible(False)
+    axis.legend(fontsize=8, frameon=False)

@@ -1,0 +1,60 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Where and with what something was measured."""
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+from datetime import date
+from pathlib import Path
+
+import timm
+import torch
+
+from mmclca.version import __version__
+
+from .setting import Setting
+
+
+def machine(setting: Setting, command: str) -> dict[str, str]:
+    """The machine, the versions and the command, by what they are.
+
+    Args:
+        setting (Setting): The device and the threads in use.
+        command (str): The command line that measured.
+    """
+    threads = torch.get_num_threads()
+    load = '/'.join(f'{average:.2f}' for average in os.getloadavg())
+    facts = dict(
+        CPU=f'{_cpu()}, {torch.backends.cpu.get_cpu_capability()}',
+        cores=f'{os.cpu_count()}, {threads} thread{"s" * (threads > 1)} used',
+        load=f'{load} over 1/5/15 minutes at the start',
+    )
+    if setting.on_gpu:
+        facts['GPU'] = torch.cuda.get_device_name(setting.device)
+        facts['driver'] = f'{_driver()}, CUDA {torch.version.cuda}'
+    return facts | dict(
+        versions=f'Python {platform.python_version()}, PyTorch '
+        f'{torch.__version__}, timm {timm.__version__}, mmclca {__version__}',
+        date=str(date.today()),
+        command=command,
+    )
+
+
+def _cpu() -> str:
+    """Name of the CPU, and its architecture."""
+    info = Path('/proc/cpuinfo')
+    text = info.read_text() if info.exists() else ''
+    name = re.search(r'model name\s*: (.+)', text)
+    return f'{name[1] if name else platform.processor()}, {platform.machine()}'
+
+
+def _driver() -> str:
+    """Version of NVIDIA's driver."""
+    tool = shutil.which('nvidia-smi')
+    if tool is None:
+        return 'unknown'
+    query = [tool, '--query-gpu=driver_version', '--format=csv,noheader']
+    lines = subprocess.run(query, capture_output=True, text=True).stdout
+    return lines.partition('\n')[0] or 'unknown'

@@ -1,0 +1,98 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The most memory that a pass takes, weights and images included.
+
+On a GPU: the peak of what PyTorch's allocator hands out. On the CPU: the
+peak of the resident set of a process of its own, above what it was with all
+libraries in use and no model built. Such a process is new for each model,
+since what one leaves in the heap would be there for the next, and gives back
+at once what it frees.
+"""
+
+import gc
+import os
+import re
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+
+import torch
+
+from .candidates import Candidate, Size, timm_vit
+from .setting import Setting
+from .steps import step_of
+
+PASSES = 2  # from the second one on, the optimizer has its moments
+PROCESS = Path('/proc/self')
+# of the C library (mallopt(3)): larger blocks go back when they are freed, not
+# when the heap happens to shrink
+GIVE_BACK = ('MALLOC_MMAP_THRESHOLD_', '65536')
+TINY = Size('tiny', (32, 32), 64, 1, 1, 64)
+
+
+def peak_memory(candidate: Candidate, setting: Setting) -> int:
+    """Bytes at the peak of a pass.
+
+    Args:
+        candidate (Candidate): The model.
+        setting (Setting): What it is put through.
+    """
+    if setting.on_gpu:
+        return _peak_on_gpu(candidate, setting)
+    context = get_context('spawn')
+    with _environment(*GIVE_BACK), ProcessPoolExecutor(1, context) as pool:
+        return pool.submit(_peak_on_cpu, candidate, setting).result()
+
+
+@contextmanager
+def _environment(name: str, value: str):
+    """A variable of the environment, for processes that start meanwhile."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        del os.environ[name]
+        if before is not None:
+            os.environ[name] = before
+
+
+def can_measure(setting: Setting) -> bool:
+    """Whether peaks of memory can be measured here."""
+    return setting.on_gpu or PROCESS.joinpath('status').exists()
+
+
+def _peak_on_gpu(candidate: Candidate, setting: Setting) -> int:
+    gc.collect()
+    before = torch.cuda.memory_allocated(setting.device)
+    step = _warm(candidate, setting)
+    torch.cuda.reset_peak_memory_stats(setting.device)
+    step()
+    return torch.cuda.max_memory_allocated(setting.device) - before
+
+
+def _peak_on_cpu(candidate: Candidate, setting: Setting) -> int:
+    torch.set_num_threads(setting.threads)
+    # what libraries take at their first use is nobody's
+    _warm(timm_vit(TINY), replace(setting, batch=2, compile_mode=None))
+    gc.collect()
+    before = _resident('VmRSS')
+    # 5: the peak starts anew (proc(5)); getrusage would tell the parent's
+    PROCESS.joinpath('clear_refs').write_text('5')
+    _warm(candidate, setting)
+    return _resident('VmHWM') - before
+
+
+def _warm(candidate: Candidate, setting: Setting) -> Callable[[], object]:
+    step = step_of(candidate, setting)
+    for _ in range(PASSES):
+        step()
+    return step
+
+
+def _resident(name: str) -> int:
+    """Bytes of a line of ``/proc/self/status``."""
+    text = PROCESS.joinpath('status').read_text()
+    return int(re.search(rf'{name}:\s+(\d+) kB', text)[1]) * 1024

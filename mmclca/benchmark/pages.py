@@ -1,0 +1,129 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Results as a Markdown page, as CSV and as JSON."""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from .results import Result
+from .setting import Setting
+
+# title of a column, key of a record, format
+COLUMNS = (
+    ('model', 'model', ''),
+    ('method', 'method', ''),
+    ('keep rate', 'keep_rate', ''),
+    ('CLCA', 'clca', ''),
+    ('px', 'pixels', ''),
+    ('tokens', 'tokens', ''),
+    ('GMACs', 'gmacs', '.2f'),
+    ('of distances', 'gmacs_of_distances', '.2f'),
+    ('images/s', 'images_per_second', '.4g'),
+    ('speed-up', 'speed_up', '.2f'),
+    ('quartiles', 'quartiles', ''),
+    ('GMACs ratio', 'gmacs_ratio', '.2f'),
+    ('efficiency', 'efficiency', '.2f'),
+)
+MEMORY_COLUMNS = (
+    ('MiB', 'memory_mib', '.0f'),
+    ('of timm', 'memory_ratio', '.2f'),
+)
+
+
+def line(cells: Sequence) -> str:
+    """A line of a Markdown table."""
+    return f'| {" | ".join(map(str, cells))} |'
+
+
+def table_head(titles: Sequence[str]) -> list[str]:
+    """The first two lines of a Markdown table."""
+    return [line(titles), line(['---'] * len(titles))]
+
+
+def columns(with_memory: bool) -> tuple:
+    """The columns of the table of results."""
+    return COLUMNS + MEMORY_COLUMNS * with_memory
+
+
+def table_line(result: Result, with_memory: bool) -> str:
+    """The line of a model in the table of results.
+
+    Args:
+        result (Result): What was measured.
+        with_memory (bool): Whether the table has columns for memory.
+    """
+    record = result.record()
+    low, high = record['speed_up_quartile_1'], record['speed_up_quartile_3']
+    record['quartiles'] = f'{low:.2f}-{high:.2f}' if result.baseline else ''
+    if not record['gmacs_of_distances']:
+        record['gmacs_of_distances'] = ''
+    return line(
+        format(record[key], form if record[key] != '' else '')
+        for _, key, form in columns(with_memory)
+    )
+
+
+def machine_lines(facts: dict[str, str]) -> list[str]:
+    """The machine as a Markdown list."""
+    marked = {
+        name: f'`{fact}`' if name == 'command' else fact
+        for name, fact in facts.items()
+    }
+    return [f'- {name}: {fact}' for name, fact in marked.items()]
+
+
+def page(
+    title: str, setting: Setting, facts: dict[str, str], lines: list[str]
+) -> str:
+    """A Markdown page.
+
+    Args:
+        title (str): Its title.
+        setting (Setting): What was measured.
+        facts (dict[str, str]): Of :func:`machine`.
+        lines (list[str]): Lines of the text: tables, pictures.
+    """
+    words = setting.words()
+    words = words[0].upper() + words[1:] + '.'
+    head = [f'# {title}', '', words, '', *machine_lines(facts), '']
+    return '\n'.join([*head, *lines, ''])
+
+
+def as_csv(records: list[dict]) -> str:
+    """Records of the same keys as CSV."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, records[0], lineterminator='\n')
+    writer.writeheader()
+    writer.writerows(records)
+    return text.getvalue()
+
+
+def as_json(
+    setting: Setting, facts: dict[str, str], records: list[dict], **more
+) -> str:
+    """The setting, the machine and the records as JSON.
+
+    Args:
+        setting (Setting): What was measured.
+        facts (dict[str, str]): Of :func:`machine`.
+        records (list[dict]): Of plain types.
+        **more: Further entries by name.
+    """
+    content = dict(
+        machine=facts, setting=asdict(setting), results=records, **more
+    )
+    return json.dumps(content, indent=1) + '\n'
+
+
+def write(prefix: str, texts: dict[str, str]) -> None:
+    """Write files of one name.
+
+    Args:
+        prefix (str): Their path without suffix.
+        texts (dict[str, str]): What goes into each, by its suffix.
+    """
+    for suffix, text in texts.items():
+        Path(f'{prefix}.{suffix}').write_text(text, encoding='utf-8')

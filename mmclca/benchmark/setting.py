@@ -1,0 +1,59 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+AMP = dict(bf16=torch.bfloat16, fp16=torch.float16)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all models of a comparison are put through.
+
+    Args:
+        device (str): Where they run. Defaults to 'cpu'.
+        threads (int): Threads of PyTorch on the CPU. Defaults to 1.
+        batch (int): Images in a batch B. Defaults to 8.
+        amp (str, optional): Automatic mixed precision, a key of ``AMP``.
+            Defaults to None, float32.
+        compile_mode (str, optional): Mode of ``torch.compile``. Defaults to
+            None, eager.
+        train (bool): Whether a pass is a training step (forward, loss,
+            backward, optimizer) instead of inference. Defaults to False.
+    """
+
+    device: str = 'cpu'
+    threads: int = 1
+    batch: int = 8
+    amp: str | None = None
+    compile_mode: str | None = None
+    train: bool = False
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the device is a GPU."""
+        return torch.device(self.device).type == 'cuda'
+
+    def images(self, shape: tuple[int, int]) -> Tensor:
+        """A batch of noise, (B, 3, H, W), on the device."""
+        return torch.randn(self.batch, 3, *shape, device=self.device)
+
+    def autocast(self) -> torch.autocast:
+        """Context of a forward pass."""
+        device = torch.device(self.device).type
+        return torch.autocast(device, AMP.get(self.amp), self.amp is not None)
+
+    def words(self) -> str:
+        """The setting in words."""
+        mode = self.compile_mode
+        place = 'GPU' if self.on_gpu else f'CPU, {self.threads} thread'
+        return ', '.join(
+            [
+                'training step' if self.train else 'inference',
+                f'batch {self.batch}',
+                self.amp or 'float32',
+                f'torch.compile ({mode})' if mode else 'eager',
+                place + 's' * (not self.on_gpu and self.threads > 1),
+            ]
+        )

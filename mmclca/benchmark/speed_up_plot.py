@@ -1,0 +1,135 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from itertools import groupby
+
+import matplotlib
+import matplotlib.figure
+from matplotlib.ticker import NullLocator, ScalarFormatter
+
+from .results import Result
+
+MARKERS = 'osD^vP*X<>'
+COLOURS = (*range(0, 20, 2), *range(1, 20, 2))
+ROOM = (35, 22)  # of a label, in dots
+TICKS = (0.5, 0.7, 1, 1.5, 2, 3, 4, 6, 8)
+
+
+def draw_speed_up(results: list[Result], out: str) -> None:
+    """Draw speed-up against the ratio of multiply-accumulates.
+
+    A picture a size. On the dashed line the clock sees all that the
+    multiply-accumulates promise. Points are labelled with their keep rate
+    where there is room; filled ones have CLCA.
+
+    Args:
+        results (list[Result]): Those of a size after each other.
+        out (str): Picture to write.
+    """
+    by_size = [list(g) for _, g in groupby(results, _size)]
+    figure = matplotlib.figure.Figure(
+        figsize=(7.5 * len(by_size), 7), layout='constrained'
+    )
+    axes = figure.subplots(1, len(by_size), squeeze=False)[0]
+    for axis, group in zip(axes, by_size, strict=True):
+        _draw(axis, group)
+    figure.savefig(out, dpi=130)
+
+
+def _size(result: Result):
+    return result.candidate.size
+
+
+def _draw(axis, results: list[Result]) -> None:
+    size = results[0].candidate.size
+    numbers = [result.gmacs_ratio for result in results]
+    numbers += [speed for result in results for speed in result.speed_up]
+    ends = (min(numbers) * 0.95, max(numbers) * 1.1)
+    axis.plot(ends, ends, color='0.5', linestyle='--', zorder=0)
+    axis.annotate(
+        'ideal',
+        (ends[1], ends[1]),
+        (-22, -2),
+        textcoords='offset points',
+        color='0.4',
+        ha='right',
+        va='top',
+    )
+    names = list(dict.fromkeys(_name(result) for result in results))
+    # tab20: every other one is pale
+    colours = [matplotlib.colormaps['tab20'](i) for i in COLOURS]
+    for i, name in enumerate(names):
+        own = [result for result in results if _name(result) == name]
+        _draw_method(axis, own, colours[i % 20], MARKERS[i % 10], name)
+    axis.set(
+        title=f'{size.name}, {size.pixels} px',
+        xlabel="GMACs of timm's plain ViT / GMACs",
+        ylabel="speed / speed of timm's plain ViT",
+        xscale='log',
+        yscale='log',
+        xlim=ends,
+        ylim=ends,
+    )
+    _style(axis)
+    _label(axis, results)
+
+
+def _draw_method(axis, results, colour, marker, name) -> None:
+    for result in results:
+        candidate = result.candidate
+        filled = candidate.clca != 'no'
+        (x, (low, y, high)) = result.gmacs_ratio, result.speed_up
+        axis.plot(
+            x,
+            y,
+            color=colour,
+            marker=marker,
+            markersize=6,
+            fillstyle='full' if filled else 'none',
+            linestyle='',
+            label=name if result is results[0] else None,
+        )
+        axis.plot((x, x), (low, high), color=colour, linewidth=1)
+
+
+def _label(axis, results: list[Result]) -> None:
+    """Keep rates beside the points, where there is room for them."""
+    taken = []
+    for result in results:
+        point = result.gmacs_ratio, result.speed_up[1]
+        x, y = axis.transData.transform(point)
+        if any(
+            abs(x - a) < ROOM[0] and abs(y - b) < ROOM[1] for a, b in taken
+        ):
+            continue
+        taken.append((x, y))
+        axis.annotate(
+            result.candidate.keep_rate,
+            point,
+            (6, -6),
+            textcoords='offset points',
+            fontsize=7,
+            color='0.3',
+            va='top',
+        )
+
+
+def _name(result: Result) -> str:
+    candidate = result.candidate
+    return candidate.name or candidate.method
+
+
+def _style(axis) -> None:
+    for side in (axis.xaxis, axis.yaxis):
+        side.set_major_formatter(ScalarFormatter())
+        side.set_minor_locator(NullLocator())
+    low, high = axis.get_xlim()
+    shown = [tick for tick in TICKS if low <= tick <= high]
+    axis.set(xticks=shown, yticks=shown)
+    axis.grid(alpha=0.25)
+    axis.spines[['top', 'right']].set_visible(False)
+    axis.legend(
+        title='filled: with CLCA',
+        loc='upper left',
+        fontsize=7,
+        title_fontsize=7,
+        frameon=False,
+    )

@@ -1,0 +1,114 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""One pass of a model, as a function without arguments."""
+
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+
+import torch
+from mmcv.cnn.bricks import DropPath
+from mmpretrain.structures import DataSample
+from torch import Tensor, nn
+
+from mmclca.registry import MODELS
+
+from .candidates import Candidate
+from .setting import AMP, Setting
+
+
+def build(candidate: Candidate, device: str) -> nn.Module:
+    """Build a model with random weights; what is logged goes to stderr."""
+    with redirect_stdout(sys.stderr), torch.device(device):
+        model = MODELS.build(candidate.config)
+    for module in model.modules():
+        if isinstance(module, DropPath):
+            # in mmpretrain's models a numpy float, which breaks the graph
+            module.drop_prob = float(module.drop_prob)
+    return model
+
+
+def step_of(candidate: Candidate, setting: Setting) -> Callable[[], object]:
+    """A pass over a batch of noise, inference or training.
+
+    Args:
+        candidate (Candidate): The model, built here.
+        setting (Setting): What it is put through.
+    """
+    model = build(candidate, setting.device)
+    images = setting.images(candidate.size.img_size)
+    make = training_step if setting.train else inference_step
+    return make(model, images, setting)
+
+
+def inference_step(
+    model: nn.Module, images: Tensor, setting: Setting
+) -> Callable[[], Tensor]:
+    """A forward pass in evaluation: logits.
+
+    Args:
+        model (nn.Module): Takes images and returns logits.
+        images (Tensor): Batch (B, 3, H, W) on the device of the model.
+        setting (Setting): Its number format and compilation.
+    """
+    forward = _compiled(model.eval(), setting.compile_mode)
+
+    @torch.inference_mode()
+    def step():
+        with setting.autocast():
+            return forward(images)
+
+    return step
+
+
+def training_step(
+    model: nn.Module, images: Tensor, setting: Setting
+) -> Callable[[], Tensor]:
+    """Forward with all losses, backward and fused AdamW: the loss.
+
+    Only the forward pass and its backward pass are compiled.
+
+    Args:
+        model (BaseModel): A classifier of mmpretrain or of this package.
+        images (Tensor): Batch (B, 3, H, W) on the device of the model.
+        setting (Setting): Its number format and compilation.
+    """
+    model.train()
+    labels = torch.arange(len(images), device=images.device) % 2
+    # one sample with the labels of all: its values are all that losses read
+    samples = [DataSample().set_gt_label(labels)]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    half = AMP.get(setting.amp) is torch.float16
+    # not the usual 2 ** 16: where gradients overflow, a step is left out
+    scaler = torch.amp.GradScaler(
+        images.device.type, init_scale=2.0**10, enabled=half
+    )
+
+    def loss_of(images):
+        return model.parse_losses(model.loss(images, samples))[0]
+
+    loss_of = _compiled(loss_of, setting.compile_mode)
+
+    def step():
+        with setting.autocast():
+            loss = loss_of(images)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+        return loss.detach()
+
+    return step
+
+
+def _compiled(function: Callable, mode: str | None) -> Callable:
+    if mode is None:
+        return function
+    # one graph: a model that falls back to eager would be timed unnoticed
+    compiled = torch.compile(function, mode=mode, fullgraph=True)
+
+    def call(images):
+        # CUDA graphs of models in turns share memory
+        torch.compiler.cudagraph_mark_step_begin()
+        return compiled(images)
+
+    return call

@@ -1,0 +1,127 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+from small_models import CACHE, classifier, vit
+from torch.utils.flop_counter import FlopCounterMode
+
+from mmclca.benchmark.candidates import (
+    METHODS,
+    Size,
+    candidates_of,
+    mmpretrain_vit,
+    of_config,
+    plain_vit,
+    reduced_vit,
+    timm_vit,
+)
+from mmclca.benchmark.steps import build
+from mmclca.utils.flops import MORE_FLOPS
+
+TINY = Size('tiny', (64, 64), 32, 4, 2, 64)
+EVIT = dict(type='mmclca.EViT', keep_rate=(0.5, 0.25))
+
+
+def config(cla=False, **backbone):
+    return classifier(vit(4, reducer=EVIT, reduce_at=(1, 2), **backbone), cla)
+
+
+@pytest.mark.parametrize('arch', ['deit-small', 'base', 'large'])
+def test_plain_models_are_of_the_same_size(arch):
+    size = Size.of_arch(arch, 224)
+    plain = [plain_vit(size), mmpretrain_vit(size), timm_vit(size)]
+    params = [
+        sum(param.numel() for param in build(one, 'meta').parameters())
+        for one in plain
+    ]
+    assert len(set(params)) == 1
+    assert size.reduce_at == ((6, 12, 18) if arch == 'large' else (3, 6, 9))
+
+
+def test_cost_of_timm_is_what_torch_counts_of_it():
+    timm = timm_vit(TINY)
+    counter = FlopCounterMode(display=False, custom_mapping=MORE_FLOPS)
+    with torch.no_grad(), counter:
+        build(timm, 'cpu').eval()(torch.zeros(1, 3, 64, 64))
+    assert timm.cost().flops == counter.get_total_flops() // 2
+
+
+def test_timm_attends_with_fused_attention():
+    blocks = build(timm_vit(TINY), 'meta').model.blocks
+    assert all(block.attn.fused_attn for block in blocks)
+
+
+def test_clca_is_cache_and_head():
+    size = Size.of_arch('deit-small', 224)
+    base, clca = (reduced_vit(size, 'EViT', 0.5, c) for c in (False, True))
+    assert base.cost().flops / 1e9 == pytest.approx(2.31, abs=5e-3)
+    assert clca.cost().flops / 1e9 == pytest.approx(2.44, abs=5e-3)
+    assert (base.label, clca.label) == ('EViT 0.5', 'EViT 0.5 + CLCA')
+    assert type(build(clca, 'meta').head).__name__ == 'CLAHead'
+    assert build(base, 'meta').backbone.cache is None
+
+
+def test_models_of_methods():
+    found = candidates_of(
+        TINY, ['mmpretrain', 'none', 'ToMe', 'ATS'], [0.5, 0.1], [False, True]
+    )
+    assert [one.label for one in found] == [
+        'mmpretrain',
+        'none',
+        *(
+            f'{name} {rate}{clca}'
+            for name in ('ToMe', 'ATS')
+            for rate in (0.5, 0.1)
+            for clca in ('', ' + CLCA')
+        ),
+    ]
+    assert len(set(found)) == len(found)
+    assert 'EViT' in METHODS and 'TokenReducer' not in METHODS
+
+
+@pytest.mark.parametrize(
+    'options, clca',
+    [
+        ({}, 'no'),
+        (dict(cache=CACHE), 'CLC'),
+        (dict(cla=True), 'CLA'),
+        (dict(cla=True, cache=CACHE), 'yes'),
+    ],
+)
+def test_config_tells_its_size_and_what_it_has(options, clca):
+    one = of_config('mine', config(**options))
+    assert (one.name, one.method, one.clca) == ('mine', 'EViT', clca)
+    assert (one.keep_rate, one.reduce_at) == ('0.5/0.25', (1, 2))
+    assert one.size == Size('16 x 4', (32, 32), 16, 4, 2, 32, 8, 5)
+    shape = build(timm_vit(one.size), 'cpu')(torch.zeros(1, 3, 32, 32)).shape
+    assert shape == (1, 5)
+
+
+@pytest.mark.parametrize(
+    'kind, method',
+    [
+        ('mmclca.TokenReductionViT', 'none'),
+        ('VisionTransformer', 'mmpretrain'),
+    ],
+)
+def test_configs_without_a_reducer(kind, method):
+    backbone = dict(vit(4), type=kind)
+    one = of_config('mine', classifier(backbone))
+    assert (one.method, one.keep_rate, one.reduce_at) == (method, '', ())
+
+
+def test_images_that_are_not_square():
+    size = of_config('mine', config(img_size=(16, 32))).size
+    assert size.pixels == '16 x 32'
+    x = torch.zeros(1, 3, 16, 32)
+    assert build(timm_vit(size), 'cpu')(x).shape == (1, 5)
+
+
+def test_configs_that_have_no_plain_vit_beside_them():
+    resnet = dict(type='mmpretrain.ResNet', depth=18)
+    with pytest.raises(
+        ValueError, match='mmpretrain.ResNet is no VisionTransformer'
+    ):
+        of_config('mine', dict(backbone=resnet, head=dict(type='ClsHead')))
+    headless = dict(config(), head=None)
+    with pytest.raises(ValueError, match='no head'):
+        Size.of_config(headless)

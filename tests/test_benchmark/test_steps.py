@@ -1,0 +1,110 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from mmclca.benchmark.candidates import (
+    METHODS,
+    Size,
+    mmpretrain_vit,
+    plain_vit,
+    reduced_vit,
+    timm_vit,
+)
+from mmclca.benchmark.setting import Setting
+from mmclca.benchmark.steps import (
+    build,
+    inference_step,
+    step_of,
+    training_step,
+)
+
+TINY = Size('tiny', (64, 64), 32, 4, 2, 64, num_classes=5)
+EVIT = reduced_vit(TINY, 'EViT', 0.5, clca=True)
+PLAIN = (plain_vit(TINY), mmpretrain_vit(TINY), timm_vit(TINY))
+ALL = (*PLAIN, EVIT)
+
+
+class Product(nn.Linear):
+    """Remembers the number format that it computed in."""
+
+    def forward(self, x):
+        out = super().forward(x)
+        self.dtype = out.dtype
+        return out
+
+
+@pytest.mark.parametrize(
+    'amp, dtype',
+    [(None, torch.float32), ('bf16', torch.bfloat16), ('fp16', torch.float16)],
+)
+def test_mixed_precision(amp, dtype):
+    model = Product(4, 4)
+    inference_step(model, torch.zeros(2, 4), Setting(amp=amp))()
+    assert model.dtype is dtype
+
+
+@pytest.mark.parametrize('one', PLAIN, ids=lambda one: one.method)
+@pytest.mark.parametrize('amp', [None, 'bf16', 'fp16'])
+def test_a_training_step_trains(one, amp):
+    model = build(one, 'cpu').eval()
+    before = {key: p.clone() for key, p in model.named_parameters()}
+    step = training_step(model, torch.randn(2, 3, 64, 64), Setting(amp=amp))
+    assert model.training
+    first = step()
+    moved = [k for k, p in model.named_parameters() if (p != before[k]).any()]
+    assert moved  # all but where gradients are still zero
+    assert all(param.grad is None for param in model.parameters())
+    for _ in range(15):
+        last = step()
+    assert last < first
+
+
+@pytest.mark.parametrize('method', METHODS)
+def test_a_training_step_of_every_method(method):
+    step = step_of(
+        reduced_vit(TINY, method, 0.5, clca=True), Setting(batch=2, train=True)
+    )
+    assert torch.isfinite(step())
+
+
+def test_inference_is_in_evaluation():
+    model = build(EVIT, 'cpu')
+    images = torch.randn(2, 3, 64, 64)
+    logits = inference_step(model, images, Setting())()
+    assert not model.training
+    assert torch.equal(logits, model(images))
+    assert logits.is_inference()
+
+
+@pytest.mark.parametrize('one', ALL, ids=lambda one: one.label)
+@pytest.mark.parametrize('train', [False, True])
+def test_compiled_as_eager(one, train, monkeypatch):
+    seen = []
+
+    def compile(function, mode, fullgraph):
+        seen.append((mode, fullgraph))
+        return eager(function, backend='eager', fullgraph=fullgraph)
+
+    eager = torch.compile
+    monkeypatch.setattr(torch, 'compile', compile)
+    results = []
+    setting = Setting(batch=2, train=train)
+    for like in (setting, replace(setting, compile_mode='max-autotune')):
+        torch.manual_seed(1)
+        results.append(step_of(one, like)())
+    assert seen == [('max-autotune', True)]
+    assert torch.allclose(*results, atol=1e-6)
+    torch.compiler.reset()
+
+
+def test_setting_in_words():
+    assert Setting().words() == (
+        'inference, batch 8, float32, eager, CPU, 1 thread'
+    )
+    setting = Setting('cuda', 2, 128, 'bf16', 'default', True)
+    assert setting.words() == (
+        'training step, batch 128, bf16, torch.compile (default), GPU'
+    )

@@ -1,0 +1,210 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import csv
+import json
+import runpy
+import sys
+
+import pytest
+import torch
+from mmcv import imread
+from tiny_run import CONFIG, ROOT
+
+TOOL = ROOT / 'tools/benchmark/throughput.py'
+QUICK = ('--arch', 'deit-tiny', '--img-size', 64, '--batch', 2, '--rounds', 2)
+
+
+@pytest.fixture
+def tool(monkeypatch):
+    """The functions of the tool, with its command line as given."""
+    monkeypatch.setattr(torch, 'set_num_threads', lambda _: None)
+
+    def load(*arguments):
+        argv = ['throughput.py', *map(str, arguments)]
+        monkeypatch.setattr(sys, 'argv', argv)
+        return runpy.run_path(str(TOOL))
+
+    return load
+
+
+@pytest.fixture
+def config(tmp_path):
+    """A config file of a tiny model."""
+    path = tmp_path / 'mine.py'
+    path.write_text(CONFIG)
+    return path
+
+
+def table(text):
+    """Cells of the first table of a page, title line first."""
+    lines = text.split('\n\n')
+    (first, *_) = [part for part in lines if part.startswith('|')]
+    rows = [line.strip('| ').split(' | ') for line in first.splitlines()]
+    assert len({line.count('|') for line in first.splitlines()}) == 1
+    return [rows[0], *rows[2:]]
+
+
+def test_page_csv_json_and_plot(tool, tmp_path, capsys):
+    prefix = tmp_path / 'new' / 'page'
+    chosen = ('--methods', 'mmpretrain', 'none', 'ATS', 'KMedoids')
+    options = (*chosen, '--keep-rates', 0.5, 0.25, '--at-once', 4)
+    tool(*QUICK, *options, '--profile', '--out', prefix)['main']()
+    text = prefix.with_suffix('.md').read_text()
+    rows = table(text)
+    printed = capsys.readouterr()
+    assert all(' | '.join(row) in printed.out for row in rows)
+    assert '52/52' in printed.err  # passes: 10 models, timm in three groups
+    methods = ['timm', 'mmpretrain', 'none', *['ATS'] * 4, *['KMedoids'] * 4]
+    assert [row[1] for row in rows[1:]] == methods
+    assert [row[2:4] for row in rows[4:8]] == [
+        [rate, clca] for rate in ('0.5', '0.25') for clca in ('no', 'yes')
+    ]
+    assert rows[1][5] == '17'
+    assert rows[-1][5].startswith('5/2/2')
+    by_method = [(row[1], bool(row[7].strip())) for row in rows[1:]]
+    assert {name for name, distances in by_method if distances} == {'KMedoids'}
+    assert 'reducers' not in text and 'throughput.py --arch deit-tiny' in text
+    assert '## Where the time of a forward pass goes' in text
+    assert imread(str(prefix.with_suffix('.png'))).std() > 5
+    with prefix.with_suffix('.csv').open() as file:
+        assert [row['method'] for row in csv.DictReader(file)] == methods
+    content = json.loads(prefix.with_suffix('.json').read_text())
+    assert all(len(one['seconds']) == 2 for one in content['results'])
+    assert content['setting']['batch'] == 2
+    assert 'throughput.py' in content['machine']['command']
+
+
+def test_configs_beside_plain_models_of_their_size(tool, config, capsys):
+    tool('--configs', config, '--batch', 2, '--rounds', 1)['main']()
+    rows = table(capsys.readouterr().out)
+    assert [row[0] for row in rows[1:]] == ['24 x 3'] * 3 + ['mine']
+    assert [row[1] for row in rows[1:]] == [
+        'timm',
+        'mmpretrain',
+        'none',
+        'TopK',
+    ]
+    assert rows[4][2:5] == ['0.5', 'CLC', '32']
+
+
+def test_training_steps(tool, capsys):
+    options = ('--train', '--no-memory', '--clca', 'yes', '--amp', 'bf16')
+    chosen = ('--methods', 'DynamicViT', '--keep-rates', 0.5)
+    tool(*QUICK, *options, *chosen)['main']()
+    out = capsys.readouterr().out
+    assert out.startswith('training step, batch 2, bf16, eager')
+    assert [row[1] for row in table(out)[1:]] == ['timm', 'DynamicViT']
+
+
+@pytest.mark.slow
+def test_memory_of_training(tool, capsys):
+    tool(*QUICK, '--train', '--methods', '--warm-up', 0)['main']()
+    title, timm = table(capsys.readouterr().out)
+    assert title[-2:] == ['MiB', 'of timm']
+    assert 80 < int(timm[-2]) < 200
+    assert timm[-1] == '1.00'
+
+
+@pytest.mark.slow
+def test_compiled(tool, capsys):
+    chosen = ('--methods', 'EViT', '--keep-rates', 0.5, '--clca', 'yes')
+    tool(*QUICK, *chosen, '--compile')['main']()
+    out = capsys.readouterr().out
+    assert 'torch.compile (default)' in out
+    assert len(table(out)) == 3
+
+
+def test_defaults(tool, config):
+    functions = tool('--img-size', '224', '448', '--clca', 'yes')
+    plan = functions['parse_args']().plan
+    assert [(size.name, size.pixels) for size in plan] == [
+        ('deit-small', '224'),
+        ('deit-small', '448'),
+    ]
+    num_methods = len(functions['METHODS'])
+    assert [len(found) for found in plan.values()] == [2 + 5 * num_methods] * 2
+    chosen = ('--configs', config, '--arch', 'base', '--methods', 'none')
+    plan = tool(*chosen)['parse_args']().plan
+    assert [[one.label for one in found] for found in plan.values()] == [
+        ['none'],
+        ['none', 'TopK 0.5 + CLC'],
+    ]
+
+
+def test_what_is_named_twice_is_measured_once(tool, config, capsys):
+    twice = ('--methods', 'EViT', 'EViT', '--keep-rates', '0.5', '.5')
+    (found,) = tool(*twice, '--clca', 'no')['parse_args']().plan.values()
+    assert [one.label for one in found] == ['EViT 0.5']
+    with pytest.raises(SystemExit):
+        tool('--configs', config, config)['parse_args']()
+    assert 'a row mine is there already' in capsys.readouterr().err
+
+
+def test_at_no_extra_cost_memory_is_left_out(tool):
+    parse = tool(*QUICK)['parse_args']
+    assert not parse().memory
+    parse = tool(*QUICK, '--train')['parse_args']
+    assert parse().memory
+
+
+@pytest.mark.parametrize(
+    'options, message',
+    [
+        (['--img-size', '100'], '--img-size 100: a multiple of 16'),
+        (['--batch', '0'], 'argument --batch: 0: at least 1'),
+        (['--warm-up', '-1'], 'argument --warm-up: -1: at least 0'),
+        (['--keep-rates', '0.5', '2'], 'argument --keep-rates: 2: above 0'),
+        (['--methods', 'Topk'], "invalid choice: 'Topk'"),
+        (['--arch', 'b16'], "invalid choice: 'b16'"),
+        (['--amp', 'int8'], "invalid choice: 'int8'"),
+        (['--compile', 'fast'], "invalid choice: 'fast'"),
+        (['--device', 'nowhere'], '--device nowhere: '),
+        (['--device', 'meta'], '--device meta: cpu or cuda'),
+        (['--out', '/proc/x/y'], '--out /proc/x/y: '),
+        (['--configs', 'none.py'], '--configs none.py: '),
+        (['--train', '--batch', '1'], '--train --batch 1: at least 2'),
+        (['--train', '--profile'], '--profile is of eager inference'),
+    ],
+)
+def test_refused_before_anything_is_measured(tool, options, message, capsys):
+    with pytest.raises(SystemExit):
+        tool(*options)['parse_args']()
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    'content, message',
+    [
+        ('x = 1', 'model'),
+        ("model = dict(type='ImageClassifier')", 'backbone'),
+        ('model = dict(', 'was never closed'),
+        (
+            f"{CONFIG}\nmodel['teacher'] = dict(config='x')",
+            'a teacher, which is not measured',
+        ),
+        (
+            f"{CONFIG}\nmodel['backbone']['reducer']['type'] = 'mmclca.No'",
+            'mmclca.No',
+        ),
+    ],
+)
+def test_configs_that_cannot_be_measured(
+    tool, tmp_path, content, message, capsys
+):
+    path = tmp_path / 'bad.py'
+    path.write_text(content)
+    with pytest.raises(SystemExit):
+        tool('--configs', path, '--train')['parse_args']()
+    said = capsys.readouterr().err
+    assert f'--configs {path}: ' in said
+    assert message in said
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a GPU')
+@pytest.mark.parametrize('more', [(), ('--train',), ('--compile',)])
+def test_on_a_gpu(tool, capsys, more):
+    chosen = ('--methods', 'TopK', '--keep-rates', 0.25, '--clca', 'yes')
+    options = ('--device', 'cuda', '--amp', 'bf16', '--memory', *more)
+    tool(*options, *chosen, '--batch', 64)['main']()
+    _, timm, reduced = table(capsys.readouterr().out)
+    assert 0 < int(reduced[-2]) < int(timm[-2])

@@ -1,0 +1,310 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""How fast models with token reduction are, and what their FLOPs promise.
+
+Any configs, and any list of architectures, methods, keep rates and image
+sizes, in turns with timm's plain ViT of the same size: multiply-accumulates,
+speed, efficiency (the speed-up as a share of the ratio of multiply-
+accumulates) and peak memory, of inference or of a training step.
+"""
+
+import argparse
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import torch
+from mmengine.config import Config
+from mmengine.utils import ProgressBar
+from mmpretrain.models.backbones import VisionTransformer
+
+from mmclca.benchmark.candidates import (
+    METHODS,
+    MMPRETRAIN,
+    PLAIN,
+    Size,
+    candidates_of,
+    of_config,
+    timm_vit,
+)
+from mmclca.benchmark.machine import machine
+from mmclca.benchmark.options import (
+    add_rounds,
+    add_setting,
+    check_out,
+    check_setting,
+    command_line,
+    keep_rate,
+    positive,
+    setting_of,
+)
+from mmclca.benchmark.pages import (
+    as_csv,
+    as_json,
+    columns,
+    line,
+    machine_lines,
+    page,
+    table_head,
+    table_line,
+    write,
+)
+from mmclca.benchmark.parts import PARTS, seconds_of_parts
+from mmclca.benchmark.results import compare, num_passes
+from mmclca.benchmark.speed_up_plot import draw_speed_up
+
+PATCH_SIZE = Size.patch_size
+CLCA = dict(no=[False], yes=[True], both=[False, True])
+SUFFIXES = ('md', 'csv', 'json', 'png')
+TITLE = 'Speed of token reduction against its FLOPs'
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        description=__doc__.partition('\n\n')[2].replace('\n', ' ')
+    )
+    add_models(parser)
+    add_setting(parser, batch=8)
+    add_rounds(parser, rounds=7)
+    parser.add_argument(
+        '--at-once',
+        type=positive,
+        default=6,
+        help="models in memory, beside timm's, that take turns (default: "
+        '%(default)s); 1 is the steadiest and slowest',
+    )
+    parser.add_argument(
+        '--profile',
+        action='store_true',
+        help='tell as well where the time of a forward pass goes',
+    )
+    args = parser.parse_args()
+    fill_in(args)
+    check(parser, args)
+    return args
+
+
+def add_models(parser):
+    parser.add_argument(
+        '--configs',
+        nargs='+',
+        default=[],
+        metavar='FILE',
+        help='config files of classifiers over a VisionTransformer or a '
+        'TokenReductionViT',
+    )
+    parser.add_argument(
+        '--arch',
+        nargs='+',
+        choices=sorted(VisionTransformer.arch_zoo),
+        metavar='NAME',
+        help='of VisionTransformer in MMPretrain (default: deit-small, which '
+        'is ViT-S/16; small is another one, of 8 layers; with --configs '
+        'none)',
+    )
+    parser.add_argument(
+        '--img-size',
+        nargs='+',
+        type=positive,
+        default=[224],
+        metavar='PIXELS',
+        help='sides of images for --arch (default: %(default)s)',
+    )
+    names = [MMPRETRAIN, PLAIN, *METHODS]
+    parser.add_argument(
+        '--methods',
+        nargs='*',
+        choices=names,
+        metavar='NAME',
+        help='of %(choices)s, at the sizes of --arch and of --configs; '
+        f'{MMPRETRAIN} is its plain ViT, {PLAIN} the TokenReductionViT '
+        'without a reducer (default: all; with --configs these two)',
+    )
+    parser.add_argument(
+        '--keep-rates',
+        nargs='+',
+        type=keep_rate,
+        default=[1.0, 0.7, 0.5, 0.25, 0.1],
+        metavar='RATE',
+        help='of --methods (default: %(default)s)',
+    )
+    parser.add_argument(
+        '--clca',
+        choices=list(CLCA),
+        default='both',
+        help='--methods with cache and CLA head (default: %(default)s)',
+    )
+
+
+def fill_in(args):
+    """Defaults that hang on other options."""
+    if args.arch is None:
+        args.arch = [] if args.configs else ['deit-small']
+    if args.methods is None:
+        args.methods = [MMPRETRAIN, PLAIN] + METHODS * (not args.configs)
+    if args.memory is None:
+        args.memory = args.train
+
+
+def check(parser, args):
+    """Refuse what would fail when the measuring has begun, or after it."""
+    for size in args.img_size:
+        if size % PATCH_SIZE:
+            parser.error(
+                f'--img-size {size}: a multiple of {PATCH_SIZE}, the size of '
+                'a patch'
+            )
+    if args.profile and (args.compile or args.train):
+        parser.error('--profile is of eager inference')
+    check_setting(parser, setting_of(args), args.memory)
+    try:
+        args.plan = plan(args)
+    except ValueError as error:
+        parser.error(str(error))
+    check_out(parser, args.out, SUFFIXES)
+
+
+def read_config(name, train):
+    """The classifier of a config file.
+
+    Raises:
+        ValueError: If it cannot be measured.
+    """
+    try:
+        with redirect_stdout(sys.stderr):
+            model = Config.fromfile(name).model.to_dict()
+            if train and model.get('teacher'):
+                raise ValueError('a teacher, which is not measured')
+            model.pop('teacher', None)
+            return of_config(Path(name).stem, model)
+    except (
+        AssertionError,
+        AttributeError,
+        KeyError,
+        OSError,
+        SyntaxError,
+        TypeError,
+        ValueError,
+    ) as error:  # what mmengine and mmpretrain raise for settings
+        reason = ' '.join(str(error).split())
+        raise ValueError(f'--configs {name}: {reason}') from error
+
+
+def plan(args):
+    """The models of each size, in the order in which they are measured."""
+    sizes = {
+        Size.of_arch(arch, img_size): []
+        for arch in args.arch
+        for img_size in args.img_size
+    }
+    for name in args.configs:
+        candidate = read_config(name, args.train)
+        own = sizes.setdefault(candidate.size, [])
+        if candidate in own:
+            raise ValueError(
+                f'--configs {name}: a row {candidate.name} is there already; '
+                'name the file differently'
+            )
+        own.append(candidate)
+    methods = list(dict.fromkeys(args.methods))
+    wanted = methods, dict.fromkeys(args.keep_rates), CLCA[args.clca]
+    return {
+        size: candidates_of(size, *wanted) + own for size, own in sizes.items()
+    }
+
+
+def measure(args, bar):
+    """Measure all models; rows are printed as they come."""
+    print(*table_head([title for title, *_ in columns(args.memory)]), sep='\n')
+    for size, candidates in args.plan.items():
+        results = compare(
+            size,
+            candidates,
+            setting_of(args),
+            args.rounds,
+            args.warm_up,
+            args.at_once,
+            args.memory,
+            bar.update,
+        )
+        for result in results:
+            print(table_line(result, args.memory), flush=True)
+            yield result
+
+
+def profile(args):
+    """Lines of a table: milliseconds and share of each part of a pass."""
+    lines = table_head(
+        ['model', 'px', 'method', 'ms', *(f'{part}, ms (%)' for part in PARTS)]
+    )
+    for size, candidates in args.plan.items():
+        for candidate in (timm_vit(size), *candidates):
+            seconds, whole = seconds_of_parts(
+                candidate, setting_of(args), args.rounds, args.warm_up
+            )
+            lines.append(profile_line(candidate, seconds, whole))
+    return lines
+
+
+def profile_line(candidate, seconds, whole):
+    """The line of a model in the table of parts."""
+    total = sum(seconds.values())
+    return line(
+        [
+            candidate.name or candidate.size.name,
+            candidate.size.pixels,
+            candidate.label,
+            f'{1e3 * whole:.1f}',
+            *(
+                f'{1e3 * part:.1f} ({100 * part / total:.1f})'
+                for part in seconds.values()
+            ),
+        ]
+    )
+
+
+def write_results(args, facts, results, profiled):
+    """Write the page, the CSV, the JSON and the plot."""
+    lines = table_head([title for title, *_ in columns(args.memory)])
+    lines += [table_line(result, args.memory) for result in results]
+    lines += ['', f'![speed-up against GMACs]({Path(args.out).name}.png)']
+    if profiled:
+        lines += ['', '## Where the time of a forward pass goes', '']
+        lines += profiled
+    records = [result.record() for result in results]
+    setting = setting_of(args)
+    full = [
+        dict(record, seconds=result.seconds)
+        for record, result in zip(records, results, strict=True)
+    ]
+    texts = dict(
+        md=page(TITLE, setting, facts, lines),
+        csv=as_csv(records),
+        json=as_json(setting, facts, full),
+    )
+    write(args.out, texts)
+    draw_speed_up(results, f'{args.out}.png')
+
+
+def main():
+    args = parse_args()
+    setting = setting_of(args)
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(0)
+    facts = machine(setting, command_line())
+    print(setting.words(), '', *machine_lines(facts), '', sep='\n')
+    total = sum(
+        num_passes(
+            len(found), args.rounds, args.warm_up, args.at_once, args.memory
+        )
+        for found in args.plan.values()
+    )
+    results = list(measure(args, ProgressBar(total, file=sys.stderr)))
+    profiled = profile(args) if args.profile else []
+    if profiled:
+        print('', *profiled, sep='\n')
+    if args.out:
+        write_results(args, facts, results, profiled)
+
+
+if __name__ == '__main__':
+    main()
