@@ -23,3 +23,4 @@ HOOKS = _child('hook', mmpretrain.HOOKS, 'engine')
 PARAM_SCHEDULERS = _child(
     'parameter scheduler', mmpretrain.PARAM_SCHEDULERS, 'engine'
 )
+TRANSFORMS = _child('transform', mmpretrain.TRANSFORMS, 'datasets')

@@ -3,9 +3,15 @@
 
 import torch
 
+from mmclca.models import TokenReducer
 from mmclca.models.tokens import Tokens
 from mmclca.registry import MODELS
 
+REDUCERS = sorted(
+    name
+    for name, registered in MODELS.module_dict.items()
+    if issubclass(registered, TokenReducer)
+)
 REDUCE_AT = (3, 6, 9)
 CACHE = dict(type='mmclca.CrossLayerCache')
 CACHES = (  # none, and CLR tokens with and without the average

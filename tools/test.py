@@ -17,6 +17,7 @@ from mmclca.utils.command_line import (
     merge_options,
     set_loader_defaults,
     set_up_run,
+    use_compile,
 )
 
 
@@ -46,6 +47,9 @@ def parse_args():
         action='store_true',
         help="average over augmented views: the config's tta_pipeline and "
         'tta_model, or else the image and its mirror image',
+    )
+    parser.add_argument(
+        '--amp', action='store_true', help='automatic mixed precision'
     )
     args = parser.parse_args()
     if args.out_item and not args.out:
@@ -106,6 +110,8 @@ def main():
     cfg.model.pop('teacher', None)  # its files are not asked for
     if args.amp:
         cfg.test_cfg.fp16 = True
+    if args.compile:
+        use_compile(cfg)
     if args.show or args.show_dir:
         draw_predictions(
             cfg, args.show, args.show_dir, args.interval, args.wait_time

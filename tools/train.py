@@ -13,6 +13,8 @@ from mmclca.utils.command_line import (
     merge_options,
     set_loader_defaults,
     set_up_run,
+    use_amp,
+    use_compile,
 )
 
 
@@ -41,6 +43,14 @@ def parse_args():
         action='store_true',
         help='start the workers of the data loaders anew in each epoch',
     )
+    parser.add_argument(
+        '--amp',
+        nargs='?',
+        const='fp16',
+        choices=['fp16', 'bf16'],
+        help='train in automatic mixed precision (default: fp16, with a '
+        'dynamic scale of the loss; bf16 needs none)',
+    )
     args = parser.parse_args()
     if args.amp and get_device() not in ('cuda', 'npu', 'mlu'):
         parser.error('--amp needs a GPU: without one train in float32')
@@ -54,11 +64,6 @@ def resume(cfg, checkpoint):
     if checkpoint is not None:  # else start as the config says
         cfg.resume = True
         cfg.load_from = checkpoint
-
-
-def use_amp(cfg):
-    cfg.optim_wrapper.type = 'AmpOptimWrapper'
-    cfg.optim_wrapper.setdefault('loss_scale', 'dynamic')
 
 
 def skip_validation(cfg):
@@ -83,7 +88,9 @@ def main():
     if args.resume:
         resume(cfg, args.resume)
     if args.amp:
-        use_amp(cfg)
+        use_amp(cfg, args.amp)
+    if args.compile:
+        use_compile(cfg)
     if args.no_validate:
         skip_validation(cfg)
     if args.auto_scale_lr:

@@ -5,7 +5,8 @@ from contextlib import redirect_stdout
 with redirect_stdout(None):
     import mmpretrain.datasets  # noqa: F401
 
+from .image_cache import CacheImages
 from .samplers import ClampedBatchSampler
 from .ultra_fgvc import UltraFGVC
 
-__all__ = ['ClampedBatchSampler', 'UltraFGVC']
+__all__ = ['CacheImages', 'ClampedBatchSampler', 'UltraFGVC']

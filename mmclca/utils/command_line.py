@@ -52,7 +52,9 @@ def add_run_arguments(parser):
     """
     parser.add_argument('--work-dir', help='folder for logs and results')
     parser.add_argument(
-        '--amp', action='store_true', help='automatic mixed precision'
+        '--compile',
+        action='store_true',
+        help='compile backbone and head: slow to start, faster after that',
     )
     parser.add_argument(
         '--no-pin-memory',
@@ -124,6 +126,35 @@ def join_processes_on_cpu(cfg):
     )
     wrapper.update(cfg.get('model_wrapper_cfg') or {}, device_ids=None)
     cfg.model_wrapper_cfg = wrapper
+
+
+def use_amp(cfg, dtype='fp16'):
+    """Train in automatic mixed precision.
+
+    Args:
+        cfg (mmengine.Config): The config, changed in place.
+        dtype (str): 'fp16', whose loss is scaled lest small gradients vanish
+            (the config's ``loss_scale``, or else dynamic), or 'bf16', whose
+            range is that of float32 and needs no scale. Defaults to 'fp16'.
+    """
+    wrapper = cfg.optim_wrapper
+    wrapper.type = 'AmpOptimWrapper'
+    if dtype == 'bf16':
+        wrapper.update(dtype='bfloat16', loss_scale=dict(enabled=False))
+    else:
+        wrapper.update(dtype='float16')
+        wrapper.setdefault('loss_scale', 'dynamic')
+
+
+def use_compile(cfg):
+    """Give a config a ``CompileHook`` where it has none.
+
+    Args:
+        cfg (mmengine.Config): The config, changed in place.
+    """
+    hooks = cfg.get('custom_hooks') or []
+    if all(hook['type'] != 'mmclca.CompileHook' for hook in hooks):
+        cfg.custom_hooks = [*hooks, dict(type='mmclca.CompileHook')]
 
 
 def set_loader_defaults(cfg, no_pin_memory, no_persistent_workers=False):

@@ -8,13 +8,15 @@ import sys
 import time
 import warnings
 from pathlib import Path
-from unittest.mock import MagicMock
+from unittest.mock import MagicMock, patch
 
 import pytest
 import torch
 from mmengine.config import Config
 from mmpretrain import get_model
 from tiny_run import ROOT, write_run
+
+from mmclca.utils.command_line import use_amp
 
 
 @pytest.fixture
@@ -174,14 +176,37 @@ def test_resume_finds_the_latest_or_takes_what_is_named(config_of):
     assert (named.resume, named.load_from) == (True, 'a.pth')
 
 
-def test_amp(load_tool, config_of):
-    tool = load_tool('train')
-    for given, scale in ({}, 'dynamic'), (dict(loss_scale=512.0), 512):
-        cfg = Config(dict(optim_wrapper=given))
-        tool.use_amp(cfg)
+def test_amp(config_of):
+    given = Config(dict(optim_wrapper=dict(loss_scale=512.0)))
+    use_amp(given)
+    assert given.optim_wrapper.loss_scale == 512
+    for options, dtype, scale in (
+        ((), 'float16', 'dynamic'),
+        (('fp16',), 'float16', 'dynamic'),
+        (('bf16',), 'bfloat16', dict(enabled=False)),
+    ):
+        with patch('mmengine.device.utils.DEVICE', 'cuda'):
+            cfg = config_of('train', 'tiny.py', '--amp', *options)
         assert cfg.optim_wrapper.type == 'AmpOptimWrapper'
+        assert cfg.optim_wrapper.dtype == dtype
         assert cfg.optim_wrapper.loss_scale == scale
     assert config_of('test', 'tiny.py', 'a.pth', '--amp').test_cfg.fp16
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a GPU')
+@pytest.mark.parametrize('dtype', ['fp16', 'bf16'])
+def test_amp_trains_and_resumes(dtype, run_tool):
+    run_tool('train', 'tiny.py', '--amp', dtype)
+    longer = ('--cfg-options', 'train_cfg.max_epochs=3')
+    run_tool('train', 'tiny.py', '--amp', dtype, '--resume', *longer)
+    first, last = (
+        torch.load(f'work_dirs/tiny/epoch_{i}.pth', weights_only=False)
+        for i in (1, 3)
+    )
+    for name, value in last['state_dict'].items():
+        assert value.isfinite().all()
+        assert not torch.equal(value, first['state_dict'][name])
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason='there is a GPU')

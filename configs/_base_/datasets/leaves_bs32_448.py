@@ -4,11 +4,20 @@ _base_ = './leaves_bs32.py'
 resize = dict(
     type='Resize', scale=(512, 512), backend='pillow', interpolation='bicubic'
 )
+# decoded and resized once, where memory and disk have room for all images
+load = dict(
+    type='mmclca.CacheImages',
+    transforms=[dict(type='LoadImageFromFile'), resize],
+)
 train_pipeline = [
-    dict(type='LoadImageFromFile'),
-    resize,
+    load,
     dict(type='RandomCrop', crop_size=448),
     dict(type='RandomFlip', prob=0.5, direction='horizontal'),
+    dict(type='PackInputs'),
+]
+val_pipeline = [
+    load,
+    dict(type='CenterCrop', crop_size=448),
     dict(type='PackInputs'),
 ]
 test_pipeline = [
@@ -18,5 +27,5 @@ test_pipeline = [
     dict(type='PackInputs'),
 ]
 train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
-val_dataloader = dict(dataset=dict(pipeline=test_pipeline))
-test_dataloader = val_dataloader
+val_dataloader = dict(dataset=dict(pipeline=val_pipeline))
+test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

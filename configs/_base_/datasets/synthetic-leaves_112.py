@@ -10,11 +10,20 @@ leaves = dict(
     classes=f'{data_root}/classes.txt',
 )
 resize = dict(type='Resize', scale=(128, 128), interpolation='area')
+# decoded and resized once, where memory and disk have room for all images
+load = dict(
+    type='mmclca.CacheImages',
+    transforms=[dict(type='LoadImageFromFile'), resize],
+)
 train_pipeline = [
-    dict(type='LoadImageFromFile'),
-    resize,
+    load,
     dict(type='RandomCrop', crop_size=112),
     dict(type='RandomFlip', prob=0.5),
+    dict(type='PackInputs'),
+]
+val_pipeline = [
+    load,
+    dict(type='CenterCrop', crop_size=112),
     dict(type='PackInputs'),
 ]
 test_pipeline = [
@@ -29,7 +38,7 @@ train_dataloader = dict(
 )
 val_dataloader = dict(
     num_workers=1,
-    dataset=dict(**leaves, ann_file='val.txt', pipeline=test_pipeline),
+    dataset=dict(**leaves, ann_file='val.txt', pipeline=val_pipeline),
 )
 test_dataloader = dict(
     num_workers=1,

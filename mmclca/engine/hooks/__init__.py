@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .class_count_hook import ClassCountHook
+from .compile_hook import CompileHook
 from .keep_rate_warm_up_hook import KeepRateWarmUpHook
 
-__all__ = ['ClassCountHook', 'KeepRateWarmUpHook']
+__all__ = ['ClassCountHook', 'CompileHook', 'KeepRateWarmUpHook']

@@ -11,6 +11,7 @@ from small_models import (
     CACHE,
     CACHES,
     REDUCE_AT,
+    REDUCERS,
     build,
     classifier,
     gradients,
@@ -21,14 +22,8 @@ from small_models import (
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import mmclca
-from mmclca.models import TokenReducer
 from mmclca.registry import MODELS
 
-REDUCERS = sorted(
-    name
-    for name, registered in MODELS.module_dict.items()
-    if issubclass(registered, TokenReducer)
-)
 KEEP_RATES = (1, 0.7, 0.5, 0.25, 0.1, (0.7, 0.25, 0.5))
 SHORT = dict(num_layers=5, reduce_at=(1, 2, 3))
 BACKBONES = (
@@ -258,35 +253,6 @@ def test_recomputing_activations_changes_no_gradient(name):
     for key, grad in gradients(plain).items():
         other = gradients(saving)[key]
         assert torch.allclose(grad, other, rtol=1e-9, atol=1e-12), key
-
-
-def check_compiles(name, cla, train, backend):
-    """Compile without a graph break; equal to the model as it stands."""
-    backbone = reduced(
-        name, num_layers=3, reduce_at=(0, 1), drop_path_rate=0.1
-    )
-    model = build(classifier(backbone, cla)).train(train)
-    x = images()
-    torch.compiler.reset()
-    compiled = torch.compile(model, fullgraph=True, backend=backend)
-    outs = []
-    for function in (model, compiled):
-        torch.manual_seed(1)
-        with torch.no_grad():
-            outs.append(function(x))
-    assert torch.allclose(*outs, atol=1e-6)
-
-
-def test_compiles_into_one_graph(name):
-    check_compiles(name, cla=True, train=False, backend='eager')
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize('cla', [False, True])
-@pytest.mark.parametrize('train', [False, True])
-def test_compiles_into_one_graph_ahead_of_time(name, cla, train):
-    backend = 'eager' if train else 'aot_eager'  # draws the same dropout
-    check_compiles(name, cla, train, backend)
 
 
 class LargestMap(TorchDispatchMode):

@@ -1,0 +1,427 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Images decoded once: the same pixels, shared, fresh and within limits."""
+
+import errno
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.dataset import Compose
+from mmengine.logging import MMLogger
+from mmengine.runner import Runner
+from mmpretrain.datasets import LoadImageFromFile
+from PIL import Image
+from tiny_run import ROOT, environment, write_images
+
+from mmclca.datasets import CacheImages
+from mmclca.datasets.image_cache import transform, without_cache
+from mmclca.datasets.image_cache.store import ImageStore
+from mmclca.registry import TRANSFORMS
+
+LOAD = dict(type='LoadImageFromFile')
+HEADS = dict(
+    square=dict(type='Resize', scale=(48, 48), backend='pillow'),
+    keep_ratio=dict(type='Resize', scale=(48, 48), keep_ratio=True),
+    edge=dict(type='ResizeEdge', scale=48, edge='short'),
+)
+TAIL = [
+    dict(type='RandomResizedCrop', scale=32),
+    dict(type='RandomFlip', prob=0.5),
+    dict(type='ColorJitter', brightness=0.5),
+    dict(type='PackInputs', meta_keys=('ori_shape', 'scale_factor', 'flip')),
+]
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path, monkeypatch):
+    """Both places in folders of this test."""
+    for name in ('memory', 'disk'):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(transform, '_MEMORY', tmp_path / 'memory')
+    monkeypatch.setattr(transform, '_SPARE_MEMORY', 0)
+    monkeypatch.setattr(transform, '_SPARE_DISK', 0)
+    monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path / 'disk'))
+    return tmp_path
+
+
+@pytest.fixture
+def leaves(tmp_path):
+    """Sixteen images of sixteen shapes."""
+    rng = np.random.default_rng(0)
+    (tmp_path / 'leaves').mkdir()
+    for i in range(16):
+        noise = rng.integers(0, 255, (60 + i, 90 - i, 3), np.uint8)
+        Image.fromarray(noise).save(tmp_path / 'leaves' / f'{i:02d}.jpg')
+    return sorted(map(str, (tmp_path / 'leaves').iterdir()))
+
+
+@pytest.fixture
+def decoded(monkeypatch):
+    """The paths that were decoded."""
+    paths = []
+    load = LoadImageFromFile.transform
+
+    def spy(self, results):
+        paths.append(results['img_path'])
+        return load(self, results)
+
+    monkeypatch.setattr(LoadImageFromFile, 'transform', spy)
+    return paths
+
+
+@pytest.fixture
+def warnings(monkeypatch):
+    """What was warned of."""
+    said = []
+    monkeypatch.setattr(transform, '_warn', said.append)
+    return said
+
+
+def cached(head='square', **options):
+    steps = [LOAD, HEADS[head]]
+    return TRANSFORMS.build(
+        dict(type='mmclca.CacheImages', transforms=steps, **options)
+    )
+
+
+def images_of(step, paths):
+    return [step(dict(img_path=path))['img'] for path in paths]
+
+
+def same(images, others):
+    pairs = zip(images, others, strict=True)
+    return all(np.array_equal(*pair) for pair in pairs)
+
+
+def epochs(steps, paths, count):
+    """Whole pipelines with their random steps, seeded."""
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
+    pipeline = Compose([*steps, *map(TRANSFORMS.build, TAIL)])
+    return [pipeline(dict(img_path=path)) for path in paths * count]
+
+
+@pytest.mark.parametrize('head', HEADS)
+@pytest.mark.parametrize('limits', [(64, 0), (0, 64), (0, 0)])
+def test_same_pixels_through_a_whole_pipeline(head, limits, leaves, decoded):
+    plain = [TRANSFORMS.build(LOAD), TRANSFORMS.build(HEADS[head])]
+    expected = epochs(plain, leaves, count=3)
+    decoded.clear()
+    step = cached(head, memory_mb=limits[0], disk_mb=limits[1])
+    given = epochs([step], leaves, count=3)
+    assert len(decoded) == len(leaves) * (1 if any(limits) else 3)
+    for ours, theirs in zip(given, expected, strict=True):
+        assert torch.equal(ours['inputs'], theirs['inputs'])
+        theirs, ours = theirs['data_samples'], ours['data_samples']
+        assert ours.metainfo == theirs.metainfo
+        assert ours.metainfo.keys() >= {'ori_shape', 'flip'}
+
+
+def test_cached_image_is_ones_own(leaves):
+    step = cached()
+    (first,) = images_of(step, leaves[:1])
+    (second,) = images_of(step, leaves[:1])
+    assert second.flags.writeable
+    second[:] = 0
+    (third,) = images_of(step, leaves[:1])
+    assert same([first], [third]) and third.any()
+
+
+def test_changed_file_is_read_anew(leaves, decoded):
+    step = cached()
+    (old,) = images_of(step, leaves[:1])
+    status = os.stat(leaves[0])
+    time.sleep(0.01)
+    shutil.copy(leaves[1], leaves[0])  # now of another size
+    os.utime(leaves[0], ns=(status.st_atime_ns, status.st_mtime_ns))
+    new, other = images_of(step, leaves[:2])
+    assert same([new], [other]) and not same([new], [old])
+    assert decoded == [leaves[0], leaves[0], leaves[1]]
+
+
+def test_other_steps_are_other_images(leaves):
+    shapes = [images_of(cached(head), leaves)[3].shape for head in HEADS]
+    assert len(set(shapes)) == 3
+    step = TRANSFORMS.build(
+        dict(type='mmclca.CacheImages', transforms=[dict(LOAD), HEADS['edge']])
+    )
+    assert step.stores[0].shared.path == cached('edge').stores[0].shared.path
+
+
+def test_same_steps_share_what_is_there(leaves, decoded):
+    images = images_of(cached(), leaves)
+    assert len(decoded) == 16
+    again = cached()
+    del decoded[:]
+    assert same(images_of(again, leaves), images)
+    # nothing holds the first one any more, so its file went with it
+    both = cached()
+    images_of(again, leaves)
+    del decoded[:]
+    assert same(images_of(both, leaves), images)
+    assert not decoded
+
+
+def loader(data, workers, start, **options):
+    steps = [LOAD, HEADS['square']]
+    head = dict(type='mmclca.CacheImages', transforms=steps, **options)
+    more = dict(multiprocessing_context=start) if workers else {}
+    return Runner.build_dataloader(
+        dict(
+            batch_size=4,
+            num_workers=workers,
+            dataset=dict(
+                type='mmpretrain.CustomDataset',
+                data_root=str(data),
+                pipeline=[head, dict(type='PackInputs')],
+                _scope_='mmpretrain',
+            ),
+            sampler=dict(type='DefaultSampler', shuffle=False),
+            collate_fn=dict(type='default_collate'),
+            **more,
+        )
+    )
+
+
+def pixels(loader):
+    return torch.cat([batch['inputs'] for batch in loader])
+
+
+@pytest.mark.parametrize('start, workers', [('fork', 2), ('spawn', 1)])
+def test_workers_share_images(start, workers, tmp_path, monkeypatch):
+    """What workers have decoded, the main process need not."""
+    write_images(tmp_path / 'data')
+    monkeypatch.undo()  # a spawned worker knows of no other folders
+    folder = tmp_path / 'disk'
+    monkeypatch.setenv('PYTHONPATH', environment()['PYTHONPATH'])
+    options = dict(memory_mb=0, folder=str(folder))
+    with_workers = loader(tmp_path / 'data', workers, start, **options)
+    first = pixels(with_workers)
+    (file,) = folder.glob('*/*.images')
+    size = file.stat().st_size
+    assert size > 16 * 48 * 48 * 3
+    alone = loader(tmp_path / 'data', 0, start, **options)
+    monkeypatch.setattr(LoadImageFromFile, 'transform', None)
+    assert torch.equal(pixels(alone), first)
+    assert file.stat().st_size == size  # nothing twice
+
+
+FILL = """
+import sys, json
+from mmclca.registry import TRANSFORMS
+paths, folder, steps = json.load(sys.stdin)
+step = TRANSFORMS.build(dict(type='mmclca.CacheImages', transforms=steps,
+                             memory_mb=0, folder=folder))
+print(sum(int(step(dict(img_path=path))['img'].sum()) for path in paths * 2))
+"""
+
+
+def start_filling(leaves, folder):
+    process = subprocess.Popen(
+        [sys.executable, '-c', FILL],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment(),
+        text=True,
+    )
+    steps = [LOAD, HEADS['square']]
+    process.stdin.write(json.dumps((leaves, str(folder), steps)))
+    process.stdin.close()
+    return process
+
+
+def test_two_processes_fill_at_once_and_leave_nothing(leaves, tmp_path):
+    folder = tmp_path / 'disk'
+    step = cached(memory_mb=0)  # holds the file until both are done
+    fillers = [start_filling(leaves, folder) for _ in range(2)]
+    sums = {int(process.stdout.read()) for process in fillers}
+    assert [process.wait() for process in fillers] == [0, 0]
+    (file,) = folder.glob('*/*.images')
+    record = 48 * 48 * 3
+    assert 16 * record < file.stat().st_size < 17 * record
+    images = images_of(step, leaves)
+    assert sums == {2 * sum(int(image.sum()) for image in images)}
+    del step
+    assert not list(folder.glob('*/*'))
+
+
+def test_what_a_killed_process_left_is_swept(leaves, tmp_path):
+    folder = tmp_path / 'memory' / f'mmclca-images-{os.getuid()}'
+    folder.mkdir(mode=0o700)
+    for suffix in ('lock', 'images', 'full'):
+        (folder / f'gone.{suffix}').touch()
+    step = cached()
+    assert not list(folder.glob('gone.*'))
+    assert step.stores[0].shared.path.exists()
+
+
+@pytest.mark.parametrize('damage', ['cut', 'pixels', 'head', 'other'])
+def test_damaged_file_is_decoded_anew(damage, leaves, decoded):
+    step = cached()
+    images = images_of(step, leaves)
+    path = step.stores[0].shared.path
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 2
+    if damage == 'pixels':
+        content[middle] ^= 255
+    elif damage == 'head':
+        content[:8] = bytes(8)
+    elif damage == 'cut':
+        del content[middle:]
+    else:
+        content[:] = b'no image at all'
+    path.write_bytes(content)
+    for reader in (step, cached()):
+        for _ in range(2):
+            assert same(images_of(reader, leaves), images)
+    decoded.clear()
+    assert same(images_of(step, leaves), images)
+    assert not decoded
+
+
+def test_append_after_a_kill_in_the_middle_of_one(leaves, decoded):
+    step = cached()
+    images = images_of(step, leaves[:8])
+    with open(step.stores[0].shared.path, 'ab') as file:
+        file.write(b'leaf' + bytes(50))  # a head and no more
+    assert len(images_of(cached(), leaves)) == 16
+    decoded.clear()
+    assert same(images_of(step, leaves)[:8], images)
+    assert not decoded
+
+
+def test_limits_of_both_places(leaves, decoded, warnings):
+    """Each place takes what fits; the rest is decoded, and said once."""
+    options = dict(memory_mb=1, disk_mb=1)
+    size = 260  # 5 images of 198 KiB each, in each place
+    head = dict(type='Resize', scale=(size, size))
+    steps, many = [LOAD, head], []
+    for _ in range(2):
+        many.append(CacheImages(steps, **options))
+    expected = images_of(CacheImages(steps, 0, 0), leaves)
+    assert same(images_of(many[0], leaves), expected)
+    decoded.clear()
+    for step in many:
+        assert same(images_of(step, leaves), expected)
+    assert decoded == leaves[10:] * 2
+    (said,) = warnings
+    assert 'cache is full (memory_mb=1, disk_mb=1' in said
+    for store in many[0].stores:
+        assert store.shared.path.stat().st_size <= 1 << 20
+
+
+def test_space_is_spared_for_others(leaves, tmp_path):
+    store = ImageStore(tmp_path / 'disk', 'name', 1 << 20, spare=1.0)
+    assert not store.put(bytes(16), np.zeros((4, 4, 3), np.uint8), {})
+    assert store.get(bytes(16)) is None
+
+
+@pytest.mark.parametrize('error', [errno.ENOSPC, errno.EIO])
+def test_full_or_broken_disk(
+    error, leaves, decoded, warnings, monkeypatch, tmp_path
+):
+    step = cached(memory_mb=0)
+    images = images_of(step, leaves[:4])
+    write = os.pwrite
+
+    def half(file, content, position):
+        if len(content) < 100:
+            raise OSError(error, os.strerror(error))
+        return write(file, content[: len(content) // 2], position)
+
+    monkeypatch.setattr(os, 'pwrite', half)
+    assert len(images_of(step, leaves)) == 16
+    (said,) = warnings
+    assert ('full' if error == errno.ENOSPC else 'given up') in said
+    monkeypatch.undo()
+    reader = CacheImages(
+        step.arguments[0], memory_mb=0, folder=str(tmp_path / 'disk')
+    )
+    found = [reader(dict(img_path=path))['img'] for path in leaves[:4]]
+    assert same(found, images)
+
+
+def test_folder_that_cannot_be_used(leaves, warnings, tmp_path):
+    (tmp_path / 'file').touch()
+    step = cached(memory_mb=0, folder=str(tmp_path / 'file'))
+    (said,) = warnings
+    assert 'no images are kept in' in said
+    assert same(images_of(step, leaves), images_of(cached(), leaves))
+
+
+def test_folder_of_another_user(warnings, tmp_path):
+    (tmp_path / 'elsewhere').mkdir()
+    link = tmp_path / 'disk' / f'mmclca-images-{os.getuid()}'
+    link.symlink_to(tmp_path / 'elsewhere')
+    assert cached(memory_mb=0).stores == []
+    assert 'belongs to another user' in warnings[0]
+
+
+def test_missing_image_is_an_error_as_before(tmp_path, decoded):
+    path = str(tmp_path / 'missing.jpg')
+    for step in (cached(), cached(memory_mb=0, disk_mb=0)):
+        with pytest.raises(FileNotFoundError, match='missing.jpg'):
+            step(dict(img_path=path))
+
+
+def test_steps_that_leave_an_image_out(leaves, decoded):
+    load = dict(type='LoadImageFromFile', ignore_empty=True)
+    with open(leaves[0], 'wb'):
+        pass
+    step = CacheImages([load])
+    assert step(dict(img_path=leaves[0])) is None
+    assert step(dict(img_path=leaves[1]))['img'].shape[2] == 3
+
+
+@pytest.mark.parametrize(
+    'steps, limits, message',
+    [
+        ([LOAD, dict(type='RandomFlip', prob=0.5)], {}, 'RandomFlip would be'),
+        ([LOAD, dict(type='ColorJitter')], {}, 'put it after CacheImages'),
+        ([LOAD], dict(memory_mb=-1), 'memory_mb=-1, disk_mb=4096'),
+    ],
+)
+def test_what_cannot_be_cached(steps, limits, message):
+    with pytest.raises(ValueError, match=message):
+        CacheImages(steps, **limits)
+
+
+def test_packed_samples_cannot_be_cached(leaves):
+    step = CacheImages([LOAD, dict(type='PackInputs')])
+    with pytest.raises(ValueError, match='PackInputs for example, stand'):
+        step(dict(img_path=leaves[0]))
+
+
+def test_log_is_the_one_of_the_run(tmp_path):
+    logger = MMLogger.get_instance(
+        'cached', log_file=str(tmp_path / 'run.log')
+    )
+    assert MMLogger.get_current_instance() is logger
+    cached(memory_mb=0, folder=str(tmp_path / 'nowhere'))
+    assert 'no images are kept' in (tmp_path / 'run.log').read_text()
+
+
+@pytest.mark.parametrize(
+    'name', ['leaves_bs32_224', 'leaves_bs32_448', 'synthetic-leaves_112']
+)
+def test_configs_train_and_validate_with_it(name):
+    """Tests do not: inferencers read images in their own way."""
+    cfg = Config.fromfile(ROOT / f'configs/_base_/datasets/{name}.py')
+    train, val, test = (
+        cfg[f'{split}_dataloader'].dataset.pipeline
+        for split in ('train', 'val', 'test')
+    )
+    assert train[0] == val[0]
+    assert train[0].type == 'mmclca.CacheImages'
+    assert without_cache(test) == without_cache(val) == test
+    assert without_cache(train)[:2] == test[:2]

@@ -1,0 +1,275 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""A compiled run is the run without it, but for the time it takes."""
+
+import logging
+from copy import deepcopy
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from mmengine import load
+from mmengine.config import Config
+from mmengine.hooks import Hook
+from mmengine.model import MMDistributedDataParallel
+from mmengine.optim import build_optim_wrapper
+from mmengine.runner import Runner
+from mmpretrain import get_model
+from mmpretrain.models import AverageClsScoreTTA
+from mmpretrain.structures import DataSample
+from small_models import CACHE, build, classifier, images, vit
+from tiny_run import ROOT, run_python, write_run
+from torch._dynamo.utils import counters
+
+from mmclca.registry import HOOKS, MODELS
+from mmclca.utils.command_line import use_compile
+
+COMPILE = dict(type='mmclca.CompileHook', backend='eager')
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_compiled_yet(monkeypatch):
+    torch.compiler.reset()
+    counters.clear()
+    trace = logging.getLogger('torch.__trace')  # pytest would write it all
+    monkeypatch.setattr(trace, 'disabled', True)
+
+
+def graphs():
+    """Graphs that were compiled so far."""
+    return counters['stats']['unique_graphs']
+
+
+@HOOKS.register_module()
+class NoteGraphs(Hook):
+    """Notes the number of graphs and whether the model is compiled."""
+
+    priority = 'LOWEST'
+
+    def __init__(self):
+        self.graphs, self.compiled = [], []
+
+    def after_train_epoch(self, runner):
+        self.graphs.append(graphs())
+
+    def after_train_iter(self, runner, batch_idx, data_batch, outputs):
+        compiled = 'forward_tokens' in vars(runner.model.backbone)
+        self.compiled.append(compiled)
+
+
+@pytest.fixture
+def train(tmp_path):
+    """Trains the tiny config on batches of 6, 6 and 4 images."""
+    write_run(tmp_path)
+
+    def train(name, *hooks, max_epochs=3, **options):
+        config = Config.fromfile(tmp_path / 'tiny.py')
+        config.work_dir = str(tmp_path / name)
+        config.train_dataloader.batch_size = 6
+        config.train_cfg.max_epochs = max_epochs
+        config.custom_hooks = [*hooks, dict(type='mmclca.NoteGraphs')]
+        config.merge_from_dict(options)
+        runner = Runner.from_cfg(config)
+        runner.train()
+        return runner
+
+    return train
+
+
+def notes(runner):
+    return next(h for h in runner.hooks if isinstance(h, NoteGraphs))
+
+
+def weights(folder, epoch=3):
+    path = folder / f'epoch_{epoch}.pth'
+    return torch.load(path, weights_only=False)['state_dict']
+
+
+def test_run_is_the_same_and_each_shape_is_compiled_once(train, tmp_path):
+    """Two shapes of batches in training, one in validation."""
+    train('eager')
+    assert graphs() == 0
+    runner = train('compiled', COMPILE)
+    # backbone and head; the first epoch is over before the first validation
+    assert notes(runner).graphs == [2 * 2, 2 * 3, 2 * 3]
+    expected = weights(tmp_path / 'eager')
+    torch.testing.assert_close(weights(tmp_path / 'compiled'), expected)
+    assert (
+        not {'forward_tokens', 'forward'} & vars(runner.model.backbone).keys()
+    )
+    assert 'forward' not in vars(runner.model.head)
+    checkpoint = str(tmp_path / 'compiled' / 'epoch_3.pth')
+    model = get_model(str(tmp_path / 'tiny.py'), checkpoint)
+    torch.testing.assert_close(model.state_dict(), expected)
+
+
+@pytest.mark.slow
+def test_resumed_run_with_an_average_of_the_weights(train, tmp_path):
+    ema = dict(type='EMAHook', momentum=0.5)
+    train('eager', ema, max_epochs=2)
+    train('compiled', ema, COMPILE, max_epochs=1)
+    path = str(tmp_path / 'compiled' / 'epoch_1.pth')
+    options = dict(max_epochs=2, resume=True, load_from=path)
+    runner = train('compiled', ema, COMPILE, **options)
+    assert graphs() == 2 * 3
+    assert len(notes(runner).graphs) == 1
+    expected = weights(tmp_path / 'eager', 2)
+    torch.testing.assert_close(weights(tmp_path / 'compiled', 2), expected)
+
+
+def test_validation_alone_is_compiled(train):
+    runner = train('run', COMPILE, max_epochs=1)
+    torch.compiler.reset()
+    counters.clear()
+    runner.val()
+    assert graphs() == 2
+
+
+def test_changing_keep_rates_are_not_compiled(train):
+    warm_up = dict(type='mmclca.KeepRateWarmUpHook', epochs=2)
+    runner = train('run', warm_up, COMPILE, max_epochs=3)
+    assert notes(runner).compiled == [False] * 6 + [True] * 3
+    assert notes(runner).graphs == [0, 0, 2 * 3]  # validation is first
+    (log,) = Path(runner.log_dir).glob('*.log')
+    log = log.read_text()
+    assert 'waits until KeepRateWarmUpHook is done, at iteration 6' in log
+
+
+def small_model(**options):
+    reducer = dict(type='mmclca.EViT', keep_rate=0.5)
+    backbone = vit(num_layers=2, reducer=reducer, reduce_at=(0,), cache=CACHE)
+    return build(classifier(backbone, cla=True, **options))
+
+
+def compile_model(model, **options):
+    """What the hook does ahead of the first batch."""
+    hook = HOOKS.build(dict(COMPILE, **options))
+    runner = SimpleNamespace(
+        model=model, iter=0, logger=logging.getLogger('mmclca')
+    )
+    hook.before_run(runner)
+    hook.before_test_iter(runner, 0)
+    return hook, runner
+
+
+def test_a_copy_has_its_own_parameters():
+    model = small_model().eval()
+    compile_model(model)
+    copied = deepcopy(model)
+    with torch.no_grad():
+        for parameter in copied.parameters():
+            parameter.mul_(1.5)
+        x = images()
+        plain = small_model().eval()
+        plain.load_state_dict(copied.state_dict())
+        torch.testing.assert_close(copied(x), plain(x))
+        assert not torch.allclose(model(x), copied(x))
+
+
+def test_student_of_a_teacher(tmp_path):
+    teacher = classifier(vit(num_layers=2))
+    torch.save(build(teacher).state_dict(), tmp_path / 'teacher.pth')
+    path = str(tmp_path / 'teacher.pth')
+    model = small_model(teacher=dict(config=teacher, checkpoint=path)).train()
+    x, samples = images(), [DataSample().set_gt_label(i) for i in range(2)]
+    expected = model(x, samples, mode='loss')
+    compile_model(model)
+    losses = model(x, samples, mode='loss')
+    assert graphs() == 2
+    assert 'loss_distill_tokens' in losses
+    torch.testing.assert_close(losses, expected)
+
+
+def test_model_of_several_processes(tmp_path):
+    store = f'file://{tmp_path}/store'
+    torch.distributed.init_process_group(
+        'gloo', init_method=store, rank=0, world_size=1
+    )
+    try:
+        losses = [train_in_ddp(compiled) for compiled in (False, True)]
+    finally:
+        torch.distributed.destroy_process_group()
+    assert graphs() == 2
+    torch.testing.assert_close(*losses)
+
+
+def train_in_ddp(compiled):
+    """Losses of two steps."""
+    torch.manual_seed(2)
+    model = MMDistributedDataParallel(small_model()).train()
+    if compiled:
+        compile_model(model)
+    optimizer = build_optim_wrapper(
+        model, dict(optimizer=dict(type='SGD', lr=0.1))
+    )
+    samples = [DataSample().set_gt_label(i) for i in range(2)]
+    data = dict(inputs=images(), data_samples=samples)
+    steps = [model.train_step(deepcopy(data), optimizer) for _ in range(2)]
+    return torch.stack([step['loss'].detach() for step in steps])
+
+
+def test_averaged_views():
+    views = AverageClsScoreTTA(module=small_model()).eval()
+    x = images()
+    with torch.no_grad():
+        expected = views.module(x)
+        compile_model(views)
+        torch.testing.assert_close(views.module(x), expected)
+    assert graphs() == 2
+
+
+def test_what_cannot_be_compiled_is_refused_at_the_start():
+    with pytest.raises(ValueError, match="mode='fast' is not one of default"):
+        HOOKS.build(dict(COMPILE, mode='fast'))
+    with pytest.raises(ValueError, match='not for Linear: remove it'):
+        compile_model(torch.nn.Linear(1, 1))
+    backbone = dict(vit(num_layers=2), type='VisionTransformer')
+    head = dict(type='LinearClsHead', num_classes=5, in_channels=16)
+    plain = dict(type='ImageClassifier', backbone=backbone, head=head)
+    with pytest.raises(ValueError, match='over TokenReductionViT, not for'):
+        compile_model(MODELS.build(plain))
+
+
+@pytest.mark.parametrize('given', [None, [dict(type='EMAHook')]])
+def test_flag_adds_the_hook_once(given):
+    config = Config(dict(custom_hooks=given))
+    for _ in range(2):
+        use_compile(config)
+        added = dict(type='mmclca.CompileHook')
+        assert config.custom_hooks == [*(given or []), added]
+
+
+@pytest.mark.slow
+def test_tools(tmp_path):
+    """Machine code, in processes of their own."""
+    write_run(tmp_path)
+    tools = ROOT / 'tools'
+    run_python(tools / 'train.py', 'tiny.py', '--compile', cwd=tmp_path)
+    trained = ('tiny.py', 'work_dirs/tiny/epoch_2.pth', '--out', 'out.pkl')
+    shuffle = ('--cfg-options', 'test_dataloader.sampler.shuffle=False')
+    scores = []
+    for flags in ((), ('--compile',), ('--compile', '--tta')):
+        command = (tools / 'test.py', *trained, *flags, *shuffle)
+        log = run_python(*command, cwd=tmp_path).stdout
+        assert ('Backbone and head are compiled' in log) == bool(flags)
+        samples = load(tmp_path / 'out.pkl')
+        scores.append(torch.stack([s['pred_score'] for s in samples]))
+    torch.testing.assert_close(scores[1], scores[0], rtol=1e-4, atol=1e-6)
+    assert scores[2].shape == (16, 4)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason='no GPU')
+def test_cuda_graphs_in_training_and_validation(train, tmp_path):
+    # Adam would blow up the rounding in gradients that are zero by nature
+    sgd = {'optim_wrapper.optimizer.type': 'SGD'}
+    train('eager', **sgd)
+    cuda_graphs = dict(type='mmclca.CompileHook', mode='reduce-overhead')
+    train('compiled', cuda_graphs, **sgd)
+    assert counters['inductor']['cudagraph_skips'] == 0
+    torch.testing.assert_close(
+        weights(tmp_path / 'compiled'),
+        weights(tmp_path / 'eager'),
+        rtol=1e-3,
+        atol=1e-3,
+    )

@@ -1,0 +1,176 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Backbone and head are one graph each, compiled once for a shape."""
+
+import logging
+from unittest.mock import patch
+
+import pytest
+import torch
+from small_models import CACHE, REDUCERS, build, classifier, images, vit
+from torch._dynamo.utils import counters
+from torch.nn.functional import cross_entropy
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_compiled_yet(monkeypatch):
+    torch.compiler.reset()
+    trace = logging.getLogger('torch.__trace')  # pytest would write it all
+    monkeypatch.setattr(trace, 'disabled', True)
+
+
+@pytest.fixture(params=REDUCERS)
+def name(request):
+    return request.param
+
+
+def small_classifier(name, cla=True, num_layers=2, **options):
+    """A classifier that reduces in all layers but the last."""
+    backbone = vit(
+        num_layers=num_layers,
+        reduce_at=tuple(range(num_layers - 1)),
+        reducer=dict(type=f'mmclca.{name}', keep_rate=0.5),
+        cache=CACHE if cla else None,
+        **options,
+    )
+    return build(classifier(backbone, cla))
+
+
+def compiled(function, backend, **options):
+    options = dict(dict(dynamic=False, fullgraph=True), **options)
+    return torch.compile(function, backend=backend, **options)
+
+
+def step(model, backbone, head, x):
+    """Class scores, loss and, in training, gradients, by name."""
+    torch.manual_seed(1)  # of dropout and Gumbel noise
+    model.zero_grad()
+    with torch.set_grad_enabled(model.training):
+        feats, tokens = backbone(x)
+        scores = head(feats)
+        losses = model.backbone.reducer.loss(tokens)
+        loss = cross_entropy(scores, torch.arange(len(x), device=x.device))
+        loss = loss + sum(losses.values())
+    if model.training:
+        loss.backward()
+    grads = {k: p.grad for k, p in model.named_parameters() if model.training}
+    return dict(scores=scores.detach(), loss=loss.detach()), grads
+
+
+def assert_near(ours, theirs):
+    """Within 1e-4 of the largest number; some gradients are all rounding."""
+    for result, expected in zip(ours, theirs, strict=True):
+        largest = max((x.abs().max() for x in expected.values()), default=0)
+        for key in expected:
+            error = (result[key] - expected[key]).abs().max()
+            assert error <= 1e-4 * largest, key
+
+
+def check(model, backend):
+    """Equal to the model as it stands; compiled for the first batch only."""
+    x, *others = (images(4) for _ in range(3))
+    # ATS pads as it does where it is compiled, and as much dropout is drawn
+    with patch.object(torch.compiler, 'is_compiling', lambda: True):
+        expected = step(model, model.backbone.forward_tokens, model.head, x)
+    functions = [
+        compiled(function, backend)
+        for function in (model.backbone.forward_tokens, model.head)
+    ]
+    assert_near(step(model, *functions, x), expected)
+    with torch.compiler.set_stance('fail_on_recompile'):
+        for x in others:
+            step(model, *functions, x)
+
+
+def test_one_graph_for_all_batches_in_training(name):
+    options = dict(drop_rate=0.1, drop_path_rate=0.1)
+    check(small_classifier(name, **options).train(), 'eager')
+
+
+@pytest.mark.parametrize('name', ['DynamicViT', 'EViT'], indirect=True)
+def test_one_graph_for_all_batches_in_evaluation(name):
+    check(small_classifier(name).eval(), 'eager')
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('cla', [False, True])
+@pytest.mark.parametrize('train', [False, True])
+def test_machine_code_is_right(name, train, cla):
+    options = dict(drop_rate=0.1, drop_path_rate=0.1)
+    model = small_classifier(name, cla, **options).train(train)
+    # of the numbers that eager mode draws
+    with torch._inductor.config.patch(fallback_random=True):
+        check(model, 'inductor')
+
+
+@pytest.mark.slow
+def test_whole_classifier_from_images_to_scores(name):
+    model = small_classifier(name, num_layers=3).eval()
+    function = compiled(model, 'aot_eager')
+    with torch.no_grad():
+        for x in (images(2), images(2)):
+            torch.testing.assert_close(
+                function(x), model(x), rtol=1e-4, atol=1e-5
+            )
+
+
+@pytest.mark.parametrize(
+    'options',
+    [
+        dict(out_type='featmap', final_norm=True),
+        dict(with_cp=True),
+        dict(pre_norm=True, layer_scale_init_value=0.1),
+        dict(frozen_stages=1),
+    ],
+    ids=str,
+)
+def test_every_kind_of_backbone(options):
+    config = vit(
+        num_layers=2,
+        reduce_at=(0,),
+        reducer=dict(type='mmclca.EViT', keep_rate=0.5),
+        cache=CACHE,
+        **options,
+    )
+    model = build(config).train()
+    x = images()
+    function = compiled(model, 'eager')
+    torch.testing.assert_close(function(x), model(x))
+
+
+def test_mixed_precision():
+    model = small_classifier('EViT').eval()
+    function = compiled(model, 'aot_eager')
+    x = images()
+    with torch.no_grad(), torch.autocast('cpu', torch.bfloat16):
+        torch.testing.assert_close(function(x), model(x))
+
+
+@pytest.mark.slow
+def test_batch_size_may_be_a_variable(name):
+    model = small_classifier(name).eval()
+    function = compiled(model, 'eager', dynamic=True)
+    with torch.no_grad():
+        function(images(4))
+        with torch.compiler.set_stance('fail_on_recompile'):
+            for batch in (3, 7):
+                x = images(batch)
+                torch.testing.assert_close(
+                    function(x), model(x), rtol=1e-4, atol=1e-5
+                )
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason='no GPU')
+@pytest.mark.parametrize('train', [False, True])
+def test_cuda_graphs(name, train):
+    """Replayed, as nothing of the model prevents it."""
+    model = small_classifier(name).train(train).cuda()
+    functions = [
+        compiled(function, 'inductor', mode='reduce-overhead')
+        for function in (model.backbone.forward_tokens, model.head)
+    ]
+    counters.clear()
+    for _ in range(4):
+        torch.compiler.cudagraph_mark_step_begin()
+        step(model, *functions, images(4).cuda())
+    assert counters['inductor']['cudagraph_skips'] == 0

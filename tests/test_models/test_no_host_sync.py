@@ -1,0 +1,121 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""No forward makes the CPU wait for the GPU, which CUDA graphs forbid.
+
+The GPU is one of shapes only, so that none is needed: a value that is asked
+for is not there, and a tensor on the CPU is seen.
+"""
+
+from unittest.mock import patch
+
+import pytest
+import torch
+from small_models import CACHE, REDUCERS, classifier, images, vit
+from torch._subclasses import FakeTensorMode
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+)
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from mmclca.registry import MODELS
+
+
+class OnlyOnTheGpu(TorchDispatchMode):
+    """Refuses every operation that reads or makes a tensor on the CPU."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        out = function(*args, **(kwargs or {}))
+        for leaf in tree_leaves((args, kwargs, out)):
+            if isinstance(leaf, torch.Tensor):
+                assert leaf.device.type == 'cuda', f'{function} on the CPU'
+        return out
+
+
+@pytest.fixture
+def gpu():
+    """A GPU of shapes only."""
+    return FakeTensorMode()
+
+
+def model_and_images(gpu, name, cache, train):
+    backbone = vit(
+        num_layers=4,
+        reduce_at=(0, 1, 2),
+        reducer=dict(type=f'mmclca.{name}', keep_rate=0.5),
+        cache=cache,
+        drop_rate=0.1,
+        drop_path_rate=0.1,
+    )
+    config = classifier(backbone, cla=cache is not None)
+    with gpu, torch.device('cuda'):
+        return MODELS.build(config).train(train), images()
+
+
+def forward(model, x):
+    """Class scores, and the auxiliary losses."""
+    feats, tokens = model.backbone.forward_tokens(x)
+    return model.head(feats), model.backbone.reducer.loss(tokens)
+
+
+@pytest.mark.parametrize('train', [False, True])
+@pytest.mark.parametrize('cache', [None, CACHE], ids=['plain', 'clca'])
+@pytest.mark.parametrize('name', REDUCERS)
+def test_forward_in_a_compiled_model(gpu, name, cache, train):
+    model, x = model_and_images(gpu, name, cache, train)
+    compiling = patch.object(torch.compiler, 'is_compiling', lambda: True)
+    with compiling, gpu, OnlyOnTheGpu():
+        scores, losses = forward(model, x)
+    assert scores.shape == (2, 5) and scores.is_cuda
+    assert len(losses) == (name == 'DynamicViT' and train)
+
+
+def test_only_ats_asks_for_a_value_where_it_is_not_compiled(gpu):
+    asking = []
+    for name in REDUCERS:
+        model, x = model_and_images(gpu, name, CACHE, train=False)
+        try:
+            with gpu, OnlyOnTheGpu():
+                forward(model, x)
+        except DataDependentOutputException:
+            asking.append(name)
+    assert asking == ['ATS']
+
+
+VALUES = (
+    lambda x: x.sum().item(),
+    lambda x: x.tolist(),
+    lambda x: bool((x > 0).any()),
+    lambda x: range(x.long().sum()),
+)
+SHAPES = (
+    lambda x: x.nonzero(),
+    lambda x: x[x > 0],
+    lambda x: x.masked_select(x > 0),
+    lambda x: x.unique(),
+    lambda x: x.repeat_interleave(x.long().flatten()),
+)
+COPIES = (
+    lambda x: x.cpu(),
+    lambda x: torch.tensor([1.0, 2.0]).to(x),
+    lambda x: torch.arange(3).to(x.device),
+    lambda x: torch.tensor([1.0, 2.0], device=x.device),
+)
+FORBIDDEN = (
+    *((function, DataDependentOutputException) for function in VALUES),
+    *((function, DynamicOutputShapeException) for function in SHAPES),
+    *((function, AssertionError) for function in COPIES),
+)
+
+
+@pytest.mark.parametrize('function, error', FORBIDDEN)
+def test_what_is_forbidden_would_be_seen(gpu, function, error):
+    """Planted in the layer of a model that passes."""
+    model, x = model_and_images(gpu, 'EViT', CACHE, train=False)
+
+    def plant(layer, inputs, out):
+        function(out)
+
+    model.backbone.layers[1].ln1.register_forward_hook(plant)
+    with pytest.raises(error), gpu, OnlyOnTheGpu():
+        forward(model, x)
