@@ -1,0 +1,30 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from .checks import check_logits, noise
+from .metadata import metadata_of
+from .onnx_file import (
+    export_onnx,
+    onnx_logits,
+    onnx_session,
+    quantize,
+    write_onnx,
+)
+from .preparation import Preparation, preparation_of
+from .program import classifier_program, export_pt2
+from .requirements import import_onnx, import_onnxruntime
+
+__all__ = [
+    'Preparation',
+    'check_logits',
+    'classifier_program',
+    'export_onnx',
+    'export_pt2',
+    'import_onnx',
+    'import_onnxruntime',
+    'metadata_of',
+    'noise',
+    'onnx_logits',
+    'onnx_session',
+    'preparation_of',
+    'quantize',
+    'write_onnx',
+]

@@ -1,0 +1,49 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from mmengine.config import Config
+from torch import nn
+
+from mmclca.models import TokenReductionViT
+from mmclca.version import __version__
+
+from .preparation import Preparation
+
+
+def metadata_of(
+    config: Config,
+    model: nn.Module,
+    preparation: Preparation,
+    classes: Sequence[str],
+) -> dict[str, str]:
+    """What travels in an exported file beside the weights.
+
+    Args:
+        config (Config): The config of the model.
+        model (nn.Module): The classifier.
+        preparation (Preparation): What is done to an image ahead of it.
+        classes (Sequence[str]): Names of the classes.
+
+    Returns:
+        dict[str, str]: Texts by name: ``preparation`` and ``classes`` as
+        JSON; the text of the ``config``; ``mmclca_version``; ``method``, the
+        name of the reducer or 'none'; ``keep_rate``, JSON, a number or one a
+        stage.
+    """
+    method, keep_rate = _reduction(model.backbone)
+    return dict(
+        preparation=json.dumps(asdict(preparation)),
+        classes=json.dumps(list(classes), ensure_ascii=False),
+        config=config.pretty_text,
+        mmclca_version=__version__,
+        method=method,
+        keep_rate=json.dumps(keep_rate),
+    )
+
+
+def _reduction(backbone: nn.Module):
+    if not isinstance(backbone, TokenReductionViT) or not backbone.reduces:
+        return 'none', 1.0
+    return type(backbone.reducer).__name__, backbone.reducer.keep_rate

@@ -1,0 +1,159 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""A classifier as an ``.onnx`` file."""
+
+import logging
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from .checks import check_logits
+from .program import classifier_program
+from .replacing import replacing
+from .requirements import import_onnx, import_onnxruntime
+
+OLDEST_OPSET = 18
+INPUT, OUTPUT = 'images', 'logits'
+
+
+def export_onnx(
+    model: nn.Module,
+    size: tuple[int, int],
+    path: Path,
+    metadata: dict[str, str],
+    opset: int = OLDEST_OPSET,
+    int8: bool = False,
+) -> float:
+    """Write a classifier as an ONNX file, checked with ONNX Runtime.
+
+    Args:
+        model (nn.Module): The classifier, in evaluation mode on the CPU.
+        size (tuple[int, int]): Height and width of an image.
+        path (Path): The file, replaced where it exists.
+        metadata (dict[str, str]): Its ``metadata_props``.
+        opset (int): Version of ONNX's operators, at least 18.
+            Defaults to 18.
+        int8 (bool): Whether weights of matrix products become 8-bit, and
+            what they multiply too, by its range in each run (dynamic
+            quantization). The check is that of the model in float32.
+            Defaults to False.
+
+    Returns:
+        float: The largest difference of a logit from those of the model, in
+        float32.
+
+    Raises:
+        ImportError: If onnx, onnxscript or onnxruntime is missing.
+        ValueError: If logits differ; no file is left then.
+    """
+    import_onnxruntime()
+    with replacing(path) as part:
+        write_onnx(model, size, part, metadata, opset)
+        error = check_logits(model, onnx_logits(part), size)
+        if int8:
+            quantize(part, part)
+    return error
+
+
+def write_onnx(
+    model: nn.Module,
+    size: tuple[int, int],
+    path: Path,
+    metadata: dict[str, str],
+    opset: int = OLDEST_OPSET,
+) -> None:
+    """As :func:`export_onnx`, without a check."""
+    import_onnx()
+    _write_graph(classifier_program(model, size), path, opset)
+    _finish(path, metadata)
+
+
+def quantize(path: Path, out: Path) -> None:
+    """Make matrix products with weights 8-bit ones (dynamic quantization).
+
+    Args:
+        path (Path): An ONNX file.
+        out (Path): The file to write, which may be the same.
+    """
+    import_onnxruntime()
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel(logging.ERROR)  # it advises what :func:`_finish` has done
+    quantize_dynamic(
+        path,
+        out,
+        op_types_to_quantize=['MatMul', 'Gemm'],
+        per_channel=True,
+        weight_type=QuantType.QInt8,
+        extra_options=dict(MatMulConstBOnly=True),
+    )
+    root.setLevel(level)
+    onnx_session(out)  # that it can be opened
+
+
+def onnx_session(path: Path, threads: int = 1):
+    """Open an ONNX file for the CPU.
+
+    Args:
+        path (Path): The file.
+        threads (int): Threads of a run. Defaults to 1.
+
+    Returns:
+        onnxruntime.InferenceSession: The model.
+    """
+    onnxruntime = import_onnxruntime()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3  # errors
+    return onnxruntime.InferenceSession(
+        str(path), options, providers=['CPUExecutionProvider']
+    )
+
+
+def onnx_logits(path: Path, threads: int = 1) -> Callable[[Tensor], Tensor]:
+    """An ONNX file as a function of images (B, 3, H, W), to logits."""
+    session = onnx_session(path, threads)
+
+    def logits(images: Tensor) -> Tensor:
+        (found,) = session.run(None, {INPUT: images.numpy()})
+        return torch.from_numpy(found)
+
+    return logits
+
+
+def _write_graph(program, path: Path, opset: int) -> None:
+    from .onnx_operators import TRANSLATIONS  # it needs onnxscript
+
+    with warnings.catch_warnings():
+        # on its own matters: names of dimensions, opsets that it converts
+        warnings.simplefilter('ignore')
+        torch.onnx.export(
+            program,
+            f=path,
+            dynamic_shapes=({0: 'batch'},),  # its name
+            input_names=[INPUT],
+            output_names=[OUTPUT],
+            opset_version=opset,
+            dynamo=True,
+            external_data=False,
+            custom_translation_table=TRANSLATIONS,
+            verbose=False,
+        )
+
+
+def _finish(path: Path, metadata: dict[str, str]) -> None:
+    """Put metadata in, and leave out what the exporter notes of its work.
+
+    Of the shapes that it notes, those of weights mislead the quantization.
+    """
+    onnx = import_onnx()
+    file = onnx.load(path)
+    onnx.helper.set_model_props(file, metadata)
+    file.graph.ClearField('value_info')
+    for node in file.graph.node:
+        node.ClearField('metadata_props')
+    onnx.save(file, path)

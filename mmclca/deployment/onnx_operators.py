@@ -1,0 +1,87 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Operators of the models that torch's exporter has no, or other, ONNX for.
+
+Each answers as PyTorch's on the CPU does, ties included.
+"""
+
+import torch
+from onnxscript import opset18 as op
+from onnxscript.function_libs.torch_lib.ops.core import aten_arange_start_step
+
+# PyTorch expands |x - y|^2 for more rows than this, for speed
+EXPANDED_ABOVE = 25
+
+
+def cdist(x1, x2, p, compute_mode):
+    """``aten::_cdist_forward`` of norm 2: (B, N, C), (B, M, C) to (B, N, M).
+
+    Rounded as PyTorch does it: tokens that are alike come out at the same
+    distance.
+    """
+    if p != 2 or compute_mode:
+        raise NotImplementedError(f'cdist of {p=}, {compute_mode=}')
+    rows = max(x1.shape[-2], x2.shape[-2])
+    squares = _expanded if rows > EXPANDED_ABOVE else _subtracted
+    return op.Sqrt(squares(x1, x2))
+
+
+def _expanded(x1, x2):
+    last = op.Constant(value_ints=[-1])
+    norm1 = op.ReduceSum(op.Mul(x1, x1), last, keepdims=1)
+    norm2 = op.ReduceSum(op.Mul(x2, x2), last, keepdims=1)
+    one = op.Constant(value_float=1.0)
+    ones1 = op.Expand(one, op.Shape(norm1))
+    ones2 = op.Expand(one, op.Shape(norm2))
+    twice = op.Mul(x1, op.Constant(value_float=-2.0))
+    left = op.Concat(twice, norm1, ones1, axis=-1)
+    right = op.Concat(x2, ones2, norm2, axis=-1)
+    squares = op.MatMul(left, op.Transpose(right, perm=[0, 2, 1]))
+    return op.Relu(squares)
+
+
+def _subtracted(x1, x2):
+    rows = op.Unsqueeze(x1, op.Constant(value_ints=[2]))
+    columns = op.Unsqueeze(x2, op.Constant(value_ints=[1]))
+    difference = op.Sub(rows, columns)
+    last = op.Constant(value_ints=[-1])
+    return op.ReduceSum(op.Mul(difference, difference), last, keepdims=0)
+
+
+def searchsorted(
+    sorted_sequence, self, out_int32=False, right=False, side=None, sorter=None
+):
+    """``aten::searchsorted`` of rows: how many elements are below a value."""
+    if out_int32 or right or side or sorter is not None:
+        raise NotImplementedError('searchsorted other than by its defaults')
+    values = op.Unsqueeze(self, op.Constant(value_ints=[2]))
+    elements = op.Unsqueeze(sorted_sequence, op.Constant(value_ints=[1]))
+    below = op.Cast(op.Less(elements, values), to=7)  # int64
+    last = op.Constant(value_ints=[-1])
+    return op.ReduceSum(below, last, keepdims=0)
+
+
+def stable_sort(self, stable=False, dim=-1, descending=False):
+    """``aten::sort.stable``: ONNX's TopK puts the first of equals first."""
+    dim_size = op.Shape(self, start=dim, end=dim + 1 or None)
+    return op.TopK(self, dim_size, axis=dim, largest=descending, sorted=True)
+
+
+def arange(
+    start, end, step=1, dtype=-1, layout='', device='', pin_memory=False
+):
+    """``aten::arange.start_step``, of fractions as a constant.
+
+    ONNX's Range rounds otherwise, and may make one number more or fewer.
+    """
+    if not any(isinstance(number, float) for number in (start, end, step)):
+        return aten_arange_start_step(start, end, step, dtype=dtype)
+    numbers = torch.arange(start, end, step, dtype=torch.float32)
+    return op.Constant(value_floats=numbers.tolist())
+
+
+TRANSLATIONS = {
+    torch.ops.aten.arange.start_step: arange,
+    torch.ops.aten._cdist_forward.default: cdist,
+    torch.ops.aten.searchsorted.Tensor: searchsorted,
+    torch.ops.aten.sort.stable: stable_sort,
+}

@@ -1,0 +1,59 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""A classifier as a graph of torch's operators, and as a ``.pt2`` file."""
+
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.export import Dim, ExportedProgram
+
+from .checks import check_logits, noise
+from .replacing import replacing
+
+
+@torch.no_grad()
+def classifier_program(
+    model: nn.Module, size: tuple[int, int]
+) -> ExportedProgram:
+    """Trace a classifier: normalized images to logits, of any batch.
+
+    ATS pads to the count of the stage in such a graph; the logits are those
+    of the shorter sequences.
+
+    Args:
+        model (nn.Module): The classifier, in evaluation mode on the CPU.
+        size (tuple[int, int]): Height and width of an image.
+    """
+    shapes = ({0: Dim('batch', min=1)},)
+    program = torch.export.export(
+        model, (noise(2, size),), dynamic_shapes=shapes
+    )
+    for node in program.graph.nodes:  # paths on this machine
+        node.meta.pop('stack_trace', None)
+    return program
+
+
+def export_pt2(
+    model: nn.Module,
+    size: tuple[int, int],
+    path: Path,
+    metadata: dict[str, str],
+) -> float:
+    """Write a classifier as a ``torch.export`` file, checked.
+
+    Args:
+        model (nn.Module): See :func:`classifier_program`.
+        size (tuple[int, int]): See there.
+        path (Path): The file, replaced where it exists.
+        metadata (dict[str, str]): Its ``extra_files``.
+
+    Returns:
+        float: The largest difference of a logit from those of the model.
+
+    Raises:
+        ValueError: If logits differ; no file is left then.
+    """
+    program = classifier_program(model, size)
+    with replacing(path) as part:
+        torch.export.save(program, part, extra_files=metadata)
+        return check_logits(model, torch.export.load(part).module(), size)

@@ -1,0 +1,143 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Exported models answer as PyTorch's do, for every reducer."""
+
+import sys
+
+import pytest
+import torch
+from small_models import CACHE, build, classifier, images, vit
+from torch import nn
+
+from mmclca.deployment import (
+    export_onnx,
+    export_pt2,
+    onnx_logits,
+    onnx_session,
+    quantize,
+)
+from mmclca.models import TokenReducer
+from mmclca.registry import MODELS
+
+SIZE = (48, 48)
+METADATA = dict(classes='["äsh", "oak"]', method='EViT')
+REDUCERS = sorted(
+    name
+    for name, registered in MODELS.module_dict.items()
+    if issubclass(registered, TokenReducer)
+)
+
+
+def model_of(name, clca, num_layers=5, reduce_at=(1, 2, 3)):
+    """A model of 36 patches: cdist has two ways, for few and many tokens."""
+    backbone = vit(
+        num_layers,
+        img_size=SIZE,
+        reducer=dict(type=f'mmclca.{name}', keep_rate=0.6),
+        reduce_at=reduce_at,
+        cache=CACHE if clca else None,
+    )
+    return build(classifier(backbone, cla=clca)).eval()
+
+
+@torch.no_grad()
+def check_batches(model, exported):
+    for batch in (1, 2, 5):
+        x = images(batch, *SIZE)
+        torch.testing.assert_close(exported(x), model(x), rtol=1e-4, atol=1e-4)
+
+
+def check_onnx(model, path, **options):
+    assert export_onnx(model, SIZE, path, METADATA, **options) < 1e-4
+    check_batches(model, onnx_logits(path))
+
+
+def check_pt2(model, path):
+    assert export_pt2(model, SIZE, path, METADATA) < 1e-4
+    found = dict.fromkeys(METADATA, '')
+    program = torch.export.load(path, extra_files=found)
+    assert found == METADATA
+    assert str(sys.prefix).encode() not in path.read_bytes()
+    check_batches(model, program.module())
+
+
+@pytest.mark.parametrize('name, clca', [('ATS', True), ('KMedoids', False)])
+def test_onnx(name, clca, tmp_path):
+    path = tmp_path / 'new' / 'model.onnx'
+    check_onnx(model_of(name, clca, 2, (0,)), path)
+    session = onnx_session(path)
+    meta = session.get_modelmeta()
+    assert meta.custom_metadata_map == METADATA
+    (entry,) = session.get_inputs()
+    assert (entry.name, entry.shape) == ('images', ['batch', 3, *SIZE])
+    assert session.get_outputs()[0].name == 'logits'
+    assert str(sys.prefix).encode() not in path.read_bytes()
+    assert [file.name for file in path.parent.iterdir()] == ['model.onnx']
+
+
+def test_pt2(tmp_path):
+    check_pt2(model_of('EViT', True, 2, (0,)), tmp_path / 'model.pt2')
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('clca', [False, True], ids=['plain', 'clca'])
+@pytest.mark.parametrize('name', REDUCERS)
+def test_every_reducer(name, clca, tmp_path):
+    model = model_of(name, clca)
+    check_pt2(model, tmp_path / 'model.pt2')
+    check_onnx(model, tmp_path / 'model.onnx')
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('opset', [18, 20, 21])
+def test_opsets(opset, tmp_path):
+    import onnx
+
+    path = tmp_path / 'model.onnx'
+    check_onnx(model_of('DPCKNN', True), path, opset=opset)
+    versions = {o.domain: o.version for o in onnx.load(path).opset_import}
+    assert versions[''] == opset
+
+
+def test_int8_keeps_metadata_and_most_of_the_logits(tmp_path):
+    model = model_of('TopK', True, 2, (0,))
+    path, small = tmp_path / 'model.onnx', tmp_path / 'int8.onnx'
+    export_onnx(model, SIZE, path, METADATA)
+    quantize(path, small)
+    meta = onnx_session(small).get_modelmeta()
+    assert METADATA.items() <= meta.custom_metadata_map.items()
+    assert b'MatMulInteger' not in path.read_bytes()
+    assert b'MatMulInteger' in small.read_bytes()
+    x = images(8, *SIZE)
+    with torch.no_grad():
+        expected = model(x)
+    error = (onnx_logits(small)(x) - expected).abs().max()
+    assert 1e-5 < error < 0.2 * expected.std()
+
+
+class OtherWhenTraced(nn.Module):
+    """Its graph adds a thousandth."""
+
+    def forward(self, x):
+        y = x.mean(dim=(2, 3))
+        return y + 1e-3 if torch.compiler.is_compiling() else y
+
+
+@pytest.mark.parametrize('write', [export_onnx, export_pt2])
+def test_a_file_that_answers_otherwise_is_not_left(write, tmp_path):
+    path = tmp_path / 'model.file'
+    message = 'batch of 1 logits differ by up to 0.001, .* No file is left'
+    with pytest.raises(ValueError, match=message):
+        write(OtherWhenTraced(), (4, 4), path, {})
+    assert list(tmp_path.iterdir()) == []
+    path.write_text('an earlier one')
+    with pytest.raises(ValueError, match='No file is left'):
+        write(OtherWhenTraced(), (4, 4), path, {})
+    assert path.read_text() == 'an earlier one'
+
+
+@pytest.mark.parametrize('name', ['onnx', 'onnxscript', 'onnxruntime'])
+def test_missing_extra(name, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, name, None)
+    message = rf'needs {name}: pip install "mmclca\[deploy\]"'
+    with pytest.raises(ImportError, match=message):
+        export_onnx(OtherWhenTraced(), (4, 4), tmp_path / 'model.onnx', {})

@@ -1,0 +1,114 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pytest
+from mmengine.config import Config
+from torch import nn
+
+from mmclca.deployment import preparation_of
+from mmclca.registry import MODELS
+
+LOAD, PACK = dict(type='LoadImageFromFile'), dict(type='PackInputs')
+RESIZE = dict(
+    type='Resize', scale=(40, 36), backend='pillow', interpolation='bicubic'
+)
+CROP = dict(type='CenterCrop', crop_size=32)
+NORMALIZE = dict(mean=[1, 2, 3], std=[4, 5, 6.5], to_rgb=True)
+
+
+def build(processor):
+    model = dict(
+        type='mmpretrain.ImageClassifier',
+        backbone=dict(type='mmpretrain.LeNet5'),
+        data_preprocessor=processor,
+    )
+    return MODELS.build(model)
+
+
+def describe(*steps, processor=NORMALIZE, load=LOAD):
+    dataset = dict(pipeline=[load, *steps, PACK])
+    config = Config(dict(test_dataloader=dict(dataset=dataset)))
+    return preparation_of(config, build(processor))
+
+
+def test_resize_crop_and_normalization():
+    found = describe(RESIZE, CROP)
+    assert found.steps == [
+        dict(
+            type='Resize',
+            width=40,
+            height=36,
+            backend='pillow',
+            interpolation='bicubic',
+        ),
+        dict(type='CenterCrop', width=32, height=32),
+    ]
+    assert found.channel_order == 'RGB'
+    assert (found.mean, found.std) == ([1, 2, 3], [4, 5, 6.5])
+    assert found.size == (32, 32)
+
+
+def test_shorter_edge_and_no_normalization():
+    edge = dict(type='ResizeEdge', scale=50)
+    found = describe(
+        edge, dict(CROP, crop_size=(32, 24)), processor=dict(to_rgb=False)
+    )
+    assert found.steps[0] == dict(
+        type='ResizeEdge', scale=50, backend='cv2', interpolation='bilinear'
+    )
+    assert found.channel_order == 'BGR'
+    assert (found.mean, found.std) == ([0, 0, 0], [1, 1, 1])
+    assert found.size == (24, 32)
+
+
+def test_steps_within_a_cache():
+    cache = dict(type='mmclca.CacheImages', transforms=[LOAD, RESIZE])
+    assert describe(CROP, load=cache) == describe(RESIZE, CROP)
+
+
+def test_all_that_cannot_be_described_is_named_at_once():
+    with pytest.raises(ValueError) as error:
+        describe(
+            dict(type='Resize', scale=32, keep_ratio=True),
+            dict(type='ColorTransform', prob=1.0, magnitude=0.1),
+            dict(type='CenterCrop', crop_size=32, auto_pad=True),
+            load=dict(LOAD, color_type='grayscale'),
+        )
+    for problem in (
+        "LoadImageFromFile(color_type='grayscale')",
+        'Resize(keep_ratio=True)',
+        'ColorTransform',
+        'CenterCrop(auto_pad=True)',
+        'Allowed in test_dataloader.dataset.pipeline are LoadImageFromFile',
+    ):
+        assert problem in str(error.value)
+
+
+def test_data_preprocessor_that_cannot_be_described():
+    dataset = dict(pipeline=[LOAD, RESIZE, PACK])
+    config = Config(dict(test_dataloader=dict(dataset=dataset)))
+    model = build(NORMALIZE)
+    model.data_preprocessor = nn.Identity()
+    with pytest.raises(ValueError, match='data_preprocessor=Identity'):
+        preparation_of(config, model)
+
+
+@pytest.mark.parametrize(
+    'steps',
+    [
+        [],
+        [CROP],
+        [dict(type='ResizeEdge', scale=32)],
+        [dict(type='ResizeEdge', scale=30), CROP],
+        [dict(RESIZE, scale=(40, 30)), CROP],
+    ],
+    ids=str,
+)
+def test_images_of_several_sizes(steps):
+    with pytest.raises(ValueError, match='gives images of several sizes'):
+        describe(*steps)
+
+
+def test_padding():
+    processor = dict(NORMALIZE, pad_size_divisor=32)
+    assert describe(RESIZE, CROP, processor=processor).size == (32, 32)
+    with pytest.raises(ValueError, match='pad_size_divisor=32 pads images'):
+        describe(RESIZE, processor=processor)

@@ -1,0 +1,218 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Name what is on images, with a file of ``export.py`` and without torch.
+
+``python infer_onnx.py MODEL.onnx IMAGES``. This script stands alone: it needs
+``pip install onnxruntime numpy pillow opencv-python-headless`` and neither
+torch nor mmclca.
+"""
+
+import argparse
+import csv
+import json
+import sys
+from itertools import islice
+from pathlib import Path
+
+import cv2
+import numpy as np
+import onnxruntime
+from PIL import Image
+
+SUFFIXES = (
+    *('.png', '.jpg', '.jpeg', '.bmp', '.pgm', '.ppm'),
+    *('.tif', '.tiff', '.webp'),
+)
+NEEDED = ('preparation', 'classes')
+PILLOW = Image.Resampling
+OPENCV = dict(
+    nearest=cv2.INTER_NEAREST,
+    bilinear=cv2.INTER_LINEAR,
+    bicubic=cv2.INTER_CUBIC,
+    area=cv2.INTER_AREA,
+    lanczos=cv2.INTER_LANCZOS4,
+)
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        description='Predict the classes of images with an exported model. '
+        'Results go to stdout, what could not be read to stderr'
+    )
+    parser.add_argument('model', help='a file that export.py wrote')
+    parser.add_argument(
+        'images', nargs='+', help='files, or folders with all below them'
+    )
+    for name, default, meaning in (
+        ('--top', 3, 'classes to name for each image'),
+        ('--batch', 8, 'images at a time'),
+        ('--threads', 0, 'threads, 0 for one a core'),
+    ):
+        parser.add_argument(
+            name,
+            type=int,
+            default=default,
+            help=f'{meaning} (default: %(default)s)',
+        )
+    parser.add_argument('--csv', type=Path, help='write the results here too')
+    args = parser.parse_args()
+    if args.top < 1 or args.batch < 1 or args.threads < 0:
+        parser.error('--top and --batch are 1 or more, --threads 0 or more')
+    return args
+
+
+def find_images(places):
+    """Files, and the images below folders, each once."""
+    found = {}
+    for place in map(Path, places):
+        below = sorted(place.rglob('*')) if place.is_dir() else [place]
+        named = [p for p in below if p.suffix.lower() in SUFFIXES]
+        found.update(dict.fromkeys(named if place.is_dir() else below))
+    return list(found)
+
+
+class Classifier:
+    """An exported model, and what its file says of images and classes.
+
+    Args:
+        path (str): The file.
+        threads (int): Threads of a run, 0 for one a core.
+    """
+
+    def __init__(self, path, threads):
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        self.session = onnxruntime.InferenceSession(
+            path, options, providers=['CPUExecutionProvider']
+        )
+        facts = self.session.get_modelmeta().custom_metadata_map
+        missing = [name for name in NEEDED if name not in facts]
+        if missing:
+            sys.exit(
+                f'{path} does not say its {" and ".join(missing)}: give a '
+                'file that tools/deployment/export.py wrote'
+            )
+        self.classes = json.loads(facts['classes'])
+        self.preparation = json.loads(facts['preparation'])
+        self.input = self.session.get_inputs()[0].name
+
+    def __call__(self, images):
+        """Scores (B, classes) of a list of decoded images."""
+        inputs = np.stack([prepare(i, **self.preparation) for i in images])
+        (logits,) = self.session.run(None, {self.input: inputs})
+        scores = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return scores / scores.sum(axis=1, keepdims=True)
+
+    def best(self, scores, top):
+        """The best classes of an image, (label, name, score) each."""
+        labels = (-scores).argsort(kind='stable')[:top].tolist()
+        return [(i, self.classes[i], float(scores[i])) for i in labels]
+
+
+def prepare(image, steps, channel_order, mean, std, size):
+    """A decoded image (H, W, 3), 8-bit, BGR, as (3, H, W), normalized."""
+    for step in steps:
+        options = {key: step[key] for key in step if key != 'type'}
+        image = STEPS[step['type']](image, **options)
+    assert image.shape == (*size, 3), image.shape
+    if channel_order == 'RGB':
+        image = image[..., ::-1]
+    image = image.transpose(2, 0, 1).astype(np.float32)
+    mean, std = (np.float32(c).reshape(3, 1, 1) for c in (mean, std))
+    return (image - mean) / std
+
+
+def resize(image, width, height, backend, interpolation):
+    size = width, height
+    if backend == 'cv2':
+        return cv2.resize(image, size, interpolation=OPENCV[interpolation])
+    method = PILLOW[interpolation.upper()]
+    return np.asarray(Image.fromarray(image).resize(size, method))
+
+
+def resize_edge(image, scale, backend, interpolation):
+    height, width = image.shape[:2]
+    if width < height:
+        size = scale, int(scale * height / width)
+    else:
+        size = int(scale * width / height), scale
+    return resize(image, *size, backend, interpolation)
+
+
+def center_crop(image, width, height):
+    top = max(0, round((image.shape[0] - height) / 2))
+    left = max(0, round((image.shape[1] - width) / 2))
+    return image[top : top + height, left : left + width]
+
+
+STEPS = dict(Resize=resize, ResizeEdge=resize_edge, CenterCrop=center_crop)
+
+
+def read(path):
+    """A decoded image, or None."""
+    try:
+        content = np.frombuffer(path.read_bytes(), np.uint8)
+        return cv2.imdecode(content, cv2.IMREAD_COLOR)
+    except (OSError, cv2.error):
+        return None
+
+
+def classify(classifier, paths, batch, top):
+    """Yield paths with their best classes, None for what is no image."""
+    paths = iter(paths)
+    while some := list(islice(paths, batch)):
+        images = {path: read(path) for path in some}
+        good = [path for path in some if images[path] is not None]
+        best = {}
+        if good:
+            scores = classifier([images[path] for path in good])
+            best = {
+                path: classifier.best(row, top)
+                for path, row in zip(good, scores, strict=True)
+            }
+        yield from ((path, best.get(path)) for path in some)
+
+
+def row_of(path, best):
+    """The fields of an image in the CSV file."""
+    cells = [(i, name, f'{score:.6f}') for i, name, score in best]
+    return [str(path), *(cell for three in cells for cell in three)]
+
+
+def head_of(number):
+    """The names of these fields."""
+    keys = ('label', 'name', 'score')
+    ranks = range(1, number + 1)
+    return ['image', *(f'{key}_{rank}' for rank in ranks for key in keys)]
+
+
+def write(path, rows, number):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open('w', encoding='utf-8', newline='') as file:
+        csv.writer(file).writerows([head_of(number), *rows])
+
+
+def main():
+    args = parse_args()
+    paths = find_images(args.images)
+    if not paths:
+        sys.exit(f'no image ({" ".join(SUFFIXES)}) in {" ".join(args.images)}')
+    classifier = Classifier(args.model, args.threads)
+    top = min(args.top, len(classifier.classes))
+    rows, unreadable = [], []
+    try:
+        for path, best in classify(classifier, paths, args.batch, top):
+            if best is None:
+                unreadable.append(path)
+                continue
+            named = ', '.join(f'{score:.3f} {name}' for _, name, score in best)
+            print(f'{path}: {named}', flush=True)
+            rows.append(row_of(path, best))
+    finally:
+        if args.csv and rows:
+            write(args.csv, rows, top)
+    if unreadable:
+        sys.exit('not read:\n  ' + '\n  '.join(map(str, unreadable)))
+
+
+if __name__ == '__main__':
+    main()
