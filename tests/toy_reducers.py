@@ -1,6 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Reducers that show one hook each; none of them is registered."""
 
+from dataclasses import replace
+
 import torch
 from torch import nn
 
@@ -34,6 +36,16 @@ class MaskBySoftmax(TokenReducer):
             return logits.softmax(-1)
 
         return softmax
+
+
+class MaskFromFirstStage(MaskBySoftmax):
+    """As :class:`MaskBySoftmax`, in the layers after the first stage."""
+
+    def between(self, tokens, attended, stage):
+        return replace(tokens, weight=tokens.weights)
+
+    def softmax(self, tokens):
+        return None if tokens.weight is None else super().softmax(tokens)
 
 
 class Scored(TokenReducer):

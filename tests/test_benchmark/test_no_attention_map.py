@@ -6,7 +6,7 @@ at the clock, which sees any other way to be as slow.
 """
 
 import pytest
-from toy_reducers import MaskBySoftmax
+from toy_reducers import MaskBySoftmax, MaskFromFirstStage
 
 from mmclca.benchmark import Setting, Size, seconds_in_turns
 from mmclca.benchmark.candidates import METHODS, plain_vit, reduced_vit
@@ -16,25 +16,31 @@ from mmclca.registry import MODELS
 
 # many heads of few channels: the map is most of what there is to do
 SIZE = Size('32 x 32 patches', (512, 512), 64, 4, 8, 64)
-BOUND = 2.3  # the slowest one takes 1.5 times as long, with a map all take 4
-SLOW = 'MaskBySoftmax'
+BOUND = 2.3  # the slowest takes 1.6 times as long, with maps 3 and more
+SLOW = {toy.__name__: toy for toy in (MaskBySoftmax, MaskFromFirstStage)}
 
 
 @pytest.fixture(scope='module')
 def slow():
-    """The name of a reducer that makes the map."""
-    MODELS.register_module(name=SLOW, module=MaskBySoftmax)
-    yield SLOW
-    MODELS.module_dict.pop(SLOW)
+    """Registers reducers that make the map."""
+    for name, toy in SLOW.items():
+        MODELS.register_module(name=name, module=toy)
+    yield
+    for name in SLOW:
+        MODELS.module_dict.pop(name)
 
 
 @pytest.fixture(scope='module')
 def ratios(slow):
-    """Time of a model with each reducer over that of the plain one."""
+    """Time of a model with each reducer over that of the plain one.
+
+    They reduce in the first layer, so that weights and masks that they set
+    are in the attention of the others.
+    """
     candidates = {'plain': plain_vit(SIZE)}
-    for name in (*METHODS, slow):
-        candidate = reduced_vit(SIZE, name, 0.9, clca=False)
-        candidate.config['backbone']['reduce_at'] = (SIZE.num_layers - 1,)
+    for name in (*METHODS, *SLOW):
+        candidate = reduced_vit(SIZE, name, 0.98, clca=False)
+        candidate.config['backbone']['reduce_at'] = (0,)
         candidates[name] = candidate
     setting = Setting(batch=1)
     steps = {name: step_of(one, setting) for name, one in candidates.items()}
@@ -48,5 +54,6 @@ def test_attention_stays_fused(ratios, name):
     assert ratios[name] < BOUND
 
 
-def test_a_map_would_be_seen(ratios, slow):
-    assert ratios[slow] > BOUND
+@pytest.mark.parametrize('name', SLOW)
+def test_a_map_would_be_seen(ratios, name):
+    assert ratios[name] > BOUND

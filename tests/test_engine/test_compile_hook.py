@@ -230,6 +230,14 @@ def test_what_cannot_be_compiled_is_refused_at_the_start():
         compile_model(MODELS.build(plain))
 
 
+def test_cuda_graphs_do_not_add_up_gradients(train):
+    hook = dict(COMPILE, mode='reduce-overhead')
+    counts = {'optim_wrapper.accumulative_counts': 2}
+    with pytest.raises(ValueError, match="counts=2 adds up: use mode='defau"):
+        train('graphs', hook, **counts)
+    assert graphs() == 0
+
+
 @pytest.mark.parametrize('given', [None, [dict(type='EMAHook')]])
 def test_flag_adds_the_hook_once(given):
     config = Config(dict(custom_hooks=given))

@@ -112,6 +112,11 @@ def test_no_image_and_a_file_of_another_tool(folder, infer, tmp_path):
     assert 'does not say its preparation and classes' in run.stderr
     run = infer(folder / 'tiny.onnx', folder / 'data', '--top', 0)
     assert '--top and --batch are 1 or more' in run.stderr
+    run = infer(tmp_path / 'gone.onnx', folder / 'data')
+    assert 'gone.onnx: no such file' in run.stderr
+    run = infer(folder / 'tiny.onnx', folder / 'data', '--csv', tmp_path)
+    assert f'--csv {tmp_path}: Is a directory' in run.stderr
+    assert run.stdout == ''
 
 
 def words(step):

@@ -14,7 +14,7 @@ from mmclca.deployment import (
     preparation_of,
 )
 from mmclca.deployment.onnx_file import OLDEST_OPSET
-from mmclca.utils.command_line import add_cfg_options
+from mmclca.utils.command_line import add_cfg_options, merge_options
 
 
 def parse_args():
@@ -77,7 +77,7 @@ def main():
     args = parse_args()
     out = args.out or default_out(args.checkpoint, args.format, args.int8)
     cfg = Config.fromfile(args.config)
-    cfg.merge_from_dict(args.cfg_options)
+    merge_options(cfg, args.cfg_options)
     inferencer = load_inferencer(cfg, args.checkpoint)
     model = inferencer.model.eval()
     preparation = preparation_of(cfg, model)

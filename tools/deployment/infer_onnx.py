@@ -57,7 +57,20 @@ def parse_args():
     args = parser.parse_args()
     if args.top < 1 or args.batch < 1 or args.threads < 0:
         parser.error('--top and --batch are 1 or more, --threads 0 or more')
+    if not Path(args.model).is_file():
+        parser.error(f'{args.model}: no such file')
+    if args.csv:
+        check_csv(parser, args.csv)
     return args
+
+
+def check_csv(parser, path):
+    """Refuse what cannot be written, ahead of classifying."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open('a').close()
+    except OSError as error:
+        parser.error(f'--csv {path}: {error.strerror}')
 
 
 def find_images(places):
@@ -186,7 +199,6 @@ def head_of(number):
 
 
 def write(path, rows, number):
-    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open('w', encoding='utf-8', newline='') as file:
         csv.writer(file).writerows([head_of(number), *rows])
 

@@ -92,6 +92,8 @@ def _delete_unused(base: Path) -> None:
     lock = os.open(path, os.O_RDWR)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(lock), os.stat(path)):
+            return  # another process has deleted it and begun anew
         for suffix in (_CONTENT, _SAID, _LOCK):
             base.with_suffix(suffix).unlink(missing_ok=True)
     finally:

@@ -18,6 +18,7 @@ MODES = (
     'max-autotune',
     'max-autotune-no-cudagraphs',
 )
+WITH_CUDA_GRAPHS = ('reduce-overhead', 'max-autotune')
 
 
 @HOOKS.register_module()
@@ -43,7 +44,8 @@ class CompileHook(Hook):
 
     Raises:
         ValueError: If there is no such ``mode``; at the start of a run, if
-            the model is no classifier over a :class:`TokenReductionViT`.
+            the model is no classifier over a :class:`TokenReductionViT`; if
+            ``mode`` makes CUDA graphs and gradients are accumulated.
     """
 
     def __init__(
@@ -71,12 +73,23 @@ class CompileHook(Hook):
 
     def before_train(self, runner) -> None:
         """Find out from which iteration on the keep rates stay."""
+        self._check_accumulation(runner.optim_wrapper)
         self.first_iter = _end_of_warm_up(runner)
         if runner.iter < self.first_iter:
             runner.logger.warning(
                 'CompileHook waits until KeepRateWarmUpHook is done, at '
                 f'iteration {self.first_iter}: until then each iteration has '
                 'another number of tokens and would be compiled anew'
+            )
+
+    def _check_accumulation(self, optim_wrapper) -> None:
+        counts = optim_wrapper._accumulative_counts
+        if counts > 1 and self.mode in WITH_CUDA_GRAPHS:
+            raise ValueError(
+                f'CompileHook: mode={self.mode!r} makes CUDA graphs, whose '
+                'next pass overwrites the gradients that '
+                f'accumulative_counts={counts} adds up: use '
+                "mode='default' or 'max-autotune-no-cudagraphs'"
             )
 
     def _before_iter(
