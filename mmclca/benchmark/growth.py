@@ -49,6 +49,8 @@ def by_model(records: list[dict]) -> dict[str, list[dict]]:
 def exponents(records: list[dict], keys: Sequence[str]) -> dict[str, dict]:
     """Exponents of each model's numbers over the pixels of an image.
 
+    Of models with records of two sizes at least.
+
     Args:
         records (list[dict]): With ``label``, ``pixels`` and the keys.
         keys (Sequence[str]): Of the numbers.
@@ -65,6 +67,7 @@ def exponents(records: list[dict], keys: Sequence[str]) -> dict[str, dict]:
             for key in keys
         }
         for label, own in by_model(records).items()
+        if len(own) > 1
     }
 
 
@@ -83,8 +86,10 @@ def draw_growth(
         figsize=(4.2 * len(titles), 4.2), layout='constrained'
     )
     axes = figure.subplots(1, len(titles), squeeze=False)[0]
+    by_label = by_model(records)
     for axis, (key, title) in zip(axes, titles.items(), strict=True):
-        for label, own in by_model(records).items():
+        for label in fitted:
+            own = by_label[label]
             axis.plot(
                 [pixels_of(record) ** 0.5 for record in own],
                 [record[key] for record in own],

@@ -24,6 +24,7 @@ from .candidates import Candidate, Size, timm_vit
 from .setting import Setting
 from .steps import step_of
 
+CUDA_GRAPHS = ('reduce-overhead', 'max-autotune')
 PASSES = 2  # from the second one on, the optimizer has its moments
 PROCESS = Path('/proc/self')
 # of the C library (mallopt(3)): larger blocks go back when they are freed, not
@@ -59,18 +60,33 @@ def _environment(name: str, value: str):
             os.environ[name] = before
 
 
-def can_measure(setting: Setting) -> bool:
-    """Whether peaks of memory can be measured here."""
-    return setting.on_gpu or PROCESS.joinpath('status').exists()
+def obstacle(setting: Setting) -> str:
+    """Why peaks of memory cannot be measured; empty where they can."""
+    if setting.on_gpu:
+        graphs = setting.compile_mode in CUDA_GRAPHS
+        return 'a CUDA graph that is replayed allocates nothing' * graphs
+    if setting.compile_mode:
+        return "on a CPU the compiler's own memory would be counted"
+    linux = PROCESS.joinpath('status').exists()
+    return '' if linux else 'on a CPU it needs Linux'
 
 
 def _peak_on_gpu(candidate: Candidate, setting: Setting) -> int:
-    gc.collect()
+    _forget()
     before = torch.cuda.memory_allocated(setting.device)
     step = _warm(candidate, setting)
     torch.cuda.reset_peak_memory_stats(setting.device)
     step()
-    return torch.cuda.max_memory_allocated(setting.device) - before
+    peak = torch.cuda.max_memory_allocated(setting.device) - before
+    del step
+    _forget()
+    return peak
+
+
+def _forget() -> None:
+    """Free models of before, and what was compiled for them."""
+    torch.compiler.reset()  # else it gives up after a few models of a kind
+    gc.collect()
 
 
 def _peak_on_cpu(candidate: Candidate, setting: Setting) -> int:

@@ -4,11 +4,12 @@
 import argparse
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-import torch
+from mmpretrain.models.backbones import VisionTransformer
 
-from .memory import can_measure
+from .memory import CUDA_GRAPHS
 from .setting import AMP, Setting
 
 COMPILE_MODES = (
@@ -17,6 +18,8 @@ COMPILE_MODES = (
     'max-autotune',
     'max-autotune-no-cudagraphs',
 )
+ARCH = dict(choices=sorted(VisionTransformer.arch_zoo), metavar='NAME')
+CLCA = dict(no=[False], yes=[True], both=[False, True])
 
 
 def keep_rate(text: str) -> float:
@@ -41,6 +44,36 @@ def whole(text: str) -> int:
     if number < 0:
         raise argparse.ArgumentTypeError(f'{text}: at least 0')
     return number
+
+
+def add_arch(parser: argparse.ArgumentParser) -> None:
+    """Add the size of a model, ViT-S/16 by default.
+
+    Args:
+        parser (argparse.ArgumentParser): The parser to extend.
+    """
+    parser.add_argument(
+        '--arch',
+        default='deit-small',
+        help='of VisionTransformer in MMPretrain (default: %(default)s, '
+        'which is ViT-S/16)',
+        **ARCH,
+    )
+
+
+def add_clca(parser: argparse.ArgumentParser, default: str) -> None:
+    """Add whether methods have CLCA.
+
+    Args:
+        parser (argparse.ArgumentParser): The parser to extend.
+        default (str): A key of ``CLCA``.
+    """
+    parser.add_argument(
+        '--clca',
+        choices=list(CLCA),
+        default=default,
+        help='--methods with cache and CLA head (default: %(default)s)',
+    )
 
 
 def add_setting(parser: argparse.ArgumentParser, batch: int) -> None:
@@ -88,12 +121,15 @@ def add_setting(parser: argparse.ArgumentParser, batch: int) -> None:
     )
 
 
-def add_rounds(parser: argparse.ArgumentParser, rounds: int) -> None:
+def add_rounds(
+    parser: argparse.ArgumentParser, rounds: int, memory: str
+) -> None:
     """Add how often is measured, and where the results go.
 
     Args:
         parser (argparse.ArgumentParser): The parser to extend.
         rounds (int): Default of ``--rounds``.
+        memory (str): When ``--memory`` is on by default, in words.
     """
     parser.add_argument(
         '--rounds',
@@ -110,7 +146,9 @@ def add_rounds(parser: argparse.ArgumentParser, rounds: int) -> None:
     parser.add_argument(
         '--memory',
         action=argparse.BooleanOptionalAction,
-        help='measure the peak of memory too (default: with --train)',
+        help='measure the peak of memory too; not with --compile on a CPU, '
+        f'nor with --compile {" or ".join(CUDA_GRAPHS)} on a GPU '
+        f'(default: {memory}, where it can be)',
     )
     parser.add_argument(
         '--out',
@@ -131,52 +169,14 @@ def setting_of(args: argparse.Namespace) -> Setting:
     )
 
 
-def check_setting(parser, setting: Setting, with_memory: bool) -> None:
-    """Refuse what would fail when the measuring has begun.
+def command_line(tool: str, argv: Sequence[str] | None = None) -> str:
+    """The command that runs, as it can be typed again.
 
     Args:
-        parser (argparse.ArgumentParser): It ends the program.
-        setting (Setting): What was asked for.
-        with_memory (bool): Whether memory is to be measured.
+        tool (str): Path of the tool, its ``__file__``.
+        argv (Sequence[str], optional): Its arguments. Defaults to None,
+            those of this process.
     """
-    try:
-        torch.empty(0, device=setting.device)
-    except (AssertionError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
-        parser.error(f'--device {setting.device}: {reason}')
-    if torch.device(setting.device).type not in ('cpu', 'cuda'):
-        parser.error(f'--device {setting.device}: cpu or cuda')
-    if setting.train and setting.batch < 2:
-        parser.error(
-            '--train --batch 1: at least 2, for the BatchNorm of the CLA head'
-        )
-    if with_memory and not can_measure(setting):
-        parser.error('--memory on a CPU needs Linux: --no-memory')
-
-
-def check_out(parser, prefix: str | None, suffixes: tuple[str, ...]) -> None:
-    """Refuse what cannot be written, ahead of measuring.
-
-    Args:
-        parser (argparse.ArgumentParser): It ends the program.
-        prefix (str, optional): Path of the results without suffix.
-        suffixes (tuple[str]): Those of the files to be written.
-    """
-    if prefix is None:
-        return
-    for suffix in suffixes:
-        path = Path(f'{prefix}.{suffix}')
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            existed = path.exists()
-            path.open('a').close()
-            if not existed:
-                path.unlink()
-        except OSError as error:
-            parser.error(f'--out {prefix}: {path}: {error.strerror}')
-
-
-def command_line() -> str:
-    """The command that runs, as it can be typed again."""
-    tool = Path(sys.argv[0]).name
-    return shlex.join(['python', f'tools/benchmark/{tool}', *sys.argv[1:]])
+    given = sys.argv[1:] if argv is None else argv
+    name = Path(tool).name
+    return shlex.join(['python', f'tools/benchmark/{name}', *given])

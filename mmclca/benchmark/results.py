@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
@@ -117,6 +117,7 @@ def compare(
     at_once: int,
     with_memory: bool,
     after_each: Callable[[], object],
+    left_out: Callable[[Candidate], object],
 ) -> Iterator[Result]:
     """Measure models of one size, and timm's of that size in turns with them.
 
@@ -131,34 +132,45 @@ def compare(
         with_memory (bool): Whether to measure peaks of memory.
         after_each (Callable): Called after each pass that is timed, and after
             each measurement of memory.
+        left_out (Callable): Called with each model that runs out of a GPU's
+            memory, of which there is no result. Where timm's does, those in
+            turns with it have none either.
     """
     plain = timm_vit(size)
-    everyone = (plain, *candidates)
-    peaks = dict.fromkeys(everyone)
-    for one in everyone if with_memory else ():
-        peaks[one] = peak_memory(one, setting)
-        after_each()
+    peaks = dict.fromkeys((plain, *candidates))
+    if with_memory:
+        peaks = _peaks(peaks, setting, after_each, left_out)
+    if plain not in peaks:
+        return
+    candidates = [one for one in candidates if one in peaks]
     for start in range(0, max(1, len(candidates)), at_once):
-        group = candidates[start : start + at_once]
-        seconds = _seconds(
-            [plain, *group], setting, rounds, warm_up, after_each
-        )
-
-        def result(one, baseline=None, seconds=seconds):
-            return Result(
-                one,
-                one.cost(),
-                seconds[one],
-                setting.batch,
-                peaks[one],
-                baseline,
-            )
-
-        baseline = result(plain)
-        if start == 0:
-            yield baseline
+        group = [plain, *candidates[start : start + at_once]]
+        seconds = _seconds(group, setting, rounds, warm_up, after_each)
         for one in group:
-            yield result(one, baseline)
+            if not {plain, one} <= set(seconds):
+                left_out(one)
+        if plain in seconds:
+            results = _results(seconds, peaks, setting.batch)
+            yield from results[start > 0 :]  # timm's once
+
+
+def _peaks(everyone, setting, after_each, left_out):
+    peaks = {}
+    for one in everyone:
+        try:
+            peaks[one] = peak_memory(one, setting)
+        except torch.OutOfMemoryError:
+            left_out(one)
+        after_each()
+    return peaks
+
+
+def _results(seconds, peaks, batch):
+    plain, *others = (
+        Result(one, one.cost(), own, batch, peaks[one])
+        for one, own in seconds.items()
+    )
+    return [plain, *(replace(other, baseline=plain) for other in others)]
 
 
 def _seconds(group, setting, rounds, warm_up, after_each):

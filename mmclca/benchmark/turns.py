@@ -85,12 +85,16 @@ def seconds_in_turns(
         after_each (Callable): Called after every pass, for a progress bar.
 
     Returns:
-        dict[Hashable, list[float]]: A number a round, by the name.
+        dict[Hashable, list[float]]: A number a round, by the name. A model
+        that ran out of a GPU's memory is not among them.
     """
     seconds = {name: [] for name in steps}
     for _ in range(warm_up + rounds):
-        for name, step in steps.items():
-            seconds[name].append(seconds_of(step, clock))
+        for name in tuple(seconds):
+            try:
+                seconds[name].append(seconds_of(steps[name], clock))
+            except torch.OutOfMemoryError:
+                del seconds[name]
             after_each()
     return {name: values[warm_up:] for name, values in seconds.items()}
 

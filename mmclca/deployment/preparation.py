@@ -9,6 +9,7 @@ from mmpretrain.datasets.transforms import PackInputs, ResizeEdge
 from mmpretrain.models import ClsDataPreprocessor
 from torch import nn
 
+from mmclca.datasets.image_cache import without_cache
 from mmclca.registry import TRANSFORMS
 
 ALLOWED = (
@@ -54,7 +55,7 @@ def preparation_of(config: Config, model: nn.Module) -> Preparation:
             allowed.
     """
     pipeline = config.test_dataloader.dataset.pipeline
-    built = [TRANSFORMS.build(step) for step in _unwrapped(pipeline)]
+    built = [TRANSFORMS.build(step) for step in without_cache(pipeline)]
     problems = [problem for step in built for problem in _problems(step)]
     processor = model.data_preprocessor
     if type(processor) is not ClsDataPreprocessor:
@@ -75,15 +76,6 @@ def preparation_of(config: Config, model: nn.Module) -> Preparation:
         *_constants(processor),
         size,
     )
-
-
-def _unwrapped(pipeline: list[dict]) -> list[dict]:
-    """The steps, those within a ``CacheImages`` too."""
-    steps = []
-    for step in pipeline:
-        cached = step['type'] == 'mmclca.CacheImages'
-        steps += step['transforms'] if cached else [step]
-    return steps
 
 
 def _problems(step) -> list[str]:

@@ -31,6 +31,14 @@ def test_exponents_of_each_model():
     assert fitted['b']['seconds'] == pytest.approx(2)
 
 
+def test_a_model_of_one_size_has_no_exponent(tmp_path):
+    """It was left out of the others, for memory."""
+    records = [*RECORDS, dict(label='c', pixels='32', seconds=1.0)]
+    fitted = exponents(records, ['seconds'])
+    assert list(fitted) == ['a', 'b']
+    draw_growth(records, fitted, dict(seconds='s'), tmp_path / 'plot.png')
+
+
 @pytest.mark.parametrize('img_size', [224, 896])
 def test_share_of_attention(img_size):
     """12 N C^2 for all products with weights in a layer, 2 N^2 C for these."""

@@ -4,8 +4,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from mmclca.benchmark.candidates import Size, timm_vit
-from mmclca.benchmark.memory import can_measure, peak_memory
+from mmclca.benchmark import memory
+from mmclca.benchmark.candidates import Size, reduced_vit, timm_vit
+from mmclca.benchmark.memory import obstacle, peak_memory
 from mmclca.benchmark.setting import Setting
 
 WIDE = timm_vit(Size('wide', (32, 32), 1024, 2, 2, 4096))
@@ -18,8 +19,8 @@ def setting(request):
     setting = Setting(device=request.param, batch=2)
     if setting.on_gpu and not torch.cuda.is_available():
         pytest.skip('needs a GPU')
-    if not can_measure(setting):
-        pytest.skip('needs Linux')
+    if obstacle(setting):
+        pytest.skip(obstacle(setting))
     return setting
 
 
@@ -40,3 +41,45 @@ def test_weights_in_inference_and_four_times_them_in_training(setting):
     for train, least in ((False, 1), (True, 4)):
         peak = peak_memory(WIDE, replace(setting, train=train))
         assert least * WEIGHTS < peak < (least + 0.5) * WEIGHTS
+
+
+def test_what_cannot_be_measured():
+    """On a GPU, only where CUDA graphs are replayed; compiled on the CPU."""
+    reasons = {
+        (device, mode): obstacle(Setting(device=device, compile_mode=mode))
+        for device in ('cuda', 'cpu')
+        for mode in (None, 'default', 'reduce-overhead', 'max-autotune')
+    }
+    assert not reasons['cuda', None] and not reasons['cuda', 'default']
+    assert 'CUDA graph' in reasons['cuda', 'reduce-overhead']
+    assert 'CUDA graph' in reasons['cuda', 'max-autotune']
+    assert "compiler's own memory" in reasons['cpu', 'default']
+
+
+def test_each_measurement_on_a_gpu_begins_and_ends_without_the_last(
+    monkeypatch,
+):
+    """Of compiled code, which holds models, and of which there is a limit."""
+    done = []
+    monkeypatch.setattr(torch.compiler, 'reset', lambda: done.append('reset'))
+    for name, value in (
+        ('memory_allocated', 3),
+        ('reset_peak_memory_stats', None),
+        ('max_memory_allocated', 10),
+    ):
+        monkeypatch.setattr(torch.cuda, name, lambda device, v=value: v)
+    monkeypatch.setattr(
+        memory, 'step_of', lambda *_: lambda: done.append('pass')
+    )
+    assert peak_memory(WIDE, Setting(device='cuda')) == 7
+    assert done == ['reset', 'pass', 'pass', 'pass', 'reset']
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a GPU')
+def test_more_compiled_models_than_the_compiler_takes_at_once():
+    tiny = Size('tiny', (32, 32), 64, 2, 2, 128)
+    setting = Setting(device='cuda', batch=2, compile_mode='default')
+    for rate in (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1):
+        one = reduced_vit(tiny, 'EViT', rate, clca=False)
+        assert peak_memory(one, setting) > 0

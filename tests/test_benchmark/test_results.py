@@ -4,10 +4,11 @@ import io
 import json
 
 import pytest
+import torch
 from mmcv import imread
 
 from mmclca.benchmark import Result, Setting, Size, results
-from mmclca.benchmark.candidates import reduced_vit, timm_vit
+from mmclca.benchmark.candidates import plain_vit, reduced_vit, timm_vit
 from mmclca.benchmark.machine import machine
 from mmclca.benchmark.pages import as_csv, as_json, page, table_line, write
 from mmclca.benchmark.results import compare, num_passes
@@ -93,6 +94,7 @@ def test_groups_take_turns_with_timm(monkeypatch):
             at_once=1,
             with_memory=False,
             after_each=lambda: told.append(1),
+            left_out=pytest.fail,
         )
     )
     assert groups == [['timm', 'EViT 0.5'], ['timm', 'EViT 0.5 + CLCA']]
@@ -104,6 +106,57 @@ def test_groups_take_turns_with_timm(monkeypatch):
     # each beside timm of its own rounds
     assert [one.baseline.seconds[0] for one in found[1:]] == [1, 2]
     assert len(told) == 2
+
+
+def run_out(*labels):
+    """A pass of a model, which takes too much memory in some."""
+
+    def step_of(candidate, setting):
+        def step():
+            if candidate.label in labels:
+                raise torch.OutOfMemoryError
+
+        return step
+
+    return step_of
+
+
+def compare_all(with_memory):
+    """Labels of the models that are measured, and of those left out."""
+    left_out = []
+    found = compare(
+        TINY,
+        [plain_vit(TINY), *EVIT],
+        Setting(batch=1),
+        rounds=2,
+        warm_up=1,
+        at_once=2,
+        with_memory=with_memory,
+        after_each=lambda: None,
+        left_out=lambda one: left_out.append(one.label),
+    )
+    return [one.candidate.label for one in found], left_out
+
+
+@pytest.mark.parametrize('with_memory', [False, True])
+def test_a_model_out_of_memory_is_left_out(monkeypatch, with_memory):
+    step_of = run_out('EViT 0.5')
+    monkeypatch.setattr(results, 'step_of', step_of)
+
+    def peak_memory(candidate, setting):
+        step_of(candidate, setting)()
+        return 1
+
+    monkeypatch.setattr(results, 'peak_memory', peak_memory)
+    measured = ['timm', 'none', 'EViT 0.5 + CLCA']
+    assert compare_all(with_memory) == (measured, ['EViT 0.5'])
+
+
+def test_without_timm_there_is_nothing_to_compare_with(monkeypatch):
+    monkeypatch.setattr(results, 'step_of', run_out('timm'))
+    measured, left_out = compare_all(with_memory=False)
+    assert measured == []
+    assert set(left_out) == {'timm', 'none', 'EViT 0.5', 'EViT 0.5 + CLCA'}
 
 
 @pytest.mark.parametrize(

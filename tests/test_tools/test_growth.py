@@ -50,6 +50,11 @@ def test_page_csv_json_and_plot(tool, tmp_path, capsys):
     assert imread(str(prefix.with_suffix('.png'))).std() > 5
 
 
+def test_at_no_extra_cost_memory_is_measured(tool):
+    assert tool(*QUICK)['parse_args']().memory
+    assert not tool(*QUICK, '--compile')['parse_args']().memory
+
+
 @pytest.mark.slow
 def test_memory_beside_the_weights(tool, tmp_path, capsys):
     prefix = tmp_path / 'growth'
@@ -70,7 +75,8 @@ def test_memory_beside_the_weights(tool, tmp_path, capsys):
         (['--img-size', '224', '224'], '--img-size: two sizes at least'),
         (['--arch', 'b16'], "invalid choice: 'b16'"),
         (['--device', 'nowhere'], '--device nowhere: '),
-        (['--out', '/proc/x/y'], '--out /proc/x/y: '),
+        (['--out', '/proc/x/y'], '--out: /proc/x/y.md: '),
+        (['--compile', '--memory'], '--memory --compile default: on a CPU'),
     ],
 )
 def test_refused_before_anything_is_measured(tool, options, message, capsys):

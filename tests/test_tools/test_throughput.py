@@ -9,6 +9,8 @@ import torch
 from mmcv import imread
 from tiny_run import CONFIG, ROOT
 
+from mmclca.benchmark import results
+
 TOOL = ROOT / 'tools/benchmark/throughput.py'
 QUICK = ('--arch', 'deit-tiny', '--img-size', 64, '--batch', 2, '--rounds', 2)
 
@@ -144,6 +146,57 @@ def test_at_no_extra_cost_memory_is_left_out(tool):
     assert not parse().memory
     parse = tool(*QUICK, '--train')['parse_args']
     assert parse().memory
+    parse = tool(*QUICK, '--train', '--compile')['parse_args']
+    assert not parse().memory  # on the CPU the compiler's would be counted
+
+
+@pytest.fixture
+def greedy(monkeypatch):
+    """The method ATS runs out of memory."""
+    step_of = results.step_of
+
+    def out_of_memory():
+        raise torch.OutOfMemoryError
+
+    def step(candidate, setting):
+        greedy = candidate.method == 'ATS'
+        return out_of_memory if greedy else step_of(candidate, setting)
+
+    monkeypatch.setattr(results, 'step_of', step)
+
+
+def test_a_model_out_of_memory_is_named(tool, greedy, tmp_path, capsys):
+    prefix = tmp_path / 'page'
+    chosen = ('--methods', 'EViT', 'ATS', '--keep-rates', 0.5, '--clca', 'no')
+    tool(*QUICK, *chosen, '--profile', '--out', prefix)['main']()
+    name = 'ATS 0.5 (deit-tiny, 64 px)'
+    assert f'\nout of memory: {name}\n' in capsys.readouterr().err
+    text = prefix.with_suffix('.md').read_text()
+    assert [row[1] for row in table(text)[1:]] == ['timm', 'EViT']
+    assert f'\n\nOut of memory: {name}.\n' in text
+
+
+def test_what_was_measured_stays(tool, monkeypatch, tmp_path):
+    """The second group of models ends the program."""
+    seconds_in_turns, calls = results.seconds_in_turns, []
+
+    def interrupted(*arguments):
+        calls.append(1)
+        if len(calls) > 1:
+            raise KeyboardInterrupt
+        return seconds_in_turns(*arguments)
+
+    monkeypatch.setattr(results, 'seconds_in_turns', interrupted)
+    prefix = tmp_path / 'page'
+    chosen = ('--methods', 'mmpretrain', 'none', '--at-once', 1)
+    with pytest.raises(KeyboardInterrupt):
+        tool(*QUICK, *chosen, '--out', prefix)['main']()
+    rows = table(prefix.with_suffix('.md').read_text())
+    assert [row[1] for row in rows[1:]] == ['timm', 'mmpretrain']
+    content = json.loads(prefix.with_suffix('.json').read_text())
+    assert len(content['results']) == 2
+    assert prefix.with_suffix('.csv').read_text().count('\n') == 3
+    assert imread(str(prefix.with_suffix('.png'))).std() > 5
 
 
 @pytest.mark.parametrize(
@@ -159,10 +212,12 @@ def test_at_no_extra_cost_memory_is_left_out(tool):
         (['--compile', 'fast'], "invalid choice: 'fast'"),
         (['--device', 'nowhere'], '--device nowhere: '),
         (['--device', 'meta'], '--device meta: cpu or cuda'),
-        (['--out', '/proc/x/y'], '--out /proc/x/y: '),
+        (['--out', '/proc/x/y'], '--out: /proc/x/y.md: '),
         (['--configs', 'none.py'], '--configs none.py: '),
         (['--train', '--batch', '1'], '--train --batch 1: at least 2'),
         (['--train', '--profile'], '--profile is of eager inference'),
+        (['--compile', '--at-once', '8'], '--compile --at-once 8: at most 7'),
+        (['--compile', '--memory'], '--memory --compile default: on a CPU'),
     ],
 )
 def test_refused_before_anything_is_measured(tool, options, message, capsys):

@@ -10,7 +10,6 @@ ones the median is given.
 
 import argparse
 import gc
-import shlex
 import sys
 import time
 from copy import deepcopy
@@ -24,8 +23,9 @@ from mmengine.runner import Runner
 from mmengine.utils import ProgressBar
 
 from mmclca.benchmark import Setting
+from mmclca.benchmark.checks import check_file
 from mmclca.benchmark.machine import machine
-from mmclca.benchmark.options import positive, whole
+from mmclca.benchmark.options import command_line, positive, whole
 from mmclca.benchmark.pages import line, machine_lines, table_head
 from mmclca.datasets.image_cache import without_cache
 from mmclca.utils.command_line import (
@@ -68,7 +68,10 @@ def parse_args(argv):
         '--out', type=Path, help='write the table to a Markdown page'
     )
     add_cfg_options(parser)
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    if args.out:
+        check_file(parser, args.out)
+    return args
 
 
 def loaders_of(cfg, workers):
@@ -164,9 +167,7 @@ def page(cfg, name, facts, lines):
 def main(argv=None):
     args = parse_args(argv)
     torch.set_num_threads(1)
-    command = ['python', 'tools/benchmark/data_pipeline.py']
-    given = sys.argv[1:] if argv is None else argv
-    facts = machine(Setting(), shlex.join([*command, *given]))
+    facts = machine(Setting(), command_line(__file__, argv))
     cfg = Config.fromfile(args.config)
     merge_options(cfg, args.cfg_options)
     lines = table_head(TITLES)
@@ -177,7 +178,6 @@ def main(argv=None):
         lines.append(table_line(workers, speeds))
         print(lines[-1], flush=True)
     if args.out:
-        args.out.parent.mkdir(parents=True, exist_ok=True)
         text = page(cfg, Path(args.config).stem, facts, lines)
         args.out.write_text(text, encoding='utf-8')
 

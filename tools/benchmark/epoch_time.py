@@ -13,7 +13,6 @@ drawn, and the weights are random. On a GPU it trains in bf16.
 import argparse
 import resource
 import runpy
-import shlex
 import sys
 import time
 from pathlib import Path
@@ -26,7 +25,7 @@ from mmpretrain.models.backbones import VisionTransformer
 
 from mmclca.benchmark import Setting
 from mmclca.benchmark.machine import machine
-from mmclca.benchmark.options import positive, whole
+from mmclca.benchmark.options import ARCH, command_line, positive, whole
 from mmclca.benchmark.pages import machine_lines
 from mmclca.datasets.image_cache import without_cache
 from mmclca.utils.command_line import (
@@ -64,15 +63,16 @@ def parse_args(argv):
     )
     parser.add_argument(
         '--leaves',
-        default='data/drawn_cotton80',
         metavar='FOLDER',
-        help='where they are, or are drawn (default: %(default)s)',
+        help='where they are, or are drawn (default: '
+        'data/drawn_cotton80_SIZEpx)',
     )
     parser.add_argument(
         '--leaf-size',
         type=positive,
         default=800,
-        help='their side in pixels (default: %(default)s)',
+        help='their side in pixels, where they are drawn '
+        '(default: %(default)s)',
     )
     add_model(parser)
     parser.add_argument(
@@ -80,15 +80,17 @@ def parse_args(argv):
     )
     parser.add_argument('--work-dir', default='work_dirs/epoch_time')
     add_cfg_options(parser)
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    if args.leaves is None:
+        args.leaves = f'data/drawn_cotton80_{args.leaf_size}px'
+    return args
 
 
 def add_model(parser):
     parser.add_argument('--epochs', type=positive, default=50)
     parser.add_argument(
         '--arch',
-        choices=sorted(VisionTransformer.arch_zoo),
-        metavar='NAME',
+        **ARCH,
         help='of VisionTransformer in MMPretrain, with at least 12 layers',
     )
     parser.add_argument(
@@ -109,16 +111,21 @@ def add_model(parser):
 
 
 class Watch(Hook):
-    """Notes when training begins and when each epoch and the test end."""
+    """Notes when training begins, when each epoch and the test end, and on
+    how many images it trains."""
 
     priority = 'LOWEST'
 
     def __init__(self):
         self.marks = []
         self.epochs = []
+        self.images = 0
 
     def before_train_epoch(self, runner):
         self.marks.append(_now())
+
+    def after_train_iter(self, runner, batch_idx, data_batch, outputs):
+        self.images += len(data_batch['inputs'])
 
     def after_train_epoch(self, runner):
         self.epochs.append(_now() - self.marks[-1])
@@ -191,13 +198,41 @@ def set_data(cfg, leaves, workers, cache):
             loader.dataset.pipeline = without_cache(pipeline)
 
 
+def read_config(path, own_data):
+    """Read a config that can be timed.
+
+    Args:
+        path (str): Its path.
+        own_data (bool): Whether on its own data set.
+
+    Raises:
+        ValueError: If it has no validation, or drawn leaves cannot stand in
+            for its images.
+    """
+    cfg = Config.fromfile(path)
+    names = ('train_dataloader', 'val_dataloader')
+    missing = [name for name in names if not cfg.get(name)]
+    if missing:
+        raise ValueError(
+            f'{path} has no {" and no ".join(missing)}: a run trains, and '
+            'ends with a test on the data of val_dataloader'
+        )
+    data = [cfg[name].dataset.get('dataset') for name in names]
+    if not own_data and data != ['cotton80', 'cotton80']:
+        raise ValueError(
+            f'{path} is not of Cotton80 (mmclca.UltraFGVC with '
+            "dataset='cotton80'), for which leaves are drawn: use --own-data"
+        )
+    return cfg
+
+
 def set_up(args):
     """The config of a run.
 
     Args:
         args (argparse.Namespace): The command line's.
     """
-    cfg = Config.fromfile(args.config)
+    cfg = read_config(args.config, args.own_data)
     cfg.load_from = None
     set_length(cfg, args.epochs)
     leaves = None if args.own_data else args.leaves
@@ -226,8 +261,7 @@ def peak_memory():
 
 def report(watch, runner):
     """What was measured, as lines."""
-    loader = runner.train_dataloader
-    images = len(loader) * loader.batch_sampler.batch_size
+    images = watch.images / len(watch.epochs)
     later = median(watch.epochs[1:] or watch.epochs)
     top1 = watch.metrics['accuracy/top1']
     return [
@@ -243,13 +277,12 @@ def report(watch, runner):
 
 def main(argv=None):
     args = parse_args(argv)
-    command = ['python', 'tools/benchmark/epoch_time.py']
-    given = sys.argv[1:] if argv is None else argv
     device = 'cuda' if torch.cuda.is_available() else 'cpu'
-    facts = machine(Setting(device), shlex.join([*command, *given]))
+    facts = machine(Setting(device), command_line(__file__, argv))
+    cfg = set_up(args)
     if not args.own_data:
         draw_leaves(args.leaves, args.leaf_size)
-    runner = build_runner(set_up(args))
+    runner = build_runner(cfg)
     watch = Watch()
     runner.register_hook(watch)
     runner.train()

@@ -9,20 +9,26 @@ them best, beside those of the multiply-accumulates; the share of attention
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
 import torch
 from mmengine.utils import ProgressBar
-from mmpretrain.models.backbones import VisionTransformer
 
+from mmclca.benchmark import out_of_memory
 from mmclca.benchmark.candidates import Size, reduced_vit
+from mmclca.benchmark.checks import (
+    check_img_size,
+    check_out,
+    check_setting,
+    with_memory,
+)
 from mmclca.benchmark.growth import attention_share, draw_growth, exponents
 from mmclca.benchmark.machine import machine
 from mmclca.benchmark.options import (
+    add_arch,
     add_rounds,
     add_setting,
-    check_out,
-    check_setting,
     command_line,
     positive,
     setting_of,
@@ -65,14 +71,7 @@ def parse_args():
     parser = argparse.ArgumentParser(
         description=__doc__.partition('\n\n')[2].replace('\n', ' ')
     )
-    parser.add_argument(
-        '--arch',
-        default='deit-small',
-        choices=sorted(VisionTransformer.arch_zoo),
-        metavar='NAME',
-        help='of VisionTransformer in MMPretrain (default: %(default)s, '
-        'which is ViT-S/16)',
-    )
+    add_arch(parser)
     parser.add_argument(
         '--img-size',
         nargs='+',
@@ -82,32 +81,28 @@ def parse_args():
         help='sides of images (default: %(default)s)',
     )
     add_setting(parser, batch=2)
-    add_rounds(parser, rounds=3)
+    add_rounds(parser, rounds=3, memory='always')
     args = parser.parse_args()
-    args.memory = True if args.memory is None else args.memory
     check(parser, args)
     return args
 
 
 def check(parser, args):
     """Refuse what would fail when the measuring has begun, or after it."""
-    for size in args.img_size:
-        if size % Size.patch_size:
-            parser.error(
-                f'--img-size {size}: a multiple of {Size.patch_size}, the '
-                'size of a patch'
-            )
+    check_img_size(parser, *args.img_size)
     if len(set(args.img_size)) < 2:
         parser.error('--img-size: two sizes at least, nothing grows with one')
-    check_setting(parser, setting_of(args), args.memory)
+    setting = setting_of(args)
+    check_setting(parser, setting)
+    args.memory = with_memory(parser, setting, args.memory, default=True)
     check_out(parser, args.out, SUFFIXES)
 
 
-def numbers(with_memory, with_shares):
+def numbers(memory, shares):
     """The columns that are measured."""
     left_out = ['memory_mib', 'memory_ratio', 'features_mib']
-    left_out = left_out * (not with_memory)
-    left_out += ['attention_of_time'] * (not with_shares)
+    left_out = left_out * (not memory)
+    left_out += ['attention_of_time'] * (not shares)
     return [column for column in NUMBERS if column[0] not in left_out]
 
 
@@ -116,7 +111,7 @@ def watches(setting):
     return not setting.train and setting.compile_mode is None
 
 
-def measure(args, bar):
+def measure(args, bar, missing):
     """Records of all models at all sizes."""
     setting = setting_of(args)
     for img_size in sorted(set(args.img_size)):
@@ -131,6 +126,7 @@ def measure(args, bar):
             len(models),
             args.memory,
             bar.update,
+            partial(out_of_memory.note, missing),
         )
         for result in results:
             record = result.record()
@@ -182,7 +178,7 @@ def main():
     setting = setting_of(args)
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
-    facts = machine(setting, command_line())
+    facts = machine(setting, command_line(__file__))
     passes = num_passes(
         len(MODELS), args.rounds, args.warm_up, len(MODELS), args.memory
     )
@@ -190,8 +186,8 @@ def main():
     shown = numbers(args.memory, watches(setting))
     lines = table_head(['px', 'model', *(title for _, title, _ in shown)])
     print(setting.words(), '', *machine_lines(facts), '', *lines, sep='\n')
-    records = []
-    for record in measure(args, bar):
+    records, missing = [], []
+    for record in measure(args, bar, missing):
         records.append(record)
         lines.append(table_line(record, shown))
         print(lines[-1], flush=True)
@@ -200,8 +196,9 @@ def main():
     powers = ['', '## Exponents of the pixels', '']
     powers += exponent_lines(fitted, keys)
     print(*powers, sep='\n')
-    if args.out:
-        write_results(args, facts, records, lines + powers, fitted)
+    lines += out_of_memory.lines(missing) + powers
+    if args.out and fitted:
+        write_results(args, facts, records, lines, fitted)
 
 
 def write_results(args, facts, records, lines, fitted):

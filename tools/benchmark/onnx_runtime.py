@@ -12,12 +12,18 @@ from pathlib import Path
 from statistics import median
 
 import torch
-from mmpretrain.models.backbones import VisionTransformer
 
 from mmclca.benchmark.candidates import METHODS, PLAIN, Size, candidates_of
+from mmclca.benchmark.checks import check_img_size, check_out
 from mmclca.benchmark.machine import machine
-from mmclca.benchmark.options import check_out, command_line, positive
-from mmclca.benchmark.options import keep_rate as rate
+from mmclca.benchmark.options import (
+    CLCA,
+    add_arch,
+    add_clca,
+    command_line,
+    keep_rate,
+    positive,
+)
 from mmclca.benchmark.pages import line, machine_lines, page, table_head, write
 from mmclca.benchmark.setting import Setting
 from mmclca.benchmark.steps import build, inference_step
@@ -29,7 +35,6 @@ from mmclca.deployment import (
     write_onnx,
 )
 
-CLCA = dict(no=[False], yes=[True], both=[False, True])
 EAGER, FLOAT, INT8 = 'eager', 'float32', 'int8'
 TITLE = 'ONNX Runtime beside PyTorch on the CPU'
 TITLES = (
@@ -40,14 +45,7 @@ TITLES = (
 
 def parse_args():
     parser = argparse.ArgumentParser(description=' '.join(__doc__.split()))
-    parser.add_argument(
-        '--arch',
-        default='deit-small',
-        choices=sorted(VisionTransformer.arch_zoo),
-        metavar='NAME',
-        help='of VisionTransformer in MMPretrain (default: %(default)s, '
-        'which is ViT-S/16)',
-    )
+    add_arch(parser)
     parser.add_argument(
         '--methods',
         nargs='+',
@@ -57,14 +55,9 @@ def parse_args():
         help='of %(choices)s (default: all)',
     )
     parser.add_argument(
-        '--keep-rate', type=rate, default=0.5, help='default: %(default)s'
+        '--keep-rate', type=keep_rate, default=0.5, help='default: %(default)s'
     )
-    parser.add_argument(
-        '--clca',
-        choices=list(CLCA),
-        default='yes',
-        help='with cache and CLA head (default: %(default)s)',
-    )
+    add_clca(parser, default='yes')
     for name, default, meaning in (
         ('--img-size', 224, 'side of an image, a multiple of 16'),
         ('--batch', 8, 'images in a batch'),
@@ -79,8 +72,7 @@ def parse_args():
         )
     parser.add_argument('--out', metavar='PREFIX', help='write PREFIX.md')
     args = parser.parse_args()
-    if args.img_size % Size.patch_size:
-        parser.error(f'--img-size {args.img_size}: a multiple of 16')
+    check_img_size(parser, args.img_size)
     check_out(parser, args.out, ('md',))
     return args
 
@@ -120,7 +112,7 @@ def main():
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
     setting = Setting(threads=args.threads, batch=args.batch)
-    facts = machine(setting, command_line())
+    facts = machine(setting, command_line(__file__))
     facts['versions'] += f', ONNX Runtime {import_onnxruntime().__version__}'
     lines = table_head(TITLES)
     print(*machine_lines(facts), '', *lines, sep='\n', flush=True)

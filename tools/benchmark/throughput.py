@@ -10,13 +10,14 @@ accumulates) and peak memory, of inference or of a training step.
 import argparse
 import sys
 from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
 
 import torch
 from mmengine.config import Config
 from mmengine.utils import ProgressBar
-from mmpretrain.models.backbones import VisionTransformer
 
+from mmclca.benchmark import out_of_memory
 from mmclca.benchmark.candidates import (
     METHODS,
     MMPRETRAIN,
@@ -24,14 +25,21 @@ from mmclca.benchmark.candidates import (
     Size,
     candidates_of,
     of_config,
-    timm_vit,
+)
+from mmclca.benchmark.checks import (
+    check_at_once,
+    check_img_size,
+    check_out,
+    check_setting,
+    with_memory,
 )
 from mmclca.benchmark.machine import machine
 from mmclca.benchmark.options import (
+    ARCH,
+    CLCA,
+    add_clca,
     add_rounds,
     add_setting,
-    check_out,
-    check_setting,
     command_line,
     keep_rate,
     positive,
@@ -52,8 +60,6 @@ from mmclca.benchmark.parts import PARTS, seconds_of_parts
 from mmclca.benchmark.results import compare, num_passes
 from mmclca.benchmark.speed_up_plot import draw_speed_up
 
-PATCH_SIZE = Size.patch_size
-CLCA = dict(no=[False], yes=[True], both=[False, True])
 SUFFIXES = ('md', 'csv', 'json', 'png')
 TITLE = 'Speed of token reduction against its FLOPs'
 
@@ -64,7 +70,7 @@ def parse_args():
     )
     add_models(parser)
     add_setting(parser, batch=8)
-    add_rounds(parser, rounds=7)
+    add_rounds(parser, rounds=7, memory='with --train')
     parser.add_argument(
         '--at-once',
         type=positive,
@@ -95,8 +101,7 @@ def add_models(parser):
     parser.add_argument(
         '--arch',
         nargs='+',
-        choices=sorted(VisionTransformer.arch_zoo),
-        metavar='NAME',
+        **ARCH,
         help='of VisionTransformer in MMPretrain (default: deit-small, which '
         'is ViT-S/16; small is another one, of 8 layers; with --configs '
         'none)',
@@ -127,12 +132,7 @@ def add_models(parser):
         metavar='RATE',
         help='of --methods (default: %(default)s)',
     )
-    parser.add_argument(
-        '--clca',
-        choices=list(CLCA),
-        default='both',
-        help='--methods with cache and CLA head (default: %(default)s)',
-    )
+    add_clca(parser, default='both')
 
 
 def fill_in(args):
@@ -141,21 +141,17 @@ def fill_in(args):
         args.arch = [] if args.configs else ['deit-small']
     if args.methods is None:
         args.methods = [MMPRETRAIN, PLAIN] + METHODS * (not args.configs)
-    if args.memory is None:
-        args.memory = args.train
 
 
 def check(parser, args):
     """Refuse what would fail when the measuring has begun, or after it."""
-    for size in args.img_size:
-        if size % PATCH_SIZE:
-            parser.error(
-                f'--img-size {size}: a multiple of {PATCH_SIZE}, the size of '
-                'a patch'
-            )
+    check_img_size(parser, *args.img_size)
     if args.profile and (args.compile or args.train):
         parser.error('--profile is of eager inference')
-    check_setting(parser, setting_of(args), args.memory)
+    setting = setting_of(args)
+    check_setting(parser, setting)
+    check_at_once(parser, setting, args.at_once)
+    args.memory = with_memory(parser, setting, args.memory, args.train)
     try:
         args.plan = plan(args)
     except ValueError as error:
@@ -212,7 +208,7 @@ def plan(args):
     }
 
 
-def measure(args, bar):
+def measure(args, bar, missing):
     """Measure all models; rows are printed as they come."""
     print(*table_head([title for title, *_ in columns(args.memory)]), sep='\n')
     for size, candidates in args.plan.items():
@@ -225,23 +221,23 @@ def measure(args, bar):
             args.at_once,
             args.memory,
             bar.update,
+            partial(out_of_memory.note, missing),
         )
         for result in results:
             print(table_line(result, args.memory), flush=True)
             yield result
 
 
-def profile(args):
+def profile(args, candidates):
     """Lines of a table: milliseconds and share of each part of a pass."""
     lines = table_head(
         ['model', 'px', 'method', 'ms', *(f'{part}, ms (%)' for part in PARTS)]
     )
-    for size, candidates in args.plan.items():
-        for candidate in (timm_vit(size), *candidates):
-            seconds, whole = seconds_of_parts(
-                candidate, setting_of(args), args.rounds, args.warm_up
-            )
-            lines.append(profile_line(candidate, seconds, whole))
+    for candidate in candidates:
+        seconds, whole = seconds_of_parts(
+            candidate, setting_of(args), args.rounds, args.warm_up
+        )
+        lines.append(profile_line(candidate, seconds, whole))
     return lines
 
 
@@ -262,10 +258,11 @@ def profile_line(candidate, seconds, whole):
     )
 
 
-def write_results(args, facts, results, profiled):
+def write_results(args, facts, results, missing, profiled):
     """Write the page, the CSV, the JSON and the plot."""
     lines = table_head([title for title, *_ in columns(args.memory)])
     lines += [table_line(result, args.memory) for result in results]
+    lines += out_of_memory.lines(missing)
     lines += ['', f'![speed-up against GMACs]({Path(args.out).name}.png)']
     if profiled:
         lines += ['', '## Where the time of a forward pass goes', '']
@@ -290,7 +287,7 @@ def main():
     setting = setting_of(args)
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
-    facts = machine(setting, command_line())
+    facts = machine(setting, command_line(__file__))
     print(setting.words(), '', *machine_lines(facts), '', sep='\n')
     total = sum(
         num_passes(
@@ -298,12 +295,18 @@ def main():
         )
         for found in args.plan.values()
     )
-    results = list(measure(args, ProgressBar(total, file=sys.stderr)))
-    profiled = profile(args) if args.profile else []
-    if profiled:
+    results, missing = [], []
+    bar = ProgressBar(total, file=sys.stderr)
+    for result in measure(args, bar, missing):
+        results.append(result)
+        if args.out:  # what is there stays, whatever ends the program
+            write_results(args, facts, results, missing, [])
+    profiled = []
+    if args.profile:
+        profiled = profile(args, [result.candidate for result in results])
         print('', *profiled, sep='\n')
-    if args.out:
-        write_results(args, facts, results, profiled)
+    if args.out and results:
+        write_results(args, facts, results, missing, profiled)
 
 
 if __name__ == '__main__':
