@@ -5,6 +5,8 @@ from pathlib import Path
 
 import torch
 
+from mmclca.utils.command_line import check_file
+
 from .candidates import Size
 from .memory import obstacle
 from .setting import Setting
@@ -20,13 +22,13 @@ def check_setting(parser, setting: Setting) -> None:
         parser (argparse.ArgumentParser): It ends the program.
         setting (Setting): What was asked for.
     """
+    if setting.device.partition(':')[0] not in ('cpu', 'cuda'):
+        parser.error(f'--device {setting.device}: cpu, cuda or cuda:1')
     try:
         torch.empty(0, device=setting.device)
     except (AssertionError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
         parser.error(f'--device {setting.device}: {reason}')
-    if torch.device(setting.device).type not in ('cpu', 'cuda'):
-        parser.error(f'--device {setting.device}: cpu or cuda')
     if setting.train and setting.batch < 2:
         parser.error(
             '--train --batch 1: at least 2, for the BatchNorm of the CLA head'
@@ -94,20 +96,3 @@ def check_out(parser, prefix: str | None, suffixes: tuple[str, ...]) -> None:
         return
     for suffix in suffixes:
         check_file(parser, Path(f'{prefix}.{suffix}'))
-
-
-def check_file(parser, path: Path) -> None:
-    """Refuse a file of ``--out`` that cannot be written.
-
-    Args:
-        parser (argparse.ArgumentParser): It ends the program.
-        path (Path): The file; its folder is made.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        existed = path.exists()
-        path.open('a').close()
-        if not existed:
-            path.unlink()
-    except OSError as error:
-        parser.error(f'--out: {path}: {error.strerror}')

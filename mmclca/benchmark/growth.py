@@ -115,4 +115,4 @@ def _style(axis, title: str, records: list[dict]) -> None:
     axis.set_xticks(sides, [f'{side:.0f}' for side in sides])
     axis.grid(alpha=0.25)
     axis.spines[['top', 'right']].set_visible(False)
-    axis.legend(fontsize=8, frameon=False)
+    axis.legend(fontsize=8, frameon=False, loc='lower right')

@@ -188,3 +188,20 @@ def build_runner(cfg):
         mmengine.runner.Runner: mmengine's, or the one of ``runner_type``.
     """
     return RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
+
+
+def check_file(parser, path: Path) -> None:
+    """Refuse a file of ``--out`` that cannot be written.
+
+    Args:
+        parser (argparse.ArgumentParser): It ends the program.
+        path (Path): The file; its folder is made.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        existed = path.exists()
+        path.open('a').close()
+        if not existed:
+            path.unlink()
+    except OSError as error:
+        parser.error(f'--out: {path}: {error.strerror}')

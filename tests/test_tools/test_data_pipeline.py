@@ -131,6 +131,25 @@ def test_configs_that_cannot_be_timed(tmp_path, change, options, message):
     assert not list(tmp_path.glob('data/drawn*'))
 
 
+@pytest.mark.parametrize(
+    'options, message',
+    [
+        (['--img-size', 65], '--img-size 65: a multiple of 16'),
+        (['--arch', 'small'], 'invalid choice'),
+        pytest.param(
+            *(['--amp', 'bf16'], '--amp bf16 needs a GPU: without one'),
+            marks=pytest.mark.skipif(
+                torch.cuda.is_available(), reason='there is a GPU'
+            ),
+        ),
+    ],
+)
+def test_options_that_would_fail_later(capsys, options, message):
+    with pytest.raises(SystemExit):
+        run('epoch_time', *options)
+    assert message in capsys.readouterr().err
+
+
 def test_own_data_without_the_cache(capsys):
     run('epoch_time', 'cached.py', '--own-data', '--no-cache', '--epochs', 2)
     out = capsys.readouterr().out

@@ -116,6 +116,9 @@ def test_no_image_and_a_file_of_another_tool(folder, infer, tmp_path):
     assert 'gone.onnx: no such file' in run.stderr
     run = infer(folder / 'tiny.onnx', folder / 'data', '--csv', tmp_path)
     assert f'--csv {tmp_path}: Is a directory' in run.stderr
+    run = infer(folder / 'tiny.pth', folder / 'data')
+    assert 'tiny.pth is no ONNX file that can be read' in run.stderr
+    assert 'Traceback' not in run.stderr
     assert run.stdout == ''
 
 

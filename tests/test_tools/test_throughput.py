@@ -211,7 +211,7 @@ def test_what_was_measured_stays(tool, monkeypatch, tmp_path):
         (['--amp', 'int8'], "invalid choice: 'int8'"),
         (['--compile', 'fast'], "invalid choice: 'fast'"),
         (['--device', 'nowhere'], '--device nowhere: '),
-        (['--device', 'meta'], '--device meta: cpu or cuda'),
+        (['--device', 'meta'], '--device meta: cpu, cuda or cuda:1'),
         (['--out', '/proc/x/y'], '--out: /proc/x/y.md: '),
         (['--configs', 'none.py'], '--configs none.py: '),
         (['--train', '--batch', '1'], '--train --batch 1: at least 2'),

@@ -23,13 +23,13 @@ from mmengine.runner import Runner
 from mmengine.utils import ProgressBar
 
 from mmclca.benchmark import Setting
-from mmclca.benchmark.checks import check_file
 from mmclca.benchmark.machine import machine
 from mmclca.benchmark.options import command_line, positive, whole
 from mmclca.benchmark.pages import line, machine_lines, table_head
 from mmclca.datasets.image_cache import without_cache
 from mmclca.utils.command_line import (
     add_cfg_options,
+    check_file,
     merge_options,
     set_loader_defaults,
 )

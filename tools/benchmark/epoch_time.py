@@ -24,8 +24,9 @@ from mmengine.hooks import Hook
 from mmpretrain.models.backbones import VisionTransformer
 
 from mmclca.benchmark import Setting
+from mmclca.benchmark.checks import check_img_size
 from mmclca.benchmark.machine import machine
-from mmclca.benchmark.options import ARCH, command_line, positive, whole
+from mmclca.benchmark.options import command_line, positive, whole
 from mmclca.benchmark.pages import machine_lines
 from mmclca.datasets.image_cache import without_cache
 from mmclca.utils.command_line import (
@@ -42,6 +43,12 @@ ROOT = Path(__file__).resolve().parents[2]
 CONFIG = 'clca-evit-kr10_deit3-base-p16_1xb32-50e_cotton80-448px.py'
 DRAW = ROOT / 'tools/dataset_converters/synthetic_leaves.py'
 CROPS = ('RandomCrop', 'CenterCrop')
+# whose layers are those that the configs reduce in
+DEEP = sorted(
+    name
+    for name, settings in VisionTransformer.arch_zoo.items()
+    if settings['num_layers'] >= 12
+)
 
 
 def parse_args(argv):
@@ -83,6 +90,10 @@ def parse_args(argv):
     args = parser.parse_args(argv)
     if args.leaves is None:
         args.leaves = f'data/drawn_cotton80_{args.leaf_size}px'
+    if args.img_size:
+        check_img_size(parser, args.img_size)
+    if args.amp != 'none' and not torch.cuda.is_available():
+        parser.error(f'--amp {args.amp} needs a GPU: without one --amp none')
     return args
 
 
@@ -90,8 +101,9 @@ def add_model(parser):
     parser.add_argument('--epochs', type=positive, default=50)
     parser.add_argument(
         '--arch',
-        **ARCH,
-        help='of VisionTransformer in MMPretrain, with at least 12 layers',
+        choices=DEEP,
+        metavar='NAME',
+        help='of VisionTransformer in MMPretrain, one of %(choices)s',
     )
     parser.add_argument(
         '--img-size', type=positive, help='side of an image in pixels'
@@ -261,18 +273,25 @@ def peak_memory():
 
 def report(watch, runner):
     """What was measured, as lines."""
-    images = watch.images / len(watch.epochs)
-    later = median(watch.epochs[1:] or watch.epochs)
+    first, *later = watch.epochs
     top1 = watch.metrics['accuracy/top1']
     return [
         f'first epoch to end of test: {watch.seconds:.2f} s',
-        f'first epoch: {watch.epochs[0]:.2f} s',
-        f'later epochs: {later:.3f} s (median of {len(watch.epochs) - 1}), '
-        f'{images / later:.1f} images/s',
+        f'first epoch: {first:.2f} s',
+        *([speed(later, watch.images / len(watch.epochs))] if later else []),
         f'peak memory: {peak_memory():.0f} MiB',
         f'tested on {len(runner.val_dataloader.dataset)} images: '
         f'{top1:.1f} % top-1',
     ]
+
+
+def speed(epochs, images):
+    """Seconds of some epochs of that many images, and images per second."""
+    seconds = median(epochs)
+    return (
+        f'later epochs: {seconds:.3f} s (median of {len(epochs)}), '
+        f'{images / seconds:.1f} images/s'
+    )
 
 
 def main(argv=None):

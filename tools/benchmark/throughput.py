@@ -167,7 +167,10 @@ def read_config(name, train):
     """
     try:
         with redirect_stdout(sys.stderr):
-            model = Config.fromfile(name).model.to_dict()
+            config = Config.fromfile(name)
+            if 'model' not in config:
+                raise ValueError('it has no model')
+            model = config.model.to_dict()
             if train and model.get('teacher'):
                 raise ValueError('a teacher, which is not measured')
             model.pop('teacher', None)

@@ -14,7 +14,11 @@ from mmclca.deployment import (
     preparation_of,
 )
 from mmclca.deployment.onnx_file import OLDEST_OPSET
-from mmclca.utils.command_line import add_cfg_options, merge_options
+from mmclca.utils.command_line import (
+    add_cfg_options,
+    check_file,
+    merge_options,
+)
 
 
 def parse_args():
@@ -63,6 +67,8 @@ def check(parser, args):
         parser.error(f'--opset {args.opset}: at least {OLDEST_OPSET}')
     if args.out and args.out.suffix != f'.{args.format}':
         parser.error(f'--out {args.out}: the name must end in .{args.format}')
+    if args.out:
+        check_file(parser, args.out)
 
 
 def default_out(checkpoint, format, int8):
@@ -88,8 +94,9 @@ def main():
     else:
         opset = args.opset or OLDEST_OPSET
         error = export_onnx(model, size, out, metadata, opset, args.int8)
+    when = 'ahead of the 8-bit quantization' if args.int8 else 'in float32'
     print(
-        f'{out}: {out.stat().st_size / 1e6:.1f} MB; in float32 its logits '
+        f'{out}: {out.stat().st_size / 1e6:.1f} MB; {when} its logits '
         f'differ from those of PyTorch by at most {error:.1g}'
     )
 

@@ -94,9 +94,12 @@ class Classifier:
     def __init__(self, path, threads):
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
-        self.session = onnxruntime.InferenceSession(
-            path, options, providers=['CPUExecutionProvider']
-        )
+        try:
+            self.session = onnxruntime.InferenceSession(
+                path, options, providers=['CPUExecutionProvider']
+            )
+        except Exception as error:  # onnxruntime has no other base for its
+            sys.exit(f'{path} is no ONNX file that can be read: {error}')
         facts = self.session.get_modelmeta().custom_metadata_map
         missing = [name for name in NEEDED if name not in facts]
         if missing:
