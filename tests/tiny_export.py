@@ -1,9 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """A tiny model with a checkpoint, exported by the tool."""
 
-import runpy
-import sys
-
 from mmengine.runner import save_checkpoint
 from mmpretrain import get_model
 from tiny_run import CLASSES, ROOT, write_run
@@ -24,9 +21,3 @@ def write_model(folder):
     state = dict(meta=meta, state_dict=model.state_dict())
     save_checkpoint(state, str(folder / 'tiny.pth'))
     return config, folder / 'tiny.pth', model
-
-
-def run_tool(monkeypatch, tool, *arguments):
-    """Run a tool in this process."""
-    monkeypatch.setattr(sys, 'argv', [tool.name, *map(str, arguments)])
-    runpy.run_path(str(tool), run_name='__main__')

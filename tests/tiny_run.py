@@ -2,6 +2,7 @@
 """A data set and a config so small that a run of them takes seconds."""
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -106,3 +107,14 @@ def run_python(*arguments, cwd):
         text=True,
         capture_output=True,
     )
+
+
+def load_tool(monkeypatch, tool, *arguments):
+    """The functions of a tool in this process, with its command line."""
+    monkeypatch.setattr(sys, 'argv', [tool.name, *map(str, arguments)])
+    return runpy.run_path(str(tool))
+
+
+def run_tool(monkeypatch, tool, *arguments):
+    """Run a tool in this process."""
+    load_tool(monkeypatch, tool, *arguments)['main']()

@@ -181,22 +181,23 @@ def timm_vit(size: Size) -> Candidate:
 
 def mmpretrain_vit(size: Size) -> Candidate:
     """mmpretrain's plain ViT."""
-    config = dict(
-        type='mmpretrain.ImageClassifier',
-        backbone=size.backbone('mmpretrain.VisionTransformer'),
-        head=size.head('mmpretrain.LinearClsHead'),
-    )
-    return Candidate(size, MMPRETRAIN, config)
+    kinds = 'mmpretrain.ImageClassifier', 'mmpretrain.VisionTransformer'
+    return _with_linear_head(size, MMPRETRAIN, *kinds)
 
 
 def plain_vit(size: Size) -> Candidate:
     """``TokenReductionViT`` without reducer and cache."""
+    kinds = 'mmclca.TokenReductionClassifier', 'mmclca.TokenReductionViT'
+    return _with_linear_head(size, PLAIN, *kinds)
+
+
+def _with_linear_head(size, method, classifier, backbone) -> Candidate:
     config = dict(
-        type='mmclca.TokenReductionClassifier',
-        backbone=size.backbone('mmclca.TokenReductionViT'),
+        type=classifier,
+        backbone=size.backbone(backbone),
         head=size.head('mmpretrain.LinearClsHead'),
     )
-    return Candidate(size, PLAIN, config)
+    return Candidate(size, method, config)
 
 
 def reduced_vit(

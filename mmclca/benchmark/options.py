@@ -61,6 +61,26 @@ def add_arch(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_img_size(
+    parser: argparse.ArgumentParser, default: Sequence[int], meaning: str
+) -> None:
+    """Add the sizes of images.
+
+    Args:
+        parser (argparse.ArgumentParser): The parser to extend.
+        default (Sequence[int]): Sides in pixels.
+        meaning (str): Of what they are the sides.
+    """
+    parser.add_argument(
+        '--img-size',
+        nargs='+',
+        type=positive,
+        default=default,
+        metavar='PIXELS',
+        help=f'{meaning} (default: %(default)s)',
+    )
+
+
 def add_clca(parser: argparse.ArgumentParser, default: str) -> None:
     """Add whether methods have CLCA.
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 
 import torch
-from mmcv.cnn.bricks import DropPath
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
+from mmclca.models.drop_path import use_plain_rates
 from mmclca.registry import MODELS
 
 from .candidates import Candidate
@@ -20,10 +20,7 @@ def build(candidate: Candidate, device: str) -> nn.Module:
     """Build a model with random weights; what is logged goes to stderr."""
     with redirect_stdout(sys.stderr), torch.device(device):
         model = MODELS.build(candidate.config)
-    for module in model.modules():
-        if isinstance(module, DropPath):
-            # in mmpretrain's models a numpy float, which breaks the graph
-            module.drop_prob = float(module.drop_prob)
+    use_plain_rates(model)
     return model
 
 

@@ -4,8 +4,8 @@ import json
 import onnxruntime
 import pytest
 import torch
-from tiny_export import EXPORT, run_tool, write_model
-from tiny_run import CLASSES
+from tiny_export import EXPORT, write_model
+from tiny_run import CLASSES, run_tool
 
 import mmclca
 from mmclca.deployment import noise

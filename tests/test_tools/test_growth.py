@@ -1,13 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import csv
 import json
-import runpy
-import sys
+from functools import partial
 
 import pytest
 import torch
 from mmcv import imread
-from tiny_run import ROOT
+from tiny_run import ROOT, load_tool
 
 TOOL = ROOT / 'tools/benchmark/growth.py'
 QUICK = ('--arch', 'deit-tiny', '--img-size', 64, 128, '--rounds', 1)
@@ -18,12 +17,7 @@ def tool(monkeypatch):
     """The functions of the tool, with its command line as given."""
     monkeypatch.setattr(torch, 'set_num_threads', lambda _: None)
 
-    def load(*arguments):
-        argv = ['growth.py', *map(str, arguments)]
-        monkeypatch.setattr(sys, 'argv', argv)
-        return runpy.run_path(str(TOOL))
-
-    return load
+    return partial(load_tool, monkeypatch, TOOL)
 
 
 def test_page_csv_json_and_plot(tool, tmp_path, capsys):

@@ -10,8 +10,8 @@ import pytest
 from mmengine.dataset import Compose
 from mmengine.registry import DefaultScope
 from PIL import Image
-from tiny_export import EXPORT, INFER, run_tool, write_model
-from tiny_run import CLASSES, environment
+from tiny_export import EXPORT, INFER, write_model
+from tiny_run import CLASSES, environment, run_tool
 
 from mmclca.apis import load_inferencer
 from mmclca.registry import TRANSFORMS

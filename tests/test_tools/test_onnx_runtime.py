@@ -1,10 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import runpy
-import sys
+from functools import partial
 
 import pytest
 import torch
-from tiny_run import ROOT
+from tiny_run import ROOT, run_tool
 
 TOOL = ROOT / 'tools/benchmark/onnx_runtime.py'
 
@@ -13,12 +12,7 @@ TOOL = ROOT / 'tools/benchmark/onnx_runtime.py'
 def run(monkeypatch):
     monkeypatch.setattr(torch, 'set_num_threads', lambda _: None)
 
-    def run(*arguments):
-        argv = ['onnx_runtime.py', *map(str, arguments)]
-        monkeypatch.setattr(sys, 'argv', argv)
-        runpy.run_path(str(TOOL), run_name='__main__')
-
-    return run
+    return partial(run_tool, monkeypatch, TOOL)
 
 
 @pytest.mark.slow

@@ -1,13 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import csv
 import json
-import runpy
-import sys
+from functools import partial
 
 import pytest
 import torch
 from mmcv import imread
-from tiny_run import CONFIG, ROOT
+from tiny_run import CONFIG, ROOT, load_tool
 
 from mmclca.benchmark import results
 
@@ -20,12 +19,7 @@ def tool(monkeypatch):
     """The functions of the tool, with its command line as given."""
     monkeypatch.setattr(torch, 'set_num_threads', lambda _: None)
 
-    def load(*arguments):
-        argv = ['throughput.py', *map(str, arguments)]
-        monkeypatch.setattr(sys, 'argv', argv)
-        return runpy.run_path(str(TOOL))
-
-    return load
+    return partial(load_tool, monkeypatch, TOOL)
 
 
 @pytest.fixture

@@ -27,10 +27,10 @@ from mmclca.benchmark.growth import attention_share, draw_growth, exponents
 from mmclca.benchmark.machine import machine
 from mmclca.benchmark.options import (
     add_arch,
+    add_img_size,
     add_rounds,
     add_setting,
     command_line,
-    positive,
     setting_of,
 )
 from mmclca.benchmark.pages import (
@@ -72,14 +72,7 @@ def parse_args():
         description=__doc__.partition('\n\n')[2].replace('\n', ' ')
     )
     add_arch(parser)
-    parser.add_argument(
-        '--img-size',
-        nargs='+',
-        type=positive,
-        default=[224, 336, 448, 672, 896],
-        metavar='PIXELS',
-        help='sides of images (default: %(default)s)',
-    )
+    add_img_size(parser, [224, 336, 448, 672, 896], 'sides of images')
     add_setting(parser, batch=2)
     add_rounds(parser, rounds=3, memory='always')
     args = parser.parse_args()

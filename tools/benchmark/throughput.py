@@ -38,6 +38,7 @@ from mmclca.benchmark.options import (
     ARCH,
     CLCA,
     add_clca,
+    add_img_size,
     add_rounds,
     add_setting,
     command_line,
@@ -106,14 +107,7 @@ def add_models(parser):
         'is ViT-S/16; small is another one, of 8 layers; with --configs '
         'none)',
     )
-    parser.add_argument(
-        '--img-size',
-        nargs='+',
-        type=positive,
-        default=[224],
-        metavar='PIXELS',
-        help='sides of images for --arch (default: %(default)s)',
-    )
+    add_img_size(parser, [224], 'sides of images for --arch')
     names = [MMPRETRAIN, PLAIN, *METHODS]
     parser.add_argument(
         '--methods',

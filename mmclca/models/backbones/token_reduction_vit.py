@@ -2,7 +2,6 @@
 from collections.abc import Sequence
 
 import torch
-from mmcv.cnn.bricks import DropPath
 from mmpretrain.models.backbones import VisionTransformer
 from mmpretrain.models.utils import resize_pos_embed
 from torch import Tensor, nn
@@ -18,6 +17,7 @@ from mmclca.utils.checkpoint import (
 from mmclca.utils.pos_embed import fit_pos_embed, start_clr
 
 from ..attention import attend
+from ..drop_path import use_plain_rates
 from ..reducers import TokenReducer
 from ..tokens import Tokens, patch_weights
 
@@ -87,10 +87,7 @@ class TokenReductionViT(VisionTransformer):
         self.stage_of = {layer: s for s, layer in enumerate(self.reduce_at)}
         self.reducer = self._build_reducer(reducer)
         self.cache = self._build_cache(cache)
-        for module in self.modules():
-            if isinstance(module, DropPath):
-                # numpy floats break torch.compile(fullgraph=True)
-                module.drop_prob = float(module.drop_prob)
+        use_plain_rates(self)
 
     @property
     def reduces(self) -> bool:
