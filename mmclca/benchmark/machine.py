@@ -27,7 +27,7 @@ def machine(setting: Setting, command: str) -> dict[str, str]:
     threads = torch.get_num_threads()
     load = '/'.join(f'{average:.2f}' for average in os.getloadavg())
     facts = dict(
-        CPU=f'{_cpu()}, {torch.backends.cpu.get_cpu_capability()}',
+        CPU=f'{cpu_name()}, {torch.backends.cpu.get_cpu_capability()}',
         cores=f'{os.cpu_count()}, {threads} thread{"s" * (threads > 1)} used',
         load=f'{load} over 1/5/15 minutes at the start',
     )
@@ -42,7 +42,7 @@ def machine(setting: Setting, command: str) -> dict[str, str]:
     )
 
 
-def _cpu() -> str:
+def cpu_name() -> str:
     """Name of the CPU, and its architecture."""
     info = Path('/proc/cpuinfo')
     text = info.read_text() if info.exists() else ''

@@ -94,11 +94,11 @@ def _peak_on_cpu(candidate: Candidate, setting: Setting) -> int:
     # what libraries take at their first use is nobody's
     _warm(timm_vit(TINY), replace(setting, batch=2, compile_mode=None))
     gc.collect()
-    before = _resident('VmRSS')
+    before = resident('VmRSS')
     # 5: the peak starts anew (proc(5)); getrusage would tell the parent's
     PROCESS.joinpath('clear_refs').write_text('5')
     _warm(candidate, setting)
-    return _resident('VmHWM') - before
+    return resident('VmHWM') - before
 
 
 def _warm(candidate: Candidate, setting: Setting) -> Callable[[], object]:
@@ -108,7 +108,7 @@ def _warm(candidate: Candidate, setting: Setting) -> Callable[[], object]:
     return step
 
 
-def _resident(name: str) -> int:
+def resident(name: str) -> int:
     """Bytes of a line of ``/proc/self/status``."""
     text = PROCESS.joinpath('status').read_text()
     return int(re.search(rf'{name}:\s+(\d+) kB', text)[1]) * 1024

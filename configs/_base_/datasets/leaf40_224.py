@@ -2,6 +2,7 @@
 # 40 plant species (UCI Leaf), background white, three training images a
 # class. The environment variable MMCLCA_DATA names the folder of data sets.
 _base_ = './leaves_bs32_224.py'
+num_classes = 40
 data_root = '{{$MMCLCA_DATA:data}}/leaf40_white'
 leaf40 = dict(
     type='CustomDataset',

@@ -11,6 +11,7 @@ optim_wrapper = dict(
             '.cls_token': dict(decay_mult=0.0),
             '.pos_embed': dict(decay_mult=0.0),
             '.cache.clr': dict(decay_mult=0.0),  # CLR tokens and positions
+            '.register_tokens': dict(decay_mult=0.0),
         },
     ),
 )

@@ -1,6 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .class_count_hook import ClassCountHook
 from .compile_hook import CompileHook
+from .gradient_stats_hook import GradientStatsHook
 from .keep_rate_warm_up_hook import KeepRateWarmUpHook
 
-__all__ = ['ClassCountHook', 'CompileHook', 'KeepRateWarmUpHook']
+__all__ = [
+    'ClassCountHook',
+    'CompileHook',
+    'GradientStatsHook',
+    'KeepRateWarmUpHook',
+]

@@ -1,0 +1,29 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# Does CLCA help with three photographs a class? EViT at four keep rates with
+# each of CLC and CLA and both; three other methods with and without both.
+# Results: docs/results/leaf40.md.
+# Command: python tools/sweep.py configs/sweeps/leaf40.py --jobs 2
+# The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders
+# of data sets and of weights.
+datasets = ['leaf40']
+backbones = ['deit-tiny-p16']
+sizes = [224]
+seeds = [1, 2, 3]
+blocks = [
+    dict(
+        methods=['EViT'],
+        keep_rates=[1.0, 0.5, 0.25, 0.1],
+        clca=['base', 'cla', 'clc', 'clca'],
+    ),
+    dict(
+        methods=['ToMe', 'ATS', 'SiT'],
+        keep_rates=[0.25],
+        clca=['base', 'clca'],
+    ),
+]
+weights = {
+    'deit-tiny-p16': '{{$MMCLCA_WEIGHTS:weights}}/deit_tiny_patch16_224.pth'
+}
+# the images are small and are decoded once: processes of their own for that
+# would only take turns with the training
+options = {'train_dataloader.num_workers': 0, 'test_dataloader.num_workers': 0}

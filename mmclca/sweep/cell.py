@@ -1,0 +1,48 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""One run of a grid."""
+
+from dataclasses import dataclass
+
+# nothing, the aggregation head, the cache, both
+ABLATIONS = ('base', 'cla', 'clc', 'clca')
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What one run of a grid trains.
+
+    Args:
+        dataset (str): Data set, the first word of a file in
+            ``configs/_base_/datasets``.
+        backbone (str): Backbone, the last word of a file in
+            ``configs/_base_/models``.
+        method (str): Class name of the reducer.
+        keep_rate (float): Its keep rate.
+        size (int): Height and width of an image in pixels.
+        clca (str): One of ``ABLATIONS``.
+        seed (int): Seed of the run.
+        variant (str): A word for options that set it apart from other cells.
+            Defaults to '', none.
+    """
+
+    dataset: str
+    backbone: str
+    method: str
+    keep_rate: float
+    size: int
+    clca: str
+    seed: int
+    variant: str = ''
+
+    @property
+    def name(self) -> str:
+        """Name of its result and folder, different for each cell."""
+        parts = (
+            f'{self.dataset}-{self.size}px',
+            self.backbone,
+            f'{self.method.lower()}-kr{100 * self.keep_rate:g}',
+            self.clca,
+            self.variant,
+            f'seed{self.seed}',
+        )
+        return '_'.join(filter(None, parts))

@@ -1,0 +1,111 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What would stop cells, found for all of them ahead of the first."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+from mmengine.config import Config
+from mmengine.registry import init_default_scope
+from mmengine.runner import CheckpointLoader
+
+from mmclca.datasets import UltraFGVC
+from mmclca.registry import DATASETS, MODELS
+from mmclca.utils.checkpoint_error import CheckpointError
+
+from .cell import Cell
+from .identity import config_hash
+from .result import read_result
+
+# what data sets, models and checkpoints raise at bad input
+BAD_INPUT = (CheckpointError, OSError, ValueError, TypeError, KeyError)
+
+
+def check_inputs(configs: dict[Cell, Config]) -> None:
+    """Open the weights and data of all cells and build their models.
+
+    Weights that lie elsewhere are fetched, once and not by every cell.
+
+    Args:
+        configs (dict[Cell, Config]): Config of each cell that is to run.
+
+    Raises:
+        ValueError: Lists what is missing or wrong, and how many cells need
+            it.
+    """
+    init_default_scope('mmpretrain')
+    cfgs = list(configs.values())
+    loaders = [
+        loader
+        for cfg in cfgs
+        for loader in (cfg.train_dataloader, cfg.test_dataloader)
+    ]
+    problems = [
+        *_failures(_load, [cfg.load_from for cfg in cfgs]),
+        *_failures(_open_images, [loader.dataset for loader in loaders]),
+        *_failures(_build, [cfg.model for cfg in cfgs]),
+    ]
+    if problems:
+        listed = '\n  '.join(problems)
+        raise ValueError(f'nothing is run, for cells need:\n  {listed}')
+
+
+def check_results(root: Path, configs: dict[Cell, Config]) -> None:
+    """Refuse a folder with results of other configs.
+
+    Args:
+        root (Path): Folder of the sweep.
+        configs (dict[Cell, Config]): Config of each cell.
+
+    Raises:
+        ValueError: If cells have a result that their config did not lead to.
+    """
+    found = {cell: read_result(root / f'{cell.name}.json') for cell in configs}
+    others = [
+        cell.name
+        for cell, result in found.items()
+        if result and result['config_hash'] != config_hash(configs[cell])
+    ]
+    if others:
+        raise ValueError(
+            f'{len(others)} of the results in {root} are of other settings '
+            f'than the grid says, the first {others[0]}.json: nothing is '
+            'run. Give another folder with --work-dir, or the cells a '
+            'variant'
+        )
+
+
+def _failures(attempt: Callable, things: list) -> Iterator[str]:
+    """What is said of those of the things that cannot be had."""
+    alike = {}
+    for thing in things:
+        alike.setdefault(repr(thing), []).append(thing)
+    for group in alike.values():
+        try:
+            attempt(group[0])
+        except BAD_INPUT as error:
+            yield f'{error} ({len(group)} times)'
+
+
+def _load(checkpoint: str | None) -> None:
+    if checkpoint is not None:
+        CheckpointLoader.load_checkpoint(checkpoint, map_location='cpu')
+
+
+def _open_images(dataset: dict) -> None:
+    """Open a data set, and see that its images are there."""
+    opened = DATASETS.build(dict(dataset, pipeline=[]))
+    if isinstance(opened, UltraFGVC):  # it has looked for itself
+        return
+    paths = [opened.get_data_info(i)['img_path'] for i in range(len(opened))]
+    missing = [path for path in paths if not Path(path).is_file()]
+    if missing:
+        raise FileNotFoundError(
+            f'{len(missing)} of {len(paths)} images are missing, the first '
+            f'{missing[0]}'
+        )
+
+
+def _build(model: dict) -> None:
+    with torch.device('meta'):
+        MODELS.build(model)

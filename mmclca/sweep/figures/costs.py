@@ -1,0 +1,171 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import matplotlib
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
+
+from ..labels import dataset_label, percent
+from ..report import summarize, to_table
+from .style import (
+    COLOURS,
+    COLUMN,
+    FACES,
+    LINES,
+    PAGE,
+    STYLE,
+    NothingToDrawError,
+    legend_line,
+    seeds_label,
+)
+
+MARKERS = 'os^DvPX*<>'
+MARKER_SIZES = (3.5, 6.5, 9.5)
+PANEL_HEIGHT, COLUMNS, ROWS = 2.3, 3, 3
+
+
+@matplotlib.rc_context(STYLE)
+def draw_costs(results: list[dict]) -> list[Figure]:
+    """Draw accuracy against multiply-accumulates, as in Fig. 1 of the paper.
+
+    A panel a data set, backbone and variant; a line a method and size, over
+    its keep rates, without CLCA (dashed, open) and with it (filled). Bars
+    are standard deviations over seeds.
+
+    Args:
+        results (list[dict]): Of :func:`mmclca.sweep.result.read_results`.
+
+    Returns:
+        list[Figure]: Pages of up to nine panels.
+
+    Raises:
+        NothingToDrawError: If no run is without CLCA or with all of it, or
+            all cost the same.
+    """
+    table = to_table(results)
+    points = summarize(table[table.clca.isin(['base', 'clca'])])
+    if points.gmacs.nunique() < 2:
+        raise NothingToDrawError(
+            "runs of two costs or more with clca='base' or 'clca': other "
+            'keep rates, sizes or methods'
+        )
+    panels = list(points.groupby(['dataset', 'backbone', 'variant']))
+    pages = range(0, len(panels), COLUMNS * ROWS)
+    return [_page(panels[i : i + COLUMNS * ROWS], points) for i in pages]
+
+
+def _page(panels: list, points: pd.DataFrame) -> Figure:
+    columns = min(COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = Figure(
+        figsize=(COLUMN if columns == 1 else PAGE, PANEL_HEIGHT * rows + 0.6),
+        layout='constrained',
+    )
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for axis in axes.flat[len(panels) :]:
+        axis.remove()
+    looks = _looks(points)
+    for axis, (names, own) in zip(axes.flat, panels, strict=False):
+        _panel(axis, names, own, *looks)
+    for axis in axes[:, 0]:
+        axis.set_ylabel('top-1 accuracy (%)')
+    _legend(figure, points, *looks)
+    figure.draw_without_rendering()  # the labels need to know the places
+    for axis, (_, own) in zip(axes.flat, panels, strict=False):
+        _label_keep_rates(axis, own)
+    return figure
+
+
+def _looks(points: pd.DataFrame) -> tuple[dict, dict]:
+    """The marker of each method, its size for each size of image."""
+    methods = dict(zip(sorted(points.method.unique()), MARKERS, strict=False))
+    pixels = sorted(points['size'].unique())
+    widths = (MARKER_SIZES * len(pixels))[: len(pixels)]
+    return methods, dict(zip(pixels, sorted(widths), strict=True))
+
+
+def _panel(
+    axis: Axes, names: tuple, points: pd.DataFrame, markers, widths
+) -> None:
+    dataset, backbone, variant = names
+    lines = points.groupby(['method', 'size', 'clca'])
+    for (method, size, kind), line in lines:
+        axis.errorbar(
+            line.gmacs,
+            line.accuracy,
+            yerr=line.accuracy_std,
+            color=COLOURS[kind],
+            linestyle=LINES[kind],
+            marker=markers[method],
+            markersize=widths[size],
+            markerfacecolor=FACES[kind],
+            elinewidth=0.8,
+            capsize=1.5,
+            label=f'{method} {size} {kind}',
+        )
+    words = filter(None, (dataset_label(dataset), backbone, variant))
+    axis.set(title=', '.join(words), xlabel='GMACs', xscale='log')
+    axis.margins(x=0.08, y=0.14)
+    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5, 7)))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter(ScalarFormatter())
+
+
+def _legend(figure: Figure, points, markers, widths) -> None:
+    handles = [
+        legend_line(kind, marker='o', markerfacecolor=face)
+        for kind, face in FACES.items()
+        if kind in set(points.clca)
+    ]
+    looks = [(marker, 4.5, name) for name, marker in markers.items()]
+    if len(widths) > 1:
+        looks += [('o', width, f'{px} px') for px, width in widths.items()]
+    handles += [
+        Line2D(
+            *([], []),
+            color='0.35',
+            linestyle='',
+            marker=marker,
+            markersize=width,
+            label=label,
+        )
+        for marker, width, label in looks
+    ]
+    wide = figure.get_figwidth() > COLUMN
+    figure.legend(
+        handles=handles,
+        loc='outside lower center',
+        ncols=min(len(handles), 8 if wide else 4),
+        columnspacing=1.2,
+        handletextpad=0.5,
+        title=f'mean and standard deviation of {seeds_label(points.seeds)}'
+        + (', ' if wide else ',\n')
+        + 'numbers: keep rate in per cent',
+    )
+
+
+def _label_keep_rates(axis: Axes, points: pd.DataFrame) -> None:
+    """Over the highest point of each keep rate and size, where room is."""
+    tops = points.accuracy + points.accuracy_std.fillna(0)
+    highest = tops.groupby([points['size'], points.keep_rate]).idxmax()
+    taken = []
+    for row in sorted(highest, key=lambda row: -tops[row]):
+        point = points.gmacs[row], tops[row]
+        x, y = axis.transData.transform(point)
+        room = axis.figure.dpi / 72  # dots a point
+        if any(
+            abs(x - a) < 12 * room and abs(y - b) < 9 * room for a, b in taken
+        ):
+            continue
+        taken.append((x, y))
+        axis.annotate(
+            percent(points.keep_rate[row]),
+            point,
+            (0, 4),
+            textcoords='offset points',
+            ha='center',
+            va='bottom',
+            fontsize=7,
+            color='0.3',
+        ).set_in_layout(False)

@@ -1,0 +1,153 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ..labels import CLCA, dataset_label, percent
+from ..report import to_table
+from .style import (
+    COLOURS,
+    COLUMN,
+    LINES,
+    PAGE,
+    STYLE,
+    NothingToDrawError,
+    legend_line,
+    seeds_label,
+)
+
+FIGURE = ['dataset', 'backbone', 'method', 'size', 'variant']
+HEIGHT = 2.5
+COLUMNS = 4
+
+
+@matplotlib.rc_context(STYLE)
+def draw_gradients(results: list[dict]) -> list[Figure]:
+    """Draw the largest gradients of each epoch, as in Fig. 4 of the paper.
+
+    A figure a data set, backbone, method, size and variant: those that have
+    the most of base, +CLA, +CLC and CLCA. A panel a keep rate; lines are
+    means over seeds, bands their range, the numbers above top-1 accuracies.
+
+    Args:
+        results (list[dict]): Of :func:`mmclca.sweep.result.read_results`.
+
+    Returns:
+        list[Figure]: One or more.
+
+    Raises:
+        NothingToDrawError: If no two kinds of model of a setting have
+            gradients of two epochs or more.
+    """
+    curves = gradient_curves(results)
+    groups = curves.groupby(FIGURE) if len(curves) else ()
+    kinds = {names: own.clca.nunique() for names, own in groups}
+    most = max(kinds.values(), default=0)
+    if most < 2:
+        raise NothingToDrawError(
+            'gradients of two epochs or more (GradientStatsHook) with two or '
+            'more of clca=' + ', '.join(map(repr, CLCA))
+        )
+    return [
+        _figure(names, own) for names, own in groups if kinds[names] == most
+    ]
+
+
+def gradient_curves(results: list[dict]) -> pd.DataFrame:
+    """The largest gradient magnitude of each epoch of each run.
+
+    Args:
+        results (list[dict]): Of :func:`mmclca.sweep.result.read_results`.
+
+    Returns:
+        pandas.DataFrame: A row an epoch of a run: what makes a cell,
+        ``accuracy`` of the run, ``epoch`` from 1, ``gradient``. Runs of less
+        than two epochs are left out, as are numbers that are not finite.
+    """
+    to_table(results)  # refuses what cannot be compared
+    rows = [
+        dict(result['cell'], accuracy=result['accuracy'], epoch=i, gradient=g)
+        for result in results
+        if len(per_epoch := _per_epoch(result)) > 1
+        for i, g in enumerate(per_epoch, start=1)
+        if np.isfinite(g)
+    ]
+    return pd.DataFrame(rows)
+
+
+def _per_epoch(result: dict) -> np.ndarray:
+    gradients = result.get('gradients') or {}
+    return np.asarray(gradients.get('per_epoch') or [], dtype=float)
+
+
+def _figure(names: tuple, curves: pd.DataFrame) -> Figure:
+    rates = sorted(curves.keep_rate.unique(), reverse=True)
+    columns = min(COLUMNS, len(rates))
+    rows = -(-len(rates) // columns)
+    figure = Figure(
+        figsize=(COLUMN if columns == 1 else PAGE, HEIGHT * rows),
+        layout='constrained',
+    )
+    axes = figure.subplots(rows, columns, squeeze=False, sharey=True)
+    for axis in axes.flat[len(rates) :]:
+        axis.remove()
+    for axis, rate in zip(axes.flat, rates, strict=False):
+        _panel(axis, curves[curves.keep_rate == rate])
+        axis.set_title(f'keep rate {percent(rate)} %', pad=15)
+        axis.set_xlabel('epoch')
+    dataset, backbone, method, size, variant = names
+    words = dataset_label(dataset), backbone, f'{size} px', method, variant
+    figure.suptitle(', '.join(filter(None, words)), fontsize=8)
+    for axis in axes[:, 0]:
+        axis.set_ylabel('largest gradient')
+    _legend(figure, curves)
+    return figure
+
+
+def _panel(axis: Axes, curves: pd.DataFrame) -> None:
+    for place, kind in enumerate(CLCA):
+        own = curves[curves.clca == kind]
+        if own.empty:
+            continue
+        by_epoch = own.groupby('epoch').gradient.agg(['mean', 'min', 'max'])
+        axis.plot(
+            by_epoch.index,
+            by_epoch['mean'],
+            color=COLOURS[kind],
+            linestyle=LINES[kind],
+            label=CLCA[kind],
+        )
+        axis.fill_between(
+            by_epoch.index,
+            by_epoch['min'],
+            by_epoch['max'],
+            color=COLOURS[kind],
+            alpha=0.15,
+            linewidth=0,
+        )
+        axis.text(
+            (place + 0.5) / len(CLCA),
+            1.02,
+            f'{own.groupby("seed").accuracy.first().mean():.1f}',
+            color=COLOURS[kind],
+            ha='center',
+            transform=axis.transAxes,
+        )
+    axis.set_yscale('log')
+    axis.xaxis.get_major_locator().set_params(integer=True)
+
+
+def _legend(figure: Figure, curves: pd.DataFrame) -> None:
+    kinds = [kind for kind in CLCA if kind in set(curves.clca)]
+    runs = curves.groupby(['keep_rate', 'clca']).seed.nunique()
+    wide = figure.get_figwidth() > COLUMN
+    figure.legend(
+        handles=[legend_line(kind) for kind in kinds],
+        loc='outside lower center',
+        ncols=len(kinds),
+        title=f'mean and range of {seeds_label(runs)}'
+        + (', ' if wide else ',\n')
+        + 'numbers: top-1 accuracy in per cent',
+    )

@@ -1,0 +1,158 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from ..labels import CLCA, dataset_label, percent
+from ..report import to_table
+from .style import COLOURS, COLUMN, FACES, PAGE, STYLE, NothingToDrawError
+
+SETTING = ['backbone', 'size', 'keep_rate']
+NONE = 'none'
+INERT = ('EViT', 'TopK', 'ToMe')  # at keep rate 1 they reduce nothing
+FEW = 5  # methods that fit a column of text
+BOXED = 5  # runs from which quartiles are worth a box
+PANEL_HEIGHT, ROWS = 2.2, 4
+GOLDEN = (5**0.5 - 1) / 2
+
+
+@matplotlib.rc_context(STYLE)
+def draw_methods(results: list[dict]) -> list[Figure]:
+    """Draw the accuracies of each method, as in Fig. 3 of the paper.
+
+    A panel a data set and variant; a dot a run, without CLCA and with it, a
+    line the median, a box the quartiles of five runs or more. Methods are
+    compared at the backbones, sizes and keep rates that all of them have;
+    'none' are runs of keep rate 1 of methods that then reduce nothing.
+
+    Args:
+        results (list[dict]): Of :func:`mmclca.sweep.result.read_results`.
+
+    Returns:
+        list[Figure]: Pages of up to four panels.
+
+    Raises:
+        NothingToDrawError: If runs without CLCA or with all of it are
+            missing, or the methods have no setting in common.
+    """
+    table = to_table(results)
+    table = table[table.clca.isin(['base', 'clca'])]
+    if table.clca.nunique() < 2:
+        raise NothingToDrawError("runs with clca='base' and with 'clca'")
+    unreduced = (table.keep_rate == 1) & table.method.isin(INERT)
+    table = table.assign(method=table.method.mask(unreduced, NONE))
+    panels = [
+        (names, compared)
+        for names, own in table.groupby(['dataset', 'variant'])
+        if len(compared := comparable(own))
+    ]
+    if not panels:
+        raise NothingToDrawError(
+            'runs of all methods, with and without CLCA, at one backbone, '
+            'size and keep rate below 1'
+        )
+    pages = range(0, len(panels), ROWS)
+    return [_page(panels[i : i + ROWS]) for i in pages]
+
+
+def comparable(table: pd.DataFrame) -> pd.DataFrame:
+    """Runs of the settings that all methods have, CLCA or not.
+
+    Args:
+        table (pandas.DataFrame): Runs of a data set.
+
+    Returns:
+        pandas.DataFrame: These runs, and those without a reduction at their
+        backbones and sizes.
+    """
+    reduced = table[table.method != NONE]
+    groups = reduced.groupby(['method', 'clca'])
+    settings = [set(_settings(own, SETTING)) for _, own in groups]
+    common = set.intersection(*settings) if settings else set()
+    models = {setting[:2] for setting in common}
+    here = [
+        setting in common or (method == NONE and setting[:2] in models)
+        for setting, method in zip(
+            _settings(table, SETTING), table.method, strict=True
+        )
+    ]
+    return table[here]
+
+
+def _settings(table: pd.DataFrame, columns: list) -> list[tuple]:
+    return list(table[columns].itertuples(index=False, name=None))
+
+
+def _page(panels: list) -> Figure:
+    most = max(own.method.nunique() for _, own in panels)
+    figure = Figure(
+        figsize=(
+            COLUMN if most <= FEW else PAGE,
+            PANEL_HEIGHT * len(panels) + 0.4,
+        ),
+        layout='constrained',
+    )
+    axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
+    for axis, (names, own) in zip(axes, panels, strict=True):
+        _panel(axis, names, own)
+    handles = [
+        Patch(facecolor=face, edgecolor=COLOURS[kind], label=CLCA[kind])
+        for kind, face in FACES.items()
+    ]
+    figure.legend(
+        handles=handles,
+        loc='outside lower center',
+        ncols=2,
+        title='a dot is a run, a line the median',
+    )
+    return figure
+
+
+def _panel(axis: Axes, names: tuple, table: pd.DataFrame) -> None:
+    methods = sorted(table.method.unique(), key=lambda m: (m != NONE, m))
+    for (method, kind), own in table.groupby(['method', 'clca']):
+        side = -0.2 if kind == 'base' else 0.2
+        _strip(axis, methods.index(method) + side, own.accuracy, kind)
+    axis.grid(axis='x', visible=False)
+    axis.set_xticks(range(len(methods)), methods)
+    rates = sorted(table.keep_rate[table.method != NONE].unique())
+    shares = ', '.join(map(percent, rates))
+    title = ', '.join(filter(None, (dataset_label(names[0]), names[1])))
+    axis.set(
+        title=f'{title}: keep rate {shares} %',
+        xlim=(-0.6, len(methods) - 0.4),
+        ylabel='top-1 accuracy (%)',
+    )
+
+
+def _strip(axis: Axes, x: float, accuracies: pd.Series, kind: str) -> None:
+    colour = COLOURS[kind]
+    if len(accuracies) >= BOXED:
+        axis.boxplot(
+            accuracies,
+            positions=[x],
+            widths=0.34,
+            showfliers=False,
+            patch_artist=True,
+            manage_ticks=False,
+            boxprops=dict(facecolor=colour, alpha=0.15, linewidth=0),
+            whiskerprops=dict(color=colour, linewidth=0.8),
+            capprops=dict(color=colour, linewidth=0.8),
+            medianprops=dict(linewidth=0),
+        )
+    axis.hlines(np.median(accuracies), x - 0.17, x + 0.17, color=colour)
+    # evenly spread, whatever their number, and the same each time
+    offsets = (np.arange(len(accuracies)) * GOLDEN + 0.5) % 1 - 0.5
+    axis.plot(
+        x + 0.22 * offsets,
+        accuracies,
+        linestyle='',
+        marker='o',
+        markersize=3,
+        markeredgewidth=0.7,
+        color=colour,
+        markerfacecolor=FACES[kind],
+    )

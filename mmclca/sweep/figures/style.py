@@ -1,0 +1,87 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What the figures share: sizes, fonts, colours, files."""
+
+from pathlib import Path
+
+import matplotlib
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from ..labels import CLCA
+from ..report import replace_file
+
+COLUMN, PAGE = 3.4, 7.0  # widths in inches
+STYLE = {
+    'font.size': 8,
+    'axes.titlesize': 8,
+    'axes.labelsize': 8,
+    'axes.linewidth': 0.6,
+    'axes.spines.top': False,
+    'axes.spines.right': False,
+    'axes.grid': True,
+    'axes.axisbelow': True,
+    'grid.alpha': 0.3,
+    'grid.linewidth': 0.5,
+    'xtick.labelsize': 8,
+    'ytick.labelsize': 8,
+    'xtick.major.width': 0.6,
+    'ytick.major.width': 0.6,
+    'legend.fontsize': 8,
+    'legend.title_fontsize': 8,
+    'legend.frameon': False,
+    'lines.linewidth': 1.2,
+    'lines.markersize': 4.5,
+    'pdf.fonttype': 42,  # publishers refuse Type 3
+    'savefig.dpi': 300,
+}
+# Okabe and Ito's, told apart by the colour-blind; lines differ in print
+COLOURS = dict(base='#D55E00', cla='#CC79A7', clc='#009E73', clca='#0072B2')
+LINES = dict(base='--', cla='-.', clc=':', clca='-')
+FACES = dict(base='white', clca=COLOURS['clca'])  # of markers
+
+
+class NothingToDrawError(ValueError):
+    """The results lack what a figure shows."""
+
+
+def legend_line(kind: str, **more) -> Line2D:
+    """The line of a kind of model ('base', 'cla', 'clc', 'clca') in a
+    legend."""
+    return Line2D(
+        *([], []),
+        color=COLOURS[kind],
+        linestyle=LINES[kind],
+        label=CLCA[kind],
+        **more,
+    )
+
+
+def seeds_label(counts) -> str:
+    """How many seeds: '3 seeds', '2-3 seeds'."""
+    low, high = min(counts), max(counts)
+    words = f'{low}' if low == high else f'{low}-{high}'
+    return f'{words} seed{"s" * (high > 1)}'
+
+
+def save(figure: Figure, path: Path) -> list[Path]:
+    """Write a figure as PDF and as PNG.
+
+    Args:
+        figure (Figure): What was drawn under :data:`STYLE`.
+        path (Path): Without suffix.
+
+    Returns:
+        list[Path]: The two files.
+    """
+    files = [path.with_name(f'{path.name}{end}') for end in ('.pdf', '.png')]
+    # no date, so that equal results give equal files
+    dates = [dict(CreationDate=None), {}]
+    with matplotlib.rc_context(STYLE):
+        for file, metadata in zip(files, dates, strict=True):
+            replace_file(
+                file,
+                lambda partial, m=metadata: figure.savefig(
+                    partial, metadata=m
+                ),
+            )
+    return files

@@ -1,0 +1,27 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""How tables and figures write the words of a cell."""
+
+CLCA = dict(base='base', cla='+CLA', clc='+CLC', clca='CLCA')
+DATASETS = dict(
+    cotton80='Cotton80',
+    soylocal='SoyLocal',
+    soygene='SoyGene',
+    soyageing='SoyAgeing',
+    soyglobal='SoyGlobal',
+)
+
+
+def dataset_label(name: str) -> str:
+    """A data set as papers write it, or its own word."""
+    return DATASETS.get(name, name)
+
+
+def percent(share: float) -> str:
+    """A share as a number of per cent, without zeros at its end."""
+    return f'{100 * share:.4g}'
+
+
+def plus_minus(mean: float, std: float, digits: int = 1) -> str:
+    """A mean and its standard deviation, which one value does not have."""
+    spread = '' if std != std else f' ± {std:.{digits}f}'  # NaN
+    return f'{mean:.{digits}f}{spread}'

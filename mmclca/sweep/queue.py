@@ -1,0 +1,153 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Runs the cells of a sweep through submitit until none is left."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import submitit
+
+from .cell import Cell
+from .claim import is_claimed
+from .result import read_result
+from .run import DONE, run_cell
+from .state import LEFT, State, Status
+
+LOG_LINES = 8
+# seconds between looks at jobs, and at cells that other processes run
+POLL, POLL_ELSEWHERE = 1.0, 20.0
+
+
+class Queue:
+    """Cells on their way through an executor.
+
+    A cell that has a result is not run; one that another sweep runs is waited
+    for; one that fails is tried once more.
+
+    Args:
+        state (State): The cells and how they stand; brought up to date.
+        root (Path): Folder of the sweep, with a config for each cell.
+        executor (submitit.Executor): Starts processes here, or on a cluster.
+        slots (int): Cells to hand over at a time.
+        num_gpus (int): GPUs that a job sees; cells are spread over them.
+        threads (int): Threads of one cell on the CPU.
+        keep_checkpoints (bool): See :func:`run_cell`.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        root: Path,
+        executor: submitit.Executor,
+        slots: int,
+        num_gpus: int,
+        threads: int,
+        keep_checkpoints: bool = False,
+    ):
+        self.state = state
+        self.root = root
+        self.executor = executor
+        self.slots = slots
+        self.num_gpus = max(num_gpus, 1)
+        self.threads = threads
+        self.keep_checkpoints = keep_checkpoints
+        self.jobs = {}
+        self.gpus = {}
+        self.tried_again = set()
+        self.next_look = 0.0
+
+    def skip_finished(self) -> list[Cell]:
+        """Note the cells that have a result; return the others."""
+        for cell in self.state.cells:
+            self._look_at(cell)
+        return self.state.of(*LEFT)
+
+    def run(self, show: Callable[[State], None]) -> None:
+        """Run all cells.
+
+        Args:
+            show (Callable): Called with the state after each look.
+        """
+        try:
+            while self.state.of(*LEFT):
+                self._collect()
+                self._look_elsewhere()
+                self._submit()
+                show(self.state)
+                time.sleep(POLL)
+        except BaseException:
+            # mostly the user, who wants the machine back
+            for job in self.jobs.values():
+                job.cancel()
+            raise
+
+    def _collect(self) -> None:
+        for cell, job in list(self.jobs.items()):
+            if job.done():
+                del self.jobs[cell]
+                self._settle(cell, job)
+            elif job.state == 'RUNNING':
+                self.state.start(cell)
+
+    def _settle(self, cell: Cell, job: submitit.Job) -> None:
+        """Decide what becomes of a cell whose job has ended."""
+        error = job.exception()
+        result = read_result(self._result_file(cell))
+        if result is not None:
+            self.state.finish(cell, result)
+        elif error is None and job.result() != DONE:
+            self.state.status[cell] = Status.ELSEWHERE
+        elif cell not in self.tried_again:
+            self.tried_again.add(cell)
+            self.state.status[cell] = Status.WAITING
+        else:
+            self.state.fail(cell, _last_lines(job))
+
+    def _look_elsewhere(self) -> None:
+        """See how cells stand that this sweep does not run."""
+        if time.monotonic() < self.next_look:
+            return
+        self.next_look = time.monotonic() + POLL_ELSEWHERE
+        for cell in self.state.of(Status.WAITING, Status.ELSEWHERE):
+            self._look_at(cell)
+
+    def _look_at(self, cell: Cell) -> None:
+        result = read_result(self._result_file(cell))
+        if result is not None:
+            self.state.finish(cell, result)
+        elif is_claimed(self.root / cell.name):
+            self.state.status[cell] = Status.ELSEWHERE
+        else:
+            self.state.status[cell] = Status.WAITING
+
+    def _submit(self) -> None:
+        free = self.slots - len(self.jobs)
+        cells = self.state.of(Status.WAITING)[:free]
+        if not cells:
+            return
+        with self.executor.batch():  # on Slurm one array
+            for cell in cells:
+                self.gpus[cell] = self._least_used_gpu()
+                self.jobs[cell] = self.executor.submit(
+                    run_cell,
+                    cell,
+                    self.root,
+                    self.gpus[cell],
+                    self.threads,
+                    self.keep_checkpoints,
+                )
+                self.state.status[cell] = Status.QUEUED
+
+    def _least_used_gpu(self) -> int:
+        used = [self.gpus[cell] for cell in self.jobs]
+        return min(range(self.num_gpus), key=used.count)
+
+    def _result_file(self, cell: Cell) -> Path:
+        return self.root / f'{cell.name}.json'
+
+
+def _last_lines(job: submitit.Job) -> str:
+    """The end of a job's log, and where the whole is."""
+    text = job.stderr() or job.stdout() or 'the job left no log'
+    lines = text.rstrip().splitlines()[-LOG_LINES:]
+    return '\n'.join([*lines, f'(all of it: {job.paths.stderr})'])

@@ -1,0 +1,233 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Results of a sweep as tables of runs and of means over seeds."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+import pandas as pd
+
+from .labels import CLCA, plus_minus
+
+# what makes a cell, its seed apart
+SETTING = (
+    'dataset',
+    'backbone',
+    'method',
+    'keep_rate',
+    'size',
+    'clca',
+    'variant',
+)
+COSTS = (
+    'gmacs',
+    'params',
+    'train_images_per_s',
+    'test_images_per_s',
+    'peak_memory_mb',
+    'max_gradient',
+    'mean_gradient',
+    'seconds',
+)
+# title of a column of the Markdown table, column of the summary, format
+MARKDOWN = (
+    ('data set', 'dataset', '{}'),
+    ('backbone', 'backbone', '{}'),
+    ('method', 'method', '{}'),
+    ('px', 'size', '{}'),
+    ('keep rate', 'keep_rate', '{:g}'),
+    ('CLCA', 'clca', '{}'),
+    ('variant', 'variant', '{}'),
+    ('top-1 (%)', 'accuracy', '{}'),
+    ('GMACs', 'gmacs', '{:.3f}'),
+    ('params (M)', 'params', '{:.2f}'),
+    ('train (images/s)', 'train_images_per_s', '{:.1f}'),
+    ('test (images/s)', 'test_images_per_s', '{:.1f}'),
+    ('memory (MiB)', 'peak_memory_mb', '{:.0f}'),
+    ('largest gradient', 'max_gradient', '{:.3g}'),
+    ('minutes', 'minutes', '{:.1f}'),
+)
+WORDS = ('dataset', 'backbone', 'method', 'clca', 'variant')
+
+
+def to_table(results: list[dict]) -> pd.DataFrame:
+    """One row a run.
+
+    Args:
+        results (list[dict]): Of :func:`mmclca.sweep.result.read_results`.
+
+    Returns:
+        pandas.DataFrame: Rows ordered by setting and seed. ``accuracy`` is
+        top-1 in per cent, ``max_gradient`` the largest magnitude of a
+        gradient in the run, ``mean_gradient`` the mean over epochs of the
+        largest of each.
+
+    Raises:
+        ValueError: If there are no results, or two of one cell.
+    """
+    if not results:
+        raise ValueError(
+            'no results: `python tools/sweep.py GRID` runs the cells of a '
+            'grid and writes a JSON file for each that is finished'
+        )
+    table = pd.DataFrame([_row(result) for result in results])
+    _refuse_twins(table)
+    return _in_order(
+        table.astype({'keep_rate': float, 'peak_memory_mb': float})
+    )
+
+
+def _row(result: dict) -> dict:
+    cell, gradients = result['cell'], result.get('gradients') or {}
+    per_epoch = gradients.get('per_epoch') or [np.nan]
+    return dict(
+        **{name: cell[name] for name in SETTING},
+        seed=cell['seed'],
+        accuracy=result['accuracy'],
+        gmacs=result['gmacs'],
+        params=result['params'],
+        train_images_per_s=result['throughput']['train'],
+        test_images_per_s=result['throughput']['test'],
+        peak_memory_mb=result['peak_memory_mb'],
+        max_gradient=gradients.get('max', np.nan),
+        mean_gradient=np.mean(np.asarray(per_epoch, dtype=float)),
+        seconds=result['seconds'],
+        started=result['started'],
+        commit=result['commit'],
+        config_hash=result['config_hash'],
+        torch=result['versions']['torch'],
+    )
+
+
+def _refuse_twins(table: pd.DataFrame) -> None:
+    cell = [*SETTING, 'seed']
+    twins = table[table.duplicated(cell)][cell].drop_duplicates()
+    if len(twins):
+        raise ValueError(
+            'more than one result of a cell; give the folders of one sweep '
+            f'only:\n{twins.to_string(index=False)}'
+        )
+
+
+def _in_order(table: pd.DataFrame) -> pd.DataFrame:
+    """Methods after each other, keep rates falling, CLCA at the end."""
+    rank = {kind: i for i, kind in enumerate(CLCA)}
+    keys = dict(
+        dataset=table.dataset,
+        backbone=table.backbone,
+        variant=table.variant,
+        method=table.method,
+        size=table['size'],
+        keep_rate=-table.keep_rate,
+        clca=table.clca.map(rank),
+        seed=table.seed,
+    )
+    order = pd.DataFrame(keys).sort_values(list(keys)).index
+    return table.loc[order].reset_index(drop=True)
+
+
+def summarize(table: pd.DataFrame) -> pd.DataFrame:
+    """Means over the seeds of each setting.
+
+    Args:
+        table (pandas.DataFrame): Of :func:`to_table`.
+
+    Returns:
+        pandas.DataFrame: One row a setting, in the order of the table:
+        ``seeds`` (how many), ``accuracy``, ``accuracy_std`` (with ``n - 1``;
+        NaN for one seed) and the means of what it cost.
+    """
+    means = {name: (name, 'mean') for name in COSTS}
+    groups = table.groupby(list(SETTING), sort=False)
+    return groups.agg(
+        seeds=('seed', 'count'),
+        accuracy=('accuracy', 'mean'),
+        accuracy_std=('accuracy', 'std'),
+        **means,
+    ).reset_index()
+
+
+def to_markdown(summary: pd.DataFrame) -> str:
+    """A summary for people to read.
+
+    Args:
+        summary (pandas.DataFrame): Of :func:`summarize`.
+
+    Returns:
+        str: A Markdown table; the number of seeds stands behind each
+        accuracy. There is a column for variants where there are any.
+    """
+    shown = summary.assign(
+        accuracy=[
+            f'{plus_minus(mean, std)} ({seeds})'
+            for mean, std, seeds in zip(
+                summary.accuracy,
+                summary.accuracy_std,
+                summary.seeds,
+                strict=True,
+            )
+        ],
+        clca=summary.clca.map(CLCA),
+        params=summary.params / 1e6,
+        minutes=summary.seconds / 60,
+    )
+    columns = {
+        title: shown[name].map(form.format, na_action='ignore').fillna('')
+        for title, name, form in MARKDOWN
+        if name != 'variant' or shown.variant.any()
+    }
+    names = {title: name for title, name, _ in MARKDOWN}
+    return pd.DataFrame(columns).to_markdown(
+        index=False,
+        disable_numparse=True,
+        colalign=[
+            'left' if names[title] in WORDS else 'right' for title in columns
+        ],
+    )
+
+
+def write_report(results: list[dict], folder: str | Path) -> list[Path]:
+    """Write the tables of a sweep.
+
+    Each file is replaced at once, so readers never see half of it.
+
+    Args:
+        results (list[dict]): Of :func:`mmclca.sweep.result.read_results`.
+        folder (str | Path): Where to, made if need be.
+
+    Returns:
+        list[Path]: ``runs.csv``, ``summary.csv``, ``summary.md`` and
+        ``runs.parquet``.
+    """
+    runs = to_table(results)
+    summary = summarize(runs)
+    page = to_markdown(summary) + '\n'
+    writers = {
+        'runs.csv': lambda path: runs.to_csv(path, index=False),
+        'summary.csv': lambda path: summary.to_csv(path, index=False),
+        'summary.md': lambda path: path.write_text(page, encoding='utf-8'),
+        'runs.parquet': lambda path: runs.to_parquet(path, engine='pyarrow'),
+    }
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, write in writers.items():
+        replace_file(folder / name, write)
+    return [folder / name for name in writers]
+
+
+def replace_file(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file under another name, then rename it.
+
+    Args:
+        path (Path): The file.
+        write (Callable): Writes to the path that it is given, whose suffix
+            is that of the file.
+    """
+    partial = path.with_name(f'.{path.stem}.{uuid4().hex}{path.suffix}')
+    try:
+        write(partial)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)

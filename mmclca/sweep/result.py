@@ -1,0 +1,94 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Results of cells: one JSON file each, written at once or not at all."""
+
+import json
+import os
+import warnings
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+
+# what every result holds, and of which type
+KEYS = dict(
+    cell=dict,
+    config_hash=str,
+    accuracy=float,
+    gmacs=float,
+    params=int,
+    throughput=dict,
+    gradients=dict,
+    commit=str,
+    versions=dict,
+    machine=str,
+    started=str,
+    finished=str,
+    seconds=float,
+)
+
+
+def read_result(path: Path) -> dict | None:
+    """Read a result; None where there is none, or, with a warning, no whole
+    one.
+
+    Args:
+        path (Path): The file.
+    """
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    problem = _problem(text)
+    if problem:
+        warnings.warn(
+            f'{path} is no result ({problem}): its cell counts as not run',
+            stacklevel=2,
+        )
+        return None
+    return json.loads(text)
+
+
+def _problem(text: bytes) -> str:
+    """Why a text is no result; empty where it is one."""
+    try:
+        result = json.loads(text)
+    except ValueError as error:
+        return str(error)
+    if not isinstance(result, dict):
+        return 'no JSON object'
+    wrong = [
+        key
+        for key, kind in KEYS.items()
+        if not isinstance(result.get(key), kind)
+    ]
+    return f'without {", ".join(wrong)}' if wrong else ''
+
+
+def set_aside(path: Path) -> None:
+    """Give a file a name that nothing has, in the same folder.
+
+    Args:
+        path (Path): The file; it need not exist.
+    """
+    for number in count(1):
+        aside = path.with_name(f'{path.name}.bad-{number}')
+        with suppress(FileExistsError, FileNotFoundError):
+            os.link(path, aside)  # fails where the name is taken
+            path.unlink()
+        if not path.exists():
+            return
+
+
+def read_results(folder: str | Path) -> list[dict]:
+    """All results in a folder, by name.
+
+    Args:
+        folder (str | Path): Folder of a sweep.
+
+    Raises:
+        FileNotFoundError: If there is no such folder.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise FileNotFoundError(f'there is no folder of results {folder}')
+    read = map(read_result, sorted(folder.glob('*.json')))
+    return [result for result in read if result is not None]

@@ -1,0 +1,103 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Run one cell: train, test, and write what came of it."""
+
+import json
+from dataclasses import asdict
+from datetime import datetime, timezone
+from pathlib import Path
+
+import torch
+from mmengine.config import Config
+from mmengine.runner import Runner, find_latest_checkpoint
+
+from mmclca.utils.command_line import set_loader_defaults
+from mmclca.utils.flops import count_config
+
+from .cell import Cell
+from .claim import claim
+from .files import write_at_once
+from .identity import config_hash
+from .origin import commit, machine, versions
+from .result import read_result, set_aside
+from .statistics import gradients, peak_memory, throughput
+
+# what a run of a cell comes to
+DONE, TAKEN = 'done', 'taken'
+
+
+def run_cell(
+    cell: Cell, root: Path, gpu: int, threads: int, keep_checkpoints: bool
+) -> str:
+    """Run a cell, unless it is finished or another process has it.
+
+    What an interrupted run left is gone on from.
+
+    Args:
+        cell (Cell): The cell; its config is ``<root>/<name>/config.py``.
+        root (Path): Folder of the sweep.
+        gpu (int): Which GPU to use, where there are any.
+        threads (int): Threads to compute with on the CPU.
+        keep_checkpoints (bool): Whether the last checkpoint stays.
+
+    Returns:
+        str: ``DONE``, there is a result, or ``TAKEN``, another process runs
+        it.
+    """
+    folder, path = root / cell.name, root / f'{cell.name}.json'
+    with claim(folder) as mine:
+        if not mine:
+            return TAKEN
+        if read_result(path) is not None:
+            return DONE
+        set_aside(path)
+        torch.set_num_threads(threads)
+        if torch.cuda.is_available():
+            torch.cuda.set_device(gpu)
+        result = measure(Config.fromfile(folder / 'config.py'), folder)
+        result = dict(cell=asdict(cell), **result)
+        write_at_once(path, json.dumps(result, indent=1) + '\n')
+        if not keep_checkpoints:
+            _remove_checkpoints(folder)
+    return DONE
+
+
+def measure(cfg: Config, folder: Path) -> dict:
+    """Train and test what a config says.
+
+    Args:
+        cfg (Config): The config, changed in place.
+        folder (Path): For logs and checkpoints.
+
+    Returns:
+        dict: A result but for its cell, ready for JSON.
+    """
+    digest, started = config_hash(cfg), datetime.now(timezone.utc)
+    cost = count_config(cfg.model)
+    cfg.work_dir = str(folder)
+    cfg.load_from = find_latest_checkpoint(cfg.work_dir) or cfg.load_from
+    cfg.resume = find_latest_checkpoint(cfg.work_dir) is not None
+    set_loader_defaults(cfg, no_pin_memory=False)
+    runner = Runner.from_cfg(cfg)
+    runner.train()
+    metrics = runner.test()
+    finished = datetime.now(timezone.utc)
+    return dict(
+        config_hash=digest,
+        accuracy=metrics['accuracy/top1'],
+        gmacs=cost.flops / 1e9,
+        params=cost.params,
+        throughput=throughput(runner),
+        peak_memory_mb=peak_memory(),
+        gradients=gradients(runner),
+        commit=commit(),
+        versions=versions(),
+        machine=machine(),
+        started=started.isoformat(timespec='seconds'),
+        finished=finished.isoformat(timespec='seconds'),
+        seconds=(finished - started).total_seconds(),
+    )
+
+
+def _remove_checkpoints(folder: Path) -> None:
+    for file in (*folder.glob('*.pth'), folder / 'last_checkpoint'):
+        file.unlink(missing_ok=True)

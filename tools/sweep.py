@@ -1,0 +1,164 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Run a grid of cells: ``python tools/sweep.py GRID --jobs 2``.
+
+What is finished is not run again, so the same command goes on with a sweep
+that was stopped. ``--report`` writes tables of what there is.
+"""
+
+import argparse
+import os
+from pathlib import Path
+
+import submitit
+import torch
+from mmengine.config import DictAction
+from rich.console import Console
+
+from mmclca.sweep.checks import check_inputs, check_results
+from mmclca.sweep.files import write_at_once
+from mmclca.sweep.grid import read_grid
+from mmclca.sweep.pieces import compose
+from mmclca.sweep.progress import duration, progress
+from mmclca.sweep.queue import Queue
+from mmclca.sweep.report import write_report
+from mmclca.sweep.result import read_result
+from mmclca.sweep.state import State, Status
+
+# submitit ends a job after it
+MINUTES = 7 * 24 * 60
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(description='Run a grid of cells')
+    parser.add_argument('grid', type=Path, help='the grid, a Python file')
+    parser.add_argument(
+        '--work-dir',
+        type=Path,
+        help='folder of results and logs (default: work_dirs/sweeps/GRID)',
+    )
+    parser.add_argument(
+        '--executor',
+        choices=['local', 'slurm'],
+        default='local',
+        help='processes of this machine, or an array of Slurm jobs',
+    )
+    parser.add_argument(
+        '--jobs', type=int, default=1, help='cells that run at a time'
+    )
+    parser.add_argument(
+        '--threads',
+        type=int,
+        help='CPU threads of a cell (default: the cores over --jobs; on '
+        'Slurm those of cpus_per_task)',
+    )
+    parser.add_argument(
+        '--executor-options',
+        nargs='+',
+        action=DictAction,
+        default={},
+        metavar='KEY=VALUE',
+        help="submitit's parameters, as slurm_partition=gpu timeout_min=600",
+    )
+    parser.add_argument(
+        '--report', action='store_true', help='write tables; run nothing'
+    )
+    args = parser.parse_args()
+    for name in ('jobs', 'threads'):
+        if getattr(args, name) is not None and getattr(args, name) < 1:
+            parser.error(f'--{name} must be at least 1')
+    return args
+
+
+def report(cells, root, console):
+    """Write tables of the results that there are."""
+    found = [read_result(root / f'{cell.name}.json') for cell in cells]
+    results = [result for result in found if result is not None]
+    console.print(f'{len(results)} of {len(cells)} cells have a result')
+    for path in write_report(results, root / 'report'):
+        console.print(path, soft_wrap=True)
+
+
+def write_configs(configs, root):
+    """Leave the config of each cell where its job, and a user, finds it."""
+    for cell, cfg in configs.items():
+        folder = root / cell.name
+        folder.mkdir(parents=True, exist_ok=True)
+        write_at_once(folder / 'config.py', cfg.pretty_text)
+
+
+def local_executor(root, options):
+    executor = submitit.LocalExecutor(root / 'jobs')
+    settings = dict(
+        timeout_min=MINUTES, gpus_per_node=torch.cuda.device_count()
+    )
+    executor.update_parameters(**{**settings, **options})
+    return executor
+
+
+def slurm_executor(root, options, jobs):
+    executor = submitit.AutoExecutor(root / 'jobs', cluster='slurm')
+    settings = dict(
+        timeout_min=24 * 60,
+        gpus_per_node=1,
+        cpus_per_task=4,
+        slurm_array_parallelism=jobs,
+    )
+    executor.update_parameters(**{**settings, **options})
+    return executor
+
+
+def make_queue(args, root, grid, state):
+    """The queue of the executor that was asked for."""
+    if args.executor == 'slurm':
+        executor = slurm_executor(root, args.executor_options, args.jobs)
+        cpus = args.executor_options.get('cpus_per_task', 4)
+        slots, gpus = len(grid.cells), 1
+    else:
+        executor = local_executor(root, args.executor_options)
+        cpus = max(os.cpu_count() // args.jobs, 1)
+        slots, gpus = args.jobs, torch.cuda.device_count()
+    threads = args.threads or cpus
+    return Queue(
+        state, root, executor, slots, gpus, threads, grid.keep_checkpoints
+    )
+
+
+def show_failures(state, console):
+    for cell in state.of(Status.FAILED):
+        console.print(f'\n{cell.name} failed twice:', style='bold')
+        console.print(state.errors[cell], markup=False, soft_wrap=True)
+
+
+def run(args, root, grid, configs, console):
+    """Run what has no result; say how it went. True where all is done."""
+    state = State(list(grid.cells), args.jobs)
+    queue = make_queue(args, root, grid, state)
+    todo = queue.skip_finished()
+    check_inputs({cell: configs[cell] for cell in todo})
+    write_configs({cell: configs[cell] for cell in todo}, root)
+    with progress(console) as show:
+        queue.run(show)
+    show_failures(state, console)
+    done = len(state.of(Status.DONE))
+    console.print(f'{done} of {len(grid.cells)} cells are done, in {root}')
+    return done == len(grid.cells)
+
+
+def main():
+    args = parse_args()
+    console = Console()
+    grid = read_grid(args.grid)
+    root = args.work_dir or Path('work_dirs/sweeps') / args.grid.stem
+    root = root.absolute()
+    if args.report:
+        return report(grid.cells, root, console)
+    configs = {
+        cell: compose(cell, options, grid.weights)
+        for cell, options in grid.cells.items()
+    }
+    check_results(root, configs)
+    raise SystemExit(not run(args, root, grid, configs, console))
+
+
+if __name__ == '__main__':
+    main()
