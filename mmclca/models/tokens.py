@@ -120,13 +120,16 @@ class Unchanged:
 
 @dataclass
 class Appended:
-    """Tokens that came from the cache: they stand for no patch.
+    """Tokens put at the end, which stand for no patch.
 
     Args:
-        num_tokens (int): How many tokens were put at the end.
+        num_tokens (int): How many.
+        cached (bool): Whether they came from the cache. Registers of the
+            backbone did not. Defaults to True.
     """
 
     num_tokens: int
+    cached: bool = True
 
     def apply(self, rows: Tensor) -> Tensor:
         """Carry rows of tokens, (B, N, ...), over to (B, N + M, ...)."""
@@ -136,7 +139,9 @@ class Appended:
 
 @dataclass
 class Tokens:
-    """The sequence [CLS | patches | cached]; every method returns a new one.
+    """The sequence [CLS | patches | registers | cached].
+
+    Every method returns a new one.
 
     Args:
         x (Tensor): The tokens, (B, N, C).
@@ -163,7 +168,12 @@ class Tokens:
     @property
     def with_cache(self) -> bool:
         """Whether a cache takes part, if with an average only."""
-        return any(isinstance(record, Appended) for record in self.trace)
+        return any(appended.cached for appended in self.appended)
+
+    @property
+    def appended(self) -> list[Appended]:
+        """What was put at the end so far."""
+        return [r for r in self.trace if isinstance(r, Appended)]
 
     @property
     def weights(self) -> Tensor:
@@ -223,8 +233,10 @@ class Tokens:
         trace = [*self.trace, Masked(decision)]
         return replace(self, weight=decision, trace=trace)
 
-    def append(self, x: Tensor, weight: float = 1.0) -> 'Tokens':
-        """Put M tokens, (B, M, C), at the end as cached tokens."""
+    def append(
+        self, x: Tensor, weight: float = 1.0, cached: bool = True
+    ) -> 'Tokens':
+        """Put M tokens, (B, M, C), at the end, as cached ones or others."""
         num_new = x.size(1)
         weights = self.weight
         if weights is not None or weight != 1:
@@ -234,8 +246,8 @@ class Tokens:
             self,
             x=torch.cat((self.x, x), dim=1),
             weight=weights,
-            num_cached=self.num_cached + num_new,
-            trace=[*self.trace, Appended(num_new)],
+            num_cached=self.num_cached + num_new * cached,
+            trace=[*self.trace, Appended(num_new, cached)],
         )
 
 
@@ -252,8 +264,8 @@ def patch_weights(
             token. Defaults to 1.
 
     Returns:
-        Tensor: Weights (B, N, P), float32. CLS and cached tokens stand for
-        no patch: their rows are zero.
+        Tensor: Weights (B, N, P), float32. CLS, registers and cached tokens
+        stand for no patch: their rows are zero.
     """
     fields = (value for record in trace for value in vars(record).values())
     device = next((f.device for f in fields if isinstance(f, Tensor)), None)
@@ -269,7 +281,8 @@ def from_start(tokens: Tokens) -> Tensor:
 
     0 for those that the cache put back since; (B, N - 1).
     """
-    first = tokens.trace[:1] if tokens.with_cache else []  # the CLR tokens
+    kinds = {appended.cached for appended in tokens.appended}
+    first = tokens.trace[: len(kinds)]  # registers, CLR tokens
     num_tokens = 1 + tokens.num_patches + sum(r.num_tokens for r in first)
     rows = tokens.x.new_ones(tokens.x.size(0), num_tokens, 1)
     for record in tokens.trace[len(first) :]:

@@ -1,109 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Names of foreign checkpoints, and what of a checkpoint fits a model."""
-
-import re
-from dataclasses import dataclass
+"""What of a checkpoint fits a model."""
 
 from mmengine.logging import MMLogger
 from torch import Tensor
 
 from .checkpoint_error import CheckpointError
-from .pos_embed import FOREIGN_POS_EMBED, explain_rows
+from .pos_embed import explain_rows
 
-# timm, the DeiT release and the CLCA authors' release to this package. The
-# first rule that matches a key applies; a key that none matches is kept.
-RENAMES = (
-    (r'cls_token$', 'backbone.cls_token'),
-    # by another name, for it may be that CLS has no row
-    (r'pos_embed$', f'backbone.{FOREIGN_POS_EMBED}'),
-    (r'patch_embed\.proj\.', 'backbone.patch_embed.projection.'),
-    (r'norm_pre\.', 'backbone.pre_norm.'),
-    (r'blocks\.(\d+)\.norm([12])\.', r'backbone.layers.\1.ln\2.'),
-    (r'blocks\.(\d+)\.attn\.', r'backbone.layers.\1.attn.'),
-    (r'blocks\.(\d+)\.mlp\.fc1\.', r'backbone.layers.\1.ffn.layers.0.0.'),
-    (r'blocks\.(\d+)\.mlp\.fc2\.', r'backbone.layers.\1.ffn.layers.1.'),
-    (
-        r'blocks\.(\d+)\.(ls1\.gamma|gamma_1)$',
-        r'backbone.layers.\1.attn.gamma1.weight',
-    ),
-    (
-        r'blocks\.(\d+)\.(ls2\.gamma|gamma_2)$',
-        r'backbone.layers.\1.ffn.gamma2.weight',
-    ),
-    (r'norm\.', 'backbone.ln1.'),
-    (r'fc_norm\.', 'backbone.ln2.'),
-    (r'clr$', 'backbone.cache.clr'),
-    (r'(score_predictor|cluster_layers)\.', 'backbone.reducer.stages.'),
-    (r'ifa_head\.0\.', 'head.layers.'),
-    (r'ifa_head\.', 'head.'),
-    (r'pre_logits\.fc\.', 'head.layers.pre_logits.'),
-    (r'head\.', 'head.layers.head.'),
-    # what has no other name must not get lost: the backbone refuses it
-    (r'', 'backbone.'),
-)
-FOREIGN = re.compile(r'blocks\.\d+\.|patch_embed\.proj\.')
-# of a bare backbone of mmpretrain or this package
-BARE = re.compile(r'layers\.\d+\.|patch_embed\.projection\.')
 # in a backbone; everything else decides what the model computes
 MAY_BE_NEW = ('cache.', 'reducer.', 'ln1.', 'ln2.')
 MAY_BE_LEFT = (*MAY_BE_NEW, 'cls_token', 'mask_token', 'decoder_')
-
-
-@dataclass
-class Source:
-    """Where weights come from, for what is said of them.
-
-    Args:
-        name (str): Path or address of the file, as the user gave it.
-        keys (list[str]): The names in the file.
-    """
-
-    name: str
-    keys: list[str]
-
-
-def rename_to_classifier(state_dict: dict, prefix: str) -> None:
-    """Give the keys under ``prefix`` the names of a classifier, in place.
-
-    Those of a foreign file and of a bare backbone are renamed. A linear
-    ``head`` beside the CLA head of the CLCA authors is dead weight and is
-    left out.
-    """
-    keys = [key for key in state_dict if key.startswith(prefix)]
-    names = {key: key[len(prefix) :] for key in keys}
-    if any(FOREIGN.match(name) for name in names.values()):
-        rename = _rename
-    elif any(BARE.match(name) for name in names.values()):
-        rename = 'backbone.{}'.format
-    else:
-        return
-    dead = any(name.startswith('ifa_head.') for name in names.values())
-    for key, name in names.items():
-        value = state_dict.pop(key)
-        if not (dead and name.startswith('head.')):
-            state_dict[prefix + rename(name)] = value
-
-
-def _rename(name: str) -> str:
-    for pattern, new in RENAMES:
-        if re.match(pattern, name):
-            return re.sub(pattern, new, name, count=1)
-    return name
-
-
-def rename_to_backbone(state_dict: dict, prefix: str) -> None:
-    """As :func:`rename_to_classifier`, for a backbone alone, in place.
-
-    Of the file of a classifier only the backbone is left.
-    """
-    rename_to_classifier(state_dict, prefix)
-    own = f'{prefix}backbone.'
-    if not any(key.startswith(own) for key in state_dict):
-        return
-    for key in [key for key in state_dict if key.startswith(prefix)]:
-        value = state_dict.pop(key)
-        if key.startswith(own):
-            state_dict[prefix + key[len(own) :]] = value
 
 
 def check_backbone(backbone, state_dict: dict, prefix: str, metadata: dict):

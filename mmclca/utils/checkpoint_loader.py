@@ -10,7 +10,6 @@ can name it.
 import os
 import re
 import tempfile
-from collections import OrderedDict
 from difflib import get_close_matches
 from hashlib import sha256
 from http.client import HTTPException
@@ -25,9 +24,9 @@ from huggingface_hub.utils import HfHubHTTPError
 from mmengine.dist import barrier, is_main_process
 from mmengine.runner.checkpoint import CheckpointLoader
 
-from .checkpoint import Source
 from .checkpoint_error import CheckpointError
 from .checkpoint_globals import SAFE_GLOBALS
+from .layouts import name_source, unwrap
 
 # how torch names what a pickle must not do; 149 is the frame with which what
 # pickle.dump wrote begins
@@ -35,15 +34,6 @@ UNSAFE = (
     r'GLOBAL \S+|reduce for .+|Can only (create|build) .+|'
     r'Unsupported operand 149'
 )
-
-
-class StateDict(OrderedDict):
-    """Weights, also found under the key that an EMA hook asks for."""
-
-    def __missing__(self, key):
-        if key == 'state_dict':
-            return self
-        raise KeyError(key)
 
 
 @CheckpointLoader.register_scheme('', force=True)
@@ -96,7 +86,7 @@ def _open(path: str, source: str, map_location=None) -> dict:
             f'({type(error).__name__}: {reason}). Is it cut short, or no '
             'checkpoint? Copy or download it again'
         ) from error
-    return _with_source(checkpoint, source)
+    return unwrap(checkpoint, source)
 
 
 def _read(path: str, map_location) -> dict:
@@ -106,34 +96,6 @@ def _read(path: str, map_location) -> dict:
         return torch.load(
             path, map_location=map_location or 'cpu', weights_only=True
         )
-
-
-def _with_source(checkpoint: dict, source: str) -> dict:
-    """Note in the weights where they came from; unwrap ``{'model': ...}``."""
-    weights, wrapper = checkpoint, None
-    for key in ('model', 'state_dict'):
-        if isinstance(checkpoint, dict) and key in checkpoint:
-            weights, wrapper = checkpoint[key], key
-    if not isinstance(weights, dict):
-        raise CheckpointError(
-            f'{source} holds a {type(weights).__name__} in place of a dict '
-            'of tensors: save model.state_dict() and load that'
-        )
-    weights = _name_source(weights, source)
-    if wrapper == 'state_dict':
-        return dict(checkpoint, state_dict=weights)
-    return weights
-
-
-def _name_source(weights: dict, source: str) -> StateDict:
-    named = StateDict(weights)
-    # torch hands the metadata of a module to its load hooks
-    named._metadata = dict(getattr(weights, '_metadata', {}))
-    source = Source(source, [str(key) for key in weights])
-    for module in ('', 'backbone'):
-        metadata = named._metadata.get(module, {})
-        named._metadata[module] = dict(metadata, source=source)
-    return named
 
 
 @CheckpointLoader.register_scheme(('http://', 'https://'), force=True)
@@ -207,7 +169,7 @@ def load_from_timm(filename: str, map_location=None) -> dict:
     barrier()
     if not is_main_process():
         weights = _fetch_from_timm(name)  # from the cache
-    return _name_source(weights, filename)
+    return name_source(weights, filename)
 
 
 def _fetch_from_timm(name: str) -> dict:

@@ -301,7 +301,7 @@ WRONG = dict(
     registers=(
         {},
         lambda: theirs(reg_tokens=4, no_embed_class=True).state_dict(),
-        'reg_token has no place',
+        'register_tokens has no place',
     ),
     no_cls=(
         {},
@@ -320,7 +320,6 @@ WRONG = dict(
         'be CLS and 6 patches: 1 x 6, 2 x 3',
     ),
     another_model=({}, lambda: {'conv.weight': torch.ones(3)}, 'conv.weight'),
-    another_wrapper=({}, lambda: {'net': {}, 'epoch': 3}, 'net, epoch'),
     nothing=({}, dict, 'first keys of the file: none'),
 )
 

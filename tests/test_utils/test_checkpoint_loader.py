@@ -270,6 +270,15 @@ def test_no_dict_of_tensors(checkpoint, what, tmp_path):
         open_checkpoint(path)
 
 
+def test_weights_under_an_unknown_key(tmp_path):
+    path = str(tmp_path / 'w.pth')
+    torch.save({'net': theirs().state_dict(), 'epoch': 3}, path)
+    with pytest.raises(CheckpointError, match='its keys are net, epoch,') as e:
+        open_checkpoint(path)
+    assert path in str(e.value)
+    assert 'taken from state_dict, model, teacher' in str(e.value)
+
+
 def test_home_folder(tmp_path, monkeypatch):
     monkeypatch.setenv('HOME', str(tmp_path))
     torch.save({'a': torch.ones(1)}, tmp_path / 'w.pth')

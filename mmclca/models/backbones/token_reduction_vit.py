@@ -8,13 +8,9 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from mmclca.registry import MODELS
-from mmclca.utils.checkpoint import (
-    check_backbone,
-    fill,
-    rename_to_backbone,
-    rename_to_classifier,
-)
+from mmclca.utils.checkpoint import check_backbone, fill
 from mmclca.utils.pos_embed import fit_pos_embed, start_clr
+from mmclca.utils.renames import rename_to_backbone, rename_to_classifier
 
 from ..attention import attend
 from ..drop_path import use_plain_rates
@@ -31,7 +27,7 @@ class TokenReductionViT(VisionTransformer):
     in the layers ``reduce_at``; a cache (CLC) puts back what was lost. For
     the CLA head give ``out_indices=(*reduce_at, -1), final_norm=False``.
 
-    Weights of timm, of the DeiT release and of the CLCA authors are renamed
+    Weights of timm, of other releases and of the CLCA authors are renamed
     on load; positions are resized as timm does it (bicubic, antialias).
 
     Args:
@@ -48,19 +44,24 @@ class TokenReductionViT(VisionTransformer):
             there. Defaults to ().
         cache (dict, optional): Config of a :class:`CrossLayerCache`.
             Defaults to None.
+        num_registers (int): Registers of `Vision Transformers Need
+            Registers`, learned tokens without a position. They follow the
+            patches and are to a reducer and the average of the cache what
+            patches are. Defaults to 0.
         with_cp (bool): Whether to recompute activations in the backward pass
             to save memory. Defaults to False.
         **vit: The other arguments of ``VisionTransformer``. With
             ``out_type='featmap'`` the tokens left are put back in the places
             of the patches that they stand for, zero where none does; with
             ``'avg_featmap'`` the average covers all tokens but CLS.
-            ``frozen_stages`` freezes CLR tokens with the embedding and keeps
-            frozen layers in eval mode, the reducer is always trained.
+            ``frozen_stages`` freezes registers and CLR tokens with the
+            embedding and keeps frozen layers in eval mode, the reducer is
+            always trained.
 
     Raises:
         ValueError: If ``reduce_at`` is not sorted or outside the layers,
-            empty beside a reducer or a cache, or if there is no CLS token
-            where one is needed.
+            empty beside a reducer or a cache, if there is no CLS token where
+            one is needed, or if ``num_registers`` is no number of tokens.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class TokenReductionViT(VisionTransformer):
         reducer: dict | None = None,
         reduce_at: Sequence[int] | int = (),
         cache: dict | None = None,
+        num_registers: int = 0,
         with_cp: bool = False,
         **vit,
     ):
@@ -87,6 +89,7 @@ class TokenReductionViT(VisionTransformer):
         self.stage_of = {layer: s for s, layer in enumerate(self.reduce_at)}
         self.reducer = self._build_reducer(reducer)
         self.cache = self._build_cache(cache)
+        self.register_tokens = self._build_registers(num_registers)
         use_plain_rates(self)
 
     @property
@@ -135,6 +138,18 @@ class TokenReductionViT(VisionTransformer):
         # CLR tokens belong to the embedding, which is frozen with any stage
         return cache.requires_grad_(self.frozen_stages <= 0)
 
+    def _build_registers(self, num_registers: int) -> nn.Parameter | None:
+        if type(num_registers) is not int or num_registers < 0:
+            raise ValueError(
+                f'num_registers={num_registers!r} is not allowed: give 0, or '
+                'as many as the weights have, for example 4'
+            )
+        if not num_registers:
+            return None
+        # equal ones would get equal gradients
+        registers = 1e-6 * torch.randn(1, num_registers, self.embed_dims)
+        return nn.Parameter(registers, requires_grad=self.frozen_stages <= 0)
+
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Images (B, 3, H, W) to the features of ``out_indices``."""
         outs, tokens = self.forward_tokens(x)
@@ -162,7 +177,10 @@ class TokenReductionViT(VisionTransformer):
         return tuple(outs), tokens
 
     def embed(self, x: Tensor) -> tuple[Tokens, tuple[int, int]]:
-        """Images (B, 3, H, W) to [CLS | patches | CLR] and the patch grid."""
+        """Images (B, 3, H, W) to tokens and the grid of patches.
+
+        The tokens are [CLS | patches | registers | CLR].
+        """
         x, hw = self.patch_embed(x)
         if self.cls_token is not None:
             cls_token = self.cls_token.expand(x.size(0), -1, -1)
@@ -175,6 +193,9 @@ class TokenReductionViT(VisionTransformer):
             num_extra_tokens=self.num_extra_tokens,
         )
         tokens = Tokens(x, num_patches=hw[0] * hw[1])
+        if self.register_tokens is not None:
+            registers = self.register_tokens.expand(x.size(0), -1, -1)
+            tokens = tokens.append(registers, cached=False)
         if self.cache is not None:
             tokens = self.cache.start(tokens)
         x = self.pre_norm(self.drop_after_pos(tokens.x))
@@ -240,15 +261,16 @@ class TokenReductionViT(VisionTransformer):
     ) -> tuple[int, int]:
         """Depth of a parameter for layer-wise learning rates.
 
-        CLR tokens and the pre-norm count as embedding, parameters of the
-        reducer as the layer of their stage (a list of modules, one a stage)
-        or of the first one. See ``VisionTransformer.get_layer_depth``.
+        Registers, CLR tokens and the pre-norm count as embedding, parameters
+        of the reducer as the layer of their stage (a list of modules, one a
+        stage) or of the first one. See
+        ``VisionTransformer.get_layer_depth``.
         """
         depth, num_layers = super().get_layer_depth(param_name, prefix)
         name = param_name[len(prefix) :]
         if not param_name.startswith(prefix):
             return depth, num_layers
-        if name.startswith(('cache.', 'pre_norm.')):
+        if name.startswith(('cache.', 'pre_norm.', 'register_tokens')):
             return 0, num_layers
         if name.startswith('reducer.'):
             return self.reduce_at[self._stage_of_param(name)] + 1, num_layers

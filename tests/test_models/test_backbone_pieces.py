@@ -1,0 +1,117 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Every model piece says what timm says of the model that it names."""
+
+import pytest
+import timm
+import torch
+from piece_models import FOLDER, NAMES, PLAIN, SMALL, piece
+
+from mmclca.registry import MODELS
+
+IMAGENET = ([123.675, 116.28, 103.53], [58.395, 57.12, 57.375])
+# of the paper: normalized as for ImageNet, which their weights did not see
+SEEN_OTHERWISE = ('vit-base-p16', 'miil-base-p16', 'clip-base-p16')
+
+
+@pytest.fixture(params=NAMES)
+def backbone(request):
+    return request.param
+
+
+def there(backbone, **options):
+    return timm.create_model(NAMES[backbone], **options)
+
+
+def test_there_is_no_other_piece():
+    found = {
+        path.stem.removeprefix('clca-evit_')
+        for path in FOLDER.glob('clca-evit_*.py')
+    }
+    assert found == {*NAMES, 'vit-mini-p14'}
+
+
+def test_weights_are_those_of_the_name(backbone):
+    name = piece(backbone).load_from
+    if backbone == 'mocov3-base-p16':
+        assert name.startswith('https://dl.fbaipublicfiles.com/moco-v3/')
+        return
+    assert name == f'timm://{NAMES[backbone]}'
+    assert timm.is_model_pretrained(NAMES[backbone])
+
+
+def test_first_lines_say_what_it_is(backbone):
+    lines = (FOLDER / f'clca-evit_{backbone}.py').read_text().splitlines()
+    assert lines[0].startswith('# Copyright')
+    header = ' '.join(line for line in lines[1:8] if line.startswith('# '))
+    assert 'trained on' in header
+    assert ('saw them with' in header or 'as CLIP does' in header) == (
+        backbone in SEEN_OTHERWISE
+    )
+
+
+def test_it_builds_with_clca(backbone):
+    cfg = piece(backbone)
+    with torch.device('meta'):
+        model = MODELS.build(cfg.model)
+    dims = model.backbone.embed_dims
+    assert cfg.model.head.in_channels == dims
+    assert model.head.layers[1].in_channels == dims
+    assert model.backbone.cache.clr.shape == (1, 1, dims)
+    assert type(model.backbone.reducer).__name__ == 'EViT'
+
+
+def test_every_parameter_of_timm_has_its_place(backbone):
+    """Names and shapes: width, depth, biases, layer scale, norms, registers.
+
+    Positions, of another size for some, are resized.
+    """
+    options = {**piece(backbone).model.backbone, **PLAIN}
+    with torch.device('meta'):
+        here, model = MODELS.build(options), there(backbone, num_classes=0)
+    keys = here.load_state_dict(model.state_dict(), strict=True)
+    assert not keys.missing_keys and not keys.unexpected_keys
+    assert here.patch_embed.projection.kernel_size == (
+        model.patch_embed.proj.kernel_size
+    )
+
+
+def test_settings_that_no_shape_shows(backbone):
+    options = {**piece(backbone).model.backbone, **PLAIN}
+    with torch.device('meta'):
+        here, model = MODELS.build(options), there(backbone)
+    layer, block = here.layers[0], model.blocks[0]
+    assert layer.attn.num_heads == block.attn.num_heads
+    for norm in (layer.ln1, layer.ln2, here.ln1):
+        assert norm.eps == block.norm1.eps == model.norm.eps
+    if hasattr(model.norm_pre, 'eps'):
+        assert here.pre_norm.eps == model.norm_pre.eps
+    scale = options.get('layer_scale_init_value', 0)
+    small = there(backbone, **SMALL).blocks[0]
+    assert all((p == scale).all() for p in small.ls1.parameters())
+    assert not layer.attn.attn_drop and not here.drop_after_pos.p
+
+
+def test_normalization(backbone):
+    preprocessor = piece(backbone).model.data_preprocessor
+    here = (preprocessor.mean, preprocessor.std)
+    cfg = timm.get_pretrained_cfg(NAMES[backbone])
+    seen = tuple([255 * v for v in values] for values in (cfg.mean, cfg.std))
+    if backbone == 'mocov3-base-p16':
+        seen = IMAGENET  # its own code, timm's name is that of the AugReg ViT
+    if backbone in SEEN_OTHERWISE:
+        assert here == IMAGENET
+        assert here[0] != pytest.approx(seen[0])
+    else:
+        assert here[0] == pytest.approx(seen[0])
+        assert here[1] == pytest.approx(seen[1])
+
+
+@pytest.mark.parametrize('size', [224, 448])
+def test_sizes_are_a_multiple_of_the_patches(backbone, size):
+    options = {**piece(backbone).model.backbone, 'img_size': size}
+    with torch.device('meta'):
+        here = MODELS.build(options)
+    side = size // options['patch_size']
+    assert side * options['patch_size'] == size
+    assert tuple(here.patch_resolution) == (side, side)
+    assert here.reducer.num_patches == side**2

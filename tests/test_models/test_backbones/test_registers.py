@@ -1,0 +1,144 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Registers: learned tokens between the patches and the CLR tokens."""
+
+import pytest
+import torch
+from small_models import (
+    CACHE,
+    CACHES,
+    REDUCE_AT,
+    REDUCERS,
+    build,
+    classifier,
+    gradients,
+    images,
+    token_counts,
+    vit,
+)
+
+from mmclca.models.tokens import from_start, patch_weights
+from mmclca.registry import MODELS
+from mmclca.visualization.survivors import survivor_maps
+
+EVIT = dict(type='mmclca.EViT', keep_rate=0.5)
+
+
+def with_registers(num_registers=2, **options):
+    return build(vit(num_registers=num_registers, **options))
+
+
+def test_they_follow_the_patches_without_a_position():
+    backbone = with_registers(reduce_at=REDUCE_AT, cache=CACHE).eval()
+    x = images()
+    tokens, hw = backbone.embed(x)
+    assert hw == (4, 4) and tokens.num_patches == 16
+    assert tokens.x.shape == (2, 1 + 16 + 2 + 1, 16)
+    registers = backbone.register_tokens.expand(2, -1, -1)
+    assert torch.equal(tokens.x[:, 17:19], registers)
+    clr = backbone.cache.clr + backbone.cache.clr_pos
+    assert torch.equal(tokens.x[:, 19:], clr.expand(2, -1, -1))
+
+
+def test_the_average_of_the_cache_covers_them():
+    backbone = with_registers(reduce_at=REDUCE_AT, cache=CACHE).eval()
+    tokens, _ = backbone.embed(images())
+    assert tokens.num_pooled == 19 and tokens.num_cached == 1
+    average, clr = backbone.cache.entry(tokens)
+    expected = tokens.x[:, 1:19].mean(dim=1, keepdim=True)
+    assert torch.allclose(average, expected, atol=1e-6)
+    assert torch.equal(clr, tokens.x[:, 19:])
+
+
+@pytest.mark.parametrize('reducer', REDUCERS)
+@pytest.mark.parametrize('cache', [None, CACHE])
+def test_every_reducer_takes_them(reducer, cache):
+    """At most as many more tokens as there are registers, and a gradient."""
+    options = dict(
+        reducer=dict(type=f'mmclca.{reducer}', keep_rate=0.5),
+        reduce_at=REDUCE_AT,
+        cache=cache,
+    )
+    model = build(classifier(vit(num_registers=3, **options)))
+    model.eval()
+    x = images()
+    counts = token_counts(model.backbone, x)
+    plain = token_counts(build(vit(**options)).eval(), x)
+    assert counts[0][0] == plain[0][0] + 3
+    added = [new[1] - old[1] for new, old in zip(counts, plain, strict=True)]
+    assert all(0 <= more <= 3 for more in added)
+    assert torch.isfinite(model(x)).all()
+    model.train()
+    model(x).square().sum().backward()
+    assert gradients(model)['backbone.register_tokens'].any()
+
+
+def test_without_a_reducer_all_is_as_long_as_before():
+    x = images()
+    backbone = with_registers(4, out_type='raw', final_norm=False).eval()
+    assert backbone(x)[0].shape == (2, 17 + 4, 16)
+    featmap = with_registers(4, out_type='featmap', final_norm=False).eval()
+    featmap.load_state_dict(backbone.state_dict())
+    patches = backbone(x)[0][:, 1:17].transpose(1, 2).unflatten(2, (4, 4))
+    assert torch.allclose(featmap(x)[0], patches, atol=1e-6)
+
+
+@pytest.mark.parametrize('cache', [None, CACHE])
+def test_they_stand_for_no_patch(cache):
+    backbone = with_registers(
+        reducer=dict(type='mmclca.TopK', keep_rate=0.5),
+        reduce_at=REDUCE_AT,
+        cache=cache,
+    ).eval()
+    _, tokens = backbone.forward_tokens(images())
+    weights = patch_weights(tokens.trace, 2, 16)
+    assert weights.shape[:2] == tokens.x.shape[:2]
+    assert set(weights.unique().tolist()) <= {0.0, 1.0}
+    assert (weights.sum(dim=1) <= 1).all()
+    maps = survivor_maps(tokens.trace, 2, (4, 4))
+    assert len(maps) == 3  # pictures of reductions, of nothing else
+    start = patch_weights(tokens.trace[: 1 + (cache is not None)], 2, 16)
+    assert not start[:, 17:].any() and start[:, 1:17].sum() == 32
+
+
+@pytest.mark.parametrize('num_registers', [0, 2])
+@pytest.mark.parametrize('cache', CACHES)
+def test_what_was_there_from_the_start(num_registers, cache):
+    backbone = with_registers(num_registers, reduce_at=(3,), cache=cache)
+    tokens, _ = backbone.embed(images())
+    count = tokens.x.size(1) - 1
+    assert torch.equal(from_start(tokens), torch.ones(2, count))
+    assert tokens.with_cache == (cache is not None)
+    if cache is not None:
+        longer = tokens.append(torch.zeros(2, 3, 16))
+        assert from_start(longer).sum() == 2 * count
+
+
+def test_depth_and_freezing():
+    backbone = with_registers(frozen_stages=1)
+    assert backbone.get_layer_depth('register_tokens')[0] == 0
+    assert not backbone.register_tokens.requires_grad
+    assert with_registers().register_tokens.requires_grad
+
+
+def test_they_start_apart():
+    registers = MODELS.build(vit(num_registers=4)).register_tokens[0]
+    assert registers.shape == (4, 16)
+    assert 0 < registers.abs().max() < 1e-4
+    assert len({tuple(row.tolist()) for row in registers}) == 4
+
+
+@pytest.mark.parametrize('number', [-1, 1.0, True, '4', None])
+def test_what_is_not_allowed(number):
+    with pytest.raises(ValueError, match='num_registers=.* is not allowed'):
+        build(vit(num_registers=number))
+
+
+def test_two_images_do_not_mix():
+    backbone = with_registers(
+        reducer=EVIT, reduce_at=REDUCE_AT, cache=CACHE
+    ).eval()
+    x = images(3)
+    with torch.no_grad():
+        together = backbone(x)[0]
+        alone = torch.cat([backbone(image[None])[0] for image in x])
+    assert torch.allclose(together, alone, atol=1e-5)

@@ -1,0 +1,401 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The layout of each release: features and logits are those of timm."""
+
+import argparse
+import logging
+
+import pytest
+import torch
+from mmengine.logging import MMLogger
+from mmengine.runner import load_checkpoint
+from piece_models import (
+    ARCH,
+    NAMES,
+    PLAIN,
+    differences,
+    ours,
+    piece,
+    resized,
+    theirs,
+)
+
+from mmclca.registry import MODELS
+
+
+def other(weights):
+    """Tensors of the same shapes that must not be taken."""
+    return {name: torch.randn_like(value) for name, value in weights.items()}
+
+
+def under(prefix, weights):
+    return {f'{prefix}{name}': value for name, value in weights.items()}
+
+
+def no_head(weights):
+    return {k: v for k, v in weights.items() if not k.startswith('head.')}
+
+
+def mlp(name):
+    """A projection of three layers, as self-supervised methods have it."""
+    return {
+        f'{name}.0.weight': torch.randn(8, 16),
+        f'{name}.1.running_mean': torch.randn(8),
+        f'{name}.3.weight': torch.randn(4, 8),
+    }
+
+
+def mae(weights):
+    """The file of pre-training, with its decoder."""
+    return dict(
+        no_head(weights),
+        mask_token=torch.randn(1, 1, 8),
+        decoder_pos_embed=torch.randn(1, 197, 8),
+        **{'decoder_embed.weight': torch.randn(8, 16)},
+        **{'decoder_blocks.0.norm1.weight': torch.randn(8)},
+        **{'decoder_norm.weight': torch.randn(8)},
+        **{'decoder_pred.weight': torch.randn(768, 8)},
+    )
+
+
+def dino(weights):
+    head = {
+        'head.mlp.0.weight': torch.randn(8, 16),
+        'head.last_layer.weight_g': torch.randn(4, 1),
+    }
+    weights = no_head(weights)
+    return dict(
+        student=under(
+            'module.', {**under('backbone.', other(weights)), **head}
+        ),
+        teacher={**under('backbone.', weights), **head},
+        optimizer=dict(state={}, param_groups=[]),
+        epoch=400,
+        args=argparse.Namespace(arch='vit_base', patch_size=16),
+        dino_loss=dict(center=torch.zeros(1, 4)),
+    )
+
+
+def moco(weights):
+    encoder = {**no_head(weights), **mlp('head')}
+    weights = {
+        **under('base_encoder.', encoder),
+        **under('momentum_encoder.', other(encoder)),
+        **mlp('predictor'),
+    }
+    return dict(
+        epoch=300,
+        arch='vit_base',
+        state_dict=under('module.', weights),
+        optimizer=dict(state={}),
+        scaler=dict(scale=1.0),
+    )
+
+
+def probed_moco(weights):
+    weights = under('module.', weights)
+    return dict(epoch=90, arch='vit_base', state_dict=weights, best_acc1=76.7)
+
+
+CLIP = (  # timm's names, and open_clip's
+    ('cls_token', 'class_embedding'),
+    ('pos_embed', 'positional_embedding'),
+    ('patch_embed.proj', 'conv1'),
+    ('norm_pre', 'ln_pre'),
+    ('blocks.', 'transformer.resblocks.'),
+    ('norm1', 'ln_1'),
+    ('norm2', 'ln_2'),
+    ('attn.qkv.', 'attn.in_proj_'),
+    ('attn.proj', 'attn.out_proj'),
+    ('mlp.fc1', 'mlp.c_fc'),
+    ('mlp.fc2', 'mlp.c_proj'),
+    ('norm.', 'ln_post.'),
+    ('head.weight', 'proj'),
+)
+
+
+def image_tower(weights):
+    tower = {}
+    for name, value in weights.items():
+        for old, new in CLIP:
+            name = name.replace(old, new)
+        tower[name] = value
+    tower['class_embedding'] = tower['class_embedding'][0, 0]
+    tower['positional_embedding'] = tower['positional_embedding'][0]
+    tower['proj'] = tower['proj'].t().contiguous()
+    assert not tower.pop('head.bias').any()  # it has none
+    return tower
+
+
+def open_clip(weights):
+    tower = image_tower(weights)
+    blocks = {k: v for k, v in tower.items() if 'resblocks' in k}
+    return {
+        'positional_embedding': torch.randn(77, 16),
+        'text_projection': torch.randn(16, 5),
+        'logit_scale': torch.tensor(4.6),
+        **other(blocks),  # of the text tower
+        **under('visual.', tower),
+        'token_embedding.weight': torch.randn(30, 16),
+        'ln_final.weight': torch.randn(16),
+    }
+
+
+def trained_open_clip(weights):
+    weights = under('module.', open_clip(weights))
+    return dict(epoch=32, name='b16', state_dict=weights)
+
+
+def dinov2(weights):
+    return dict(no_head(weights), mask_token=torch.randn(1, 16))
+
+
+def dinov2_registers(weights):
+    """With a position of CLS, which timm adds to the token."""
+    weights = dinov2(weights)
+    row = torch.randn(1, 1, 16).double()
+    weights['cls_token'] = weights['cls_token'] - row
+    weights['pos_embed'] = torch.cat((row, weights['pos_embed']), dim=1)
+    weights['register_tokens'] = weights.pop('reg_token')
+    return weights
+
+
+def token_reduction(weights):
+    """Of a model with clusters, which a plain one has no use for."""
+    clusters = {f'cluster_layers.{i}.v': torch.randn(9, 16) for i in (0, 1)}
+    return dict(
+        model={**weights, **clusters},
+        optimizer=dict(state={}),
+        epoch=29,
+        args=argparse.Namespace(model='sinkhorn_tiny', keep_rate=[0.5]),
+        scaler={},
+    )
+
+
+def authors(weights):
+    """Without CLC and CLA."""
+    return dict(model=weights, ema_best=None, args=argparse.Namespace(clc=0))
+
+
+LAYOUTS = {  # piece, file, whether the file has a linear head
+    'timm': ('vit-base-p16', dict, True),
+    'deit': ('deit-base-p16', lambda w: {'model': w}, True),
+    'miil': ('miil-base-p16', lambda w: {'state_dict': w}, True),
+    'mae': ('mae-base-p16', lambda w: {'model': no_head(w)}, False),
+    'mae, decoder': ('mae-base-p16', lambda w: {'model': mae(w)}, False),
+    'dino, backbone': ('dino-base-p16', no_head, False),
+    'dino, full': ('dino-base-p16', dino, False),
+    'moco v3': ('mocov3-base-p16', moco, False),
+    'moco v3, probed': ('mocov3-base-p16', probed_moco, True),
+    'open_clip': ('clip-base-p16', open_clip, True),
+    'open_clip, trained': ('clip-base-p16', trained_open_clip, True),
+    'open_clip, tower': ('clip-base-p16', image_tower, True),
+    'dinov2': ('dinov2-base-p14', dinov2, False),
+    'dinov2, registers': ('dinov2-reg-base-p14', dinov2_registers, False),
+    'TokenReduction': ('deit-small-p16', token_reduction, True),
+    'the CLCA authors': ('deit3-base-p16', authors, True),
+}
+
+
+def load(checkpoint, model, tmp_path):
+    torch.save(checkpoint, tmp_path / 'weights.pth')
+    load_checkpoint(model, str(tmp_path / 'weights.pth'))
+    return model
+
+
+def native(backbone):
+    return 518 if 'dinov2' in backbone else 224
+
+
+@pytest.fixture(params=LAYOUTS)
+def layout(request):
+    """Piece, timm's weights, what the release would save, with a head?"""
+    backbone, release, with_head = LAYOUTS[request.param]
+    weights = theirs(backbone).state_dict()
+    if 'clip' in backbone:
+        weights['head.bias'] = torch.zeros(5).double()
+    return backbone, weights, release(weights), with_head
+
+
+@pytest.mark.parametrize('size', ['native', 448])
+def test_each_layout(layout, size, tmp_path):
+    backbone, weights, checkpoint, with_head = layout
+    size = native(backbone) if size == 'native' else size
+    here = load(checkpoint, ours(backbone, size), tmp_path)
+    there = resized(backbone, weights, size)
+    features, logits = differences(here, there, size)
+    assert features < 1e-9
+    assert logits < 1e-9 if with_head else logits > 1e-3
+
+
+def test_each_layout_into_a_backbone_alone(layout, tmp_path):
+    backbone, weights, checkpoint, _ = layout
+    here = load(checkpoint, ours(backbone, 112).backbone, tmp_path)
+    there = resized(backbone, weights, 112)
+    x = torch.randn(1, 3, 112, 112).double()
+    with torch.no_grad():
+        expected = there.forward_features(x)[:, 0]
+        assert (here(x)[0] - expected).abs().max() < 1e-9
+
+
+@pytest.mark.parametrize('backbone', NAMES)
+@pytest.mark.parametrize('size', ['native', 448])
+def test_each_piece_computes_what_timm_computes(backbone, size, tmp_path):
+    size = native(backbone) if size == 'native' else size
+    weights = theirs(backbone).state_dict()
+    here = load(weights, ours(backbone, size), tmp_path)
+    there = resized(backbone, weights, size)
+    assert max(differences(here, there, size)) < 1e-9
+
+
+FULL = dict(embed_dim=768, depth=12, num_heads=12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    'backbone',
+    [
+        'vit-base-p16',
+        'deit3-base-p16',
+        'miil-base-p16',
+        'clip-base-p16',
+        'dinov2-base-p14',
+        'dinov2-reg-base-p14',
+    ],
+)
+def test_full_size(backbone, tmp_path):
+    weights = theirs(backbone, img_size=224, **FULL).state_dict()
+    for name in weights:  # the sum of 12 layers must not grow
+        if '.proj.weight' in name or '.fc2.weight' in name:
+            weights[name] *= 0.02
+    here = load(weights, ours(backbone, 224, small=False), tmp_path)
+    there = resized(backbone, weights, 224, **FULL)
+    assert max(differences(here, there, 224)) < 1e-9
+
+
+@pytest.mark.parametrize('kind', ['classifier', 'backbone', 'mae', 'mocov3'])
+@pytest.mark.parametrize('size', [224, 448])
+def test_names_of_mmpretrain(kind, size, tmp_path):
+    """Timm's weights under the names that mmpretrain would save."""
+    weights = theirs('vit-base-p16').state_dict()
+    own = load(weights, ours('vit-base-p16', 224), tmp_path).state_dict()
+    bare = {
+        name.removeprefix('backbone.'): value
+        for name, value in own.items()
+        if name.startswith('backbone.')
+    }
+    backbone = under('backbone.', bare)
+    neck = {'neck.decoder_blocks.0.attn.proj.weight': torch.randn(8, 8)}
+    momentum = under('momentum_encoder.module.0.', other(bare))
+    predictor = {'head.predictor.fc0.weight': torch.randn(8, 8)}
+    kinds = dict(
+        classifier=own,
+        backbone=bare,
+        mae={**backbone, **neck},
+        mocov3={**backbone, **momentum, **predictor},
+    )
+    checkpoint = dict(meta={}, state_dict=kinds[kind])
+    here = load(checkpoint, ours('vit-base-p16', size), tmp_path)
+    there = resized('vit-base-p16', weights, size)
+    features, logits = differences(here, there, size)
+    assert features < 1e-9
+    assert logits < 1e-9 if kind == 'classifier' else logits > 1e-3
+
+
+VIT = dict(arch=ARCH, img_size=224, patch_size=16)
+SELF_SUPERVISED = dict(
+    mae=dict(
+        type='MAE',
+        backbone=dict(type='MAEViT', mask_ratio=0.75, **VIT),
+        neck=dict(
+            type='MAEPretrainDecoder',
+            embed_dim=16,
+            decoder_embed_dim=8,
+            decoder_depth=1,
+            decoder_num_heads=2,
+        ),
+        head=dict(
+            type='MAEPretrainHead',
+            loss=dict(type='PixelReconstructionLoss', criterion='L2'),
+        ),
+    ),
+    mocov3=dict(
+        type='MoCoV3',
+        backbone=dict(type='MoCoV3ViT', **VIT),
+        neck=dict(
+            type='NonLinearNeck',
+            in_channels=16,
+            hid_channels=8,
+            out_channels=8,
+        ),
+        head=dict(
+            type='MoCoV3Head',
+            predictor=dict(
+                type='NonLinearNeck',
+                in_channels=8,
+                hid_channels=8,
+                out_channels=8,
+            ),
+            loss=dict(type='CrossEntropyLoss'),
+            temperature=0.2,
+        ),
+    ),
+)
+
+
+@pytest.mark.parametrize('method', SELF_SUPERVISED)
+def test_self_supervised_models_of_mmpretrain(method, tmp_path):
+    there = MODELS.build(SELF_SUPERVISED[method]).double().eval()
+    for parameter in there.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    checkpoint = dict(meta={}, state_dict=there.state_dict())
+    here = load(checkpoint, ours('vit-base-p16', 224), tmp_path).backbone
+    x = torch.randn(2, 3, 224, 224).double()
+    if method == 'mae':
+        expected = there.backbone(x, mask=None)[0][:, 0]
+    else:
+        expected = there.backbone(x)[0]
+    assert (here(x)[0] - expected).abs().max() < 1e-9
+
+
+def test_modules_of_token_reduction_arrive(tmp_path):
+    """Those of Sinkhorn are named another way than all others."""
+    options = dict(
+        reducer=dict(type='mmclca.Sinkhorn', keep_rate=0.5), reduce_at=(0, 1)
+    )
+    backbone = {**piece('deit-small-p16').model.backbone, **PLAIN, **options}
+    here = MODELS.build(dict(backbone, arch=ARCH))
+    weights = theirs('deit-small-p16').state_dict()
+    centers = [torch.randn_like(c) for c in here.reducer.stages]
+    weights |= {f'cluster_layers.{i}.v': c for i, c in enumerate(centers)}
+    here = load({'model': weights}, here, tmp_path)
+    for center, came in zip(centers, here.reducer.stages, strict=True):
+        assert torch.equal(center, came)
+
+
+@pytest.fixture
+def log():
+    """Lines that mmengine logs."""
+    lines = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())
+    logger = MMLogger.get_current_instance()
+    logger.addHandler(handler)
+    yield lines
+    logger.removeHandler(handler)
+
+
+@pytest.mark.parametrize(
+    'name, beside',
+    [
+        ('dino, full', 'head.mlp.0.weight'),
+        ('moco v3', 'momentum_encoder.cls_token'),
+        ('open_clip', 'text_projection'),
+    ],
+)
+def test_what_lies_beside_the_encoder_is_reported(name, beside, tmp_path, log):
+    backbone, release, _ = LAYOUTS[name]
+    weights = theirs(backbone).state_dict()
+    weights['head.bias'].zero_()
+    load(release(weights), ours(backbone, 224), tmp_path)
+    said = [line for line in log if 'not used here' in line]
+    assert len(said) == 1 and beside in said[0]
