@@ -3,11 +3,14 @@
 
 A config writes ``type='mmclca.X'``: the prefix makes mmengine import this
 package, so the types work in any mmpretrain config without
-``custom_imports``.
+``custom_imports``. With the registries come the names of the configs here,
+for ``mmpretrain.list_models`` and ``mmpretrain.get_model``.
 """
 
 from mmengine.registry import Registry
 from mmpretrain import registry as mmpretrain
+
+from .model_index import register_models
 
 
 def _child(name, parent, location):
@@ -24,3 +27,5 @@ PARAM_SCHEDULERS = _child(
     'parameter scheduler', mmpretrain.PARAM_SCHEDULERS, 'engine'
 )
 TRANSFORMS = _child('transform', mmpretrain.TRANSFORMS, 'datasets')
+
+register_models()

@@ -13,7 +13,7 @@ model = dict(
     head=dict(
         _delete_=True,
         type='VisionTransformerClsHead',
-        num_classes=80,
+        num_classes=_base_.num_classes,
         in_channels=768,
         init_cfg=None,
     ),

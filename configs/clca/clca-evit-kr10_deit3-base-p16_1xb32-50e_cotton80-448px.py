@@ -2,8 +2,8 @@
 # CLCA with EViT, keep rate 0.1.
 # DeiT III-B/16 (ImageNet-1k) on Cotton80, 448 px.
 # Reproduces: Table I of the CLCA paper, "CLCA (10%)" on Cotton.
-# Expected: 55.6 % top-1, averaged over three seeds, backbone not named;
-#   25.2 GFLOPs (multiply-accumulates).
+# Expected: 55.6 % top-1, averaged over three seeds, backbone not named; 25.2
+#   GFLOPs (multiply-accumulates).
 # Evaluation: test split, last checkpoint, as the authors do it.
 # Cost: 25.17 GMACs, 86.40 M parameters.
 # Command: python tools/train.py \
@@ -16,5 +16,5 @@ _base_ = [
 ]
 model = dict(
     backbone=dict(img_size=448, reducer=dict(keep_rate=0.1)),
-    head=dict(num_classes=80),
+    head=dict(num_classes=_base_.num_classes),
 )

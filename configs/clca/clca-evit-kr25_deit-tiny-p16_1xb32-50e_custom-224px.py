@@ -15,7 +15,8 @@ _base_ = [
     '../_base_/default_runtime.py',
 ]
 model = dict(
-    backbone=dict(reducer=dict(keep_rate=0.25)), head=dict(num_classes=10)
+    backbone=dict(reducer=dict(keep_rate=0.25)),
+    head=dict(num_classes=_base_.num_classes),
 )
 train_cfg = dict(val_interval=5)
 default_hooks = dict(checkpoint=dict(save_best='accuracy/top1'))

@@ -14,5 +14,6 @@ _base_ = [
     '../_base_/default_runtime.py',
 ]
 model = dict(
-    backbone=dict(reducer=dict(keep_rate=0.25)), head=dict(num_classes=40)
+    backbone=dict(reducer=dict(keep_rate=0.25)),
+    head=dict(num_classes=_base_.num_classes),
 )

@@ -15,7 +15,8 @@ _base_ = [
     '../_base_/default_runtime.py',
 ]
 model = dict(
-    backbone=dict(reducer=dict(keep_rate=0.5)), head=dict(num_classes=8)
+    backbone=dict(reducer=dict(keep_rate=0.5)),
+    head=dict(num_classes=_base_.num_classes),
 )
 # from scratch: ten times the paper's learning rate, and a longer warm-up
 optim_wrapper = dict(optimizer=dict(lr=1e-3), clip_grad=dict(max_norm=1.0))

@@ -16,5 +16,5 @@ _base_ = [
 ]
 model = dict(
     backbone=dict(img_size=448, reducer=dict(keep_rate=0.5)),
-    head=dict(num_classes=80),
+    head=dict(num_classes=_base_.num_classes),
 )

@@ -13,7 +13,7 @@ model = dict(
     head=dict(
         _delete_=True,
         type='VisionTransformerClsHead',
-        num_classes=40,
+        num_classes=_base_.num_classes,
         in_channels=192,
         init_cfg=None,
     ),

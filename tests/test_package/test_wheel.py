@@ -201,3 +201,12 @@ def test_mim_search_lists_the_models(mim, sources):
     assert models
     for model in models:
         assert f'config id: {model}\n' in printed
+    fields = ('--field', 'flops', 'parameters', 'training_data')
+    printed = mim('search', 'mmclca', *fields)
+    assert printed.count('training_data') == len(models)
+
+
+def test_mmpretrain_finds_the_models(run, sources):
+    code = 'import mmclca.models, mmpretrain as m; print(*m.list_models("*"))'
+    configs = {path.stem for path in (sources / 'configs/clca').glob('*.py')}
+    assert configs <= set(run('-c', code).split())

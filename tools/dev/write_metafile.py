@@ -7,6 +7,7 @@ into the line ``# Cost:`` of each config; results and weights stay as they are.
 """
 
 import argparse
+import ast
 import re
 from functools import cache
 from pathlib import Path
@@ -23,7 +24,13 @@ ROOT = Path(__file__).resolve().parents[2]
 @cache
 def cost_of(path):
     """What the model of the config ``path`` costs."""
-    return count_config(Config.fromfile(path).model)
+    return cost_of_text(repr(Config.fromfile(path).model.to_dict()))
+
+
+@cache
+def cost_of_text(model):
+    """What a model costs; one that many configs share is counted once."""
+    return count_config(ast.literal_eval(model))
 
 
 def with_cost(text, cost):

@@ -3,6 +3,7 @@
 # trainval and tested on test. The environment variable MMCLCA_DATA names the
 # folder of data sets.
 _base_ = './leaves_bs32_448.py'
+num_classes = 80
 cotton80 = dict(
     type='mmclca.UltraFGVC',
     dataset='cotton80',

@@ -3,6 +3,7 @@
 # and classes.txt; tools/dataset_converters/split_folder.py writes the three.
 # The environment variable MMCLCA_DATA names the folder of data sets.
 _base_ = './leaves_bs32_224.py'
+num_classes = 10
 data_root = '{{$MMCLCA_DATA:data}}/my_leaves'
 my_leaves = dict(
     type='CustomDataset',

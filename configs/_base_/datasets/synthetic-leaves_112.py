@@ -3,6 +3,7 @@
 # tools/dataset_converters/synthetic_leaves.py. The environment variable
 # MMCLCA_DATA names the folder of data sets.
 _base_ = './leaves_bs32.py'
+num_classes = 8
 data_root = '{{$MMCLCA_DATA:data}}/synthetic_leaves'
 leaves = dict(
     type='CustomDataset',

@@ -1,0 +1,14 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# 1,938 soybean cultivars (Ultra-FGVC). As in the papers, models are trained on
+# trainval and tested on test. The environment variable MMCLCA_DATA names the
+# folder of data sets.
+_base_ = './leaves_bs32_448.py'
+num_classes = 1938
+soyglobal = dict(
+    type='mmclca.UltraFGVC',
+    dataset='soyglobal',
+    data_root='{{$MMCLCA_DATA:data}}',
+)
+train_dataloader = dict(dataset=dict(**soyglobal, split='trainval'))
+val_dataloader = dict(dataset=dict(**soyglobal, split='test'))
+test_dataloader = val_dataloader

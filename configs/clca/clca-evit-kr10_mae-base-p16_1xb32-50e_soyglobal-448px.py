@@ -1,0 +1,20 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# CLCA with EViT, keep rate 0.1.
+# MAE ViT-B/16 (ImageNet-1k) on SoyGlobal, 448 px.
+# Reproduces: Table I of the CLCA paper, "CLCA (10%)" on SoyGlobal.
+# Expected: 61.1 % top-1, averaged over three seeds, backbone not named; 25.2
+#   GFLOPs (multiply-accumulates).
+# Evaluation: test split, last checkpoint, as the authors do it.
+# Cost: 25.17 GMACs, 89.24 M parameters.
+# Command: python tools/train.py \
+#   configs/clca/clca-evit-kr10_mae-base-p16_1xb32-50e_soyglobal-448px.py
+_base_ = [
+    '../_base_/models/clca-evit_mae-base-p16.py',
+    '../_base_/datasets/soyglobal_448.py',
+    '../_base_/schedules/clca_50e.py',
+    '../_base_/default_runtime.py',
+]
+model = dict(
+    backbone=dict(img_size=448, reducer=dict(keep_rate=0.1)),
+    head=dict(num_classes=_base_.num_classes),
+)

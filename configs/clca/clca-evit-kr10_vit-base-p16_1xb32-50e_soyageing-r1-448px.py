@@ -1,0 +1,19 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# CLCA with EViT, keep rate 0.1.
+# ViT-B/16 (ImageNet-21k) on SoyAgeing-R1, 448 px.
+# Reproduces: the recipe of the CLCA paper, on one growth stage of SoyAgeing.
+# Expected: not reported.
+# Evaluation: test split, last checkpoint, as the authors do it.
+# Cost: 25.17 GMACs, 86.57 M parameters.
+# Command: python tools/train.py \
+#   configs/clca/clca-evit-kr10_vit-base-p16_1xb32-50e_soyageing-r1-448px.py
+_base_ = [
+    '../_base_/models/clca-evit_vit-base-p16.py',
+    '../_base_/datasets/soyageing-r1_448.py',
+    '../_base_/schedules/clca_50e.py',
+    '../_base_/default_runtime.py',
+]
+model = dict(
+    backbone=dict(img_size=448, reducer=dict(keep_rate=0.1)),
+    head=dict(num_classes=_base_.num_classes),
+)

@@ -1,0 +1,340 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""CLCA with EViT at keep rate 0.1: each data set with each backbone.
+
+What a config must say stands here once more, written by hand.
+"""
+
+import re
+from ast import literal_eval
+from functools import cache
+from itertools import product
+
+import mat4py
+import pytest
+import yaml
+from every_config import CONFIGS, FOLDER, build
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+from mmpretrain.registry import DATASETS
+from tiny_run import ROOT
+
+from mmclca.datasets.ultra_fgvc.info import SETS
+from mmclca.models.backbones import TokenReductionViT
+from mmclca.models.classifiers import TokenReductionClassifier
+from mmclca.models.heads import CLAHead
+from mmclca.models.reducers import EViT
+from mmclca.utils.flops import count
+
+# classes, name in mmclca.UltraFGVC
+ULTRA_FINE = {
+    'cotton80': (80, 'cotton80'),
+    'soylocal': (200, 'soylocal'),
+    'soygene': (1110, 'soygene'),
+    'soyageing': (198, 'soyageing'),
+    'soyageing-r1': (198, 'soyageing_r1'),
+    'soyageing-r3': (198, 'soyageing_r3'),
+    'soyageing-r4': (198, 'soyageing_r4'),
+    'soyageing-r5': (198, 'soyageing_r5'),
+    'soyageing-r6': (198, 'soyageing_r6'),
+    'soyglobal': (1938, 'soyglobal'),
+}
+# classes, type, folder, split that is trained on
+FINE = {
+    'cub': (200, 'CUB', 'CUB_200_2011', 'train'),
+    'cars': (196, 'StanfordCars', 'Stanford_Cars', 'train'),
+    'aircraft': (100, 'FGVCAircraft', 'fgvc-aircraft-2013b', 'trainval'),
+    'flowers': (102, 'Flowers102', 'Flowers102', 'trainval'),
+    'pets': (37, 'OxfordIIITPet', 'Oxford-IIIT_Pets', 'trainval'),
+}
+MOCO = 'https://dl.fbaipublicfiles.com/moco-v3/vit-b-300ep/'
+# weights, pre-norm and eps, bias of qkv, layer scale
+BACKBONES = {
+    'vit-base-p16': (
+        'timm://vit_base_patch16_224.orig_in21k',
+        (False, 1e-6, True, False),
+    ),
+    'deit-base-p16': (
+        'timm://deit_base_patch16_224.fb_in1k',
+        (False, 1e-6, True, False),
+    ),
+    'deit3-base-p16': (
+        'timm://deit3_base_patch16_224.fb_in1k',
+        (False, 1e-6, True, True),
+    ),
+    'deit3-in21k-base-p16': (
+        'timm://deit3_base_patch16_224.fb_in22k_ft_in1k',
+        (False, 1e-6, True, True),
+    ),
+    'miil-base-p16': (
+        'timm://vit_base_patch16_224_miil.in21k',
+        (False, 1e-6, False, False),
+    ),
+    'mocov3-base-p16': (
+        f'{MOCO}linear-vit-b-300ep.pth.tar',
+        (False, 1e-6, True, False),
+    ),
+    'dino-base-p16': (
+        'timm://vit_base_patch16_224.dino',
+        (False, 1e-6, True, False),
+    ),
+    'mae-base-p16': (
+        'timm://vit_base_patch16_224.mae',
+        (False, 1e-6, True, False),
+    ),
+    'clip-base-p16': (
+        'timm://vit_base_patch16_clip_224.laion2b',
+        (True, 1e-5, True, False),
+    ),
+}
+CELLS = [*product(ULTRA_FINE, BACKBONES), *product(FINE, ['vit-base-p16'])]
+CLASSES = {name: row[0] for name, row in {**ULTRA_FINE, **FINE}.items()}
+
+RESIZE = dict(
+    type='Resize', scale=(512, 512), backend='pillow', interpolation='bicubic'
+)
+LOAD = dict(type='LoadImageFromFile')
+CACHED = dict(type='mmclca.CacheImages', transforms=[LOAD, RESIZE])
+CENTER = dict(type='CenterCrop', crop_size=448)
+PACK = dict(type='PackInputs')
+PIPELINES = dict(
+    train=[
+        CACHED,
+        dict(type='RandomCrop', crop_size=448),
+        dict(type='RandomFlip', prob=0.5, direction='horizontal'),
+        PACK,
+    ],
+    val=[CACHED, CENTER, PACK],
+    test=[LOAD, RESIZE, CENTER, PACK],
+)
+SCHEDULE = dict(
+    type='mmclca.WarmupCosineLR',
+    T_max=45,
+    warmup=2,
+    start_factor=0.01,
+    eta_min_ratio=0.1,
+)
+each_cell = pytest.mark.parametrize('data, backbone', CELLS)
+
+
+def path_of(data, backbone):
+    name = f'clca-evit-kr10_{backbone}_1xb32-50e_{data}-448px.py'
+    return FOLDER / 'clca' / name
+
+
+def data_set(data, split):
+    """The data set of a config, less its pipeline."""
+    if data in FINE:
+        _, kind, folder, trained = FINE[data]
+        named = dict(type=kind, data_root=f'data/{folder}')
+    else:
+        name, trained = ULTRA_FINE[data][1], 'trainval'
+        named = dict(type='mmclca.UltraFGVC', dataset=name, data_root='data')
+    return dict(**named, split=trained if split == 'train' else 'test')
+
+
+@pytest.fixture(autouse=True)
+def default_folder(monkeypatch):
+    monkeypatch.delenv('MMCLCA_DATA', raising=False)
+
+
+def test_there_is_a_config_for_each_cell_and_no_other():
+    listed = {path for path in CONFIGS if '/clca-evit-kr10_' in str(path)}
+    assert listed == {path_of(*cell) for cell in CELLS}
+    assert len(listed) == 10 * 9 + 5
+
+
+@each_cell
+def test_model(data, backbone):
+    cfg, model = build(path_of(data, backbone))
+    vit = model.backbone
+    assert type(model) is TokenReductionClassifier
+    assert type(vit) is TokenReductionViT
+    assert (vit.img_size, vit.embed_dims) == ((448, 448), 768)
+    assert vit.patch_embed.projection.kernel_size == (16, 16)
+    assert type(vit.reducer) is EViT
+    assert vit.reducer.keep_rates == (0.1, 0.1, 0.1)
+    assert vit.reduce_at == (3, 6, 9)
+    assert vit.out_indices == [3, 6, 9, 11]
+    assert vit.cache is not None and not vit.final_norm
+    assert type(model.head) is CLAHead
+    assert model.head.num_classes == CLASSES[data] == cfg.num_classes
+    image = cfg.model.data_preprocessor
+    assert image.mean == [123.675, 116.28, 103.53]
+    assert image.std == [58.395, 57.12, 57.375]
+    assert image.to_rgb
+
+
+@each_cell
+def test_backbone_is_that_of_its_weights(data, backbone):
+    cfg, model = build(path_of(data, backbone))
+    weights, (pre_norm, eps, qkv_bias, layer_scale) = BACKBONES[backbone]
+    vit, layer = model.backbone, model.backbone.layers[0]
+    assert cfg.load_from == weights
+    assert hasattr(vit.pre_norm, 'weight') == pre_norm
+    assert layer.ln1.eps == layer.ln2.eps == eps
+    assert (layer.attn.qkv.bias is not None) == qkv_bias
+    assert hasattr(layer.attn.gamma1, 'weight') == layer_scale
+    assert (vit.patch_embed.projection.bias is None) == pre_norm
+
+
+@each_cell
+def test_images(data, backbone):
+    cfg, _ = build(path_of(data, backbone))
+    for split, pipeline in PIPELINES.items():
+        dataset = cfg[f'{split}_dataloader'].dataset.to_dict()
+        assert dataset.pop('pipeline') == pipeline
+        assert dataset == data_set(data, split)
+    train, test = cfg.train_dataloader, cfg.test_dataloader
+    assert (train.batch_size, test.batch_size) == (32, 48)
+    assert (train.sampler.shuffle, test.sampler.shuffle) == (True, False)
+    assert train.batch_sampler.drop_last
+
+
+def test_image_size_changes_by_the_options_of_the_docs():
+    text = (ROOT / 'docs' / 'training.md').read_text()
+    command = re.search(r'model.backbone.img_size=224(.|\n)*?```', text)[0]
+    options = re.findall(r'([\w.]+)="?([(),\d]+)', command)
+    cfg = Config.fromfile(path_of('pets', 'vit-base-p16'))
+    cfg.merge_from_dict({key: literal_eval(size) for key, size in options})
+    assert cfg.model.backbone.img_size == 224
+    for split, pipeline in PIPELINES.items():
+        smaller = repr(pipeline).replace('512', '256').replace('448', '224')
+        dataset = cfg[f'{split}_dataloader'].dataset
+        assert dataset.pipeline == literal_eval(smaller)
+
+
+@each_cell
+def test_schedule(data, backbone):
+    cfg, _ = build(path_of(data, backbone))
+    optimizer = cfg.optim_wrapper.optimizer
+    assert (optimizer.type, optimizer.lr) == ('AdamW', 1e-4)
+    assert optimizer.weight_decay == 0.05
+    assert cfg.param_scheduler == [SCHEDULE]
+    assert cfg.train_cfg.max_epochs == 50
+    assert cfg.randomness.seed == 1
+
+
+@cache
+def metafile():
+    """The metadata of each model by its name."""
+    text = (FOLDER / 'clca/metafile.yml').read_text()
+    rows = yaml.safe_load(text)['Models']
+    return {row['Name']: row['Metadata'] for row in rows}
+
+
+@each_cell
+def test_costs_in_the_metafile(data, backbone):
+    listed = metafile()[path_of(data, backbone).stem]
+    _, (pre_norm, _, qkv_bias, layer_scale) = BACKBONES[backbone]
+    classes, width = CLASSES[data], 768
+    vit = 85_798_656 - 2 * width  # at 224 px, without the last norm
+    vit += (784 - 196 + 2) * width  # positions, CLR token and its own
+    vit += width * (2 - 1) if pre_norm else 0  # for the bias of the patches
+    vit += 12 * 2 * width if layer_scale else 0
+    vit -= 0 if qkv_bias else 12 * 3 * width
+    # BatchNorm, convolution over four layers, BatchNorm, classes
+    head = (2 + 2 * (4 + 1) + 4) * width + (2 * width + 1) * classes
+    assert listed['Training Data'] == data
+    assert listed['Parameters'] == vit + head
+    assert round(listed['FLOPs'] / 1e9, 1) == 25.2  # Table I of the paper
+
+
+@pytest.mark.parametrize(
+    'data, backbone',
+    [('soyglobal', 'clip-base-p16'), *product(FINE, ['vit-base-p16'])],
+)
+def test_costs_are_counted(data, backbone):
+    path = path_of(data, backbone)
+    cost = count(build(path)[1])
+    listed = metafile()[path.stem]
+    assert (listed['FLOPs'], listed['Parameters']) == (cost.flops, cost.params)
+
+
+@pytest.mark.parametrize('data', ULTRA_FINE)
+def test_ultra_fine_sets_have_their_splits(data):
+    classes, name = ULTRA_FINE[data]
+    assert SETS[name].num_classes == classes
+    assert {'trainval', 'test'} <= SETS[name].counts.keys()
+
+
+def write(folder, name, *lines):
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('\n'.join(lines))
+
+
+def write_mat(folder, name, **content):
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    mat4py.savemat(str(folder / name), content)
+
+
+def write_cub(folder):
+    write(folder, 'images.txt', '1 a/x.jpg', '2 a/y.jpg', '3 b/z.jpg')
+    write(folder, 'image_class_labels.txt', '1 1', '2 1', '3 200')
+    write(folder, 'train_test_split.txt', '1 1', '2 0', '3 1')
+    return {'images/a/x.jpg': 0, 'images/b/z.jpg': 199}, {'images/a/y.jpg': 0}
+
+
+def write_cars(folder):
+    images = dict(fname=['1.jpg', '2.jpg'], **{'class': [196, 3]})
+    lists = dict(train='cars_train_annos', test='cars_test_annos_withlabels')
+    for name in lists.values():
+        write_mat(folder, f'devkit/{name}.mat', annotations=images)
+    return [
+        {f'cars_{split}/1.jpg': 195, f'cars_{split}/2.jpg': 2}
+        for split in lists
+    ]
+
+
+def write_aircraft(folder):
+    lists = 'data/images_variant_{}.txt'
+    write(folder, lists.format('trainval'), '7 Yak-42', '8 707-320')
+    write(folder, lists.format('test'), '9 Boeing 717')
+    return (
+        {'data/images/7.jpg': 99, 'data/images/8.jpg': 0},
+        {'data/images/9.jpg': 41},
+    )
+
+
+def write_flowers(folder):
+    write_mat(folder, 'imagelabels.mat', labels=[102, 1, 5, 7, 9, 11])
+    write_mat(folder, 'setid.mat', trnid=[1, 4], valid=[3, 5], tstid=[2, 6])
+    trained, tested = {1: 101, 4: 6, 3: 4, 5: 8}, {2: 0, 6: 10}
+    return [
+        {f'jpg/image_{i:05d}.jpg': label for i, label in split.items()}
+        for split in (trained, tested)
+    ]
+
+
+def write_pets(folder):
+    write(folder, 'annotations/trainval.txt', 'Abyssinian_1 1 1 1')
+    write(folder, 'annotations/test.txt', 'yorkshire_2 37 2 25')
+    return {'images/Abyssinian_1.jpg': 0}, {'images/yorkshire_2.jpg': 36}
+
+
+@pytest.mark.parametrize(
+    'data, files',
+    [
+        ('cub', write_cub),
+        ('cars', write_cars),
+        ('aircraft', write_aircraft),
+        ('flowers', write_flowers),
+        ('pets', write_pets),
+    ],
+)
+def test_fine_sets_are_read_from_their_folders(
+    data, files, tmp_path, monkeypatch
+):
+    """As docs/data_sets.md shows them, with the files that are released."""
+    monkeypatch.setenv('MMCLCA_DATA', str(tmp_path))
+    folder = tmp_path / FINE[data][2]
+    lists = files(folder)
+    cfg = Config.fromfile(path_of(data, 'vit-base-p16'))
+    for split, images in zip(('train', 'test'), lists, strict=True):
+        with DefaultScope.overwrite_default_scope('mmpretrain'):
+            dataset = DATASETS.build(cfg[f'{split}_dataloader'].dataset)
+        samples = map(dataset.get_data_info, range(len(dataset)))
+        read = {sample['img_path']: sample['gt_label'] for sample in samples}
+        assert read == {f'{folder}/{k}': v for k, v in images.items()}
+        if data != 'flowers':  # whose classes mmpretrain does not name
+            assert len(dataset.metainfo['classes']) == CLASSES[data]

@@ -1,0 +1,91 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""mmpretrain and mim find the configs by their names."""
+
+import shutil
+
+import pytest
+import torch
+from mmpretrain import get_model, list_models
+from mmpretrain.apis.model import ModelHub
+from tiny_run import ROOT, run_python
+
+import mmclca.models  # noqa: F401, for what it registers
+from mmclca import model_index
+
+CONFIGS = sorted(path.stem for path in (ROOT / 'configs/clca').glob('*.py'))
+CLCA = [name for name in CONFIGS if 'clca' in name]
+
+
+def test_all_are_listed():
+    listed = set(list_models())
+    assert listed.issuperset(CONFIGS)
+    assert len(listed) > len(CONFIGS)  # mmpretrain's own
+    assert list_models('*clca*') == CLCA
+    assert len(list_models('clca-evit-kr10_*_soyageing-r?-448px')) == 45
+
+
+def test_the_types_of_mmclca_bring_them(tmp_path):
+    code = """
+import mmclca.models, mmpretrain
+print(*mmpretrain.list_models('*clca*'))
+"""
+    assert run_python('-c', code, cwd=tmp_path).stdout.split() == CLCA
+
+
+@pytest.mark.parametrize(
+    'name, num_classes',
+    [
+        ('clca-evit-kr10_clip-base-p16_1xb32-50e_soyglobal-448px', 1938),
+        ('clca-evit-kr10_vit-base-p16_1xb32-50e_pets-448px', 37),
+        ('tome-kr50_vit-base-p16_1xb32-50e_soygene-448px', 1110),
+        ('evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-224px', 40),
+    ],
+)
+def test_models_are_built_by_name(name, num_classes):
+    with torch.device('meta'):
+        model = get_model(name)
+    assert model.head.num_classes == num_classes
+    assert model._metainfo.name == name
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """The models that mmpretrain learns of."""
+    known = {}
+    monkeypatch.setattr(ModelHub, '_models_dict', known)
+    return known
+
+
+def test_a_wheel_brings_its_own(tmp_path, monkeypatch, known):
+    package = tmp_path / 'mmclca'
+    shutil.copytree(ROOT / 'configs', package / '.mim' / 'configs')
+    shutil.copy2(ROOT / 'model-index.yml', package / '.mim')
+    monkeypatch.setattr(model_index, 'PACKAGE', package)
+    model_index.register_models()
+    assert sorted(known) == CONFIGS
+    for name, model in known.items():
+        path = package / '.mim' / 'configs' / 'clca' / f'{name}.py'
+        assert model.config == str(path)
+        assert path.is_file()
+
+
+def test_the_package_alone_has_none(tmp_path, monkeypatch, known):
+    monkeypatch.setattr(model_index, 'PACKAGE', tmp_path / 'mmclca')
+    model_index.register_models()
+    assert not known
+
+
+def test_mim_shows_their_fields(monkeypatch):
+    search = pytest.importorskip('mim.commands.search')
+    monkeypatch.setattr(search, 'is_installed', lambda package: True)
+    monkeypatch.setattr(search, 'get_installed_path', lambda package: ROOT)
+    fields = search.get_model_info(
+        'mmclca',
+        training_datasets=['cub'],
+        shown_fields=['training_data', 'flops', 'parameters'],
+        to_dict=True,
+    )
+    name = 'clca-evit-kr10_vit-base-p16_1xb32-50e_cub-448px'
+    assert fields == {
+        name: dict(training_data='cub', flops=25171490304, parameters=86569928)
+    }
