@@ -15,10 +15,10 @@ from mmengine.config import DictAction
 from rich.console import Console
 
 from mmclca.sweep.checks import check_inputs, check_results
-from mmclca.sweep.files import write_at_once
 from mmclca.sweep.grid import read_grid
+from mmclca.sweep.launcher import Launcher
 from mmclca.sweep.pieces import compose
-from mmclca.sweep.progress import duration, progress
+from mmclca.sweep.progress import progress
 from mmclca.sweep.queue import Queue
 from mmclca.sweep.report import write_report
 from mmclca.sweep.result import read_result
@@ -26,6 +26,7 @@ from mmclca.sweep.state import State, Status
 
 # submitit ends a job after it
 MINUTES = 7 * 24 * 60
+SLURM_CPUS = 'cpus_per_task', 4
 
 
 def parse_args():
@@ -69,21 +70,13 @@ def parse_args():
     return args
 
 
-def report(cells, root, console):
+def report(configs, root, console):
     """Write tables of the results that there are."""
-    found = [read_result(root / f'{cell.name}.json') for cell in cells]
+    found = [read_result(root / f'{cell.name}.json') for cell in configs]
     results = [result for result in found if result is not None]
-    console.print(f'{len(results)} of {len(cells)} cells have a result')
+    console.print(f'{len(results)} of {len(configs)} cells have a result')
     for path in write_report(results, root / 'report'):
         console.print(path, soft_wrap=True)
-
-
-def write_configs(configs, root):
-    """Leave the config of each cell where its job, and a user, finds it."""
-    for cell, cfg in configs.items():
-        folder = root / cell.name
-        folder.mkdir(parents=True, exist_ok=True)
-        write_at_once(folder / 'config.py', cfg.pretty_text)
 
 
 def local_executor(root, options):
@@ -100,26 +93,31 @@ def slurm_executor(root, options, jobs):
     settings = dict(
         timeout_min=24 * 60,
         gpus_per_node=1,
-        cpus_per_task=4,
+        cpus_per_task=SLURM_CPUS[1],
         slurm_array_parallelism=jobs,
     )
     executor.update_parameters(**{**settings, **options})
     return executor
 
 
-def make_queue(args, root, grid, state):
-    """The queue of the executor that was asked for."""
+def make_launcher(args, root, configs, keep_checkpoints):
+    """What starts cells in the way that was asked for."""
+    shared = dict(
+        root=root, configs=configs, keep_checkpoints=keep_checkpoints
+    )
     if args.executor == 'slurm':
-        executor = slurm_executor(root, args.executor_options, args.jobs)
-        cpus = args.executor_options.get('cpus_per_task', 4)
-        slots, gpus = len(grid.cells), 1
-    else:
-        executor = local_executor(root, args.executor_options)
-        cpus = max(os.cpu_count() // args.jobs, 1)
-        slots, gpus = args.jobs, torch.cuda.device_count()
-    threads = args.threads or cpus
-    return Queue(
-        state, root, executor, slots, gpus, threads, grid.keep_checkpoints
+        return Launcher(
+            slurm_executor(root, args.executor_options, args.jobs),
+            slots=len(configs),  # Slurm lets --jobs of them run
+            threads=args.threads or args.executor_options.get(*SLURM_CPUS),
+            **shared,
+        )
+    return Launcher(
+        local_executor(root, args.executor_options),
+        slots=args.jobs,
+        threads=args.threads or max(os.cpu_count() // args.jobs, 1),
+        num_gpus=torch.cuda.device_count(),
+        **shared,
     )
 
 
@@ -129,35 +127,48 @@ def show_failures(state, console):
         console.print(state.errors[cell], markup=False, soft_wrap=True)
 
 
-def run(args, root, grid, configs, console):
+def run(state, queue, console):
     """Run what has no result; say how it went. True where all is done."""
-    state = State(list(grid.cells), args.jobs)
-    queue = make_queue(args, root, grid, state)
-    todo = queue.skip_finished()
-    check_inputs({cell: configs[cell] for cell in todo})
-    write_configs({cell: configs[cell] for cell in todo}, root)
     with progress(console) as show:
         queue.run(show)
     show_failures(state, console)
-    done = len(state.of(Status.DONE))
-    console.print(f'{done} of {len(grid.cells)} cells are done, in {root}')
-    return done == len(grid.cells)
+    done, cells = len(state.of(Status.DONE)), len(state.cells)
+    console.print(
+        f'{done} of {cells} cells are done, in {queue.launcher.root}',
+        soft_wrap=True,
+    )
+    return done == cells
 
 
-def main():
-    args = parse_args()
-    console = Console()
+def prepare(args, console):
+    """Read and check all that was asked for; None after a report."""
     grid = read_grid(args.grid)
     root = args.work_dir or Path('work_dirs/sweeps') / args.grid.stem
     root = root.absolute()
-    if args.report:
-        return report(grid.cells, root, console)
     configs = {
         cell: compose(cell, options, grid.weights)
         for cell, options in grid.cells.items()
     }
     check_results(root, configs)
-    raise SystemExit(not run(args, root, grid, configs, console))
+    if args.report:
+        report(configs, root, console)
+        return None
+    state = State(list(configs), args.jobs)
+    launcher = make_launcher(args, root, configs, grid.keep_checkpoints)
+    queue = Queue(state, launcher)
+    check_inputs({cell: configs[cell] for cell in queue.skip_finished()})
+    return state, queue
+
+
+def main():
+    args = parse_args()
+    console = Console()
+    try:
+        prepared = prepare(args, console)
+    except (ValueError, FileNotFoundError) as error:
+        raise SystemExit(f'{Path(__file__).name}: {error}') from None
+    if prepared:
+        raise SystemExit(not run(*prepared, console))
 
 
 if __name__ == '__main__':

@@ -4,3 +4,7 @@
 A grid says which cells there are, a cell is one run, and each finished run
 leaves one JSON file.
 """
+
+from mmclca.utils.extras import require
+
+require('filelock', 'pandas', 'pyarrow', 'submitit', 'tabulate', extra='sweep')

@@ -69,9 +69,8 @@ def check_results(root: Path, configs: dict[Cell, Config]) -> None:
     if others:
         raise ValueError(
             f'{len(others)} of the results in {root} are of other settings '
-            f'than the grid says, the first {others[0]}.json: nothing is '
-            'run. Give another folder with --work-dir, or the cells a '
-            'variant'
+            f'than the grid says, the first {others[0]}.json. Give another '
+            'folder with --work-dir, or the cells a variant'
         )
 
 
@@ -84,7 +83,7 @@ def _failures(attempt: Callable, things: list) -> Iterator[str]:
         try:
             attempt(group[0])
         except BAD_INPUT as error:
-            yield f'{error} ({len(group)} times)'
+            yield f'{error} (needed {len(group)} times)'
 
 
 def _load(checkpoint: str | None) -> None:

@@ -9,6 +9,7 @@ from filelock import FileLock, Timeout
 
 # a sweep that looks whether a cell is claimed holds the claim for a moment
 PATIENCE = 5.0
+LOCK = 'claim.lock'
 
 
 @contextmanager
@@ -26,7 +27,7 @@ def claim(folder: Path, patience: float = PATIENCE) -> Iterator[bool]:
         bool: Whether the cell is claimed; if not, another process has it.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / 'claim.lock')
+    lock = FileLock(folder / LOCK)
     try:
         lock.acquire(timeout=patience)
     except Timeout:
@@ -44,5 +45,7 @@ def is_claimed(folder: Path) -> bool:
     Args:
         folder (Path): Folder of the cell.
     """
+    if not (folder / LOCK).exists():  # nobody ever has
+        return False
     with claim(folder, patience=0) as mine:
         return not mine

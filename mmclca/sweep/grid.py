@@ -140,7 +140,7 @@ def _unknown(where: str, names: Iterable, known: Iterable[str]) -> list[str]:
     said = []
     for name in names:
         if name not in known:
-            close = get_close_matches(str(name), known, n=1)
+            close = get_close_matches(str(name), known, n=1, cutoff=0.4)
             hint = f' (do you mean {close[0]}?)' if close else ''
             there = ', '.join(known)
             said.append(f'{where}: no {name!r}{hint}; there are {there}')

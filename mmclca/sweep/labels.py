@@ -1,6 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """How tables and figures write the words of a cell."""
 
+from collections.abc import Iterable
+
 CLCA = dict(base='base', cla='+CLA', clc='+CLC', clca='CLCA')
 DATASETS = dict(
     cotton80='Cotton80',
@@ -9,6 +11,7 @@ DATASETS = dict(
     soyageing='SoyAgeing',
     soyglobal='SoyGlobal',
 )
+INERT = ('EViT', 'TopK', 'ToMe')  # at keep rate 1 they reduce nothing
 
 
 def dataset_label(name: str) -> str:
@@ -25,3 +28,10 @@ def plus_minus(mean: float, std: float, digits: int = 1) -> str:
     """A mean and its standard deviation, which one value does not have."""
     spread = '' if std != std else f' ± {std:.{digits}f}'  # NaN
     return f'{mean:.{digits}f}{spread}'
+
+
+def seeds_label(counts: Iterable[int]) -> str:
+    """How many seeds: '3 seeds', '2-3 seeds'."""
+    low, high = min(counts), max(counts)
+    words = f'{low}' if low == high else f'{low}-{high}'
+    return f'{words} seed{"s" * (high > 1)}'

@@ -6,11 +6,10 @@ from pathlib import Path
 
 from mmengine.config import Config
 
-import mmclca
+from mmclca.model_index import home
 
 from .cell import Cell
 
-PACKAGE = Path(mmclca.__file__).parent
 MODEL = 'clca-evit_'
 # as in the paper, an image is resized to its size over this, then cropped
 CROP = 0.875
@@ -26,14 +25,13 @@ SIZED = dict(
 
 @cache
 def _folder() -> Path:
-    """``configs/_base_`` of a checkout or of an installed package."""
-    places = PACKAGE.parent / 'configs', PACKAGE / '.mim/configs'
-    for place in places:
-        if (place / '_base_').is_dir():
-            return place / '_base_'
-    raise FileNotFoundError(
-        f'there is no folder of configs: neither {places[0]} nor {places[1]}'
-    )
+    folder = home() / 'configs/_base_'
+    if not folder.is_dir():
+        raise FileNotFoundError(
+            f'{folder} is not there: a sweep needs a checkout of mmclca, or '
+            'its wheel'
+        )
+    return folder
 
 
 def backbones() -> list[str]:

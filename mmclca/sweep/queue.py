@@ -9,8 +9,9 @@ import submitit
 
 from .cell import Cell
 from .claim import is_claimed
+from .launcher import Launcher
 from .result import read_result
-from .run import DONE, run_cell
+from .run import DONE
 from .state import LEFT, State, Status
 
 LOG_LINES = 8
@@ -26,33 +27,13 @@ class Queue:
 
     Args:
         state (State): The cells and how they stand; brought up to date.
-        root (Path): Folder of the sweep, with a config for each cell.
-        executor (submitit.Executor): Starts processes here, or on a cluster.
-        slots (int): Cells to hand over at a time.
-        num_gpus (int): GPUs that a job sees; cells are spread over them.
-        threads (int): Threads of one cell on the CPU.
-        keep_checkpoints (bool): See :func:`run_cell`.
+        launcher (Launcher): Starts them.
     """
 
-    def __init__(
-        self,
-        state: State,
-        root: Path,
-        executor: submitit.Executor,
-        slots: int,
-        num_gpus: int,
-        threads: int,
-        keep_checkpoints: bool = False,
-    ):
+    def __init__(self, state: State, launcher: Launcher):
         self.state = state
-        self.root = root
-        self.executor = executor
-        self.slots = slots
-        self.num_gpus = max(num_gpus, 1)
-        self.threads = threads
-        self.keep_checkpoints = keep_checkpoints
+        self.launcher = launcher
         self.jobs = {}
-        self.gpus = {}
         self.tried_again = set()
         self.next_look = 0.0
 
@@ -72,7 +53,7 @@ class Queue:
             while self.state.of(*LEFT):
                 self._collect()
                 self._look_elsewhere()
-                self._submit()
+                self._launch()
                 show(self.state)
                 time.sleep(POLL)
         except BaseException:
@@ -85,6 +66,7 @@ class Queue:
         for cell, job in list(self.jobs.items()):
             if job.done():
                 del self.jobs[cell]
+                self.launcher.release(cell)
                 self._settle(cell, job)
             elif job.state == 'RUNNING':
                 self.state.start(cell)
@@ -115,35 +97,21 @@ class Queue:
         result = read_result(self._result_file(cell))
         if result is not None:
             self.state.finish(cell, result)
-        elif is_claimed(self.root / cell.name):
+        elif is_claimed(self.launcher.root / cell.name):
             self.state.status[cell] = Status.ELSEWHERE
         else:
             self.state.status[cell] = Status.WAITING
 
-    def _submit(self) -> None:
-        free = self.slots - len(self.jobs)
+    def _launch(self) -> None:
+        free = self.launcher.slots - len(self.jobs)
         cells = self.state.of(Status.WAITING)[:free]
-        if not cells:
-            return
-        with self.executor.batch():  # on Slurm one array
-            for cell in cells:
-                self.gpus[cell] = self._least_used_gpu()
-                self.jobs[cell] = self.executor.submit(
-                    run_cell,
-                    cell,
-                    self.root,
-                    self.gpus[cell],
-                    self.threads,
-                    self.keep_checkpoints,
-                )
-                self.state.status[cell] = Status.QUEUED
-
-    def _least_used_gpu(self) -> int:
-        used = [self.gpus[cell] for cell in self.jobs]
-        return min(range(self.num_gpus), key=used.count)
+        if cells:
+            self.jobs.update(self.launcher.launch(cells))
+        for cell in cells:
+            self.state.status[cell] = Status.QUEUED
 
     def _result_file(self, cell: Cell) -> Path:
-        return self.root / f'{cell.name}.json'
+        return self.launcher.root / f'{cell.name}.json'
 
 
 def _last_lines(job: submitit.Job) -> str:

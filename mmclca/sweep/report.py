@@ -1,14 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Results of a sweep as tables of runs and of means over seeds."""
 
-import os
-from collections.abc import Callable
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 import pandas as pd
 
+from .files import replace_file
 from .labels import CLCA, plus_minus
 
 # what makes a cell, its seed apart
@@ -103,11 +101,12 @@ def _row(result: dict) -> dict:
 
 def _refuse_twins(table: pd.DataFrame) -> None:
     cell = [*SETTING, 'seed']
-    twins = table[table.duplicated(cell)][cell].drop_duplicates()
+    twins = table[table.duplicated(cell)]
     if len(twins):
         raise ValueError(
-            'more than one result of a cell; give the folders of one sweep '
-            f'only:\n{twins.to_string(index=False)}'
+            f'more than one result of {len(twins)} cell(s); give the folders '
+            'of one sweep only. Among the cells are\n'
+            + twins[cell].head().to_string(index=False)
         )
 
 
@@ -211,23 +210,6 @@ def write_report(results: list[dict], folder: str | Path) -> list[Path]:
         'runs.parquet': lambda path: runs.to_parquet(path, engine='pyarrow'),
     }
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     for name, write in writers.items():
         replace_file(folder / name, write)
     return [folder / name for name in writers]
-
-
-def replace_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file under another name, then rename it.
-
-    Args:
-        path (Path): The file.
-        write (Callable): Writes to the path that it is given, whose suffix
-            is that of the file.
-    """
-    partial = path.with_name(f'.{path.stem}.{uuid4().hex}{path.suffix}')
-    try:
-        write(partial)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -90,5 +90,6 @@ def read_results(folder: str | Path) -> list[dict]:
     folder = Path(folder)
     if not folder.is_dir():
         raise FileNotFoundError(f'there is no folder of results {folder}')
-    read = map(read_result, sorted(folder.glob('*.json')))
+    # a writer that was killed may have left what begins with a dot
+    read = map(read_result, sorted(folder.glob('[!.]*.json')))
     return [result for result in read if result is not None]

@@ -9,13 +9,14 @@ from pathlib import Path
 import torch
 from mmengine.config import Config
 from mmengine.runner import Runner, find_latest_checkpoint
+from submitit.helpers import DelayedSubmission
 
 from mmclca.utils.command_line import set_loader_defaults
 from mmclca.utils.flops import count_config
 
 from .cell import Cell
 from .claim import claim
-from .files import write_at_once
+from .files import replace_text
 from .identity import config_hash
 from .origin import commit, machine, versions
 from .result import read_result, set_aside
@@ -53,29 +54,38 @@ def run_cell(
         torch.set_num_threads(threads)
         if torch.cuda.is_available():
             torch.cuda.set_device(gpu)
-        result = measure(Config.fromfile(folder / 'config.py'), folder)
+        work_dir = folder / 'work_dir'
+        result = measure(Config.fromfile(folder / 'config.py'), work_dir)
         result = dict(cell=asdict(cell), **result)
-        write_at_once(path, json.dumps(result, indent=1) + '\n')
+        replace_text(path, json.dumps(result, indent=1) + '\n')
         if not keep_checkpoints:
-            _remove_checkpoints(folder)
+            _remove_checkpoints(work_dir)
     return DONE
 
 
-def measure(cfg: Config, folder: Path) -> dict:
+def _go_on(*arguments) -> DelayedSubmission:
+    return DelayedSubmission(run_cell, *arguments)
+
+
+# what submitit calls where a cluster ends a job before its time
+run_cell.checkpoint = _go_on
+
+
+def measure(cfg: Config, work_dir: Path) -> dict:
     """Train and test what a config says.
 
     Args:
         cfg (Config): The config, changed in place.
-        folder (Path): For logs and checkpoints.
+        work_dir (Path): For logs and checkpoints.
 
     Returns:
         dict: A result but for its cell, ready for JSON.
     """
     digest, started = config_hash(cfg), datetime.now(timezone.utc)
     cost = count_config(cfg.model)
-    cfg.work_dir = str(folder)
-    cfg.load_from = find_latest_checkpoint(cfg.work_dir) or cfg.load_from
-    cfg.resume = find_latest_checkpoint(cfg.work_dir) is not None
+    cfg.work_dir = str(work_dir)
+    latest = find_latest_checkpoint(cfg.work_dir)
+    cfg.load_from, cfg.resume = latest or cfg.load_from, latest is not None
     set_loader_defaults(cfg, no_pin_memory=False)
     runner = Runner.from_cfg(cfg)
     runner.train()
@@ -98,6 +108,6 @@ def measure(cfg: Config, folder: Path) -> dict:
     )
 
 
-def _remove_checkpoints(folder: Path) -> None:
-    for file in (*folder.glob('*.pth'), folder / 'last_checkpoint'):
+def _remove_checkpoints(work_dir: Path) -> None:
+    for file in (*work_dir.glob('*.pth'), work_dir / 'last_checkpoint'):
         file.unlink(missing_ok=True)

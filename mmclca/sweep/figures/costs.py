@@ -6,22 +6,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
 
-from ..labels import dataset_label, percent
+from ..labels import dataset_label, percent, seeds_label
+from ..lacking import LackingResultsError
 from ..report import summarize, to_table
-from .style import (
-    COLOURS,
-    COLUMN,
-    FACES,
-    LINES,
-    PAGE,
-    STYLE,
-    NothingToDrawError,
-    legend_line,
-    seeds_label,
-)
+from .style import COLOURS, COLUMN, FACES, LINES, PAGE, STYLE, legend_line
 
 MARKERS = 'os^DvPX*<>'
-MARKER_SIZES = (3.5, 6.5, 9.5)
+MARKER_SIZES = (3.5, 5.5, 7.5)
 PANEL_HEIGHT, COLUMNS, ROWS = 2.3, 3, 3
 
 
@@ -40,17 +31,17 @@ def draw_costs(results: list[dict]) -> list[Figure]:
         list[Figure]: Pages of up to nine panels.
 
     Raises:
-        NothingToDrawError: If no run is without CLCA or with all of it, or
-            all cost the same.
+        LackingResultsError: If no panel has runs of two costs, without CLCA
+            or with all of it.
     """
     table = to_table(results)
     points = summarize(table[table.clca.isin(['base', 'clca'])])
-    if points.gmacs.nunique() < 2:
-        raise NothingToDrawError(
-            "runs of two costs or more with clca='base' or 'clca': other "
-            'keep rates, sizes or methods'
-        )
     panels = list(points.groupby(['dataset', 'backbone', 'variant']))
+    if not any(own.gmacs.nunique() > 1 for _, own in panels):
+        raise LackingResultsError(
+            "runs of two costs or more with clca='base' or 'clca' of a data "
+            'set and backbone: other keep rates, sizes or methods'
+        )
     pages = range(0, len(panels), COLUMNS * ROWS)
     return [_page(panels[i : i + COLUMNS * ROWS], points) for i in pages]
 
@@ -147,20 +138,22 @@ def _legend(figure: Figure, points, markers, widths) -> None:
 
 def _label_keep_rates(axis: Axes, points: pd.DataFrame) -> None:
     """Over the highest point of each keep rate and size, where room is."""
+    rates = points.keep_rate
     tops = points.accuracy + points.accuracy_std.fillna(0)
-    highest = tops.groupby([points['size'], points.keep_rate]).idxmax()
+    highest = tops.groupby([points['size'], rates]).idxmax()
     taken = []
     for row in sorted(highest, key=lambda row: -tops[row]):
-        point = points.gmacs[row], tops[row]
-        x, y = axis.transData.transform(point)
-        room = axis.figure.dpi / 72  # dots a point
+        point, text = (points.gmacs[row], tops[row]), percent(rates[row])
+        x, y = axis.transData.transform(point) * 72 / axis.figure.dpi
         if any(
-            abs(x - a) < 12 * room and abs(y - b) < 9 * room for a, b in taken
+            abs(x - a) < 2.2 * (len(text) + len(other)) + 1.5
+            and abs(y - b) < 9
+            for a, b, other in taken
         ):
             continue
-        taken.append((x, y))
+        taken.append((x, y, text))
         axis.annotate(
-            percent(points.keep_rate[row]),
+            text,
             point,
             (0, 4),
             textcoords='offset points',

@@ -1,44 +1,39 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import warnings
+
 import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..labels import CLCA, dataset_label, percent
+from ..labels import CLCA, dataset_label, percent, seeds_label
+from ..lacking import LackingResultsError
 from ..report import to_table
-from .style import (
-    COLOURS,
-    COLUMN,
-    LINES,
-    PAGE,
-    STYLE,
-    NothingToDrawError,
-    legend_line,
-    seeds_label,
-)
+from .style import COLOURS, COLUMN, LINES, PAGE, STYLE, legend_line
 
 FIGURE = ['dataset', 'backbone', 'method', 'size', 'variant']
 HEIGHT = 2.5
 COLUMNS = 4
+MOST = 8  # figures
 
 
 @matplotlib.rc_context(STYLE)
 def draw_gradients(results: list[dict]) -> list[Figure]:
     """Draw the largest gradients of each epoch, as in Fig. 4 of the paper.
 
-    A figure a data set, backbone, method, size and variant: those that have
-    the most of base, +CLA, +CLC and CLCA. A panel a keep rate; lines are
+    A figure a data set, backbone, method, size and variant, of those that
+    have the most of base, +CLA, +CLC and CLCA. A panel a keep rate; lines are
     means over seeds, bands their range, the numbers above top-1 accuracies.
 
     Args:
         results (list[dict]): Of :func:`mmclca.sweep.result.read_results`.
 
     Returns:
-        list[Figure]: One or more.
+        list[Figure]: At most eight, with a warning where there are more.
 
     Raises:
-        NothingToDrawError: If no two kinds of model of a setting have
+        LackingResultsError: If no two kinds of model of a setting have
             gradients of two epochs or more.
     """
     curves = gradient_curves(results)
@@ -46,13 +41,18 @@ def draw_gradients(results: list[dict]) -> list[Figure]:
     kinds = {names: own.clca.nunique() for names, own in groups}
     most = max(kinds.values(), default=0)
     if most < 2:
-        raise NothingToDrawError(
+        raise LackingResultsError(
             'gradients of two epochs or more (GradientStatsHook) with two or '
             'more of clca=' + ', '.join(map(repr, CLCA))
         )
-    return [
-        _figure(names, own) for names, own in groups if kinds[names] == most
-    ]
+    drawn = [(names, own) for names, own in groups if kinds[names] == most]
+    if len(drawn) > MOST:
+        warnings.warn(
+            f'gradients: {MOST} figures of {len(drawn)} are drawn, one for '
+            f'each {", ".join(FIGURE)}: take fewer of these',
+            stacklevel=2,
+        )
+    return [_figure(names, own) for names, own in drawn[:MOST]]
 
 
 def gradient_curves(results: list[dict]) -> pd.DataFrame:
@@ -84,8 +84,8 @@ def _per_epoch(result: dict) -> np.ndarray:
 
 def _figure(names: tuple, curves: pd.DataFrame) -> Figure:
     rates = sorted(curves.keep_rate.unique(), reverse=True)
-    columns = min(COLUMNS, len(rates))
-    rows = -(-len(rates) // columns)
+    rows = -(-len(rates) // COLUMNS)
+    columns = -(-len(rates) // rows)
     figure = Figure(
         figsize=(COLUMN if columns == 1 else PAGE, HEIGHT * rows),
         layout='constrained',

@@ -6,15 +6,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from ..labels import CLCA, dataset_label, percent
+from ..labels import CLCA, INERT, dataset_label, percent
+from ..lacking import LackingResultsError
 from ..report import to_table
-from .style import COLOURS, COLUMN, FACES, PAGE, STYLE, NothingToDrawError
+from .style import COLOURS, COLUMN, FACES, PAGE, STYLE
 
 SETTING = ['backbone', 'size', 'keep_rate']
 NONE = 'none'
-INERT = ('EViT', 'TopK', 'ToMe')  # at keep rate 1 they reduce nothing
 FEW = 5  # methods that fit a column of text
 BOXED = 5  # runs from which quartiles are worth a box
+MANY = 30  # runs from which dots are small
 PANEL_HEIGHT, ROWS = 2.2, 4
 GOLDEN = (5**0.5 - 1) / 2
 
@@ -35,13 +36,13 @@ def draw_methods(results: list[dict]) -> list[Figure]:
         list[Figure]: Pages of up to four panels.
 
     Raises:
-        NothingToDrawError: If runs without CLCA or with all of it are
+        LackingResultsError: If runs without CLCA or with all of it are
             missing, or the methods have no setting in common.
     """
     table = to_table(results)
     table = table[table.clca.isin(['base', 'clca'])]
     if table.clca.nunique() < 2:
-        raise NothingToDrawError("runs with clca='base' and with 'clca'")
+        raise LackingResultsError("runs with clca='base' and with 'clca'")
     unreduced = (table.keep_rate == 1) & table.method.isin(INERT)
     table = table.assign(method=table.method.mask(unreduced, NONE))
     panels = [
@@ -50,7 +51,7 @@ def draw_methods(results: list[dict]) -> list[Figure]:
         if len(compared := comparable(own))
     ]
     if not panels:
-        raise NothingToDrawError(
+        raise LackingResultsError(
             'runs of all methods, with and without CLCA, at one backbone, '
             'size and keep rate below 1'
         )
@@ -130,20 +131,7 @@ def _panel(axis: Axes, names: tuple, table: pd.DataFrame) -> None:
 
 def _strip(axis: Axes, x: float, accuracies: pd.Series, kind: str) -> None:
     colour = COLOURS[kind]
-    if len(accuracies) >= BOXED:
-        axis.boxplot(
-            accuracies,
-            positions=[x],
-            widths=0.34,
-            showfliers=False,
-            patch_artist=True,
-            manage_ticks=False,
-            boxprops=dict(facecolor=colour, alpha=0.15, linewidth=0),
-            whiskerprops=dict(color=colour, linewidth=0.8),
-            capprops=dict(color=colour, linewidth=0.8),
-            medianprops=dict(linewidth=0),
-        )
-    axis.hlines(np.median(accuracies), x - 0.17, x + 0.17, color=colour)
+    many = len(accuracies) >= MANY
     # evenly spread, whatever their number, and the same each time
     offsets = (np.arange(len(accuracies)) * GOLDEN + 0.5) % 1 - 0.5
     axis.plot(
@@ -151,8 +139,25 @@ def _strip(axis: Axes, x: float, accuracies: pd.Series, kind: str) -> None:
         accuracies,
         linestyle='',
         marker='o',
-        markersize=3,
-        markeredgewidth=0.7,
+        markersize=1.8 if many else 3,
+        markeredgewidth=0.4 if many else 0.7,
         color=colour,
         markerfacecolor=FACES[kind],
+    )
+    axis.hlines(
+        np.median(accuracies), x - 0.17, x + 0.17, color=colour, zorder=3
+    )
+    if len(accuracies) < BOXED:
+        return
+    lines = dict(color=colour, linewidth=0.8)
+    axis.boxplot(
+        accuracies,
+        positions=[x],
+        widths=0.34,
+        showfliers=False,
+        manage_ticks=False,
+        boxprops=lines,
+        whiskerprops=lines,
+        capprops=lines,
+        medianprops=dict(linewidth=0),
     )

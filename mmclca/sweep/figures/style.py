@@ -7,8 +7,8 @@ import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from ..files import replace_file
 from ..labels import CLCA
-from ..report import replace_file
 
 COLUMN, PAGE = 3.4, 7.0  # widths in inches
 STYLE = {
@@ -40,10 +40,6 @@ LINES = dict(base='--', cla='-.', clc=':', clca='-')
 FACES = dict(base='white', clca=COLOURS['clca'])  # of markers
 
 
-class NothingToDrawError(ValueError):
-    """The results lack what a figure shows."""
-
-
 def legend_line(kind: str, **more) -> Line2D:
     """The line of a kind of model ('base', 'cla', 'clc', 'clca') in a
     legend."""
@@ -54,13 +50,6 @@ def legend_line(kind: str, **more) -> Line2D:
         label=CLCA[kind],
         **more,
     )
-
-
-def seeds_label(counts) -> str:
-    """How many seeds: '3 seeds', '2-3 seeds'."""
-    low, high = min(counts), max(counts)
-    words = f'{low}' if low == high else f'{low}-{high}'
-    return f'{words} seed{"s" * (high > 1)}'
 
 
 def save(figure: Figure, path: Path) -> list[Path]:

@@ -1,0 +1,22 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Packages that only parts of this one need."""
+
+from importlib.util import find_spec
+
+
+def require(*names: str, extra: str) -> None:
+    """See that packages are there.
+
+    Args:
+        names (str): Names to import them by.
+        extra (str): The extra of this package that installs them.
+
+    Raises:
+        ImportError: Names what is missing and how to install it.
+    """
+    missing = [name for name in names if find_spec(name) is None]
+    if missing:
+        raise ImportError(
+            f'{", ".join(missing)} is not installed: '
+            f'pip install "mmclca[{extra}]"'
+        )

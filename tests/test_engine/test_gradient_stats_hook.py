@@ -1,0 +1,152 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The numbers of GradientStatsHook by hand, and where they go."""
+
+import json
+import math
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.runner import Runner
+from tiny_run import write_run
+from torch import nn
+
+from mmclca.engine.hooks import GradientStatsHook
+from mmclca.registry import HOOKS
+
+
+class Hub(dict):
+    def update_scalar(self, name, value):
+        self[name] = value
+
+
+class Stub:
+    """Of a runner what the hook uses."""
+
+    def __init__(self, model, optimizer):
+        self.model = model
+        self.optim_wrapper = type('Wrapper', (), {'optimizer': optimizer})
+        self.message_hub = Hub()
+
+
+@pytest.fixture
+def runner():
+    model = nn.ModuleDict(
+        dict(
+            backbone=nn.Linear(2, 2),
+            head=nn.Linear(2, 1, bias=False),
+            headless=nn.Linear(1, 1, bias=False),
+        )
+    )
+    model.backbone.weight.grad = torch.tensor([[1.0, -4.0], [0.5, 0.0]])
+    model.backbone.bias.grad = torch.tensor([2.0, -1.0])
+    model.head.weight.grad = torch.tensor([[-3.0, 1.0]])
+    model.headless.weight.grad = torch.tensor([[7.0]])
+    return Stub(model, torch.optim.SGD(model.parameters(), lr=0.1))
+
+
+def test_registered():
+    assert HOOKS.get('mmclca.GradientStatsHook') is GradientStatsHook
+
+
+def test_by_hand(runner):
+    hook = GradientStatsHook()
+    hook.before_train(runner)
+    runner.optim_wrapper.optimizer.step()
+    assert not runner.message_hub
+    hook.after_train_iter(runner, 0)
+    largest = [4.0, 2.0, 3.0, 7.0]
+    squares = 1 + 16 + 0.25 + 4 + 1 + 9 + 1 + 49
+    spread = math.sqrt(sum((x - 4) ** 2 for x in largest) / 4)
+    assert runner.message_hub == pytest.approx(
+        {
+            'train/grad_max': 7.0,
+            'train/grad_max_mean': 4.0,
+            'train/grad_max_std': spread,
+            'train/grad_norm_all': math.sqrt(squares),
+            'train/grad_max_backbone': 4.0,
+            'train/grad_max_head': 3.0,
+        }
+    )
+
+
+def test_an_iteration_without_a_step_says_nothing(runner):
+    hook = GradientStatsHook()
+    hook.before_train(runner)
+    runner.optim_wrapper.optimizer.step()
+    hook.after_train_iter(runner, 0)
+    runner.message_hub.clear()
+    hook.after_train_iter(runner, 1)  # accumulates
+    assert not runner.message_hub
+
+
+def test_the_scale_of_mixed_precision_is_taken_out(runner):
+    hook = GradientStatsHook(parts=['head'])
+    optimizer = torch.optim.SGD(runner.model.parameters(), 0.1, fused=True)
+    runner.optim_wrapper.optimizer = optimizer
+    hook.before_train(runner)
+    # what torch's scaler leaves a fused optimizer to do
+    optimizer.grad_scale = torch.tensor(4.0)
+    optimizer.found_inf = torch.tensor(0.0)
+    optimizer.step()
+    hook.after_train_iter(runner, 0)
+    assert runner.message_hub['train/grad_max'] == 7 / 4
+    assert runner.message_hub['train/grad_max_head'] == 3 / 4
+    assert 'train/grad_max_backbone' not in runner.message_hub
+
+
+def test_parameters_without_gradients_are_left_out(runner):
+    hook = GradientStatsHook()
+    runner.model.head.weight.grad = None
+    hook.before_train(runner)
+    runner.optim_wrapper.optimizer.step()
+    hook.after_train_iter(runner, 0)
+    assert runner.message_hub['train/grad_max'] == 7.0
+    assert 'train/grad_max_head' not in runner.message_hub
+
+
+def test_after_training_the_optimizer_is_left_alone(runner):
+    hook = GradientStatsHook()
+    hook.before_train(runner)
+    hook.after_train(runner)
+    runner.optim_wrapper.optimizer.step()
+    hook.after_train_iter(runner, 0)
+    assert not runner.message_hub
+
+
+def test_a_part_that_is_not_there(runner):
+    hook = GradientStatsHook(parts=('neck', 'head'))
+    runner.model.headless.requires_grad_(False)
+    with pytest.raises(ValueError, match='begins with neck') as error:
+        hook.before_train(runner)
+    assert 'The model has backbone, head' in str(error.value)
+
+
+def logged(folder):
+    (file,) = folder.glob('work/*/vis_data/scalars.json')
+    lines = map(json.loads, file.read_text().splitlines())
+    return [line for line in lines if 'loss' in line]
+
+
+def train(tmp_path, **optim_wrapper):
+    cfg = Config.fromfile(write_run(tmp_path))
+    cfg.work_dir = str(tmp_path / 'work')
+    cfg.custom_hooks = [dict(type='mmclca.GradientStatsHook')]
+    cfg.visualizer.vis_backends = [dict(type='LocalVisBackend')]
+    cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
+    cfg.optim_wrapper.update(optim_wrapper)
+    runner = Runner.from_cfg(cfg)
+    runner.train()
+    return runner, logged(tmp_path)
+
+
+def test_visualizers_get_what_was_clipped_and_accumulated(tmp_path):
+    runner, lines = train(
+        tmp_path, clip_grad=dict(max_norm=0.5), accumulative_counts=2
+    )
+    assert len(lines) == 8
+    (values, _) = runner.message_hub.get_scalar('train/grad_norm_all').data
+    assert len(values) == 4  # eight iterations, two a step
+    assert values == pytest.approx([0.5] * 4, abs=1e-4)
+    assert lines[-1]['grad_norm_all'] == pytest.approx(0.5, abs=1e-4)
+    assert 0 < lines[-1]['grad_max_head'] <= lines[-1]['grad_max'] <= 0.5

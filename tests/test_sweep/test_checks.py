@@ -1,0 +1,101 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What is missing is said for all cells ahead of the first."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from PIL import Image
+from sweep_results import CELL, result_of
+
+from mmclca.sweep.checks import check_inputs, check_results
+from mmclca.sweep.files import replace_text
+from mmclca.sweep.identity import config_hash
+from mmclca.sweep.pieces import compose
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """A leaf40 of two images, and weights."""
+    root = tmp_path / 'data' / 'leaf40_white'
+    (root / 'images').mkdir(parents=True)
+    (root / 'classes.txt').write_text('\n'.join(map(str, range(40))))
+    for name in ('train_3shot', 'test'):
+        image = root / 'images' / f'{name}.png'
+        Image.new('RGB', (8, 8)).save(image)
+        (root / f'{name}.txt').write_text(f'images/{name}.png 3\n')
+    monkeypatch.setenv('MMCLCA_DATA', str(tmp_path / 'data'))
+    torch.save({'a': torch.zeros(1)}, tmp_path / 'weights.pth')
+    # pieces are parsed once, with what the environment said then
+    monkeypatch.setattr('mmclca.sweep.pieces._parsed', parse)
+    return root
+
+
+def parse(file):
+    from mmengine.config import Config
+
+    return Config.fromfile(file)
+
+
+def configs_of(*cells, weights):
+    named = {'deit-tiny-p16': str(weights)}
+    return {cell: compose(cell, {}, named) for cell in cells}
+
+
+CELLS = [replace(CELL, seed=seed) for seed in (1, 2)]
+
+
+def test_all_is_there(data, tmp_path):
+    check_inputs(configs_of(*CELLS, weights=tmp_path / 'weights.pth'))
+
+
+def test_missing_weights_and_images_are_said_at_once(data, tmp_path):
+    (data / 'images' / 'test.png').unlink()
+    (data / 'train_3shot.txt').unlink()
+    with pytest.raises(ValueError, match='nothing is run') as error:
+        check_inputs(configs_of(*CELLS, weights=tmp_path / 'none.pth'))
+    lines = str(error.value).splitlines()[1:]
+    assert len(lines) == 3
+    assert 'none.pth (needed 2 times)' in lines[0]
+    assert 'train_3shot.txt' in lines[1] and '2 times' in lines[1]
+    assert lines[2].strip().startswith('1 of 1 images are missing, the first')
+    assert lines[2].endswith('test.png (needed 2 times)')
+
+
+def test_a_missing_image_root(tmp_path, monkeypatch):
+    monkeypatch.setattr('mmclca.sweep.pieces._parsed', parse)
+    monkeypatch.setenv('MMCLCA_DATA', str(tmp_path / 'nowhere'))
+    cell = replace(CELL, dataset='soygene', size=448)
+    with pytest.raises(ValueError) as error:
+        check_inputs({cell: compose(cell, {'load_from': None}, {})})
+    assert str(tmp_path / 'nowhere') in str(error.value)
+
+
+def test_a_checkpoint_that_is_none(data, tmp_path):
+    (tmp_path / 'bad.pth').write_text('no weights')
+    with pytest.raises(ValueError, match=r'bad\.pth'):
+        check_inputs(configs_of(*CELLS, weights=tmp_path / 'bad.pth'))
+
+
+def test_a_model_that_cannot_be_built(data, tmp_path):
+    configs = configs_of(*CELLS, weights=tmp_path / 'weights.pth')
+    configs[CELLS[0]].model.backbone.reduce_at = (3, 99)
+    with pytest.raises(ValueError, match='reduce_at') as error:
+        check_inputs(configs)
+    assert '(needed 1 times)' in str(error.value)
+
+
+def test_results_of_other_settings_are_refused(tmp_path):
+    configs = configs_of(*CELLS, weights='weights.pth')
+    digest = config_hash(configs[CELLS[0]])
+    path = tmp_path / f'{CELLS[0].name}.json'
+    replace_text(path, json.dumps(result_of(config_hash=digest)))
+    check_results(tmp_path, configs)
+    path = tmp_path / f'{CELLS[1].name}.json'
+    replace_text(path, json.dumps(result_of(CELLS[1])))
+    with pytest.raises(ValueError, match='1 of the results') as error:
+        check_results(tmp_path, configs)
+    assert path.name in str(error.value)
+    assert '--work-dir' in str(error.value)
+    assert json.loads(path.read_text()) == result_of(CELLS[1])

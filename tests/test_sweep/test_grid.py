@@ -1,0 +1,119 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What a grid file makes, and what is said of one that cannot run."""
+
+import pytest
+from tiny_run import ROOT
+
+from mmclca.sweep.cell import Cell
+from mmclca.sweep.grid import read_grid
+
+GRID = """
+datasets = ['leaf40']
+backbones = ['deit-tiny-p16']
+methods = ['EViT']
+keep_rates = [0.5, 0.25]
+sizes = [224]
+clca = ['base', 'clca']
+seeds = [1, 2]
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(text):
+        path = tmp_path / 'grid.py'
+        path.write_text(text)
+        return read_grid(path)
+
+    return read
+
+
+def test_every_combination_whole_seeds_first(read):
+    cells = list(read(GRID).cells)
+    assert [(c.seed, c.keep_rate, c.clca) for c in cells] == [
+        (seed, rate, clca)
+        for seed in (1, 2)
+        for rate in (0.5, 0.25)
+        for clca in ('base', 'clca')
+    ]
+    assert cells[-1] == Cell(
+        'leaf40', 'deit-tiny-p16', 'EViT', 0.25, 224, 'clca', 2
+    )
+    assert cells[-1].name == 'leaf40-224px_deit-tiny-p16_evit-kr25_clca_seed2'
+
+
+def test_blocks_fill_in_and_override(read):
+    grid = read(
+        GRID
+        + """
+options = {'train_cfg.max_epochs': 5}
+blocks = [
+    dict(keep_rates=[1]),
+    dict(methods=['ToMe', 'ATS'], clca=['cla'], variant='slow',
+         options={'optim_wrapper.optimizer.lr': 1e-5}),
+]
+weights = {'deit-tiny-p16': 'a/file.pth'}
+keep_checkpoints = True
+"""
+    )
+    one = [options for cell, options in grid.cells.items() if not cell.variant]
+    two = {c: options for c, options in grid.cells.items() if c.variant}
+    assert one == 4 * [{'train_cfg.max_epochs': 5}]
+    assert {(c.method, c.keep_rate, c.clca, c.seed) for c in two} == {
+        (method, rate, 'cla', seed)
+        for method in ('ToMe', 'ATS')
+        for rate in (0.5, 0.25)
+        for seed in (1, 2)
+    }
+    both = {'train_cfg.max_epochs': 5, 'optim_wrapper.optimizer.lr': 1e-5}
+    assert list(two.values()) == 8 * [both]
+    assert all('_slow_' in cell.name for cell in two)
+    assert grid.weights == {'deit-tiny-p16': 'a/file.pth'}
+    assert grid.keep_checkpoints
+
+
+def test_the_grid_of_the_real_leaves():
+    grid = read_grid(ROOT / 'configs/sweeps/leaf40.py')
+    assert len(grid.cells) == 66
+    assert len({cell.name for cell in grid.cells}) == 66
+    evit = [cell for cell in grid.cells if cell.method == 'EViT']
+    assert len(evit) == 48
+
+
+@pytest.mark.parametrize(
+    'change, said',
+    [
+        (('leaf40', 'leaf4'), "no 'leaf4' (do you mean leaf40?); there are "),
+        (('leaf40', 'leaf4'), 'cotton80, cub'),
+        (('deit-tiny-p16', 'deit-p16'), "backbones: no 'deit-p16' (do you"),
+        (('EViT', 'Evit'), "methods: no 'Evit' (do you mean EViT?)"),
+        (("'base'", "'CLA'"), 'there are base, cla, clc, clca'),
+        (('0.25', '1.5'), 'keep_rates: 1.5 is no number above 0 and at most'),
+        (('0.25', 'True'), 'keep_rates: True is no number'),
+        (('224', '0'), 'sizes: 0 is no positive integer'),
+        (('[1, 2]', '[-1]'), 'seeds: -1 is no'),
+        (('[1, 2]', '3'), 'seeds: write a list'),
+        (("['leaf40']", '[]'), 'datasets is empty'),
+        (('seeds', 'seed'), "no 'seed' (do you mean seeds?)"),
+        (('seeds = [1, 2]', ''), 'nothing says which seeds'),
+        (('seeds', "variant = 'a/b'\nseeds"), "variant: 'a/b' is no word"),
+        (('[0.5, ', '[0.25, '), 'comes 2 times: give one of its blocks a'),
+        (('seeds', "weights = {'vit': 'x'}\nseeds"), "weights: no 'vit'"),
+    ],
+)
+def test_what_does_not_exist_is_said_with_what_does(read, change, said):
+    with pytest.raises(ValueError, match='is no grid that can run') as error:
+        read(GRID.replace(*change))
+    assert said in str(error.value)
+
+
+def test_all_problems_at_once(read):
+    text = GRID.replace('EViT', 'Evit').replace('0.25', '7')
+    with pytest.raises(ValueError) as error:
+        read(text)
+    assert 'Evit' in str(error.value) and '7 is no' in str(error.value)
+
+
+def test_no_such_grid():
+    with pytest.raises(FileNotFoundError, match='there is no grid nowhere.py'):
+        read_grid('nowhere.py')
