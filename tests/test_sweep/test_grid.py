@@ -72,12 +72,23 @@ keep_checkpoints = True
     assert grid.keep_checkpoints
 
 
-def test_the_grid_of_the_real_leaves():
-    grid = read_grid(ROOT / 'configs/sweeps/leaf40.py')
-    assert len(grid.cells) == 66
-    assert len({cell.name for cell in grid.cells}) == 66
-    evit = [cell for cell in grid.cells if cell.method == 'EViT']
-    assert len(evit) == 48
+@pytest.mark.parametrize(
+    'name, number',
+    [
+        # 4 keep rates x 4 ablations + 3 methods x 2, each with 3 seeds
+        ('leaf40', (4 * 4 + 3 * 2) * 3),
+        ('fig_1', 5 * 2 * 2 * 3),
+        ('fig_3', 2 * 9 * (1 + 8 * 3) * 2 * 3),
+        ('fig_4', 4 * 3),
+        ('table_1', 3 * (2 + 9 * 2) * 3),
+    ],
+)
+def test_the_grids_of_the_paper_and_of_the_real_leaves(name, number):
+    path = ROOT / 'configs/sweeps' / f'{name}.py'
+    cells = read_grid(path).cells
+    assert len({cell.name for cell in cells}) == len(cells) == number
+    if name != 'leaf40':
+        assert f' {number:,} runs.' in path.read_text()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,37 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# Fig. 3 of the CLCA paper: how accuracies spread by method, over backbones,
+# keep rates and seeds. The paper names neither the image size nor its seven
+# methods: 448 px, and the eight of its authors' code, stand here. 2,700 runs.
+# Command: python tools/sweep.py configs/sweeps/fig_3.py
+datasets = ['soylocal', 'soygene']
+backbones = [
+    'vit-base-p16',
+    'deit-base-p16',
+    'deit3-base-p16',
+    'deit3-in21k-base-p16',
+    'miil-base-p16',
+    'mocov3-base-p16',
+    'dino-base-p16',
+    'mae-base-p16',
+    'clip-base-p16',
+]
+sizes = [448]
+clca = ['base', 'clca']
+seeds = [1, 2, 3]
+blocks = [
+    # nothing is reduced
+    dict(methods=['EViT'], keep_rates=[1.0]),
+    dict(
+        methods=[
+            'EViT',
+            'TopK',
+            'ToMe',
+            'ATS',
+            'DynamicViT',
+            'SiT',
+            'PatchMerger',
+            'DPCKNN',
+        ],
+        keep_rates=[0.25, 0.5, 0.7],
+    ),
+]
