@@ -2,6 +2,7 @@
 """What would stop cells, found for all of them ahead of the first."""
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from pathlib import Path
 
 import torch
@@ -107,4 +108,4 @@ def _open_images(dataset: dict) -> None:
 
 def _build(model: dict) -> None:
     with torch.device('meta'):
-        MODELS.build(model)
+        MODELS.build(deepcopy(model))  # mmpretrain fills in defaults

@@ -46,8 +46,11 @@ def configs_of(*cells, weights):
 CELLS = [replace(CELL, seed=seed) for seed in (1, 2)]
 
 
-def test_all_is_there(data, tmp_path):
-    check_inputs(configs_of(*CELLS, weights=tmp_path / 'weights.pth'))
+def test_all_is_there_and_stays_as_it_is(data, tmp_path):
+    configs = configs_of(*CELLS, weights=tmp_path / 'weights.pth')
+    before = [config_hash(cfg) for cfg in configs.values()]
+    check_inputs(configs)
+    assert [config_hash(cfg) for cfg in configs.values()] == before
 
 
 def test_missing_weights_and_images_are_said_at_once(data, tmp_path):
