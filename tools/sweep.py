@@ -79,10 +79,22 @@ def report(configs, root, console):
         console.print(path, soft_wrap=True)
 
 
-def local_executor(root, options):
+def visible_gpus():
+    """Numbers of the GPUs to use, for submitit hides them from its jobs."""
+    named = os.environ.get('CUDA_VISIBLE_DEVICES', '')
+    if not named:
+        return list(range(torch.cuda.device_count()))
+    if not all(name.strip().isdigit() for name in named.split(',')):
+        raise ValueError(
+            f'CUDA_VISIBLE_DEVICES={named}: name GPUs by numbers, as 0,1'
+        )
+    return [int(name) for name in named.split(',')]
+
+
+def local_executor(root, options, gpus):
     executor = submitit.LocalExecutor(root / 'jobs')
     settings = dict(
-        timeout_min=MINUTES, gpus_per_node=torch.cuda.device_count()
+        timeout_min=MINUTES, gpus_per_node=len(gpus), visible_gpus=gpus
     )
     executor.update_parameters(**{**settings, **options})
     return executor
@@ -112,11 +124,12 @@ def make_launcher(args, root, configs, keep_checkpoints):
             threads=args.threads or args.executor_options.get(*SLURM_CPUS),
             **shared,
         )
+    gpus = visible_gpus()
     return Launcher(
-        local_executor(root, args.executor_options),
+        local_executor(root, args.executor_options, gpus),
         slots=args.jobs,
         threads=args.threads or max(os.cpu_count() // args.jobs, 1),
-        num_gpus=torch.cuda.device_count(),
+        num_gpus=len(gpus),
         **shared,
     )
 

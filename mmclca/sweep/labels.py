@@ -30,6 +30,11 @@ def plus_minus(mean: float, std: float, digits: int = 1) -> str:
     return f'{mean:.{digits}f}{spread}'
 
 
+def over_seeds(mean: float, std: float, seeds: int) -> str:
+    """A mean over seeds, its standard deviation, and how many there are."""
+    return f'{plus_minus(mean, std)} ({seeds})'
+
+
 def seeds_label(counts: Iterable[int]) -> str:
     """How many seeds: '3 seeds', '2-3 seeds'."""
     low, high = min(counts), max(counts)

@@ -1,13 +1,16 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Results of a sweep as tables of runs and of means over seeds."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from .files import replace_file
-from .labels import CLCA, plus_minus
+from .gains import gains, gains_to_markdown
+from .labels import CLCA, over_seeds
 
 # what makes a cell, its seed apart
 SETTING = (
@@ -159,15 +162,14 @@ def to_markdown(summary: pd.DataFrame) -> str:
         accuracy. There is a column for variants where there are any.
     """
     shown = summary.assign(
-        accuracy=[
-            f'{plus_minus(mean, std)} ({seeds})'
-            for mean, std, seeds in zip(
+        accuracy=list(
+            map(
+                over_seeds,
                 summary.accuracy,
                 summary.accuracy_std,
                 summary.seeds,
-                strict=True,
             )
-        ],
+        ),
         clca=summary.clca.map(CLCA),
         params=summary.params / 1e6,
         minutes=summary.seconds / 60,
@@ -197,19 +199,32 @@ def write_report(results: list[dict], folder: str | Path) -> list[Path]:
         folder (str | Path): Where to, made if need be.
 
     Returns:
-        list[Path]: ``runs.csv``, ``summary.csv``, ``summary.md`` and
-        ``runs.parquet``.
+        list[Path]: ``runs.csv``, ``runs.parquet``, ``summary.csv``,
+        ``summary.md`` and, where there are runs with and without CLC or CLA,
+        ``gains.csv`` and ``gains.md``.
     """
     runs = to_table(results)
-    summary = summarize(runs)
-    page = to_markdown(summary) + '\n'
-    writers = {
-        'runs.csv': lambda path: runs.to_csv(path, index=False),
-        'summary.csv': lambda path: summary.to_csv(path, index=False),
-        'summary.md': lambda path: path.write_text(page, encoding='utf-8'),
-        'runs.parquet': lambda path: runs.to_parquet(path, engine='pyarrow'),
-    }
+    tables = {'summary': (summarize(runs), to_markdown)}
+    gained = gains(runs)
+    if len(gained):
+        tables['gains'] = (gained, gains_to_markdown)
     folder = Path(folder)
-    for name, write in writers.items():
-        replace_file(folder / name, write)
-    return [folder / name for name in writers]
+    written = [
+        _write(folder / 'runs.csv', partial(runs.to_csv, index=False)),
+        _write(folder / 'runs.parquet', runs.to_parquet),
+    ]
+    for name, (table, in_words) in tables.items():
+        csv = partial(table.to_csv, index=False)
+        page = partial(_write_page, text=in_words(table))
+        written.append(_write(folder / f'{name}.csv', csv))
+        written.append(_write(folder / f'{name}.md', page))
+    return written
+
+
+def _write(path: Path, write: Callable[[Path], object]) -> Path:
+    replace_file(path, write)
+    return path
+
+
+def _write_page(path: Path, text: str) -> None:
+    path.write_text(f'{text}\n', encoding='utf-8')

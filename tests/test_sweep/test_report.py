@@ -122,20 +122,21 @@ def test_files(tmp_path):
     folder = tmp_path / 'new' / 'report'
     paths = write_report(sweep(), folder)
     assert [path.name for path in paths] == [
-        *('runs.csv', 'summary.csv', 'summary.md', 'runs.parquet')
+        *('runs.csv', 'runs.parquet', 'summary.csv', 'summary.md'),
+        *('gains.csv', 'gains.md'),
     ]
     assert sorted(folder.iterdir()) == sorted(paths)  # nothing else is left
     runs = to_table(sweep())
     read = pd.read_csv(paths[0], keep_default_na=False)
     pd.testing.assert_frame_equal(read, runs)
-    pd.testing.assert_frame_equal(pd.read_parquet(paths[3]), runs)
-    summary = pd.read_csv(paths[1])
+    pd.testing.assert_frame_equal(pd.read_parquet(paths[1]), runs)
+    summary = pd.read_csv(paths[2])
     assert summary.accuracy.tolist() == summarize(runs).accuracy.tolist()
-    assert '91.0 ± 1.4 (2)' in paths[2].read_text('utf-8')
+    assert '91.0 ± 1.4 (2)' in paths[3].read_text('utf-8')
 
 
 def test_the_deviation_of_one_seed_is_empty(tmp_path):
-    _, summary, page, _ = write_report([result()], tmp_path)
+    _, _, summary, page = write_report([result()], tmp_path)
     assert pd.read_csv(summary).accuracy_std.isna().all()
     assert '80.0 (1)' in page.read_text('utf-8')
 

@@ -9,8 +9,9 @@ import sys
 import time
 
 import pytest
+import torch
 from PIL import Image
-from tiny_run import ROOT, environment, run_tool
+from tiny_run import ROOT, environment, load_tool, run_tool
 
 TOOL = ROOT / 'tools' / 'sweep.py'
 GRID = """
@@ -69,6 +70,25 @@ def test_a_report_of_nothing_says_how_to_get_some(folder, monkeypatch):
     with pytest.raises(SystemExit) as error:
         run_tool(monkeypatch, TOOL, 'grid.py', '--report')
     assert 'no results' in str(error.value)
+
+
+@pytest.mark.parametrize(
+    'named, numbers', [('2,3', [2, 3]), ('1', [1]), ('', []), (None, [])]
+)
+def test_jobs_keep_to_the_gpus_that_may_be_used(monkeypatch, named, numbers):
+    tool = load_tool(monkeypatch, TOOL, 'grid.py')
+    monkeypatch.setattr(torch.cuda, 'device_count', lambda: 0)
+    monkeypatch.delenv('CUDA_VISIBLE_DEVICES', raising=False)
+    if named is not None:
+        monkeypatch.setenv('CUDA_VISIBLE_DEVICES', named)
+    assert tool['visible_gpus']() == numbers
+
+
+def test_gpus_that_submitit_cannot_take(monkeypatch):
+    tool = load_tool(monkeypatch, TOOL, 'grid.py')
+    monkeypatch.setenv('CUDA_VISIBLE_DEVICES', 'GPU-1f')
+    with pytest.raises(ValueError, match='name GPUs by numbers'):
+        tool['visible_gpus']()
 
 
 def start(*arguments):
