@@ -9,12 +9,17 @@ import argparse
 import os
 from pathlib import Path
 
-import submitit
-import torch
 from mmengine.config import DictAction
 from rich.console import Console
 
 from mmclca.sweep.checks import check_inputs, check_results
+from mmclca.sweep.executors import (
+    MAX_ARRAY,
+    local_executor,
+    slurm_cpus,
+    slurm_executor,
+    visible_gpus,
+)
 from mmclca.sweep.grid import read_grid
 from mmclca.sweep.launcher import Launcher
 from mmclca.sweep.pieces import compose
@@ -23,10 +28,6 @@ from mmclca.sweep.queue import Queue
 from mmclca.sweep.report import write_report
 from mmclca.sweep.result import read_result
 from mmclca.sweep.state import State, Status
-
-# submitit ends a job after it
-MINUTES = 7 * 24 * 60
-SLURM_CPUS = 'cpus_per_task', 4
 
 
 def parse_args():
@@ -79,54 +80,23 @@ def report(configs, root, console):
         console.print(path, soft_wrap=True)
 
 
-def visible_gpus():
-    """Numbers of the GPUs to use, for submitit hides them from its jobs."""
-    named = os.environ.get('CUDA_VISIBLE_DEVICES', '')
-    if not named:
-        return list(range(torch.cuda.device_count()))
-    if not all(name.strip().isdigit() for name in named.split(',')):
-        raise ValueError(
-            f'CUDA_VISIBLE_DEVICES={named}: name GPUs by numbers, as 0,1'
-        )
-    return [int(name) for name in named.split(',')]
-
-
-def local_executor(root, options, gpus):
-    executor = submitit.LocalExecutor(root / 'jobs')
-    settings = dict(
-        timeout_min=MINUTES, gpus_per_node=len(gpus), visible_gpus=gpus
-    )
-    executor.update_parameters(**{**settings, **options})
-    return executor
-
-
-def slurm_executor(root, options, jobs):
-    executor = submitit.AutoExecutor(root / 'jobs', cluster='slurm')
-    settings = dict(
-        timeout_min=24 * 60,
-        gpus_per_node=1,
-        cpus_per_task=SLURM_CPUS[1],
-        slurm_array_parallelism=jobs,
-    )
-    executor.update_parameters(**{**settings, **options})
-    return executor
-
-
 def make_launcher(args, root, configs, keep_checkpoints):
     """What starts cells in the way that was asked for."""
     shared = dict(
         root=root, configs=configs, keep_checkpoints=keep_checkpoints
     )
+    options = args.executor_options
     if args.executor == 'slurm':
         return Launcher(
-            slurm_executor(root, args.executor_options, args.jobs),
-            slots=len(configs),  # Slurm lets --jobs of them run
-            threads=args.threads or args.executor_options.get(*SLURM_CPUS),
+            slurm_executor(root / 'jobs', options, args.jobs),
+            # Slurm lets --jobs of them run
+            slots=min(len(configs), MAX_ARRAY),
+            threads=args.threads or slurm_cpus(options),
             **shared,
         )
     gpus = visible_gpus()
     return Launcher(
-        local_executor(root, args.executor_options, gpus),
+        local_executor(root / 'jobs', options, gpus),
         slots=args.jobs,
         threads=args.threads or max(os.cpu_count() // args.jobs, 1),
         num_gpus=len(gpus),

@@ -3,21 +3,10 @@
 # keep rates and seeds. The paper names neither the image size nor its seven
 # methods: 448 px, and the eight of its authors' code, stand here. 2,700 runs.
 # Command: python tools/sweep.py configs/sweeps/fig_3.py
+_base_ = '../_base_/sweeps/paper.py'
 datasets = ['soylocal', 'soygene']
-backbones = [
-    'vit-base-p16',
-    'deit-base-p16',
-    'deit3-base-p16',
-    'deit3-in21k-base-p16',
-    'miil-base-p16',
-    'mocov3-base-p16',
-    'dino-base-p16',
-    'mae-base-p16',
-    'clip-base-p16',
-]
 sizes = [448]
 clca = ['base', 'clca']
-seeds = [1, 2, 3]
 blocks = [
     # nothing is reduced
     dict(methods=['EViT'], keep_rates=[1.0]),

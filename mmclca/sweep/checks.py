@@ -16,10 +16,17 @@ from mmclca.utils.checkpoint_error import CheckpointError
 
 from .cell import Cell
 from .identity import config_hash
-from .result import read_result
+from .result import OTHERWISE, is_of, read_result
 
 # what data sets, models and checkpoints raise at bad input
-BAD_INPUT = (CheckpointError, OSError, ValueError, TypeError, KeyError)
+BAD_INPUT = (
+    AssertionError,
+    CheckpointError,
+    KeyError,
+    OSError,
+    TypeError,
+    ValueError,
+)
 
 
 def check_inputs(configs: dict[Cell, Config]) -> None:
@@ -65,13 +72,12 @@ def check_results(root: Path, configs: dict[Cell, Config]) -> None:
     others = [
         cell.name
         for cell, result in found.items()
-        if result and result['config_hash'] != config_hash(configs[cell])
+        if result and not is_of(result, config_hash(configs[cell]))
     ]
     if others:
         raise ValueError(
             f'{len(others)} of the results in {root} are of other settings '
-            f'than the grid says, the first {others[0]}.json. Give another '
-            'folder with --work-dir, or the cells a variant'
+            f'than the grid says, the first {others[0]}.json. {OTHERWISE}'
         )
 
 

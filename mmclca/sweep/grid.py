@@ -73,8 +73,12 @@ def read_grid(path: str | Path) -> Grid:
         raise FileNotFoundError(f'there is no grid {path}')
     content = Config.fromfile(path).to_dict()
     whole = {k: content.pop(k) for k in OF_THE_WHOLE if k in content}
-    blocks = [_merged(content, b) for b in whole.pop('blocks', [{}])]
-    wrong = [problem for block in blocks for problem in _problems(block)]
+    blocks = whole.pop('blocks', [{}])
+    wrong = _unknown('the file', content, (*LISTS, *MORE, *OF_THE_WHOLE))
+    for block in blocks:
+        wrong += _unknown('blocks', block, (*LISTS, *MORE))
+    blocks = [_merged(content, block) for block in blocks]
+    wrong += [problem for block in blocks for problem in _problems(block)]
     wrong += _unknown('weights', whole.get('weights', {}), backbones())
     wrong = wrong or _twins(blocks)
     if wrong:
@@ -101,15 +105,13 @@ def _cells(block: dict) -> list[Cell]:
 
 def _problems(block: dict) -> list[str]:
     """All that is wrong with a block."""
-    wrong = _unknown('the file', block, (*LISTS, *MORE, *OF_THE_WHOLE))
     missing = [name for name in LISTS if name not in block]
     if missing:
-        return [*wrong, f'nothing says which {", ".join(missing)}']
+        return [f'nothing says which {", ".join(missing)}']
     unlisted = [k for k in LISTS if not isinstance(block[k], list | tuple)]
     if unlisted:
-        return [*wrong, f'{", ".join(unlisted)}: write a list, as [...]']
-    empty = [name for name in LISTS if not block[name]]
-    wrong += [f'{name} is empty' for name in empty]
+        return [f'{", ".join(unlisted)}: write a list, as [...]']
+    wrong = [f'{name} is empty' for name in LISTS if not block[name]]
     known = dict(
         datasets=datasets(),
         backbones=backbones(),

@@ -13,7 +13,9 @@ DECIDING = (
     'test_evaluator',
     'optim_wrapper',
     'param_scheduler',
+    'auto_scale_lr',
     'train_cfg',
+    'test_cfg',
     'load_from',
     'randomness',
     'custom_hooks',
@@ -38,7 +40,10 @@ def config_hash(cfg: dict) -> str:
 
 def _plain(value):
     if isinstance(value, dict):
-        kept = {k: v for k, v in value.items() if k not in PACE}
+        # the folder of all sets; other types name that of their own set
+        of_all = value.get('type') == 'mmclca.UltraFGVC'
+        left_out = (*PACE, 'data_root') if of_all else PACE
+        kept = {k: v for k, v in value.items() if k not in left_out}
         return {str(key): _plain(inner) for key, inner in kept.items()}
     if isinstance(value, list | tuple):
         return [_plain(inner) for inner in value]

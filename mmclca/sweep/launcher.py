@@ -11,6 +11,7 @@ from mmengine.config import Config
 
 from .cell import Cell
 from .files import replace_text
+from .identity import config_hash
 from .run import run_cell
 
 
@@ -37,6 +38,11 @@ class Launcher:
     num_gpus: int = 0
     keep_checkpoints: bool = False
     gpus: dict[Cell, int] = field(init=False, default_factory=dict)
+    digests: dict[Cell, str] = field(init=False)
+
+    def __post_init__(self):
+        configs = self.configs.items()
+        self.digests = {cell: config_hash(cfg) for cell, cfg in configs}
 
     def launch(self, cells: Sequence[Cell]) -> dict[Cell, submitit.Job]:
         """Start cells, on Slurm as one array.
@@ -53,13 +59,18 @@ class Launcher:
         del self.gpus[cell]
 
     def _submit(self, cell: Cell) -> submitit.Job:
-        folder = self.root / cell.name
-        folder.mkdir(parents=True, exist_ok=True)
-        text = self.configs[cell].pretty_text
-        replace_text(folder / 'config.py', text)
+        digest = self.digests[cell]
+        config = self.root / cell.name / digest / 'config.py'
+        replace_text(config, self.configs[cell].pretty_text)
         used = Counter(self.gpus.values())
         gpu = min(range(max(self.num_gpus, 1)), key=lambda n: used[n])
         self.gpus[cell] = gpu
         return self.executor.submit(
-            run_cell, cell, self.root, gpu, self.threads, self.keep_checkpoints
+            run_cell,
+            cell,
+            self.root,
+            digest,
+            gpu,
+            self.threads,
+            self.keep_checkpoints,
         )

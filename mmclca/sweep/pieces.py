@@ -63,6 +63,9 @@ def compose(cell: Cell, options: dict, weights: dict[str, str]) -> Config:
         cell (Cell): The cell.
         options (dict): Settings to change last, by dotted name.
         weights (dict[str, str]): Checkpoints of backbones, by name.
+
+    Raises:
+        ValueError: If an option is no setting of the config.
     """
     files = (
         _folder() / f'models/{MODEL}{cell.backbone}.py',
@@ -79,7 +82,14 @@ def compose(cell: Cell, options: dict, weights: dict[str, str]) -> Config:
     cfg.custom_hooks.append(dict(type='mmclca.GradientStatsHook'))
     # a cell is tested once, at its end
     cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
-    cfg.merge_from_dict(options)
+    # a killed run may leave the newest checkpoint half written
+    cfg.default_hooks.checkpoint.max_keep_ckpts = 2
+    try:
+        cfg.merge_from_dict(options)
+    except (AssertionError, KeyError, TypeError) as error:
+        raise ValueError(
+            f'{cell.name}: its options cannot be set: {error}'
+        ) from error
     return cfg
 
 

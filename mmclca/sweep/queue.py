@@ -3,14 +3,13 @@
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import submitit
 
 from .cell import Cell
 from .claim import is_claimed
 from .launcher import Launcher
-from .result import read_result
+from .result import OTHERWISE, is_of, read_result
 from .run import DONE
 from .state import LEFT, State, Status
 
@@ -74,10 +73,9 @@ class Queue:
     def _settle(self, cell: Cell, job: submitit.Job) -> None:
         """Decide what becomes of a cell whose job has ended."""
         error = job.exception()
-        result = read_result(self._result_file(cell))
-        if result is not None:
-            self.state.finish(cell, result)
-        elif error is None and job.result() != DONE:
+        if self._has_result(cell):
+            return
+        if error is None and job.result() != DONE:
             self.state.status[cell] = Status.ELSEWHERE
         elif cell not in self.tried_again:
             self.tried_again.add(cell)
@@ -94,13 +92,24 @@ class Queue:
             self._look_at(cell)
 
     def _look_at(self, cell: Cell) -> None:
-        result = read_result(self._result_file(cell))
-        if result is not None:
-            self.state.finish(cell, result)
-        elif is_claimed(self.launcher.root / cell.name):
+        if self._has_result(cell):
+            return
+        if is_claimed(self.launcher.root / cell.name):
             self.state.status[cell] = Status.ELSEWHERE
         else:
             self.state.status[cell] = Status.WAITING
+
+    def _has_result(self, cell: Cell) -> bool:
+        """Whether a cell has a result, which settles it."""
+        path = self.launcher.root / f'{cell.name}.json'
+        result = read_result(path)
+        if result is None:
+            return False
+        if is_of(result, self.launcher.digests[cell]):
+            self.state.finish(cell, result)
+        else:  # of a sweep that began meanwhile
+            self.state.fail(cell, f'{path} is of other settings. {OTHERWISE}')
+        return True
 
     def _launch(self) -> None:
         free = self.launcher.slots - len(self.jobs)
@@ -109,9 +118,6 @@ class Queue:
             self.jobs.update(self.launcher.launch(cells))
         for cell in cells:
             self.state.status[cell] = Status.QUEUED
-
-    def _result_file(self, cell: Cell) -> Path:
-        return self.launcher.root / f'{cell.name}.json'
 
 
 def _last_lines(job: submitit.Job) -> str:

@@ -50,6 +50,7 @@ MARKDOWN = (
     ('largest gradient', 'max_gradient', '{:.3g}'),
     ('minutes', 'minutes', '{:.1f}'),
 )
+MAY_BE_NONE = ('keep_rate', 'peak_memory_mb', 'max_gradient')
 WORDS = ('dataset', 'backbone', 'method', 'clca', 'variant')
 
 
@@ -75,9 +76,7 @@ def to_table(results: list[dict]) -> pd.DataFrame:
         )
     table = pd.DataFrame([_row(result) for result in results])
     _refuse_twins(table)
-    return _in_order(
-        table.astype({'keep_rate': float, 'peak_memory_mb': float})
-    )
+    return _in_order(table.astype(dict.fromkeys(MAY_BE_NONE, float)))
 
 
 def _row(result: dict) -> dict:
@@ -93,7 +92,8 @@ def _row(result: dict) -> dict:
         test_images_per_s=result['throughput']['test'],
         peak_memory_mb=result['peak_memory_mb'],
         max_gradient=gradients.get('max', np.nan),
-        mean_gradient=np.mean(np.asarray(per_epoch, dtype=float)),
+        # of the epochs that updated something
+        mean_gradient=pd.Series(per_epoch, dtype=float).mean(),
         seconds=result['seconds'],
         started=result['started'],
         commit=result['commit'],

@@ -25,6 +25,9 @@ KEYS = dict(
     seconds=float,
 )
 
+# what to do about results of other configs
+OTHERWISE = 'Give another folder with --work-dir, or the cells a variant'
+
 
 def read_result(path: Path) -> dict | None:
     """Read a result; None where there is none, or, with a warning, no whole
@@ -63,18 +66,27 @@ def _problem(text: bytes) -> str:
     return f'without {", ".join(wrong)}' if wrong else ''
 
 
+def is_of(result: dict, digest: str) -> bool:
+    """Whether a result is that of a config.
+
+    Args:
+        result (dict): The result.
+        digest (str): Hash of the config.
+    """
+    return result['config_hash'] == digest
+
+
 def set_aside(path: Path) -> None:
     """Give a file a name that nothing has, in the same folder.
 
     Args:
-        path (Path): The file; it need not exist.
+        path (Path): The file.
     """
     for number in count(1):
         aside = path.with_name(f'{path.name}.bad-{number}')
-        with suppress(FileExistsError, FileNotFoundError):
-            os.link(path, aside)  # fails where the name is taken
-            path.unlink()
-        if not path.exists():
+        with suppress(FileExistsError):
+            aside.open('x').close()  # the name is nobody else's from here on
+            os.replace(path, aside)
             return
 
 

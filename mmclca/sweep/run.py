@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 from mmengine.config import Config
-from mmengine.runner import Runner, find_latest_checkpoint
+from mmengine.runner import Runner
 from submitit.helpers import DelayedSubmission
 
 from mmclca.utils.command_line import set_loader_defaults
@@ -18,39 +18,53 @@ from .cell import Cell
 from .claim import claim
 from .files import replace_text
 from .identity import config_hash
+from .interrupted import first_start, latest_checkpoint
 from .origin import commit, machine, versions
-from .result import read_result, set_aside
-from .statistics import gradients, peak_memory, throughput
+from .result import OTHERWISE, is_of, read_result, set_aside
+from .statistics import gradients, peak_memory, throughput, train_time
 
 # what a run of a cell comes to
 DONE, TAKEN = 'done', 'taken'
 
 
 def run_cell(
-    cell: Cell, root: Path, gpu: int, threads: int, keep_checkpoints: bool
+    cell: Cell,
+    root: Path,
+    digest: str,
+    gpu: int,
+    threads: int,
+    keep_checkpoints: bool,
 ) -> str:
     """Run a cell, unless it is finished or another process has it.
 
     What an interrupted run left is gone on from.
 
     Args:
-        cell (Cell): The cell; its config is ``<root>/<name>/config.py``.
+        cell (Cell): The cell.
         root (Path): Folder of the sweep.
+        digest (str): Hash of its config, ``<root>/<name>/<digest>/config.py``.
         gpu (int): Which GPU to use, where there are any.
         threads (int): Threads to compute with on the CPU.
-        keep_checkpoints (bool): Whether the last checkpoint stays.
+        keep_checkpoints (bool): Whether the last checkpoints stay.
 
     Returns:
         str: ``DONE``, there is a result, or ``TAKEN``, another process runs
         it.
+
+    Raises:
+        ValueError: If there is a result of another config.
     """
-    folder, path = root / cell.name, root / f'{cell.name}.json'
-    with claim(folder) as mine:
+    folder, path = root / cell.name / digest, root / f'{cell.name}.json'
+    with claim(folder.parent) as mine:
         if not mine:
             return TAKEN
-        if read_result(path) is not None:
+        result = read_result(path)
+        if result is not None and not is_of(result, digest):
+            raise ValueError(f'{path} is of other settings. {OTHERWISE}')
+        if result is not None:
             return DONE
-        set_aside(path)
+        if path.exists():
+            set_aside(path)
         torch.set_num_threads(threads)
         if torch.cuda.is_available():
             torch.cuda.set_device(gpu)
@@ -76,21 +90,24 @@ def measure(cfg: Config, work_dir: Path) -> dict:
 
     Args:
         cfg (Config): The config, changed in place.
-        work_dir (Path): For logs and checkpoints.
+        work_dir (Path): For logs and checkpoints, of this config alone.
 
     Returns:
         dict: A result but for its cell, ready for JSON.
     """
-    digest, started = config_hash(cfg), datetime.now(timezone.utc)
+    origin = dict(commit=commit(), versions=versions(), machine=machine())
+    digest, resumed = config_hash(cfg), datetime.now(timezone.utc)
+    started = first_start(work_dir, resumed)
     cost = count_config(cfg.model)
+    latest, num_iters = latest_checkpoint(work_dir)
     cfg.work_dir = str(work_dir)
-    latest = find_latest_checkpoint(cfg.work_dir)
     cfg.load_from, cfg.resume = latest or cfg.load_from, latest is not None
     set_loader_defaults(cfg, no_pin_memory=False)
     runner = Runner.from_cfg(cfg)
     runner.train()
     metrics = runner.test()
     finished = datetime.now(timezone.utc)
+    seconds = (finished - resumed).total_seconds()
     return dict(
         config_hash=digest,
         accuracy=metrics['accuracy/top1'],
@@ -99,12 +116,10 @@ def measure(cfg: Config, work_dir: Path) -> dict:
         throughput=throughput(runner),
         peak_memory_mb=peak_memory(),
         gradients=gradients(runner),
-        commit=commit(),
-        versions=versions(),
-        machine=machine(),
+        **origin,
         started=started.isoformat(timespec='seconds'),
         finished=finished.isoformat(timespec='seconds'),
-        seconds=(finished - started).total_seconds(),
+        seconds=seconds + train_time(runner, num_iters),
     )
 
 

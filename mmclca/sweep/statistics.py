@@ -2,6 +2,7 @@
 """What a finished run tells of itself beside its accuracy."""
 
 import statistics
+from math import isnan
 
 import torch
 from mmengine.runner import Runner
@@ -33,24 +34,33 @@ def gradients(runner: Runner) -> dict:
     Args:
         runner (Runner): A runner that has trained.
     """
-    scalars = runner.message_hub.log_scalars
-    prefix = 'train/grad_max'
-    parts = [n.removeprefix(f'{prefix}_') for n in scalars if prefix in n]
-    parts = [p for p in parts if p not in (prefix, 'mean', 'std')]
-    per_epoch = _by_epoch(runner, prefix)
+    names = [
+        name
+        for name in runner.message_hub.log_scalars
+        if name.startswith('epoch/grad_max_')
+    ]
+    per_epoch = _by_epoch(runner, 'epoch/grad_max')
     return dict(
-        max=max(per_epoch),
+        max=max((value for value in per_epoch if value), default=None),
         per_epoch=per_epoch,
-        **{part: _by_epoch(runner, f'{prefix}_{part}') for part in parts},
+        **{n.rpartition('_')[2]: _by_epoch(runner, n) for n in names},
     )
 
 
-def _by_epoch(runner: Runner, name: str) -> list[float]:
-    """The largest value in each epoch, with five digits."""
+def _by_epoch(runner: Runner, name: str) -> list[float | None]:
+    """Values with five digits; None where an epoch updated nothing."""
     values = _history(runner, name)
-    size = -(-len(values) // runner.max_epochs)
-    starts = range(0, len(values), size)
-    return [float(f'{max(values[s : s + size]):.5g}') for s in starts]
+    return [None if isnan(v) else float(f'{v:.5g}') for v in values]
+
+
+def train_time(runner: Runner, num_iters: int) -> float:
+    """Seconds that the first iterations of training took.
+
+    Args:
+        runner (Runner): A runner that has trained.
+        num_iters (int): How many.
+    """
+    return sum(_history(runner, 'train/time')[:num_iters])
 
 
 def _history(runner: Runner, name: str) -> list[float]:

@@ -141,16 +141,15 @@ def other_table(summary: pd.DataFrame) -> TextTable:
 
 def plain(cells: pd.DataFrame, backbone: str) -> pd.DataFrame:
     """Those of a backbone without CLCA and without a reduction, of one
-    method only: several that reduce nothing are the same model."""
+    method a data set: several that reduce nothing are the same model."""
     cells = cells[
         (cells.backbone == backbone)
         & (cells.clca == 'base')
         & (cells.keep_rate == 1)
+        & cells.method.isin(INERT)
     ]
-    for method in INERT:
-        if method in set(cells.method):
-            return cells[cells.method == method]
-    return cells.iloc[:0]
+    order = cells.method.map(INERT.index).sort_values(kind='stable').index
+    return cells.loc[order].drop_duplicates(['dataset', 'size', 'variant'])
 
 
 def with_clca(cells: pd.DataFrame) -> pd.DataFrame:

@@ -95,6 +95,37 @@ def test_the_scale_of_mixed_precision_is_taken_out(runner):
     assert 'train/grad_max_backbone' not in runner.message_hub
 
 
+def test_a_step_that_mixed_precision_skips_says_nothing(runner):
+    hook = GradientStatsHook()
+    optimizer = torch.optim.SGD(runner.model.parameters(), 0.1, fused=True)
+    runner.optim_wrapper.optimizer = optimizer
+    runner.model.head.weight.grad.fill_(torch.inf)
+    hook.before_train(runner)
+    optimizer.grad_scale = torch.tensor(4.0)
+    optimizer.found_inf = torch.tensor(1.0)
+    optimizer.step()
+    hook.after_train_iter(runner, 0)
+    assert not runner.message_hub
+    hook.after_train_epoch(runner)
+    assert math.isnan(runner.message_hub['epoch/grad_max'])
+
+
+def test_the_largest_of_each_epoch(runner):
+    hook = GradientStatsHook()
+    hook.before_train(runner)
+    bias = runner.model.backbone.bias
+    for value in (8.0, 9.0, 2.0):
+        bias.grad = torch.tensor([value, 0.0])
+        runner.optim_wrapper.optimizer.step()
+        hook.after_train_iter(runner, 0)
+    hook.after_train_epoch(runner)
+    assert runner.message_hub['epoch/grad_max'] == 9.0
+    assert runner.message_hub['epoch/grad_max_backbone'] == 9.0
+    assert runner.message_hub['epoch/grad_max_head'] == 3.0
+    hook.after_train_epoch(runner)
+    assert math.isnan(runner.message_hub['epoch/grad_max'])
+
+
 def test_parameters_without_gradients_are_left_out(runner):
     hook = GradientStatsHook()
     runner.model.head.weight.grad = None

@@ -84,9 +84,10 @@ def test_a_checkpoint_that_is_none(data, tmp_path):
 def test_a_model_that_cannot_be_built(data, tmp_path):
     configs = configs_of(*CELLS, weights=tmp_path / 'weights.pth')
     configs[CELLS[0]].model.backbone.reduce_at = (3, 99)
+    configs[CELLS[1]].model.backbone.arch = 'no such'  # an AssertionError
     with pytest.raises(ValueError, match='reduce_at') as error:
         check_inputs(configs)
-    assert '(needed 1 times)' in str(error.value)
+    assert str(error.value).count('(needed 1 times)') == 2
 
 
 def test_results_of_other_settings_are_refused(tmp_path):

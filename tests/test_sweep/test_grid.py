@@ -110,6 +110,7 @@ def test_the_grids_of_the_paper_and_of_the_real_leaves(name, number):
         (('seeds', "variant = 'a/b'\nseeds"), "variant: 'a/b' is no word"),
         (('[0.5, ', '[0.25, '), 'comes 2 times: give one of its blocks a'),
         (('seeds', "weights = {'vit': 'x'}\nseeds"), "weights: no 'vit'"),
+        (('seeds', 'blocks = [dict(weights={})]\nseeds'), "no 'weights'"),
     ],
 )
 def test_what_does_not_exist_is_said_with_what_does(read, change, said):

@@ -1,6 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Which changes of a config make its result another one."""
 
+from dataclasses import replace
+
 import pytest
 from mmengine.config import Config
 
@@ -29,6 +31,8 @@ def digest(**options):
         dict(randomness__seed=3),
         dict(load_from='other.pth'),
         dict(load_from='timm://other'),
+        dict(auto_scale_lr__enable=True),
+        dict(test_cfg__fp16=True),
     ],
 )
 def test_what_changes_the_result_changes_the_hash(options):
@@ -48,6 +52,16 @@ def test_what_changes_the_result_changes_the_hash(options):
 )
 def test_pace_and_places_do_not(options):
     assert digest(**options) == digest()
+
+
+def test_the_folder_of_all_sets_does_not_count(monkeypatch):
+    cfg = compose(replace(CELL, dataset='soygene'), {}, {})
+    before = config_hash(cfg)
+    for loader in (cfg.train_dataloader, cfg.test_dataloader):
+        loader.dataset.data_root = '/scratch/my sets'
+    assert config_hash(cfg) == before
+    cfg.train_dataloader.dataset.dataset = 'soylocal'
+    assert config_hash(cfg) != before
 
 
 def test_weights_count_by_their_file_name():

@@ -62,6 +62,11 @@ def test_seed_weights_options_and_hooks():
     assert compose(CELL, {}, {}).optim_wrapper.optimizer.lr == 1e-4
 
 
+def test_an_option_that_cannot_be_set():
+    with pytest.raises(ValueError, match='clca_seed2: its options cannot'):
+        compose(CELL, {'model.backbone.img_size.x': 3}, {})
+
+
 def test_another_size():
     cfg = compose(replace(COTTON, size=224), {}, {})
     assert cfg.model.backbone.img_size == 224

@@ -50,6 +50,12 @@ class Job:
         self.cancelled = True
 
 
+def finish(cell, root, digest):
+    """Leave a result as if a cell had run."""
+    text = json.dumps(result_of(cell, config_hash=digest))
+    replace_text(root / f'{cell.name}.json', text)
+
+
 class Executor:
     """Runs nothing; what ``endings`` says of a cell happens."""
 
@@ -64,13 +70,12 @@ class Executor:
         self.batches += 1
         yield
 
-    def submit(self, _, cell, root, gpu, *__):
+    def submit(self, _, cell, root, digest, gpu, *__):
         self.submitted.append(cell)
         self.gpus.append(gpu)
         ending = self.endings(cell, self.submitted.count(cell))
         if ending == DONE:
-            path = root / f'{cell.name}.json'
-            replace_text(path, json.dumps(result_of(cell)))
+            finish(cell, root, digest)
         return Job(ending)
 
 
@@ -99,8 +104,9 @@ def test_all_cells_are_run_a_few_at_a_time(start, tmp_path):
     assert executor.submitted == CELLS
     assert max(busy) == 2
     assert state.of(Status.DONE) == CELLS
-    for cell in CELLS:
-        assert 'a = 1' in (tmp_path / cell.name / 'config.py').read_text()
+    for cell, digest in waiting.launcher.digests.items():
+        config = tmp_path / cell.name / digest / 'config.py'
+        assert 'a = 1' in config.read_text()
 
 
 def test_a_cluster_gets_one_array(start):
@@ -111,8 +117,7 @@ def test_a_cluster_gets_one_array(start):
 
 def test_what_is_finished_is_not_run(start, tmp_path):
     waiting, state, executor = start(lambda *_: DONE)
-    path = tmp_path / f'{CELLS[2].name}.json'
-    replace_text(path, json.dumps(result_of(CELLS[2])))
+    finish(CELLS[2], tmp_path, waiting.launcher.digests[CELLS[2]])
     assert waiting.skip_finished() == CELLS[:2] + CELLS[3:]
     waiting.run(lambda state: None)
     assert CELLS[2] not in executor.submitted
@@ -161,8 +166,8 @@ def test_a_cell_of_another_sweep_is_waited_for(start, tmp_path):
     def show(state):
         looks.append(state.status[CELLS[3]])
         if len(looks) == 20:  # the other one ends
-            path = tmp_path / f'{CELLS[3].name}.json'
-            replace_text(path, json.dumps(result_of(CELLS[3])))
+            digest = waiting.launcher.digests[CELLS[3]]
+            finish(CELLS[3], tmp_path, digest)
             other.__exit__(None, None, None)
 
     waiting.run(show)
@@ -181,6 +186,15 @@ def test_a_cell_whose_other_sweep_dies_is_run_here(start, tmp_path):
     waiting.run(lambda state: None)
     assert CELLS[0] in executor.submitted
     assert state.of(Status.DONE) == CELLS
+
+
+def test_a_result_of_other_settings_is_no_success(start, tmp_path):
+    waiting, state, executor = start(lambda *_: DONE)
+    finish(CELLS[2], tmp_path, '0' * 16)
+    waiting.run(lambda state: None)
+    assert state.of(Status.FAILED) == [CELLS[2]]
+    assert 'is of other settings' in state.errors[CELLS[2]]
+    assert CELLS[2] not in executor.submitted
 
 
 def test_cells_are_spread_over_the_gpus(start):

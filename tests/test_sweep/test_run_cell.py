@@ -3,10 +3,12 @@
 
 import json
 import os
+import shutil
 import signal
 import time
 from collections import Counter
 from dataclasses import asdict, replace
+from datetime import datetime
 from multiprocessing import get_context
 
 import pytest
@@ -18,39 +20,47 @@ from tiny_run import write_run
 
 from mmclca.sweep import run
 from mmclca.sweep.claim import claim, is_claimed
+from mmclca.sweep.files import replace_text
 from mmclca.sweep.identity import config_hash
+from mmclca.sweep.interrupted import latest_checkpoint
 from mmclca.sweep.run import DONE, TAKEN, run_cell
 
+DIGEST = '0123456789abcdef'
 CELLS = [replace(CELL, seed=seed) for seed in range(12)]
 
 
-def write_tiny(tmp_path, epochs=2):
-    """The folder of a sweep with the config of CELL, a tiny one."""
+def write_tiny(tmp_path, epochs=2, lr=0.001):
+    """A sweep with a tiny config of CELL: its folder and the config's hash."""
     cfg = Config.fromfile(write_run(tmp_path))
     cfg.custom_hooks = [dict(type='mmclca.GradientStatsHook')]
-    cfg.default_hooks.checkpoint = dict(type='CheckpointHook', interval=1)
+    cfg.default_hooks.checkpoint = dict(
+        type='CheckpointHook', interval=1, max_keep_ckpts=2
+    )
     cfg.train_cfg.max_epochs = epochs
+    cfg.optim_wrapper.optimizer.lr = lr
     cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     cfg.load_from = None
     cfg.model.data_preprocessor = cfg.data_preprocessor
-    root = tmp_path / 'sweep'
-    (root / CELL.name).mkdir(parents=True)
-    (root / CELL.name / 'config.py').write_text(cfg.pretty_text)
-    return root
+    root, digest = tmp_path / 'sweep', config_hash(cfg)
+    replace_text(root / CELL.name / digest / 'config.py', cfg.pretty_text)
+    return root, digest
+
+
+def run_tiny(root, digest, keep_checkpoints=False):
+    """Run CELL; return its result."""
+    assert run_cell(CELL, root, digest, 0, 1, keep_checkpoints) == DONE
+    return json.loads((root / f'{CELL.name}.json').read_text())
 
 
 def test_one_cell_for_real(tmp_path):
-    root = write_tiny(tmp_path)
-    path, folder = root / f'{CELL.name}.json', root / CELL.name
+    root, digest = write_tiny(tmp_path)
+    path, folder = root / f'{CELL.name}.json', root / CELL.name / digest
     path.write_text('{"cell": ')
-    cfg = Config.fromfile(folder / 'config.py')
     with pytest.warns(UserWarning, match='counts as not run'):
-        done = run_cell(CELL, root, 0, threads=1, keep_checkpoints=False)
-    assert done == DONE
+        result = run_tiny(root, digest)
     assert (root / f'{path.name}.bad-1').read_text() == '{"cell": '
-    result = json.loads(path.read_text())
     assert result['cell'] == asdict(CELL)
-    assert result['config_hash'] == config_hash(cfg)
+    assert result['config_hash'] == digest
     assert 0 <= result['accuracy'] <= 100
     assert result['params'] > 10000 and result['gmacs'] > 1e-4
     assert result['throughput']['train'] > 0 < result['throughput']['test']
@@ -64,37 +74,81 @@ def test_one_cell_for_real(tmp_path):
     assert result['versions']['torch'] and result['machine']
     assert list(folder.glob('work_dir/*/*.log'))
     assert not list(folder.glob('**/*.pth'))
-    assert (
-        config_hash(Config.fromfile(folder / 'config.py'))
-        == (result['config_hash'])
-    )
+    assert config_hash(Config.fromfile(folder / 'config.py')) == digest
 
     before = path.stat().st_mtime_ns
-    assert run_cell(CELL, root, 0, 1, False) == DONE
+    assert run_tiny(root, digest) == result
     assert path.stat().st_mtime_ns == before
+    with pytest.raises(ValueError, match='is of other settings'):
+        run_cell(CELL, root, '0' * 16, 0, 1, False)
 
 
-def test_an_interrupted_cell_goes_on(tmp_path, monkeypatch):
-    root = write_tiny(tmp_path, epochs=3)
+@pytest.fixture
+def interrupt(monkeypatch):
+    """Stop training once, when it saves the second time; returns the epochs
+    that were saved."""
     save, saved = Runner.save_checkpoint, []
 
-    def stop_after_two(self, *arguments, **keywords):
-        save(self, *arguments, **keywords)
+    def stop(self, *arguments, **keywords):
         saved.append(self.epoch)
+        save(self, *arguments, **keywords)
         if len(saved) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Runner, 'save_checkpoint', stop_after_two)
+    monkeypatch.setattr(Runner, 'save_checkpoint', stop)
+    return saved
+
+
+def stop_tiny(root, digest):
     with pytest.raises(KeyboardInterrupt):
-        run_cell(CELL, root, 0, 1, True)
+        run_cell(CELL, root, digest, 0, 1, True)
     assert not (root / f'{CELL.name}.json').exists()
     assert not is_claimed(root / CELL.name)
     time.sleep(1)  # logs are named by the second
-    assert run_cell(CELL, root, 0, 1, keep_checkpoints=True) == DONE
-    result = json.loads((root / f'{CELL.name}.json').read_text())
+
+
+def test_an_interrupted_cell_goes_on(tmp_path, interrupt):
+    root, digest = write_tiny(tmp_path, epochs=4)
+    stop_tiny(root, digest)
+    result = run_tiny(root, digest, keep_checkpoints=True)
+    assert interrupt == [0, 1, 2, 3]
+    assert len(result['gradients']['per_epoch']) == 4
+    work_dir = root / CELL.name / digest / 'work_dir'
+    assert (work_dir / 'epoch_4.pth').exists()
+    began = datetime.fromisoformat(result['started'])
+    assert result['started'] <= (work_dir / 'started.txt').read_text()
+    ended = datetime.fromisoformat(result['finished'])
+    assert (ended - began).total_seconds() >= 1
+    assert latest_checkpoint(work_dir) == (str(work_dir / 'epoch_4.pth'), 16)
+
+
+def test_a_half_written_checkpoint_is_passed_over(tmp_path, interrupt):
+    root, digest = write_tiny(tmp_path, epochs=3)
+    stop_tiny(root, digest)
+    work_dir = root / CELL.name / digest / 'work_dir'
+    whole = (work_dir / 'epoch_2.pth').read_bytes()
+    (work_dir / 'epoch_2.pth').write_bytes(whole[: len(whole) // 2])
+    (work_dir / 'last_checkpoint').write_text('/gone/epoch_7.pth')
+    assert latest_checkpoint(work_dir)[0].endswith('epoch_1.pth')
+    result = run_tiny(root, digest)
+    assert interrupt == [0, 1, 1, 2]
     assert len(result['gradients']['per_epoch']) == 3
-    assert saved == [0, 1, 1, 2]
-    assert (root / CELL.name / 'work_dir' / 'epoch_3.pth').exists()
+
+
+def test_nothing_to_go_on_from(tmp_path):
+    assert latest_checkpoint(tmp_path / 'none') == (None, 0)
+    (tmp_path / 'epoch_1.pth').write_text('')
+    assert latest_checkpoint(tmp_path) == (None, 0)
+
+
+def test_other_settings_do_not_go_on_from_it(tmp_path, interrupt):
+    stop_tiny(*write_tiny(tmp_path / 'one', epochs=3))
+    root, digest = write_tiny(tmp_path / 'two', epochs=3, lr=0.5)
+    shutil.copytree(
+        tmp_path / 'one' / 'sweep', root, dirs_exist_ok=True
+    )  # as if both were of one folder
+    assert run_tiny(root, digest)['config_hash'] == digest
+    assert interrupt == [0, 1, 0, 1, 2]
 
 
 def test_a_cell_of_another_process_is_left_to_it(tmp_path, monkeypatch):
@@ -104,7 +158,7 @@ def test_a_cell_of_another_process_is_left_to_it(tmp_path, monkeypatch):
         assert is_claimed(tmp_path / CELL.name)
         process = get_context('fork').Process(
             target=lambda: os._exit(
-                run_cell(CELL, tmp_path, 0, 1, False) == TAKEN
+                run_cell(CELL, tmp_path, '', 0, 1, False) == TAKEN
             )
         )
         process.start()
@@ -116,10 +170,10 @@ def test_a_cell_of_another_process_is_left_to_it(tmp_path, monkeypatch):
 
 
 def test_a_cluster_that_ends_a_job_early_gets_it_again(tmp_path):
-    again = run_cell.checkpoint(CELL, tmp_path, 0, 1, False)
+    again = run_cell.checkpoint(CELL, tmp_path, '', 0, 1, False)
     assert isinstance(again, DelayedSubmission)
     assert again.function is run_cell
-    assert again.args == (CELL, tmp_path, 0, 1, False)
+    assert again.args == (CELL, tmp_path, '', 0, 1, False)
 
 
 def pretend(log, go):
@@ -127,14 +181,14 @@ def pretend(log, go):
     its end."""
 
     def measure(cfg, work_dir):
-        name = work_dir.parent.name
+        name = work_dir.parents[1].name
         with open(log, 'a') as file:
             file.write(f'began {name}\n')
         while not go.exists():
             time.sleep(0.001)
         with open(log, 'a') as file:
             file.write(f'ended {name}\n')
-        result = result_of()
+        result = result_of(config_hash=DIGEST)
         del result['cell']
         return result
 
@@ -143,7 +197,7 @@ def pretend(log, go):
 
 def work(root):
     for cell in CELLS:
-        run_cell(cell, root, 0, 1, False)
+        run_cell(cell, root, DIGEST, 0, 1, False)
 
 
 def start_workers(root, number):
@@ -163,8 +217,7 @@ def test_no_cell_runs_twice_and_none_is_lost(tmp_path, monkeypatch):
     monkeypatch.setattr(run, 'claim', lambda folder: claim(folder, 0))
     monkeypatch.setattr(run.torch, 'set_num_threads', lambda _: None)
     for cell in CELLS:
-        (root / cell.name).mkdir(parents=True)
-        (root / cell.name / 'config.py').write_text('')
+        replace_text(root / cell.name / DIGEST / 'config.py', '')
     workers = start_workers(root, 4)
     while not log.exists() or len(log.read_text().splitlines()) < 4:
         time.sleep(0.001)

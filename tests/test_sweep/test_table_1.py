@@ -117,6 +117,16 @@ def test_methods_that_reduce_nothing_are_not_counted_twice(base):
     assert row(alone, 'ViT')[1] == '91.5 ± 2.1'
 
 
+def test_the_method_that_reduces_nothing_may_differ_by_data_set():
+    own = [
+        *seeds(50.0, dataset='cotton80', keep_rate=1, method='ToMe', **VIT),
+        *seeds(70.0, dataset='soyageing', keep_rate=1, **VIT),
+        *seeds(71.0, dataset='soyageing', keep_rate=1, method='TopK', **VIT),
+    ]
+    cells = row(paper(own), 'ViT')
+    assert '50.0' in cells and '70.0' in cells and '71.0' not in cells
+
+
 def test_clca_rows_are_of_the_best_backbone_of_both():
     table = paper(
         [

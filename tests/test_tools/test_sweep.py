@@ -9,9 +9,8 @@ import sys
 import time
 
 import pytest
-import torch
 from PIL import Image
-from tiny_run import ROOT, environment, load_tool, run_tool
+from tiny_run import ROOT, environment, run_tool
 
 TOOL = ROOT / 'tools' / 'sweep.py'
 GRID = """
@@ -23,7 +22,8 @@ sizes = [56]
 clca = ['base', 'clca']
 seeds = [1, 2]
 options = {
-    'train_cfg.max_epochs': 1,
+    'train_cfg.max_epochs': 3,
+    'default_hooks.checkpoint.interval': 1,
     'train_dataloader.num_workers': 0,
     'test_dataloader.num_workers': 0,
     'train_dataloader.batch_size': 4,
@@ -72,25 +72,6 @@ def test_a_report_of_nothing_says_how_to_get_some(folder, monkeypatch):
     assert 'no results' in str(error.value)
 
 
-@pytest.mark.parametrize(
-    'named, numbers', [('2,3', [2, 3]), ('1', [1]), ('', []), (None, [])]
-)
-def test_jobs_keep_to_the_gpus_that_may_be_used(monkeypatch, named, numbers):
-    tool = load_tool(monkeypatch, TOOL, 'grid.py')
-    monkeypatch.setattr(torch.cuda, 'device_count', lambda: 0)
-    monkeypatch.delenv('CUDA_VISIBLE_DEVICES', raising=False)
-    if named is not None:
-        monkeypatch.setenv('CUDA_VISIBLE_DEVICES', named)
-    assert tool['visible_gpus']() == numbers
-
-
-def test_gpus_that_submitit_cannot_take(monkeypatch):
-    tool = load_tool(monkeypatch, TOOL, 'grid.py')
-    monkeypatch.setenv('CUDA_VISIBLE_DEVICES', 'GPU-1f')
-    with pytest.raises(ValueError, match='name GPUs by numbers'):
-        tool['visible_gpus']()
-
-
 def start(*arguments):
     return subprocess.Popen(
         [sys.executable, TOOL, 'grid.py', '--threads', '1', *arguments],
@@ -101,18 +82,26 @@ def start(*arguments):
     )
 
 
-def cells_of(root):
-    return {path.stem: json.loads(path.read_text()) for path in results(root)}
+def end_of(sweep):
+    return sweep.communicate(timeout=500)[0]
 
 
 def results(root):
     return sorted(root.glob('*.json'))
 
 
+def wait_for(root, pattern, number=1):
+    """Wait until so many files are there; return them."""
+    end = time.monotonic() + 200
+    while len(found := sorted(root.glob(pattern))) < number:
+        assert time.monotonic() < end, f'no {pattern}'
+        time.sleep(0.05)
+    return found
+
+
 def kill_a_job(root):
-    """Kill the process of a job once it trains."""
-    while not list(root.glob('*/work_dir/*/*.log')):
-        time.sleep(0.1)
+    """Kill the process of a job that has saved a checkpoint."""
+    wait_for(root, '*/*/work_dir/last_checkpoint')
     (submitted, *_) = root.glob('jobs/*_submitted.pkl')
     controller = submitted.name.partition('_')[0]
     children = f'/proc/{controller}/task/{controller}/children'
@@ -121,42 +110,49 @@ def kill_a_job(root):
 
 
 @pytest.mark.slow
-def test_two_sweeps_over_one_folder_and_a_killed_job(folder, monkeypatch):
+def test_sweeps_over_one_folder_of_which_parts_are_killed(folder):
     root = folder / 'work_dirs' / 'sweeps' / 'grid'
-    sweeps = [start('--jobs', '1')]
+    first = start('--jobs', '1')
     kill_a_job(root)
-    sweeps.append(start('--jobs', '2'))
-    outputs = [sweep.communicate(timeout=500)[0] for sweep in sweeps]
-    assert [sweep.returncode for sweep in sweeps] == [0, 0], outputs
+    # it is tried again, and goes on from its checkpoint
+    wait_for(root, '*.json')
+    wait_for(root, '*/*/work_dir/*/*.log', 3)
+    first.kill()  # outright: its second cell goes on alone
+    others = [start('--jobs', '1'), start('--jobs', '1')]
+    outputs = [end_of(sweep) for sweep in others]
+    assert [sweep.returncode for sweep in others] == [0, 0], outputs
     assert all('4 of 4 cells are done' in output for output in outputs)
-    runs = [path for path in root.glob('*/work_dir/*') if path.is_dir()]
-    assert len(runs) == 4 + 1  # and the killed one
-    found = cells_of(root)
-    assert len(found) == 4
-    assert {cell['cell']['clca'] for cell in found.values()} == {
-        'base',
-        'clca',
-    }
+    logs = list(root.glob('*/*/work_dir/*/*.log'))
+    assert len(logs) == 4 + 1  # and the one that was killed
+    resumed = [log for log in logs if 'resumed epoch' in log.read_text()]
+    assert len(resumed) == 1
+    cells = [json.loads(path.read_text())['cell'] for path in results(root)]
+    assert len(cells) == 4
+    assert {cell['clca'] for cell in cells} == {'base', 'clca'}
 
-    # again: nothing runs
+
+@pytest.mark.slow
+def test_a_finished_sweep(folder, monkeypatch):
+    (folder / 'grid.py').write_text(GRID.replace('[1, 2]', '[1]'))
+    root = folder / 'work_dirs' / 'sweeps' / 'grid'
+    assert '2 of 2 cells are done' in end_of(start('--jobs', '2'))
     before = {path: path.stat().st_mtime_ns for path in results(root)}
-    assert start().wait() == 0
+    assert '2 of 2 cells are done' in end_of(start())  # nothing runs
     assert before == {p: p.stat().st_mtime_ns for p in results(root)}
 
     run_tool(monkeypatch, TOOL, 'grid.py', '--report')
     table = (root / 'report' / 'summary.md').read_text()
-    assert '(2)' in table and 'vit-mini-p14' in table
+    assert '(1)' in table and 'vit-mini-p14' in table
 
     # a bad result is set aside and made anew; other settings are refused
     results(root)[0].write_text('{')
-    output = start().communicate()[0]
-    assert '4 of 4 cells are done' in output
-    assert len(cells_of(root)) == 4
+    assert '2 of 2 cells are done' in end_of(start())
     assert len(list(root.glob('*.bad-1'))) == 1
-    changed = GRID.replace("max_epochs': 1", "max_epochs': 2")
-    (folder / 'grid.py').write_text(changed)
-    output = start().communicate()[0]
-    assert '4 of the results' in output and 'other settings' in output
+    text = (folder / 'grid.py').read_text()
+    text = text.replace("max_epochs': 3", "max_epochs': 2")
+    (folder / 'grid.py').write_text(text)
+    output = end_of(start())
+    assert '2 of the results' in output and 'other settings' in output
 
 
 @pytest.mark.slow
@@ -166,7 +162,7 @@ def test_a_cell_that_fails_is_listed_with_its_log(folder):
     text = text.replace("batch_size': 4", "batch_size': 1")
     (folder / 'grid.py').write_text(text.replace('[1, 2]', '[1]'))
     sweep = start()
-    output = sweep.communicate(timeout=500)[0]
+    output = end_of(sweep)
     assert sweep.returncode == 1
     assert 'failed twice:' in output
     assert 'Expected more than 1 value per channel' in output

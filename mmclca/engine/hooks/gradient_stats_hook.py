@@ -16,7 +16,8 @@ class GradientStatsHook(Hook):
     They are read just ahead of the optimizer's step: summed over accumulated
     iterations and processes, without the scale of mixed precision, after
     clipping where there is any. mmengine logs the values with the loss and
-    hands them to its visualizers:
+    hands them to its visualizers. A step that mixed precision skips, for a
+    gradient overflowed, has none. The values:
 
     - ``grad_max``: the largest magnitude of all;
     - ``grad_max_PART``: that of a part of the model;
@@ -36,8 +37,10 @@ class GradientStatsHook(Hook):
     def __init__(self, parts: tuple[str, ...] = ('backbone', 'head')):
         self.parts = tuple(parts)
         self.names = {}
+        self.logged = ['grad_max', *(f'grad_max_{part}' for part in parts)]
         self.handle = None
         self.stats = None
+        self.largest = {}
 
     def before_train(self, runner) -> None:
         """Watch the optimizer."""
@@ -62,7 +65,8 @@ class GradientStatsHook(Hook):
         params = list(trained.values())
 
         def look(optimizer, *_):
-            self.stats = self._measure(params, optimizer)
+            if not _is_skipped(optimizer):
+                self.stats = self._measure(params, optimizer)
 
         optimizer = runner.optim_wrapper.optimizer
         self.handle = optimizer.register_step_pre_hook(look)
@@ -75,7 +79,16 @@ class GradientStatsHook(Hook):
             return
         for name, value in self.stats.items():
             runner.message_hub.update_scalar(f'train/{name}', value)
+            if value > self.largest.get(name, 0.0):
+                self.largest[name] = value
         self.stats = None
+
+    def after_train_epoch(self, runner) -> None:
+        """Keep the largest values of the epoch, under ``epoch/``."""
+        for name in self.logged:
+            value = self.largest.get(name, torch.nan)
+            runner.message_hub.update_scalar(f'epoch/{name}', value)
+        self.largest = {}
 
     def after_train(self, runner) -> None:
         """Leave the optimizer alone."""
@@ -100,6 +113,12 @@ class GradientStatsHook(Hook):
                 stats[f'grad_max_{part}'] = _maxima(grads).max()
         values = torch.stack(list(stats.values())).tolist()
         return dict(zip(stats, (v / scale for v in values), strict=True))
+
+
+def _is_skipped(optimizer) -> bool:
+    """Whether a fused optimizer is to leave parameters as they are."""
+    found = vars(optimizer).get('found_inf')
+    return found is not None and bool(found)
 
 
 def _within(name: str, part: str) -> bool:
