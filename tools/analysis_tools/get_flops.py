@@ -7,9 +7,11 @@ import sys
 from contextlib import redirect_stdout
 from dataclasses import asdict
 
-from mmengine.config import Config
-
-from mmclca.utils.command_line import add_cfg_options
+from mmclca.utils.command_line import (
+    add_cfg_options,
+    plain_errors,
+    read_config,
+)
 from mmclca.utils.flops import count_config
 
 
@@ -18,7 +20,9 @@ def parse_args():
         description='Multiply-accumulates (attention and LayerNorm included, '
         'activations not), parameters and tokens of a model for one image'
     )
-    parser.add_argument('config', help='path of a config; `model` is enough')
+    parser.add_argument(
+        'config', help='path or name of a config; `model` is enough'
+    )
     parser.add_argument(
         '--shape',
         nargs='+',
@@ -46,8 +50,7 @@ def measure(config, cfg_options, shape):
     """The cost of the model of a config file; whatever is logged on the way
     goes to stderr."""
     with redirect_stdout(sys.stderr):
-        cfg = Config.fromfile(config)
-        cfg.merge_from_dict(cfg_options)
+        cfg = read_config(config, cfg_options)
         if cfg.get('model') is None:
             raise ValueError('no model in it: model=dict(...) is enough')
         cfg.model.pop('teacher', None)  # it costs training only
@@ -75,10 +78,8 @@ def rows(cost):
 
 def main():
     args = parse_args()
-    try:  # what mmengine and mmpretrain raise for settings
+    with plain_errors(args.config):
         cost = measure(args.config, args.cfg_options, args.shape)
-    except (AssertionError, KeyError, OSError, TypeError, ValueError) as error:
-        sys.exit(f'{args.config}: {" ".join(str(error).split())}')
     if args.json:
         print(json.dumps(asdict(cost)))
     else:

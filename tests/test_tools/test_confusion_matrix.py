@@ -1,0 +1,144 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import json
+import time
+
+import matplotlib
+import mmcv
+import mmengine
+import numpy as np
+import pytest
+import torch
+from tiny_model import write_tiny
+from tiny_run import ROOT, load_tool, run_tool
+
+matplotlib.use('agg')
+TOOL = ROOT / 'tools/analysis_tools/confusion_matrix.py'
+PAIRS = [(0, 0), (0, 1), (0, 1), (1, 1), (2, 2), (3, 0)]
+MATRIX = [[1, 2, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0]]
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv('LOCAL_RANK', '0')
+    write_tiny(tmp_path)
+    return tmp_path / 'tiny.py'
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Predictions by hand."""
+    scores = torch.eye(4) * 0.6 + 0.1
+    rows = [
+        dict(
+            gt_label=torch.tensor([true]),
+            pred_label=torch.tensor([predicted]),
+            pred_score=scores[predicted],
+        )
+        for true, predicted in PAIRS
+    ]
+    path = tmp_path / 'results.pkl'
+    mmengine.dump(rows, path)
+    return path
+
+
+@pytest.fixture
+def main(monkeypatch):
+    return lambda *words: load_tool(monkeypatch, TOOL, *words)['main']()
+
+
+def test_numbers(config, results, main, tmp_path, capsys):
+    main(config, results, '--out', tmp_path / 'new' / 'matrix.json')
+    assert json.loads((tmp_path / 'new/matrix.json').read_text()) == MATRIX
+    assert capsys.readouterr().out.splitlines() == [
+        '3 of 6 images right',
+        '2 of ash taken for beech',
+        '1 of oak taken for ash',
+    ]
+    main(config, results, '--out', tmp_path / 'matrix.pkl')
+    assert mmengine.load(tmp_path / 'matrix.pkl').tolist() == MATRIX
+
+
+def test_picture(config, results, main, tmp_path):
+    out = tmp_path / 'matrix.png'
+    main(config, results, '--show-path', out)
+    plain = mmcv.imread(out)
+    yellow = (plain == (36, 231, 253)).all(2)  # the largest number
+    assert yellow.mean() > 0.03
+    main(config, results, '--show-path', out, '--include-values')
+    assert not np.array_equal(mmcv.imread(out), plain)
+    main(config, results, '--show-path', out, '--cmap', 'gray')
+    grey = mmcv.imread(out)
+    assert not (grey == (36, 231, 253)).all(2).any()
+
+
+def test_checkpoint_gives_what_its_results_give(
+    config, main, monkeypatch, tmp_path
+):
+    time.sleep(1)  # logs are named by the second, another test's too
+    test = ROOT / 'tools/test.py'
+    run_tool(monkeypatch, test, config, 'tiny.pth', '--out', 'of_test.pkl')
+    time.sleep(1)
+    main(config, 'tiny.safetensors', '--out', 'a.json')
+    main(config, 'of_test.pkl', '--out', 'b.json')
+    first, second = (
+        json.loads((tmp_path / name).read_text())
+        for name in ('a.json', 'b.json')
+    )
+    assert first == second
+    assert [sum(row) for row in first] == [4] * 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        'a.json',
+        'b.json',
+        'data',
+        'of_test.pkl',
+        'tiny.pth',
+        'tiny.py',
+        'tiny.safetensors',
+        'work_dirs',  # of tools/test.py
+    ]
+
+
+def test_many_classes_are_a_larger_picture(monkeypatch, config, results):
+    draw = load_tool(monkeypatch, TOOL, config, results)['draw']
+    sides = [
+        draw(torch.eye(number).long(), None, False, 'viridis').get_figwidth()
+        for number in (4, 80, 1000)
+    ]
+    assert sides == [10, 23, 60]
+
+
+def test_without_the_test_set(config, results, main, capsys):
+    option = 'test_dataloader.dataset.ann_file=gone.txt'
+    main(config, results, '--cfg-options', option)
+    said = capsys.readouterr().out
+    assert 'no class names' in said and '2 of 0 taken for 1' in said
+
+
+@pytest.mark.parametrize(
+    'source, words, says',
+    [
+        ('gone.pth', [], 'there is no checkpoint gone.pth'),
+        ('gone.pkl', [], 'gone.pkl'),
+        ('tiny.py', [], 'tiny.py is not read'),
+        ('results.pkl', ['--show-path', 'gone/a.png'], 'no folder gone'),
+        (
+            'results.pkl',
+            ['--cfg-options', 'test_dataloader=None'],
+            'the config has no test_dataloader',
+        ),
+    ],
+)
+def test_wrong_input(config, results, main, source, words, says):
+    with pytest.raises(SystemExit) as end:
+        main(config, source, *words)
+    assert says in str(end.value) and '\n' not in str(end.value)
+
+
+def test_wrong_options(config, results, main, capsys):
+    with pytest.raises(SystemExit):
+        main(config, results, '--out', 'a.txt')
+    assert 'must end in .pkl or .json' in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(config, results, '--show')
+    assert 'give --show-path FILE' in capsys.readouterr().err

@@ -1,0 +1,173 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import hashlib
+import json
+import re
+import time
+
+import pytest
+import safetensors.torch
+import torch
+from mmengine.config import Config
+from mmengine.runner import Runner
+from mmpretrain import get_model
+from safetensors import safe_open
+from tiny_model import write_tiny
+from tiny_run import CLASSES, ROOT, load_tool, run_tool, write_run
+
+TOOL = ROOT / 'tools/model_converters/publish_model.py'
+EMA = "custom_hooks = [dict(type='EMAHook', momentum=0.3)]\n"
+
+
+@pytest.fixture(scope='module')
+def run(tmp_path_factory):
+    """Folder of a training with a moving average."""
+    folder = tmp_path_factory.mktemp('run')
+    config = write_run(folder)
+    config.write_text(config.read_text() + EMA)
+    time.sleep(1)  # logs are named by the second, another test's too
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv('LOCAL_RANK', '0')
+        patch.chdir(folder)
+        run_tool(patch, ROOT / 'tools/train.py', config, '--work-dir', folder)
+    return folder
+
+
+@pytest.fixture
+def publish(monkeypatch, tmp_path):
+    """Runs the tool in this process; gives the files by ending."""
+
+    def publish(in_file, name='leaf', *words):
+        out = tmp_path / 'out'
+        out.mkdir(exist_ok=True)
+        run_tool(monkeypatch, TOOL, in_file, out / name, *words)
+        return {path.suffix: path for path in out.iterdir()}
+
+    return publish
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """A checkpoint without optimizer and average; tiny.py lies beside it."""
+    write_tiny(tmp_path)
+    return tmp_path / 'tiny.pth'
+
+
+def logits(model):
+    torch.manual_seed(0)
+    with torch.inference_mode():
+        return model.eval()(torch.randn(2, 3, 32, 32))
+
+
+def test_names_sizes_and_contents(run, publish, capsys):
+    files = publish(run / 'epoch_2.pth')
+    assert sorted(files) == ['.pth', '.safetensors']
+    said = capsys.readouterr().out
+    for ending, path in files.items():
+        name = re.fullmatch(rf'leaf_\d{{8}}-(\w{{8}})\{ending}', path.name)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        assert digest.startswith(name[1])
+        assert f'{path}: {path.stat().st_size / 1e6:.2f} MB' in said
+        before = (run / 'epoch_2.pth').stat().st_size
+        assert path.stat().st_size < before / 3
+    slim = torch.load(files['.pth'], weights_only=True)
+    assert set(slim) == {'meta', 'state_dict'}
+    text = Config.fromfile(run / 'tiny.py').pretty_text
+    assert slim['meta']['dataset_meta'] == dict(classes=CLASSES)
+    with safe_open(files['.safetensors'], 'pt') as file:
+        metadata = file.metadata()
+    assert json.loads(metadata['classes']) == list(CLASSES)
+    for stored in (slim['meta']['cfg'], metadata['config']):
+        stored = Config.fromstring(stored, '.py').to_dict()
+        whole = Config.fromstring(text, '.py').to_dict()
+        assert whole.items() <= stored.items()
+
+
+def test_moving_average_is_taken(run, publish, capsys):
+    checkpoint = torch.load(run / 'epoch_2.pth', weights_only=False)
+    average = checkpoint['state_dict']['head.fc.weight']
+    trained = checkpoint['ema_state_dict']['module.head.fc.weight']
+    assert not torch.equal(average, trained)
+    for words, wanted in (((), average), (('--no-ema',), trained)):
+        publish(run / 'epoch_2.pth', f'ema{len(words)}.safetensors', *words)
+        path = capsys.readouterr().out.splitlines()[-1].partition(': ')[0]
+        weights = safetensors.torch.load_file(path)
+        assert torch.equal(weights['head.fc.weight'], wanted)
+
+
+def test_models_load_both(run, publish):
+    config = Config.fromfile(write_run(run / 'plain'))
+    config.work_dir = str(run / 'plain')
+    wanted = logits(get_model(config, pretrained=str(run / 'epoch_2.pth')))
+    assert not torch.equal(wanted, logits(get_model(config)))
+    for path in publish(run / 'epoch_2.pth').values():
+        model = get_model(config, pretrained=str(path))
+        assert torch.equal(logits(model), wanted)
+        config.load_from = str(path)
+        runner = Runner.from_cfg(config)
+        runner.load_or_resume()
+        assert torch.equal(logits(runner.model), wanted)
+
+
+def test_a_published_file_is_published_again(tiny, publish):
+    tensors = publish(tiny, 'leaf.safetensors')['.safetensors']
+    again = publish(tensors, 'leaf.pth')['.pth']
+    first, last = (torch.load(p, weights_only=True) for p in (tiny, again))
+    assert first['state_dict'].keys() == last['state_dict'].keys()
+    assert last['meta']['dataset_meta'] == dict(classes=CLASSES)
+    assert 'mmclca.TokenReductionViT' in last['meta']['cfg']
+
+
+def test_foreign_weights(tiny, tmp_path, publish, capsys):
+    weights = torch.load(tiny)['state_dict']
+    torch.save(dict(weights), tmp_path / 'bare.pth')
+    bare = publish(tmp_path / 'bare.pth', 'bare.pth')['.pth']
+    said = capsys.readouterr().err
+    assert 'no config is stored' in said and 'no class names' in said
+    assert set(torch.load(bare)['meta']) == {
+        'mmclca_version',
+        'mmpretrain_version',
+    }
+    words = ('--config', tiny.with_suffix('.py'), '--dataset-type', 'CIFAR10')
+    whole = publish(tmp_path / 'bare.pth', 'whole.safetensors', *words)
+    with safe_open(whole['.safetensors'], 'pt') as file:
+        metadata = file.metadata()
+    assert len(json.loads(metadata['classes'])) == 10
+    assert Config.fromstring(metadata['config'], '.py').model.head
+    assert 'no config' not in capsys.readouterr().err
+
+
+def test_views_do_not_bring_their_whole_storage(tmp_path, monkeypatch):
+    tool = load_tool(monkeypatch, TOOL, 'in', 'out')
+    whole = torch.arange(10_000.0)
+    weights = tool['weights_of'](dict(state_dict=dict(a=whole[:2])), False)
+    assert weights['a'].untyped_storage().nbytes() == 8
+
+
+@pytest.mark.parametrize(
+    'name, words, says',
+    [
+        ('gone/leaf', (), 'there is no folder'),
+        ('leaf', ('--config', 'gone.py'), 'No such file'),
+    ],
+)
+def test_wrong_input(tiny, publish, name, words, says):
+    with pytest.raises(SystemExit) as end:
+        publish(tiny, name, *words)
+    assert says in str(end.value) and '\n' not in str(end.value)
+    assert str(end.value).startswith(f'{tiny}: ')
+
+
+def test_wrong_files(tiny, tmp_path, publish):
+    (path,) = publish(tiny, 'leaf.pth').values()
+    before = path.read_bytes()
+    with pytest.raises(SystemExit, match='is there already'):
+        publish(tiny, 'leaf.pth')
+    assert path.read_bytes() == before
+    tiny.write_bytes(before[:1000])
+    with pytest.raises(SystemExit, match='cut short'):
+        publish(tiny)
+    with pytest.raises(SystemExit, match='there is no checkpoint'):
+        publish(tmp_path / 'gone.pth')
+    torch.save(dict(a=torch.zeros(1)), tiny)
+    with pytest.raises(SystemExit, match='Leaves is no data set'):
+        publish(tiny, 'leaf.pth', '--dataset-type', 'Leaves')

@@ -1,0 +1,64 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pytest
+from mmengine.config import Config
+from tiny_run import ROOT, run_python, write_run
+
+from mmclca.utils.command_line import (
+    plain_errors,
+    read_config,
+    require_settings,
+)
+
+NAME = 'clca-evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-224px'
+
+
+def test_paths_and_names_give_the_same(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    wanted = Config.fromfile(ROOT / 'configs/clca' / f'{NAME}.py')
+    for name in (NAME, NAME.upper()):
+        assert read_config(name).to_dict() == wanted.to_dict()
+    assert read_config(write_run(tmp_path)).model.head.num_classes == 4
+
+
+def test_names_of_mmpretrain_in_a_fresh_process(tmp_path):
+    code = """
+from mmclca.utils.command_line import read_config
+print(read_config('resnet18_8xb32_in1k').model.head.num_classes)
+"""
+    assert run_python('-c', code, cwd=tmp_path).stdout.split()[-1] == '1000'
+
+
+def test_options_override(tmp_path):
+    cfg = read_config(NAME, {'model.head.num_classes': 7})
+    assert cfg.model.head.num_classes == 7
+    assert read_config(NAME).model.head.num_classes == 40
+    with pytest.warns(UserWarning, match='do you mean model'):
+        read_config(NAME, {'modle.head': 1})
+
+
+def test_neither_path_nor_name(tmp_path):
+    with pytest.raises(FileNotFoundError, match=f'do you mean {NAME}[?]'):
+        read_config(f'configs/{NAME[:-2]}')
+    with pytest.raises(FileNotFoundError, match='No such file'):
+        read_config(tmp_path)
+    with pytest.raises(FileNotFoundError) as error:
+        read_config('x')
+    assert 'do you mean' not in str(error.value)
+
+
+def test_all_settings_that_lack_are_named():
+    cfg = Config(dict(a=dict(b=1), c=None, zero=0))
+    require_settings(cfg, 'a', 'a.b', 'zero')
+    with pytest.raises(ValueError, match='no c, no c.d, no a.x'):
+        require_settings(cfg, 'c', 'a.b', 'c.d', 'a.x')
+
+
+def test_wrong_input_is_one_line(tmp_path):
+    broken = tmp_path / 'broken.py'
+    broken.write_text('a = (1,\n')
+    with pytest.raises(SystemExit) as end, plain_errors(broken):
+        read_config(broken)
+    assert str(end.value).startswith(f'{broken}: ')
+    assert '\n' not in str(end.value)
+    with pytest.raises(ZeroDivisionError), plain_errors(broken):
+        1 / 0  # noqa: B018
