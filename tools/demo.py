@@ -21,10 +21,10 @@ from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmpretrain.registry import DATASETS, MODELS
 
-from mmclca.apis import load_trained
 from mmclca.benchmark import images_per_second
 from mmclca.datasets.baselines import colour_histogram_1nn
 from mmclca.utils.flops import count
+from mmclca.utils.trained import load_trained
 from mmclca.visualization import (
     contact_sheet,
     draw_curves,

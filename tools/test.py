@@ -10,7 +10,6 @@ from mmengine.dist import is_main_process
 from mmengine.evaluator import DumpResults
 from mmengine.hooks import Hook
 
-from mmclca.apis.inferencer import check_complete, forget
 from mmclca.utils.command_line import (
     add_run_arguments,
     build_runner,
@@ -19,6 +18,7 @@ from mmclca.utils.command_line import (
     set_up_run,
     use_compile,
 )
+from mmclca.utils.trained import check_complete, forget
 
 
 def parse_args():

@@ -1,4 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from .inferencer import load_inferencer, load_trained
+from .inferencer import TokenReductionInferencer
+from .pictures import draw_prediction, picture_paths
+from .results import best_classes, write_csv, write_json
+from .sources import find_images
 
-__all__ = ['load_inferencer', 'load_trained']
+__all__ = [
+    'TokenReductionInferencer',
+    'best_classes',
+    'draw_prediction',
+    'find_images',
+    'picture_paths',
+    'write_csv',
+    'write_json',
+]

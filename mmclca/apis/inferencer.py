@@ -1,128 +1,260 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from copy import deepcopy
-from pathlib import Path
+import warnings
+from collections.abc import Iterator, Sequence
+from os import PathLike
 
-import mmengine
+import numpy as np
 import torch
 from mmengine.config import Config
-from mmengine.runner import load_checkpoint
-from mmpretrain import ImageClassificationInferencer, get_model
-from torch import nn
+from mmengine.dataset import default_collate
+from mmengine.model import BaseModel
+from mmpretrain import ImageClassificationInferencer
+from mmpretrain.structures import DataSample
+from mmpretrain.utils import track
+
+from mmclca.visualization.watching import grid_of, watched
+
+from .loading import check_number, load_classifier
+from .sources import find_images, read_image
+from .token_facts import LastLayerWatcher, count_macs, token_facts
+
+FACTS = ('tokens', 'gmacs', 'kept', 'attribution', 'cls_attention')
 
 
-def forget(model: nn.Module) -> None:
-    """Mark all parameters of a model, for :func:`check_complete`.
+class TokenReductionInferencer(ImageClassificationInferencer):
+    """Names what is on images, and tells what became of their tokens.
+
+    mmpretrain's inferencer for any of its classifiers, on files, folders and
+    patterns, that goes on where an image cannot be read. The result of an
+    image does not depend on the others of its batch. Names of the classes
+    come from ``classes``, else the checkpoint, else the test data set of the
+    config; where they are nowhere, labels stand for them. Images are prepared
+    by the pipeline of that data set.
 
     Args:
-        model (nn.Module): The model, changed in place.
-    """
-    with torch.no_grad():
-        for param in model.parameters():
-            param.fill_(torch.nan)  # stays where nothing is loaded
-
-
-def check_complete(model: nn.Module, checkpoint: str) -> None:
-    """Refuse a model of which not all parameters were loaded.
-
-    A head that a checkpoint lacks is drawn at random where training starts;
-    predictions of such a head would be noise.
-
-    Args:
-        model (nn.Module): The model, loaded after :func:`forget`.
-        checkpoint (str): What was loaded, for the message.
+        model (str | Path | Config | BaseModel): A checkpoint (``.pth``,
+            ``.safetensors``) that holds its config, as those of training and
+            of ``publish_model.py`` do; a config, its path or its name; a
+            model built by ``mmpretrain.get_model``, used as it is.
+        pretrained (str, optional): Path or URL of the weights, where
+            ``model`` has none. Defaults to None.
+        device (str | torch.device, optional): Where to run it. Defaults to
+            None: where a built model is, else on a GPU if there is one.
+        classes (Sequence[str], optional): Names of the classes.
+            Defaults to None.
 
     Raises:
-        ValueError: If parameters are missing; names them.
+        ValueError: If there are no weights or they lack parameters of the
+            model, the config has no model or no test data set, or the names
+            are not as many as the classes of the head.
+
+    Example:
+        >>> from mmclca.apis import TokenReductionInferencer
+        >>> inferencer = TokenReductionInferencer('best.pth')
+        >>> result, = inferencer('leaf.jpg', return_tokens=True)
+        >>> result['pred_class'], result['tokens'], result['gmacs']
     """
-    named = model.named_parameters()
-    missing = [name for name, param in named if param.isnan().any()]
-    if missing:
-        raise ValueError(
-            f'{checkpoint} lacks {len(missing)} parameters of the model, or '
-            f'has them in another shape: {", ".join(missing[:4])}. Give the '
-            'config that it was trained with; the number of classes is '
-            'model.head.num_classes'
+
+    forward_kwargs = {'return_tokens'}
+
+    def __init__(
+        self,
+        model: str | PathLike | Config | BaseModel,
+        pretrained: str | PathLike | None = None,
+        device: str | torch.device | None = None,
+        classes: Sequence[str] | None = None,
+    ):
+        built = isinstance(model, BaseModel)
+        if device is None and not built:
+            device = 'cuda' if torch.cuda.is_available() else 'cpu'
+        model, names = load_classifier(model, pretrained)
+        if classes is not None:
+            check_number(classes, model.head.num_classes, 'classes=')
+        super().__init__(
+            model, pretrained=None, device=device, classes=classes or names
         )
+        self._macs = {}  # by shape of the image and tokens of each layer
 
+    def __call__(
+        self,
+        inputs,
+        return_datasamples: bool = False,
+        batch_size: int = 32,
+        **kwargs,
+    ) -> list:
+        """Predict images.
 
-def load_trained(model: nn.Module, checkpoint: str) -> dict:
-    """Load a checkpoint that must hold all parameters of a model.
+        Args:
+            inputs (str | Path | np.ndarray | Sequence): Files, addresses,
+                folders (for all images below), patterns such as
+                ``'scans/*.tif'`` and BGR arrays (H, W, 3), uint8, or a list
+                of these.
+            return_datasamples (bool): Whether to return a ``DataSample`` an
+                image in place of a dict. Defaults to False.
+            batch_size (int): Images at a time. Defaults to 32.
+            return_tokens (bool): Whether to tell of tokens, with what needs
+                a second look at the last layer; for backbones of type
+                :class:`TokenReductionViT`. Defaults to False.
+            **kwargs: ``show``, ``show_dir`` and so on, as in mmpretrain.
 
-    Args:
-        model (nn.Module): The model, changed in place.
-        checkpoint (str): Path or URL of the weights.
+        Returns:
+            list[dict]: One for each image, in their order:
 
-    Returns:
-        dict: The checkpoint.
+            - ``image``: its path, or its position among the images;
+            - ``error``: why it was not read, and then nothing more;
+            - ``pred_label``, ``pred_score``, ``pred_class``: the best class;
+            - ``pred_scores`` (np.ndarray): the scores of all classes.
 
-    Raises:
-        ValueError: If parameters are missing; names them.
-    """
-    forget(model)
-    loaded = load_checkpoint(model, checkpoint, map_location='cpu')
-    check_complete(model, checkpoint)
-    return loaded
+            With ``return_tokens`` besides:
 
+            - ``tokens`` (list[int]): tokens that leave each layer, ahead of
+              what the cache puts back, CLS and cached ones included; in ATS
+              those of this image, without padding;
+            - ``gmacs`` (float): 1e9 multiply-accumulates spent on it, counted
+              as by ``get_flops.py``;
+            - ``kept`` (list[np.ndarray]): for each stage how much of each
+              patch one token still carries, (h, w): 1 for a token of its
+              own, 0 where it was dropped;
+            - ``cls_attention`` (np.ndarray): for each patch the attention of
+              CLS in the last layer, mean over heads, to the token that the
+              patch mostly goes into, (h, w), 0 where it was dropped;
+            - ``attribution`` (np.ndarray): the same attention, handed on by
+              each token to its patches in proportion to their weights in it,
+              (h, w), scaled to a sum of 1. All zero if no token stands for a
+              patch any more.
 
-def load_inferencer(
-    config: str | Config, checkpoint: str, device: str = 'cpu'
-) -> ImageClassificationInferencer:
-    """mmpretrain's inferencer for a trained model.
+            Images that were not read are also named in a warning.
+        """
+        _, forward, visualize, _ = self._dispatch_kwargs(**kwargs)
+        sources = self._inputs_to_list(inputs)
+        samples = list(self._samples(sources, batch_size, **forward))
+        pairs = zip(sources, samples, strict=True)
+        read = [pair for pair in pairs if 'error' not in pair[1]]
+        _warn(sample for sample in samples if 'error' in sample)
+        if read:
+            self.visualize(*zip(*read, strict=True), **visualize)
+        return self.postprocess(samples, None, return_datasamples)
 
-    The names of the classes come from the checkpoint, or else from the test
-    data set in the config; where they are nowhere, labels stand for them.
-    Images are prepared by the pipeline of that data set.
+    def stream(
+        self, inputs, batch_size: int = 32, return_tokens: bool = False
+    ) -> Iterator[dict]:
+        """As a call, but each result comes when its batch is done.
 
-    Args:
-        config (str | Config): The config of the model, or its path.
-        checkpoint (str): Path or URL of the weights.
-        device (str): Where to run it. Defaults to 'cpu'.
+        Args:
+            inputs (str | Path | np.ndarray | Sequence): As for a call.
+            batch_size (int): Images at a time. Defaults to 32.
+            return_tokens (bool): As for a call. Defaults to False.
 
-    Raises:
-        ValueError: If the config has no model or no test data set, the
-            checkpoint lacks parameters of the model, or the names are not as
-            many as the classes of the head.
-    """
-    if not isinstance(config, Config):
-        config = Config.fromfile(config)
-    _check_config(config)
-    config = deepcopy(config)
-    config.model.pop('teacher', None)  # its files are not asked for
-    model = get_model(config, pretrained=False)
-    meta = load_trained(model, checkpoint).get('meta', {})
-    classes = meta.get('dataset_meta', {}).get('classes')
-    classes = classes or _classes_in(config.test_dataloader.dataset)
-    num_classes = model.head.num_classes
-    classes = classes or [str(label) for label in range(num_classes)]
-    if len(classes) != num_classes:
-        raise ValueError(
-            f'{checkpoint}: {len(classes)} class names for a head of '
-            f'{num_classes} classes. Set model.head.num_classes='
-            f'{len(classes)}, or give the config that it was trained with'
+        Yields:
+            dict: The result of an image.
+        """
+        sources = self._inputs_to_list(inputs)
+        for sample in self._samples(sources, batch_size, return_tokens):
+            yield self._result(sample)
+
+    def _inputs_to_list(self, inputs) -> list:
+        single = not isinstance(inputs, list | tuple)
+        return find_images([inputs] if single else inputs)
+
+    def _samples(
+        self, sources: list, batch_size: int, return_tokens: bool = False
+    ) -> Iterator[DataSample]:
+        """Predictions, with ``error`` where an image cannot be read."""
+        if batch_size < 1:
+            raise ValueError(f'batch_size={batch_size} must be 1 or more')
+        if return_tokens:
+            self._check_backbone()
+        starts = range(0, len(sources), batch_size)
+        for start in track(starts, 'Inference', total=len(starts)):
+            batch = sources[start : start + batch_size]
+            samples = self._batch(batch, return_tokens)
+            for number, sample in enumerate(samples, start):
+                source = sources[number]
+                is_path = isinstance(source, str)
+                sample.set_metainfo(dict(image=source if is_path else number))
+                yield sample
+
+    def _check_backbone(self) -> None:
+        backbone = watched(self.model).backbone
+        if not backbone.with_cls_token:
+            raise ValueError(
+                'return_tokens tells what CLS attends to: with_cls_token='
+                'False is not allowed in the backbone'
+            )
+
+    def _batch(self, sources: list, return_tokens: bool) -> list[DataSample]:
+        packed = [self.prepare(source) for source in sources]
+        read = [one for one in packed if isinstance(one, dict)]
+        samples = iter(
+            self.forward(default_collate(read), return_tokens) if read else ()
         )
-    return ImageClassificationInferencer(model, classes=classes, device=device)
+        return [
+            next(samples)
+            if isinstance(one, dict)
+            else DataSample(metainfo=dict(error=one))
+            for one in packed
+        ]
+
+    def prepare(self, source: str | np.ndarray) -> dict | str:
+        """An image as the model takes it, or why it cannot be read."""
+        try:
+            image = read_image(source)
+        except ValueError as error:
+            return str(error)
+        shape = image.shape[:2]
+        return self.pipeline(dict(img=image, img_shape=shape, ori_shape=shape))
+
+    @torch.no_grad()
+    def forward(
+        self, inputs: dict, return_tokens: bool = False
+    ) -> list[DataSample]:
+        """Predictions of a batch.
+
+        Args:
+            inputs (dict): What the pipeline made of images, collated.
+            return_tokens (bool): As for a call. Defaults to False.
+        """
+        if not return_tokens:
+            return super().forward(inputs)
+        data = self.model.data_preprocessor(inputs, False)
+        images = data['inputs']
+        twin = watched(self.model, LastLayerWatcher)
+        samples = twin(**data, mode='predict')
+        backbone = self.model.backbone
+        hw = grid_of(backbone, images)
+        facts = token_facts(backbone, twin.backbone.reducer.layers, hw)
+        for sample, image, fact in zip(samples, images, facts, strict=True):
+            gmacs = self._count(image, fact['tokens']) / 1e9
+            sample.set_data(dict(fact, gmacs=gmacs))
+        return samples
+
+    def _count(self, image: torch.Tensor, tokens: list[int]) -> int:
+        """Multiply-accumulates, which hang on nothing but the key."""
+        key = (*image.shape, *tokens)
+        if key not in self._macs:
+            self._macs[key] = count_macs(self.model, image)
+        return self._macs[key]
+
+    def postprocess(
+        self,
+        preds: list[DataSample],
+        visualization,
+        return_datasamples: bool = False,
+    ) -> list:
+        """Predictions as they are returned; see a call."""
+        if return_datasamples:
+            return preds
+        return [self._result(sample) for sample in preds]
+
+    def _result(self, sample: DataSample) -> dict:
+        if 'error' in sample:
+            return dict(image=sample.image, error=sample.error)
+        (result,) = super().postprocess([sample], None)
+        facts = {name: sample.get(name) for name in FACTS if name in sample}
+        return dict(image=sample.image, **result, **facts)
 
 
-def _check_config(config: Config) -> None:
-    wanted = {
-        'model': "model=dict(type='mmclca.TokenReductionClassifier', ...)",
-        'test_dataloader': 'test_dataloader=dict(dataset=dict(pipeline=[...]))'
-        ', by whose pipeline images are prepared',
-    }
-    missing = [name for name in wanted if config.get(name) is None]
-    if missing:
-        raise ValueError(
-            f'{config.filename or "the config"} has no '
-            f'{" and no ".join(missing)}: give the config that the model was '
-            f'trained with, or add {", and ".join(map(wanted.get, missing))}'
-        )
-
-
-def _classes_in(dataset: dict):
-    """Class names in the config of a data set, None where there are none."""
-    classes = dataset.get('classes')
-    if classes is None:
-        return dataset.get('metainfo', {}).get('classes')
-    if not isinstance(classes, str):
-        return classes
-    return mmengine.list_from_file(classes) if Path(classes).exists() else None
+def _warn(unread: Iterator[DataSample]) -> None:
+    lines = [f'\n  {sample.image}: {sample.error}' for sample in unread]
+    if lines:
+        warnings.warn(f'not read:{"".join(lines)}', stacklevel=3)

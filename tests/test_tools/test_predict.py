@@ -11,28 +11,22 @@ from mmengine.config import Config
 from mmengine.runner import save_checkpoint
 from mmpretrain import get_model
 from PIL import Image
-from tiny_run import CLASSES, ROOT, write_run
+from tiny_model import write_tiny
+from tiny_run import CLASSES, ROOT
 
-from mmclca.apis import load_inferencer
+from mmclca.apis import TokenReductionInferencer
 
 TOOL = ROOT / 'tools/predict.py'
 
 
 @pytest.fixture
-def config(tmp_path):
-    return write_run(tmp_path)
-
-
-@pytest.fixture
-def model(config):
-    return get_model(str(config), pretrained=False)
+def model(tmp_path):
+    """Its data, config and checkpoints are in the folder of the test."""
+    return write_tiny(tmp_path)
 
 
 @pytest.fixture
 def checkpoint(tmp_path, model):
-    meta = dict(dataset_meta=dict(classes=CLASSES))
-    state = dict(meta=meta, state_dict=model.state_dict())
-    save_checkpoint(state, str(tmp_path / 'tiny.pth'))
     return tmp_path / 'tiny.pth'
 
 
@@ -56,11 +50,11 @@ def scores_of(model, path):
     return model.eval()(image[None]).softmax(-1)[0]
 
 
-def test_folder_in_batches(config, checkpoint, model, predict, tmp_path):
+def test_folder_in_batches(checkpoint, model, predict, tmp_path):
     out = tmp_path / 'new' / 'results.json'
     data = tmp_path / 'data'
     printed = predict(
-        config, checkpoint, data, '--batch-size', 3, '--topk', 2, '--out', out
+        checkpoint, data, '--batch-size', 3, '--topk', 2, '--out', out
     )
     results = json.loads(out.read_text())
     images = sorted(map(str, data.rglob('*.png')))
@@ -79,25 +73,73 @@ def test_folder_in_batches(config, checkpoint, model, predict, tmp_path):
     assert lines[0].startswith(
         f'{images[0]}: {top["score"]:.3f} {top["name"]}'
     )
-    assert f'{len(images)} images' in printed.err
 
 
 def test_csv_and_more_classes_asked_than_there_are(
-    config, checkpoint, predict, tmp_path
+    checkpoint, predict, tmp_path
 ):
     out = tmp_path / 'results.csv'
     image = tmp_path / 'data/oak/0.png'
-    predict(config, checkpoint, image, '--topk', 9, '--out', out)
+    predict(checkpoint, image, '--topk', 9, '--out', out)
     header, row = csv.reader(out.open())
     assert header[:4] == ['image', 'label_1', 'name_1', 'score_1']
-    assert len(header) == len(row) == 1 + 3 * len(CLASSES)
+    assert len(header) == len(row) == 1 + 3 * len(CLASSES) + 1
     assert row[0] == str(image)
-    assert set(row[2::3]) == set(CLASSES)
-    assert sum(map(float, row[3::3])) == pytest.approx(1, abs=1e-5)
+    assert set(row[2:-1:3]) == set(CLASSES)
+    assert sum(map(float, row[3:-1:3])) == pytest.approx(1, abs=1e-5)
+    assert row[-1] == ''
+
+
+def test_tokens_and_maps_beside_the_classes(checkpoint, predict, tmp_path):
+    out, image = tmp_path / 'results.json', tmp_path / 'data/oak/0.png'
+    predict(checkpoint, image, '--tokens', '--out', out)
+    (entry,) = json.loads(out.read_text())
+    inferencer = TokenReductionInferencer(checkpoint, device='cpu')
+    (expected,) = inferencer(image, return_tokens=True)
+    assert entry['tokens'] == expected['tokens'] == [18, 10, 12]
+    assert entry['gmacs'] == expected['gmacs']
+    for name in ('kept', 'attribution', 'cls_attention'):
+        assert np.allclose(entry[name], expected[name], atol=1e-6)
+    predict(checkpoint, image, '--tokens', '--out', tmp_path / 'results.csv')
+    header, row = csv.reader((tmp_path / 'results.csv').open())
+    assert row[header.index('tokens')] == '18 10 12'
+
+
+def test_config_in_the_checkpoint_and_another_one(
+    checkpoint, model, predict, tmp_path
+):
+    image = tmp_path / 'data/oak/0.png'
+    stored = predict(checkpoint, image).out
+    assert predict(tmp_path / 'tiny.safetensors', image).out == stored
+    given = ('--config', tmp_path / 'tiny.py')
+    assert predict(checkpoint, image, *given).out == stored
+    option = ('--cfg-options', 'model.backbone.reducer.keep_rate=0.1')
+    fewer = predict(checkpoint, image, *option).out
+    assert fewer != stored
+    assert predict(checkpoint, image, *given, *option).out == fewer
+    bare = tmp_path / 'bare.pth'
+    torch.save(model.state_dict(), bare)
+    with pytest.raises(SystemExit, match='bare.pth holds no config: give'):
+        predict(bare, image)
+    labels = predict(bare, image, *given).out.split()[2::2]
+    assert sorted(label.strip(',') for label in labels) == list('0123')
+
+
+def test_form_of_earlier_versions_is_told_the_new_one(predict, capsys):
+    with pytest.raises(SystemExit):
+        predict('run/tiny.py', 'best.pth', 'leaves/', 'more/')
+    assert (
+        'the checkpoint comes first, and holds the config: predict.py '
+        'best.pth leaves/ more/. For another config: predict.py best.pth '
+        'leaves/ more/ --config run/tiny.py'
+    ) in ' '.join(capsys.readouterr().err.split())
+    with pytest.raises(SystemExit):
+        predict('run/tiny.py', 'best.pth')
+    assert 'predict.py best.pth IMAGES' in capsys.readouterr().err
 
 
 def test_files_patterns_and_endings_each_image_once(
-    config, checkpoint, predict, tmp_path
+    checkpoint, predict, tmp_path
 ):
     leaves = tmp_path / 'leaves'
     leaves.mkdir()
@@ -107,64 +149,84 @@ def test_files_patterns_and_endings_each_image_once(
     Image.fromarray(noise[..., 0]).save(leaves / 'grey.png')
     (leaves / 'notes.txt').write_text('no image')
     places = (leaves / 'b.bmp', f'{leaves}/*.TIF', f'{tmp_path}/lea*')
-    printed = predict(config, checkpoint, *places)
+    printed = predict(checkpoint, *places)
     named = [line.split(': ')[0] for line in printed.out.splitlines()]
     order = ('b.bmp', 'a.TIF', 'c.webp', 'd.JPG', 'grey.png')
     assert named == [str(leaves / name) for name in order]
 
 
 def test_unreadable_images_are_skipped_and_reported(
-    config, checkpoint, predict, tmp_path, capsys
+    checkpoint, predict, tmp_path, capsys
 ):
-    data = tmp_path / 'data'
+    data, out = tmp_path / 'data', tmp_path / 'results.csv'
     (data / 'oak' / '0.png').write_bytes(b'')
     (data / 'ash' / '1.png').write_text('no image')
+    options = ('--batch-size', 1, '--out', out, '--pictures', tmp_path / 'p')
     with pytest.raises(SystemExit) as end:
-        predict(
-            config, checkpoint, data, tmp_path / 'gone.png', '--batch-size', 1
-        )
-    bad = [data / 'ash/1.png', data / 'oak/0.png', tmp_path / 'gone.png']
-    why = ('no image', 'no image', 'no such file or folder')
-    listed = [f'\n  {path}: {w}' for path, w in zip(bad, why, strict=True)]
-    assert str(end.value) == f'not read:{"".join(listed)}'
+        predict(checkpoint, data, tmp_path / 'gone.png', *options)
+    lines = str(end.value).split('\n  ')
+    assert lines[0] == 'not read:'
+    text = f"{data / 'ash/1.png'}: no image: it begins with b'no image'"
+    gone = f'{tmp_path / "gone.png"}: no such file or folder'
+    assert lines[1:] == [text, f'{data / "oak/0.png"}: empty file', gone]
     assert len(capsys.readouterr().out.splitlines()) == 14
+    errors = [row['error'] for row in csv.DictReader(out.open())]
+    assert len(errors) == 17
+    assert [i for i, error in enumerate(errors) if error] == [1, 12, 16]
+    assert len([*(tmp_path / 'p').rglob('*.png')]) == 14
 
 
-def test_config_without_test_images(checkpoint, predict, config, tmp_path):
+def test_pictures_in_folders_as_those_of_the_images(
+    checkpoint, predict, tmp_path
+):
+    data, pictures = tmp_path / 'data', tmp_path / 'new/pictures'
+    predict(checkpoint, data, '--pictures', pictures)
+    images = sorted(path.relative_to(data) for path in data.rglob('*.png'))
+    drawn = sorted(path.relative_to(pictures) for path in pictures.rglob('*'))
+    assert [path for path in drawn if path.suffix] == images
+    picture = np.asarray(Image.open(pictures / 'oak/0.png').convert('RGB'))
+    height, width, _ = picture.shape
+    assert 350 < width < 600 and 200 < height < 400  # two panels and a legend
+    assert picture.std(axis=(0, 1)).min() > 20
+    assert len({one.read_bytes() for one in pictures.glob('oak/*')}) == 4
+    with pytest.raises(SystemExit, match=r'would replace images, .*ash/0.png'):
+        predict(checkpoint, data, '--pictures', data)
+    option = ('--cfg-options', 'model.backbone.reducer=None')
+    with pytest.raises(SystemExit, match='there are no stages to draw'):
+        predict(checkpoint, data, '--pictures', pictures, *option)
+
+
+def test_config_without_test_images(checkpoint, predict, tmp_path):
     option = ('--cfg-options', 'test_dataloader=None')
-    with pytest.raises(ValueError, match='tiny.py has no test_dataloader'):
-        predict(config, checkpoint, tmp_path / 'data', *option)
-    with pytest.raises(ValueError, match='no model and no test_dataloader'):
-        load_inferencer(Config({}), str(checkpoint))
+    with pytest.raises(SystemExit, match='the config has no test_dataloader'):
+        predict(checkpoint, tmp_path / 'data', *option)
 
 
-def test_class_names_of_the_config(config, model, predict, tmp_path):
+def test_class_names_of_the_config(model, predict, tmp_path):
     plain = tmp_path / 'plain.pth'
     torch.save(model.state_dict(), plain)
-    image = tmp_path / 'data/oak/0.png'
-    labels = predict(config, plain, image).out.split()[2::2]
-    assert sorted(label.strip(',') for label in labels) == list('0123')
     names = tmp_path / 'classes.txt'
     names.write_text('\n'.join(CLASSES))
     option = f'test_dataloader.dataset.classes={names}'
-    printed = predict(config, plain, image, '--cfg-options', option)
+    image, config = tmp_path / 'data/oak/0.png', tmp_path / 'tiny.py'
+    printed = predict(
+        plain, image, '--config', config, '--cfg-options', option
+    )
     assert all(name in printed.out for name in CLASSES)
 
 
-def test_checkpoint_of_another_model(config, checkpoint, predict, tmp_path):
-    image = tmp_path / 'data/oak/0.png'
-    with pytest.raises(ValueError, match='4 class names for a head of 6'):
-        cfg = Config.fromfile(config)
-        cfg.model.head.num_classes = 6
-        other = get_model(cfg, pretrained=False)
-        meta = dict(dataset_meta=dict(classes=CLASSES))
-        state = dict(meta=meta, state_dict=other.state_dict())
-        save_checkpoint(state, str(tmp_path / 'six.pth'))
-        option = 'model.head.num_classes=6'
-        predict(config, tmp_path / 'six.pth', image, '--cfg-options', option)
-    with pytest.raises(ValueError, match='lacks 2 parameters of the model'):
-        option = 'model.head.num_classes=6'
-        predict(config, checkpoint, image, '--cfg-options', option)
+def test_checkpoint_of_another_model(checkpoint, predict, tmp_path):
+    image, option = tmp_path / 'data/oak/0.png', 'model.head.num_classes=6'
+    cfg = Config.fromfile(tmp_path / 'tiny.py')
+    cfg.model.head.num_classes = 6
+    other = get_model(cfg, pretrained=False)
+    meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=CLASSES))
+    state = dict(meta=meta, state_dict=other.state_dict())
+    save_checkpoint(state, str(tmp_path / 'six.pth'))
+    with pytest.raises(SystemExit, match='4 class names for a head of 6'):
+        predict(tmp_path / 'six.pth', image)
+    with pytest.raises(SystemExit, match='lacks 2 parameters of the model'):
+        predict(checkpoint, image, '--cfg-options', option)
 
 
 @pytest.mark.parametrize(
@@ -172,15 +234,18 @@ def test_checkpoint_of_another_model(config, checkpoint, predict, tmp_path):
     [
         (['--out', 'x.txt'], 'must end in .csv or .json'),
         (['--topk', '0'], 'must be 1 or more'),
+        (['--tokens'], '--tokens needs --out'),
     ],
 )
 def test_arguments_not_allowed(arguments, message, predict, capsys):
     with pytest.raises(SystemExit):
-        predict('config.py', 'checkpoint.pth', 'image.png', *arguments)
+        predict('checkpoint.pth', 'image.png', *arguments)
     assert message in capsys.readouterr().err
 
 
-def test_empty_folder(config, checkpoint, predict, tmp_path):
+def test_empty_folder_and_no_checkpoint(checkpoint, predict, tmp_path):
     (tmp_path / 'empty').mkdir()
     with pytest.raises(SystemExit, match='no image .*tif.* in .*empty'):
-        predict(config, checkpoint, tmp_path / 'empty')
+        predict(checkpoint, tmp_path / 'empty')
+    with pytest.raises(SystemExit, match='there is no checkpoint gone.pth'):
+        predict('gone.pth', tmp_path / 'data')

@@ -149,7 +149,7 @@ def test_trained_student_is_used_without_its_teacher(run_tool, tmp_path):
         run_tool('train', 'student.py')
     run_tool('test', 'student.py', 'student.pth')
     run_tool('analysis_tools/get_flops', 'student.py', '--shape', '32')
-    run_tool('predict', 'student.py', 'student.pth', 'data')
+    run_tool('predict', 'student.pth', 'data', '--config', 'student.py')
 
 
 def test_results_are_named_after_the_config(config_of):

@@ -10,10 +10,15 @@ from mmclca.visualization import (
     Reduced,
     assignment_maps,
     draw_reductions,
+    kinds,
+    paint,
+    reduced,
+    reductions_figure,
     stage_weights,
     weights_by_stage,
 )
-from mmclca.visualization.reductions import paint
+from mmclca.visualization.inputs import View
+from mmclca.visualization.painting import DROPPED, FUSED, KEPT, MERGED
 
 COLOURS = torch.tensor([[200, 0, 0], [0, 100, 0], [0, 0, 60], [80, 80, 80]])
 
@@ -68,13 +73,30 @@ def test_merged_patches_take_their_mean_colour_and_a_border():
     assert (drawn[:5, 5] == (150, 25, 0)).all()  # none within a group
 
 
-def test_a_fused_token_is_as_faded_as_its_weights_are_small():
+def test_fused_patches_turn_blue_and_the_image_shows_through():
     weights = torch.zeros(2, 4)
     weights[1] = 0.05
+    drawn = paint(picture(), weights, (2, 2)).astype(int)
+    assert (drawn[..., 2] > drawn[..., :2].max(-1)).all()
+    assert not np.array_equal(drawn[3, 3], drawn[9, 9])
+    weights[1] *= 3  # sums to 0.6: mean colour, faded by 0.4
     drawn = paint(picture(), weights, (2, 2))
-    assert drawn.min() > 130
-    weights[1] = 0.25
-    assert colour(paint(picture(), weights, (2, 2)), 0) == [70, 45, 35]
+    assert colour(drawn, 0) == [124, 99, 93]
+
+
+def test_kinds_of_patches():
+    weights = torch.zeros(5, 8)
+    weights[1, 0] = weights[2, 4] = 1
+    weights[3, 1:3] = 0.5
+    weights[4, 5:7] = 0.2
+    kept, merged, fused, dropped = KEPT, MERGED, FUSED, DROPPED
+    assert kinds(weights).tolist() == [
+        *(kept, merged, merged, dropped),
+        *(kept, fused, fused, dropped),
+    ]
+    # a cluster of one patch in DPC-KNN, of very low importance
+    weights[1, 0] = 0.3
+    assert kinds(weights)[0] == kept
 
 
 def test_mixtures_are_drawn_as_heat():
@@ -128,3 +150,46 @@ def test_picture_has_a_row_an_image_and_a_column_a_stage(tmp_path):
     grey = (drawn == 90).all(-1)
     assert grey[:, : 2 * width // 3].mean() > 0.5
     assert grey[:, 3 * width // 4 :].mean() < 0.01  # but for letters
+
+
+def words(figure):
+    """Of legends and colour bars, and the titles of pictures."""
+    legends = [t.get_text() for one in figure.legends for t in one.texts]
+    labels = [axis.get_xlabel() for axis in figure.axes]
+    titles = [axis.get_title() for axis in figure.axes]
+    return legends, [label for label in labels if label], titles
+
+
+def test_legend_names_what_occurs_and_nothing_else():
+    image = np.full((20, 20, 3), 90, np.uint8)
+    weights = torch.zeros(3, 4)
+    weights[1, 0] = 1
+    weights[2, 1:3] = 0.1
+
+    def legend(*stages):
+        row = Reduced('', image, (2, 2), list(stages))
+        return words(reductions_figure([row], 'ab'[: len(stages)]))[:2]
+
+    kept_fused_dropped = ['kept', 'fused with small weights', 'dropped']
+    assert legend(weights) == (kept_fused_dropped, [])
+    weights = torch.full((3, 4), 0.25)
+    bar = ['largest weight of a patch in a token']
+    assert legend(weights) == ([], bar)
+    weights[:2] = 0
+    merged = ['merged: mean colour of a group']
+    assert legend(weights) == (merged, [])
+    assert legend(weights, torch.full((3, 4), 0.25)) == (merged, bar)
+
+
+def test_cached_tokens_are_noted():
+    reducer = dict(type='mmclca.TopK', keep_rate=1.0)
+    backbone = build(vit(6, reducer=reducer, reduce_at=(1, 3), cache=CACHE))
+    view = View('leaf', np.zeros((32, 32, 3), np.uint8), images(1))
+    (row,) = reduced(backbone.eval(), [view])
+    titles = words(reductions_figure([row], ['one', 'two']))[2]
+    # an average and a CLR token a layer, of layer 0, then of 1 and 2
+    assert titles[1] == 'one\n18 tokens\n1 cached, then 2 put back'
+    assert titles[2] == 'two\n20 tokens\n3 cached, then 4 put back'
+    backbone = build(vit(6, reducer=reducer, reduce_at=(1, 3)))
+    (row,) = reduced(backbone.eval(), [view])
+    assert words(reductions_figure([row], 'ab'))[2][1] == 'a\n17 tokens'

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mmengine.config import Config
 
-from mmclca.apis import load_inferencer
+from mmclca.apis import TokenReductionInferencer
 from mmclca.deployment import (
     export_onnx,
     export_pt2,
@@ -84,7 +84,7 @@ def main():
     out = args.out or default_out(args.checkpoint, args.format, args.int8)
     cfg = Config.fromfile(args.config)
     merge_options(cfg, args.cfg_options)
-    inferencer = load_inferencer(cfg, args.checkpoint)
+    inferencer = TokenReductionInferencer(cfg, args.checkpoint, 'cpu')
     model = inferencer.model.eval()
     preparation = preparation_of(cfg, model)
     metadata = metadata_of(cfg, model, preparation, inferencer.classes)

@@ -3,10 +3,12 @@ from .class_count_hook import ClassCountHook
 from .compile_hook import CompileHook
 from .gradient_stats_hook import GradientStatsHook
 from .keep_rate_warm_up_hook import KeepRateWarmUpHook
+from .token_visualization_hook import TokenVisualizationHook
 
 __all__ = [
     'ClassCountHook',
     'CompileHook',
     'GradientStatsHook',
     'KeepRateWarmUpHook',
+    'TokenVisualizationHook',
 ]

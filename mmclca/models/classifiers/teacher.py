@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from mmengine.config import Config
 from torch import Tensor, nn
 
-from mmclca.apis.inferencer import load_trained
 from mmclca.registry import MODELS
+from mmclca.utils.trained import load_trained
 
 from ..tokens import Tokens
 from .teacher_checks import check_fit, check_kind, check_numbers

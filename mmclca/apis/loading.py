@@ -1,0 +1,105 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from copy import deepcopy
+from os import PathLike
+from pathlib import Path
+
+import mmengine
+from mmengine.config import Config
+from mmengine.model import BaseModel
+from mmpretrain import get_model
+
+from mmclca.utils.command_line import read_config
+from mmclca.utils.trained import load_trained
+
+from .stored import is_checkpoint, stored_classes, stored_config
+
+
+def load_classifier(
+    model: BaseModel | Config | str | PathLike, pretrained: str | None
+) -> tuple[BaseModel, list[str]]:
+    """A classifier with weights, and the names of its classes.
+
+    See :class:`TokenReductionInferencer` for the arguments.
+    """
+    if pretrained is not None:
+        pretrained = str(pretrained)
+    if is_checkpoint(model):
+        if pretrained is not None:
+            raise ValueError(
+                f'{model} and {pretrained} are both checkpoints: give one, or '
+                'a config and one'
+            )
+        model, pretrained = stored_config(str(model)), str(model)
+    if not isinstance(model, BaseModel):
+        model = _build(model, pretrained)
+    elif not hasattr(model, '_config'):
+        raise ValueError(
+            'a built model needs its config, by which images are prepared: '
+            'build it with mmpretrain.get_model(CONFIG), or set '
+            'model._config = Config(...)'
+        )
+    _check_config(model._config)
+    loaded = load_trained(model, pretrained) if pretrained else {}
+    stored = pretrained and stored_classes(pretrained, loaded)
+    return model, _class_names(model, stored, pretrained or 'the model')
+
+
+def _build(config: Config | str | PathLike, pretrained: str | None):
+    """The model of a config, ahead of its weights."""
+    if pretrained is None:
+        name = config.filename if isinstance(config, Config) else config
+        raise ValueError(
+            f'{name} comes without weights, and its predictions would be '
+            'noise: give pretrained=CHECKPOINT'
+        )
+    if not isinstance(config, Config):
+        config = read_config(config)
+    _check_config(config)
+    config = deepcopy(config)
+    config.model.pop('teacher', None)  # its files are not asked for
+    return get_model(config, pretrained=False)
+
+
+def _check_config(config: Config) -> None:
+    wanted = {
+        'model': "model=dict(type='mmclca.TokenReductionClassifier', ...)",
+        'test_dataloader': 'test_dataloader=dict(dataset=dict(pipeline=[...]))'
+        ', by whose pipeline images are prepared',
+    }
+    missing = [name for name in wanted if config.get(name) is None]
+    if missing:
+        raise ValueError(
+            f'{config.filename or "the config"} has no '
+            f'{" and no ".join(missing)}: give the config that the model was '
+            f'trained with, or add {", and ".join(map(wanted.get, missing))}'
+        )
+
+
+def _class_names(model: BaseModel, stored, source: str) -> list[str]:
+    """Names from the checkpoint, the model or its config, else labels."""
+    num_classes = model.head.num_classes
+    classes = stored or vars(model).get('_dataset_meta', {}).get('classes')
+    classes = classes or _classes_in(model._config.test_dataloader.dataset)
+    classes = classes or [str(label) for label in range(num_classes)]
+    check_number(classes, num_classes, source)
+    return list(classes)
+
+
+def check_number(classes, num_classes: int, source: str) -> None:
+    """Refuse names that are not as many as the classes of a head."""
+    if len(classes) != num_classes:
+        raise ValueError(
+            f'{source}: {len(classes)} class names for a head of '
+            f'{num_classes} classes. Set model.head.num_classes='
+            f'{len(classes)}, or give the config that it was trained with'
+        )
+
+
+def _classes_in(dataset: dict):
+    """Class names in the config of a data set, None where there are none."""
+    classes = dataset.get('classes')
+    if classes is None:
+        return dataset.get('metainfo', {}).get('classes')
+    if not isinstance(classes, str):
+        return classes
+    return mmengine.list_from_file(classes) if Path(classes).exists() else None

@@ -1,0 +1,89 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from mmclca.models import TokenReductionViT
+from mmclca.visualization import draw_reductions, reduced
+from mmclca.visualization.inputs import view_of_input
+
+from .inferencer import TokenReductionInferencer
+
+
+def check_reduces(inferencer: TokenReductionInferencer) -> None:
+    """Refuse a model of whose stages there is nothing to draw.
+
+    Raises:
+        ValueError: If the backbone has no stage.
+    """
+    backbone = inferencer.model.backbone
+    if not (isinstance(backbone, TokenReductionViT) and backbone.reduces):
+        raise ValueError(
+            f'there are no stages to draw: a {type(backbone).__name__} '
+            "without a reducer. Give a model with backbone=dict(type='mmclca."
+            "TokenReductionViT', reducer=..., reduce_at=...)"
+        )
+
+
+def draw_prediction(
+    inferencer: TokenReductionInferencer,
+    source: str | np.ndarray,
+    result: dict,
+    out: str | Path,
+) -> None:
+    """Draw what is left of an image stage by stage, beside its class.
+
+    Args:
+        inferencer (TokenReductionInferencer): The model.
+        source (str | np.ndarray): The image, as it was given to it.
+        result (dict): What it answered; an image that was not read has no
+            picture.
+        out (str | Path): Picture to write; its folder is made.
+
+    Raises:
+        ValueError: If the model reduces nothing.
+    """
+    check_reduces(inferencer)
+    model = inferencer.model
+    title = f'{result["pred_class"]}, {result["pred_score"]:.3f}'
+    seen = inferencer.prepare(source)['inputs']
+    rows = reduced(model.backbone, [view_of_input(model, title, seen)])
+    Path(out).parent.mkdir(parents=True, exist_ok=True)
+    layers = [f'after layer {layer}' for layer in model.backbone.reduce_at]
+    draw_reductions(rows, out, layers)
+
+
+def picture_paths(images: Sequence[str], folder: str | Path) -> list[Path]:
+    """Where to draw images: folders as theirs, names that end in .png.
+
+    Args:
+        images (Sequence[str]): Their paths.
+        folder (str | Path): Folder of all pictures.
+
+    Returns:
+        list[Path]: One an image. Where two would be the same, as for a.jpg
+        and a.tif, the names keep their endings.
+
+    Raises:
+        ValueError: If a picture would replace an image.
+    """
+    absolute = [Path(os.path.abspath(image)) for image in images]
+    top = os.path.commonpath([path.parent for path in absolute])
+    inside = [path.relative_to(top) for path in absolute]
+    count = Counter(path.with_suffix('') for path in inside)
+    pictures = [
+        Path(folder, path).with_suffix('.png')
+        if count[path.with_suffix('')] == 1
+        else Path(folder, f'{path}.png')
+        for path in inside
+    ]
+    replaced = set(map(os.path.abspath, pictures)) & set(map(str, absolute))
+    if replaced:
+        raise ValueError(
+            f'pictures in {folder} would replace images, {min(replaced)} for '
+            'one: give another folder'
+        )
+    return pictures

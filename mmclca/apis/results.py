@@ -1,0 +1,115 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+MAPS = ('kept', 'attribution', 'cls_attention')
+NUMBERS = ('tokens', 'gmacs')
+
+
+def best_classes(
+    result: dict, classes: Sequence[str], topk: int = 5
+) -> list[dict]:
+    """The best classes of an image, best first.
+
+    Args:
+        result (dict): Of :class:`TokenReductionInferencer`.
+        classes (Sequence[str]): Names of the classes.
+        topk (int): How many. Defaults to 5.
+
+    Returns:
+        list[dict]: ``label``, ``name`` and ``score`` of each; empty for an
+        image that was not read.
+    """
+    scores = result.get('pred_scores', np.empty(0))
+    return [
+        dict(label=int(i), name=classes[i], score=round(float(scores[i]), 6))
+        for i in (-scores).argsort(kind='stable')[:topk]
+    ]
+
+
+def write_json(
+    results: Sequence[dict],
+    path: str | Path,
+    classes: Sequence[str],
+    topk: int = 5,
+    with_maps: bool = False,
+) -> None:
+    """Write results as a list, an entry an image.
+
+    An entry has ``image``, ``classes`` (see :func:`best_classes`), and
+    ``error``, ``tokens`` and ``gmacs`` where the result has them.
+
+    Args:
+        results (Sequence[dict]): Of :class:`TokenReductionInferencer`.
+        path (str | Path): The file; its folder is made.
+        classes (Sequence[str]): Names of the classes.
+        topk (int): Classes to name for each image. Defaults to 5.
+        with_maps (bool): Whether to write ``kept``, ``attribution`` and
+            ``cls_attention`` too, as lists of rows. Defaults to False.
+    """
+    names = ('error', *NUMBERS, *(MAPS if with_maps else ()))
+    entries = [
+        dict(
+            image=result['image'],
+            classes=best_classes(result, classes, topk),
+            **{name: result[name] for name in names if name in result},
+        )
+        for result in results
+    ]
+    with _opened(path) as file:
+        json.dump(
+            entries,
+            file,
+            indent=1,
+            ensure_ascii=False,
+            default=np.ndarray.tolist,
+        )
+
+
+def write_csv(
+    results: Sequence[dict],
+    path: str | Path,
+    classes: Sequence[str],
+    topk: int = 5,
+) -> None:
+    """Write results as a table, a row an image.
+
+    Columns are ``image``; ``label_1``, ``name_1``, ``score_1`` and so on, by
+    rank; ``tokens`` (of each layer, with spaces between) and ``gmacs`` where
+    results have them; ``error``, empty where the image was read.
+
+    Args:
+        results (Sequence[dict]): Of :class:`TokenReductionInferencer`.
+        path (str | Path): The file; its folder is made.
+        classes (Sequence[str]): Names of the classes.
+        topk (int): Classes to name for each image. Defaults to 5.
+    """
+    with _opened(path) as file:
+        csv.writer(file).writerows(_rows(results, classes, topk))
+
+
+def _rows(results, classes, topk) -> Iterator[list]:
+    ranks = range(1, 1 + min(topk, len(classes)))
+    keys = ('label', 'name', 'score')
+    numbers = [n for n in NUMBERS if any(n in result for result in results)]
+    named = [f'{key}_{rank}' for rank in ranks for key in keys]
+    yield ['image', *named, *numbers, 'error']
+    for result in results:
+        best = best_classes(result, classes, topk)
+        cells = [one[key] for one in best for key in keys] or [''] * len(named)
+        more = [_cell(result.get(name, '')) for name in numbers]
+        yield [result['image'], *cells, *more, result.get('error', '')]
+
+
+def _cell(value):
+    return ' '.join(map(str, value)) if isinstance(value, list) else value
+
+
+def _opened(path: str | Path):
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.open('w', encoding='utf-8', newline='')

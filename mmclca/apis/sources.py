@@ -1,0 +1,100 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Images to predict: finding them, and reading one."""
+
+import glob
+import os
+from collections.abc import Iterable, Iterator
+from io import BytesIO
+
+import cv2
+import mmcv
+import numpy as np
+from mmengine import fileio
+
+from mmclca.datasets.image_files import IMAGE_SUFFIXES, glance
+
+
+def find_images(places: Iterable) -> list:
+    """Images at files, folders and patterns, each file once.
+
+    Args:
+        places (Iterable[str | Path | np.ndarray]): Files and addresses;
+            folders, for the images in them and in all folders below that are
+            not hidden; patterns such as ``'scans/*.tif'``; arrays.
+
+    Returns:
+        list[str | np.ndarray]: Paths and arrays. A path that leads nowhere is
+        kept, to be reported with what cannot be read.
+    """
+    found, seen = [], set()
+    for place in places:
+        for image in _images_at(place):
+            if isinstance(image, np.ndarray):
+                found.append(image)
+            elif image not in seen:
+                seen.add(image)
+                found.append(image)
+    return found
+
+
+def _images_at(place) -> Iterator:
+    if isinstance(place, np.ndarray):
+        yield place
+        return
+    place = os.fspath(place)
+    found = [place]
+    if not os.path.exists(place):
+        found = sorted(glob.glob(place, recursive=True)) or found
+    for path in found:
+        yield from _images_below(path) if os.path.isdir(path) else (path,)
+
+
+def _images_below(folder: str) -> list[str]:
+    paths = []
+    for place, folders, files in os.walk(folder, followlinks=True):
+        folders[:] = [name for name in folders if name[0] != '.']
+        paths += [os.path.join(place, name) for name in files if _shown(name)]
+    return sorted(paths)
+
+
+def _shown(name: str) -> bool:
+    return name[0] != '.' and name.lower().endswith(IMAGE_SUFFIXES)
+
+
+def read_image(source: str | np.ndarray) -> np.ndarray:
+    """Read an image as training does.
+
+    Args:
+        source (str | np.ndarray): A file or an address, or a BGR image
+            (H, W, 3), uint8, as ``mmcv.imread`` gives it.
+
+    Returns:
+        np.ndarray: BGR image (H, W, 3), uint8.
+
+    Raises:
+        ValueError: If it is no image, or only a part of one; says why.
+    """
+    if isinstance(source, np.ndarray):
+        return _checked(source)
+    try:
+        content = fileio.get(source)
+        problem = glance(BytesIO(content))
+        image = None if problem else mmcv.imfrombytes(content)
+    except FileNotFoundError:
+        raise ValueError('no such file or folder') from None
+    except (OSError, cv2.error) as error:
+        raise ValueError(f'{type(error).__name__}: {error}') from error
+    if image is None:
+        raise ValueError(problem or 'OpenCV cannot decode it')
+    return image
+
+
+def _checked(image: np.ndarray) -> np.ndarray:
+    """An array if it is an image; ValueError where it is none."""
+    is_image = image.ndim == 3 and image.shape[2] == 3 and image.size
+    if not is_image or image.dtype != np.uint8:
+        raise ValueError(
+            f'an array {image.shape} of {image.dtype} is no BGR image: give '
+            '(H, W, 3) of uint8'
+        )
+    return image

@@ -1,0 +1,128 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What became of the tokens of an image, and what the last CLS looks at."""
+
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from mmclca.models import TokenReductionViT
+from mmclca.models.attention import attend
+from mmclca.models.tokens import Tokens, patch_weights
+from mmclca.utils.flops import MORE_FLOPS
+from mmclca.visualization.survivors import assigned, survivor_maps
+from mmclca.visualization.watching import Seen, Watcher
+
+
+class LastLayerWatcher(Watcher):
+    """Notes the tokens of each layer, features those of the last one only."""
+
+    def key_bias(self, tokens: Tokens) -> Tensor | None:
+        for seen in self.layers[-1:]:
+            seen.entered = _bare(seen.entered)
+            seen.left = _bare(seen.left)
+        return super().key_bias(tokens)
+
+
+def _bare(tokens: Tokens) -> Tokens:
+    """The sequence without features, which take the memory."""
+    return tokens.with_x(tokens.x.new_empty(*tokens.x.shape[:2], 0))
+
+
+def token_facts(
+    backbone: TokenReductionViT, layers: list[Seen], hw: tuple[int, int]
+) -> list[dict]:
+    """What became of the tokens of each image of a batch.
+
+    Args:
+        backbone (TokenReductionViT): The model, with a CLS token.
+        layers (list[Seen]): What a :class:`LastLayerWatcher` noted.
+        hw (tuple[int, int]): Height and width of the grid of patches.
+
+    Returns:
+        list[dict]: ``tokens``, ``kept``, ``attribution`` and
+        ``cls_attention`` of each image; see
+        :class:`TokenReductionInferencer`.
+    """
+    entered, B = layers[-1].entered, len(layers[-1].entered.x)
+    attention = last_attention(backbone, entered)
+    weights = patch_weights(entered.trace, B, hw[0] * hw[1])
+    kept = survivor_maps(layers[-1].left.trace, B, hw)
+    counts = [(seen.left.weights > 0).sum(dim=1) for seen in layers]
+    facts = dict(
+        tokens=torch.stack(counts, dim=1),
+        attribution=attribute(attention, weights).unflatten(1, hw),
+        cls_attention=paint_attention(attention, weights).unflatten(1, hw),
+    )
+    facts = {name: batch.cpu().numpy() for name, batch in facts.items()}
+    kept = [stage.cpu().numpy() for stage in kept]
+    return [
+        dict(
+            tokens=facts['tokens'][i].tolist(),
+            kept=[stage[i] for stage in kept],
+            attribution=facts['attribution'][i],
+            cls_attention=facts['cls_attention'][i],
+        )
+        for i in range(B)
+    ]
+
+
+def last_attention(backbone: TokenReductionViT, entered: Tokens) -> Tensor:
+    """Attention of CLS in the last layer, mean over heads, (B, N).
+
+    Args:
+        backbone (TokenReductionViT): The model.
+        entered (Tokens): The sequence that this attention sees.
+    """
+    layer = backbone.layers[-1]
+    x = layer.ln1(entered.x)
+    key_bias = backbone.reducer.key_bias(entered)
+    _, attended = attend(layer.attn, x, key_bias)
+    return attended.cls_attn().float().mean(dim=1)
+
+
+def attribute(attention: Tensor, weights: Tensor) -> Tensor:
+    """Attention to tokens as attention to the patches that they stand for.
+
+    A token hands what it gets to its patches, in proportion to their weights
+    in it. What CLS, registers and cached tokens get is left out, and the rest
+    scaled to a sum of 1.
+
+    Args:
+        attention (Tensor): Of CLS to each token, (B, N).
+        weights (Tensor): Weights of the patches in each token, (B, N, P).
+
+    Returns:
+        Tensor: (B, P); all zero where no token stands for a patch.
+    """
+    total = weights.sum(dim=-1, keepdim=True)
+    shares = weights / total.masked_fill(total == 0, 1.0)
+    patches = (attention.unsqueeze(1) @ shares).squeeze(1)
+    total = patches.sum(dim=-1, keepdim=True)
+    return patches / total.masked_fill(total == 0, 1.0)
+
+
+def paint_attention(attention: Tensor, weights: Tensor) -> Tensor:
+    """For each patch the attention to the token that it mostly goes into.
+
+    Args:
+        attention (Tensor): Of CLS to each token, (B, N).
+        weights (Tensor): Weights of the patches in each token, (B, N, P).
+
+    Returns:
+        Tensor: (B, P); 0 where a patch was dropped.
+    """
+    token = assigned(weights)
+    return attention.gather(1, token.clamp(min=0)) * (token >= 0)
+
+
+def count_macs(model: nn.Module, image: Tensor) -> int:
+    """Multiply-accumulates that one image takes, as in ``Cost.flops``.
+
+    Args:
+        model (nn.Module): A classifier.
+        image (Tensor): The preprocessed image, (3, H, W).
+    """
+    counter = FlopCounterMode(display=False, custom_mapping=MORE_FLOPS)
+    with counter:
+        model(image[None])
+    return counter.get_total_flops() // 2

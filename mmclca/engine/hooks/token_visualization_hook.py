@@ -1,0 +1,115 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from pathlib import Path
+
+import numpy as np
+import torch
+from mmengine.dist import master_only
+from mmengine.hooks import Hook
+from mmengine.model import is_model_wrapper
+
+from mmclca.models import TokenReductionViT
+from mmclca.registry import HOOKS
+from mmclca.visualization import reduced, reductions_figure, to_array
+from mmclca.visualization.inputs import view_of_input
+from mmclca.visualization.random_state import same_random_state
+
+
+@HOOKS.register_module()
+class TokenVisualizationHook(Hook):
+    """Draws what is left of some validation images stage by stage.
+
+    After validation, with the weights that were validated. The images are
+    the same each time, evenly spread over the data set, so that its classes
+    are where it is sorted by them. Pictures go to the visualizer, one an
+    image, named ``survivors_INDEX_FILE``: to ``vis_data/vis_image`` with
+    ``LocalVisBackend``, and to TensorBoard and WandB with
+    ``visualizer.vis_backends`` of these. Random numbers of the training stay
+    as they are without the hook. It draws on the first process alone.
+
+    Args:
+        interval (int): Epochs between pictures. In training by iterations,
+            and where nothing is trained, every validation has them.
+            Defaults to 1.
+        num_images (int): Images to draw. Defaults to 4.
+
+    Raises:
+        ValueError: If one of them is below 1; at the start of training or
+            validation, if the model reduces nothing.
+    """
+
+    priority = 'ABOVE_NORMAL'  # ahead of EMAHook, which swaps weights back
+
+    def __init__(self, interval: int = 1, num_images: int = 4):
+        if interval < 1 or num_images < 1:
+            raise ValueError(
+                f'TokenVisualizationHook: interval={interval} and num_images='
+                f'{num_images} must be 1 or more'
+            )
+        self.interval = interval
+        self.num_images = num_images
+
+    def before_run(self, runner) -> None:
+        """Stop at once where there is nothing to draw."""
+        backbone = _model(runner).backbone
+        if isinstance(backbone, TokenReductionViT) and backbone.reduce_at:
+            return
+        raise ValueError(
+            f'TokenVisualizationHook: a {type(backbone).__name__} that '
+            "reduces nothing; give backbone=dict(type='mmclca."
+            "TokenReductionViT', reducer=..., reduce_at=...) or remove the "
+            'hook from custom_hooks'
+        )
+
+    def after_val_epoch(self, runner, metrics=None) -> None:
+        """Draw, where it is time to."""
+        if runner.epoch % self.interval == 0:
+            self._draw(runner)
+
+    @master_only
+    @torch.no_grad()
+    def _draw(self, runner) -> None:
+        dataset = runner.val_dataloader.dataset
+        # a compiled model would be compiled anew for one image
+        eager = torch.compiler.set_stance('force_eager')
+        with same_random_state(), eager:
+            for index in spread(len(dataset), self.num_images):
+                self._draw_image(runner, dataset, index)
+
+    def _draw_image(self, runner, dataset, index: int) -> None:
+        model = _model(runner)
+        packed = dataset[index]
+        sample = packed['data_samples']
+        view = view_of_input(model, '', packed['inputs'])
+        scores = model(view.batch, mode='tensor')
+        view.title = _title(sample, int(scores.argmax()), dataset.metainfo)
+        (row,) = reduced(model.backbone, [view])
+        stages = [f'after layer {n}' for n in model.backbone.reduce_at]
+        picture = to_array(reductions_figure([row], stages))
+        name = f'survivors_{index}_{Path(sample.img_path).stem}'
+        step = runner.epoch if _by_epoch(runner) else runner.iter
+        runner.visualizer.add_image(name, picture, step)
+
+
+def spread(length: int, number: int) -> list[int]:
+    """At most ``number`` indices of a list, evenly spread."""
+    number = min(length, number)
+    return np.linspace(0, length - 1, number).round().astype(int).tolist()
+
+
+def _title(sample, predicted: int, metainfo: dict) -> str:
+    names = metainfo.get('classes') or {}
+    truth, guess = (
+        names[label] if names else str(label)
+        for label in (int(sample.gt_label), predicted)
+    )
+    return f'{truth}\npredicted: {guess}'
+
+
+def _by_epoch(runner) -> bool:
+    cfg = runner.cfg.get('train_cfg') or {}
+    return cfg.get('by_epoch', True)
+
+
+def _model(runner):
+    model = runner.model
+    return model.module if is_model_wrapper(model) else model

@@ -1,0 +1,84 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from dataclasses import dataclass
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from mmclca.models.tokens import Appended, patch_weights
+
+
+@dataclass
+class Cached:
+    """The cached tokens of a stage.
+
+    Args:
+        num_left (int): Tokens that the reduction leaves which came from the
+            cache, CLR tokens included, and stand for no patch.
+        num_put_back (int): Tokens that the cache puts back right after it.
+    """
+
+    num_left: int
+    num_put_back: int
+
+    def note(self) -> str:
+        """What to write of it below the number of tokens."""
+        return f'\n{self.num_left} cached, then {self.num_put_back} put back'
+
+
+def cached_by_stage(
+    trace: list, batch_size: int, num_patches: int
+) -> list[list[Cached]]:
+    """The cached tokens of each reduction, for each image.
+
+    Args:
+        trace (list): ``Tokens.trace`` of a forward pass.
+        batch_size (int): Images of that pass.
+        num_patches (int): Patches P of an image.
+
+    Returns:
+        list[list[Cached]]: A list a stage with an entry an image; empty
+        where no cache takes part.
+    """
+    if not any(isinstance(r, Appended) and r.cached for r in trace):
+        return []
+    stages = []
+    for step, record in enumerate(trace, start=1):
+        if isinstance(record, Appended):
+            continue
+        left = _left(trace[:step], batch_size, num_patches)
+        put_back = _put_back(trace[step:])
+        stages.append([Cached(number, put_back) for number in left])
+    return stages
+
+
+def _left(trace: list, batch_size: int, num_patches: int) -> list[int]:
+    patches = patch_weights(trace, batch_size, num_patches).sum(dim=-1)
+    start = patches.new_zeros(batch_size, 1 + num_patches, 1)
+    cached = from_cache(trace, start)
+    return ((cached > 0) & (patches == 0)).sum(dim=1).tolist()
+
+
+def from_cache(trace: list, rows: Tensor) -> Tensor:
+    """How much of each token came from the cache.
+
+    Args:
+        trace (list): ``Tokens.trace``, or its first records.
+        rows (Tensor): Zeros for CLS and the patches, (B, 1 + P, 1).
+
+    Returns:
+        Tensor: (B, N).
+    """
+    for record in trace:
+        before = rows.size(1)
+        rows = record.apply(rows)
+        if isinstance(record, Appended) and record.cached:
+            new = (0, 0, 0, record.num_tokens)
+            rows = F.pad(rows[:, :before], new, value=1.0)
+    return rows.squeeze(-1)
+
+
+def _put_back(following: list) -> int:
+    """Cached tokens that come before anything else is done."""
+    if following and isinstance(following[0], Appended):
+        return following[0].num_tokens
+    return 0

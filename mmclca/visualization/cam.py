@@ -1,0 +1,110 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from mmclca.models.tokens import Tokens, patch_weights
+
+from .watching import grid_of, watched
+
+
+@torch.enable_grad()
+def class_activation_maps(
+    model: nn.Module,
+    images: Tensor,
+    categories: Sequence[int] | None = None,
+    layer: int = -1,
+) -> Tensor:
+    """Grad-CAM of a layer's tokens, over the patches of the image.
+
+    `Grad-CAM: Visual Explanations from Deep Networks via Gradient-based
+    Localization`, section 3: channels are summed with the mean gradient of
+    the class score as their weight, and what is negative is cut off. The
+    tokens are those that the attention of the layer reads, normalized
+    (``ln1``); the mean is over those that stand for patches. What a token has
+    is handed on to its patches in proportion to their weights in it: patches
+    that are fused or merged share it, dropped ones get nothing. CLS,
+    registers and cached tokens have no place in the image. Where nothing is
+    reduced this is Grad-CAM of the patches. The model is used in its present
+    mode; call ``eval()`` first.
+
+    Args:
+        model (nn.Module): A classifier over a :class:`TokenReductionViT`.
+        images (Tensor): Preprocessed images, (B, 3, H, W).
+        categories (Sequence[int], optional): The class to explain of each
+            image. Defaults to None: the one that the model predicts.
+        layer (int): Layer from 0, or from the last, -1. Defaults to -1.
+
+    Returns:
+        Tensor: Maps (B, h, w), not normalized; 0 and more.
+
+    Raises:
+        ValueError: If the backbone is no :class:`TokenReductionViT`, there
+            is no such layer, or a class for each image is not given.
+    """
+    twin = watched(model)
+    layers = twin.backbone.layers
+    if not -len(layers) <= layer < len(layers):
+        raise ValueError(
+            f'layer={layer} is not there: the backbone has the layers 0 to '
+            f'{len(layers) - 1}'
+        )
+    normalized = []
+    norm = layers[layer].ln1
+    handle = norm.register_forward_hook(_keep_in(normalized))
+    try:
+        scores = twin(images, mode='tensor')
+    finally:
+        handle.remove()
+    chosen = _chosen(scores, categories)
+    total = scores.gather(1, chosen[:, None]).sum()
+    (x,) = normalized
+    (grad,) = torch.autograd.grad(total, x)
+    entered = twin.backbone.reducer.layers[layer].entered
+    maps = grad_cam(x, grad, entered)
+    return maps.unflatten(1, grid_of(twin.backbone, images))
+
+
+def _keep_in(outputs: list):
+    def keep(module, inputs, output):
+        output.requires_grad_()  # where all parameters ahead of it are frozen
+        outputs.append(output)
+
+    return keep
+
+
+def _chosen(scores: Tensor, categories: Sequence[int] | None) -> Tensor:
+    if categories is None:
+        return scores.argmax(dim=1)
+    images, classes = scores.shape
+    inside = all(0 <= category < classes for category in categories)
+    if len(categories) != images or not inside:
+        raise ValueError(
+            f'categories={list(categories)} for {images} images: give a '
+            f'class for each, 0 to {classes - 1}'
+        )
+    return torch.tensor(categories, device=scores.device)
+
+
+@torch.no_grad()
+def grad_cam(x: Tensor, grad: Tensor, tokens: Tokens) -> Tensor:
+    """Maps over the patches; see :func:`class_activation_maps`.
+
+    Args:
+        x (Tensor): Features of the tokens, (B, N, C).
+        grad (Tensor): Gradient of the class score in them, (B, N, C).
+        tokens (Tokens): The sequence; its trace is read.
+
+    Returns:
+        Tensor: (B, P).
+    """
+    weights = patch_weights(tokens.trace, len(x), tokens.num_patches)
+    weights = weights.to(x)
+    total = weights.sum(dim=-1, keepdim=True)  # (B, N, 1)
+    stands = (total > 0).to(x)
+    number = stands.sum(dim=1, keepdim=True).clamp(min=1)
+    alpha = (stands * grad).sum(dim=1, keepdim=True) / number
+    cam = (alpha * x).sum(dim=-1, keepdim=True).relu()  # (B, N, 1)
+    share = weights / total.masked_fill(total == 0, 1.0)
+    return (share * cam).sum(dim=1)

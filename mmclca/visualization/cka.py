@@ -1,0 +1,176 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""How much alike what layers make of images is."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor, nn
+
+from .batches import Batch
+from .watching import watched
+
+COLOURS = 'cividis'
+FEWEST = 4  # images, of which HSIC without bias can be told
+
+
+def _cls(x: Tensor, counts: Tensor) -> Tensor:
+    return x[:, 0]
+
+
+def _mean(x: Tensor, counts: Tensor) -> Tensor:
+    patches, counts = x[:, 1:], counts[:, 1:]
+    return (patches * counts).sum(dim=1) / counts.sum(dim=1).clamp(min=1)
+
+
+def _all(x: Tensor, counts: Tensor) -> Tensor:
+    return (x * counts).flatten(1)
+
+
+FEATURES = dict(cls=_cls, mean=_mean, all=_all)
+
+
+@torch.no_grad()
+def gram_matrices(
+    model: nn.Module, batches: Iterable[Batch], feature: str = 'cls'
+) -> list[Tensor]:
+    """Inner products of the images' features, layer by layer.
+
+    Args:
+        model (nn.Module): A classifier over a :class:`TokenReductionViT`, in
+            evaluation mode.
+        batches (Iterable[Batch]): The images.
+        feature (str): Of what leaves a layer, ahead of what the cache puts
+            back: 'cls', the CLS token; 'mean', the mean of the tokens after
+            it; or 'all' tokens in their order, as the CLCA authors compare
+            layers. Reducers that sort tokens put those of each image in an
+            order of its own, and 'all' then finds layers before and after a
+            stage unlike for that alone. Padding counts for nothing.
+            Defaults to 'cls'.
+
+    Returns:
+        list[Tensor]: (L, B, B) a batch, for L layers, float64.
+    """
+    twin = watched(model)
+    layers = twin.backbone.reducer.layers
+    grams = []
+
+    def note(module, inputs, x):
+        counts = (layers[-1].left.weights > 0).to(x).unsqueeze(-1)
+        x = FEATURES[feature](x, counts)
+        grams.append((x @ x.T).double())
+
+    handles = [
+        layer.ffn.register_forward_hook(note) for layer in twin.backbone.layers
+    ]
+    try:
+        return [_of_batch(twin, batch, grams, layers) for batch in batches]
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _of_batch(twin, batch: Batch, grams: list, layers: list) -> Tensor:
+    grams.clear()
+    layers.clear()
+    twin.backbone.forward_tokens(batch.images)
+    return torch.stack(grams)
+
+
+def hsic(first: Tensor, second: Tensor) -> Tensor:
+    """Hilbert-Schmidt independence criterion, without bias.
+
+    `Feature Selection via Dependence Maximization`, theorem 2.
+
+    Args:
+        first (Tensor): Gram matrices of some layers, (L, B, B).
+        second (Tensor): Gram matrices of others, (M, B, B), same images.
+
+    Returns:
+        Tensor: For each pair of layers, (L, M).
+
+    Raises:
+        ValueError: If there are fewer than 4 images.
+    """
+    n = first.size(-1)
+    if n < FEWEST:
+        raise ValueError(f'a batch of {n} images: CKA needs {FEWEST} or more')
+    off_diagonal = 1 - torch.eye(n).to(first)
+    first, second = first * off_diagonal, second * off_diagonal
+    trace = first.flatten(1) @ second.flatten(1).T
+    sums = first.sum((1, 2))[:, None] * second.sum((1, 2))
+    rows = first.sum(2) @ second.sum(2).T
+    total = trace + sums / ((n - 1) * (n - 2)) - 2 * rows / (n - 2)
+    return total / (n * (n - 3))
+
+
+def cka(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
+    """Linear centred kernel alignment (CKA) between layers.
+
+    `Do Wide and Deep Networks Learn the Same Things?`, section 3: HSIC
+    without bias is averaged over batches, so that the value does not hang on
+    their size.
+
+    Args:
+        first (Sequence[Tensor]): Gram matrices of a model, (L, B, B) a batch,
+            of :func:`gram_matrices`.
+        second (Sequence[Tensor]): Those of the same or another model on the
+            same batches, (M, B, B).
+
+    Returns:
+        Tensor: (L, M); 1 where features are alike up to rotation and scale,
+        about 0 where they have nothing to do with each other.
+    """
+    pairs = list(zip(first, second, strict=True))
+    across = sum(hsic(a, b) for a, b in pairs)
+    one = sum(hsic(a, a).diagonal() for a, _ in pairs)
+    two = sum(hsic(b, b).diagonal() for _, b in pairs)
+    return across / (one[:, None] * two).sqrt()
+
+
+def draw_cka(
+    similarity: Tensor,
+    out: str,
+    names: tuple[str, str] = ('', ''),
+    reduce_at: tuple[Sequence[int], Sequence[int]] = ((), ()),
+) -> None:
+    """Draw how much alike layers are.
+
+    Args:
+        similarity (Tensor): Of :func:`cka`, (L, M).
+        out (str): Picture to write; its ending gives the format.
+        names (tuple[str, str]): Of the two models. Defaults to none.
+        reduce_at (tuple): Layers of each that reduce, to be marked.
+            Defaults to none.
+    """
+    rows, columns = similarity.shape
+    figure = Figure(
+        figsize=(2 + 0.35 * columns, 1.2 + 0.35 * rows), layout='constrained'
+    )
+    axis = figure.subplots()
+    drawn = axis.imshow(
+        similarity.cpu().numpy(), COLOURS, vmin=0, vmax=1, origin='lower'
+    )
+    for side, number, name, marked in zip(
+        (axis.yaxis, axis.xaxis),
+        (rows, columns),
+        names,
+        reduce_at,
+        strict=True,
+    ):
+        _number_layers(side, number, name, marked)
+    axis.tick_params(axis='x', labelrotation=90)
+    for (row, column), value in np.ndenumerate(similarity.cpu().numpy()):
+        ink = 'black' if value > 0.6 else 'white'
+        style = dict(color=ink, ha='center', va='center', size=6)
+        axis.text(column, row, f'{value:.2f}', **style)
+    figure.colorbar(drawn, ax=axis, shrink=0.8).set_label('CKA', size=9)
+    figure.savefig(out, dpi=110, bbox_inches='tight', pad_inches=0.06)
+
+
+def _number_layers(side, number: int, name: str, marked) -> None:
+    labels = [f'{n} ▾' if n in marked else str(n) for n in range(number)]
+    side.set_ticks(range(number), labels, fontsize=8)
+    note = ' (▾ reduces)' if len(marked) else ''
+    side.set_label_text(f'layer{name and f" of {name}"}{note}', size=9)

@@ -1,0 +1,176 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Which classes are taken for each other, and what that looks like."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import mmcv
+import numpy as np
+import torch
+from matplotlib.colors import PowerNorm
+from matplotlib.figure import Figure
+from torch import nn
+
+from .batches import Batch
+
+COLOURS = 'cividis'
+
+
+@dataclass
+class Predictions:
+    """What a model says of some images.
+
+    Args:
+        paths (list[str]): The images.
+        labels (np.ndarray): Their classes, (N,).
+        predicted (np.ndarray): What the model takes them for, (N,).
+        classes (list[str]): Names of all classes.
+    """
+
+    paths: list[str]
+    labels: np.ndarray
+    predicted: np.ndarray
+    classes: list[str]
+
+    def matrix(self) -> np.ndarray:
+        """Images by class (row) and what they are taken for (column)."""
+        number = len(self.classes)
+        places = self.labels * number + self.predicted
+        counts = np.bincount(places, minlength=number**2)
+        return counts.reshape(number, number)
+
+    def taken_for(self, label: int, predicted: int) -> list[str]:
+        """The images of a class that are taken for a certain one."""
+        chosen = (self.labels == label) & (self.predicted == predicted)
+        return [self.paths[n] for n in np.flatnonzero(chosen)]
+
+
+@torch.no_grad()
+def predict(
+    model: nn.Module, batches: Iterable[Batch], classes: Sequence[str]
+) -> Predictions:
+    """What a model says of some images.
+
+    Args:
+        model (nn.Module): A classifier, in evaluation mode.
+        batches (Iterable[Batch]): The images.
+        classes (Sequence[str]): Names of all classes.
+    """
+    paths, labels, predicted = [], [], []
+    for batch in batches:
+        scores = model(batch.images, mode='tensor')
+        predicted += scores.argmax(dim=1).tolist()
+        labels += batch.labels
+        paths += batch.paths
+    return Predictions(
+        paths, np.array(labels), np.array(predicted), list(classes)
+    )
+
+
+def most_confused(matrix: np.ndarray, number: int) -> list[tuple[int, int]]:
+    """The pairs of classes that are most often taken for each other.
+
+    Args:
+        matrix (np.ndarray): Of :meth:`Predictions.matrix`.
+        number (int): Pairs at most.
+
+    Returns:
+        list[tuple[int, int]]: Pairs of labels, the most confused first, both
+        directions added up; of each pair the class that is taken for the
+        other one more often comes first. Pairs without a confusion are left
+        out.
+    """
+    both = np.triu(matrix + matrix.T, k=1)
+    order = np.argsort(-both, axis=None, kind='stable')[:number]
+    pairs = [divmod(int(place), len(matrix)) for place in order]
+    return [
+        (a, b) if matrix[a, b] >= matrix[b, a] else (b, a)
+        for a, b in pairs
+        if both[a, b]
+    ]
+
+
+def draw_confusions(
+    predictions: Predictions, out: str, pairs: int = 5, examples: int = 3
+) -> None:
+    """Draw the confusion matrix of the most confused classes and examples.
+
+    Below the matrix a row a pair of classes: images of the first one that
+    are right, images of it that are taken for the second one, and images of
+    the second one that are right.
+
+    Args:
+        predictions (Predictions): Of :func:`predict`.
+        out (str): Picture to write; its ending gives the format.
+        pairs (int): Pairs of classes at most. Defaults to 5.
+        examples (int): Images of a kind at most. Defaults to 3.
+
+    Raises:
+        ValueError: If no image is taken for a wrong class.
+    """
+    matrix = predictions.matrix()
+    confused = most_confused(matrix, pairs)
+    if not confused:
+        raise ValueError(
+            f'nothing is confused: all {len(predictions.paths)} images are '
+            'right'
+        )
+    shown = list(dict.fromkeys(label for pair in confused for label in pair))
+    side = 1.2 + 0.45 * len(shown)
+    width = max(3.2 * examples, side + 2)
+    figure = Figure(
+        figsize=(width, side + 1.3 * len(confused) + 0.6), layout='constrained'
+    )
+    top, below = figure.subfigures(
+        2, 1, height_ratios=(side, 1.3 * len(confused) + 0.6)
+    )
+    _draw_matrix(top, matrix, shown, predictions.classes)
+    _draw_examples(below, predictions, confused, examples)
+    figure.savefig(out, dpi=100, bbox_inches='tight', pad_inches=0.08)
+
+
+def _draw_matrix(figure, matrix, shown, classes) -> None:
+    part = matrix[np.ix_(shown, shown)]
+    axis = figure.subplots()
+    # small numbers, the confusions, are told apart beside large ones
+    norm = PowerNorm(0.5, 0, part.max())
+    axis.imshow(part, COLOURS, norm=norm)
+    names = [classes[label] for label in shown]
+    places = range(len(shown))
+    axis.set_xticks(places, names, rotation=45, ha='right', fontsize=8)
+    axis.set_yticks(places, names, fontsize=8)
+    axis.set_xlabel('predicted', fontsize=9)
+    axis.set_ylabel('class', fontsize=9)
+    axis.set_title(
+        f'the most confused of {len(classes)} classes, '
+        f'{np.trace(matrix)} of {matrix.sum()} images right',
+        fontsize=10,
+    )
+    for row, column in np.ndindex(part.shape):
+        value = part[row, column]
+        ink = 'black' if norm(value) > 0.6 else 'white'
+        axis.text(
+            *(column, row, value), color=ink, ha='center', va='center', size=8
+        )
+
+
+def _draw_examples(figure, predictions, pairs, examples) -> None:
+    """A row a pair: the one class, its confused images, the other class."""
+    axes = figure.subplots(len(pairs), 3 * examples, squeeze=False)
+    for axis in axes.flat:
+        axis.axis('off')
+        axis.set_box_aspect(1)
+    for row, (label, other) in zip(axes, pairs, strict=True):
+        one, two = (predictions.classes[n] for n in (label, other))
+        groups = {
+            f'{one}, right': (label, label),
+            f'{one}, taken for {two}': (label, other),
+            f'{two}, right': (other, other),
+        }
+        for n, (title, places) in enumerate(groups.items()):
+            paths = predictions.taken_for(*places)
+            cells = row[n * examples : (n + 1) * examples]
+            title += '' if paths else ': none'
+            cells[0].set_title(title, fontsize=9, loc='left')
+            for cell, path in zip(cells, paths, strict=False):
+                cell.imshow(mmcv.imread(path)[..., ::-1])

@@ -1,0 +1,72 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Iterable
+
+import numpy as np
+from matplotlib.cm import ScalarMappable
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from .painting import DROPPED, FUSED, HEAT, INK, KEPT, MERGED, fuse
+from .survivors import fade
+
+SAMPLE = np.full((1, 1, 3), (130.0, 160.0, 70.0))  # of a leaf
+TITLES = {
+    KEPT: 'kept',
+    MERGED: 'merged: mean colour of a group',
+    FUSED: 'fused with small weights',
+    DROPPED: 'dropped',
+}
+LOOKS = {KEPT: SAMPLE, MERGED: SAMPLE, FUSED: fuse(SAMPLE)}
+LOOKS[DROPPED] = fade(SAMPLE)
+
+
+def add_legend(figure: Figure, kinds: Iterable[int]) -> None:
+    """Say below a figure how patches of some kinds are drawn.
+
+    Args:
+        figure (Figure): The figure, of constrained layout.
+        kinds (Iterable[int]): See :func:`mmclca.visualization.kinds`.
+    """
+    handles = [
+        Patch(
+            facecolor=LOOKS[kind].ravel() / 255,
+            edgecolor=INK / 255 if kind == MERGED else 'none',
+            linewidth=1.5,
+            label=TITLES[kind],
+        )
+        for kind in TITLES
+        if kind in set(kinds)
+    ]
+    if handles:
+        figure.legend(
+            handles=handles,
+            loc='outside lower center',
+            ncols=len(handles),
+            fontsize=9,
+            frameon=False,
+            handlelength=1.2,
+            handleheight=1.2,
+        )
+
+
+def add_heat_bar(figure: Figure, axes, label: str, ends) -> None:
+    """Put a colour bar below a figure, with words at its ends.
+
+    Args:
+        figure (Figure): The figure, of constrained layout.
+        axes (Sequence[Axes]): The axes that it is for.
+        label (str): What the colours mean.
+        ends (tuple[str, str]): What the dark and the bright end mean.
+    """
+    bar = figure.colorbar(
+        ScalarMappable(cmap=HEAT),
+        ax=list(axes),
+        location='bottom',
+        shrink=0.5,
+        aspect=25,
+        pad=0.02,
+    )
+    bar.set_ticks([0, 1], labels=ends, fontsize=8)
+    bar.set_label(label, fontsize=9, labelpad=1)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=0)

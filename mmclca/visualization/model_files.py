@@ -1,0 +1,107 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The model that a tool is to look at, and on what images."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from mmclca.apis import TokenReductionInferencer, find_images
+from mmclca.apis.sources import read_image
+from mmclca.apis.stored import is_checkpoint, stored_config
+from mmclca.datasets.image_files import IMAGE_SUFFIXES
+from mmclca.utils.command_line import (
+    add_cfg_options,
+    merge_options,
+    read_config,
+)
+
+
+def add_model_arguments(parser) -> None:
+    """Add what every tool takes that loads a model.
+
+    Args:
+        parser (argparse.ArgumentParser): The parser to extend.
+    """
+    parser.add_argument(
+        '--device',
+        default='cuda' if torch.cuda.is_available() else 'cpu',
+        help='where to run the model (default here: %(default)s)',
+    )
+    add_cfg_options(parser)
+
+
+def sort_files(
+    files: Sequence[str],
+) -> tuple[str | None, str | None, list[str]]:
+    """Tell files apart by their names, in whatever order they come.
+
+    Args:
+        files (Sequence[str]): A config (path or name), a checkpoint, and
+            images or folders of them; without a config, the one in the
+            checkpoint is meant.
+
+    Returns:
+        tuple: Config, checkpoint and images.
+
+    Raises:
+        ValueError: If there are several configs or checkpoints, or no
+            checkpoint.
+    """
+    images = [file for file in files if _is_image(file)]
+    rest = [file for file in files if file not in images]
+    checkpoints = [file for file in rest if is_checkpoint(file)]
+    configs = [file for file in rest if file not in checkpoints]
+    if len(checkpoints) != 1 or len(configs) > 1:
+        raise ValueError(
+            f'{len(checkpoints)} checkpoints ({" ".join(checkpoints)}) and '
+            f'{len(configs)} configs ({" ".join(configs)}): give one '
+            'checkpoint (.pth, .safetensors) and, where it does not hold its '
+            f'config, one config. Images end in {" ".join(IMAGE_SUFFIXES)}'
+        )
+    return (configs or [None])[0], checkpoints[0], images
+
+
+def _is_image(file: str) -> bool:
+    return file.lower().endswith(IMAGE_SUFFIXES) or Path(file).is_dir()
+
+
+def read_images(places: Sequence[str]) -> list[tuple[str, np.ndarray]]:
+    """Names and BGR images.
+
+    Args:
+        places (Sequence[str]): Files, folders and patterns.
+
+    Raises:
+        ValueError: If some cannot be read; names all of them.
+    """
+    images, bad = [], []
+    for path in find_images(places):
+        try:
+            images.append((Path(path).stem, read_image(path)))
+        except ValueError as error:
+            bad.append(f'\n  {path}: {error}')
+    if bad:
+        raise ValueError(f'not read, no images:{"".join(bad)}')
+    return images
+
+
+def load(
+    config: str | None, checkpoint: str, options: dict, device: str
+) -> TokenReductionInferencer:
+    """A trained model, with its config and the names of its classes.
+
+    Args:
+        config (str, optional): Path or name of a config; None: the one that
+            the checkpoint holds.
+        checkpoint (str): Path or URL of the weights.
+        options (dict): Of ``--cfg-options``.
+        device (str): Where to run it.
+    """
+    if config is None:
+        cfg = stored_config(str(checkpoint))
+        merge_options(cfg, options)
+    else:
+        cfg = read_config(config, options)
+    return TokenReductionInferencer(cfg, checkpoint, device)

@@ -1,0 +1,131 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Pictures of what the tokens of one stage stand for, for any reducer."""
+
+import matplotlib
+import numpy as np
+import torch
+from torch import Tensor
+
+from .survivors import GREY, assigned, enlarge, fade, patch_of_pixels
+
+INK = np.array([25.0, 25.0, 25.0])
+FUSED_BLUE = np.array([0.0, 114.0, 178.0])  # Okabe and Ito's; no leaf has it
+HEAT = 'inferno'
+LEAST_SPAN = 0.05  # of weights from dark to bright, as a share of the largest
+
+DROPPED, KEPT, MERGED, FUSED = range(4)
+
+
+def is_mixed(weights: Tensor) -> bool:
+    """Whether a patch goes into several tokens; weights (N, P)."""
+    return bool(((weights > 0).sum(dim=0) > 1).any())
+
+
+def kinds(weights: Tensor) -> Tensor:
+    """What became of each patch, where it goes into one token at most.
+
+    Args:
+        weights (Tensor): Patches in each token, (N, P).
+
+    Returns:
+        Tensor: (P,), int64: ``DROPPED``, ``KEPT`` with a token of its own,
+        ``MERGED`` with others into a token that is their average, or
+        ``FUSED`` into one whose weights sum to less than a half.
+    """
+    token = assigned(weights[None])[0]
+    shared = (weights > 0).sum(dim=1)[token] > 1
+    little = weights.sum(dim=1)[token] < 0.5
+    kind = KEPT + (MERGED - KEPT) * shared + (FUSED - MERGED) * shared * little
+    return torch.where(token >= 0, kind, DROPPED)
+
+
+def paint(image: np.ndarray, weights: Tensor, hw: tuple[int, int]):
+    """Draw on an image what the tokens stand for.
+
+    A patch with a token of its own stays as it is, patches that are merged
+    take their mean colour and get a border, patches that are fused with
+    small weights turn blue, a dropped patch fades. The less the weights of
+    an average sum to, the more it fades. Where a patch goes into several
+    tokens, the colour is the largest of its weights, from the least (dark)
+    to the largest one of the image (bright), or all of a middle one where
+    these hardly differ.
+
+    Args:
+        image (np.ndarray): RGB image (H, W, 3), uint8.
+        weights (Tensor): Patches in each token, (N, P).
+        hw (tuple[int, int]): Height and width of the grid of patches.
+
+    Returns:
+        np.ndarray: Image of the same size, uint8.
+    """
+    weights = weights.cpu()
+    draw = paint_heat if is_mixed(weights) else paint_groups
+    return draw(image, weights, hw).round().astype(np.uint8)
+
+
+def paint_heat(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:
+    """The largest weight of each patch as a colour; see :func:`paint`."""
+    most = weights.amax(dim=0)
+    low, high = most.min(), most.max()
+    span = torch.maximum(high - low, LEAST_SPAN * high)
+    most = 0.5 + (most - (low + high) / 2) / span
+    colours = matplotlib.colormaps[HEAT](most.numpy())[:, :3]
+    heat = enlarge(
+        torch.from_numpy(255 * colours).unflatten(0, hw), image.shape
+    )
+    return 0.25 * image.mean(axis=2, keepdims=True) + 0.75 * heat
+
+
+def paint_groups(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:
+    """Patches clear, in one colour or faded; see :func:`paint`."""
+    shape = image.shape[:2]
+    token = assigned(weights[None])[0]
+    clear = weights.sum(dim=1)[token].clamp(max=1)
+    colours = _mean_colours(image, token, weights, hw)
+    kind, clear, token = (
+        enlarge(one.unflatten(0, hw), shape)[..., None]
+        for one in (kinds(weights), clear, token)
+    )
+    faded = fade(image)
+    drawn = np.select(
+        [kind == KEPT, kind == MERGED, kind == FUSED],
+        [
+            clear * image + (1 - clear) * faded,
+            clear * colours + (1 - clear) * faded,
+            fuse(image),
+        ],
+        faded,
+    )
+    border = _edges(token[..., 0]) * _near(kind[..., 0] == MERGED)
+    return np.where(border[..., None] > 0, INK, drawn)
+
+
+def fuse(image: np.ndarray) -> np.ndarray:
+    """An RGB image (H, W, 3) as it looks where patches are fused."""
+    return 0.25 * image + 0.25 * GREY + 0.5 * FUSED_BLUE
+
+
+def _mean_colours(image, token: Tensor, weights: Tensor, hw) -> np.ndarray:
+    """For each pixel the mean colour of the patches of its token."""
+    rows, columns = patch_of_pixels(hw, image.shape)
+    patch = (rows[:, None] * hw[1] + columns).ravel()
+    count = np.bincount(patch, minlength=weights.size(1))
+    sums = [np.bincount(patch, c.ravel()) for c in np.moveaxis(image, 2, 0)]
+    means = torch.from_numpy(np.stack(sums, axis=1) / count[:, None])
+    total = weights.sum(dim=1, keepdim=True).clamp(min=1e-12)
+    colours = (weights / total).double() @ means
+    return enlarge(colours[token].unflatten(0, hw), image.shape)
+
+
+def _edges(token: np.ndarray) -> np.ndarray:
+    """1 at pixels whose right or lower neighbor is of another token."""
+    right = np.diff(token, axis=1, append=token[:, -1:]) != 0
+    below = np.diff(token, axis=0, append=token[-1:]) != 0
+    return (right | below).astype(float)
+
+
+def _near(amount: np.ndarray) -> np.ndarray:
+    """The largest of a pixel and its right and lower neighbors."""
+    padded = np.pad(amount, ((0, 1), (0, 1)), mode='edge')
+    neighbors = (padded[:-1, :-1], padded[:-1, 1:], padded[1:, :-1])
+    return np.maximum.reduce(neighbors)

@@ -1,0 +1,19 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
+
+@contextmanager
+def same_random_state() -> Iterator[None]:
+    """Leave the random state of Python, NumPy and PyTorch as it was."""
+    states = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng():
+            yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])

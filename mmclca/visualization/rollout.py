@@ -1,0 +1,89 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from itertools import takewhile
+
+import torch
+from torch import Tensor, nn
+
+from mmclca.models.tokens import Appended, Tokens
+
+from .watching import AttentionWatcher, Seen, grid_of, watched
+
+
+@torch.no_grad()
+def rollout(model: nn.Module, images: Tensor) -> Tensor:
+    """Attention rollout from CLS to the patches, through reduced layers.
+
+    `Quantifying Attention Flow in Transformers`, section 3: with A_l the
+    attention of layer l, mean over heads, the rows R of the tokens over the
+    input tokens become (A_l R + R) / 2, the half being the residual. Here a
+    reduction carries R over as it does the tokens: rows are gathered, summed
+    with the weights of a fused or merged token, and divided by their sum, so
+    that each stays a distribution. Cached tokens get the rows that the cache
+    makes of R by what it makes of the tokens: the mean of rows for an
+    average, the row of a CLR token for that. Where nothing is reduced and
+    nothing cached this is the rollout of the paper. The model is used in its
+    present mode; call ``eval()`` first.
+
+    Args:
+        model (nn.Module): A classifier over a :class:`TokenReductionViT`.
+        images (Tensor): Preprocessed images, (B, 3, H, W).
+
+    Returns:
+        Tensor: The row of CLS after the last layer over the patches of the
+        image, (B, h, w). What it lacks to a sum of 1 is on CLS itself, on
+        registers and on CLR tokens.
+
+    Raises:
+        ValueError: If the backbone is no :class:`TokenReductionViT` or has
+            no CLS token.
+    """
+    twin = watched(model, AttentionWatcher)
+    backbone = twin.backbone
+    if not backbone.with_cls_token:
+        raise ValueError('rollout starts at CLS: with_cls_token is False')
+    backbone.forward_tokens(images)
+    rows = roll(backbone.reducer.layers, backbone.cache)
+    hw = grid_of(backbone, images)
+    return rows[:, 0, 1 : 1 + hw[0] * hw[1]].unflatten(1, hw)
+
+
+def roll(layers: list[Seen], cache: nn.Module | None) -> Tensor:
+    """Rows of the final tokens over the input tokens; see :func:`rollout`.
+
+    Args:
+        layers (list[Seen]): Each layer, with its attention.
+        cache (CrossLayerCache, optional): That of the backbone.
+
+    Returns:
+        Tensor: (B, N, I), over I input tokens: CLS, the patches, and the
+        registers and CLR tokens of the embedding.
+    """
+    flow = _inputs(layers[0])
+    cached = []
+    for i, layer in enumerate(layers):
+        flow = _follow(flow, layer.entered)
+        mixed = (layer.attn.to(flow.x) @ flow.x + flow.x) / 2
+        flow = _follow(flow.with_x(mixed), layer.left)
+        if cache is not None:
+            flow = cache(i, flow, cached)
+    return flow.x
+
+
+def _inputs(first: Seen) -> Tokens:
+    """The sequence after the embedding, with a row of its own a token."""
+    tokens = first.entered
+    start = list(takewhile(lambda r: isinstance(r, Appended), tokens.trace))
+    N = 1 + tokens.num_patches + sum(record.num_tokens for record in start)
+    rows = torch.eye(N, device=tokens.x.device)
+    rows = rows.to(torch.promote_types(tokens.x.dtype, torch.float32))
+    return Tokens(rows.expand(tokens.x.size(0), -1, -1), trace=start)
+
+
+def _follow(flow: Tokens, tokens: Tokens) -> Tokens:
+    """Carry rows through what was done to the tokens since."""
+    rows = flow.x
+    for record in tokens.trace[len(flow.trace) :]:
+        rows = record.apply(rows)
+        total = rows.sum(dim=-1, keepdim=True)
+        rows = rows / total.masked_fill(total == 0, 1.0)
+    return tokens.with_x(rows)

@@ -1,0 +1,142 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Features of images as points of a plane."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor, nn
+
+from mmclca.utils.extras import require
+
+from .batches import Batch
+
+# Okabe and Ito's without yellow, which is lost on white
+COLOURS = (
+    *('#0072B2', '#D55E00', '#009E73', '#CC79A7'),
+    *('#000000', '#E69F00', '#56B4E9'),
+)
+MARKERS = 'o^sDvPX*<>'
+STAGES = ('backbone', 'neck', 'pre_logits')
+
+
+@torch.no_grad()
+def image_features(
+    model: nn.Module, batches: Iterable[Batch], stage: str = 'pre_logits'
+) -> tuple[Tensor, list[int]]:
+    """One feature an image.
+
+    Args:
+        model (nn.Module): A classifier, in evaluation mode.
+        batches (Iterable[Batch]): The images.
+        stage (str): 'pre_logits' is what the last layer of the head reads:
+            the aggregated features of CLA, or the last CLS without it;
+            'neck' and 'backbone' are the last of what these give.
+            Defaults to 'pre_logits'.
+
+    Returns:
+        tuple[Tensor, list[int]]: Features (N, C) and classes.
+    """
+    features, labels = [], []
+    for batch in batches:
+        found = model.extract_feat(batch.images, stage=stage)
+        found = found[-1] if isinstance(found, tuple) else found
+        features.append(found.flatten(1).float().cpu())
+        labels += batch.labels
+    return torch.cat(features), labels
+
+
+def tsne(
+    features: Tensor,
+    n_components: int = 2,
+    perplexity: float = 30.0,
+    early_exaggeration: float = 12.0,
+    learning_rate: float = 200.0,
+    max_iter: int = 1000,
+    n_iter_without_progress: int = 300,
+    init: str = 'random',
+    seed: int = 0,
+) -> np.ndarray:
+    """t-SNE of scikit-learn; see ``sklearn.manifold.TSNE``.
+
+    `Visualizing Data using t-SNE`.
+
+    Args:
+        features (Tensor): (N, C).
+        n_components (int): Dimensions of the result. Defaults to 2.
+        perplexity (float): Neighbours that count, less than N.
+            Defaults to 30.
+        early_exaggeration (float): Defaults to 12.
+        learning_rate (float): Defaults to 200.
+        max_iter (int): Defaults to 1000.
+        n_iter_without_progress (int): Defaults to 300.
+        init (str): 'random' or 'pca'. Defaults to 'random'.
+        seed (int): Of the start. Defaults to 0.
+
+    Returns:
+        np.ndarray: (N, n_components).
+
+    Raises:
+        ImportError: Without scikit-learn.
+        ValueError: If a setting is not allowed.
+    """
+    require('sklearn', extra='pictures')
+    from sklearn.manifold import TSNE
+
+    settings = TSNE(
+        n_components=n_components,
+        perplexity=perplexity,
+        early_exaggeration=early_exaggeration,
+        learning_rate=learning_rate,
+        max_iter=max_iter,
+        n_iter_without_progress=n_iter_without_progress,
+        init=init,
+        random_state=seed,
+    )
+    return settings.fit_transform(features.numpy())
+
+
+def draw_points(
+    points: np.ndarray,
+    labels: Sequence[int],
+    classes: Sequence[str],
+    out: str,
+    legend: bool = False,
+) -> None:
+    """Draw points in the colours of their classes.
+
+    Args:
+        points (np.ndarray): (N, 2) or (N, 3).
+        labels (Sequence[int]): The class of each.
+        classes (Sequence[str]): Names of all classes.
+        out (str): Picture to write; its ending gives the format.
+        legend (bool): Whether the names are in a legend beside the points,
+            in place of amid those of their class. Defaults to False.
+    """
+    figure = Figure(figsize=(7, 6), layout='constrained')
+    flat = points.shape[1] == 2
+    axis = figure.add_subplot(projection=None if flat else '3d')
+    axis.set(xticks=[], yticks=[], title=f't-SNE of {len(points)} images')
+    for n, label in enumerate(sorted(set(labels))):
+        own = points[np.asarray(labels) == label]
+        axis.scatter(
+            *own.T,
+            s=28,
+            color=COLOURS[n % len(COLOURS)],
+            marker=MARKERS[n // len(COLOURS) % len(MARKERS)],
+            linewidths=0,
+            alpha=0.75,
+            label=classes[label],
+        )
+        if not legend:
+            _name(axis, np.median(own, axis=0), classes[label])
+    if legend:
+        figure.legend(loc='outside right upper', fontsize=9, frameon=False)
+    figure.savefig(out, dpi=110)
+
+
+def _name(axis, place: np.ndarray, name: str) -> None:
+    box = dict(facecolor='white', alpha=0.75, linewidth=0, pad=1.5)
+    style = dict(fontsize=9, ha='center', va='center', bbox=box)
+    axis.text(*place, name, **style, zorder=100)

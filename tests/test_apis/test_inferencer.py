@@ -1,0 +1,339 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmpretrain import get_model
+from numpy.testing import assert_allclose
+from PIL import Image
+from tiny_model import write_tiny
+from tiny_run import CLASSES
+
+from mmclca.apis import TokenReductionInferencer
+from mmclca.apis.token_facts import attribute, paint_attention
+from mmclca.models.reducers import ATS
+from mmclca.models.tokens import patch_weights
+from mmclca.utils.flops import count
+from mmclca.visualization import survivor_maps
+from mmclca.visualization.watching import watched
+
+EVIT = dict(reducer=dict(type='mmclca.EViT', keep_rate=0.5))
+TOME = dict(
+    reducer=dict(type='mmclca.ToMe', keep_rate=0.6), reduce_at=(0, 1, 2)
+)
+SAMPLED = dict(
+    reducer=dict(type='mmclca.ATS', keep_rate=0.7), reduce_at=(0, 1)
+)
+DPCKNN = dict(
+    reducer=dict(type='mmclca.DPCKNN', keep_rate=0.5), reduce_at=(1, 2)
+)
+PLAIN = dict(reducer=None, reduce_at=(), cache=None)
+METHODS = dict(EVIT=EVIT, TOME=TOME, ATS=SAMPLED, DPCKNN=DPCKNN, PLAIN=PLAIN)
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    """Holds images, tiny.py, tiny.pth and tiny.safetensors."""
+    folder = tmp_path_factory.mktemp('tiny')
+    torch.manual_seed(0)
+    write_tiny(folder)
+    return folder
+
+
+@pytest.fixture(scope='module', params=METHODS)
+def model(tmp_path_factory, request):
+    """A model of one of the methods."""
+    torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp(request.param)
+    return write_tiny(folder, **METHODS[request.param])
+
+
+@pytest.fixture(scope='module')
+def images():
+    rng = np.random.default_rng(0)
+    shade = np.linspace(0, 155, 32)[:, None, None]
+    noise = rng.integers(0, 100, (5, 32, 32, 3))
+    return [*(noise + shade).astype(np.uint8)]
+
+
+def batch(model, images):
+    """Images by hand as the config has them prepared."""
+    x = torch.tensor(np.stack(images)).permute(0, 3, 1, 2)
+    return (x - 127.5) / 127.5
+
+
+def slow_attention(model, images):
+    """The whole map of the last layer, from the start, token by token.
+
+    Returns:
+        tuple: Attention of CLS (B, N), and the trace of those tokens.
+    """
+    backbone = model.backbone
+    tokens, _ = backbone.embed(batch(model, images))
+    cached, last = [], backbone.num_layers - 1
+    for i in range(last):
+        stage = backbone.stage_of.get(i)
+        tokens = backbone.run_layer(backbone.layers[i], tokens, stage)
+        if backbone.cache is not None:
+            tokens = backbone.cache(i, tokens, cached)
+    if last in backbone.stage_of:
+        tokens = backbone.reducer.before(tokens, backbone.stage_of[last])
+    layer = backbone.layers[last]
+    B, N, C = tokens.x.shape
+    H = layer.attn.num_heads
+    qkv = layer.attn.qkv(layer.ln1(tokens.x)).reshape(B, N, 3, H, C // H)
+    total = torch.zeros(B, N)
+    for h in range(H):
+        for b in range(B):
+            keys = qkv[b, :, 1, h]
+            logits = keys @ qkv[b, 0, 0, h] / (C // H) ** 0.5
+            if type(backbone.reducer).__name__ in ('ATS', 'ToMe'):
+                logits = logits + tokens.weights[b].log()
+            total[b] += logits.softmax(0) / H
+    return total, tokens.trace
+
+
+@torch.no_grad()
+def test_attention_and_attribution_by_slow_loops(model, images):
+    results = TokenReductionInferencer(model)(images, return_tokens=True)
+    attention, trace = slow_attention(model, images)
+    weights = patch_weights(trace, len(images), 16)
+    for b, result in enumerate(results):
+        spread, painted = np.zeros(16), np.zeros(16)
+        for n in range(weights.size(1)):
+            total = float(weights[b, n].sum())
+            for p in range(16):
+                weight = float(weights[b, n, p])
+                if weight:
+                    spread[p] += float(attention[b, n]) * weight / total
+                if weight and weight == weights[b, :, p].max():
+                    painted[p] = painted[p] or float(attention[b, n])
+        expected = (spread / spread.sum()).reshape(4, 4)
+        assert_allclose(result['attribution'], expected, atol=1e-5)
+        assert_allclose(
+            result['cls_attention'], painted.reshape(4, 4), atol=1e-5
+        )
+        assert result['attribution'].sum() == pytest.approx(1, abs=1e-5)
+        assert result['cls_attention'].max() < 1
+
+
+@torch.no_grad()
+def test_kept_maps_are_the_survivor_maps(model, images):
+    results = TokenReductionInferencer(model)(images, return_tokens=True)
+    _, tokens = model.backbone.forward_tokens(batch(model, images))
+    maps = survivor_maps(tokens.trace, len(images), (4, 4))
+    assert len(maps) == len(model.backbone.reduce_at)
+    for b, result in enumerate(results):
+        assert len(result['kept']) == len(maps)
+        for kept, expected in zip(result['kept'], maps, strict=True):
+            assert_allclose(kept, expected[b])
+
+
+def test_tokens_and_gmacs_are_those_of_the_cost_counter(model, images):
+    if isinstance(model.backbone.reducer, ATS):
+        pytest.skip('an image keeps as many as it needs: the next test')
+    inferencer = TokenReductionInferencer(model)
+    cost = count(model)
+    for result in inferencer(images, return_tokens=True):
+        assert result['tokens'] == cost.tokens
+        assert result['gmacs'] == cost.flops / 1e9
+    assert len(inferencer._macs) == 1  # counted once
+
+
+@torch.no_grad()
+def test_tokens_and_gmacs_of_an_image_in_ats(images, tmp_path):
+    model = write_tiny(tmp_path, **SAMPLED)
+    results = TokenReductionInferencer(model)(images, return_tokens=True)
+    assert len({tuple(result['tokens']) for result in results}) > 1
+    C, hidden, classes = 24, 48, 4
+    for image, result in zip(images, results, strict=True):
+        twin = watched(model)
+        twin.backbone.forward_tokens(batch(model, [image]))
+        layers = twin.backbone.reducer.layers
+        entered = [seen.entered.x.size(1) for seen in layers]
+        left = [seen.left.x.size(1) for seen in layers]
+        assert result['tokens'] == left
+        macs = 16 * (8 * 8 * 3) * C + classes * C  # patches, head
+        macs += left[-1] * C  # the last norm
+        for stage, (N, M) in enumerate(zip(entered, left, strict=True)):
+            macs += N * C + 4 * N * C * C + 2 * N * N * C  # attention
+            macs += M * C + 2 * M * C * hidden  # FFN
+            macs += N * C * (stage < 2)  # what CLS attends to
+        assert result['gmacs'] == macs / 1e9
+
+
+def test_result_does_not_hang_on_the_batch(model, images):
+    inferencer = TokenReductionInferencer(model)
+    together = inferencer(images, return_tokens=True)
+    alone = inferencer(images, batch_size=1, return_tokens=True)
+    plain = inferencer(images, batch_size=2)
+    triples = zip(together, alone, plain, strict=True)
+    for number, (a, b, c) in enumerate(triples):
+        assert list(a) == list(b)
+        assert a['image'] == b['image'] == c['image'] == number
+        assert a['tokens'] == b['tokens'] and a['gmacs'] == b['gmacs']
+        for name in ('pred_scores', 'kept', 'attribution', 'cls_attention'):
+            assert_allclose(a[name], b[name], atol=1e-5)
+        assert_allclose(a['pred_scores'], c['pred_scores'], atol=1e-5)
+        assert 'tokens' not in c
+
+
+@torch.no_grad()
+def test_scores_by_hand_and_model_left_as_it_is(model, images):
+    reducer = model.backbone.reducer
+    inferencer = TokenReductionInferencer(model, classes=CLASSES)
+    results = inferencer(images, return_tokens=True)
+    expected = model(batch(model, images)).softmax(-1).numpy()
+    for result, scores in zip(results, expected, strict=True):
+        assert_allclose(result['pred_scores'], scores, atol=1e-5)
+        assert result['pred_label'] == scores.argmax()
+        assert result['pred_score'] == pytest.approx(scores.max(), abs=1e-5)
+        assert result['pred_class'] == CLASSES[scores.argmax()]
+    assert model.backbone.reducer is reducer
+
+
+def test_attribution_of_hand_made_tokens():
+    # CLS, a patch of its own, a merged token, a cached one; patch 3 is gone
+    weights = torch.zeros(1, 4, 4)
+    weights[0, 1, 0] = 1
+    weights[0, 2, 1:3] = torch.tensor([0.1, 0.3])
+    attention = torch.tensor([[0.1, 0.2, 0.4, 0.3]])
+    expected = torch.tensor([[0.2, 0.1, 0.3, 0.0]]) / 0.6
+    torch.testing.assert_close(attribute(attention, weights), expected)
+    painted = torch.tensor([[0.2, 0.4, 0.4, 0.0]])
+    torch.testing.assert_close(paint_attention(attention, weights), painted)
+    assert not attribute(attention, torch.zeros(1, 4, 4)).any()
+
+
+def test_all_forms_of_a_model_answer_alike(folder):
+    config, checkpoint = str(folder / 'tiny.py'), folder / 'tiny.pth'
+    built = get_model(config, pretrained=str(checkpoint))
+    forms = [
+        (checkpoint,),
+        (str(folder / 'tiny.safetensors'),),
+        (config, checkpoint),
+        (config, folder / 'tiny.safetensors'),
+        (Config.fromfile(config), str(checkpoint)),
+        (built,),
+        (get_model(config), str(checkpoint)),
+    ]
+    answers = []
+    for form in forms:
+        inferencer = TokenReductionInferencer(*form, device='cpu')
+        assert list(inferencer.classes) == list(CLASSES)
+        answers.append(inferencer(folder / 'data', batch_size=5))
+    for answer in answers:
+        assert [one['image'] for one in answer] == sorted(
+            map(str, (folder / 'data').rglob('*.png'))
+        )
+        for one, first in zip(answer, answers[0], strict=True):
+            assert (one['pred_scores'] == first['pred_scores']).all()
+
+
+def test_name_of_a_config(tmp_path):
+    name = 'clca-evit-kr50_vit-mini-p14_1xb32-24e_synthetic-leaves-112px'
+    model = get_model(name)
+    torch.save(model.state_dict(), tmp_path / 'mini.pth')
+    image = np.full((150, 100, 3), 90, np.uint8)
+    by_name = TokenReductionInferencer(name, tmp_path / 'mini.pth')
+    (one,) = by_name(image)
+    (other,) = TokenReductionInferencer(model)(image)
+    assert (one['pred_scores'] == other['pred_scores']).all()
+    with pytest.raises(ValueError, match='comes without weights'):
+        TokenReductionInferencer(name)
+    with pytest.raises(FileNotFoundError, match='do you mean clca-evit'):
+        TokenReductionInferencer(name + 'x', tmp_path / 'mini.pth')
+
+
+def test_unreadable_images_in_the_middle(folder, tmp_path):
+    good = folder / 'data/oak/0.png'
+    Image.open(good).save(tmp_path / 'cut.png')
+    cut = (tmp_path / 'cut.png').read_bytes()
+    (tmp_path / 'cut.png').write_bytes(cut[: len(cut) // 2])
+    (tmp_path / 'text.jpg').write_text('no image')
+    odd = np.zeros((4, 4), np.float32)
+    inputs = [good, tmp_path, odd, 'gone.png', str(folder / 'data/oak/1.png')]
+    inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
+    with pytest.warns(UserWarning, match='not read:\n.*cut.png: .*\n.*text'):
+        results = inferencer(inputs, batch_size=2, return_tokens=True)
+    places = [good, tmp_path / 'cut.png', tmp_path / 'text.jpg']
+    names = [*map(str, places), 3, 'gone.png', inputs[-1]]
+    assert [result['image'] for result in results] == names
+    errors = [result.get('error') for result in results]
+    assert errors[0] is None and errors[5] is None
+    assert 'no image' in errors[2] and errors[4] == 'no such file or folder'
+    assert 'an array (4, 4) of float32' in errors[3]
+    assert all(len(results[i]) == 2 for i in range(1, 5))
+    (alone,) = inferencer(inputs[-1])
+    assert_allclose(results[5]['pred_scores'], alone['pred_scores'], atol=1e-6)
+    with pytest.warns(UserWarning, match='not read'):
+        nothing = inferencer([odd, odd])
+    assert [one['image'] for one in nothing] == [0, 1]
+    with pytest.warns(UserWarning, match='not read'):
+        samples = inferencer([odd, good], return_datasamples=True)
+    assert 'error' in samples[0] and samples[1].pred_score.shape == (4,)
+
+
+def test_results_come_as_batches_are_done(folder, monkeypatch):
+    bar = Mock(side_effect=lambda batches, name, total: batches)
+    monkeypatch.setattr('mmclca.apis.inferencer.track', bar)
+    inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
+    stream = inferencer.stream(folder / 'data', batch_size=3)
+    first = [next(stream) for _ in range(4)]
+    assert [r['pred_class'] in CLASSES for r in first] == [True] * 4
+    assert len([*stream]) == 12
+    assert bar.call_args.kwargs == dict(total=6)  # batches of 16 images
+
+
+def test_show_dir_of_mmpretrain(folder, tmp_path):
+    inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
+    image = folder / 'data/oak/2.png'
+    inferencer(image, show_dir=tmp_path / 'shown')
+    assert (tmp_path / 'shown/2.png').is_file()
+    with pytest.raises(ValueError, match='unknown argument'):
+        inferencer(image, return_token=True)
+
+
+def test_what_is_refused(folder, images):
+    checkpoint = folder / 'tiny.pth'
+    with pytest.raises(ValueError, match='are both checkpoints'):
+        TokenReductionInferencer(checkpoint, folder / 'tiny.safetensors')
+    with pytest.raises(ValueError, match='classes=: 2 class names for a head'):
+        TokenReductionInferencer(checkpoint, classes=['a', 'b'])
+    with pytest.raises(ValueError, match='no model and no test_dataloader'):
+        TokenReductionInferencer(Config({}), checkpoint)
+    cfg = Config.fromfile(folder / 'tiny.py')
+    cfg.model.head.num_classes = 6
+    with pytest.raises(ValueError, match='lacks 2 parameters of the model'):
+        TokenReductionInferencer(cfg, checkpoint)
+    inferencer = TokenReductionInferencer(checkpoint, device='cpu')
+    with pytest.raises(ValueError, match='batch_size=0 must be 1 or more'):
+        inferencer(images, batch_size=0)
+    del inferencer.model._config
+    with pytest.raises(ValueError, match='a built model needs its config'):
+        TokenReductionInferencer(inferencer.model)
+
+
+def test_tokens_of_another_backbone(images):
+    cfg = Config(
+        dict(
+            model=dict(
+                type='ImageClassifier',
+                backbone=dict(type='ResNet', depth=18),
+                neck=dict(type='GlobalAveragePooling'),
+                head=dict(
+                    type='LinearClsHead', num_classes=3, in_channels=512
+                ),
+            ),
+            data_preprocessor=dict(num_classes=3),
+            test_dataloader=dict(
+                dataset=dict(type='X', pipeline=[dict(type='PackInputs')])
+            ),
+        )
+    )
+    inferencer = TokenReductionInferencer(get_model(cfg))
+    assert len(inferencer(images)) == 5
+    with pytest.raises(ValueError, match='the backbone is a ResNet'):
+        inferencer(images, return_tokens=True)

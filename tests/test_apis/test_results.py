@@ -1,0 +1,76 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from mmclca.apis import best_classes, write_csv, write_json
+
+CLASSES = ['ash', 'Bergahorn, groß', 'elm']
+READ = dict(
+    image='a/1.jpg',
+    pred_scores=np.float32([0.2, 0.5, 0.3]),
+    pred_label=1,
+    tokens=[18, 9],
+    gmacs=0.25,
+    kept=[np.float32([[1, 0]]), np.float32([[0.5, 0]])],
+    attribution=np.float32([[0.75, 0.25]]),
+    cls_attention=np.float32([[0.5, 0.125]]),
+)
+UNREAD = dict(image=1, error='empty file')
+
+
+def test_best_classes_come_first():
+    first, second = best_classes(READ, CLASSES, topk=2)
+    assert first == dict(label=1, name=CLASSES[1], score=0.5)
+    assert second == dict(label=2, name='elm', score=0.3)
+    assert len(best_classes(READ, CLASSES)) == 3
+    assert best_classes(UNREAD, CLASSES) == []
+
+
+def test_csv(tmp_path):
+    out = tmp_path / 'new/results.csv'
+    write_csv([READ, UNREAD], out, CLASSES, topk=2)
+    header, read, unread = csv.reader(out.open(encoding='utf-8'))
+    assert header == [
+        'image',
+        *('label_1', 'name_1', 'score_1', 'label_2', 'name_2', 'score_2'),
+        *('tokens', 'gmacs', 'error'),
+    ]
+    best = ['1', CLASSES[1], '0.5', '2', 'elm', '0.3']
+    assert read == ['a/1.jpg', *best, '18 9', '0.25', '']
+    assert unread == ['1', *[''] * 8, 'empty file']
+
+
+def test_csv_of_plain_results_and_of_none(tmp_path):
+    plain = dict(image='x.png', pred_scores=READ['pred_scores'])
+    write_csv([plain], tmp_path / 'plain.csv', CLASSES, topk=9)
+    header, row = csv.reader((tmp_path / 'plain.csv').open(encoding='utf-8'))
+    assert len(header) == len(row) == 1 + 3 * 3 + 1
+    write_csv([], tmp_path / 'none.csv', CLASSES)
+    assert len(list(csv.reader((tmp_path / 'none.csv').open()))) == 1
+
+
+@pytest.mark.parametrize('with_maps', [False, True])
+def test_json(tmp_path, with_maps):
+    out = tmp_path / 'new/results.json'
+    write_json([READ, UNREAD], out, CLASSES, 1, with_maps)
+    text = out.read_text(encoding='utf-8')
+    assert 'groß' in text
+    maps = dict(
+        kept=[[[1, 0]], [[0.5, 0]]],
+        attribution=[[0.75, 0.25]],
+        cls_attention=[[0.5, 0.125]],
+    )
+    read = dict(
+        image='a/1.jpg',
+        classes=[dict(label=1, name=CLASSES[1], score=0.5)],
+        tokens=[18, 9],
+        gmacs=0.25,
+        **(maps if with_maps else {}),
+    )
+    assert json.loads(text) == [
+        read,
+        dict(image=1, classes=[], error='empty file'),
+    ]

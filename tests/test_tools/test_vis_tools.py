@@ -1,0 +1,159 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import mmcv
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmpretrain import get_model
+from tiny_run import CLASSES, ROOT, run_tool, write_run
+
+TOOLS = ROOT / 'tools/visualization'
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """Config, two checkpoints and an image."""
+    config = write_run(tmp_path)
+    cfg = Config.fromfile(config)
+    meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=CLASSES))
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        model = get_model(cfg, pretrained=False)
+        for param in model.parameters():
+            torch.nn.init.normal_(param, std=0.3)
+        stored = dict(state_dict=model.state_dict(), meta=meta)
+        torch.save(stored, tmp_path / f'{seed}.pth')
+    image = tmp_path / 'data' / 'elm' / '0.png'
+    return config, tmp_path / '0.pth', tmp_path / '1.pth', image
+
+
+@pytest.fixture
+def draw(monkeypatch, tmp_path):
+    """Runs a tool in this process; returns the picture."""
+
+    def draw(tool, *arguments, option='--out', out='out.png'):
+        out = tmp_path / out
+        arguments = (*arguments, '--device', 'cpu', option, out)
+        run_tool(monkeypatch, TOOLS / f'{tool}.py', *arguments)
+        return mmcv.imread(out)
+
+    return draw
+
+
+def test_rollout(tiny, draw):
+    config, first, second, image = tiny
+    picture = draw('vis_rollout', config, first, image)
+    assert picture.std() > 10
+    # a checkpoint holds its config
+    assert np.array_equal(picture, draw('vis_rollout', first, image))
+    assert not np.array_equal(picture, draw('vis_rollout', second, image))
+    both = draw('vis_rollout', first, image, '--leaves', 1)
+    assert both.shape[0] > 1.4 * picture.shape[0]
+
+
+def test_cam(tiny, draw):
+    config, first, _, image = tiny
+
+    def cam(*arguments):
+        return draw('vis_cam', *arguments, option='--save-path')
+
+    # the order of mmpretrain's tool, and that of the others
+    picture = cam(image, config, first)
+    assert np.array_equal(picture, cam(first, image))
+    name = 'backbone.layers[-1].ln1'
+    assert np.array_equal(picture, cam(first, image, '--target-layers', name))
+    one = cam(first, image, '--target-category', 1)
+    three = cam(first, image, '--target-category', 1, 2, 3)
+    assert three.shape[1] > 1.7 * one.shape[1]
+    layers = cam(first, image, '--target-layers', 0, 1, 2)
+    assert not np.array_equal(layers, picture)
+
+
+def test_cka(tiny, draw, tmp_path):
+    config, first, second, _ = tiny
+    rng = np.random.default_rng(0)
+    for path in (tmp_path / 'data').glob('*/*.png'):  # all of one brightness
+        noise = rng.integers(0, 255, (4, 4, 3), np.uint8)
+        mmcv.imwrite(noise.repeat(8, axis=0).repeat(8, axis=1), str(path))
+    sizes = ('--batch-size', 4, '--num-images', 16)
+    itself = draw('vis_cka', config, first, *sizes)
+    assert np.array_equal(itself, draw('vis_cka', first, *sizes))
+    other = draw('vis_cka', first, '--other', second, *sizes)
+    assert other.std() > 10 and not np.array_equal(itself, other)
+    mean = draw('vis_cka', first, *sizes, '--feature', 'mean')
+    assert not np.array_equal(itself, mean)
+
+
+def test_confusions(tiny, draw):
+    config, first, _, _ = tiny
+    one = draw('vis_confusions', config, first, '--pairs', 1)
+    more = draw('vis_confusions', first, '--pairs', 2, '--split', 'val')
+    assert one.std() > 10 and more.shape[0] > one.shape[0]
+
+
+@pytest.fixture
+def tsne(monkeypatch, tmp_path):
+    """Runs vis_tsne.py; returns the picture of a stage."""
+
+    def tsne(*arguments, stage='pre_logits'):
+        options = dict(perplexity=3, n_iter=250, work_dir=tmp_path / 'new')
+        options.update(vis_stage=stage, device='cpu')
+        for name, value in options.items():
+            arguments += (f'--{name.replace("_", "-")}', value)
+        run_tool(monkeypatch, TOOLS / 'vis_tsne.py', *arguments)
+        return mmcv.imread(tmp_path / 'new' / f'tsne_{stage}.png')
+
+    return tsne
+
+
+def test_tsne(tiny, tsne, capsys):
+    pytest.importorskip('sklearn', reason='no scikit-learn')
+    config, first, second, _ = tiny
+    picture = tsne(config, '--checkpoint', first)
+    assert 'random' not in capsys.readouterr().err
+    assert picture.std() > 5
+    assert np.array_equal(picture, tsne(first))
+    assert not np.array_equal(picture, tsne(second))
+    assert tsne(first, '--test-cfg', config, stage='backbone').std() > 5
+    named = tsne(first, '--legend', '--class-idx', 1, 3)
+    assert not np.array_equal(named, picture)
+    tsne(config)
+    assert 'weights are random' in capsys.readouterr().err
+    with pytest.raises(SystemExit, match='-idx 4: the data have .* 0 to 3'):
+        tsne(first, '--class-idx', 4)
+
+
+@pytest.mark.parametrize(
+    ('tool', 'arguments', 'message'),
+    [
+        ('vis_rollout', ['0.pth'], 'nothing to draw: name images'),
+        ('vis_rollout', ['0.pth', 'gone.png'], 'not read, no images.*gone'),
+        ('vis_rollout', ['tiny.py', 'a.png'], '0 checkpoints .* 1 configs'),
+        ('vis_rollout', ['0.pth', '1.pth', 'a.png'], '2 checkpoints'),
+        ('vis_rollout', ['gone.py', '0.pth', 'data/elm/0.png'], 'No such'),
+        ('vis_cka', ['0.pth', '--batch-size', '17'], 'has 16 images'),
+        ('vis_confusions', ['gone.pth'], 'gone.pth'),
+    ],
+)
+def test_bad_input_ends_in_a_line(
+    tiny, draw, monkeypatch, tmp_path, tool, arguments, message
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match=message) as error:
+        draw(tool, *arguments)
+    assert '\n' not in str(error.value)
+
+
+def test_cam_of_what_is_not_there(tiny, draw, capsys):
+    _, first, _, image = tiny
+
+    def cam(*arguments):
+        return draw('vis_cam', first, image, *arguments, option='--save-path')
+
+    with pytest.raises(SystemExit, match='-category 4 9: .* labels 0 to 3'):
+        cam('--target-category', 4, 1, 9)
+    with pytest.raises(SystemExit, match='layer=3 is not there'):
+        cam('--target-layers', 3)
+    with pytest.raises(SystemExit):
+        cam('--target-layers', 'head')
+    assert 'a number, or backbone.layers' in capsys.readouterr().err

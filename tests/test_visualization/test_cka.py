@@ -1,0 +1,122 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from itertools import permutations
+
+import mmcv
+import pytest
+import torch
+from small_models import CACHE, build, classifier, vit
+from small_models import images as noise
+from torch.testing import assert_close
+
+from mmclca.visualization.batches import Batch
+from mmclca.visualization.cka import cka, draw_cka, gram_matrices, hsic
+
+
+def gram(x):
+    return (x @ x.T)[None]
+
+
+def test_hsic_by_its_definition():
+    # the mean over all different i, j, k, l, of which the formula is a sum
+    a, b = torch.randn(6, 3).double(), torch.randn(6, 2).double()
+    k, m = gram(a)[0], gram(b)[0]
+    terms = [
+        k[i, j] * (m[i, j] + m[q, r] - 2 * m[i, q])
+        for i, j, q, r in permutations(range(6), 4)
+    ]
+    assert_close(hsic(gram(a), gram(b))[0, 0], sum(terms) / len(terms))
+
+
+def test_alike_up_to_rotation_scale_and_shift():
+    x = torch.randn(5, 12, 4).double()
+    rotation = torch.linalg.qr(torch.randn(4, 4).double())[0]
+    first = [gram(one) for one in x]
+    second = [gram(3 * one @ rotation + 1) for one in x]
+    assert_close(cka(first, second), torch.ones(1, 1).double())
+
+
+def test_no_bias_where_features_have_nothing_in_common():
+    def draw():
+        return [gram(torch.randn(8, 500).double()) for _ in range(100)]
+
+    assert abs(cka(draw(), draw()).item()) < 0.1
+
+
+def test_value_does_not_hang_on_the_size_of_batches():
+    x = torch.randn(4096, 4).double()
+    y = x[:, :2] + torch.randn(4096, 2)
+    values = [
+        cka(*([gram(one) for one in z.split(size)] for z in (x, y)))
+        for size in (8, 64)
+    ]
+    assert_close(*values, rtol=0.03, atol=0)
+
+
+def model_of(reducer, cache=CACHE):
+    reducer = dict(type=f'mmclca.{reducer}', keep_rate=0.5)
+    backbone = vit(6, reducer=reducer, reduce_at=(1, 3), cache=cache)
+    return build(classifier(backbone)).eval().double()
+
+
+def outputs(model, x):
+    """What leaves each layer, ahead of what the cache puts back."""
+    found = []
+    handles = [
+        layer.ffn.register_forward_hook(lambda *a: found.append(a[2]))
+        for layer in model.backbone.layers
+    ]
+    with torch.no_grad():
+        model(x, mode='tensor')
+    for handle in handles:
+        handle.remove()
+    return found
+
+
+def test_gram_matrices_of_each_layer():
+    model, x = model_of('EViT'), noise(10).double()
+    split = [Batch(x[:6], [0] * 6, []), Batch(x[6:], [0] * 4, [])]
+    lengths = [y.size(1) for y in outputs(model, x)]
+    assert len(set(lengths)) > 2
+    features = dict(
+        cls=lambda y: y[:, 0],
+        mean=lambda y: y[:, 1:].mean(1),
+        all=lambda y: y.flatten(1),
+    )
+    for feature, take in features.items():
+        grams = gram_matrices(model, split, feature)
+        assert [len(one) for one in grams] == [6, 6]
+        for found, part in zip(grams, (x[:6], x[6:]), strict=True):
+            wanted = [gram(take(y))[0] for y in outputs(model, part)]
+            assert_close(found, torch.stack(wanted))
+    values = cka(grams, grams)
+    assert_close(values.diagonal(), torch.ones(6).double())
+    assert_close(values, values.T)
+
+
+@pytest.mark.parametrize('feature', ['cls', 'mean', 'all'])
+def test_padding_of_ats_counts_for_nothing(feature):
+    model, x = model_of('ATS', None), noise(6).double()
+    (whole,) = gram_matrices(model, [Batch(x, [0] * 6, [])], feature)
+    alone = [
+        gram_matrices(model, [Batch(x[i : i + 1], [0], [])], feature)[0]
+        for i in range(6)
+    ]
+    norms = torch.stack([one[:, 0, 0] for one in alone], dim=1)
+    assert_close(whole.diagonal(dim1=1, dim2=2), norms)
+
+
+def test_too_few_images():
+    with pytest.raises(ValueError, match='a batch of 3 images: CKA needs 4'):
+        cka([gram(torch.randn(3, 2))], [gram(torch.randn(3, 2))])
+
+
+def test_picture_is_bright_where_layers_are_alike(tmp_path):
+    def yellow(similarity):  # pixels of the bright end of cividis, BGR
+        draw_cka(similarity, tmp_path / 'out.png', reduce_at=((1,), (2,)))
+        picture = mmcv.imread(tmp_path / 'out.png').astype(int)
+        return (abs(picture - [55, 232, 253]).max(-1) < 20).sum()
+
+    bar = yellow(torch.zeros(4, 4))
+    eye = yellow(torch.eye(4)) - bar
+    assert eye > 1000
+    assert yellow(torch.ones(4, 4)) - bar == pytest.approx(4 * eye, rel=0.05)

@@ -1,0 +1,90 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import mmcv
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+from mmclca.visualization.batches import Batch, first_of_each_class
+from mmclca.visualization.confusions import (
+    Predictions,
+    draw_confusions,
+    most_confused,
+    predict,
+)
+
+COLOURS = ((250, 10, 10), (10, 250, 10), (10, 10, 250))
+
+
+@pytest.fixture
+def predictions(tmp_path):
+    """Three classes of images of one colour; some of red taken for blue."""
+    labels = np.array([0, 0, 0, 0, 1, 1, 2, 2])
+    predicted = np.array([0, 2, 2, 0, 1, 1, 2, 0])
+    paths = [str(tmp_path / f'{n}.png') for n in range(len(labels))]
+    for path, label in zip(paths, labels, strict=True):
+        Image.new('RGB', (40, 40), COLOURS[label]).save(path)
+    return Predictions(paths, labels, predicted, ['red', 'green', 'blue'])
+
+
+def share(picture, label):
+    colour = np.array(COLOURS[label][::-1])
+    return (np.abs(picture.astype(int) - colour).max(-1) < 20).mean()
+
+
+def test_matrix_by_hand(predictions):
+    wanted = [[2, 0, 2], [0, 2, 0], [1, 0, 1]]
+    assert predictions.matrix().tolist() == wanted
+    assert predictions.taken_for(0, 2) == predictions.paths[1:3]
+    assert predictions.taken_for(1, 0) == []
+
+
+def test_pairs_in_the_order_of_confusion():
+    matrix = np.array([[9, 0, 1, 0], [3, 9, 0, 0], [1, 0, 9, 4], [0, 0, 0, 9]])
+    assert most_confused(matrix, 9) == [(2, 3), (1, 0), (0, 2)]
+    assert most_confused(matrix, 1) == [(2, 3)]
+    assert most_confused(np.eye(3, dtype=int), 2) == []
+
+
+def test_picture_shows_classes_that_are_confused(predictions, tmp_path):
+    out = tmp_path / 'out.png'
+    draw_confusions(predictions, out, examples=2)
+    picture = mmcv.imread(out)
+    red, green, blue = (share(picture, label) for label in range(3))
+    assert red == pytest.approx(4 * blue, rel=0.05)  # 2 right, 2 for blue
+    assert blue > 0.02 and green == 0
+    draw_confusions(predictions, out, examples=1)
+    picture = mmcv.imread(out)
+    assert share(picture, 0) == pytest.approx(2 * share(picture, 2), rel=0.05)
+
+
+def test_nothing_confused(predictions, tmp_path):
+    predictions.predicted = predictions.labels
+    with pytest.raises(ValueError, match='all 8 images are right'):
+        draw_confusions(predictions, tmp_path / 'out.png')
+
+
+class Brightest(nn.Module):
+    def forward(self, images, mode):
+        assert mode == 'tensor'
+        return images.mean(dim=(2, 3))
+
+
+def test_predictions_of_batches():
+    images = torch.zeros(3, 3, 2, 2)
+    images[[0, 1, 2], [2, 0, 1]] = 1
+    found = predict(
+        Brightest(),
+        [Batch(images[:2], [2, 1], ['a', 'b']), Batch(images[2:], [1], ['c'])],
+        'xyz',
+    )
+    assert found.paths == ['a', 'b', 'c'] and found.classes == ['x', 'y', 'z']
+    assert found.labels.tolist() == [2, 1, 1]
+    assert found.predicted.tolist() == [2, 0, 1]
+
+
+def test_first_images_of_each_class():
+    labels = [1, 0, 1, 1, 2, 0]
+    assert first_of_each_class(labels, 2) == [1, 5, 0, 2, 4]
+    assert first_of_each_class(labels, 1, [2, 1, 7]) == [4, 0]

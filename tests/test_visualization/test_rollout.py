@@ -1,0 +1,138 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+from small_models import CACHE, CACHES, REDUCERS, build, classifier, vit
+from small_models import images as noise
+from torch.testing import assert_close
+
+from mmclca.models.attention import _logits, attend
+from mmclca.visualization import rollout
+from mmclca.visualization.rollout import roll
+from mmclca.visualization.watching import AttentionWatcher, watched
+
+
+def model_of(reducer, cache=None, keep_rate=0.5, **options):
+    backbone = vit(
+        6,
+        reducer=dict(type=f'mmclca.{reducer}', keep_rate=keep_rate),
+        reduce_at=(1, 3),
+        cache=cache,
+        **options,
+    )
+    return build(classifier(backbone)).eval().double()
+
+
+def images(batch=2):
+    return noise(batch).double()
+
+
+def tokens_of(model, x):
+    """Tokens and attention of each layer, of a model that reduces nothing."""
+    backbone = model.backbone
+    x = backbone.embed(x)[0].x
+    for layer in backbone.layers:
+        update, seen = attend(layer.attn, layer.ln1(x))
+        yield x, _logits(seen.q, seen.k, None).softmax(-1).mean(1)
+        x = x + update
+        x = layer.ffn(layer.ln2(x), identity=x)
+
+
+def test_equals_the_paper_where_nothing_is_reduced():
+    model, x = model_of('EViT', keep_rate=1.0), images()
+    with torch.no_grad():
+        rows = torch.eye(17).double()
+        for _, attn in tokens_of(model, x):
+            rows = (0.5 * attn + 0.5 * torch.eye(17)) @ rows
+    found = rollout(model, x)
+    assert_close(found, rows[:, 0, 1:].reshape(2, 4, 4))
+    assert found.sum(dim=(1, 2)).max() < 1
+
+
+def final_rows(model, x):
+    twin = watched(model, AttentionWatcher)
+    with torch.no_grad():
+        twin(x, mode='tensor')
+        layers = twin.backbone.reducer.layers
+        return layers, roll(layers, twin.backbone.cache)
+
+
+def by_hand(layers, recover_at, image):
+    """EViT with an average and a CLR token, row by row in Python."""
+    rows, cache, pooled, done = list(torch.eye(18).double()), [], 17, 1
+    for i, layer in enumerate(layers):
+        attn = layer.attn[image]
+        rows = [
+            sum(a * row for a, row in zip(line, rows, strict=True)) / 2
+            + rows[n] / 2
+            for n, line in enumerate(attn)
+        ]
+        for record in layer.left.trace[done:]:
+            kept = [rows[n] for n in record.index[image]]
+            mix = record.mix[image, 0]
+            fused = sum(w * row for w, row in zip(mix, rows, strict=True))
+            rows = [*kept, fused / mix.sum()]
+            pooled, done = len(rows), done + 1
+        if i in recover_at:
+            pooled = len(rows)
+            rows, cache = rows + cache, []
+            done += 1
+        if i < recover_at[-1]:
+            average = sum(rows[1:pooled]) / (pooled - 1)
+            cache += [average, rows[-1]]
+    return torch.stack(rows)
+
+
+def test_equals_a_slow_loop_with_fused_and_cached_tokens():
+    model, x = model_of('EViT', CACHE), images()
+    layers, rows = final_rows(model, x)
+    for image in range(2):
+        assert_close(rows[image], by_hand(layers, (1, 3, 4), image))
+    assert_close(rollout(model, x), rows[:, 0, 1:17].reshape(2, 4, 4))
+
+
+@pytest.mark.parametrize('reducer', REDUCERS)
+@pytest.mark.parametrize('cache', CACHES)
+def test_rows_are_distributions_with_every_method(reducer, cache):
+    model, x = model_of(reducer, cache), images(3)
+    layers, rows = final_rows(model, x)
+    assert len(layers) == 6
+    assert rows.min() >= 0
+    assert_close(rows.sum(-1), torch.ones_like(rows[..., 0]))
+    maps = rollout(model, x)
+    assert maps.shape == (3, 4, 4) and maps.min() >= 0
+    assert_close(rollout(model, x[1:2])[0], maps[1])
+
+
+def test_dropped_patches_count_for_what_was_read_of_them():
+    model, x = model_of('TopK', keep_rate=0.1), images(1)
+    assert (rollout(model, x) > 0).all()
+
+
+def test_registers_and_wide_images():
+    model = model_of('ToMe', CACHE, num_registers=2, img_size=(32, 48))
+    x = torch.randn(2, 3, 32, 48).double()
+    assert rollout(model, x).shape == (2, 4, 6)
+    _, rows = final_rows(model, x)
+    assert rows.size(-1) == 1 + 24 + 2 + 1
+
+
+def test_model_is_left_as_it_is():
+    model, x = model_of('EViT', CACHE), images()
+    reducer, names = model.backbone.reducer, list(model.state_dict())
+    with torch.no_grad():
+        before = model(x, mode='tensor')
+        rollout(model, x)
+        after = model(x, mode='tensor')
+    assert model.backbone.reducer is reducer
+    assert list(model.state_dict()) == names
+    assert torch.equal(before, after)
+
+
+def test_what_cannot_be_followed():
+    config = classifier(dict(vit(2), type='VisionTransformer'))
+    config.update(type='ImageClassifier')
+    with pytest.raises(ValueError, match='a VisionTransformer, whose tokens'):
+        rollout(build(config), noise())
+    config = vit(2, with_cls_token=False, out_type='avg_featmap')
+    with pytest.raises(ValueError, match='with_cls_token is False'):
+        rollout(build(classifier(config)), noise())

@@ -1,0 +1,41 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""A tiny model and its files, as training and publishing write them."""
+
+import json
+
+import safetensors.torch
+import torch
+from mmengine.config import Config
+from mmengine.runner import save_checkpoint
+from mmpretrain import get_model
+from tiny_run import CLASSES, write_run
+
+
+def write_tiny(folder, **options):
+    """Write data, tiny.py, tiny.pth and tiny.safetensors into ``folder``.
+
+    Args:
+        folder (Path): The folder.
+        **options: Settings to put into the backbone of the config.
+
+    Returns:
+        BaseModel: The model, every parameter moved.
+    """
+    config = write_run(folder)
+    cfg = Config.fromfile(config)
+    cfg.model.backbone.update(options)
+    cfg.dump(config)
+    model = get_model(str(config), pretrained=False).eval()
+    for parameter in model.parameters():
+        parameter.data.add_(0.1 * torch.randn_like(parameter))
+    state = model.state_dict()
+    text = cfg.pretty_text
+    meta = dict(cfg=text, dataset_meta=dict(classes=CLASSES))
+    checkpoint = dict(meta=meta, state_dict=state)
+    save_checkpoint(checkpoint, str(folder / 'tiny.pth'))
+    safetensors.torch.save_file(
+        {name: tensor.contiguous() for name, tensor in state.items()},
+        folder / 'tiny.safetensors',
+        metadata=dict(config=text, classes=json.dumps(CLASSES)),
+    )
+    return model

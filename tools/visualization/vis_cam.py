@@ -1,0 +1,125 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Draw class activation maps (Grad-CAM): what speaks for a class."""
+
+import argparse
+import re
+from pathlib import Path
+
+import torch
+
+from mmclca.utils.command_line import plain_errors
+from mmclca.visualization import Heated, class_activation_maps, draw_heat_maps
+from mmclca.visualization.figure_files import check_picture
+from mmclca.visualization.inputs import view
+from mmclca.visualization.model_files import (
+    add_model_arguments,
+    load,
+    read_images,
+    sort_files,
+)
+
+LAYER = r'(?:(?:backbone\.)?layers[.[])?(-?\d+)\]?(?:\.ln1)?'
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        description='Draw a row an image: the image, and for each class its '
+        'patches as bright as they speak for it (Grad-CAM of the tokens that '
+        'a layer reads, put back in the places of their patches)'
+    )
+    parser.add_argument(
+        'files',
+        nargs='+',
+        metavar='IMAGE [CONFIG] CHECKPOINT',
+        help='images, a config (path or name; without, the one in the '
+        'checkpoint) and weights, in any order',
+    )
+    parser.add_argument(
+        '--target-layers',
+        '--target-layer',
+        nargs='+',
+        type=layer,
+        default=[-1],
+        metavar='LAYER',
+        help='layers from 0, or from the last, -1, also as '
+        'backbone.layers[-1].ln1; of several the mean (default: -1)',
+    )
+    parser.add_argument(
+        '--target-category',
+        nargs='+',
+        type=int,
+        help='labels of the classes to explain (default: the one that the '
+        'model predicts)',
+    )
+    parser.add_argument(
+        '--save-path', type=Path, required=True, help='picture to write'
+    )
+    add_model_arguments(parser)
+    return parser.parse_args()
+
+
+def layer(text):
+    """The number of a layer, also out of the name of its module."""
+    found = re.fullmatch(LAYER, text)
+    if not found:
+        raise argparse.ArgumentTypeError(
+            f'{text!r}: a number, or backbone.layers[NUMBER].ln1'
+        )
+    return int(found[1])
+
+
+def check_labels(labels, names):
+    wrong = [label for label in labels if not 0 <= label < len(names)]
+    if wrong:
+        raise ValueError(
+            f'--target-category {" ".join(map(str, wrong))}: the model has '
+            f'the labels 0 to {len(names) - 1}'
+        )
+
+
+@torch.no_grad()
+def best_label(model, batch):
+    return int(model(batch, mode='tensor').argmax())
+
+
+def heated(model, names, layers, one, labels):
+    """A map for each class; layers count alike."""
+    best = best_label(model, one.batch)
+    maps = {}
+    for label in [best] if labels is None else labels:
+        of_layers = [
+            class_activation_maps(model, one.batch, [label], number)[0]
+            for number in layers
+        ]
+        scaled = [cam / cam.max().clamp(min=1e-12) for cam in of_layers]
+        what = 'predicted' if label == best else 'not predicted'
+        maps[f'{names[label]}\n({what})'] = torch.stack(scaled).mean(dim=0)
+    return Heated(one.title, one.image, maps)
+
+
+def draw(args):
+    check_picture(args.save_path)
+    config, checkpoint, paths = sort_files(args.files)
+    images = read_images(paths)
+    if not images:
+        raise ValueError('nothing to draw: name images')
+    inferencer = load(config, checkpoint, args.cfg_options, args.device)
+    model, names = inferencer.model, inferencer.classes
+    check_labels(args.target_category or (), names)
+    views = [view(model, inferencer.pipeline, *image) for image in images]
+    rows = [
+        heated(model, names, args.target_layers, one, args.target_category)
+        for one in views
+    ]
+    draw_heat_maps(rows, args.save_path, 'how much a patch speaks for it')
+
+
+def main():
+    args = parse_args()
+    with plain_errors('vis_cam.py'):
+        draw(args)
+    print(args.save_path)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,134 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Draw how much alike the layers of one model, or of two, are (CKA)."""
+
+import argparse
+from pathlib import Path
+
+from mmclca.utils.command_line import plain_errors
+from mmclca.visualization.batches import batches, dataset_of
+from mmclca.visualization.cka import (
+    FEATURES,
+    FEWEST,
+    cka,
+    draw_cka,
+    gram_matrices,
+)
+from mmclca.visualization.figure_files import check_picture
+from mmclca.visualization.model_files import (
+    add_model_arguments,
+    load,
+    sort_files,
+)
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        description='Draw the similarity (linear CKA) of what layers make of '
+        'images: of each two layers of a model, or of the layers of one model '
+        'and those of another'
+    )
+    parser.add_argument(
+        'files',
+        nargs='+',
+        metavar='[CONFIG] CHECKPOINT',
+        help='a config (path or name; without, the one in the checkpoint) '
+        'and weights',
+    )
+    parser.add_argument(
+        '--other',
+        nargs='+',
+        metavar='[CONFIG] CHECKPOINT',
+        help='another model to compare with',
+    )
+    parser.add_argument(
+        '--out', type=Path, required=True, help='picture to write'
+    )
+    parser.add_argument(
+        '--split',
+        choices=('train', 'val', 'test'),
+        default='test',
+        help='images of which split (default: %(default)s)',
+    )
+    parser.add_argument(
+        '--feature',
+        choices=tuple(FEATURES),
+        default='cls',
+        help='compare the CLS tokens, the mean of the others, or all tokens '
+        'in their order, which reducers change (default: %(default)s)',
+    )
+    parser.add_argument(
+        '--num-images',
+        type=int,
+        default=256,
+        help='images at most, evenly spread over the split; what does not '
+        'fill a batch is left out (default: %(default)s)',
+    )
+    parser.add_argument(
+        '--batch-size',
+        type=int,
+        default=32,
+        help='images that are compared with each other at a time, 4 or more '
+        '(default: %(default)s)',
+    )
+    add_model_arguments(parser)
+    args = parser.parse_args()
+    if args.batch_size < FEWEST or args.num_images < args.batch_size:
+        parser.error(
+            f'--batch-size must be {FEWEST} or more, and --num-images as many '
+            'as --batch-size or more'
+        )
+    return args
+
+
+def chosen(length, num_images, batch_size):
+    """Positions of whole batches of images, whose classes are mixed."""
+    number = min(length, num_images) // batch_size
+    if not number:
+        raise ValueError(
+            f'the split has {length} images: give --batch-size {length} or '
+            'less'
+        )
+    wanted = number * batch_size
+    spread = [n * length // wanted for n in range(wanted)]
+    return [n for start in range(number) for n in spread[start::number]]
+
+
+def look(files, args):
+    """Gram matrices of a model, the layers that reduce, and the images."""
+    config, checkpoint, _ = sort_files(files)
+    model = load(config, checkpoint, args.cfg_options, args.device).model
+    dataset = dataset_of(model._config, args.split)
+    indices = chosen(len(dataset), args.num_images, args.batch_size)
+    grams = gram_matrices(
+        model, batches(model, dataset, indices, args.batch_size), args.feature
+    )
+    infos = map(dataset.get_data_info, indices)
+    paths = [Path(info['img_path']).name for info in infos]
+    return grams, model.backbone.reduce_at, paths
+
+
+def draw(args):
+    check_picture(args.out)
+    grams, reduce_at, paths = look(args.files, args)
+    others = grams, reduce_at, paths
+    names = ('', '')
+    if args.other:
+        others = look(args.other, args)
+        names = ('the first model', 'the other model')
+    if others[2] != paths:
+        raise ValueError(
+            f'the {args.split} data of the two configs are not the same images'
+        )
+    both = (reduce_at, others[1])
+    draw_cka(cka(grams, others[0]), args.out, names, both)
+
+
+def main():
+    args = parse_args()
+    with plain_errors('vis_cka.py'):
+        draw(args)
+    print(args.out)
+
+
+if __name__ == '__main__':
+    main()
