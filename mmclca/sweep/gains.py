@@ -39,7 +39,8 @@ def gains(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def gains_to_markdown(gained: pd.DataFrame) -> str:
-    """Gains for people to read, a row a setting.
+    """Gains for people to read, a row a setting, the number of seeds behind
+    each; a column for variants where there are any.
 
     Args:
         gained (pandas.DataFrame): Of :func:`gains`.
@@ -50,10 +51,10 @@ def gains_to_markdown(gained: pd.DataFrame) -> str:
     )
     kinds = [kind for kind in CLCA if (gained.clca == kind).any()]
     rows = cells.groupby(SETTING, sort=False)
-    columns = [_row(setting, group, kinds) for setting, group in rows]
-    return pd.DataFrame(columns).to_markdown(
-        index=False, disable_numparse=True
-    )
+    page = pd.DataFrame([_row(*row, kinds) for row in rows])
+    if not gained.variant.any():
+        page = page.drop(columns='variant')
+    return page.to_markdown(index=False, disable_numparse=True)
 
 
 def _row(setting: tuple, group: pd.DataFrame, kinds: list[str]) -> dict:

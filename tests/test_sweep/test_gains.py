@@ -49,3 +49,14 @@ def test_in_words():
     assert '0.5 ± 0.7 (2)' in quarter  # 81 - 80 and 84 - 84
     assert '0.75' in quarter  # 3 / 4
     assert len(lines) == 2 + 3
+    assert 'variant' not in lines[0]
+
+
+def test_variants_in_words():
+    table = to_table(
+        [
+            *seeds(80.0, variant='slow'),
+            *seeds(81.0, variant='slow', clca='cla'),
+        ]
+    )
+    assert '| slow ' in gains_to_markdown(gains(table))
