@@ -133,12 +133,17 @@ def predict(args, inferencer, paths, pictures, results):
             draw_prediction(inferencer, path, result, picture)
 
 
+def printable(text):
+    """A text with marks for bytes of a file's name that are no UTF-8."""
+    return text.encode('utf-8', 'surrogateescape').decode('utf-8', 'replace')
+
+
 def show(results, classes, topk):
     for result in results:
         best = best_classes(result, classes, topk)
         named = [f'{one["score"]:.3f} {one["name"]}' for one in best]
         if named:
-            print(f'{result["image"]}: {", ".join(named)}')
+            print(printable(f'{result["image"]}: {", ".join(named)}'))
 
 
 def write(results, args, classes):
@@ -161,13 +166,13 @@ def main():
         with redirect_stdout(sys.stderr):
             predict(args, inferencer, paths, pictures, results)
     finally:
-        show(results, inferencer.classes, args.topk)
         if args.out and results:
             write(results, args, inferencer.classes)
+        show(results, inferencer.classes, args.topk)
     unread = [result for result in results if 'error' in result]
     if unread:
         lines = [f'\n  {one["image"]}: {one["error"]}' for one in unread]
-        sys.exit(f'not read:{"".join(lines)}')
+        sys.exit(printable(f'not read:{"".join(lines)}'))
 
 
 if __name__ == '__main__':

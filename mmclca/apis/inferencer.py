@@ -1,8 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import warnings
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from os import PathLike
 
+import cv2
 import numpy as np
 import torch
 from mmengine.config import Config
@@ -12,6 +14,7 @@ from mmpretrain import ImageClassificationInferencer
 from mmpretrain.structures import DataSample
 from mmpretrain.utils import track
 
+from mmclca.datasets.image_cache import without_cache
 from mmclca.visualization.watching import grid_of, watched
 
 from .loading import check_number, load_classifier
@@ -152,6 +155,13 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         for sample in self._samples(sources, batch_size, return_tokens):
             yield self._result(sample)
 
+    def _init_pipeline(self, cfg: Config):
+        """mmpretrain's, also where a config caches the first steps."""
+        cfg = deepcopy(cfg)
+        dataset = cfg.test_dataloader.dataset
+        dataset.pipeline = without_cache(dataset.pipeline)
+        return super()._init_pipeline(cfg)
+
     def _inputs_to_list(self, inputs) -> list:
         single = not isinstance(inputs, list | tuple)
         return find_images([inputs] if single else inputs)
@@ -202,7 +212,11 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         except ValueError as error:
             return str(error)
         shape = image.shape[:2]
-        return self.pipeline(dict(img=image, img_shape=shape, ori_shape=shape))
+        info = dict(img=image, img_shape=shape, ori_shape=shape)
+        try:
+            return self.pipeline(info)
+        except (AssertionError, ValueError, cv2.error) as error:
+            return f'{shape[0]} x {shape[1]} px cannot be prepared: {error}'
 
     @torch.no_grad()
     def forward(

@@ -68,7 +68,7 @@ def picture_paths(images: Sequence[str], folder: str | Path) -> list[Path]:
         and a.tif, the names keep their endings.
 
     Raises:
-        ValueError: If a picture would replace an image.
+        ValueError: If pictures would lie in a folder of images.
     """
     absolute = [Path(os.path.abspath(image)) for image in images]
     top = os.path.commonpath([path.parent for path in absolute])
@@ -80,10 +80,12 @@ def picture_paths(images: Sequence[str], folder: str | Path) -> list[Path]:
         else Path(folder, f'{path}.png')
         for path in inside
     ]
-    replaced = set(map(os.path.abspath, pictures)) & set(map(str, absolute))
-    if replaced:
+    folders = {path.parent for path in absolute}
+    shared = {Path(os.path.abspath(path)).parent for path in pictures}
+    if folders & shared:
         raise ValueError(
-            f'pictures in {folder} would replace images, {min(replaced)} for '
-            'one: give another folder'
+            f'pictures in {folder} would lie among images, in '
+            f'{min(folders & shared)}, and might replace one: give another '
+            'folder'
         )
     return pictures

@@ -112,4 +112,7 @@ def _cell(value):
 def _opened(path: str | Path):
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    return path.open('w', encoding='utf-8', newline='')
+    # names of files may be no UTF-8
+    return path.open(
+        'w', encoding='utf-8', errors='surrogateescape', newline=''
+    )

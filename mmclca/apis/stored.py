@@ -10,9 +10,18 @@ from safetensors import SafetensorError, safe_open
 
 from mmclca.utils import checkpoint_loader  # noqa: F401, opens files safely
 from mmclca.utils.checkpoint_error import CheckpointError
-from mmclca.utils.plain_config import check_types, parse_plain_config
+from mmclca.utils.plain_config import check_settings, parse_plain_config
 
 WEIGHTS = ('.bin', '.ckpt', '.pt', '.pth', '.safetensors')
+# parts of a config of which models and data are built
+USED = (
+    'default_scope',
+    'model',
+    'data_preprocessor',
+    'train_dataloader',
+    'val_dataloader',
+    'test_dataloader',
+)
 
 
 def is_checkpoint(name) -> bool:
@@ -26,14 +35,15 @@ def stored_config(checkpoint: str) -> Config:
     """The config that a model was trained with, out of its checkpoint.
 
     mmengine keeps it in ``meta['cfg']``; in ``.safetensors`` files it is the
-    ``config`` of their metadata. It is read as plain settings and not run.
+    ``config`` of their metadata. It is read as plain settings and not run,
+    and what only a training uses (hooks, optimizer, ...) is left out.
 
     Args:
         checkpoint (str): Path or URL of the weights.
 
     Raises:
-        ValueError: If there is none, or it is more than settings of types
-            that this package, mmpretrain and mmengine know.
+        ValueError: If there is none, or it is more than plain settings; see
+            :func:`mmclca.utils.plain_config.check_settings`.
     """
     text = _meta(checkpoint).get('cfg')
     remedy = 'give the config beside it (predict.py: --config CONFIG)'
@@ -41,14 +51,14 @@ def stored_config(checkpoint: str) -> Config:
         raise ValueError(f'{checkpoint} holds no config: {remedy}')
     try:
         config = parse_plain_config(text)
-        check_types(*map(config.get, ('model', 'data_preprocessor')))
-        check_types(config.get('test_dataloader', {}))
+        parts = {name: config[name] for name in USED if name in config}
+        check_settings(parts)
     except ValueError as error:
         raise ValueError(
             f'the config in {checkpoint} is not used, for it is not run as '
             f'Python is: {error}. If you trust it, {remedy}'
         ) from error
-    return config
+    return Config(parts)
 
 
 def stored_classes(checkpoint: str, loaded: dict) -> list[str] | None:

@@ -16,6 +16,9 @@ from mmpretrain import datasets, models  # noqa: F401, register their types
 from mmpretrain import registry as mmpretrain_registry
 
 NUMBERS = dict(inf=inf, nan=nan)
+TRUSTED = ('mmclca', 'mmcv', 'mmengine', 'mmpretrain', 'torch')
+# endings by which mmengine.load opens what could run code
+UNSAFE_FILES = ('pickle', 'pkl', 'yaml', 'yml')
 
 
 def parse_plain_config(text: str) -> Config:
@@ -80,27 +83,40 @@ def _refusal(node: ast.AST) -> ValueError:
     return ValueError(f'line {node.lineno}, {code[:60]}, is no plain setting')
 
 
-def check_types(*settings) -> None:
-    """Refuse settings with a ``type`` that no registry knows.
+def check_settings(config: dict) -> None:
+    """Refuse settings that could make code of someone else's run.
 
-    mmengine imports what such a type names, and calls it.
+    mmengine imports what an unknown ``type`` names, and calls it; it opens
+    pickles and YAML files without care; transformers runs what comes with a
+    model where it is told to trust it.
 
     Args:
-        settings (dict | list): Parts of a config that will be built.
+        config (dict): All of a config that is used.
 
     Raises:
-        ValueError: If there are unknown types; names all of them.
+        ValueError: If there are types that are not of ``TRUSTED`` packages,
+            files that mmengine must not open, or ``trust_remote_code``; names
+            all of them.
     """
     known = [*_registries()]
     scopes = {registry.scope for registry in known} | {None}
-    names = {name for registry in known for name in registry.module_dict}
-    unknown = []
-    for kind in _types(settings):
-        scope, name = Registry.split_scope_key(str(kind))
-        if scope not in scopes or name not in names:
-            unknown.append(str(kind))
-    if unknown:
-        raise ValueError(f'unknown types {", ".join(unknown)}')
+    names = {
+        name
+        for registry in known
+        for name, kind in registry.module_dict.items()
+        if kind.__module__.partition('.')[0] in TRUSTED
+    }
+    refused = []
+    for key, value in _settings(config):
+        scope, name = Registry.split_scope_key(str(value))
+        if key == 'type' and not (scope in scopes and name in names):
+            refused.append(f'the unknown type {value}')
+        elif key == 'trust_remote_code':
+            refused.append(key)
+        elif isinstance(value, str) and value.lower().endswith(UNSAFE_FILES):
+            refused.append(f'the file {value}')
+    if refused:
+        raise ValueError(f'it names {", ".join(refused)}')
 
 
 def _registries() -> Iterator[Registry]:
@@ -116,12 +132,13 @@ def _family(registry: Registry) -> Iterator[Registry]:
         yield from _family(child)
 
 
-def _types(settings) -> Iterator:
-    if isinstance(settings, dict):
-        if 'type' in settings:
-            yield settings['type']
-        settings = settings.values()
-    elif not isinstance(settings, list | tuple):
-        return
-    for one in settings:
-        yield from _types(one)
+def _settings(value, key=None) -> Iterator[tuple]:
+    """All values within settings that hold no others, and their keys."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _settings(inner, name)
+    elif isinstance(value, list | tuple | set):
+        for inner in value:
+            yield from _settings(inner, key)
+    else:
+        yield key, value

@@ -84,5 +84,5 @@ def batches(
         yield Batch(
             data['inputs'],
             [int(sample.gt_label) for sample in samples],
-            [sample.img_path for sample in samples],
+            [sample.get('img_path', '') for sample in samples],
         )

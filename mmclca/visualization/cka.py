@@ -59,7 +59,8 @@ def gram_matrices(
     def note(module, inputs, x):
         counts = (layers[-1].left.weights > 0).to(x).unsqueeze(-1)
         x = FEATURES[feature](x, counts)
-        grams.append((x @ x.T).double())
+        x = x.double()  # ahead of a product that would lose digits
+        grams.append(x @ x.T)
 
     handles = [
         layer.ffn.register_forward_hook(note) for layer in twin.backbone.layers

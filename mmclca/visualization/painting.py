@@ -11,6 +11,7 @@ from .survivors import GREY, assigned, enlarge, fade, patch_of_pixels
 INK = np.array([25.0, 25.0, 25.0])
 FUSED_BLUE = np.array([0.0, 114.0, 178.0])  # Okabe and Ito's; no leaf has it
 HEAT = 'inferno'
+AVERAGE = 0.99  # what the weights of an average sum to, but for rounding
 LEAST_SPAN = 0.05  # of weights from dark to bright, as a share of the largest
 
 DROPPED, KEPT, MERGED, FUSED = range(4)
@@ -30,11 +31,11 @@ def kinds(weights: Tensor) -> Tensor:
     Returns:
         Tensor: (P,), int64: ``DROPPED``, ``KEPT`` with a token of its own,
         ``MERGED`` with others into a token that is their average, or
-        ``FUSED`` into one whose weights sum to less than a half.
+        ``FUSED`` into one whose weights sum to less than one (EViT's).
     """
     token = assigned(weights[None])[0]
     shared = (weights > 0).sum(dim=1)[token] > 1
-    little = weights.sum(dim=1)[token] < 0.5
+    little = weights.sum(dim=1)[token] < AVERAGE
     kind = KEPT + (MERGED - KEPT) * shared + (FUSED - MERGED) * shared * little
     return torch.where(token >= 0, kind, DROPPED)
 

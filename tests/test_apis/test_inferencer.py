@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from unittest.mock import Mock
 
+import cv2
 import numpy as np
 import pytest
 import torch
@@ -274,6 +275,36 @@ def test_unreadable_images_in_the_middle(folder, tmp_path):
     with pytest.warns(UserWarning, match='not read'):
         samples = inferencer([odd, good], return_datasamples=True)
     assert 'error' in samples[0] and samples[1].pred_score.shape == (4,)
+
+
+def test_an_image_that_the_pipeline_cannot_take(folder, monkeypatch):
+    inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
+    prepare = inferencer.pipeline
+
+    def fails_at_a_strip(info):
+        if info['img_shape'][0] == 1:
+            raise cv2.error('too wide')
+        return prepare(info)
+
+    monkeypatch.setattr(inferencer, 'pipeline', fails_at_a_strip)
+    good = np.full((40, 40, 3), 90, np.uint8)
+    with pytest.warns(UserWarning, match='1 x 3000 px cannot be prepared'):
+        results = inferencer([good, np.zeros((1, 3000, 3), np.uint8), good])
+    assert 'too wide' in results[1]['error']
+    assert results[0]['pred_label'] == results[2]['pred_label']
+
+
+def test_a_pipeline_that_caches_its_first_steps(folder):
+    config = Config.fromfile(folder / 'tiny.py')
+    dataset = config.test_dataloader.dataset
+    plain = TokenReductionInferencer(config, folder / 'tiny.pth', 'cpu')
+    first, *others = dataset.pipeline
+    cached = dict(type='mmclca.CacheImages', transforms=[first])
+    dataset.pipeline = [cached, *others]
+    other = TokenReductionInferencer(config, folder / 'tiny.pth', 'cpu')
+    image = folder / 'data/oak/0.png'
+    scores = [one(image)[0]['pred_scores'] for one in (plain, other)]
+    assert_allclose(*scores)
 
 
 def test_results_come_as_batches_are_done(folder, monkeypatch):

@@ -25,10 +25,13 @@ def test_paths_follow_those_of_the_images(tmp_path):
 
 
 def test_no_picture_replaces_an_image(tmp_path):
-    images = [str(tmp_path / name) for name in ('x.png', 'y.jpg')]
-    with pytest.raises(ValueError, match=r'replace images, .*x\.png for one'):
+    images = [str(tmp_path / name) for name in ('a/x.png', 'y.jpg')]
+    with pytest.raises(ValueError, match='among images, .* replace one'):
         picture_paths(images, tmp_path)
-    assert picture_paths(images[1:], tmp_path) == [tmp_path / 'y.png']
+    # one beside it that is not among the images would be replaced, too
+    with pytest.raises(ValueError, match='give another folder'):
+        picture_paths(images[1:], tmp_path)
+    assert picture_paths(images, tmp_path / 'p')[1] == tmp_path / 'p/y.png'
 
 
 def test_wider_with_each_stage_and_of_arrays_too(tmp_path):

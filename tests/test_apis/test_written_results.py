@@ -74,3 +74,12 @@ def test_json(tmp_path, with_maps):
         read,
         dict(image=1, classes=[], error='empty file'),
     ]
+
+
+def test_names_of_files_that_are_no_utf8(tmp_path):
+    name = b'bl\xe4tt.jpg'.decode('utf-8', 'surrogateescape')
+    results = [dict(UNREAD, image=name)]
+    write_csv(results, tmp_path / 'a.csv', CLASSES)
+    assert b'bl\xe4tt.jpg' in (tmp_path / 'a.csv').read_bytes()
+    write_json(results, tmp_path / 'a.json', CLASSES)
+    assert b'bl\xe4tt.jpg' in (tmp_path / 'a.json').read_bytes()

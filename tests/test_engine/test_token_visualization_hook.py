@@ -126,3 +126,12 @@ def test_bad_input(tmp_path):
     nothing = {f'model.backbone.{key}': v for key, v in nothing.items()}
     with pytest.raises(ValueError, match='that reduces nothing; give'):
         train(tmp_path, 'work', [hook], **nothing)
+
+
+def test_a_test_run_is_let_through_whatever_its_model():
+    hook = TokenVisualizationHook()
+    wrapped = type('Runner', (), dict(model=torch.nn.Identity()))
+    hook.before_run(wrapped)
+    hook.before_test(wrapped)
+    with pytest.raises(AttributeError):
+        hook.before_val(wrapped)

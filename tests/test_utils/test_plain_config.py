@@ -5,7 +5,8 @@ import pytest
 from every_config import CONFIGS
 from mmengine.config import Config
 
-from mmclca.utils.plain_config import check_types, parse_plain_config
+from mmclca.registry import MODELS
+from mmclca.utils.plain_config import check_settings, parse_plain_config
 
 
 def test_what_mmengine_writes_is_read_as_it_was():
@@ -26,7 +27,7 @@ def test_configs_of_this_package(path):
     config = Config.fromfile(path)
     read = parse_plain_config(config.pretty_text)
     assert read.to_dict() == config.to_dict()
-    check_types(read.model, read.test_dataloader)
+    check_settings(dict(model=read.model, data=read.test_dataloader))
 
 
 @pytest.mark.parametrize(
@@ -52,15 +53,30 @@ def test_anything_else_is_refused(text, message):
 
 
 def test_types_that_no_registry_knows():
-    check_types(
-        dict(type='mmclca.TokenReductionViT', norm_cfg=dict(type='LN')),
-        [dict(type='Resize'), dict(type='mmpretrain.PackInputs')],
-        None,
-    )
+    backbone = dict(type='mmclca.TokenReductionViT', norm_cfg=dict(type='LN'))
+    steps = [dict(type='Resize'), dict(type='mmpretrain.PackInputs')]
+    check_settings(dict(backbone=backbone, steps=steps, nothing=None))
     with pytest.raises(
-        ValueError, match=r'unknown types os\.mkdir, mmclca\.X'
+        ValueError, match=r'unknown type os\.mkdir, the unknown type mmclca\.X'
     ):
-        check_types(dict(type='os.mkdir', a=[dict(type='mmclca.X')]))
+        check_settings(dict(type='os.mkdir', a=[dict(type='mmclca.X')]))
     for kind in ('os.Resize', 'torch.nn.Linear', 'antigravity', 3):
-        with pytest.raises(ValueError, match=f'unknown types {kind}'):
-            check_types([(dict(type=kind),)])
+        with pytest.raises(ValueError, match=f'unknown type {kind}'):
+            check_settings(dict(a=[(dict(type=kind),)]))
+
+
+def test_types_of_other_packages_that_are_registered(monkeypatch):
+    class Foreign:
+        pass
+
+    Foreign.__module__ = 'transformers.models'
+    monkeypatch.setitem(MODELS.module_dict, 'Foreign', Foreign)
+    with pytest.raises(ValueError, match='unknown type Foreign'):
+        check_settings(dict(model=dict(type='Foreign')))
+
+
+def test_files_that_could_run_code():
+    check_settings(dict(ann_file='train.txt', note='pickled'))
+    for name in ('x.pkl', 'http://a/b.PICKLE', 'a.yaml', 'pkl'):
+        with pytest.raises(ValueError, match=f'the file {name}'):
+            check_settings(dict(data=[dict(ann_file=name)]))

@@ -79,9 +79,9 @@ def test_fused_patches_turn_blue_and_the_image_shows_through():
     drawn = paint(picture(), weights, (2, 2)).astype(int)
     assert (drawn[..., 2] > drawn[..., :2].max(-1)).all()
     assert not np.array_equal(drawn[3, 3], drawn[9, 9])
-    weights[1] *= 3  # sums to 0.6: mean colour, faded by 0.4
-    drawn = paint(picture(), weights, (2, 2))
-    assert colour(drawn, 0) == [124, 99, 93]
+    weights[1] *= 3  # as at low keep rates: sums to 0.6, and is no average
+    again = paint(picture(), weights, (2, 2)).astype(int)
+    assert (again[..., 2] > again[..., :2].max(-1)).all()
 
 
 def test_kinds_of_patches():

@@ -48,8 +48,15 @@ class TokenVisualizationHook(Hook):
         self.interval = interval
         self.num_images = num_images
 
-    def before_run(self, runner) -> None:
+    def before_train(self, runner) -> None:
         """Stop at once where there is nothing to draw."""
+        self._check(runner)
+
+    def before_val(self, runner) -> None:
+        """As :meth:`before_train`."""
+        self._check(runner)
+
+    def _check(self, runner) -> None:
         backbone = _model(runner).backbone
         if isinstance(backbone, TokenReductionViT) and backbone.reduce_at:
             return
@@ -85,7 +92,8 @@ class TokenVisualizationHook(Hook):
         (row,) = reduced(model.backbone, [view])
         stages = [f'after layer {n}' for n in model.backbone.reduce_at]
         picture = to_array(reductions_figure([row], stages))
-        name = f'survivors_{index}_{Path(sample.img_path).stem}'
+        # not all data sets have files
+        name = f'survivors_{index}_{Path(sample.get("img_path", "")).stem}'
         step = runner.epoch if _by_epoch(runner) else runner.iter
         runner.visualizer.add_image(name, picture, step)
 
