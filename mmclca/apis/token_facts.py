@@ -3,12 +3,11 @@
 
 import torch
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from mmclca.models import TokenReductionViT
 from mmclca.models.attention import attend
 from mmclca.models.tokens import Tokens, patch_weights
-from mmclca.utils.flops import MORE_FLOPS
+from mmclca.utils.flops import Counter
 from mmclca.visualization.survivors import assigned, survivor_maps
 from mmclca.visualization.watching import Seen, Watcher
 
@@ -122,7 +121,7 @@ def count_macs(model: nn.Module, image: Tensor) -> int:
         model (nn.Module): A classifier.
         image (Tensor): The preprocessed image, (3, H, W).
     """
-    counter = FlopCounterMode(display=False, custom_mapping=MORE_FLOPS)
+    counter = Counter()
     with counter:
         model(image[None])
-    return counter.get_total_flops() // 2
+    return counter.others()

@@ -71,7 +71,7 @@ class Cost:
     distances: int = 0
 
 
-class _Counter(FlopCounterMode):
+class Counter(FlopCounterMode):
     """torch's counter, with what it leaves out."""
 
     def __init__(self):
@@ -91,7 +91,7 @@ class _Counter(FlopCounterMode):
 class _Meter:
     """Splits a running count of FLOPs where modules begin and end."""
 
-    def __init__(self, counter: _Counter, cost: Cost):
+    def __init__(self, counter: Counter, cost: Cost):
         self.counter = counter
         self.cost = cost
         self.last = 0
@@ -150,7 +150,7 @@ def count(model: nn.Module, shape: tuple[int, int] | None = None) -> Cost:
     cost = Cost(shape or _own_shape(model))
     cost.params = sum(param.numel() for param in model.parameters())
     image = next(model.parameters()).new_zeros(1, 3, *cost.shape)
-    counter = _Counter()
+    counter = Counter()
     meter = _Meter(counter, cost)
     training = model.training
     if isinstance(model.backbone, VisionTransformer):

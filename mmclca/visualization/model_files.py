@@ -32,6 +32,30 @@ def add_model_arguments(parser) -> None:
     add_cfg_options(parser)
 
 
+def add_split_arguments(parser) -> None:
+    """Add what tools take that draw a model on the images of a split.
+
+    Args:
+        parser (argparse.ArgumentParser): The parser to extend.
+    """
+    parser.add_argument(
+        'files',
+        nargs='+',
+        metavar='[CONFIG] CHECKPOINT',
+        help='a config (path or name; without, the one in the checkpoint) '
+        'and weights',
+    )
+    parser.add_argument(
+        '--out', type=Path, required=True, help='picture to write'
+    )
+    parser.add_argument(
+        '--split',
+        choices=('train', 'val', 'test'),
+        default='test',
+        help='images of which split (default: %(default)s)',
+    )
+
+
 def sort_files(
     files: Sequence[str],
 ) -> tuple[str | None, str | None, list[str]]:

@@ -12,6 +12,8 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 
+from mmclca.sweep.cell import Cell
+from mmclca.sweep.pieces import set_model
 from mmclca.utils.flops import count_config
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,13 +41,10 @@ def config(method, size, keep_rate, clca):
     """
     base = ROOT / f'configs/_base_/models/clca-{method}_vit-base-p16.py'
     model = Config.fromfile(base).model
-    model.backbone.img_size = size
-    model.backbone.reducer.keep_rate = keep_rate
-    model.head.num_classes = 80
-    if not clca:
-        model.backbone.update(cache=None, out_indices=-1, final_norm=True)
-        model.head.type = 'LinearClsHead'
-        del model.head['num_layers']
+    reducer = model.backbone.reducer.type.partition('.')[2]
+    ablation = 'clca' if clca else 'base'
+    cell = Cell('any', 'any', reducer, keep_rate, size, ablation, seed=1)
+    set_model(model, cell, num_classes=80)
     return model
 
 

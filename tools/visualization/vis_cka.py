@@ -16,6 +16,7 @@ from mmclca.visualization.cka import (
 from mmclca.visualization.figure_files import check_picture
 from mmclca.visualization.model_files import (
     add_model_arguments,
+    add_split_arguments,
     load,
     sort_files,
 )
@@ -27,27 +28,12 @@ def parse_args():
         'images: of each two layers of a model, or of the layers of one model '
         'and those of another'
     )
-    parser.add_argument(
-        'files',
-        nargs='+',
-        metavar='[CONFIG] CHECKPOINT',
-        help='a config (path or name; without, the one in the checkpoint) '
-        'and weights',
-    )
+    add_split_arguments(parser)
     parser.add_argument(
         '--other',
         nargs='+',
         metavar='[CONFIG] CHECKPOINT',
         help='another model to compare with',
-    )
-    parser.add_argument(
-        '--out', type=Path, required=True, help='picture to write'
-    )
-    parser.add_argument(
-        '--split',
-        choices=('train', 'val', 'test'),
-        default='test',
-        help='images of which split (default: %(default)s)',
     )
     parser.add_argument(
         '--feature',

@@ -2,7 +2,6 @@
 """Draw which classes are taken for each other, with images side by side."""
 
 import argparse
-from pathlib import Path
 
 from mmclca.utils.command_line import plain_errors
 from mmclca.visualization.batches import batches, dataset_of
@@ -10,6 +9,7 @@ from mmclca.visualization.confusions import draw_confusions, predict
 from mmclca.visualization.figure_files import check_picture
 from mmclca.visualization.model_files import (
     add_model_arguments,
+    add_split_arguments,
     load,
     sort_files,
 )
@@ -22,22 +22,7 @@ def parse_args():
         'one class that are right, those that are taken for the other class, '
         'and images of that'
     )
-    parser.add_argument(
-        'files',
-        nargs='+',
-        metavar='[CONFIG] CHECKPOINT',
-        help='a config (path or name; without, the one in the checkpoint) '
-        'and weights',
-    )
-    parser.add_argument(
-        '--out', type=Path, required=True, help='picture to write'
-    )
-    parser.add_argument(
-        '--split',
-        choices=('train', 'val', 'test'),
-        default='test',
-        help='images of which split (default: %(default)s)',
-    )
+    add_split_arguments(parser)
     parser.add_argument(
         '--pairs', type=int, default=5, help='pairs of classes to draw'
     )
