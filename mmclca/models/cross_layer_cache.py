@@ -34,6 +34,10 @@ class CrossLayerCache(BaseModule):
         pool_cls (bool): Whether the average covers CLS. Defaults to False.
         pool_clr (bool): Whether the average covers the CLR tokens in the
             layers ahead of the first reduction. Defaults to False.
+        clr_at_cls (bool): Whether CLR tokens start at the position of CLS
+            too, where loaded weights have one, instead of near none as in
+            the authors' code. Keeps the gradients of the first layer small
+            (docs/results/leaf40.md). Defaults to False.
         embed_dims (int): Channels C; the backbone fills it in.
         num_layers (int): Layers of the backbone, which fills it in.
         reduce_at (Sequence[int]): Layers with a reduction; the backbone
@@ -52,6 +56,7 @@ class CrossLayerCache(BaseModule):
         recover_at_last: bool = True,
         pool_cls: bool = False,
         pool_clr: bool = False,
+        clr_at_cls: bool = False,
         embed_dims: int = 768,
         num_layers: int = 12,
         reduce_at: Sequence[int] = (3, 6, 9),
@@ -76,6 +81,7 @@ class CrossLayerCache(BaseModule):
         self.with_gap = with_gap
         self.pool_cls = pool_cls
         self.pool_clr = pool_clr
+        self.clr_at_cls = clr_at_cls
         last = {num_layers - 2} if recover_at_last else set()
         self.recover_at = sorted(last.union(reduce_at))
         self.clr = self.clr_pos = None

@@ -34,16 +34,14 @@ def gradients(runner: Runner) -> dict:
     Args:
         runner (Runner): A runner that has trained.
     """
-    names = [
-        name
-        for name in runner.message_hub.log_scalars
-        if name.startswith('epoch/grad_max_')
-    ]
+    of_part = 'epoch/grad_max_'
+    names = runner.message_hub.log_scalars
+    parts = [n for n in names if n.startswith(of_part)]
     per_epoch = _by_epoch(runner, 'epoch/grad_max')
     return dict(
         max=max((value for value in per_epoch if value), default=None),
         per_epoch=per_epoch,
-        **{n.rpartition('_')[2]: _by_epoch(runner, n) for n in names},
+        **{n.removeprefix(of_part): _by_epoch(runner, n) for n in parts},
     )
 
 

@@ -138,6 +138,8 @@ def start_clr(
     """Start CLR tokens as copies of the CLS token of a state dict, in place.
 
     Nothing happens where the state dict has as many CLR tokens already.
+    With ``clr_at_cls`` their positions are that of CLS, the backbone's drawn
+    ones added to tell several apart.
 
     Args:
         backbone (TokenReductionViT): The backbone that is to be loaded.
@@ -146,7 +148,7 @@ def start_clr(
         with_pos (bool): Whether the positions of CLR tokens start as the
             backbone drew them, else at zero. Defaults to True.
     """
-    _, cls_token, clr, clr_pos = _keys(prefix)
+    pos_embed, cls_token, clr, clr_pos = _keys(prefix)
     num_clr = backbone.cache.num_tokens if backbone.cache else 0
     has_clr = clr in state_dict and state_dict[clr].size(1) == num_clr
     if not num_clr or has_clr or cls_token not in state_dict:
@@ -156,4 +158,6 @@ def start_clr(
     )
     state_dict[clr] = state_dict[cls_token].repeat(1, num_clr, 1)
     pos = backbone.cache.clr_pos.detach()
+    if backbone.cache.clr_at_cls and pos_embed in state_dict:
+        pos = pos + state_dict[pos_embed][:, :1].to(pos)
     state_dict[clr_pos] = pos if with_pos else torch.zeros_like(pos)

@@ -211,6 +211,24 @@ def test_positions_of_new_clr_are_drawn_beside_a_cls_row_of_zeros(load):
     assert load(weights, here).cache.clr_pos.any()
 
 
+@pytest.mark.parametrize('num_clr', [1, 2])
+def test_new_clr_may_start_at_the_position_of_cls(load, num_clr):
+    there = theirs()
+    cache = dict(CACHE, num_tokens=num_clr, clr_at_cls=True)
+    here = ours(reduce_at=(1,), cache=cache)
+    drawn = here.backbone.cache.clr_pos.clone()
+    cache = load(there.state_dict(), here).cache
+    whole = there.cls_token + there.pos_embed[:, :1]
+    assert torch.allclose(cache.clr + cache.clr_pos, whole + drawn)
+    assert torch.allclose(cache.clr_pos - drawn, there.pos_embed[:, :1])
+
+
+def test_no_position_of_cls_for_clr_to_start_at(load):
+    cache = dict(CACHE, clr_at_cls=True)
+    here = ours('deit3', reduce_at=(1,), cache=cache)
+    assert not load(theirs('deit3').state_dict(), here).cache.clr_pos.any()
+
+
 def test_another_number_of_clr_starts_anew(load):
     saved = ours(reduce_at=(1,), cache=CACHE)
     torch.nn.init.normal_(saved.backbone.cls_token)

@@ -1,0 +1,41 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# Why the cache raises the largest gradients of configs/sweeps/leaf40.py, and
+# what lowers them: which part of the model has them; no CLR token; CLR tokens
+# that start at the position of CLS; other learning rates.
+# Results: docs/results/leaf40.md.
+# Command: python tools/sweep.py configs/sweeps/leaf40_why.py --jobs 2
+_base_ = 'leaf40.py'
+methods = ['EViT']
+keep_rates = [0.25]
+clca = ['clc', 'clca']
+blocks = [
+    dict(
+        variant='clr-at-cls',
+        keep_rates=[0.25, 0.1, 0.5, 1.0],
+        options={'model.backbone.cache.clr_at_cls': True},
+    ),
+    dict(
+        variant='by-layer',
+        clca=['base', 'cla', 'clc', 'clca'],
+        seeds=[1],
+        options={
+            'custom_hooks.1.parts': [
+                *(f'backbone.layers.{layer}' for layer in range(12)),
+                'head',
+            ]
+        },
+    ),
+    dict(variant='no-clr', options={'model.backbone.cache.num_tokens': 0}),
+    dict(
+        variant='lr3e-5',
+        clca=['base', 'clca'],
+        seeds=[1],
+        options={'optim_wrapper.optimizer.lr': 3e-5},
+    ),
+    dict(
+        variant='lr3e-4',
+        clca=['base', 'clca'],
+        seeds=[1],
+        options={'optim_wrapper.optimizer.lr': 3e-4},
+    ),
+]
