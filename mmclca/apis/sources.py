@@ -31,8 +31,8 @@ def find_images(places: Iterable) -> list:
         for image in _images_at(place):
             if isinstance(image, np.ndarray):
                 found.append(image)
-            elif image not in seen:
-                seen.add(image)
+            elif os.path.realpath(image) not in seen:
+                seen.add(os.path.realpath(image))
                 found.append(image)
     return found
 
@@ -50,8 +50,13 @@ def _images_at(place) -> Iterator:
 
 
 def _images_below(folder: str) -> list[str]:
-    paths = []
+    paths, seen = [], set()
     for place, folders, files in os.walk(folder, followlinks=True):
+        here = os.path.realpath(place)
+        if here in seen:  # a link to a folder above it
+            folders.clear()
+            continue
+        seen.add(here)
         folders[:] = [name for name in folders if name[0] != '.']
         paths += [os.path.join(place, name) for name in files if _shown(name)]
     return sorted(paths)

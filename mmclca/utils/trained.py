@@ -35,14 +35,16 @@ def check_complete(model: nn.Module, checkpoint: str) -> None:
     if missing:
         raise ValueError(
             f'{checkpoint} lacks {len(missing)} parameters of the model, or '
-            f'has them in another shape: {", ".join(missing[:4])}. Give the '
-            'config that it was trained with; the number of classes is '
-            'model.head.num_classes'
+            'has them in another shape or as NaN: '
+            f'{", ".join(missing[:4])}. Give the config that it was trained '
+            'with; the number of classes is model.head.num_classes'
         )
 
 
 def load_trained(model: nn.Module, checkpoint: str) -> dict:
     """Load a checkpoint that must hold all parameters of a model.
+
+    A model whose checkpoint is refused stays as it was.
 
     Args:
         model (nn.Module): The model, changed in place.
@@ -54,7 +56,14 @@ def load_trained(model: nn.Module, checkpoint: str) -> dict:
     Raises:
         ValueError: If parameters are missing; names them.
     """
+    before = {name: t.clone() for name, t in model.state_dict().items()}
     forget(model)
-    loaded = load_checkpoint(model, checkpoint, map_location='cpu')
-    check_complete(model, checkpoint)
+    try:
+        loaded = load_checkpoint(model, checkpoint, map_location='cpu')
+        check_complete(model, checkpoint)
+    except BaseException:
+        with torch.no_grad():
+            for name, tensor in model.state_dict().items():
+                tensor.copy_(before[name])
+        raise
     return loaded

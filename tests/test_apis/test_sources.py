@@ -39,6 +39,15 @@ def test_files_folders_patterns_and_arrays_each_once(leaves):
     ]
 
 
+def test_links_and_other_spellings_of_a_path_add_nothing(leaves, monkeypatch):
+    all_three = find_images([leaves])
+    (leaves / 'deep/loop').symlink_to(leaves)
+    (leaves / 'z_link.png').symlink_to(leaves / 'a.bmp')
+    assert find_images([leaves]) == all_three
+    monkeypatch.chdir(leaves)
+    assert find_images(['a.bmp', './a.bmp', 'deep/../a.bmp']) == ['a.bmp']
+
+
 def test_pixels_are_those_that_training_reads(leaves):
     for path in find_images([leaves]):
         assert (read_image(path) == mmcv.imread(path)).all()

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import torch
 from mmengine.registry import init_default_scope
-from mmengine.runner import load_checkpoint
 from mmpretrain.registry import MODELS
 
 from mmclca.apis.stored import WEIGHTS, is_checkpoint
@@ -17,6 +16,7 @@ from mmclca.utils.command_line import (
     plain_errors,
     read_config,
 )
+from mmclca.utils.trained import load_trained
 from mmclca.visualization import draw_reductions, reduced
 from mmclca.visualization.inputs import (
     drawn_leaves,
@@ -92,7 +92,7 @@ def build(cfg, checkpoint):
             "'mmclca.TokenReductionViT', reducer=..., reduce_at=...)"
         )
     if checkpoint:
-        load_checkpoint(model, checkpoint, map_location='cpu')
+        load_trained(model, checkpoint)
     else:
         print(
             'no checkpoint after the config: weights are random',

@@ -89,7 +89,8 @@ def look(files, args):
         model, batches(model, dataset, indices, args.batch_size), args.feature
     )
     infos = map(dataset.get_data_info, indices)
-    paths = [Path(info['img_path']).name for info in infos]
+    # the folder of an image is its class in most data sets
+    paths = [Path(info['img_path']).parts[-2:] for info in infos]
     return grams, model.backbone.reduce_at, paths
 
 
