@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from mmclca.models.tokens import Tokens, patch_weights
 
+from .cam_methods import METHODS, OF_COMPONENT, first_component, method_named
 from .watching import grid_of, watched
 
 
@@ -15,6 +16,8 @@ def class_activation_maps(
     images: Tensor,
     categories: Sequence[int] | None = None,
     layer: int = -1,
+    method: str = 'gradcam',
+    eigen_smooth: bool = False,
 ) -> Tensor:
     """Grad-CAM of a layer's tokens, over the patches of the image.
 
@@ -35,14 +38,20 @@ def class_activation_maps(
         categories (Sequence[int], optional): The class to explain of each
             image. Defaults to None: the one that the model predicts.
         layer (int): Layer from 0, or from the last, -1. Defaults to -1.
+        method (str): One of ``cam_methods.METHODS``, in any case. Defaults
+            to 'gradcam'.
+        eigen_smooth (bool): Whether to take the first principal component
+            of what channels add in place of its sum. Defaults to False.
 
     Returns:
         Tensor: Maps (B, h, w), not normalized; 0 and more.
 
     Raises:
         ValueError: If the backbone is no :class:`TokenReductionViT`, there
-            is no such layer, or a class for each image is not given.
+            is no such layer or method, or a class for each image is not
+            given.
     """
+    method = method_named(method)
     twin = watched(model)
     layers = twin.backbone.layers
     if not -len(layers) <= layer < len(layers):
@@ -62,7 +71,7 @@ def class_activation_maps(
     (x,) = normalized
     (grad,) = torch.autograd.grad(total, x)
     entered = twin.backbone.reducer.layers[layer].entered
-    maps = grad_cam(x, grad, entered)
+    maps = map_of(x, grad, entered, method, eigen_smooth)
     return maps.unflatten(1, grid_of(twin.backbone, images))
 
 
@@ -88,13 +97,17 @@ def _chosen(scores: Tensor, categories: Sequence[int] | None) -> Tensor:
 
 
 @torch.no_grad()
-def grad_cam(x: Tensor, grad: Tensor, tokens: Tokens) -> Tensor:
+def map_of(
+    x: Tensor, grad: Tensor, tokens: Tokens, method: str, eigen_smooth: bool
+) -> Tensor:
     """Maps over the patches; see :func:`class_activation_maps`.
 
     Args:
         x (Tensor): Features of the tokens, (B, N, C).
         grad (Tensor): Gradient of the class score in them, (B, N, C).
         tokens (Tokens): The sequence; its trace is read.
+        method (str): One of ``METHODS``.
+        eigen_smooth (bool): Whether to take the first principal component.
 
     Returns:
         Tensor: (B, P).
@@ -104,7 +117,33 @@ def grad_cam(x: Tensor, grad: Tensor, tokens: Tokens) -> Tensor:
     total = weights.sum(dim=-1, keepdim=True)  # (B, N, 1)
     stands = (total > 0).to(x)
     number = stands.sum(dim=1, keepdim=True).clamp(min=1)
-    alpha = (stands * grad).sum(dim=1, keepdim=True) / number
-    cam = (alpha * x).sum(dim=-1, keepdim=True).relu()  # (B, N, 1)
+    parts = METHODS[method](stands * x, stands * grad, number)
+    if eigen_smooth or method in OF_COMPONENT:
+        cam = first_component(parts, stands)
+    else:
+        cam = parts.sum(dim=-1, keepdim=True)
     share = weights / total.masked_fill(total == 0, 1.0)
-    return (share * cam).sum(dim=1)
+    return (share * cam.relu()).sum(dim=1)
+
+
+def smoothed_maps(model: nn.Module, images: Tensor, **options) -> Tensor:
+    """Mean of the maps of six views of the images: as they are and mirrored,
+    each at 0.9, 1 and 1.1 times its values (``aug_smooth`` of ``grad-cam``).
+
+    Args:
+        model (nn.Module): As for :func:`class_activation_maps`.
+        images (Tensor): Preprocessed images, (B, 3, H, W).
+        **options: Further arguments of :func:`class_activation_maps`.
+
+    Returns:
+        Tensor: Maps (B, h, w).
+    """
+    maps = []
+    for factor in (0.9, 1.0, 1.1):
+        view = images * factor
+        mirrored = class_activation_maps(model, view.flip(-1), **options)
+        maps += [
+            class_activation_maps(model, view, **options),
+            mirrored.flip(-1),
+        ]
+    return torch.stack(maps).mean(dim=0)

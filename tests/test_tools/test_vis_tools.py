@@ -67,6 +67,18 @@ def test_cam(tiny, draw):
     assert three.shape[1] > 1.7 * one.shape[1]
     layers = cam(first, image, '--target-layers', 0, 1, 2)
     assert not np.array_equal(layers, picture)
+    as_there = cam(image, config, first, '--vit-like', '--num-extra-tokens', 1)
+    assert np.array_equal(as_there, picture)
+    other = cam(first, image, '--method', 'LayerCAM', '--aug-smooth')
+    assert not np.array_equal(other, picture)
+
+
+def test_cam_lists_layers(tiny, monkeypatch, capsys):
+    run_tool(monkeypatch, TOOLS / 'vis_cam.py', tiny[1], '--preview-model')
+    lines = capsys.readouterr().out.splitlines()
+    lines = [line for line in lines if line.startswith('backbone')]
+    assert lines[0] == 'backbone.layers[0].ln1' and len(lines) > 1
+    assert any(line.endswith('(reduction 1)') for line in lines)
 
 
 def test_cka(tiny, draw, tmp_path):

@@ -7,6 +7,13 @@ from torch.testing import assert_close
 
 from mmclca.models.tokens import patch_weights
 from mmclca.visualization import class_activation_maps
+from mmclca.visualization.cam import smoothed_maps
+from mmclca.visualization.cam_methods import (
+    EPS,
+    METHODS,
+    OF_COMPONENT,
+    first_component,
+)
 from mmclca.visualization.watching import watched
 
 
@@ -123,3 +130,81 @@ def test_categories_that_are_not_allowed(categories):
 def test_layer_that_is_not_there():
     with pytest.raises(ValueError, match='layer=6 is not there.*0 to 5'):
         class_activation_maps(model_of('TopK'), noise().double(), layer=6)
+
+
+def slow(method, x, grad):
+    """What channels add, number by number; of one image, (N, C)."""
+    parts = torch.zeros_like(x)
+    for c in range(x.size(1)):
+        a, g = x[:, c].tolist(), grad[:, c].tolist()
+        pairs = list(zip(a, g, strict=True))
+        if method == 'gradcam':
+            weights = [sum(g) / len(g)] * len(g)
+        elif method == 'gradcam++':
+            shares = [v**2 / (2 * v**2 + sum(a) * v**3 + EPS) for v in g]
+            both = zip(shares, g, strict=True)
+            weights = [sum(s * max(v, 0) for s, v in both)] * len(g)
+        elif method == 'xgradcam':
+            weights = [sum(u * v for u, v in pairs) / (sum(a) + EPS)] * len(g)
+        elif method == 'layercam':
+            weights = [max(v, 0) for v in g]
+        elif method == 'eigencam':
+            weights = [1] * len(g)
+        else:
+            weights = g
+        for n in range(len(a)):
+            parts[n, c] = weights[n] * a[n]
+    return parts
+
+
+@pytest.mark.parametrize('method', METHODS)
+def test_methods_equal_a_slow_loop(method):
+    x, grad = torch.randn(2, 2, 7, 3).double()
+    stands = torch.tensor([1, 1, 0, 1, 1, 1, 0]).double().view(1, 7, 1)
+    number = stands.sum(dim=1, keepdim=True)
+    found = METHODS[method](stands * x, stands * grad, number)
+    for image in range(2):
+        rows = stands[0, :, 0] > 0
+        wanted = slow(method, x[image, rows], grad[image, rows])
+        assert_close(found[image, rows], wanted)
+        assert not found[image, ~rows].any()
+
+
+def test_first_component_is_that_of_a_covariance():
+    parts = torch.randn(2, 9, 4).double()
+    stands = torch.ones(1, 9, 1).double()
+    stands[:, 3] = 0
+    found = first_component(parts, stands)
+    for image in range(2):
+        rows = parts[image, stands[0, :, 0] > 0]
+        rows = rows - rows.mean(dim=0)
+        axis = torch.linalg.eigh(rows.T @ rows).eigenvectors[:, -1]
+        wanted = rows @ axis
+        wanted = wanted * torch.sign((wanted * rows.sum(dim=1)).sum())
+        assert_close(found[image, stands[0, :, 0] > 0, 0], wanted)
+    assert not found[:, 3].any()
+
+
+@pytest.mark.parametrize('method', ['GradCAM', *METHODS])
+def test_every_way_of_weighing_channels(method):
+    model, x = model_of('EViT', CACHE), noise(2).double()
+    maps = class_activation_maps(model, x, [1, 2], method=method)
+    assert maps.shape == (2, 4, 4) and maps.min() >= 0 and maps.max() > 0
+    smooth = class_activation_maps(
+        model, x, [1, 2], method=method, eigen_smooth=True
+    )
+    same = method in OF_COMPONENT
+    assert torch.equal(smooth, maps) == same
+
+
+def test_smoothed_maps_of_a_mirrored_image_are_mirrored():
+    model, x = model_of('EViT', CACHE), noise(2).double()
+    maps = smoothed_maps(model, x, categories=[1, 2])
+    other = smoothed_maps(model, x.flip(-1), categories=[1, 2])
+    assert maps.any() and torch.allclose(maps, other.flip(-1))
+
+
+def test_no_such_method():
+    model, x = model_of('EViT'), noise(1).double()
+    with pytest.raises(ValueError, match="no method 'cam': take .* layercam"):
+        class_activation_maps(model, x, method='cam')

@@ -9,6 +9,8 @@ import torch
 
 from mmclca.utils.command_line import plain_errors
 from mmclca.visualization import Heated, class_activation_maps, draw_heat_maps
+from mmclca.visualization.cam import smoothed_maps
+from mmclca.visualization.cam_methods import METHODS, method_named
 from mmclca.visualization.figure_files import check_picture
 from mmclca.visualization.inputs import view
 from mmclca.visualization.model_files import (
@@ -51,11 +53,47 @@ def parse_args():
         help='labels of the classes to explain (default: the one that the '
         'model predicts)',
     )
+    add_method_arguments(parser)
+    parser.add_argument('--save-path', type=Path, help='picture to write')
     parser.add_argument(
-        '--save-path', type=Path, required=True, help='picture to write'
+        '--preview-model',
+        action='store_true',
+        help='list what --target-layers may name, and end',
+    )
+    parser.add_argument(
+        '--vit-like',
+        action='store_true',
+        help="taken for granted; commands for mmpretrain's tool have it",
+    )
+    parser.add_argument(
+        '--num-extra-tokens',
+        type=int,
+        help='not needed: the trace of the tokens tells which are patches',
     )
     add_model_arguments(parser)
-    return parser.parse_args()
+    args = parser.parse_args()
+    if not (args.save_path or args.preview_model):
+        parser.error('name the picture to write: --save-path cam.png')
+    return args
+
+
+def add_method_arguments(parser):
+    parser.add_argument(
+        '--method',
+        default='GradCAM',
+        help=f'one of {", ".join(METHODS)}, in any case (default: '
+        '%(default)s)',
+    )
+    parser.add_argument(
+        '--eigen-smooth',
+        action='store_true',
+        help='first principal component of what channels add, not their sum',
+    )
+    parser.add_argument(
+        '--aug-smooth',
+        action='store_true',
+        help='mean of six views of an image, mirrored and lit otherwise',
+    )
 
 
 def layer(text):
@@ -82,14 +120,16 @@ def best_label(model, batch):
     return int(model(batch, mode='tensor').argmax())
 
 
-def heated(model, names, layers, one, labels):
+def heated(model, names, one, args):
     """A map for each class; layers count alike."""
     best = best_label(model, one.batch)
+    look = smoothed_maps if args.aug_smooth else class_activation_maps
+    how = dict(method=args.method, eigen_smooth=args.eigen_smooth)
     maps = {}
-    for label in [best] if labels is None else labels:
+    for label in args.target_category or [best]:
         of_layers = [
-            class_activation_maps(model, one.batch, [label], number)[0]
-            for number in layers
+            look(model, one.batch, categories=[label], layer=number, **how)[0]
+            for number in args.target_layers
         ]
         scaled = [cam / cam.max().clamp(min=1e-12) for cam in of_layers]
         what = 'predicted' if label == best else 'not predicted'
@@ -97,8 +137,19 @@ def heated(model, names, layers, one, labels):
     return Heated(one.title, one.image, maps)
 
 
+def preview(args):
+    """Layers from the first to the last, as --target-layers takes them."""
+    config, checkpoint, _ = sort_files(args.files)
+    model = load(config, checkpoint, args.cfg_options, args.device).model
+    for number in range(len(model.backbone.layers)):
+        stage = model.backbone.stage_of.get(number)
+        reduced = '' if stage is None else f'  (reduction {stage + 1})'
+        print(f'backbone.layers[{number}].ln1{reduced}')
+
+
 def draw(args):
     check_picture(args.save_path)
+    method_named(args.method)
     config, checkpoint, paths = sort_files(args.files)
     images = read_images(paths)
     if not images:
@@ -107,18 +158,15 @@ def draw(args):
     model, names = inferencer.model, inferencer.classes
     check_labels(args.target_category or (), names)
     views = [view(model, inferencer.pipeline, *image) for image in images]
-    rows = [
-        heated(model, names, args.target_layers, one, args.target_category)
-        for one in views
-    ]
+    rows = [heated(model, names, one, args) for one in views]
     draw_heat_maps(rows, args.save_path, 'how much a patch speaks for it')
+    print(args.save_path)
 
 
 def main():
     args = parse_args()
     with plain_errors('vis_cam.py'):
-        draw(args)
-    print(args.save_path)
+        preview(args) if args.preview_model else draw(args)
 
 
 if __name__ == '__main__':
