@@ -9,6 +9,6 @@ if [ -e .venv/mmclca-ready ] || [ -e .venv/mmclca-started ]; then
     rm -rf .venv
 fi
 echo '== removing build output and caches'
-rm -rf build dist ./*.egg-info .pytest_cache .ruff_cache
+rm -rf build dist docs/_build ./*.egg-info .pytest_cache .ruff_cache
 find configs mmclca tests tools -name __pycache__ -type d -prune \
     -exec rm -rf {} +
