@@ -39,7 +39,14 @@ PLANTED = {
 @pytest.fixture
 def tree(tmp_path):
     """A small project that lint has nothing to say about."""
-    for folder in ('mmclca', 'tools/dev', 'configs/a', 'configs/b', 'docs'):
+    for folder in (
+        'mmclca',
+        'tools/dev',
+        'configs/a',
+        'configs/b',
+        'demo',
+        'docs',
+    ):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / 'tests').mkdir()
     for name in (

@@ -8,7 +8,7 @@ if [ -z "${PYTHON:-}" ]; then
     PYTHON=python
     [ ! -x .venv/bin/python ] || PYTHON=.venv/bin/python
 fi
-CODE='mmclca tools configs'
+CODE='mmclca tools configs demo'
 TEXTS='Makefile *.cff *.md *.toml *.yml'
 
 run() {

@@ -1,0 +1,21 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from .checkpoint import trained_by_demo
+from .limits import Limits, read_leaf
+from .methods import Method, methods_of
+from .prediction import Prediction, Stage, predict
+from .speed import Speed, Speeds
+from .variants import Variants
+
+__all__ = [
+    'Limits',
+    'Method',
+    'Prediction',
+    'Speed',
+    'Speeds',
+    'Stage',
+    'Variants',
+    'methods_of',
+    'predict',
+    'read_leaf',
+    'trained_by_demo',
+]

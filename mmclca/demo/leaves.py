@@ -1,0 +1,27 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from pathlib import Path
+
+import mmcv
+
+from mmclca.visualization.inputs import drawn_leaves
+
+
+def draw_examples(folder: str | Path, num_leaves: int = 8) -> list[str]:
+    """Draw leaves to try a model with, each of another cultivar.
+
+    With eight of them the cultivars are those of ``make demo``, in their
+    order; the leaves are others.
+
+    Args:
+        folder (str | Path): Where to write them.
+        num_leaves (int): How many. Defaults to 8.
+
+    Returns:
+        list[str]: Their paths.
+    """
+    paths = []
+    for name, image in drawn_leaves(num_leaves):
+        path = Path(folder, f'{name.replace(" ", "_")}.png')
+        mmcv.imwrite(image, str(path))
+        paths.append(str(path))
+    return paths

@@ -1,0 +1,96 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Write the picture of the page: ``screenshot_page.py CKPT OUT``."""
+
+import argparse
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from mmclca.apis import TokenReductionInferencer
+from mmclca.demo.leaves import draw_examples
+from mmclca.demo.server import served
+
+WIDTH, HEIGHT = 1280, 900
+COLOURS = 160  # of the palette: no difference to be seen, a third of the size
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        description='Open the page of a trained model in a browser without a '
+        'window, drop a drawn leaf, and write what is seen'
+    )
+    parser.add_argument('checkpoint', help='path of the weights')
+    parser.add_argument('out', type=Path, help='picture to write (.png)')
+    parser.add_argument(
+        '--leaf', type=int, default=2, help='which of the drawn leaves, 1 to 8'
+    )
+    return parser.parse_args()
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """Debian's chromium, without a window."""
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=shutil.which('chromium'), args=['--no-sandbox']
+        )
+        try:
+            yield chromium
+        finally:
+            chromium.close()
+
+
+def open_page(page: Page, address: str) -> None:
+    """Go to the page, as it is before a leaf is dropped."""
+    page.set_viewport_size(dict(width=WIDTH, height=HEIGHT))
+    page.goto(address)
+    expect(page.locator('#classes')).to_contain_text('Drop a leaf')
+
+
+def drop(page: Page, path: str) -> None:
+    """Put a file where leaves are dropped."""
+    page.set_input_files('#leaf input[type=file]', path)
+
+
+def wait_for_costs(page: Page, name: str) -> None:
+    """Wait for the last of the answers, that for a method and a rate."""
+    expect(page.locator('#costs .cost').first).to_contain_text(
+        re.compile(rf'^{re.escape(name)}')
+    )
+
+
+def write_picture(page: Page, out: str | Path) -> None:
+    """Write all of the page, in a palette."""
+    page.mouse.move(0, 0)
+    page.screenshot(path=out, full_page=True, animations='disabled')
+    with Image.open(out) as image:
+        small = image.convert('RGB').quantize(
+            COLOURS, Image.Quantize.MEDIANCUT
+        )
+    small.save(out, optimize=True)
+
+
+def main():
+    args = parse_args()
+    inferencer = TokenReductionInferencer(args.checkpoint, device='cpu')
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served(inferencer) as (address, _),
+        browser() as chromium,
+    ):
+        page = chromium.new_page()
+        open_page(page, address)
+        drop(page, draw_examples(folder)[args.leaf - 1])
+        wait_for_costs(page, '')
+        write_picture(page, args.out)
+    print(f'{args.out}: {args.out.stat().st_size // 1000} kB')
+
+
+if __name__ == '__main__':
+    main()
