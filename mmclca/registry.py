@@ -23,6 +23,7 @@ MODELS = _child('model', mmpretrain.MODELS, 'models')
 DATASETS = _child('dataset', mmpretrain.DATASETS, 'datasets')
 DATA_SAMPLERS = _child('data sampler', mmpretrain.DATA_SAMPLERS, 'datasets')
 HOOKS = _child('hook', mmpretrain.HOOKS, 'engine')
+METRICS = _child('metric', mmpretrain.METRICS, 'evaluation')
 PARAM_SCHEDULERS = _child(
     'parameter scheduler', mmpretrain.PARAM_SCHEDULERS, 'engine'
 )

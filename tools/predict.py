@@ -76,6 +76,13 @@ def parse_args():
         metavar='DIR',
         help='draw what is left of each image stage by stage, with its class',
     )
+    parser.add_argument(
+        '--reject',
+        type=Path,
+        metavar='THRESHOLD.json',
+        help='file of open_set.py: images whose score is below its threshold '
+        'are named unknown',
+    )
     add_cfg_options(parser)
     args = parser.parse_args()
     check(parser, args)
@@ -107,7 +114,9 @@ def load(args):
     else:
         cfg = stored_config(args.checkpoint)
     merge_options(cfg, args.cfg_options)
-    inferencer = TokenReductionInferencer(cfg, args.checkpoint, args.device)
+    inferencer = TokenReductionInferencer(
+        cfg, args.checkpoint, args.device, reject=args.reject
+    )
     if args.pictures:
         check_reduces(inferencer)
     return inferencer
@@ -142,6 +151,9 @@ def show(results, classes, topk):
     for result in results:
         best = best_classes(result, classes, topk)
         named = [f'{one["score"]:.3f} {one["name"]}' for one in best]
+        if result.get('pred_label') == -1:
+            known = f'(score {result["known_score"]:.3f}); nearest'
+            named = [f'{result["pred_class"]} {known} {", ".join(named)}']
         if named:
             print(printable(f'{result["image"]}: {", ".join(named)}'))
 

@@ -18,6 +18,7 @@ from mmclca.datasets.image_cache import without_cache
 from mmclca.visualization.watching import grid_of, watched
 
 from .loading import check_number, load_classifier
+from .rejection import UNKNOWN, note_known, noting_logits, read_threshold
 from .sources import find_images, read_image
 from .token_facts import LastLayerWatcher, count_macs, token_facts
 
@@ -45,11 +46,16 @@ class TokenReductionInferencer(ImageClassificationInferencer):
             None: where a built model is, else on a GPU if there is one.
         classes (Sequence[str], optional): Names of the classes.
             Defaults to None.
+        reject (str | Path, optional): File of ``tools/open_set.py`` with the
+            score below which an image is of no known class.
+            Defaults to None: every image is of one.
 
     Raises:
+        FileNotFoundError: If there is no file ``reject``.
         ValueError: If there are no weights or they lack parameters of the
-            model, the config has no model or no test data set, or the names
-            are not as many as the classes of the head.
+            model, the config has no model or no test data set, the names
+            are not as many as the classes of the head, or ``reject`` is of
+            another model.
 
     Example:
         >>> from mmclca.apis import TokenReductionInferencer
@@ -66,6 +72,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         pretrained: str | PathLike | None = None,
         device: str | torch.device | None = None,
         classes: Sequence[str] | None = None,
+        reject: str | PathLike | None = None,
     ):
         built = isinstance(model, BaseModel)
         if device is None and not built:
@@ -76,6 +83,9 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         super().__init__(
             model, pretrained=None, device=device, classes=classes or names
         )
+        self.threshold = None
+        if reject is not None:
+            self.threshold = read_threshold(reject, self.model)
         self._macs = {}  # by shape of the image and tokens of each layer
 
     def __call__(
@@ -107,6 +117,10 @@ class TokenReductionInferencer(ImageClassificationInferencer):
             - ``error``: why it was not read, and then nothing more;
             - ``pred_label``, ``pred_score``, ``pred_class``: the best class;
             - ``pred_scores`` (np.ndarray): the scores of all classes.
+
+            With ``reject`` besides ``known_score`` (float), which is high for
+            known classes. Where it is below the threshold, ``pred_class`` is
+            'unknown' and ``pred_label`` is -1.
 
             With ``return_tokens`` besides:
 
@@ -228,8 +242,17 @@ class TokenReductionInferencer(ImageClassificationInferencer):
             inputs (dict): What the pipeline made of images, collated.
             return_tokens (bool): As for a call. Defaults to False.
         """
-        if not return_tokens:
-            return super().forward(inputs)
+        predict = super().forward
+        if return_tokens:
+            predict = self._predict_with_facts
+        if self.threshold is None:
+            return predict(inputs)
+        with noting_logits(self.model.head) as seen:
+            samples = predict(inputs)
+        note_known(samples, seen[0], self.threshold)
+        return samples
+
+    def _predict_with_facts(self, inputs: dict) -> list[DataSample]:
         data = self.model.data_preprocessor(inputs, False)
         images = data['inputs']
         twin = watched(self.model, LastLayerWatcher)
@@ -264,6 +287,10 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         if 'error' in sample:
             return dict(image=sample.image, error=sample.error)
         (result,) = super().postprocess([sample], None)
+        if 'known' in sample:
+            result['known_score'] = sample.known_score
+            if not sample.known:
+                result.update(pred_label=-1, pred_class=UNKNOWN)
         facts = {name: sample.get(name) for name in FACTS if name in sample}
         return dict(image=sample.image, **result, **facts)
 

@@ -48,7 +48,9 @@ def draw_prediction(
     """
     check_reduces(inferencer)
     model = inferencer.model
-    title = f'{result["pred_class"]}, {result["pred_score"]:.3f}'
+    unknown = result['pred_label'] == -1
+    score = result['known_score' if unknown else 'pred_score']
+    title = f'{result["pred_class"]}, {score:.3f}'
     seen = inferencer.prepare(source)['inputs']
     rows = reduced(model.backbone, [view_of_input(model, title, seen)])
     Path(out).parent.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ import numpy as np
 
 MAPS = ('kept', 'attribution', 'cls_attention')
 NUMBERS = ('tokens', 'gmacs')
+DECISION = ('pred_class', 'known_score')  # where classes may be unknown
 
 
 def best_classes(
@@ -31,6 +32,20 @@ def best_classes(
     ]
 
 
+def decision(result: dict) -> dict:
+    """What a threshold made of an image: its class or 'unknown', and why.
+
+    Args:
+        result (dict): Of :class:`TokenReductionInferencer`.
+
+    Returns:
+        dict: ``pred_class`` and ``known_score``; empty without a threshold.
+    """
+    if 'known_score' not in result:
+        return {}
+    return {name: result[name] for name in DECISION}
+
+
 def write_json(
     results: Sequence[dict],
     path: str | Path,
@@ -41,7 +56,8 @@ def write_json(
     """Write results as a list, an entry an image.
 
     An entry has ``image``, ``classes`` (see :func:`best_classes`), and
-    ``error``, ``tokens`` and ``gmacs`` where the result has them.
+    ``error``, ``tokens`` and ``gmacs`` where the result has them. With
+    ``known_score`` comes ``pred_class``, which may be 'unknown'.
 
     Args:
         results (Sequence[dict]): Of :class:`TokenReductionInferencer`.
@@ -55,6 +71,7 @@ def write_json(
     entries = [
         dict(
             image=result['image'],
+            **decision(result),
             classes=best_classes(result, classes, topk),
             **{name: result[name] for name in names if name in result},
         )
@@ -78,9 +95,11 @@ def write_csv(
 ) -> None:
     """Write results as a table, a row an image.
 
-    Columns are ``image``; ``label_1``, ``name_1``, ``score_1`` and so on, by
-    rank; ``tokens`` (of each layer, with spaces between) and ``gmacs`` where
-    results have them; ``error``, empty where the image was read.
+    Columns are ``image``; ``pred_class``, which may be 'unknown', and
+    ``known_score`` where results have the latter; ``label_1``, ``name_1``,
+    ``score_1`` and so on, by rank; ``tokens`` (of each layer, with spaces
+    between) and ``gmacs`` where results have them; ``error``, empty where the
+    image was read.
 
     Args:
         results (Sequence[dict]): Of :class:`TokenReductionInferencer`.
@@ -97,12 +116,14 @@ def _rows(results, classes, topk) -> Iterator[list]:
     keys = ('label', 'name', 'score')
     numbers = [n for n in NUMBERS if any(n in result for result in results)]
     named = [f'{key}_{rank}' for rank in ranks for key in keys]
-    yield ['image', *named, *numbers, 'error']
+    decided = DECISION if any(map(decision, results)) else ()
+    yield ['image', *decided, *named, *numbers, 'error']
     for result in results:
         best = best_classes(result, classes, topk)
         cells = [one[key] for one in best for key in keys] or [''] * len(named)
         more = [_cell(result.get(name, '')) for name in numbers]
-        yield [result['image'], *cells, *more, result.get('error', '')]
+        said = [decision(result).get(name, '') for name in decided]
+        yield [result['image'], *said, *cells, *more, result.get('error', '')]
 
 
 def _cell(value):

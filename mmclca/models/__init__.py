@@ -6,5 +6,6 @@ from .classifiers import *  # noqa: F403
 from .cross_layer_cache import CrossLayerCache
 from .heads import *  # noqa: F403
 from .reducers import *  # noqa: F403
+from .retrievers import *  # noqa: F403
 
 __all__ = ['CrossLayerCache']

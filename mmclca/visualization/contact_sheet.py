@@ -5,9 +5,10 @@ from PIL import Image, ImageDraw, ImageFont, ImageOps
 
 BACKGROUND = (255, 255, 255)
 INK = (40, 40, 40)
+FRAMES = {True: (0, 114, 178), False: (230, 159, 0)}  # Okabe and Ito's
 
 
-def contact_sheet(groups, out, thumb=128, columns=8, gap=8):
+def contact_sheet(groups, out, thumb=128, columns=8, gap=8, frames=None):
     """Draw images of several classes side by side.
 
     Each class is a column with its name on top; after ``columns`` classes a
@@ -20,6 +21,9 @@ def contact_sheet(groups, out, thumb=128, columns=8, gap=8):
             pixels. Defaults to 128.
         columns (int): Classes beside each other. Defaults to 8.
         gap (int): Pixels between images. Defaults to 8.
+        frames (dict[str, list[bool | None]], optional): For each image
+            whether it is right, drawn as a blue frame, or wrong, as an orange
+            one; None for no frame. Defaults to None: no frame anywhere.
 
     Raises:
         ValueError: If there is no class, or no image in any of them.
@@ -41,8 +45,19 @@ def contact_sheet(groups, out, thumb=128, columns=8, gap=8):
         _write(pen, name, left + thumb / 2, top, thumb)
         for row, path in enumerate(groups[name]):
             image = _thumbnail(path, thumb)
-            sheet.paste(image, (left, top + heading + row * step))
+            corner = left, top + heading + row * step
+            sheet.paste(image, corner)
+            if frames and frames[name][row] is not None:
+                _frame(pen, corner, thumb, gap, FRAMES[frames[name][row]])
     sheet.save(out)
+
+
+def _frame(pen, corner, thumb, gap, colour):
+    """Draw a frame around an image, in half of the gap."""
+    width = max(gap // 2, 1)
+    left, top = (place - width for place in corner)
+    right, bottom = (place + thumb + width - 1 for place in corner)
+    pen.rectangle((left, top, right, bottom), outline=colour, width=width)
 
 
 def _thumbnail(path, thumb):

@@ -3,9 +3,9 @@
 # Reproduces: nothing of the paper.
 # Expected: measured in docs/retrieval.md.
 # Evaluation: test split against training split; mAP, recall@k.
-# Command: python tools/test.py configs/retrieval/\
-#   clca-evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-retrieval-224px.py CHECKPOINT
-# CHECKPOINT: of the classifier's config below.
+# Command: python tools/test.py \
+#   configs/retrieval/clca-evit-kr25_deit-tiny-p16_leaf40-retrieval-224px.py \
+#   CHECKPOINT  (of the config below)
 _base_ = '../clca/clca-evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-224px.py'
 model = dict(
     _delete_=True,

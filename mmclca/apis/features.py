@@ -1,0 +1,101 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Features and class scores of image files, by a trained classifier."""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from mmengine.dataset import default_collate
+from mmpretrain.utils import track
+from torch import Tensor
+
+from .inferencer import TokenReductionInferencer
+
+STAGES = ('backbone', 'pre_logits')
+
+
+def extract_features(
+    inferencer: TokenReductionInferencer,
+    paths: Sequence[str],
+    stage: str = 'pre_logits',
+    batch_size: int = 32,
+) -> tuple[Tensor, dict[int, str]]:
+    """One feature an image.
+
+    Args:
+        inferencer (TokenReductionInferencer): The classifier.
+        paths (Sequence[str]): Image files.
+        stage (str): 'pre_logits' for what the last layer of the head reads:
+            the aggregated features of CLA, or the last CLS without it;
+            'backbone' for the last CLS in any case. Defaults to 'pre_logits'.
+        batch_size (int): Images at a time. Defaults to 32.
+
+    Returns:
+        tuple[Tensor, dict[int, str]]: Features (N, C) of the images that can
+        be read, and by position why others cannot.
+
+    Raises:
+        ValueError: If no image can be read, or features are not finite.
+    """
+    if stage not in STAGES:
+        raise ValueError(f'stage={stage!r} is not one of {STAGES}')
+
+    def feature(inputs: Tensor) -> Tensor:
+        found = inferencer.model.extract_feat(inputs, stage=stage)
+        return found[-1] if isinstance(found, tuple) else found
+
+    return _of_images(inferencer, paths, feature, batch_size)
+
+
+def extract_logits(
+    inferencer: TokenReductionInferencer,
+    paths: Sequence[str],
+    batch_size: int = 32,
+) -> tuple[Tensor, dict[int, str]]:
+    """Class scores of images ahead of softmax.
+
+    Args:
+        inferencer (TokenReductionInferencer): The classifier.
+        paths (Sequence[str]): Image files.
+        batch_size (int): Images at a time. Defaults to 32.
+
+    Returns:
+        tuple[Tensor, dict[int, str]]: As of :func:`extract_features`, with
+        scores (N, classes).
+    """
+    return _of_images(inferencer, paths, inferencer.model, batch_size)
+
+
+@torch.no_grad()
+def _of_images(inferencer, paths, function, batch_size):
+    found, unread = [], {}
+    for first, packed in _prepared(inferencer, paths, batch_size):
+        read = [one for one in packed if isinstance(one, dict)]
+        unread.update(
+            (first + i, one)
+            for i, one in enumerate(packed)
+            if isinstance(one, str)
+        )
+        if read:
+            data = inferencer.model.data_preprocessor(default_collate(read))
+            found.append(function(data['inputs']).flatten(1).float().cpu())
+    if not found:
+        reasons = '; '.join(sorted(set(unread.values())))
+        raise ValueError(f'none of {len(paths)} images can be read: {reasons}')
+    features = torch.cat(found)
+    broken = int((~features.isfinite()).any(dim=1).sum())
+    if broken:
+        raise ValueError(
+            f'the model gives no finite numbers for {broken} of '
+            f'{len(features)} images: its weights are broken, or did not '
+            'converge'
+        )
+    return features, unread
+
+
+def _prepared(inferencer, paths, batch_size) -> Iterator[tuple[int, list]]:
+    if batch_size < 1:
+        raise ValueError(f'batch_size={batch_size} must be 1 or more')
+    starts = range(0, len(paths), batch_size)
+    for first in track(starts, 'Images', total=len(starts)):
+        batch = paths[first : first + batch_size]
+        yield first, [inferencer.prepare(path) for path in batch]

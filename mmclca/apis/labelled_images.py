@@ -1,0 +1,128 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Images with the names of their classes, from a folder, a list or a split."""
+
+import os
+from dataclasses import dataclass
+
+from mmengine import list_from_file
+from mmengine.config import Config
+from mmengine.registry import init_default_scope
+from mmpretrain.registry import DATASETS
+
+from mmclca.datasets.image_files import IMAGE_SUFFIXES
+
+from .sources import find_images
+
+
+@dataclass
+class LabelledImages:
+    """Some images and their classes.
+
+    Args:
+        paths (list[str]): Their files.
+        names (list[str | None]): The class of each, None where it has none.
+        source (str): Where they are from.
+    """
+
+    paths: list[str]
+    names: list[str | None]
+    source: str
+
+    def subset(self, keep: list[int]) -> 'LabelledImages':
+        """Those at some positions."""
+        return LabelledImages(
+            [self.paths[i] for i in keep],
+            [self.names[i] for i in keep],
+            self.source,
+        )
+
+
+def images_at(place: str | os.PathLike) -> LabelledImages:
+    """Images of a folder or a list.
+
+    Args:
+        place (str | Path): A folder, in which the first folder below names
+            the class of what is in it; or a list, a ``.txt`` of lines ``path
+            label`` or ``path``, seen from its folder, whose labels are lines
+            of a ``classes.txt`` beside it if there is one.
+
+    Raises:
+        FileNotFoundError: If there is no such folder or list.
+        ValueError: If it has no image, or a label no name.
+    """
+    place = os.fspath(place)
+    if os.path.isdir(place):
+        found = _in_folder(place)
+    elif os.path.isfile(place) and place.endswith('.txt'):
+        found = _in_list(place)
+    elif os.path.exists(place):
+        raise ValueError(f'{place}: give a folder, or a list ending in .txt')
+    else:
+        raise FileNotFoundError(f'there is no folder and no list {place}')
+    if not found.paths:
+        raise ValueError(
+            f'{place} has no image; images end in {" ".join(IMAGE_SUFFIXES)}'
+        )
+    return found
+
+
+def _in_folder(folder: str) -> LabelledImages:
+    paths = find_images([folder])
+    parts = [os.path.relpath(path, folder).split(os.sep) for path in paths]
+    names = [part[0] if len(part) > 1 else None for part in parts]
+    return LabelledImages(paths, names, folder)
+
+
+def _in_list(file: str) -> LabelledImages:
+    folder = os.path.dirname(file)
+    beside = os.path.join(folder, 'classes.txt')
+    classes = list_from_file(beside) if os.path.isfile(beside) else None
+    paths, names = [], []
+    for line in filter(None, map(str.strip, list_from_file(file))):
+        path, _, label = line.rpartition(' ')
+        if not path or not label.isdecimal():
+            path, label = line, None
+        paths.append(os.path.join(folder, path))
+        names.append(label)
+    if classes:
+        names = [_named(name, classes, file) for name in names]
+    return LabelledImages(paths, names, file)
+
+
+def _named(label: str | None, classes: list[str], file: str) -> str | None:
+    if label is not None and int(label) >= len(classes):
+        raise ValueError(
+            f'{file} has a label {label}, but the classes.txt beside it names '
+            f'{len(classes)} classes, 0 to {len(classes) - 1}'
+        )
+    return None if label is None else classes[int(label)]
+
+
+def images_of_split(cfg: Config, split: str) -> LabelledImages:
+    """Images of a data set of a config.
+
+    Args:
+        cfg (Config): The config.
+        split (str): 'train', 'val' or 'test'.
+
+    Raises:
+        FileNotFoundError: If its files are not there.
+        ValueError: If the config has no such data set, or it is empty.
+    """
+    loader = cfg.get(f'{split}_dataloader')
+    if loader is None:
+        raise ValueError(
+            f'the config has no {split}_dataloader: name a folder or a list'
+        )
+    init_default_scope('mmpretrain')
+    # mmengine cannot serialize a data set without images
+    settings = dict(loader.dataset, pipeline=[], serialize_data=False)
+    dataset = DATASETS.build(settings)
+    infos = [dataset.get_data_info(i) for i in range(len(dataset))]
+    if not infos:
+        raise ValueError(f'the {split} data set of the config is empty')
+    classes = dataset.metainfo.get('classes')
+    labels = [int(info['gt_label']) for info in infos]
+    names = [classes[i] if classes else str(i) for i in labels]
+    paths = [info['img_path'] for info in infos]
+    return LabelledImages(paths, names, f'{split} split')

@@ -1,0 +1,150 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The score below which an image is of no known class, as a file."""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+
+from torch import Tensor, nn
+
+from mmclca.evaluation.open_set import SCORES
+
+UNKNOWN = 'unknown'
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Below which score an image is of no known class.
+
+    Args:
+        score (str): 'max_softmax' or 'energy'.
+        threshold (float): An image is known if its score is not below.
+        model (str): :func:`fingerprint` of the model whose scores these are.
+
+    Raises:
+        ValueError: If the score has no such name or the threshold is not a
+            finite number.
+    """
+
+    score: str
+    threshold: float
+    model: str
+
+    def __post_init__(self):
+        if self.score not in SCORES:
+            raise ValueError(
+                f'score {self.score!r} is not one of {", ".join(SCORES)}'
+            )
+        number = isinstance(self.threshold, int | float)
+        if not number or not math.isfinite(self.threshold):
+            raise ValueError(f'threshold {self.threshold!r} is no number')
+
+    def scores(self, logits: Tensor) -> Tensor:
+        """Scores (N,) of class scores ahead of softmax (N, classes)."""
+        return SCORES[self.score](logits.float())
+
+
+def fingerprint(model: nn.Module) -> str:
+    """What tells a trained model, at its keep rate, from others.
+
+    Args:
+        model (nn.Module): A classifier of ``TokenReductionInferencer``.
+
+    Returns:
+        str: SHA-256 of the settings of the backbone and all weights, the
+        first 16 hexadecimal digits.
+    """
+    settings = model._config.model.backbone.to_dict()
+    text = json.dumps(settings, sort_keys=True, default=str)
+    digest = hashlib.sha256(text.encode())
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().float().numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+def write_threshold(
+    threshold: Threshold, path: str | PathLike, **notes
+) -> None:
+    """Write a threshold as JSON.
+
+    Args:
+        threshold (Threshold): The threshold.
+        path (str | Path): The file; its folder is made.
+        **notes: What else is to stand in it, for people.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(asdict(threshold) | notes, indent=1, ensure_ascii=False)
+    path.write_text(text + '\n', encoding='utf-8')
+
+
+def read_threshold(path: str | PathLike, model: nn.Module) -> Threshold:
+    """Read the threshold of a model.
+
+    Args:
+        path (str | Path): File of :func:`write_threshold`.
+        model (nn.Module): The model that it must be of.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is no threshold, or that of another model.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(
+            f'there is no threshold {path}: tools/open_set.py writes one'
+        )
+    names = tuple(Threshold.__dataclass_fields__)
+    try:
+        found = json.loads(path.read_text(encoding='utf-8'))
+        threshold = Threshold(*(found[name] for name in names))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f'{path} is no threshold with {", ".join(names)} '
+            f'({type(error).__name__}: {error}); tools/open_set.py writes one'
+        ) from error
+    if threshold.model != fingerprint(model):
+        raise ValueError(
+            f'{path} is the threshold of another model, or of another keep '
+            'rate: its scores are not comparable; fit one to this model with '
+            'tools/open_set.py'
+        )
+    return threshold
+
+
+@contextmanager
+def noting_logits(head: nn.Module) -> Iterator[list[Tensor]]:
+    """Note the class scores that a head gives, ahead of softmax.
+
+    Args:
+        head (nn.Module): Of a classifier.
+
+    Yields:
+        list[Tensor]: Filled by each pass.
+    """
+    seen = []
+    handle = head.register_forward_hook(lambda _, __, out: seen.append(out))
+    try:
+        yield seen
+    finally:
+        handle.remove()
+
+
+def note_known(samples: list, logits: Tensor, threshold: Threshold) -> None:
+    """Give predictions ``known_score`` and ``known``.
+
+    Args:
+        samples (list[DataSample]): Predictions.
+        logits (Tensor): Their class scores ahead of softmax, (N, classes).
+        threshold (Threshold): Tells which are known.
+    """
+    scores = threshold.scores(logits)
+    for sample, score in zip(samples, scores.tolist(), strict=True):
+        sample.set_field(score, 'known_score')
+        sample.set_field(score >= threshold.threshold, 'known')

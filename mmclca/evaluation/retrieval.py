@@ -1,0 +1,93 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""How well images are found by images of the same class.
+
+Similarities are (N, M), of N queries to M images of the gallery. What is not
+to be found, such as the query itself, has minus infinity.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def cosine_similarity(queries: Tensor, gallery: Tensor) -> Tensor:
+    """Cosine of the angle between each query and each gallery feature.
+
+    Args:
+        queries (Tensor): Features (N, C).
+        gallery (Tensor): Features (M, C).
+
+    Returns:
+        Tensor: (N, M), in -1 to 1. Nothing of size N x M x C is made.
+    """
+    return F.normalize(queries, dim=-1) @ F.normalize(gallery, dim=-1).T
+
+
+def average_precision(similarity: Tensor, relevant: Tensor) -> Tensor:
+    """Average precision of each query, over the whole ranking.
+
+    The mean, over the relevant images, of the share of relevant ones down to
+    the rank of each.
+
+    Args:
+        similarity (Tensor): (N, M).
+        relevant (Tensor): (N, M), bool: which images are to be found.
+
+    Returns:
+        Tensor: (N,), NaN where nothing is relevant.
+    """
+    hits = _ranked(similarity, relevant)
+    ranks = torch.arange(1, hits.shape[1] + 1, device=hits.device)
+    precision = hits.cumsum(dim=1) / ranks
+    return (precision * hits).sum(dim=1) / hits.sum(dim=1)
+
+
+def recall_at(similarity: Tensor, relevant: Tensor, k: int) -> Tensor:
+    """Whether one of the k nearest images is relevant.
+
+    Args:
+        similarity (Tensor): (N, M).
+        relevant (Tensor): (N, M), bool: which images are to be found.
+        k (int): How many to look at; all, where there are fewer.
+
+    Returns:
+        Tensor: (N,), 0 or 1, NaN where nothing is relevant.
+    """
+    hits = _ranked(similarity, relevant)
+    found = hits[:, :k].any(dim=1).double()
+    return found.masked_fill(~hits.any(dim=1), torch.nan)
+
+
+def _ranked(similarity: Tensor, relevant: Tensor) -> Tensor:
+    """Relevance by falling similarity; what cannot be found is not."""
+    order = similarity.argsort(dim=1, descending=True, stable=True)
+    return (relevant & (similarity > -torch.inf)).gather(1, order)
+
+
+def knn_scores(
+    similarity: Tensor,
+    labels: Tensor,
+    num_classes: int,
+    k: int = 5,
+    temperature: float = 0.07,
+) -> Tensor:
+    """Scores of classes by a vote of the k nearest images.
+
+    A vote weighs exp(similarity / temperature): Wu et al., `Unsupervised
+    Feature Learning via Non-Parametric Instance Discrimination
+    <https://arxiv.org/abs/1805.01978>`_ (2018), section 3.4.
+
+    Args:
+        similarity (Tensor): (N, M), of cosines.
+        labels (Tensor): Classes of the gallery (M,).
+        num_classes (int): Number of classes.
+        k (int): How many vote; all, where there are fewer. Defaults to 5.
+        temperature (float): Small: the nearest decides. Defaults to 0.07.
+
+    Returns:
+        Tensor: (N, num_classes), each row with a sum of 1.
+    """
+    nearest, order = similarity.topk(min(k, similarity.shape[1]), dim=1)
+    votes = (nearest / temperature).softmax(dim=1)
+    scores = votes.new_zeros(len(votes), num_classes)
+    return scores.scatter_add_(1, labels[order], votes)

@@ -1,0 +1,74 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
+
+import torch
+from mmengine.evaluator import BaseMetric
+
+from mmclca.registry import METRICS
+
+from .retrieval import average_precision, recall_at
+
+
+@METRICS.register_module()
+class RetrievalMetric(BaseMetric):
+    """mAP over the whole ranking, and recall@k, in per cent.
+
+    For a model that gives each query a ``pred_score``, its similarities to
+    the gallery, and a ``gt_score``, not 0 where an image is to be found, as
+    :class:`TokenReductionRetriever` does. Queries of which the gallery has no
+    image are left out and counted in ``unmatched``. MMPretrain's metrics fail
+    at these, and take one k for mAP that must fit the gallery.
+
+    Args:
+        topk (Sequence[int]): The k of recall@k. Defaults to (1, 5, 10).
+        collect_device (str): 'cpu' or 'gpu'. Defaults to 'cpu'.
+        prefix (str, optional): Of the names. Defaults to None: 'retrieval'.
+
+    Raises:
+        ValueError: If a k is no positive integer; at the end, if no query has
+            an image to find.
+    """
+
+    default_prefix = 'retrieval'
+
+    def __init__(
+        self,
+        topk: Sequence[int] = (1, 5, 10),
+        collect_device: str = 'cpu',
+        prefix: str | None = None,
+    ):
+        super().__init__(collect_device, prefix)
+        if not topk or any(type(k) is not int or k < 1 for k in topk):
+            raise ValueError(f'topk={topk!r} must be positive integers')
+        self.topk = tuple(topk)
+
+    def process(self, data_batch, data_samples: Sequence[dict]) -> None:
+        """Rank the gallery for each query.
+
+        Args:
+            data_batch: Not used.
+            data_samples (Sequence[dict]): Predictions.
+        """
+        for sample in data_samples:
+            pair = sample['pred_score'][None], sample['gt_score'][None] > 0
+            recalls = [recall_at(*pair, k) for k in self.topk]
+            found = torch.stack([average_precision(*pair), *recalls])
+            self.results.append(found.flatten().tolist())
+
+    def compute_metrics(self, results: list) -> dict[str, float]:
+        """The mean over queries.
+
+        Args:
+            results (list): Of :meth:`process`.
+        """
+        values = torch.tensor(results, dtype=torch.float64)
+        matched = values[~values[:, 0].isnan()]
+        if len(matched) == 0:
+            raise ValueError(
+                f'none of {len(values)} queries has another image of its '
+                'class in the gallery: take both from the same classes'
+            )
+        names = ['mAP', *(f'recall@{k}' for k in self.topk)]
+        means = (100 * matched.mean(dim=0)).tolist()
+        unmatched = len(values) - len(matched)
+        return dict(zip(names, means, strict=True), unmatched=unmatched)

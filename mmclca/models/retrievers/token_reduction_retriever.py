@@ -1,0 +1,178 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import os
+
+import torch
+from mmengine.dataset import BaseDataset
+from mmpretrain.models import ImageToImageRetriever
+from mmpretrain.structures import DataSample
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from mmclca.evaluation.retrieval import cosine_similarity
+from mmclca.registry import MODELS
+
+STAGES = ('backbone', 'pre_logits')
+ENCODER = 'image_encoder.'
+
+
+@MODELS.register_module()
+class TokenReductionRetriever(ImageToImageRetriever):
+    """Finds images by the features of a classifier.
+
+    mmpretrain's retriever, that
+
+    - takes the features that the classifier's last layer reads, where
+      mmpretrain's takes its class scores;
+    - loads the checkpoint of a classifier as it is;
+    - knows the classes of the gallery, so that a data set with labels can be
+      evaluated: each query gets a ``gt_score``, 1 for images of its class;
+    - never finds the query itself, a file that the gallery has too;
+    - compares in the memory of N x M numbers, not of N x M x C.
+
+    Args:
+        image_encoder (dict): Config of a classifier.
+        prototype (dict | str | Tensor | DataLoader): The gallery, as in
+            ``ImageToImageRetriever``. Only with a data set, of which a
+            ``dict`` or ``DataLoader`` tells, classes and files are known.
+        stage (str): 'pre_logits' for the features that the last layer of the
+            head reads, those of CLA or the last CLS without it; 'backbone'
+            for the last CLS in any case. Defaults to 'pre_logits'.
+        data_preprocessor (dict, optional): As in ``ImageClassifier``; that of
+            ``image_encoder`` is not used. Defaults to None.
+        topk (int): How many images are in ``pred_label``, -1 for all.
+            Defaults to -1.
+        init_cfg (dict, optional): Initialization config.
+
+    Raises:
+        ValueError: If the stage is unknown; when the gallery is prepared, if
+            it is empty, or its features are of another size or not finite.
+    """
+
+    def __init__(
+        self,
+        image_encoder: dict,
+        prototype: dict | str | Tensor | DataLoader,
+        stage: str = 'pre_logits',
+        data_preprocessor: dict | None = None,
+        topk: int = -1,
+        init_cfg: dict | None = None,
+    ):
+        if stage not in STAGES:
+            raise ValueError(f'stage={stage!r} is not one of {STAGES}')
+        super().__init__(
+            image_encoder,
+            prototype,
+            similarity_fn=cosine_similarity,
+            data_preprocessor=data_preprocessor,
+            topk=topk,
+            init_cfg=init_cfg,
+        )
+        self.stage = stage
+        self.labels = None  # of the gallery
+        self.positions = {}  # of files in it
+        self._register_load_state_dict_pre_hook(_enter_encoder)
+
+    def extract_feat(self, inputs: Tensor) -> Tensor:
+        """Images (B, 3, H, W) to features (B, C)."""
+        feat = self.image_encoder.extract_feat(inputs, stage=self.stage)
+        return feat[-1] if isinstance(feat, tuple) else feat
+
+    def loss(self, inputs: Tensor, data_samples: list[DataSample]) -> dict:
+        """Losses of the classifier."""
+        return self.image_encoder.loss(inputs, data_samples)
+
+    def _get_prototype_vecs_from_dataloader(self, data_loader) -> Tensor:
+        dataset = data_loader.dataset
+        if len(dataset) == 0:
+            raise ValueError(
+                'the gallery is empty: give prototype= a data set with images'
+            )
+        self._know(dataset)
+        return super()._get_prototype_vecs_from_dataloader(data_loader)
+
+    def _know(self, dataset: BaseDataset) -> None:
+        """Note the classes and the files of the gallery."""
+        infos = [dataset.get_data_info(i) for i in range(len(dataset))]
+        if 'gt_label' in infos[0]:
+            self.labels = torch.tensor([int(i['gt_label']) for i in infos])
+        self.positions = {}
+        for position, info in enumerate(infos):
+            path = os.path.realpath(info['img_path'])
+            self.positions.setdefault(path, []).append(position)
+
+    def prepare_prototype(self) -> None:
+        """Turn the gallery into features."""
+        self.labels = None
+        if isinstance(self.prototype, dict):
+            # mmengine cannot serialize a data set without images
+            self.prototype['dataset']['serialize_data'] = False
+        super().prepare_prototype()
+        broken = (~self.prototype_vecs.isfinite()).any(dim=1).sum()
+        if broken:
+            raise ValueError(
+                f'the features of {broken} of {len(self.prototype_vecs)} '
+                'gallery images are not finite: the weights are broken, or '
+                'did not converge'
+            )
+
+    def matching(self, inputs: Tensor, own: list[list[int]] = ()) -> dict:
+        """Similarities to the gallery.
+
+        Args:
+            inputs (Tensor): Features (B, C).
+            own (list[list[int]]): For each, which gallery images are the
+                same file. Defaults to ().
+        """
+        if inputs.shape[1] != self.prototype_vecs.shape[1]:
+            raise ValueError(
+                f'the gallery has features of {self.prototype_vecs.shape[1]} '
+                f'channels, this model makes {inputs.shape[1]}: prepare the '
+                'gallery with this model'
+            )
+        score = self.similarity_fn(inputs, self.prototype_vecs)
+        for row, positions in zip(score, own, strict=False):
+            row[positions] = -torch.inf
+        pred_score, pred_label = score.sort(descending=True, dim=-1)
+        return dict(score=score, pred_label=pred_label, pred_score=pred_score)
+
+    def predict(
+        self, inputs: Tensor, data_samples: list[DataSample] | None = None
+    ) -> list[DataSample]:
+        """Rank the gallery for each image.
+
+        Args:
+            inputs (Tensor): Images (B, 3, H, W).
+            data_samples (list[DataSample], optional): Their annotations.
+                Defaults to None.
+        """
+        if not self.prototype_inited:
+            self.prepare_prototype()
+        files = [sample.get('img_path') for sample in data_samples or ()]
+        own = [
+            self.positions.get(os.path.realpath(file), []) if file else []
+            for file in files
+        ]
+        result = self.matching(self.extract_feat(inputs), own)
+        samples = self._get_predictions(result, data_samples)
+        for sample in samples if self.labels is not None else ():
+            if 'gt_label' in sample:
+                _mark(sample, self.labels)
+        return samples
+
+
+def _mark(sample: DataSample, labels: Tensor) -> None:
+    """Tell a query which images of the gallery are of its class."""
+    relevant = labels.to(sample.gt_label.device) == sample.gt_label
+    relevant &= sample.pred_score > -torch.inf
+    sample.set_gt_score(relevant.float())
+
+
+def _enter_encoder(state_dict, prefix, *_) -> None:
+    """Load hook: a classifier's parameters are those of the encoder."""
+    names = [name for name in state_dict if name.startswith(prefix)]
+    inner = [name.removeprefix(prefix) for name in names]
+    if any(name.startswith(ENCODER) for name in inner):
+        return
+    for name, rest in zip(names, inner, strict=True):
+        if rest.startswith(('backbone.', 'neck.', 'head.')):
+            state_dict[f'{prefix}{ENCODER}{rest}'] = state_dict.pop(name)

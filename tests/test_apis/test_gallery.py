@@ -1,0 +1,204 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import math
+
+import pytest
+import torch
+from tiny_model import write_tiny
+from tiny_run import CLASSES, write_images
+
+from mmclca.apis import TokenReductionInferencer
+from mmclca.apis.features import extract_features, extract_logits
+from mmclca.apis.gallery import Gallery, look_up, read_gallery, write_gallery
+from mmclca.apis.labelled_images import (
+    LabelledImages,
+    images_at,
+    images_of_split,
+)
+
+ANGLES = dict(a0=0, a1=10, b0=40, b1=65, c0=180)  # of features, in degrees
+
+
+def features_at(*degrees):
+    turns = [math.radians(angle) for angle in degrees]
+    return torch.tensor([[math.cos(turn), math.sin(turn)] for turn in turns])
+
+
+def gallery_of(names=None):
+    paths = [f'{name}.png' for name in ANGLES]
+    names = names or [name[0] for name in ANGLES]
+    images = LabelledImages(paths, names, 'here')
+    return Gallery(images, features_at(*ANGLES.values()), 'model', 'backbone')
+
+
+def test_others_are_found_and_never_the_image_itself():
+    gallery = gallery_of()
+    entries, found = look_up(gallery, gallery.images, gallery.features, 2, 1)
+    nearest = [e['neighbours'][0]['image'] for e in entries]
+    assert nearest == ['a1.png', 'a0.png', 'b1.png', 'b0.png', 'b1.png']
+    assert all(
+        entry['image'] != near['image']
+        for entry in entries
+        for near in entry['neighbours']
+    )
+    assert entries[0]['neighbours'][0]['similarity'] == pytest.approx(
+        math.cos(math.radians(10))
+    )
+    assert found['queries'] == 4 and found['unmatched'] == 1  # c0 is alone
+    assert found['mAP'] == found['recall@1'] == found['knn_top1'] == 100
+    assert 'average_precision' not in entries[-1]
+
+
+def test_new_images_with_and_without_classes():
+    queries = LabelledImages(['x', 'y', 'z'], ['a', 'b', None], 'new')
+    entries, found = look_up(gallery_of(), queries, features_at(50, 60, 170))
+    assert [len(entry['neighbours']) for entry in entries] == [5] * 3
+    # 50 degrees: b0, b1, a1, a0, c0; 60: b1, b0, ...
+    assert entries[0]['average_precision'] == pytest.approx(
+        (1 / 3 + 2 / 4) / 2
+    )
+    assert entries[1]['average_precision'] == 1
+    assert [entry['knn_class'] for entry in entries] == ['b', 'b', 'c']
+    assert found['mAP'] == pytest.approx(100 * (5 / 12 + 1) / 2)
+    assert found['recall@1'] == 50 and found['recall@5'] == 100
+    assert found['knn_top1'] == 50
+    assert found['queries'] == 2 and found['unmatched'] == 0
+
+
+def test_links_to_an_image_are_the_image(tmp_path):
+    (tmp_path / 'a.png').touch()
+    (tmp_path / 'b.png').symlink_to('a.png')
+    images = LabelledImages([str(tmp_path / 'a.png')], ['a'], 'here')
+    gallery = Gallery(images, features_at(0), 'model', 'backbone')
+    link = [str(tmp_path / 'b.png')]
+    assert gallery.similarity(link, features_at(0)).isneginf().all()
+
+
+def test_no_classes_no_numbers():
+    names = [None] * 5
+    queries = LabelledImages(['x'], ['a'], 'new')
+    with pytest.raises(ValueError, match='no other image of the classes'):
+        look_up(gallery_of(names), queries, features_at(0))
+    queries.names[0] = None
+    entries, found = look_up(gallery_of(names), queries, features_at(0))
+    assert found == {} and 'knn_class' not in entries[0]
+    assert entries[0]['neighbours'][0]['image'] == 'a0.png'
+
+
+def test_classes_that_the_gallery_lacks():
+    queries = LabelledImages(['x', 'y'], ['oak', 'elm'], 'new')
+    with pytest.raises(ValueError, match=r'\(elm, oak, ...\): name folders'):
+        look_up(gallery_of(), queries, features_at(0, 1))
+
+
+def test_features_that_do_not_fit():
+    gallery = gallery_of()
+    with pytest.raises(
+        ValueError, match='features of 3 channels, the gallery'
+    ):
+        gallery.similarity(['x'], torch.ones(1, 3))
+    none = LabelledImages([], [], 'here')
+    with pytest.raises(ValueError, match='the gallery is empty'):
+        Gallery(none, torch.ones(0, 2), 'model', 'backbone')
+    with pytest.raises(ValueError, match='not one for each of 5'):
+        Gallery(gallery.images, torch.ones(4, 2), 'model', 'backbone')
+    broken = gallery.features.index_fill(0, torch.tensor(2), torch.nan)
+    with pytest.raises(ValueError, match='are not finite'):
+        Gallery(gallery.images, broken, 'model', 'backbone')
+
+
+def test_written_and_read(tmp_path):
+    path = tmp_path / 'new/g.safetensors'
+    gallery = gallery_of(['a', 'a', 'b', None, 'ö'])
+    write_gallery(gallery, path)
+    again = read_gallery(path, 'model', 'backbone')
+    assert torch.equal(again.features, gallery.features)
+    assert again.images.names == gallery.images.names
+    for model, stage in (('other', 'backbone'), ('model', 'pre_logits')):
+        with pytest.raises(ValueError, match='is of another model, keep rate'):
+            read_gallery(path, model, stage)
+    path.write_bytes(b'no such thing')
+    with pytest.raises(ValueError, match='is no gallery'):
+        read_gallery(path, 'model', 'backbone')
+    with pytest.raises(FileNotFoundError, match='there is no gallery'):
+        read_gallery(tmp_path / 'gone', 'model', 'backbone')
+
+
+@pytest.fixture(scope='module')
+def inferencer(tmp_path_factory):
+    torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp('tiny')
+    write_tiny(folder)
+    return TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
+
+
+def test_features_of_images(inferencer, tmp_path):
+    write_images(tmp_path / 'data', per_class=1)
+    (tmp_path / 'data/oak/bad.png').write_text('no image')
+    images = images_at(tmp_path / 'data')
+    features, unread = extract_features(inferencer, images.paths, batch_size=2)
+    logits, _ = extract_logits(inferencer, images.paths)
+    last, _ = extract_features(inferencer, images.paths, 'backbone')
+    assert features.shape == (4, 24) and torch.equal(features, last)
+    expected = inferencer.model.head.fc(features)
+    assert torch.allclose(logits, expected, atol=1e-5)
+    (position,) = unread
+    assert images.paths[position].endswith('bad.png')
+    with pytest.raises(ValueError, match='none of 1 images can be read'):
+        extract_features(inferencer, [images.paths[position]])
+    with pytest.raises(ValueError, match="stage='neck' is not one of"):
+        extract_features(inferencer, images.paths, 'neck')
+
+
+def test_weights_that_give_nan(inferencer, tmp_path):
+    write_images(tmp_path / 'data', per_class=1)
+    bias = inferencer.model.head.fc.bias
+    old = bias.data.clone()
+    bias.data.fill_(torch.nan)
+    try:
+        with pytest.raises(ValueError, match='no finite numbers for 4 of 4'):
+            extract_logits(inferencer, images_at(tmp_path / 'data').paths)
+    finally:
+        bias.data.copy_(old)
+
+
+def test_folder_list_and_split(inferencer, tmp_path):
+    write_images(tmp_path / 'data', per_class=2)
+    found = images_at(tmp_path / 'data')
+    assert found.names == [name for name in CLASSES for _ in range(2)]
+    flat = images_at(tmp_path / 'data/oak')
+    assert flat.names == [None, None]
+    names = tmp_path / 'data/some.txt'
+    names.write_text('oak/0.png 3\n\nan elm/1 1.png\n')
+    some = images_at(names)
+    assert some.names == ['3', None]
+    assert some.paths[1] == str(tmp_path / 'data/an elm/1 1.png')
+    (tmp_path / 'data/classes.txt').write_text('\n'.join(CLASSES))
+    assert images_at(names).names == ['oak', None]
+    split = images_of_split(inferencer.model._config, 'train')
+    assert set(split.names) == set(CLASSES) and len(split.paths) == 16
+
+
+def test_wrong_places(inferencer, tmp_path):
+    (tmp_path / 'classes.txt').write_text('ash\nelm\n')
+    names = tmp_path / 'some.txt'
+    names.write_text('a.png 2\n')
+    with pytest.raises(ValueError, match='has a label 2, but the classes.txt'):
+        images_at(names)
+    names.write_text('\n')
+    with pytest.raises(ValueError, match='some.txt has no image'):
+        images_at(names)
+    with pytest.raises(FileNotFoundError, match='no folder and no list'):
+        images_at(tmp_path / 'gone')
+    (tmp_path / 'a.png').touch()
+    with pytest.raises(ValueError, match='give a folder, or a list'):
+        images_at(tmp_path / 'a.png')
+    config = inferencer.model._config.copy()
+    (tmp_path / 'none.txt').write_text('')
+    config.test_dataloader.dataset.update(
+        ann_file=str(tmp_path / 'none.txt'), classes=CLASSES
+    )
+    with pytest.raises(ValueError, match='the test data set of the config is'):
+        images_of_split(config, 'test')
+    config.val_dataloader = None
+    with pytest.raises(ValueError, match='no val_dataloader: name a folder'):
+        images_of_split(config, 'val')

@@ -1,0 +1,141 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import csv
+import json
+
+import pytest
+import torch
+from mmpretrain import get_model
+from tiny_model import write_tiny
+from tiny_run import CLASSES
+
+from mmclca.apis import TokenReductionInferencer, write_csv, write_json
+from mmclca.apis.rejection import (
+    Threshold,
+    fingerprint,
+    read_threshold,
+    write_threshold,
+)
+from mmclca.evaluation.open_set import SCORES
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('tiny')
+    torch.manual_seed(0)
+    write_tiny(folder)
+    return folder
+
+
+@pytest.fixture(scope='module')
+def plain(folder):
+    """Never says unknown."""
+    return TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
+
+
+@pytest.fixture
+def images(folder):
+    return sorted(map(str, (folder / 'data').rglob('*.png')))
+
+
+def known_scores(plain, images, score):
+    inputs = [plain.prepare(image)['inputs'] for image in images]
+    data = plain.model.data_preprocessor(dict(inputs=inputs))
+    with torch.no_grad():
+        return SCORES[score](plain.model(data['inputs']))
+
+
+@pytest.fixture(params=SCORES)
+def rejecting(request, folder, plain, images, tmp_path):
+    """One that takes half of the images as unknown; their scores."""
+    scores = known_scores(plain, images, request.param)
+    middle = float(scores.sort().values[7:9].mean())
+    threshold = Threshold(request.param, middle, fingerprint(plain.model))
+    write_threshold(threshold, tmp_path / 'new/t.json', accept=0.5)
+    inferencer = TokenReductionInferencer(
+        folder / 'tiny.pth', device='cpu', reject=tmp_path / 'new/t.json'
+    )
+    return inferencer, scores, middle
+
+
+@pytest.mark.parametrize('tokens', [False, True])
+def test_half_of_the_images_are_unknown(rejecting, plain, images, tokens):
+    inferencer, scores, threshold = rejecting
+    found = inferencer(images, batch_size=3, return_tokens=tokens)
+    before = plain(images)
+    assert sum(one['pred_class'] == 'unknown' for one in found) == 8
+    for one, old, score in zip(found, before, scores, strict=True):
+        assert one['known_score'] == pytest.approx(score.item(), abs=1e-5)
+        known = score >= threshold
+        assert one['pred_class'] == (old['pred_class'] if known else 'unknown')
+        assert one['pred_label'] == (old['pred_label'] if known else -1)
+        assert one['pred_scores'] == pytest.approx(old['pred_scores'])
+        assert ('tokens' in one) == tokens
+        assert 'known_score' not in old
+
+
+def test_files_tell_it(rejecting, images, tmp_path):
+    inferencer, _, _ = rejecting
+    results = inferencer([*images, 'gone.png'])
+    write_csv(results, tmp_path / 'r.csv', CLASSES)
+    header, *rows = csv.reader((tmp_path / 'r.csv').open())
+    assert header[:4] == ['image', 'pred_class', 'known_score', 'label_1']
+    assert all(len(row) == len(header) for row in rows)
+    assert [row[1] for row in rows].count('unknown') == 8
+    assert rows[-1][1:3] == ['', ''] and rows[-1][-1]
+    write_json(results, tmp_path / 'r.json', CLASSES)
+    entries = json.loads((tmp_path / 'r.json').read_text())
+    for entry, result in zip(entries[:-1], results, strict=False):
+        assert entry['pred_class'] == result['pred_class']
+        assert entry['known_score'] == result['known_score']
+        assert len(entry['classes']) == 4
+    assert 'pred_class' not in entries[-1]
+
+
+def test_fingerprint_is_of_weights_and_keep_rate(folder, plain):
+    mark = fingerprint(plain.model)
+    same = TokenReductionInferencer(folder / 'tiny.safetensors', device='cpu')
+    assert fingerprint(same.model) == mark
+    config = str(folder / 'tiny.py')
+    built = get_model(config, pretrained=str(folder / 'tiny.pth'))
+    assert fingerprint(built) == mark
+    built.head.fc.bias.data[0] += 1e-3
+    assert fingerprint(built) != mark
+    fewer = get_model(config, pretrained=str(folder / 'tiny.pth'))
+    fewer._config.model.backbone.reducer.keep_rate = 0.4
+    assert fingerprint(fewer) != mark
+
+
+def test_threshold_of_another_model(folder, tmp_path):
+    write_threshold(Threshold('energy', 1.0, 'f' * 16), tmp_path / 't.json')
+    with pytest.raises(ValueError, match='is the threshold of another model'):
+        TokenReductionInferencer(
+            folder / 'tiny.pth', device='cpu', reject=tmp_path / 't.json'
+        )
+
+
+@pytest.mark.parametrize(
+    'text, message',
+    [
+        ('{', 'is no threshold with score, threshold, model'),
+        ('[1]', 'is no threshold'),
+        ('{"score": "energy", "threshold": 1}', "KeyError: 'model'"),
+        (
+            '{"score": "odin", "threshold": 1, "model": "f"}',
+            "'odin' is not one of max_softmax, energy",
+        ),
+        (
+            '{"score": "energy", "threshold": "high", "model": "f"}',
+            "threshold 'high' is no number",
+        ),
+        ('{"score": "energy", "threshold": NaN, "model": "f"}', 'no number'),
+    ],
+)
+def test_broken_files(text, message, plain, tmp_path):
+    (tmp_path / 't.json').write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_threshold(tmp_path / 't.json', plain.model)
+
+
+def test_no_file(plain, tmp_path):
+    with pytest.raises(FileNotFoundError, match='there is no threshold'):
+        read_threshold(tmp_path / 't.json', plain.model)

@@ -1,0 +1,97 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import math
+
+import pytest
+import torch
+
+from mmclca.evaluation import (
+    auroc,
+    energy,
+    false_positive_rate,
+    fit_threshold,
+    max_softmax,
+)
+
+
+@pytest.fixture
+def scores():
+    """Of 40 known and 30 unknown images, with ties."""
+    torch.manual_seed(0)
+    known = (torch.randn(40) + 1).mul(4).round()
+    return known, torch.randn(30).mul(4).round()
+
+
+def test_scores_by_hand():
+    logits = torch.tensor([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])
+    total = math.exp(1) + math.exp(2) + math.exp(3)
+    assert max_softmax(logits).tolist() == pytest.approx(
+        [math.exp(3) / total, 1 / 3]
+    )
+    assert energy(logits).tolist() == pytest.approx(
+        [math.log(total), math.log(3)]
+    )
+    halved = math.exp(0.5) + math.exp(1) + math.exp(1.5)
+    assert energy(logits, 2.0)[0].item() == pytest.approx(2 * math.log(halved))
+
+
+def test_auroc_by_a_loop(scores):
+    wins = [
+        1.0 if known > unknown else 0.5 if known == unknown else 0.0
+        for known in scores[0]
+        for unknown in scores[1]
+    ]
+    assert auroc(*scores) == pytest.approx(sum(wins) / len(wins))
+
+
+def test_auroc_and_false_positive_rate_of_sklearn(scores):
+    metrics = pytest.importorskip('sklearn.metrics')
+    labels = [1] * 40 + [0] * 30
+    values = torch.cat(scores).tolist()
+    assert auroc(*scores) == pytest.approx(
+        metrics.roc_auc_score(labels, values)
+    )
+    false, true, _ = metrics.roc_curve(labels, values, drop_intermediate=False)
+    for tpr in (0.5, 0.9, 0.95, 1.0):
+        assert false_positive_rate(*scores, tpr) == pytest.approx(
+            false[true >= tpr - 1e-12][0]
+        )
+
+
+def test_apart_and_swapped():
+    low, high = torch.arange(5.0), torch.arange(5.0) + 10
+    assert auroc(high, low) == 1 and auroc(low, high) == 0
+    assert false_positive_rate(high, low) == 0
+    assert false_positive_rate(low, high) == 1
+
+
+@pytest.mark.parametrize('accept', [0.05, 0.5, 0.85, 0.9, 0.95, 1.0])
+def test_threshold_accepts_the_share_and_no_more(accept):
+    torch.manual_seed(0)
+    known = torch.randn(20)
+    threshold = fit_threshold(known, accept)
+    assert (known >= threshold).sum() == round(20 * accept)
+
+
+def test_ties_are_accepted_together():
+    known = torch.tensor([1.0, 2.0, 2.0, 2.0])
+    assert fit_threshold(known, 0.5) == 2
+    assert fit_threshold(known, 0.76) == 1
+
+
+@pytest.mark.parametrize('accept', [0, -0.1, 1.01, math.nan])
+def test_share_out_of_range(accept):
+    with pytest.raises(ValueError, match='must be above 0, at most 1'):
+        fit_threshold(torch.ones(3), accept)
+
+
+def test_nothing_to_score_and_broken_scores():
+    some, none = torch.ones(3), torch.empty(0)
+    broken = torch.tensor([1.0, math.nan])
+    with pytest.raises(ValueError, match='there is no known image'):
+        fit_threshold(none)
+    with pytest.raises(ValueError, match='there is no unknown image'):
+        auroc(some, none)
+    with pytest.raises(ValueError, match='1 of 2 scores of unknown images'):
+        false_positive_rate(some, broken)
+    with pytest.raises(ValueError, match='1 of 2 scores of known images'):
+        auroc(broken, some)

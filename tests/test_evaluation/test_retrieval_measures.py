@@ -1,0 +1,142 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import math
+
+import pytest
+import torch
+from mmpretrain.evaluation import RetrievalAveragePrecision, RetrievalRecall
+
+from mmclca.evaluation import (
+    RetrievalMetric,
+    average_precision,
+    knn_scores,
+    recall_at,
+)
+from mmclca.evaluation.retrieval import cosine_similarity
+
+
+@pytest.fixture
+def rankings():
+    """Similarities of 9 queries to 12 images, and what is relevant."""
+    torch.manual_seed(0)
+    similarity = torch.randn(9, 12, dtype=torch.float64)
+    relevant = torch.rand(9, 12) < 0.3
+    relevant[:, 0] = True
+    return similarity, relevant
+
+
+def slow_average_precision(similarity, relevant):
+    order = sorted(range(len(similarity)), key=lambda i: -similarity[i])
+    found, precisions = 0, []
+    for rank, i in enumerate(order, 1):
+        if relevant[i]:
+            found += 1
+            precisions.append(found / rank)
+    return sum(precisions) / len(precisions)
+
+
+def test_average_precision_by_a_loop(rankings):
+    expected = [
+        slow_average_precision(*map(torch.Tensor.tolist, pair))
+        for pair in zip(*rankings, strict=True)
+    ]
+    assert average_precision(*rankings).tolist() == pytest.approx(expected)
+
+
+def test_average_precision_by_hand():
+    similarity = torch.tensor([[0.9, 0.8, 0.7, 0.6]])
+    relevant = torch.tensor([[True, False, True, False]])
+    found = average_precision(similarity, relevant).item()
+    assert found == pytest.approx((1 / 1 + 2 / 3) / 2)
+
+
+@pytest.mark.parametrize('k', [1, 3, 5, 99])
+def test_recall_by_a_loop(rankings, k):
+    expected = [
+        float(any(relevant[i] for i in row.argsort(descending=True)[:k]))
+        for row, relevant in zip(*rankings, strict=True)
+    ]
+    assert recall_at(*rankings, k).tolist() == expected
+
+
+def test_same_as_mmpretrain_where_that_works(rankings):
+    ours = average_precision(*rankings).mean().item() * 100
+    target = rankings[1].long()
+    theirs = RetrievalAveragePrecision.calculate(rankings[0], target, 12)
+    assert ours == pytest.approx(theirs)
+    (theirs,) = RetrievalRecall.calculate(rankings[0], target, 3)
+    assert recall_at(*rankings, 3).mean().item() * 100 == pytest.approx(
+        theirs.item()
+    )
+
+
+def test_what_cannot_be_found_does_not_count(rankings):
+    similarity, relevant = (part.clone() for part in rankings)
+    similarity[0, 0] = -torch.inf
+    found = average_precision(similarity, relevant)[0]
+    rest = average_precision(similarity[:1, 1:], relevant[:1, 1:])[0]
+    assert found == rest
+    relevant[0, 1:] = False
+    assert average_precision(similarity, relevant)[0].isnan()
+    assert recall_at(similarity, relevant, 5).isnan().tolist() == (
+        [True] + [False] * 8
+    )
+
+
+def test_votes_by_a_loop(rankings):
+    similarity = rankings[0]
+    labels = torch.tensor([0, 1, 2] * 4)
+    found = knn_scores(similarity, labels, 3, k=5, temperature=0.5)
+    for row, scores in zip(similarity, found, strict=True):
+        votes = [0.0, 0.0, 0.0]
+        for i in row.argsort(descending=True)[:5]:
+            votes[labels[i]] += math.exp(row[i] / 0.5)
+        expected = [vote / sum(votes) for vote in votes]
+        assert scores.tolist() == pytest.approx(expected)
+
+
+def test_the_nearest_alone_decides_and_few_images_are_enough(rankings):
+    labels = torch.arange(12)
+    one = knn_scores(rankings[0], labels, 12, k=1)
+    assert torch.equal(one.argmax(1), rankings[0].argmax(1))
+    assert (one.max(1).values == 1).all()
+    assert knn_scores(rankings[0], labels, 12, k=99).sum(1).tolist() == (
+        pytest.approx([1] * 9)
+    )
+
+
+def test_cosine_of_angles():
+    ours, theirs = torch.randn(3, 5), torch.randn(4, 5)
+    expected = torch.cosine_similarity(ours[:, None], theirs[None], dim=-1)
+    assert torch.allclose(cosine_similarity(ours, theirs), expected)
+
+
+def evaluated(rankings, **options):
+    metric = RetrievalMetric(**options)
+    for scores, relevant in zip(*rankings, strict=True):
+        sample = dict(pred_score=scores, gt_score=relevant.float())
+        metric.process(None, [sample])
+    return metric.evaluate(len(rankings[0]))
+
+
+def test_metric_is_the_mean_over_queries_that_can_be_answered(rankings):
+    found = evaluated(rankings, topk=(1, 5))
+    precision = average_precision(*rankings).mean().item() * 100
+    recall = recall_at(*rankings, 5).mean().item() * 100
+    assert found['retrieval/mAP'] == pytest.approx(precision)
+    assert found['retrieval/recall@5'] == pytest.approx(recall)
+    assert found['retrieval/unmatched'] == 0
+    similarity, relevant = rankings
+    relevant[3] = False
+    kept = [i for i in range(9) if i != 3]
+    fewer = evaluated((similarity, relevant), topk=(1,))
+    rest = average_precision(similarity[kept], relevant[kept]).mean()
+    assert fewer['retrieval/mAP'] == pytest.approx(rest.item() * 100)
+    assert fewer['retrieval/unmatched'] == 1
+
+
+def test_metric_refuses_what_it_cannot_measure(rankings):
+    with pytest.raises(ValueError, match='none of 9 queries has another'):
+        evaluated((rankings[0], torch.zeros_like(rankings[1])))
+    for topk in ((), (0,), (1.5,)):
+        with pytest.raises(ValueError, match='must be positive integers'):
+            RetrievalMetric(topk=topk)

@@ -1,0 +1,205 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+from mmengine.runner import Runner, load_checkpoint
+from mmpretrain import ImageRetrievalInferencer
+from mmpretrain.structures import DataSample
+from tiny_model import write_tiny
+from tiny_run import CLASSES, ROOT
+
+from mmclca.evaluation.retrieval import average_precision, cosine_similarity
+from mmclca.models.retrievers import TokenReductionRetriever
+from mmclca.registry import MODELS
+
+NAME = 'clca-evit-kr25_deit-tiny-p16_leaf40-retrieval-224px.py'
+CONFIG = ROOT / 'configs/retrieval' / NAME
+CLA = dict(out_indices=(1, 2), final_norm=False)
+HEAD = dict(type='mmclca.CLAHead', num_classes=4, in_channels=24, num_layers=2)
+
+
+@pytest.fixture(autouse=True)
+def scope():
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        yield
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    """Images of four classes, tiny.py and tiny.pth."""
+    folder = tmp_path_factory.mktemp('tiny')
+    torch.manual_seed(0)
+    write_tiny(folder)
+    return folder
+
+
+def loader(folder, **options):
+    dataset = dict(
+        type='CustomDataset',
+        data_root=str(folder / 'data'),
+        pipeline=[
+            dict(type='LoadImageFromFile'),
+            dict(type='Resize', scale=(32, 32)),
+            dict(type='PackInputs'),
+        ],
+    )
+    return dict(
+        batch_size=5,
+        num_workers=0,
+        dataset=dataset | options,
+        sampler=dict(type='DefaultSampler', shuffle=False),
+        collate_fn=dict(type='default_collate'),
+    )
+
+
+def config_of(folder, **options):
+    """The config of a retriever over the tiny classifier."""
+    cfg = Config.fromfile(folder / 'tiny.py')
+    cfg.model = dict(
+        type='mmclca.TokenReductionRetriever',
+        image_encoder=cfg.model.to_dict(),
+        prototype=loader(folder),
+        **options,
+    )
+    cfg.test_dataloader = loader(folder)
+    cfg.test_evaluator = dict(type='mmclca.RetrievalMetric', topk=(1, 5))
+    cfg.work_dir = str(folder / 'work')
+    return cfg
+
+
+@pytest.fixture
+def runner(folder):
+    cfg = config_of(folder)
+    cfg.load_from = str(folder / 'tiny.pth')
+    cfg.experiment_name = 'retrieval'
+    return Runner.from_cfg(cfg)
+
+
+def features_by_hand(model, dataset):
+    """What the last layer of the classifier reads, an image at a time."""
+    features = []
+    for i in range(len(dataset)):
+        data = dict(inputs=[dataset[i]['inputs']])
+        data = model.data_preprocessor(data)
+        (feature,) = model.image_encoder.head.pre_logits(
+            model.image_encoder.backbone(data['inputs'])
+        )
+        features.append(feature.detach())
+    return torch.stack(features)
+
+
+def test_runner_evaluates_each_image_without_itself(runner):
+    found = runner.test()
+    dataset = runner.test_dataloader.dataset
+    features = features_by_hand(runner.model, dataset)
+    labels = torch.tensor(dataset.get_gt_labels())
+    similarity = cosine_similarity(features, features)
+    similarity.fill_diagonal_(-torch.inf)
+    precision = average_precision(similarity, labels[:, None] == labels)
+    expected = precision.mean().item() * 100
+    assert found['retrieval/mAP'] == pytest.approx(expected, abs=1e-4)
+    assert found['retrieval/unmatched'] == 0
+    assert len(labels) == 16
+
+
+def built(folder, **options):
+    model = MODELS.build(config_of(folder, **options).model).eval()
+    load_checkpoint(model, str(folder / 'tiny.pth'))
+    return model
+
+
+def test_weights_of_a_classifier_and_its_own(folder, tmp_path):
+    model = built(folder)
+    stored = torch.load(folder / 'tiny.pth', weights_only=False)['state_dict']
+    loaded = model.image_encoder.state_dict()
+    assert loaded.keys() == stored.keys()
+    assert all(torch.equal(loaded[name], stored[name]) for name in stored)
+    torch.save(model.state_dict(), tmp_path / 'own.pth')
+    again = MODELS.build(config_of(folder).model)
+    load_checkpoint(again, str(tmp_path / 'own.pth'), strict=True)
+    assert torch.equal(
+        again.image_encoder.head.fc.weight, model.image_encoder.head.fc.weight
+    )
+
+
+def test_stages(folder):
+    cla = config_of(folder).model
+    cla.image_encoder.backbone.update(CLA)
+    cla.image_encoder.head = HEAD
+    images = torch.randn(2, 3, 32, 32)
+    model = MODELS.build(cla).eval()
+    last = MODELS.build(dict(cla, stage='backbone')).eval()
+    last.load_state_dict(model.state_dict())
+    encoder = model.image_encoder
+    outs = encoder.backbone(images)
+    assert torch.equal(model(images), encoder.head.pre_logits(outs))
+    assert model(images).shape == (2, 48)
+    assert torch.equal(last(images), outs[-1])
+    with pytest.raises(ValueError, match="stage='neck' is not one of"):
+        MODELS.build(dict(cla, stage='neck'))
+
+
+def test_training_is_that_of_the_classifier(folder):
+    model = built(folder)
+    samples = [DataSample().set_gt_label(label) for label in (0, 3)]
+    images = torch.randn(2, 3, 32, 32)
+    losses = model(images, samples, mode='loss')
+    assert torch.equal(
+        losses['loss'], model.image_encoder.loss(images, samples)['loss']
+    )
+
+
+def test_gallery_follows_the_weights(folder):
+    model = built(folder)
+    images = torch.randn(1, 3, 32, 32)
+    with torch.no_grad():
+        before = model.predict(images)[0].pred_score
+        model.image_encoder.backbone.cls_token.add_(1)
+        model.prepare_prototype()
+        after = model.predict(images)[0].pred_score
+    assert len(before) == 16 and not torch.equal(before, after)
+
+
+def test_mmpretrains_inferencer(folder):
+    """A flat gallery has no classes, and needs none."""
+    model = built(folder)
+    model._config = config_of(folder)
+    gallery = str(folder / 'data/oak')
+    inferencer = ImageRetrievalInferencer(model, prototype=gallery)
+    query = str(folder / 'data/oak/2.png')
+    (found,) = inferencer(query, topk=2)
+    assert found[0]['sample']['img_path'] == query
+    assert found[0]['match_score'].item() == pytest.approx(1, abs=1e-5)
+    assert found[1]['match_score'] < found[0]['match_score']
+
+
+def test_broken_galleries(folder, tmp_path):
+    model = built(folder)
+    (tmp_path / 'none.txt').write_text('')
+    model.prototype = loader(
+        folder, ann_file=str(tmp_path / 'none.txt'), classes=CLASSES
+    )
+    with pytest.raises(ValueError, match='the gallery is empty'):
+        model.prepare_prototype()
+    model.prototype = torch.full((2, 24), torch.nan)
+    with pytest.raises(ValueError, match='features of 2 of 2 gallery images'):
+        model.prepare_prototype()
+    model.prototype = torch.ones(2, 7)
+    model.prepare_prototype()
+    with pytest.raises(ValueError, match='7 channels, this model makes 24'):
+        model.predict(torch.randn(1, 3, 32, 32))
+
+
+def test_the_config(monkeypatch):
+    monkeypatch.setenv('MMCLCA_DATA', 'data')
+    cfg = Config.fromfile(CONFIG)
+    model = MODELS.build(cfg.model).eval()
+    assert isinstance(model, TokenReductionRetriever)
+    assert model.data_preprocessor.mean.flatten()[0] == pytest.approx(123.675)
+    assert model(torch.zeros(1, 3, 224, 224)).shape == (1, 384)
+    gallery, queries = cfg.model.prototype.dataset, cfg.test_dataloader.dataset
+    assert gallery.ann_file == 'train_3shot.txt'
+    assert queries.ann_file == 'test.txt'
+    assert gallery.pipeline == queries.pipeline
+    assert f'/{NAME} \\\n' in CONFIG.read_text()

@@ -1,0 +1,152 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import csv
+import json
+
+import pytest
+import torch
+from tiny_model import write_tiny
+from tiny_run import CLASSES, ROOT, run_tool, write_images
+
+from mmclca.apis import TokenReductionInferencer
+from mmclca.apis.features import extract_logits
+from mmclca.apis.labelled_images import images_at
+from mmclca.evaluation.open_set import SCORES, auroc, false_positive_rate
+
+TOOL = ROOT / 'tools/open_set.py'
+PREDICT = ROOT / 'tools/predict.py'
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Images in data and test, unknown ones in unknown, and tiny.pth."""
+    torch.manual_seed(0)
+    write_tiny(tmp_path)
+    write_images(tmp_path / 'test', per_class=3, seed=1)
+    write_images(tmp_path / 'other', per_class=3, seed=2)
+    (tmp_path / 'unknown').mkdir()
+    for number, path in enumerate((tmp_path / 'other').rglob('*.png')):
+        path.rename(tmp_path / f'unknown/{number}.png')
+    return tmp_path
+
+
+@pytest.fixture
+def fit(monkeypatch, capsys, folder):
+    """Runs the tool on tiny.pth; what it prints on stdout."""
+
+    def fit(*arguments):
+        run_tool(
+            monkeypatch, TOOL, folder / 'tiny.pth', '--device=cpu', *arguments
+        )
+        return capsys.readouterr().out
+
+    return fit
+
+
+def scores_of(folder, place, score):
+    inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
+    paths = images_at(folder / place).paths
+    return SCORES[score](extract_logits(inferencer, paths)[0])
+
+
+@pytest.mark.parametrize('score', SCORES)
+def test_measured_and_used(score, fit, folder, monkeypatch, capsys):
+    printed = fit(
+        *('--score', score, '--accept', 0.75, '--known', folder / 'data'),
+        *('--test', folder / 'test', '--unknown', folder / 'unknown'),
+    )
+    out = folder / 'tiny.threshold.json'
+    assert printed.splitlines()[-1] == str(out)
+    found = json.loads(out.read_text())
+    known, test, unknown = (
+        scores_of(folder, place, score)
+        for place in ('data', 'test', 'unknown')
+    )
+    threshold = found['threshold']
+    assert (known >= threshold).sum() == 12  # of 16
+    (row,) = (row for row in found['scores'] if row['score'] == score)
+    assert row['threshold'] == threshold
+    assert row['auroc'] == pytest.approx(auroc(test, unknown))
+    assert row['fpr95'] == pytest.approx(false_positive_rate(test, unknown))
+    lost = (test < threshold).double().mean().item()
+    assert row['known_lost'] == pytest.approx(lost)
+    rejected = (unknown < threshold).double().mean().item()
+    assert row['unknown_rejected'] == pytest.approx(rejected)
+    assert found['images'] == dict(known=16, test=12, unknown=12)
+    assert f'{row["auroc"]:.4f}' in printed
+
+    results = folder / 'r.csv'
+    capsys.readouterr()
+    run_tool(
+        *(monkeypatch, PREDICT, folder / 'tiny.pth', folder / 'unknown'),
+        *('--reject', out, '--device=cpu', '--out', results),
+    )
+    rows = list(csv.DictReader(results.open()))
+    named = [row['pred_class'] == 'unknown' for row in rows]
+    assert sum(named) == (unknown < threshold).sum()
+    lines = capsys.readouterr().out.splitlines()
+    for row, line, hidden in zip(rows, lines, named, strict=True):
+        value = float(row['known_score'])
+        assert hidden == (value < threshold)
+        said = f': unknown (score {value:.3f}); nearest '
+        assert (said in line) == hidden
+
+
+def test_validation_split_is_the_default(fit, folder):
+    out = folder / 'new/t.json'
+    fit('--out', out)
+    split = json.loads(out.read_text())
+    assert split['images'] == dict(known=16)
+    assert 'auroc' not in split['scores'][0]
+    fit('--out', out, '--known', folder / 'data')
+    assert json.loads(out.read_text()) == split
+
+
+def test_accuracy_of_the_known(fit, folder):
+    fit('--test', folder / 'test', '--unknown', folder / 'unknown')
+    found = json.loads((folder / 'tiny.threshold.json').read_text())
+    inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
+    images = images_at(folder / 'test')
+    results = inferencer(images.paths)
+    right = [
+        one['pred_class'] == name
+        for one, name in zip(results, images.names, strict=True)
+    ]
+    assert found['test_accuracy'] == pytest.approx(sum(right) / 12)
+
+
+def test_wrong_input(fit, folder):
+    with pytest.raises(SystemExit, match='there is no folder and no list'):
+        fit('--known', folder / 'gone')
+    with pytest.raises(SystemExit, match='12 images of .* are also in'):
+        fit('--unknown', folder / 'unknown', '--test', folder / 'unknown')
+    (folder / 'test/oak').rename(folder / 'test/pine')
+    with pytest.raises(SystemExit, match=r'does not know \(pine, ...\)'):
+        fit('--unknown', folder / 'unknown', '--test', folder / 'test')
+    with pytest.raises(SystemExit, match='accept=1.5 must be above 0'):
+        fit('--accept', 1.5)
+    assert not (folder / 'tiny.threshold.json').exists()
+
+
+def test_wrong_options(fit, folder, capsys):
+    for arguments, message in (
+        (('--test', folder), '--test needs --unknown'),
+        (('--out', folder / 't.txt'), 'the name must end in .json'),
+    ):
+        with pytest.raises(SystemExit):
+            fit(*arguments)
+        assert message in capsys.readouterr().err
+
+
+def test_threshold_of_another_model(fit, folder, monkeypatch):
+    fit()
+    with pytest.raises(SystemExit, match='is the threshold of another model'):
+        run_tool(
+            *(monkeypatch, PREDICT, folder / 'tiny.pth', folder / 'test'),
+            *('--reject', folder / 'tiny.threshold.json', '--device=cpu'),
+            *('--cfg-options', 'model.backbone.reducer.keep_rate=0.3'),
+        )
+
+
+def test_classes_stand_in_the_checkpoint(folder):
+    inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
+    assert tuple(inferencer.classes) == CLASSES

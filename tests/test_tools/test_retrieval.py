@@ -1,0 +1,217 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import csv
+import json
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from tiny_model import write_tiny
+from tiny_run import CLASSES, ROOT, run_tool, write_images
+
+from mmclca.apis import TokenReductionInferencer
+from mmclca.apis.features import extract_features
+
+TOOL = ROOT / 'tools/retrieval.py'
+BLUE, ORANGE = (0, 114, 178), (230, 159, 0)
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    """Training images in data, new ones in new, and tiny.pth."""
+    folder = tmp_path_factory.mktemp('tiny')
+    torch.manual_seed(0)
+    write_tiny(folder)
+    write_images(folder / 'new', per_class=2, seed=1)
+    return folder
+
+
+@pytest.fixture
+def retrieve(monkeypatch, capsys, folder):
+    """Runs the tool on tiny.pth; what it prints on stdout and stderr."""
+
+    def retrieve(*arguments):
+        run_tool(
+            monkeypatch, TOOL, folder / 'tiny.pth', '--device=cpu', *arguments
+        )
+        return capsys.readouterr()
+
+    return retrieve
+
+
+def written(path):
+    found = json.loads(path.read_text())
+    return found['queries'], found['metrics']
+
+
+def slow_metrics(folder, paths, names, own, own_names):
+    """Mean average precision and recall@1 by loops over files."""
+    inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
+    queries, _ = extract_features(inferencer, paths)
+    gallery, _ = extract_features(inferencer, own)
+    precisions, firsts = [], []
+    for path, name, query in zip(paths, names, queries, strict=True):
+        others = [
+            (torch.cosine_similarity(query, feature, dim=0).item(), other)
+            for feature, other, file in zip(
+                gallery, own_names, own, strict=True
+            )
+            if file != path
+        ]
+        hits = [other == name for _, other in sorted(others, reverse=True)]
+        ranks = [rank for rank, hit in enumerate(hits, 1) if hit]
+        shares = [found / rank for found, rank in enumerate(ranks, 1)]
+        precisions.append(np.mean(shares))
+        firsts.append(hits[0])
+    return 100 * np.mean(precisions), 100 * np.mean(firsts)
+
+
+def images_in(folder):
+    paths = sorted(map(str, folder.rglob('*.png')))
+    return paths, [path.split('/')[-2] for path in paths]
+
+
+def test_new_images_in_a_folder_of_classes(retrieve, folder, tmp_path):
+    out = tmp_path / 'r.json'
+    printed = retrieve(
+        *('--gallery', folder / 'data', '--queries', folder / 'new'),
+        *('--out', out, '--topk', 3, '--batch-size', 3),
+    )
+    entries, metrics = written(out)
+    new, names = images_in(folder / 'new')
+    assert [entry['image'] for entry in entries] == new
+    assert [entry['name'] for entry in entries] == names
+    expected = slow_metrics(folder, new, names, *images_in(folder / 'data'))
+    found = metrics['mAP'], metrics['recall@1']
+    assert found == pytest.approx(expected, abs=1e-3)
+    assert metrics['queries'] == 8
+    for entry in entries:
+        values = [one['similarity'] for one in entry['neighbours']]
+        assert len(values) == 3 and values == sorted(values, reverse=True)
+        assert entry['knn_class'] in CLASSES
+    assert f'mAP: {metrics["mAP"]:.2f} %' in printed.out
+    assert printed.out.splitlines()[0].startswith(f'{new[0]}: ')
+
+
+def test_gallery_looks_for_itself_one_left_out(retrieve, folder, tmp_path):
+    out = tmp_path / 'r.json'
+    retrieve('--gallery', folder / 'data', '--out', out, '--topk', 99)
+    entries, metrics = written(out)
+    for entry in entries:
+        found = {one['image'] for one in entry['neighbours']}
+        assert len(found) == 15 and entry['image'] not in found
+    data = images_in(folder / 'data')
+    expected = slow_metrics(folder, *data, *data)
+    found = metrics['mAP'], metrics['recall@1']
+    assert found == pytest.approx(expected, abs=1e-3)
+
+
+def test_splits_of_the_config_are_the_default(retrieve, folder, tmp_path):
+    retrieve('--gallery', folder / 'data', '--out', tmp_path / 'a.json')
+    retrieve('--out', tmp_path / 'b.json')  # both splits are data
+    ours, theirs = (written(tmp_path / f'{n}.json')[1] for n in 'ab')
+    assert ours == theirs
+
+
+def test_photographs_without_a_class(retrieve, folder, tmp_path):
+    out = tmp_path / 'r.csv'
+    printed = retrieve(
+        *('--gallery', folder / 'data', '--queries', folder / 'new/oak'),
+        *('--out', out, '--topk', 2),
+    )
+    header, *rows = csv.reader(out.open())
+    assert header[:6] == [
+        *('image', 'name', 'knn_class', 'knn_score', 'average_precision'),
+        'image_1',
+    ]
+    assert len(rows) == 2 and all(len(row) == 5 + 2 * 3 for row in rows)
+    assert rows[0][1] == rows[0][4] == '' and rows[0][2] in CLASSES
+    assert 'mAP' not in printed.out
+
+
+def test_index_is_used_again(retrieve, folder, tmp_path):
+    index = tmp_path / 'g.safetensors'
+    query = '--queries', folder / 'new', '--out'
+    retrieve(
+        *('--gallery', folder / 'data', '--save-index', index),
+        *(*query, tmp_path / 'a.json'),
+    )
+    retrieve('--index', index, *query, tmp_path / 'b.json')
+    assert written(tmp_path / 'a.json') == written(tmp_path / 'b.json')
+    with pytest.raises(SystemExit, match='another model, keep rate or stage'):
+        retrieve('--index', index, *query, tmp_path / 'c.json',
+                 '--stage', 'backbone')  # fmt: skip
+    with pytest.raises(SystemExit, match='another model, keep rate or stage'):
+        retrieve('--index', index, '--cfg-options',
+                 'model.backbone.reducer.keep_rate=0.3')  # fmt: skip
+
+
+def test_contact_sheet(retrieve, folder, tmp_path):
+    sheet, out = tmp_path / 's.png', tmp_path / 'r.json'
+    retrieve(
+        *('--gallery', folder / 'data', '--queries', folder / 'new'),
+        *('--sheet', sheet, '--sheet-queries', 4, '--sheet-nearest', 3),
+        *('--out', out),
+    )
+    picture = np.asarray(Image.open(sheet).convert('RGB'))
+    entries, _ = written(out)
+    drawn = entries[::2]
+    right = sum(
+        one['name'] == entry['name']
+        for entry in drawn
+        for one in entry['neighbours'][:3]
+    )
+    side = 136 * 136 - 128 * 128  # of a frame around 128 pixels
+    for colour, number in ((BLUE, right), (ORANGE, 12 - right)):
+        pixels = (picture == colour).all(-1).sum()
+        assert pixels == number * side
+
+
+def test_unreadable_images_are_named(retrieve, folder, tmp_path):
+    write_images(tmp_path / 'new', per_class=1)
+    (tmp_path / 'new/oak/bad.png').write_text('no image')
+    out = tmp_path / 'r.json'
+    printed = retrieve(
+        *('--gallery', folder / 'data', '--queries', tmp_path / 'new'),
+        *('--out', out),
+    )
+    assert len(written(out)[0]) == 4
+    assert 'oak/bad.png: ' in printed.err and 'not read' in printed.err
+
+
+@pytest.mark.parametrize(
+    'arguments, message',
+    [
+        (['--gallery', 'EMPTY'], 'has no image; images end in'),
+        (['--gallery', 'gone'], 'there is no folder and no list gone'),
+        (['--queries', 'OTHER'], 'no other image of the classes'),
+        (['--index', 'gone'], 'there is no gallery gone'),
+        (['--sheet', 's.doc'], 's.doc: no picture'),
+    ],
+)
+def test_bad_input(retrieve, tmp_path, arguments, message):
+    (tmp_path / 'EMPTY').mkdir()
+    write_images(tmp_path / 'all', per_class=1)
+    (tmp_path / 'OTHER').mkdir()
+    (tmp_path / 'all/oak').rename(tmp_path / 'OTHER/pine')
+    arguments = [
+        str(tmp_path / word) if word.isupper() else word for word in arguments
+    ]
+    with pytest.raises(SystemExit, match=message):
+        retrieve(*arguments)
+
+
+@pytest.mark.parametrize(
+    'arguments, message',
+    [
+        (['--topk', '0'], '--topk must be 1 or more'),
+        (['--sheet-queries', '0'], '--sheet-queries must be 1 or more'),
+        (['--out', 'r.txt'], 'must end in .csv or .json'),
+        (['--save-index', 'g.pth'], 'must end in .safetensors'),
+        (['--index', 'a', '--gallery', 'b'], '--index is a gallery already'),
+    ],
+)
+def test_wrong_options(retrieve, capsys, arguments, message):
+    with pytest.raises(SystemExit):
+        retrieve(*arguments)
+    assert message in capsys.readouterr().err

@@ -1,0 +1,256 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Find the images of a gallery that look like others.
+
+python tools/retrieval.py CKPT --gallery my_leaves/ --queries new_leaves/
+"""
+
+import argparse
+import csv
+import json
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+
+from mmclca.apis.features import STAGES, extract_features
+from mmclca.apis.gallery import Gallery, look_up, read_gallery, write_gallery
+from mmclca.apis.labelled_images import images_at, images_of_split
+from mmclca.apis.rejection import fingerprint
+from mmclca.utils.command_line import check_file, plain_errors
+from mmclca.visualization.contact_sheet import contact_sheet
+from mmclca.visualization.figure_files import check_picture
+from mmclca.visualization.model_files import add_model_arguments, load
+
+PLACE = 'a folder with a folder a class, or a .txt list of "path label"'
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        description='Find the images of a gallery that look like others, by '
+        'the features of a trained classifier. An image never finds itself: '
+        'without --queries, the images of the gallery look for each other'
+    )
+    parser.add_argument('checkpoint', help='weights of a classifier')
+    parser.add_argument(
+        '--config', help='config to use in place of the one in the checkpoint'
+    )
+    add_places(parser)
+    parser.add_argument(
+        '--stage',
+        choices=STAGES,
+        default='pre_logits',
+        help='whose output: pre_logits is what the last layer of the head '
+        'reads, with CLA its aggregated features; backbone the last CLS '
+        '(default: %(default)s)',
+    )
+    parser.add_argument(
+        '--topk', type=int, default=10, help='images to name (default: 10)'
+    )
+    parser.add_argument(
+        '--neighbours',
+        type=int,
+        default=5,
+        help='images that vote on the class (default: 5)',
+    )
+    add_outputs(parser)
+    add_model_arguments(parser)
+    args = parser.parse_args()
+    check(parser, args)
+    return args
+
+
+def add_places(parser):
+    parser.add_argument(
+        '--gallery',
+        metavar='PLACE',
+        help=f'images to find: {PLACE} (default: the training split of the '
+        'config)',
+    )
+    parser.add_argument(
+        '--index',
+        metavar='FILE',
+        help='a gallery that --save-index wrote, in place of --gallery',
+    )
+    parser.add_argument(
+        '--queries',
+        metavar='PLACE',
+        help='images to look for, as for --gallery; they need no class '
+        '(default: with --gallery or --index, those of the gallery; else the '
+        'test split of the config)',
+    )
+    parser.add_argument(
+        '--batch-size', type=int, default=32, help='images at a time'
+    )
+
+
+def add_outputs(parser):
+    parser.add_argument(
+        '--out', type=Path, help='write the results to a .csv or .json file'
+    )
+    parser.add_argument(
+        '--save-index',
+        type=Path,
+        metavar='FILE',
+        help='write the features of the gallery to a .safetensors file',
+    )
+    parser.add_argument(
+        '--sheet',
+        type=Path,
+        metavar='PICTURE',
+        help='draw queries, each with its nearest images below',
+    )
+    parser.add_argument(
+        '--sheet-queries',
+        type=int,
+        default=8,
+        help='how many to draw, evenly spread over all (default: 8)',
+    )
+    parser.add_argument(
+        '--sheet-nearest',
+        type=int,
+        default=5,
+        help='nearest images to draw (default: 5)',
+    )
+
+
+def check(parser, args):
+    numbers = 'topk neighbours batch_size sheet_queries sheet_nearest'
+    for name in numbers.split():
+        if vars(args)[name] < 1:
+            flag = name.replace('_', '-')
+            parser.error(f'--{flag} must be 1 or more')
+    if args.index and (args.gallery or args.save_index):
+        parser.error('--index is a gallery already: leave out the other')
+    endings = dict(out=('.csv', '.json'), save_index=('.safetensors',))
+    for name, allowed in endings.items():
+        path = vars(args)[name]
+        if path and path.suffix not in allowed:
+            parser.error(
+                f'{path}: the name must end in {" or ".join(allowed)}'
+            )
+        if path:
+            check_file(parser, path)
+
+
+def embed(inferencer, images, stage, batch_size):
+    """Images that can be read, and their features."""
+    features, unread = extract_features(
+        inferencer, images.paths, stage, batch_size
+    )
+    for position, reason in unread.items():
+        print(f'not read: {images.paths[position]}: {reason}', file=sys.stderr)
+    read = [i for i in range(len(images.paths)) if i not in unread]
+    return images.subset(read), features
+
+
+def make_gallery(args, inferencer):
+    model = fingerprint(inferencer.model)
+    if args.index:
+        return read_gallery(args.index, model, args.stage)
+    if args.gallery:
+        images = images_at(args.gallery)
+    else:
+        images = images_of_split(inferencer.model._config, 'train')
+    found = embed(inferencer, images, args.stage, args.batch_size)
+    gallery = Gallery(*found, model, args.stage)
+    if args.save_index:
+        write_gallery(gallery, args.save_index)
+    return gallery
+
+
+def make_queries(args, inferencer, gallery):
+    if args.queries:
+        images = images_at(args.queries)
+    elif args.gallery or args.index:
+        return gallery.images, gallery.features
+    else:
+        images = images_of_split(inferencer.model._config, 'test')
+    return embed(inferencer, images, args.stage, args.batch_size)
+
+
+def run(args):
+    if args.sheet:
+        check_picture(args.sheet)
+    inferencer = load(
+        args.config, args.checkpoint, args.cfg_options, args.device
+    )
+    gallery = make_gallery(args, inferencer)
+    queries, features = make_queries(args, inferencer, gallery)
+    entries, metrics = look_up(
+        gallery, queries, features, args.topk, args.neighbours
+    )
+    if args.out:
+        write = write_csv if args.out.suffix == '.csv' else write_json
+        write(entries, metrics, args.out)
+    if args.sheet:
+        draw(entries, args.sheet, args.sheet_queries, args.sheet_nearest)
+    return entries, metrics
+
+
+def write_json(entries, metrics, path):
+    content = dict(metrics=metrics, queries=entries)
+    text = json.dumps(content, indent=1, ensure_ascii=False)
+    path.write_text(text, encoding='utf-8', errors='surrogateescape')
+
+
+def write_csv(entries, metrics, path):
+    ranks = range(1, 1 + max(len(e['neighbours']) for e in entries))
+    facts = ('image', 'name', 'knn_class', 'knn_score', 'average_precision')
+    keys = ('image', 'name', 'similarity')
+    rows = [[*facts, *(f'{key}_{rank}' for rank in ranks for key in keys)]]
+    for entry in entries:
+        near = [one[key] for one in entry['neighbours'] for key in keys]
+        rows.append([*(entry.get(fact) for fact in facts), *near])
+    with path.open(
+        'w', encoding='utf-8', errors='surrogateescape', newline=''
+    ) as file:
+        csv.writer(file).writerows(rows)
+
+
+def draw(entries, path, number, nearest):
+    """Queries in the first row, what they find below."""
+    step = max(len(entries) // number, 1)
+    columns, frames = {}, {}
+    for rank, entry in enumerate(entries[::step][:number], 1):
+        heading = f'{rank} {entry["name"] or ""}'.strip()
+        near = entry['neighbours'][:nearest]
+        columns[heading] = [entry['image'], *(one['image'] for one in near)]
+        frames[heading] = [None, *(same(entry, one) for one in near)]
+    contact_sheet(columns, path, frames=frames)
+
+
+def same(entry, other):
+    """Whether both are of a class; None where one has none."""
+    if entry['name'] is None or other['name'] is None:
+        return None
+    return entry['name'] == other['name']
+
+
+def show(entries, metrics):
+    for entry in entries:
+        near = entry['neighbours'][:3]
+        found = [f'{one["similarity"]:.3f} {title(one)}' for one in near]
+        said = ''
+        if 'knn_class' in entry:
+            said = f'{entry["knn_score"]:.3f} {entry["knn_class"]}; '
+        line = f'{entry["image"]}: {said}{", ".join(found)}'
+        print(line.encode('utf-8', 'replace').decode())
+    for name, value in metrics.items():
+        is_rate = isinstance(value, float)
+        print(f'{name}: {value:.2f} %' if is_rate else f'{name}: {value}')
+
+
+def title(neighbour):
+    """Its class and file, as it is told on a line."""
+    file = Path(neighbour['image']).name
+    return f'{neighbour["name"]} ({file})' if neighbour['name'] else file
+
+
+def main():
+    args = parse_args()
+    with plain_errors('retrieval.py'), redirect_stdout(sys.stderr):
+        entries, metrics = run(args)
+    show(entries, metrics)
+
+
+if __name__ == '__main__':
+    main()
