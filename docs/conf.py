@@ -1,0 +1,114 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Sphinx makes a site of the pages in this folder: ``make docs``.
+
+Pages are Markdown that reads on a git hosting page as well. Nothing is
+fetched, neither while the site is built nor by a reader's browser.
+"""
+
+import re
+from pathlib import Path
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx import addnodes
+from sphinx.transforms import SphinxTransform
+
+import mmclca
+
+project = 'mmclca'
+author = 'mmclca contributors'
+copyright = author
+release = mmclca.__version__
+
+extensions = [
+    'myst_parser',
+    'sphinx.ext.autodoc',
+    'sphinx.ext.napoleon',
+    'sphinx.ext.viewcode',
+    'sphinx_copybutton',
+]
+exclude_patterns = ['_build']
+nitpicky = True  # a name of this package that leads nowhere is an error
+# those of other packages stay text: their sites would have to be asked
+nitpick_ignore_regex = [('py:.*', r'(?!mmclca\b).*')]
+
+highlight_language = 'none'  # where a fence names none
+html_theme = 'furo'
+html_title = f'mmclca {release}'
+html_math_renderer = 'mathml'
+
+myst_enable_extensions = ['dollarmath', 'html_image']
+myst_fence_as_directive = ['math']
+myst_heading_anchors = 4
+
+autodoc_member_order = 'bysource'
+autodoc_typehints = 'none'  # types stand in the docstrings
+
+# Pages below other pages in the menu. Pages of benchmarks that have the same
+# title get one of their own; what is new in a folder comes by itself.
+BELOW = {
+    'methods/README': '*',
+    'results': 'results/*',
+    'benchmarks/README': """
+ViT-S/16 at 224 px <reducers_cpu>
+Where the time goes, ViT-S/16 <profile_cpu_vit-s_224px>
+ViT-B/16 at 448 px <throughput_cpu_vit-b_448px>
+Two threads <throughput_cpu_two_threads>
+Training, ViT-S/16 at 224 px <train_cpu_vit-s_224px>
+Training, ViT-B/16 at 448 px <train_cpu_vit-b_448px>
+*""",
+}
+
+
+READMES = {'README': 'index', 'README_zh-CN': 'zh-CN'}
+
+
+def add_menu(app, docname, source):
+    """Put ``BELOW`` into the pages, which show nothing of it elsewhere."""
+    if docname in BELOW:
+        entries = f':hidden:\n:glob:\n{BELOW[docname]}'
+        source[0] += f'\n```{{toctree}}\n{entries}\n```\n'
+
+
+def mend_included(app, path, docname, content):
+    """Links and pictures of a README, as seen from this folder."""
+    from_here = re.sub(r'(\]\(|src=")(?!https?:|#)', r'\1../', content[0])
+    content[0] = from_here.replace('../docs/', '')
+
+
+class LinksOutOfTheFolder(SphinxTransform):
+    """Links of pages to what is beside ``docs`` in the repository.
+
+    A README is a page of the site, a folder is a name without a link; a file
+    can be downloaded, which MyST sees to.
+    """
+
+    default_priority = 10
+
+    def apply(self):
+        root = Path(self.env.srcdir).parent
+        here = Path(self.env.doc2path(self.env.docname)).parent
+        pages = {str(root / name): page for name, page in READMES.items()}
+        for link in list(self.document.findall(addnodes.pending_xref)):
+            target = link['reftarget']
+            if target in pages:
+                link['reftarget'] = pages[target]
+            elif link['refdomain'] is None and (here / target).is_dir():
+                link.replace_self(link.children)
+
+
+def visit_math(self, node):
+    """TeX as MathML, which browsers draw without a script."""
+    is_block = isinstance(node, nodes.math_block)
+    math = str(tex2mathml(node.astext(), as_block=is_block))
+    self.body.append(f'<p>{math}</p>' if is_block else math)
+    raise nodes.SkipNode
+
+
+def setup(app):
+    app.connect('source-read', add_menu)
+    app.connect('include-read', mend_included)
+    app.add_transform(LinksOutOfTheFolder)
+    app.add_html_math_renderer(
+        'mathml', (visit_math, None), (visit_math, None)
+    )

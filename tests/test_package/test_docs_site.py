@@ -1,0 +1,150 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The documentation: its links, its site, and the reference of the API."""
+
+import importlib
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from doc_pages import PAGES
+from tiny_run import ROOT, environment
+
+import mmclca
+
+FENCE = re.compile(r'^ *```.*?^ *```', re.M | re.S)
+LINK = re.compile(r'\]\(([^)\s]+)\)|src="([^"]+)"')
+ZH = 'README_zh-CN.md'
+
+
+def text_of(page):
+    return (ROOT / page).read_text(encoding='utf-8')
+
+
+def anchors(page):
+    """The names by which headings of a page are linked to on GitHub."""
+    titles = re.findall(r'^#+ (.+)$', FENCE.sub('', text_of(page)), re.M)
+    plain = (re.sub(r'[^\w\- ]', '', title.lower()) for title in titles)
+    return {title.replace(' ', '-') for title in plain}
+
+
+def local_links(page):
+    """Links and pictures of a page that lead into the repository."""
+    found = LINK.findall(FENCE.sub('', text_of(page)))
+    links = (link or source for link, source in found)
+    return [link for link in links if not re.match(r'\w+:', link)]
+
+
+@pytest.mark.parametrize('page', PAGES)
+def test_links_and_pictures_exist(page):
+    wrong = []
+    for link in local_links(page):
+        name, _, anchor = link.partition('#')
+        target = (ROOT / page).parent / name if name else ROOT / page
+        if not target.exists():
+            wrong.append(link)
+        elif anchor:
+            other = os.path.relpath(target, ROOT)
+            wrong += [] if anchor in anchors(other) else [link]
+    assert not wrong, f'{page} links to what is not there: {wrong}'
+
+
+def test_the_two_readmes_name_each_other():
+    assert '[简体中文](README_zh-CN.md)' in text_of('README.md')
+    assert '[English](README.md)' in text_of(ZH)
+
+
+def test_the_chinese_readme_has_the_commands_of_the_english_one():
+    english, chinese = text_of('README.md'), text_of(ZH)
+    for language in ('bash', 'python'):
+        fences = re.compile(rf'```{language}\n(.*?)```', re.S)
+        first, second = (
+            [re.sub(r' *#.*', '', block) for block in fences.findall(text)]
+            for text in (english, chinese)
+        )
+        assert second and set(second) <= set(first)
+
+
+def public_objects():
+    """Names in ``__all__`` of the packages, and what they stand for."""
+    modules = pkgutil.walk_packages(mmclca.__path__, 'mmclca.')
+    for name in (module.name for module in modules if module.ispkg):
+        package = importlib.import_module(name)
+        for public in vars(package).get('__all__', ()):
+            yield f'{name}.{public}', getattr(package, public)
+
+
+def resolved(name):
+    """The object of a dotted name, or None where it is no module's."""
+    module, _, attribute = name.rpartition('.')
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError):
+        return None  # a method
+
+
+@pytest.fixture(scope='module')
+def site(tmp_path_factory):
+    """The folder of the built site."""
+    pytest.importorskip('furo', reason='the extra docs is not installed')
+    folder = tmp_path_factory.mktemp('site')
+    command = [sys.executable, '-m', 'sphinx', '-W', '--keep-going', '-q']
+    run = subprocess.run(
+        [*command, '-d', folder / 'read', 'docs', folder / 'html'],
+        cwd=ROOT,
+        env=environment(ROOT),
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    return folder / 'html'
+
+
+@pytest.mark.slow
+def test_site_has_every_page(site):
+    for page in PAGES:
+        if page.startswith('docs/'):
+            built = site / Path(page).relative_to('docs').with_suffix('.html')
+            assert built.exists(), page
+    menu = (site / 'index.html').read_text(encoding='utf-8')
+    for name in ('start', 'how_it_works', 'methods/evit', 'api/models'):
+        assert f'href="{name}.html"' in menu
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('page', ['deployment', 'how_it_works', 'zh-CN'])
+def test_links_are_links_on_the_site(page, site):
+    html = (site / f'{page}.html').read_text(encoding='utf-8')
+    _, _, article = html.partition('<article')
+    targets = set(re.findall(r'href="([\w/.-]+)', article))
+    linked = set()
+    for link in local_links(f'docs/{page}.md' if page != 'zh-CN' else ZH):
+        name = link.partition('#')[0].removeprefix('docs/')
+        if name.endswith('.md') and name != 'README.md':
+            linked.add(name.removesuffix('.md') + '.html')
+    assert linked and linked <= targets
+
+
+@pytest.mark.slow
+def test_site_fetches_nothing(site):
+    fetched = re.compile(r'<(?:script|img|link)[^>]*(?:src|href)="https?:')
+    for page in site.rglob('*.html'):
+        assert not fetched.search(page.read_text(encoding='utf-8')), page
+
+
+@pytest.mark.slow
+def test_reference_has_every_public_name(site):
+    ids = re.compile(r'id="(mmclca\.[\w.]+)"')
+    named = {
+        name
+        for page in (site / 'api').glob('*.html')
+        for name in ids.findall(page.read_text(encoding='utf-8'))
+    }
+    documented = {id(resolved(name)) for name in named}
+    missing = [
+        name for name, thing in public_objects() if id(thing) not in documented
+    ]
+    assert not missing, f'add them to docs/api: {missing}'
