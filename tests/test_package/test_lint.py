@@ -49,6 +49,7 @@ def tree(tmp_path):
     ):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / 'tests').mkdir()
+    (tmp_path / 'docs/conf.py').write_text(CLEAN)
     for name in (
         'pyproject.toml',
         'setup.py',

@@ -21,8 +21,8 @@ failed=
 for check in "$@"; do
     # $CODE and $TEXTS are lists of words
     case $check in
-    ruff-check) run ruff check $CODE tests docs setup.py ;;
-    ruff-format) run ruff format --check $CODE tests docs setup.py ;;
+    ruff-check) run ruff check $CODE tests docs/conf.py setup.py ;;
+    ruff-format) run ruff format --check $CODE tests docs/conf.py setup.py ;;
     codespell) run codespell_lib $CODE tests docs $TEXTS ;;
     duplicates) run pylint $CODE ;;
     *) echo "no check is called $check" >&2 && exit 2 ;;
