@@ -6,7 +6,8 @@ from torch import Tensor, nn
 
 from mmclca.models import TokenReductionViT
 from mmclca.models.attention import attend
-from mmclca.models.tokens import Tokens, patch_weights
+from mmclca.models.tokens import Tokens
+from mmclca.models.trace import patch_weights
 from mmclca.utils.flops import Counter
 from mmclca.visualization.survivors import assigned, survivor_maps
 from mmclca.visualization.watching import Seen, Watcher

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from mmclca.models.tokens import Tokens, patch_weights
+from mmclca.models.tokens import Tokens
+from mmclca.models.trace import patch_weights
 
 from .cam_methods import METHODS, OF_COMPONENT, first_component, method_named
 from .watching import grid_of, watched

@@ -4,7 +4,8 @@ from itertools import takewhile
 import torch
 from torch import Tensor, nn
 
-from mmclca.models.tokens import Appended, Tokens
+from mmclca.models.tokens import Tokens
+from mmclca.models.trace import Appended
 
 from .watching import AttentionWatcher, Seen, grid_of, watched
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mmclca.models.tokens import Appended, patch_weights
+from mmclca.models.trace import Appended, patch_weights
 
 GREY = 205
 OWN = 0.999  # above it, a patch has a token of its own

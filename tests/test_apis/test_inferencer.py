@@ -15,7 +15,7 @@ from tiny_run import CLASSES
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.token_facts import attribute, paint_attention
 from mmclca.models.reducers import ATS
-from mmclca.models.tokens import patch_weights
+from mmclca.models.trace import patch_weights
 from mmclca.utils.flops import count
 from mmclca.visualization import survivor_maps
 from mmclca.visualization.watching import watched

@@ -2,12 +2,12 @@
 import pytest
 import torch
 
-from mmclca.models.tokens import (
+from mmclca.models.tokens import Tokens
+from mmclca.models.trace import (
     Appended,
     Kept,
     Masked,
     Merged,
-    Tokens,
     patch_weights,
     sum_into,
 )

@@ -12,7 +12,8 @@ from torch import nn
 from torch.testing import assert_close
 
 from mmclca.models.attention import Attended
-from mmclca.models.tokens import Tokens, patch_weights
+from mmclca.models.tokens import Tokens
+from mmclca.models.trace import patch_weights
 from mmclca.registry import MODELS
 from mmclca.visualization import (
     assignment_maps,

@@ -5,7 +5,7 @@ import pytest
 import torch
 from small_models import CACHE, build, images, vit
 
-from mmclca.models.tokens import Kept, Merged
+from mmclca.models.trace import Kept, Merged
 from mmclca.visualization import (
     Reduced,
     assignment_maps,

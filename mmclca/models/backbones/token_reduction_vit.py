@@ -15,7 +15,8 @@ from mmclca.utils.renames import rename_to_backbone, rename_to_classifier
 from ..attention import attend
 from ..drop_path import use_plain_rates
 from ..reducers import TokenReducer
-from ..tokens import Tokens, patch_weights
+from ..tokens import Tokens
+from ..trace import patch_weights
 
 
 @MODELS.register_module()

@@ -10,7 +10,8 @@ from torch import Tensor
 from mmclca.registry import MODELS
 
 from ..attention import Attended
-from ..tokens import Tokens, patch_weights
+from ..tokens import Tokens
+from ..trace import patch_weights
 
 
 @MODELS.register_module()

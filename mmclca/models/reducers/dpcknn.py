@@ -8,7 +8,8 @@ from mmclca.registry import MODELS
 
 from ..clustering import dpc_knn
 from ..precision import at_least_float32
-from ..tokens import Merged, Tokens
+from ..tokens import Tokens
+from ..trace import Merged
 from .counted import CountedReducer
 from .start import start_linear
 

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 
 from ..attention import masked_softmax
-from ..tokens import Masked, Tokens, from_start
+from ..tokens import Tokens, from_start
+from ..trace import Masked
 from .counted import CountedReducer
 from .predictor import Predictor
 

@@ -4,7 +4,8 @@ from torch import Tensor
 
 from mmclca.registry import MODELS
 
-from ..tokens import Kept, Tokens
+from ..tokens import Tokens
+from ..trace import Kept
 from .topk import TopK
 
 

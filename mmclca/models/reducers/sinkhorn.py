@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 
 from ..precision import at_least_float32
-from ..tokens import Kept, Tokens
+from ..tokens import Tokens
+from ..trace import Kept
 from .counted import CountedReducer
 
 

@@ -5,7 +5,8 @@ from torch import Tensor, nn
 
 from mmclca.registry import MODELS
 
-from ..tokens import Kept, Tokens
+from ..tokens import Tokens
+from ..trace import Kept
 from .counted import CountedReducer
 from .start import start_linear
 

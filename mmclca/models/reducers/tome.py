@@ -9,7 +9,8 @@ from torch import Tensor
 from mmclca.registry import MODELS
 
 from ..attention import Attended
-from ..tokens import Merged, Tokens, sum_into
+from ..tokens import Tokens
+from ..trace import Merged, sum_into
 from .counted import CountedReducer
 
 

@@ -14,7 +14,7 @@ from mmpretrain.structures import DataSample
 from small_models import CACHE, arch, build, classifier, images, vit
 
 from mmclca.models import TokenReducer
-from mmclca.models.tokens import patch_weights
+from mmclca.models.trace import patch_weights
 from mmclca.registry import MODELS
 
 REDUCERS = sorted(

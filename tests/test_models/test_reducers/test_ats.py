@@ -8,7 +8,8 @@ from small_models import CACHE, REDUCE_AT, build, images, token_counts, vit
 from mmclca.models import ATS, CrossLayerCache
 from mmclca.models.attention import Attended
 from mmclca.models.reducers.ats import sample, significance
-from mmclca.models.tokens import Kept, Tokens
+from mmclca.models.tokens import Tokens
+from mmclca.models.trace import Kept
 
 
 def slow_sample(cdf, num_tokens):

@@ -5,7 +5,8 @@ from small_models import CACHE, lengths
 
 from mmclca.models import DPCKNN
 from mmclca.models.clustering import dpc_knn
-from mmclca.models.tokens import Merged, Tokens
+from mmclca.models.tokens import Tokens
+from mmclca.models.trace import Merged
 
 B, C, P = 2, 8, 12
 

@@ -16,7 +16,8 @@ from mmclca.models import DynamicViT
 from mmclca.models.attention import masked_softmax
 from mmclca.models.reducers.dynamic_vit import draw
 from mmclca.models.reducers.predictor import Predictor
-from mmclca.models.tokens import Appended, Kept, Masked, Tokens, from_start
+from mmclca.models.tokens import Tokens, from_start
+from mmclca.models.trace import Appended, Kept, Masked
 
 B, N, C = 2, 6, 8
 

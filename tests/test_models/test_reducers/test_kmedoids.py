@@ -5,7 +5,8 @@ import torch
 from mmclca.models import KMedoids
 from mmclca.models.attention import Attended
 from mmclca.models.clustering import k_medoids
-from mmclca.models.tokens import Kept, Tokens
+from mmclca.models.tokens import Tokens
+from mmclca.models.trace import Kept
 
 B, N, C = 2, 11, 6
 

@@ -3,7 +3,8 @@ import torch
 from torch.nn.functional import layer_norm
 
 from mmclca.models import PatchMerger
-from mmclca.models.tokens import Kept, Tokens
+from mmclca.models.tokens import Tokens
+from mmclca.models.trace import Kept
 
 B, N, C = 2, 7, 8
 

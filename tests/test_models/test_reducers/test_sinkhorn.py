@@ -4,7 +4,8 @@ import torch
 
 from mmclca.models import Sinkhorn
 from mmclca.models.reducers.sinkhorn import transport
-from mmclca.models.tokens import Kept, Tokens
+from mmclca.models.tokens import Tokens
+from mmclca.models.trace import Kept
 
 B, N, C = 2, 7, 8
 

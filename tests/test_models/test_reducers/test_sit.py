@@ -4,7 +4,8 @@ from torch.nn.functional import gelu, layer_norm
 
 from mmclca.models import SiT
 from mmclca.models.reducers.sit import Slimming
-from mmclca.models.tokens import Appended, Kept, Tokens
+from mmclca.models.tokens import Tokens
+from mmclca.models.trace import Appended, Kept
 
 B, N, C, M = 2, 7, 8, 3
 

@@ -9,7 +9,8 @@ from small_models import CACHE, REDUCE_AT, build, images, lengths, vit
 from mmclca.models import ToMe
 from mmclca.models.attention import Attended
 from mmclca.models.reducers.tome import match
-from mmclca.models.tokens import Merged, Tokens
+from mmclca.models.tokens import Tokens
+from mmclca.models.trace import Merged
 from mmclca.registry import MODELS
 
 

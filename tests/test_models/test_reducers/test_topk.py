@@ -16,7 +16,8 @@ from small_models import (
 from mmclca.models import TopK
 from mmclca.models.attention import Attended
 from mmclca.models.reducers.topk import top_tokens
-from mmclca.models.tokens import Kept, Tokens, Unchanged
+from mmclca.models.tokens import Tokens
+from mmclca.models.trace import Kept, Unchanged
 from mmclca.registry import MODELS
 
 

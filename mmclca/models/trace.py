@@ -1,0 +1,162 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What was done to a sequence of tokens: the records of ``Tokens.trace``.
+
+Each carries rows of numbers that belong to tokens over to the tokens that it
+made of them. Shapes as in ``tokens.py``.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+@dataclass
+class Kept:
+    """Reduction that keeps some tokens and may fuse others into new ones.
+
+    Args:
+        index (Tensor): The tokens kept, in their new order, (B, K).
+        mix (Tensor, optional): Weights with which each of M made tokens,
+            which follow the kept ones, sums the old tokens, (B, M, N).
+    """
+
+    index: Tensor
+    mix: Tensor | None = None
+
+    @classmethod
+    def cls_and(cls, mix: Tensor) -> 'Kept':
+        """CLS, and M mixtures of the tokens after it, (B, M, N - 1)."""
+        index = torch.zeros_like(mix[:, 0, :1], dtype=torch.long)
+        return cls(index, F.pad(mix, (1, 0)))
+
+    def apply(self, rows: Tensor) -> Tensor:
+        """Carry rows of tokens, (B, N, ...), over to (B, K + M, ...)."""
+        index = self.index.unsqueeze(-1).expand(-1, -1, rows.size(-1))
+        kept = rows.gather(1, index)
+        if self.mix is None:
+            return kept
+        return torch.cat((kept, self.mix.to(rows.dtype) @ rows), dim=1)
+
+
+@dataclass
+class Merged:
+    """Reduction that sums groups of old tokens into new ones.
+
+    Args:
+        target (Tensor): The new token that each old one goes into, (B, N).
+        share (Tensor): With what weight it goes there, (B, N).
+        num_tokens (int): New tokens M.
+    """
+
+    target: Tensor
+    share: Tensor
+    num_tokens: int
+
+    @classmethod
+    def average(
+        cls, target: Tensor, weight: Tensor, num_tokens: int, eps: float = 0.0
+    ) -> 'Merged':
+        """Weighted averages: each share is weight / (sum of a group + eps).
+
+        Args:
+            target (Tensor): As for the class, (B, N).
+            weight (Tensor): Weight of each old token, (B, N).
+            num_tokens (int): New tokens M.
+            eps (float): Added to the sums. Defaults to 0.
+        """
+        total = sum_into(target, weight.unsqueeze(-1), num_tokens) + eps
+        share = weight / total.squeeze(-1).gather(1, target)
+        return cls(target, share, num_tokens)
+
+    def within(self, num_before: int, num_after: int) -> 'Merged':
+        """The same with tokens around those merged that stay as they are."""
+        start, end = num_before, num_before + self.num_tokens
+        device = self.target.device
+        before = torch.arange(start, device=device)
+        after = torch.arange(end, end + num_after, device=device)
+        B = self.target.size(0)
+        target = (before.expand(B, -1), self.target + start)
+        target = torch.cat((*target, after.expand(B, -1)), dim=1)
+        share = F.pad(self.share, (num_before, num_after), value=1.0)
+        return Merged(target, share, end + num_after)
+
+    def apply(self, rows: Tensor) -> Tensor:
+        """Carry rows of tokens, (B, N, ...), over to (B, M, ...)."""
+        rows = rows * self.share.unsqueeze(-1).to(rows.dtype)
+        return sum_into(self.target, rows, self.num_tokens)
+
+
+def sum_into(target: Tensor, rows: Tensor, num_tokens: int) -> Tensor:
+    """Sum the rows (B, N, C) that share a ``target`` (B, N): (B, M, C)."""
+    sums = rows.new_zeros(rows.size(0), num_tokens, rows.size(2))
+    return sums.scatter_add(1, target.unsqueeze(-1).expand_as(rows), rows)
+
+
+@dataclass
+class Masked:
+    """Reduction in training only: the tokens stay, some are not attended to.
+
+    Args:
+        decision (Tensor): 1 for a token kept, 0 for one dropped, (B, N).
+    """
+
+    decision: Tensor
+
+    def apply(self, rows: Tensor) -> Tensor:
+        """Carry rows of tokens, (B, N, ...), over: those dropped are zero."""
+        return rows * self.decision.unsqueeze(-1).to(rows.dtype)
+
+
+@dataclass
+class Unchanged:
+    """Stage of a reduction that found nothing to reduce."""
+
+    def apply(self, rows: Tensor) -> Tensor:
+        """The rows as they are."""
+        return rows
+
+
+@dataclass
+class Appended:
+    """Tokens put at the end, which stand for no patch.
+
+    Args:
+        num_tokens (int): How many.
+        cached (bool): Whether they came from the cache. Registers of the
+            backbone did not. Defaults to True.
+    """
+
+    num_tokens: int
+    cached: bool = True
+
+    def apply(self, rows: Tensor) -> Tensor:
+        """Carry rows of tokens, (B, N, ...), over to (B, N + M, ...)."""
+        new = rows.new_zeros(rows.size(0), self.num_tokens, rows.size(2))
+        return torch.cat((rows, new), dim=1)
+
+
+def patch_weights(
+    trace: list, batch_size: int, num_patches: int, num_extra_tokens: int = 1
+) -> Tensor:
+    """Which input patches each token stands for, and with what weight.
+
+    Args:
+        trace (list): ``Tokens.trace``, or its first records.
+        batch_size (int): Images in the batch.
+        num_patches (int): Patches of an image before any reduction.
+        num_extra_tokens (int): Tokens ahead of the patches; 0 without a CLS
+            token. Defaults to 1.
+
+    Returns:
+        Tensor: Weights (B, N, P), float32. CLS, registers and cached tokens
+        stand for no patch: their rows are zero.
+    """
+    fields = (value for record in trace for value in vars(record).values())
+    device = next((f.device for f in fields if isinstance(f, Tensor)), None)
+    weights = torch.eye(num_patches + num_extra_tokens, device=device)
+    weights = weights[:, num_extra_tokens:].expand(batch_size, -1, -1)
+    for record in trace:
+        weights = record.apply(weights)
+    return weights
