@@ -69,6 +69,22 @@ def test_checkpoint_decides_on_what_is_kept(config, draw, tmp_path):
     assert not np.array_equal(*pictures)
 
 
+def test_weights_that_a_training_begins_with(config, draw, tmp_path, capsys):
+    model = MODELS.build(Config.fromfile(config).model)
+    for param in model.backbone.parameters():
+        torch.nn.init.normal_(param)
+    torch.save(model.backbone.state_dict(), tmp_path / 'part.pth')
+    part = ('--pretrained', tmp_path / 'part.pth')
+    begun = draw(config, '--leaves', 1, *part)
+    assert 'random' not in capsys.readouterr().err
+    assert not np.array_equal(begun, draw(config, '--leaves', 1))
+    with pytest.raises(SystemExit, match='lacks 2 parameters of the model'):
+        draw(config, tmp_path / 'part.pth', '--leaves', 1)
+    with pytest.raises(SystemExit):
+        draw(config, tmp_path / 'part.pth', '--leaves', 1, *part)
+    assert 'leave one out' in capsys.readouterr().err
+
+
 @pytest.mark.parametrize('name', ['ToMe', 'SiT', 'DynamicViT', 'ATS'])
 def test_other_methods(config, draw, name):
     option = f'model.backbone.reducer.type=mmclca.{name}'

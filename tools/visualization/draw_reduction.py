@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 from mmengine.registry import init_default_scope
+from mmengine.runner import load_checkpoint
 from mmpretrain.registry import MODELS
 
 from mmclca.apis.stored import WEIGHTS, is_checkpoint
@@ -44,6 +45,12 @@ def parse_args():
         'they are random), then images',
     )
     parser.add_argument(
+        '--pretrained',
+        metavar='FILE',
+        help='weights that a training begins with, in place of a trained '
+        'CHECKPOINT: what they lack, head and reducer, stays random',
+    )
+    parser.add_argument(
         '--leaves',
         type=int,
         default=0,
@@ -64,6 +71,8 @@ def parse_args():
     first = args.files[0] if args.files else ''
     named = '://' in first or is_checkpoint(first)
     args.checkpoint = args.files.pop(0) if named else None
+    if args.checkpoint and args.pretrained:
+        parser.error('a checkpoint and --pretrained: leave one out')
     if args.leaves < 0 or not (args.files or args.leaves):
         parser.error(
             'nothing to draw: name images, or give --leaves 1 or more'
@@ -73,8 +82,13 @@ def parse_args():
     return args
 
 
-def build(cfg, checkpoint):
+def build(cfg, checkpoint, pretrained):
     """The classifier of a config, with weights where there are any.
+
+    Args:
+        cfg (mmengine.Config): The config.
+        checkpoint (str, optional): Weights of all of the model.
+        pretrained (str, optional): Weights of a part of it.
 
     Raises:
         ValueError: If there is nothing to draw of it.
@@ -93,6 +107,8 @@ def build(cfg, checkpoint):
         )
     if checkpoint:
         load_trained(model, checkpoint)
+    elif pretrained:
+        load_checkpoint(model, pretrained, map_location='cpu')
     else:
         print(
             'no checkpoint after the config: weights are random',
@@ -106,7 +122,7 @@ def draw(args):
     init_default_scope('mmpretrain')
     images = [*read_images(args.files), *drawn_leaves(args.leaves, args.seed)]
     torch.manual_seed(args.seed)
-    model = build(cfg, args.checkpoint)
+    model = build(cfg, args.checkpoint, args.pretrained)
     pipeline = evaluation_transforms(cfg, model.backbone.img_size)
     views = [view(model, pipeline, *image) for image in images]
     rows = reduced(model.backbone, views)

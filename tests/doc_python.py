@@ -1,0 +1,134 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Python of the pages: scripts are run, parts of configs are looked up."""
+
+import importlib.util
+import inspect
+import re
+import sys
+from pathlib import Path
+
+import mmpretrain.registry
+import torch
+from doc_homes import SMALLER_PYTHON
+from mmengine.config import Config
+from mmengine.registry import Registry
+from tiny_run import ROOT
+
+from mmclca.registry import MODELS
+from mmclca.sweep.grid import read_grid
+
+REGISTRIES = [
+    registry
+    for registry in vars(mmpretrain.registry).values()
+    if isinstance(registry, Registry)
+]
+A_CONFIG = 'clca-evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-224px.py'
+
+
+def names_of_the_reader(folder):
+    """What blocks take as given: a model, images, a config inherited."""
+    model = mmpretrain.get_model(
+        str(folder / 'tiny.py'), str(folder / 'best.pth'), device='cpu'
+    ).eval()
+    images = torch.randn(2, 3, 32, 32)
+    return dict(
+        mmpretrain=mmpretrain,
+        torch=torch,
+        model=model,
+        backbone=model.backbone,
+        images=images,
+        batch=images[:1],
+        rgb=torch.zeros(32, 32, 3, dtype=torch.uint8).numpy(),
+        resize=dict(type='Resize', scale=(64, 64)),
+        CONFIG=str(folder / 'tiny.py'),
+        CHECKPOINT=str(folder / 'best.pth'),
+        _base_=Config.fromfile(ROOT / 'configs/clca' / A_CONFIG),
+    )
+
+
+def run_python(block, known, folder):
+    """Run a block, after those of its page; look its settings up.
+
+    Args:
+        block (Block): The block.
+        known (dict): Names of the page, added to.
+        folder (Path): The current folder.
+    """
+    if re.search(r'^_base_ = ', block.text, re.M):
+        settings = _as_config(block, folder)
+    else:
+        settings = _executed(block, known)
+    if {'datasets', 'blocks'} & settings.keys():
+        with (folder / 'of_the_page.py').open('a') as file:
+            file.write(block.text)
+        assert read_grid(folder / 'of_the_page.py').cells
+    check_types(settings, block.place)
+    model = settings.get('model')
+    if isinstance(model, dict) and 'arch' in model.get('backbone', {}):
+        with torch.device('meta'):
+            MODELS.build({k: v for k, v in model.items() if k != 'teacher'})
+
+
+def _as_config(block, folder):
+    """A config that inherits by a bare name or from the checkout's."""
+    found = {path.name: path for path in ROOT.glob('configs/**/*.py')}
+    text = re.sub(
+        r"'(?:[\w./]+/)?([\w.-]+\.py)'",
+        lambda m: repr(str(found.get(m[1], m[0]))),
+        block.text,
+    )
+    path = folder / 'random_drop_leaves.py'  # as docs/add_a_reducer.md says
+    path.write_text(text)
+    return Config.fromfile(path, import_custom_modules=False).to_dict()
+
+
+def smaller(text):
+    """A block with what makes it small enough to run."""
+    for old, new in SMALLER_PYTHON.items():
+        text = text.replace(old, new)
+    return text
+
+
+def _import(text):
+    """Import a class as a file of the reader's: RandomDrop, random_drop.py."""
+    name = re.search(r'^class (\w+)', text, re.M)[1]
+    module = re.sub(r'(?<!^)(?=[A-Z])', '_', name).lower()
+    path = Path(f'{module}.py')
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(module, path)
+    sys.modules[module] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[module])
+
+
+def _executed(block, known):
+    """The names that a block sets; those of keyword arguments besides."""
+    if '.register_module(' in block.text:
+        _import(block.text)
+        return {}
+    try:
+        code = compile(smaller(block.text), block.place, 'exec')
+    except SyntaxError:  # reducer=dict(...), reduce_at=(3, 6, 9)
+        return eval(f'dict({block.text})', dict(known))
+    after = dict(known)
+    exec(code, after)
+    new = {k: v for k, v in after.items() if v is not known.get(k)}
+    if 'import ' in block.text:  # a script: the next may go on with its names
+        known.update(new)
+    return new
+
+
+def check_types(settings, place):
+    """See that each ``type`` exists and takes the arguments beside it."""
+    if isinstance(settings, (list, tuple)):
+        for part in settings:
+            check_types(part, place)
+    if not isinstance(settings, dict):
+        return
+    name = settings.get('type')
+    if isinstance(name, str):
+        found = [r.get(name) for r in REGISTRIES if r.get(name)]
+        assert found, f'{place}: no {name} in any registry'
+        names = settings.keys() - {'type', '_delete_', 'convert_to_iter_based'}
+        inspect.signature(found[0]).bind_partial(**dict.fromkeys(names))
+    for part in settings.values():
+        check_types(part, place)

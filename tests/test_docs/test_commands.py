@@ -1,0 +1,190 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Every command and every piece of Python of the pages does what it says."""
+
+import functools
+import re
+import shutil
+import sys
+
+import pytest
+import torch
+from doc_checks import check_command
+from doc_homes import WHAT_TO_DO, made_small, reason_not_to_run
+from doc_pages import (
+    PAGES,
+    PROGRAMS,
+    commands,
+    header_commands,
+    looks_like_commands,
+    read,
+)
+from doc_python import names_of_the_reader, run_python
+from doc_sandbox import add_demo, call_tool, fill
+from doc_shell import run_block
+from mmpretrain.registry import HOOKS
+from tiny_run import ROOT
+
+from mmclca.registry import MODELS
+
+# pages with trainings and exports; the others take seconds
+SLOW = (
+    'README.md',
+    'README_zh-CN.md',
+    'docs/compile.md',
+    'docs/add_a_reducer.md',
+    'docs/deployment.md',
+    'docs/configs.md',
+    'docs/own_images.md',
+    'docs/pictures.md',
+    'docs/reproducing.md',
+    'docs/tools.md',
+    'docs/results.md',
+    'docs/retrieval.md',
+    'docs/sweeps.md',
+    'docs/training.md',
+    'docs/troubleshooting.md',
+    'docs/unknown_classes.md',
+)
+RUN = ('bash', 'inline', 'python')
+WITH_BLOCKS = [
+    page for page in PAGES if {b.language for b in read(page)} & {*RUN}
+]
+HEADERS = [
+    path
+    for path in sorted(ROOT.glob('configs/**/*.py'))
+    if '# Command: ' in path.read_text()
+]
+
+
+@pytest.fixture(scope='session')
+def filled(tmp_path_factory):
+    """The folder that each page gets a copy of."""
+    folder = tmp_path_factory.mktemp('docs') / 'filled'
+    folder.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        fill(folder, patch)
+    return folder
+
+
+@pytest.fixture
+def sandbox(filled, tmp_path, monkeypatch):
+    """A copy of it, as the current folder."""
+    folder = tmp_path / 'checkout'
+    shutil.copytree(filled, folder, symlinks=True)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv('MMCLCA_DATA', str(folder / 'data'))
+    monkeypatch.setenv('LOCAL_RANK', '0')
+    # traced as always, and not translated to C++, which takes minutes
+    traced = functools.partial(_compile, torch.compile)
+    monkeypatch.setattr(torch, 'compile', traced)
+    # a second a run, spent on asking compilers for their versions
+    monkeypatch.setattr('mmengine.runner.runner.collect_env', dict)
+    registered = [
+        (r.module_dict, dict(r.module_dict)) for r in (MODELS, HOOKS)
+    ]
+    yield folder
+    for names, before in registered:  # classes of the pages stay there
+        names.clear()
+        names.update(before)
+    for path in folder.glob('*.py'):
+        sys.modules.pop(path.stem, None)
+
+
+def _compile(compile_, model, **options):
+    return compile_(model, **dict(options, backend='eager', mode=None))
+
+
+def each(pages):
+    return pytest.mark.parametrize('page', pages)
+
+
+def run_page(page, folder):
+    """Run all blocks of a page in their order."""
+    known = names_of_the_reader(folder)
+    if 'work_dirs/demo/' in (ROOT / page).read_text(encoding='utf-8'):
+        add_demo(folder)
+    for block in read(page):
+        if block.language == 'python':
+            run_python(block, known, folder)
+        elif block.language in RUN and '...' not in block.text:
+            run_commands(block, folder)
+
+
+def run_commands(block, folder):
+    """Run what is to be run of a block, in bash."""
+    wrong = []
+    strange = {words[0] for words in commands(block)} - {*PROGRAMS}
+    assert not strange, f'{block.place}: nothing here stands for {strange}'
+
+    def call(words, environment):
+        if reason_not_to_run(words):
+            return 0
+        words = made_small(words)
+        with pytest.MonkeyPatch.context() as patch:
+            error = call_tool(words, environment, patch)
+        wrong.extend([f'{" ".join(words)}\n  {error}'] if error else [])
+        return 1 if error else 0
+
+    text = '\n'.join(map(as_written, block.text.splitlines()))
+    status, complaints = run_block(text, folder / '.shims', call)
+    said = '\n'.join([*wrong, complaints])
+    assert not status, (
+        f'{block.place}: exit status {status}\n{said}{WHAT_TO_DO}'
+    )
+
+
+def as_written(line):
+    """A line of bash, data sets always those of the sandbox."""
+    return re.sub(r'MMCLCA_DATA=\S+', 'MMCLCA_DATA="$PWD/data"', line)
+
+
+def problems(words, place, patch, capsys):
+    """What is wrong with a command that is only read: none or one line."""
+    try:
+        check_command(words, patch)
+    except (AssertionError, SystemExit) as error:
+        if error.args != (0,):  # --help
+            said = capsys.readouterr().err.strip() or repr(error)
+            return [f'{place}: {" ".join(words)}\n  {said.splitlines()[-1]}']
+    return []
+
+
+@each(PAGES)
+def test_commands_have_a_home(page, tmp_path, monkeypatch, capsys):
+    """Each program, file, flag and extra that a page names exists."""
+    monkeypatch.chdir(tmp_path)
+    for name in ('model.onnx', 'my_leaves.onnx'):  # looked for while parsing
+        (tmp_path / name).touch()
+    (tmp_path / 'configs').symlink_to(ROOT / 'configs')
+    wrong = []
+    for block in read(page):
+        if looks_like_commands(block):
+            wrong.append(f'{block.place}: give the fence the language bash')
+        if block.language not in ('bash', 'inline'):
+            continue
+        for words in commands(block):
+            wrong += problems(words, block.place, monkeypatch, capsys)
+    assert not wrong, '\n'.join(wrong) + WHAT_TO_DO
+
+
+@each([page for page in WITH_BLOCKS if page not in SLOW])
+def test_page(page, sandbox):
+    run_page(page, sandbox)
+
+
+@pytest.mark.slow
+@each([page for page in WITH_BLOCKS if page in SLOW])
+def test_page_that_trains(page, sandbox):
+    run_page(page, sandbox)
+
+
+def test_commands_in_configs(monkeypatch, capsys):
+    wrong = []
+    for path in HEADERS:
+        name = path.relative_to(ROOT).as_posix()
+        found = header_commands(path)
+        if all(name not in words for words in found):
+            wrong.append(f'{name}: no command of it in {found}')
+        for words in found:
+            wrong += problems(words, name, monkeypatch, capsys)
+    assert len(HEADERS) > 100 and not wrong, '\n'.join(wrong)

@@ -1,0 +1,340 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""docs/troubleshooting.md shows messages as they are printed.
+
+A function here for each message, named in ``PROVOKED`` by its first words.
+"""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmpretrain.structures import DataSample
+from small_models import classifier, vit
+from tiny_model import write_tiny
+from tiny_run import ROOT, run_tool
+
+from mmclca import dependencies
+from mmclca.registry import MODELS
+
+PAGE = ROOT / 'docs/troubleshooting.md'
+MESSAGES = [
+    text.strip()
+    for text in re.findall(r'```text\n(.*?)```', PAGE.read_text(), re.DOTALL)
+    if not text.startswith('--cfg-options')
+]
+# messages of others, which take another machine to provoke
+NOT_PROVOKED = (
+    'ImportError: libGL',  # a machine without its libraries
+    'torch.OutOfMemoryError',  # a GPU
+    'ERROR: Unexpected bus error',  # a full /dev/shm
+)
+OPTIONS = '--cfg-options'
+EVIT = dict(type='mmclca.EViT', keep_rate=0.5)
+CUSTOM = 'clca-evit-kr25_deit-tiny-p16_1xb32-50e_custom-224px'
+COTTON = 'clca-evit-kr10_vit-base-p16_1xb32-50e_cotton80-448px'
+
+
+class Harmful:
+    """Runs a program where it is unpickled without care."""
+
+    def __reduce__(self):
+        return __import__('os').system, ('true',)
+
+
+@pytest.fixture
+def tool(tmp_path, monkeypatch):
+    """Runs a tool in a folder with the tiny model and its data."""
+    write_tiny(tmp_path)
+    cfg = Config.fromfile(tmp_path / 'tiny.py')
+    cfg.train_cfg.max_epochs = 1
+    cfg.dump(tmp_path / 'tiny.py')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv('LOCAL_RANK', '0')
+    monkeypatch.setattr('mmengine.runner.runner.collect_env', dict)
+    monkeypatch.delenv('MMCLCA_DATA', raising=False)
+
+    def tool(name, *words):
+        run_tool(monkeypatch, ROOT / f'tools/{name}.py', *words)
+
+    return tool
+
+
+def changed(**settings):
+    """The tiny config with other settings, as a file."""
+    cfg = Config.fromfile('tiny.py')
+    cfg.update(settings)
+    cfg.dump('changed.py')
+    return 'changed.py'
+
+
+def reduced(**options):
+    return MODELS.build(vit(num_layers=3, reduce_at=(1,), **options))
+
+
+def old_mmengine(tool, patch):
+    known = dependencies.installed_version
+    patch.setattr(
+        dependencies,
+        'installed_version',
+        lambda name: '0.10.4' if name == 'mmengine' else known(name),
+    )
+    dependencies.check_dependencies()
+
+
+def no_onnxscript(tool, patch):
+    patch.setitem(sys.modules, 'onnxscript', None)
+    tool('deployment/export', 'tiny.py', 'tiny.pth')
+
+
+def no_submitit(tool, patch):
+    patch.setitem(sys.modules, 'submitit', None)
+    for name in [x for x in sys.modules if x.startswith('mmclca.sweep')]:
+        patch.delitem(sys.modules, name)
+    tool('sweep', ROOT / 'configs/sweeps/fig_1.py')
+
+
+def no_wandb(tool, patch):
+    patch.setitem(sys.modules, 'wandb', None)
+    backend = dict(type='WandbVisBackend')
+    visualizer = dict(type='UniversalVisualizer', vis_backends=[backend])
+    tool('train', changed(visualizer=visualizer))
+
+
+def wrong_name(tool, patch):
+    name = 'clca-evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-224'
+    tool('analysis_tools/get_flops', name)
+
+
+def not_registered(tool, patch):
+    reduced(reducer=dict(EVIT, type='mmclca.Evit'))
+
+
+def wrong_option(tool, patch):
+    with pytest.warns(UserWarning) as caught:
+        tool('train', 'tiny.py', OPTIONS, 'optim_wraper.optimizer.lr=1')
+    (warning,) = [w for w in caught if 'cfg-options' in str(w.message)]
+    raise warning.message
+
+
+def rate_above_one(tool, patch):
+    reduced(reducer=dict(EVIT, keep_rate=1.5))
+
+
+def too_many_rates(tool, patch):
+    reduced(reducer=dict(EVIT, keep_rate=[0.5, 0.5]))
+
+
+def cla_model():
+    return classifier(vit(reduce_at=(3, 6, 9), reducer=EVIT), cla=True)
+
+
+def too_few_layers(tool, patch):
+    config = cla_model()
+    config['head']['num_layers'] = 3
+    MODELS.build(config)
+
+
+def loss_left_out(tool, patch):
+    model = reduced(reducer=dict(EVIT, type='mmclca.DynamicViT'))
+    model.train()(torch.zeros(2, 3, 32, 32))
+
+
+def wrong_num_classes(tool, patch):
+    hooks = [dict(type='mmclca.ClassCountHook')]
+    config = changed(custom_hooks=hooks)
+    tool('train', config, OPTIONS, 'model.head.num_classes=6')
+
+
+def target_out_of_bounds(tool, patch):
+    tool(
+        *('train', 'tiny.py', OPTIONS, 'model.head.num_classes=3'),
+        'train_dataloader.sampler.shuffle=False',
+    )
+
+
+def missing_class_folder(tool, patch):
+    shutil.copytree('data', 'without_ash')
+    shutil.rmtree('without_ash/ash')
+    config = changed(custom_hooks=[dict(type='mmclca.ClassCountHook')])
+    option = 'val_dataloader.dataset.data_root=without_ash'
+    tool('train', config, OPTIONS, option)
+
+
+def no_lists(tool, patch):
+    tool('train', ROOT / f'configs/clca/{CUSTOM}.py')
+
+
+def no_cotton(tool, patch):
+    tool('train', ROOT / f'configs/clca/{COTTON}.py')
+
+
+def damage():
+    Path('data/ash/0.png').write_text('no image')
+
+
+def damaged_in_training(tool, patch):
+    damage()
+    tool('train', 'tiny.py')
+
+
+def damaged_in_split(tool, patch):
+    damage()
+    tool('dataset_converters/split_folder', 'data')
+
+
+def damaged_in_prediction(tool, patch):
+    damage()
+    tool('predict', 'tiny.pth', 'data')
+
+
+def no_checkpoint(tool, patch):
+    tool('train', 'tiny.py', OPTIONS, 'load_from=gone.pth')
+
+
+def harmful_checkpoint(tool, patch):
+    torch.save(dict(state_dict={}, extra=Harmful()), 'evil.pth')
+    tool('predict', 'evil.pth', 'data', '--config', 'tiny.py')
+
+
+def short_checkpoint(tool, patch):
+    Path('short.pth').write_bytes(Path('tiny.pth').read_bytes()[:2000])
+    tool('predict', 'short.pth', 'data')
+
+
+def other_width(tool, patch):
+    options = (
+        'model.backbone.arch.embed_dims=32',
+        'model.head.in_channels=32',
+    )
+    tool('train', 'tiny.py', OPTIONS, 'load_from=tiny.pth', *options)
+
+
+def other_head(tool, patch):
+    tool('predict', 'tiny.pth', 'data', OPTIONS, 'model.head.num_classes=6')
+
+
+def bare_weights(tool, patch):
+    state = torch.load('tiny.pth', weights_only=False)['state_dict']
+    torch.save(state, 'bare.pth')
+    tool('predict', 'bare.pth', 'data')
+
+
+def load_from_timm(tool, patch, name):
+    patch.setattr('huggingface_hub.constants.HF_HUB_OFFLINE', True)
+    patch.setenv('HF_HOME', str(Path.cwd()))
+    tool('train', 'tiny.py', OPTIONS, f'load_from=timm://{name}')
+
+
+def no_network(tool, patch):
+    load_from_timm(tool, patch, 'deit_tiny_patch16_224.fb_in1k')
+
+
+def no_such_timm_model(tool, patch):
+    load_from_timm(tool, patch, 'deit_tiny_patch16')
+
+
+def amp_flag(tool, patch):
+    patch.setattr('mmengine.device.get_device', lambda: 'cpu')
+    tool('train', 'tiny.py', '--amp')
+
+
+def amp_wrapper(tool, patch):
+    if torch.cuda.is_available():
+        pytest.skip('a GPU is here, which can do it')
+    tool('train', 'tiny.py', OPTIONS, 'optim_wrapper.type=AmpOptimWrapper')
+
+
+def sync_batch_norm(tool, patch):
+    store = torch.distributed.FileStore('store', 1)
+    torch.distributed.init_process_group(
+        'gloo', store=store, rank=0, world_size=1
+    )
+    try:
+        torch.nn.SyncBatchNorm(3)(torch.zeros(2, 3, 4, 4))
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def batch_of_one(tool, patch):
+    samples = [DataSample().set_gt_label(0)]
+    model = MODELS.build(cla_model()).train()
+    model(torch.zeros(1, 3, 32, 32), samples, mode='loss')
+
+
+def nan_loss(tool, patch):
+    tool('train', 'tiny.py', OPTIONS, 'optim_wrapper.optimizer.lr=1e20')
+
+
+def no_memory(tool, patch):
+    torch.empty(10**15)
+
+
+def port_in_use(tool, patch):
+    first = torch.distributed.TCPStore('127.0.0.1', 0, is_master=True)
+    torch.distributed.TCPStore('127.0.0.1', first.port, is_master=True)
+
+
+PROVOKED = {
+    'ImportError: mmclca cannot run': old_mmengine,
+    'ImportError: Exporting to ONNX': no_onnxscript,
+    'ImportError: submitit': no_submitit,
+    'ImportError: Please run "pip install wandb"': no_wandb,
+    '...: No such file, and no config': wrong_name,
+    "KeyError: 'mmclca.Evit": not_registered,
+    'UserWarning: --cfg-options': wrong_option,
+    'ValueError: keep_rate=1.5': rate_above_one,
+    'ValueError: keep_rate=[': too_many_rates,
+    'ValueError: CLAHead(num_layers': too_few_layers,
+    'ValueError: DynamicViT': loss_left_out,
+    'ValueError: model.head.num_classes is 6': wrong_num_classes,
+    'IndexError: Target': target_out_of_bounds,
+    'ValueError: model.head.num_classes is 4': missing_class_folder,
+    'FileNotFoundError: [Errno 2]': no_lists,
+    'FileNotFoundError: Cotton80': no_cotton,
+    'AssertionError: failed to load': damaged_in_training,
+    'error: 1 images cannot be read': damaged_in_split,
+    'not read:': damaged_in_prediction,
+    'FileNotFoundError: there is no checkpoint': no_checkpoint,
+    'evil.pth': harmful_checkpoint,
+    'short.pth': short_checkpoint,
+    'CheckpointError: tiny.pth does not fit': other_width,
+    'tiny.pth lacks': other_head,
+    'bare.pth': bare_weights,
+    'CheckpointError: timm://': no_network,
+    'CheckpointError: timm has no': no_such_timm_model,
+    'train.py: error: --amp': amp_flag,
+    'AssertionError: ``AmpOptimizerWrapper``': amp_wrapper,
+    'ValueError: SyncBatchNorm': sync_batch_norm,
+    'ValueError: Expected more than 1 value': batch_of_one,
+    'loss: nan': nan_loss,
+    'DefaultCPUAllocator': no_memory,
+    'DistNetworkError': port_in_use,
+}
+
+
+def test_each_message_of_the_page_is_provoked():
+    """A message that is added needs a function here, or a reason."""
+    starts = (*PROVOKED, *NOT_PROVOKED)
+    for start in starts:
+        assert sum(text.startswith(start) for text in MESSAGES) == 1, start
+    assert len(MESSAGES) == len(starts), MESSAGES
+
+
+@pytest.mark.parametrize('start', PROVOKED)
+def test_message_is_as_printed(start, tool, monkeypatch, capfd):
+    (message,) = [text for text in MESSAGES if text.startswith(start)]
+    printed = ''
+    try:
+        PROVOKED[start](tool, monkeypatch)
+    except (Exception, SystemExit) as error:
+        printed = f'{type(error).__name__}: {error}'
+    captured = capfd.readouterr()
+    printed = f'{printed}\n{captured.out}\n{captured.err}'
+    parts = [
+        re.escape(part) for part in ' '.join(message.split()).split('...')
+    ]
+    assert re.search('.*'.join(parts), ' '.join(printed.split())), printed
