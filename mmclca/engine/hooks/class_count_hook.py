@@ -45,13 +45,9 @@ class ClassCountHook(Hook):
             name: _count(loader.dataset, name, runner.logger)
             for name, loader in loaders.items()
         }
-        wrong = {
-            name: count
-            for name, count in counts.items()
-            if count not in (None, expected)
-        }
-        if wrong:
-            raise ValueError(_message(expected, wrong))
+        counts = {name: n for name, n in counts.items() if n is not None}
+        if set(counts.values()) - {expected}:
+            raise ValueError(_message(expected, counts))
 
 
 def _num_classes(model):
@@ -72,11 +68,11 @@ def _count(dataset, name, logger):
     return len(classes)
 
 
-def _message(expected, wrong):
-    found = ', '.join(f'{n} in the {name} set' for name, n in wrong.items())
+def _message(expected, counts):
+    found = ', '.join(f'{n} in the {name} set' for name, n in counts.items())
     message = f'model.head.num_classes is {expected}, but the classes are '
-    if len(set(wrong.values())) == 1:
-        (count,) = set(wrong.values())
+    if len(set(counts.values())) == 1:
+        (count,) = set(counts.values())
         fix = f'add `--cfg-options model.head.num_classes={count}`'
     else:
         fix = 'give all sets the same list of classes'
