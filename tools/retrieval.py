@@ -208,9 +208,10 @@ def write_csv(entries, metrics, path):
 
 def draw(entries, path, number, nearest):
     """Queries in the first row, what they find below."""
-    step = max(len(entries) // number, 1)
+    number = min(number, len(entries))
+    spread = [entries[i * len(entries) // number] for i in range(number)]
     columns, frames = {}, {}
-    for rank, entry in enumerate(entries[::step][:number], 1):
+    for rank, entry in enumerate(spread, 1):
         heading = f'{rank} {entry["name"] or ""}'.strip()
         near = entry['neighbours'][:nearest]
         columns[heading] = [entry['image'], *(one['image'] for one in near)]

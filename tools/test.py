@@ -10,10 +10,10 @@ from mmengine.dist import is_main_process
 from mmengine.evaluator import DumpResults
 from mmengine.hooks import Hook
 
-from mmclca.utils.command_line import (
+from mmclca.utils.command_line import merge_options
+from mmclca.utils.runs import (
     add_run_arguments,
     build_runner,
-    merge_options,
     set_loader_defaults,
     set_up_run,
     use_compile,

@@ -7,10 +7,10 @@ from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.runner import find_latest_checkpoint
 
-from mmclca.utils.command_line import (
+from mmclca.utils.command_line import merge_options
+from mmclca.utils.runs import (
     add_run_arguments,
     build_runner,
-    merge_options,
     set_loader_defaults,
     set_up_run,
     use_amp,

@@ -11,8 +11,8 @@ from mmengine.config import Config
 from mmengine.runner import Runner
 from submitit.helpers import DelayedSubmission
 
-from mmclca.utils.command_line import set_loader_defaults
 from mmclca.utils.flops import count_config
+from mmclca.utils.runs import set_loader_defaults
 
 from .cell import Cell
 from .claim import claim

@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What the command lines of the tools share."""
 
-import os
 import sys
 import warnings
 from contextlib import contextmanager
@@ -9,11 +8,8 @@ from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
 
-import torch
 from mmengine.config import Config, DictAction
 from mmengine.config.utils import ConfigParsingError
-from mmengine.device import get_device
-from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 from mmpretrain import list_models
 from mmpretrain.apis.model import ModelHub
@@ -133,34 +129,6 @@ def add_cfg_options(parser):
     )
 
 
-def add_run_arguments(parser):
-    """Add the arguments of every tool that builds a runner from a config.
-
-    Args:
-        parser (argparse.ArgumentParser): The parser to extend.
-    """
-    parser.add_argument('--work-dir', help='folder for logs and results')
-    parser.add_argument(
-        '--compile',
-        action='store_true',
-        help='compile backbone and head: slow to start, faster after that',
-    )
-    parser.add_argument(
-        '--no-pin-memory',
-        action='store_true',
-        help='do not pin the memory of batches (default: where CUDA is)',
-    )
-    add_cfg_options(parser)
-    parser.add_argument(
-        '--launcher',
-        choices=['none', 'pytorch', 'slurm', 'mpi'],
-        default='none',
-        help='what starts the processes of a distributed run',
-    )
-    # torch.distributed.launch passes it unless told to use the environment
-    parser.add_argument('--local_rank', '--local-rank', type=int, default=0)
-
-
 def merge_options(cfg, options):
     """Override settings of a config; warn of names that nothing reads.
 
@@ -180,103 +148,6 @@ def merge_options(cfg, options):
                 stacklevel=2,
             )
     cfg.merge_from_dict(options)
-
-
-def set_up_run(cfg, config, work_dir, launcher, local_rank):
-    """Tell a config where its results go and how its processes start.
-
-    Args:
-        cfg (mmengine.Config): The config, changed in place.
-        config (str): Its path, after which the results are named by default.
-        work_dir (str, optional): Folder for results. Defaults to that of the
-            config, else to ``work_dirs/NAME_OF_CONFIG``.
-        launcher (str): 'none', 'pytorch', 'slurm' or 'mpi'.
-        local_rank (int): Rank in this machine where the environment has none.
-    """
-    os.environ.setdefault('LOCAL_RANK', str(local_rank))
-    default = cfg.get('work_dir') or f'./work_dirs/{Path(config).stem}'
-    cfg.work_dir = work_dir or default
-    cfg.launcher = launcher
-    if launcher == 'pytorch' and get_device() == 'cpu':
-        join_processes_on_cpu(cfg)
-
-
-def join_processes_on_cpu(cfg):
-    """Do without a GPU what mmengine's launcher does with one.
-
-    Args:
-        cfg (mmengine.Config): The config, changed in place.
-    """
-    torch.distributed.init_process_group('gloo')
-    wrapper = dict(
-        type='MMDistributedDataParallel',
-        broadcast_buffers=False,
-        find_unused_parameters=cfg.get('find_unused_parameters', False),
-    )
-    wrapper.update(cfg.get('model_wrapper_cfg') or {}, device_ids=None)
-    cfg.model_wrapper_cfg = wrapper
-
-
-def use_amp(cfg, dtype='fp16'):
-    """Train in automatic mixed precision.
-
-    Args:
-        cfg (mmengine.Config): The config, changed in place.
-        dtype (str): 'fp16', whose loss is scaled lest small gradients vanish
-            (the config's ``loss_scale``, or else dynamic), or 'bf16', whose
-            range is that of float32 and needs no scale. Defaults to 'fp16'.
-    """
-    wrapper = cfg.optim_wrapper
-    wrapper.type = 'AmpOptimWrapper'
-    if dtype == 'bf16':
-        wrapper.update(dtype='bfloat16', loss_scale=dict(enabled=False))
-    else:
-        wrapper.update(dtype='float16')
-        wrapper.setdefault('loss_scale', 'dynamic')
-
-
-def use_compile(cfg):
-    """Give a config a ``CompileHook`` where it has none.
-
-    Args:
-        cfg (mmengine.Config): The config, changed in place.
-    """
-    hooks = cfg.get('custom_hooks') or []
-    if all(hook['type'] != 'mmclca.CompileHook' for hook in hooks):
-        cfg.custom_hooks = [*hooks, dict(type='mmclca.CompileHook')]
-
-
-def set_loader_defaults(cfg, no_pin_memory, no_persistent_workers=False):
-    """Fill in what the data loaders of a config leave open.
-
-    Args:
-        cfg (mmengine.Config): The config, changed in place.
-        no_pin_memory (bool): Whether to override the loaders' pinning.
-        no_persistent_workers (bool): Whether to override their keeping of
-            workers from epoch to epoch.
-    """
-    loaders = [f'{name}_dataloader' for name in ('train', 'val', 'test')]
-    for loader in filter(None, map(cfg.get, loaders)):
-        has_workers = loader.get('num_workers', 0) > 0
-        loader.setdefault('collate_fn', dict(type='default_collate'))
-        loader.setdefault('pin_memory', torch.cuda.is_available())
-        loader.setdefault('persistent_workers', has_workers)
-        if no_pin_memory:
-            loader.pin_memory = False
-        if no_persistent_workers or not has_workers:
-            loader.persistent_workers = False
-
-
-def build_runner(cfg):
-    """Build the runner that a config asks for.
-
-    Args:
-        cfg (mmengine.Config): The config.
-
-    Returns:
-        mmengine.runner.Runner: mmengine's, or the one of ``runner_type``.
-    """
-    return RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
 
 
 def check_file(parser, path: Path) -> None:

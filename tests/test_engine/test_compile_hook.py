@@ -22,7 +22,7 @@ from tiny_run import ROOT, run_python, write_run
 from torch._dynamo.utils import counters
 
 from mmclca.registry import HOOKS, MODELS
-from mmclca.utils.command_line import use_compile
+from mmclca.utils.runs import use_compile
 
 COMPILE = dict(type='mmclca.CompileHook', backend='eager')
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 from tiny_model import write_tiny
-from tiny_run import CLASSES, ROOT, run_tool, write_images
+from tiny_run import CLASSES, ROOT, load_tool, run_tool, write_images
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import extract_features
@@ -215,3 +215,17 @@ def test_wrong_options(retrieve, capsys, arguments, message):
     with pytest.raises(SystemExit):
         retrieve(*arguments)
     assert message in capsys.readouterr().err
+
+
+def test_drawn_queries_are_spread_over_all(monkeypatch, tmp_path):
+    tool = load_tool(monkeypatch, TOOL)
+    drawn = []
+    draw = tool['draw']
+    monkeypatch.setitem(
+        draw.__globals__,
+        'contact_sheet',
+        lambda columns, *_, **__: drawn.extend(columns),
+    )
+    entries = [dict(image='x', name=f'{i}', neighbours=[]) for i in range(15)]
+    draw(entries, tmp_path / 's.png', 8, 5)
+    assert [name.split()[1] for name in drawn] == ('0 1 3 5 7 9 11 13'.split())

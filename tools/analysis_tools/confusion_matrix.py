@@ -16,13 +16,12 @@ from mmpretrain.registry import DATASETS
 from mmclca.apis.stored import is_checkpoint
 from mmclca.utils.command_line import (
     add_cfg_options,
-    build_runner,
     plain_errors,
     read_config,
     require_settings,
-    set_loader_defaults,
 )
 from mmclca.utils.results import read_results
+from mmclca.utils.runs import build_runner, set_loader_defaults
 from mmclca.utils.trained import load_trained
 from mmclca.visualization.figure_files import can_show, check_picture
 

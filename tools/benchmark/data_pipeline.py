@@ -31,8 +31,8 @@ from mmclca.utils.command_line import (
     add_cfg_options,
     check_file,
     merge_options,
-    set_loader_defaults,
 )
+from mmclca.utils.runs import set_loader_defaults
 
 TITLES = (
     'workers',

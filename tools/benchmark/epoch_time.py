@@ -29,10 +29,9 @@ from mmclca.benchmark.machine import machine
 from mmclca.benchmark.options import command_line, positive, whole
 from mmclca.benchmark.pages import machine_lines
 from mmclca.datasets.image_cache import without_cache
-from mmclca.utils.command_line import (
-    add_cfg_options,
+from mmclca.utils.command_line import add_cfg_options, merge_options
+from mmclca.utils.runs import (
     build_runner,
-    merge_options,
     set_loader_defaults,
     set_up_run,
     use_amp,
