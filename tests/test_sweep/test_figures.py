@@ -94,6 +94,13 @@ def test_keep_rates_stand_above_the_highest_point():
     assert places['100'] == pytest.approx((1.2, 91 + np.sqrt(2)))
 
 
+def test_keep_rates_stand_above_lines_not_above_lone_points():
+    results = sweep() + [result(99.0, method='ToMe', gmacs=0.7)]
+    (axis,) = only(draw_costs(results))
+    places = {text.get_text(): text.xy for text in axis.texts}
+    assert places['25'] == pytest.approx((0.51, 88 + np.sqrt(2)))
+
+
 def test_labels_of_keep_rates_do_not_overlap():
     rates = [rate / 100 for rate in range(5, 100, 5)]
     results = [

@@ -137,7 +137,12 @@ def _legend(figure: Figure, points, markers, widths) -> None:
 
 
 def _label_keep_rates(axis: Axes, points: pd.DataFrame) -> None:
-    """Over the highest point of each keep rate and size, where room is."""
+    """Over the highest point of each keep rate and size, where room is.
+
+    Of the methods with most keep rates; others have no line to follow.
+    """
+    numbers = points.groupby('method').keep_rate.transform('nunique')
+    points = points[numbers == numbers.max()]
     rates = points.keep_rate
     tops = points.accuracy + points.accuracy_std.fillna(0)
     highest = tops.groupby([points['size'], rates]).idxmax()
