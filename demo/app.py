@@ -4,12 +4,10 @@
 import argparse
 from pathlib import Path
 
-import torch
-
-from mmclca.apis import TokenReductionInferencer
 from mmclca.demo import trained_by_demo
-from mmclca.utils.command_line import plain_errors, read_config
+from mmclca.utils.command_line import plain_errors
 from mmclca.utils.extras import require
+from mmclca.visualization.model_files import add_model_arguments, load
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -31,11 +29,6 @@ def parse_args():
         'checkpoint',
     )
     parser.add_argument(
-        '--device',
-        default='cuda' if torch.cuda.is_available() else 'cpu',
-        help='where to run the model (default here: %(default)s)',
-    )
-    parser.add_argument(
         '--port', type=int, help='port (default: a free one from 7860 on)'
     )
     parser.add_argument(
@@ -45,15 +38,13 @@ def parse_args():
         'computer alone). 0.0.0.0 shows the page to the whole network, '
         'without a password',
     )
+    add_model_arguments(parser)
     return parser.parse_args()
 
 
-def load(args):
+def trained(args):
     checkpoint = args.checkpoint or trained_by_demo(ROOT)
-    if not args.config:
-        return TokenReductionInferencer(checkpoint, device=args.device)
-    config = read_config(args.config)
-    return TokenReductionInferencer(config, checkpoint, args.device)
+    return load(args.config, checkpoint, args.cfg_options, args.device)
 
 
 def main():
@@ -62,7 +53,7 @@ def main():
         require('gradio', extra='demo')
         from mmclca.demo.server import served
 
-        with served(load(args), args.port, args.host) as (address, page):
+        with served(trained(args), args.port, args.host) as (address, page):
             print(f'The page is at {address} until Ctrl-C is pressed.')
             page.block_thread()
 

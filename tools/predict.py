@@ -6,10 +6,7 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-import torch
-
 from mmclca.apis import (
-    TokenReductionInferencer,
     best_classes,
     draw_prediction,
     find_images,
@@ -18,15 +15,10 @@ from mmclca.apis import (
     write_json,
 )
 from mmclca.apis.pictures import check_reduces
-from mmclca.apis.stored import stored_config
 from mmclca.datasets.image_files import IMAGE_SUFFIXES
 from mmclca.utils.checkpoint_error import CheckpointError
-from mmclca.utils.command_line import (
-    add_cfg_options,
-    check_file,
-    merge_options,
-    read_config,
-)
+from mmclca.utils.command_line import check_file
+from mmclca.visualization.model_files import add_model_arguments, load
 
 
 def parse_args():
@@ -57,11 +49,6 @@ def parse_args():
         '--batch-size', type=int, default=32, help='images at a time'
     )
     parser.add_argument(
-        '--device',
-        default='cuda' if torch.cuda.is_available() else 'cpu',
-        help='where to run the model (default here: %(default)s)',
-    )
-    parser.add_argument(
         '--out', type=Path, help='write the results to a .csv or .json file'
     )
     parser.add_argument(
@@ -83,7 +70,7 @@ def parse_args():
         help='file of open_set.py: images whose score is below its threshold '
         'are named unknown',
     )
-    add_cfg_options(parser)
+    add_model_arguments(parser)
     args = parser.parse_args()
     check(parser, args)
     return args
@@ -108,17 +95,18 @@ def check(parser, args):
         check_file(parser, args.out)
 
 
-def load(args):
-    if args.config:
-        cfg = read_config(args.config)
-    else:
-        cfg = stored_config(args.checkpoint)
-    merge_options(cfg, args.cfg_options)
-    inferencer = TokenReductionInferencer(
-        cfg, args.checkpoint, args.device, reject=args.reject
+def load_checked(args):
+    inferencer = load(
+        args.config,
+        args.checkpoint,
+        args.cfg_options,
+        args.device,
+        args.reject,
     )
     if args.pictures:
         check_reduces(inferencer)
+    if args.tokens:
+        inferencer.check_tokens()
     return inferencer
 
 
@@ -128,7 +116,7 @@ def prepare(args, paths):
         pictures = [None] * len(paths)
         if args.pictures:
             pictures = picture_paths(paths, args.pictures)
-        return load(args), pictures
+        return load_checked(args), pictures
     except (CheckpointError, FileNotFoundError, ValueError) as error:
         sys.exit(f'{error}')
 

@@ -187,7 +187,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         if batch_size < 1:
             raise ValueError(f'batch_size={batch_size} must be 1 or more')
         if return_tokens:
-            self._check_backbone()
+            self.check_tokens()
         starts = range(0, len(sources), batch_size)
         for start in track(starts, 'Inference', total=len(starts)):
             batch = sources[start : start + batch_size]
@@ -198,7 +198,13 @@ class TokenReductionInferencer(ImageClassificationInferencer):
                 sample.set_metainfo(dict(image=source if is_path else number))
                 yield sample
 
-    def _check_backbone(self) -> None:
+    def check_tokens(self) -> None:
+        """Refuse a model whose tokens cannot be told.
+
+        Raises:
+            ValueError: If its backbone is no :class:`TokenReductionViT`, or
+                has no CLS token.
+        """
         backbone = watched(self.model).backbone
         if not backbone.with_cls_token:
             raise ValueError(

@@ -112,7 +112,11 @@ def read_images(places: Sequence[str]) -> list[tuple[str, np.ndarray]]:
 
 
 def load(
-    config: str | None, checkpoint: str, options: dict, device: str
+    config: str | None,
+    checkpoint: str,
+    options: dict,
+    device: str,
+    reject: str | Path | None = None,
 ) -> TokenReductionInferencer:
     """A trained model, with its config and the names of its classes.
 
@@ -122,10 +126,13 @@ def load(
         checkpoint (str): Path or URL of the weights.
         options (dict): Of ``--cfg-options``.
         device (str): Where to run it.
+        reject (str | Path, optional): Threshold below which an image is of
+            no known class, see :class:`TokenReductionInferencer`. Defaults
+            to None.
     """
     if config is None:
         cfg = stored_config(str(checkpoint))
         merge_options(cfg, options)
     else:
         cfg = read_config(config, options)
-    return TokenReductionInferencer(cfg, checkpoint, device)
+    return TokenReductionInferencer(cfg, checkpoint, device, reject=reject)

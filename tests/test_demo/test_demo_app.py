@@ -52,7 +52,7 @@ def test_checkpoint_and_config(config, tmp_path, monkeypatch):
     app = load_tool(monkeypatch, APP, *words)
     args = app['parse_args']()
     assert args.host == '127.0.0.1'
-    assert app['load'](args).classes == ['ash', 'beech', 'elm', 'oak']
+    assert app['trained'](args).classes == ['ash', 'beech', 'elm', 'oak']
 
 
 def test_examples_are_drawn_leaves(tmp_path):

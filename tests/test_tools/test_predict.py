@@ -196,6 +196,30 @@ def test_pictures_in_folders_as_those_of_the_images(
         predict(checkpoint, data, '--pictures', pictures, *option)
 
 
+def test_no_tokens_of_a_plain_vit(model, predict, tmp_path):
+    cfg = Config.fromfile(tmp_path / 'tiny.py')
+    cfg.model.backbone = dict(
+        type='VisionTransformer',
+        arch=cfg.model.backbone.arch,
+        img_size=cfg.model.backbone.img_size,
+        patch_size=cfg.model.backbone.patch_size,
+    )
+    cfg.model.head = dict(
+        type='VisionTransformerClsHead',
+        num_classes=4,
+        in_channels=cfg.model.head.in_channels,
+    )
+    cfg.model.type = 'ImageClassifier'
+    model = get_model(cfg, pretrained=False)
+    meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=CLASSES))
+    plain = tmp_path / 'plain_vit.pth'
+    save_checkpoint(dict(meta=meta, state_dict=model.state_dict()), str(plain))
+    with pytest.raises(SystemExit, match='whose tokens cannot be followed'):
+        predict(
+            plain, tmp_path / 'data', '--tokens', '--out', tmp_path / 'x.csv'
+        )
+
+
 def test_config_without_test_images(checkpoint, predict, tmp_path):
     option = ('--cfg-options', 'test_dataloader=None')
     with pytest.raises(SystemExit, match='the config has no test_dataloader'):
