@@ -90,6 +90,8 @@ def parse_args():
     args = parser.parse_args()
     if args.test and not args.unknown:
         parser.error('--test needs --unknown, images of unknown classes')
+    if args.out is None and '://' in args.checkpoint:
+        parser.error('weights from an address need --out')
     if args.out is None:
         args.out = Path(args.checkpoint).with_suffix('.threshold.json')
     if args.out.suffix != '.json':
@@ -101,10 +103,7 @@ def parse_args():
 def logits_of(inferencer, images, batch_size):
     """Images that can be read, and their class scores."""
     logits, unread = extract_logits(inferencer, images.paths, batch_size)
-    for position, reason in unread.items():
-        print(f'not read: {images.paths[position]}: {reason}', file=sys.stderr)
-    read = [i for i in range(len(images.paths)) if i not in unread]
-    return images.subset(read), logits
+    return images.without(unread), logits
 
 
 def place_or_split(inferencer, place, split):
@@ -127,11 +126,28 @@ def check_known(images, classes):
 
 def check_disjoint(known, unknown):
     """Refuse unknown images that are said to be known, too."""
-    both = {*map(realpath, known.paths)} & {*map(realpath, unknown.paths)}
+    both = shared(known, unknown)
     if both:
         raise ValueError(
             f'{len(both)} images of {unknown.source} are also in '
             f'{known.source}, as {min(both)}'
+        )
+
+
+def shared(one, other):
+    """Files that are in both."""
+    return {*map(realpath, one.paths)} & {*map(realpath, other.paths)}
+
+
+def warn_of_shared(known, test):
+    """Say so where the threshold was chosen on what measures it."""
+    both = shared(known, test)
+    if both:
+        print(
+            f'{len(both)} of {len(test.paths)} test images ({test.source}) '
+            'are also those that the threshold is chosen on: on new leaves '
+            'known_lost may be higher. Give others with --known or --test',
+            file=sys.stderr,
         )
 
 
@@ -181,6 +197,7 @@ def run(args):
         parts['unknown'] = images_at(args.unknown)
         for name in ('known', 'test'):
             check_disjoint(parts[name], parts['unknown'])
+        warn_of_shared(parts['known'], parts['test'])
     for name in parts.keys() - {'unknown'}:
         check_known(parts[name], inferencer.classes)
     logits = {}

@@ -11,10 +11,11 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from mmclca.apis.features import STAGES, extract_features
+from mmclca.apis.features import extract_features
 from mmclca.apis.gallery import Gallery, look_up, read_gallery, write_gallery
 from mmclca.apis.labelled_images import images_at, images_of_split
 from mmclca.apis.rejection import fingerprint
+from mmclca.models.retrievers.stages import STAGES
 from mmclca.utils.command_line import check_file, plain_errors
 from mmclca.visualization.contact_sheet import contact_sheet
 from mmclca.visualization.figure_files import check_picture
@@ -136,10 +137,7 @@ def embed(inferencer, images, stage, batch_size):
     features, unread = extract_features(
         inferencer, images.paths, stage, batch_size
     )
-    for position, reason in unread.items():
-        print(f'not read: {images.paths[position]}: {reason}', file=sys.stderr)
-    read = [i for i in range(len(images.paths)) if i not in unread]
-    return images.subset(read), features
+    return images.without(unread), features
 
 
 def make_gallery(args, inferencer):

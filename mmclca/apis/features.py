@@ -2,15 +2,16 @@
 """Features and class scores of image files, by a trained classifier."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import torch
 from mmengine.dataset import default_collate
 from mmpretrain.utils import track
 from torch import Tensor
 
-from .inferencer import TokenReductionInferencer
+from mmclca.models.retrievers.stages import check_stage, feature_of
 
-STAGES = ('backbone', 'pre_logits')
+from .inferencer import TokenReductionInferencer
 
 
 def extract_features(
@@ -36,13 +37,8 @@ def extract_features(
     Raises:
         ValueError: If no image can be read, or features are not finite.
     """
-    if stage not in STAGES:
-        raise ValueError(f'stage={stage!r} is not one of {STAGES}')
-
-    def feature(inputs: Tensor) -> Tensor:
-        found = inferencer.model.extract_feat(inputs, stage=stage)
-        return found[-1] if isinstance(found, tuple) else found
-
+    check_stage(stage)
+    feature = partial(feature_of, inferencer.model, stage=stage)
     return _of_images(inferencer, paths, feature, batch_size)
 
 

@@ -129,7 +129,7 @@ def read_gallery(path: str | PathLike, model: str, stage: str) -> Gallery:
             facts['source'],
         )
         found = Gallery(images, features, facts['model'], facts['stage'])
-    except (KeyError, SafetensorError, TypeError) as error:
+    except (KeyError, SafetensorError, TypeError, ValueError) as error:
         raise ValueError(
             f'{path} is no gallery ({error}); retrieval.py --save-index '
             'writes one'
@@ -162,9 +162,9 @@ def look_up(
     Returns:
         tuple[list[dict], dict[str, float]]: For each query ``image``,
         ``name`` (of its class), ``neighbours`` (``image``, ``name``,
-        ``similarity``, nearest first), and, where the gallery has classes,
-        ``knn_class`` and ``knn_score``; where its class has other images in
-        the gallery, ``average_precision``. Then :func:`metrics`.
+        ``similarity``, nearest first), and, where gallery images have
+        classes, ``knn_class`` and ``knn_score``; where its class has other
+        images in the gallery, ``average_precision``. Then :func:`metrics`.
 
     Raises:
         ValueError: If features are of another size, or classes of queries
@@ -172,8 +172,7 @@ def look_up(
     """
     similarity = gallery.similarity(queries.paths, features)
     entries = _nearest(gallery, queries, similarity, topk)
-    if None not in gallery.images.names:
-        _vote(entries, similarity, gallery.images.names, neighbours)
+    _vote(entries, similarity, gallery.images.names, neighbours)
     relevant = _same_class(queries.names, gallery.images.names)
     found = metrics(entries, similarity, relevant)
     precisions = average_precision(similarity, relevant).tolist()
@@ -207,6 +206,11 @@ def _nearest(gallery, queries, similarity, topk) -> list[dict]:
 
 
 def _vote(entries, similarity, names, neighbours) -> None:
+    """Add the class that the nearest images with a class vote for."""
+    named = [i for i, name in enumerate(names) if name is not None]
+    if not named:
+        return
+    similarity, names = similarity[:, named], [names[i] for i in named]
     classes = sorted(set(names))
     labels = torch.tensor([classes.index(name) for name in names])
     alone = (similarity == -torch.inf).all(dim=1)

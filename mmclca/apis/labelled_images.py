@@ -2,6 +2,7 @@
 """Images with the names of their classes, from a folder, a list or a split."""
 
 import os
+import sys
 from dataclasses import dataclass
 
 from mmengine import list_from_file
@@ -28,8 +29,17 @@ class LabelledImages:
     names: list[str | None]
     source: str
 
-    def subset(self, keep: list[int]) -> 'LabelledImages':
-        """Those at some positions."""
+    def without(self, unread: dict[int, str]) -> 'LabelledImages':
+        """Those that were read; the others are named on stderr.
+
+        Args:
+            unread (dict[int, str]): By position why one was not read.
+        """
+        for position, reason in unread.items():
+            print(
+                f'not read: {self.paths[position]}: {reason}', file=sys.stderr
+            )
+        keep = [i for i in range(len(self.paths)) if i not in unread]
         return LabelledImages(
             [self.paths[i] for i in keep],
             [self.names[i] for i in keep],

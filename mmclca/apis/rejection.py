@@ -12,6 +12,7 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
+from mmclca.datasets.image_cache import without_cache
 from mmclca.evaluation.open_set import SCORES
 
 UNKNOWN = 'unknown'
@@ -56,10 +57,17 @@ def fingerprint(model: nn.Module) -> str:
         model (nn.Module): A classifier of ``TokenReductionInferencer``.
 
     Returns:
-        str: SHA-256 of the settings of the backbone and all weights, the
-        first 16 hexadecimal digits.
+        str: SHA-256 of all weights, the settings of the backbone and how
+        images are prepared, the first 16 hexadecimal digits.
     """
-    settings = model._config.model.backbone.to_dict()
+    config = model._config.to_dict()
+    settings = dict(
+        backbone=config['model']['backbone'],
+        preprocessor=config['model'].get('data_preprocessor'),
+        pipeline=without_cache(
+            config['test_dataloader']['dataset']['pipeline']
+        ),
+    )
     text = json.dumps(settings, sort_keys=True, default=str)
     digest = hashlib.sha256(text.encode())
     for name, tensor in sorted(model.state_dict().items()):

@@ -1,4 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from pathlib import Path
+
 import cv2
 import gradio as gr
 import numpy as np
@@ -19,6 +21,8 @@ class Answers:
 
     Args:
         inferencer (TokenReductionInferencer): The trained model.
+        uploads (str | Path): Folder in which pictures arrive; none from
+            elsewhere is read.
         limits (Limits, optional): How large a picture may be. Defaults to
             None, the defaults of :class:`Limits`.
 
@@ -30,16 +34,18 @@ class Answers:
     def __init__(
         self,
         inferencer: TokenReductionInferencer,
+        uploads: str | Path,
         limits: Limits | None = None,
     ):
         self.variants = Variants(inferencer)
         self.speeds = Speeds(inferencer)
+        self.uploads = Path(uploads).resolve()
         self.limits = limits or Limits()
 
     def take(self, upload: dict):
         """A new picture: the one to show, the prepared one, a message."""
         try:
-            image = read_leaf(upload['path'], self.limits)
+            image = read_leaf(self._uploaded(upload['path']), self.limits)
             packed = self.variants.trained.prepare(image)
             if isinstance(packed, str):
                 raise ValueError(f'The model cannot take this: {packed}')
@@ -47,6 +53,17 @@ class Answers:
             message = html.problem(str(error))
             return None, None, gr.HTML(message, visible=True)
         return _preview(image), packed, gr.HTML('', visible=False)
+
+    def _uploaded(self, path: str) -> Path:
+        """A path in the folder of uploads, once links are followed."""
+        # a request that no browser made may name any file of this computer,
+        # and Gradio lets it pass where it leaves out "meta"
+        file = Path(path).resolve()
+        if not file.is_relative_to(self.uploads):
+            raise ValueError(
+                'This picture was not sent to this page. Please drop it here.'
+            )
+        return file
 
     def forget(self):
         """No picture: nothing prepared, and no message."""

@@ -45,11 +45,11 @@ def served(
     Raises:
         OSError: If the port is taken.
     """
-    answers = Answers(inferencer, limits)
     with (
         tempfile.TemporaryDirectory(prefix='mmclca_page_') as folder,
         patch.dict(os.environ, _environment(folder, host)),
     ):
+        answers = Answers(inferencer, folder, limits)
         page = build_page(answers, draw_examples(folder))
         page.queue(max_size=WAITING)
         address = _launch(page, port, host, answers.limits)

@@ -84,6 +84,15 @@ def test_no_classes_no_numbers():
     assert entries[0]['neighbours'][0]['image'] == 'a0.png'
 
 
+def test_images_without_a_class_do_not_vote():
+    gallery = gallery_of(['a', None, 'b', 'b', 'c'])
+    queries = LabelledImages(['x', 'y'], ['a', 'b'], 'new')
+    entries, found = look_up(gallery, queries, features_at(9, 60), 1, 1)
+    assert entries[0]['neighbours'][0]['image'] == 'a1.png'
+    assert [entry['knn_class'] for entry in entries] == ['a', 'b']
+    assert found['knn_top1'] == 100 and found['recall@1'] == 50
+
+
 def test_classes_that_the_gallery_lacks():
     queries = LabelledImages(['x', 'y'], ['oak', 'elm'], 'new')
     with pytest.raises(ValueError, match=r'\(elm, oak, ...\): name folders'):

@@ -105,6 +105,21 @@ def test_fingerprint_is_of_weights_and_keep_rate(folder, plain):
     assert fingerprint(fewer) != mark
 
 
+def test_fingerprint_is_of_how_images_are_prepared(folder, plain):
+    mark = fingerprint(plain.model)
+    paler = get_model(
+        str(folder / 'tiny.py'), pretrained=str(folder / 'tiny.pth')
+    )
+    assert fingerprint(paler) == mark
+    pipeline = paler._config.test_dataloader.dataset.pipeline
+    pipeline[1].scale = (24, 24)
+    assert fingerprint(paler) != mark
+    pipeline[1].scale = (32, 32)
+    assert fingerprint(paler) == mark
+    paler._config.model.data_preprocessor.mean = [0.0, 0.0, 0.0]
+    assert fingerprint(paler) != mark
+
+
 def test_threshold_of_another_model(folder, tmp_path):
     write_threshold(Threshold('energy', 1.0, 'f' * 16), tmp_path / 't.json')
     with pytest.raises(ValueError, match='is the threshold of another model'):

@@ -161,7 +161,7 @@ def test_uploads_are_answered(tmp_path, leaf):
     pytest.importorskip('gradio', reason='extra demo: pip install gradio')
     from mmclca.demo.answers import Answers
 
-    answers = Answers(inferencer(tmp_path, **SIT))
+    answers = Answers(inferencer(tmp_path, **SIT), tmp_path)
     Image.fromarray(leaf).resize((2000, 1000)).save(tmp_path / 'leaf.png')
     shown, packed, problem = answers.take(dict(path=tmp_path / 'leaf.png'))
     assert shown.shape == (512, 1024, 3)
@@ -181,3 +181,20 @@ def test_uploads_are_answered(tmp_path, leaf):
     assert 'no picture that can be read' in problem.value
     assert answers.look(packed, 'SiT', 0.5) == (*pieces.nothing_yet(), None)
     assert answers.time(packed, 'SiT', 0.5, None) == pieces.nothing_yet()[-1]
+
+
+def test_only_what_was_uploaded_is_read(evit, tmp_path, leaf):
+    pytest.importorskip('gradio', reason='extra demo: pip install gradio')
+    from mmclca.demo.answers import Answers
+
+    answers = Answers(evit, tmp_path / 'uploads')
+    (tmp_path / 'uploads').mkdir()
+    Image.fromarray(leaf).save(tmp_path / 'mine.png')
+    (tmp_path / 'uploads/link.png').symlink_to(tmp_path / 'mine.png')
+    for place in ('mine.png', 'uploads/../mine.png', 'uploads/link.png'):
+        shown, packed, problem = answers.take(dict(path=tmp_path / place))
+        assert shown is packed is None
+        assert 'not sent to this page' in problem.value
+    (tmp_path / 'mine.png').rename(tmp_path / 'uploads/sent.png')
+    sent = dict(path=tmp_path / 'uploads/sent.png')
+    assert answers.take(sent)[0].shape == (32, 32, 3)

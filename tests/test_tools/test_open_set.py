@@ -99,6 +99,21 @@ def test_validation_split_is_the_default(fit, folder):
     assert 'auroc' not in split['scores'][0]
     fit('--out', out, '--known', folder / 'data')
     assert json.loads(out.read_text()) == split
+    place = f'val_dataloader.dataset.data_root={folder / "test"}'
+    fit('--out', out, '--cfg-options', place)
+    assert json.loads(out.read_text())['images'] == dict(known=12)
+
+
+def test_images_that_chose_the_threshold_and_measure_it(
+    folder, monkeypatch, capsys
+):
+    arguments = [folder / 'tiny.pth', '--device=cpu']
+    arguments += ['--unknown', folder / 'unknown']
+    run_tool(monkeypatch, TOOL, *arguments)  # both splits are data
+    said = capsys.readouterr().err
+    assert '16 of 16 test images (test split) are also those' in said
+    run_tool(monkeypatch, TOOL, *arguments, '--test', folder / 'test')
+    assert 'are also those' not in capsys.readouterr().err
 
 
 def test_accuracy_of_the_known(fit, folder):
@@ -135,6 +150,12 @@ def test_wrong_options(fit, folder, capsys):
         with pytest.raises(SystemExit):
             fit(*arguments)
         assert message in capsys.readouterr().err
+
+
+def test_weights_from_an_address_need_a_place(monkeypatch, capsys):
+    with pytest.raises(SystemExit):
+        run_tool(monkeypatch, TOOL, 'https://example.org/leaf.pth')
+    assert 'weights from an address need --out' in capsys.readouterr().err
 
 
 def test_threshold_of_another_model(fit, folder, monkeypatch):

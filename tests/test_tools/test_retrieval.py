@@ -111,6 +111,13 @@ def test_splits_of_the_config_are_the_default(retrieve, folder, tmp_path):
     retrieve('--out', tmp_path / 'b.json')  # both splits are data
     ours, theirs = (written(tmp_path / f'{n}.json')[1] for n in 'ab')
     assert ours == theirs
+    for split in ('train', 'test'):
+        new = f'{split}_dataloader.dataset.data_root={folder / "new"}'
+        retrieve('--out', tmp_path / 'c.json', '--cfg-options', new)
+        entries, _ = written(tmp_path / 'c.json')
+        assert len(entries) == dict(train=16, test=8)[split]
+        found = entries[0]['neighbours'][0]['image']
+        assert ('/new/' in found) == (split == 'train')
 
 
 def test_photographs_without_a_class(retrieve, folder, tmp_path):
@@ -228,4 +235,5 @@ def test_drawn_queries_are_spread_over_all(monkeypatch, tmp_path):
     )
     entries = [dict(image='x', name=f'{i}', neighbours=[]) for i in range(15)]
     draw(entries, tmp_path / 's.png', 8, 5)
-    assert [name.split()[1] for name in drawn] == ('0 1 3 5 7 9 11 13'.split())
+    found = [int(name.split()[1]) for name in drawn]
+    assert found == [0, 1, 3, 5, 7, 9, 11, 13]

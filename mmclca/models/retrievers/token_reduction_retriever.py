@@ -11,7 +11,8 @@ from torch.utils.data import DataLoader
 from mmclca.evaluation.retrieval import cosine_similarity
 from mmclca.registry import MODELS
 
-STAGES = ('backbone', 'pre_logits')
+from .stages import check_stage, feature_of
+
 ENCODER = 'image_encoder.'
 
 
@@ -26,7 +27,8 @@ class TokenReductionRetriever(ImageToImageRetriever):
     - loads the checkpoint of a classifier as it is;
     - knows the classes of the gallery, so that a data set with labels can be
       evaluated: each query gets a ``gt_score``, 1 for images of its class;
-    - never finds the query itself, a file that the gallery has too;
+    - never finds the query itself, a file that the gallery has too, where a
+      data set says which file that is (``ImageRetrievalInferencer`` does not);
     - compares in the memory of N x M numbers, not of N x M x C.
 
     Args:
@@ -57,8 +59,7 @@ class TokenReductionRetriever(ImageToImageRetriever):
         topk: int = -1,
         init_cfg: dict | None = None,
     ):
-        if stage not in STAGES:
-            raise ValueError(f'stage={stage!r} is not one of {STAGES}')
+        check_stage(stage)
         super().__init__(
             image_encoder,
             prototype,
@@ -74,8 +75,7 @@ class TokenReductionRetriever(ImageToImageRetriever):
 
     def extract_feat(self, inputs: Tensor) -> Tensor:
         """Images (B, 3, H, W) to features (B, C)."""
-        feat = self.image_encoder.extract_feat(inputs, stage=self.stage)
-        return feat[-1] if isinstance(feat, tuple) else feat
+        return feature_of(self.image_encoder, inputs, self.stage)
 
     def loss(self, inputs: Tensor, data_samples: list[DataSample]) -> dict:
         """Losses of the classifier."""
@@ -95,14 +95,13 @@ class TokenReductionRetriever(ImageToImageRetriever):
         infos = [dataset.get_data_info(i) for i in range(len(dataset))]
         if 'gt_label' in infos[0]:
             self.labels = torch.tensor([int(i['gt_label']) for i in infos])
-        self.positions = {}
         for position, info in enumerate(infos):
             path = os.path.realpath(info['img_path'])
             self.positions.setdefault(path, []).append(position)
 
     def prepare_prototype(self) -> None:
         """Turn the gallery into features."""
-        self.labels = None
+        self.labels, self.positions = None, {}
         if isinstance(self.prototype, dict):
             # mmengine cannot serialize a data set without images
             self.prototype['dataset']['serialize_data'] = False
