@@ -30,7 +30,8 @@ demo: install
 	$(VENV_PYTHON) tools/demo.py
 
 test: lint
-	$(PYTEST) -m 'not slow and not gpu'
+	$(PYTEST) -m 'not slow and not gpu and not alone'
+	$(PYTEST) -n 0 -m 'alone' tests/test_benchmark
 
 test-slow: install
 	$(PYTEST) -m 'slow and not gpu'

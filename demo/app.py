@@ -2,6 +2,7 @@
 """A page that names leaves: ``python demo/app.py [CKPT]``."""
 
 import argparse
+import signal
 from pathlib import Path
 
 from mmclca.demo import trained_by_demo
@@ -49,6 +50,8 @@ def trained(args):
 
 def main():
     args = parse_args()
+    # ended by its system, it removes what was uploaded as with Ctrl-C
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with plain_errors('demo/app.py'):
         require('gradio', extra='demo')
         from mmclca.demo.server import served

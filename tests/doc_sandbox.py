@@ -115,6 +115,7 @@ def _write_leaves(folder):
         for n in range(5):
             path = folder / f'data/my_leaves/cultivar_{c}/{n}.png'
             _draw(path, cultivar, n)
+    _draw(folder / 'data/other_leaves/1.png', cultivars[0], 200)
     names = (*LEAVES, 'scans/1.tif', 'new_leaves/1.png', 'new_leaves/2.png')
     for n, name in enumerate((*names, 'data/new_leaves/1.png')):
         _draw(folder / name, cultivars[0], 100 + n)

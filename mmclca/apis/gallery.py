@@ -3,6 +3,7 @@
 
 import json
 import os
+import warnings
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -167,8 +168,7 @@ def look_up(
         images in the gallery, ``average_precision``. Then :func:`metrics`.
 
     Raises:
-        ValueError: If features are of another size, or classes of queries
-            are known and the gallery has none of them.
+        ValueError: If features are of another size.
     """
     similarity = gallery.similarity(queries.paths, features)
     entries = _nearest(gallery, queries, similarity, topk)
@@ -243,10 +243,8 @@ def metrics(
         dict[str, float]: ``mAP``, ``recall@1`` and so on, ``knn_top1``, over
         the queries of which the gallery has another image of their class;
         ``queries``, their number; ``unmatched``, how many others have a
-        class. Empty where no query has a class.
-
-    Raises:
-        ValueError: If queries have classes, and none is in the gallery.
+        class. Empty where no query has a class; of queries whose classes
+        are all new to the gallery only the numbers, with a warning.
     """
     labelled = sum(entry['name'] is not None for entry in entries)
     if not labelled:
@@ -256,11 +254,13 @@ def metrics(
     number = int(matched.sum())
     if not number:
         named = sorted({entry['name'] for entry in entries} - {None})
-        raise ValueError(
-            f'the gallery has no other image of the classes of the queries '
-            f'({", ".join(named[:3])}, ...): name folders, or lines of '
-            'classes.txt, alike in both'
+        warnings.warn(
+            'nothing to measure: the gallery has no other image of the '
+            f'classes of the queries ({", ".join(named[:3])}, ...). Name '
+            'folders, or lines of classes.txt, alike in both',
+            stacklevel=2,
         )
+        return dict(queries=0, unmatched=labelled)
     values = {'mAP': precision}
     for k in RECALLS:
         values[f'recall@{k}'] = recall_at(similarity, relevant, k)

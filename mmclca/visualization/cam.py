@@ -20,7 +20,7 @@ def class_activation_maps(
     method: str = 'gradcam',
     eigen_smooth: bool = False,
 ) -> Tensor:
-    """Grad-CAM of a layer's tokens, over the patches of the image.
+    """Class activation maps of a layer's tokens, over the patches.
 
     `Grad-CAM: Visual Explanations from Deep Networks via Gradient-based
     Localization`, section 3: channels are summed with the mean gradient of

@@ -24,7 +24,7 @@ def stage_weights(
 
     Returns:
         list[Tensor]: Weights (B, N, P) a reduction, of the patches of the
-        image in each token; see :func:`mmclca.models.tokens.patch_weights`.
+        image in each token; see :func:`mmclca.models.trace.patch_weights`.
         Stages before it are in them.
     """
     return [

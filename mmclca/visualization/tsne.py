@@ -8,6 +8,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
+from mmclca.models.retrievers.stages import feature_of
 from mmclca.utils.extras import require
 
 from .batches import Batch
@@ -40,8 +41,7 @@ def image_features(
     """
     features, labels = [], []
     for batch in batches:
-        found = model.extract_feat(batch.images, stage=stage)
-        found = found[-1] if isinstance(found, tuple) else found
+        found = feature_of(model, batch.images, stage)
         features.append(found.flatten(1).float().cpu())
         labels += batch.labels
     return torch.cat(features), labels

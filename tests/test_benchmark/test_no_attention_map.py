@@ -14,6 +14,7 @@ from mmclca.benchmark.steps import step_of
 from mmclca.benchmark.turns import Clock
 from mmclca.registry import MODELS
 
+pytestmark = pytest.mark.alone
 # many heads of few channels: the map is most of what there is to do
 SIZE = Size('32 x 32 patches', (512, 512), 64, 4, 8, 64)
 BOUND = 2.3  # the slowest takes 1.6 times as long, with maps 3 and more
@@ -44,7 +45,7 @@ def ratios(slow):
         candidates[name] = candidate
     setting = Setting(batch=1)
     steps = {name: step_of(one, setting) for name, one in candidates.items()}
-    seconds = seconds_in_turns(steps, Clock(), rounds=3, warm_up=1)
+    seconds = seconds_in_turns(steps, Clock(), rounds=5, warm_up=1)
     fastest = {name: min(values) for name, values in seconds.items()}
     return {name: own / fastest['plain'] for name, own in fastest.items()}
 

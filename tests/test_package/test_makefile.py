@@ -194,7 +194,7 @@ def test_help_names_every_target():
     'target, first, last',
     [
         ('demo', 'tools/dev/install.sh', 'tools/demo.py'),
-        ('test', 'tools/dev/install.sh', " -m 'not slow and not gpu'"),
+        ('test', 'tools/dev/install.sh', " -m 'alone' tests/test_benchmark"),
         ('test-slow', 'tools/dev/install.sh', " -m 'slow and not gpu'"),
         ('lint', 'tools/dev/install.sh', 'tools/dev/lint.sh'),
     ],

@@ -191,21 +191,29 @@ def test_unreadable_images_are_named(retrieve, folder, tmp_path):
     [
         (['--gallery', 'EMPTY'], 'has no image; images end in'),
         (['--gallery', 'gone'], 'there is no folder and no list gone'),
-        (['--queries', 'OTHER'], 'no other image of the classes'),
         (['--index', 'gone'], 'there is no gallery gone'),
         (['--sheet', 's.doc'], 's.doc: no picture'),
     ],
 )
 def test_bad_input(retrieve, tmp_path, arguments, message):
     (tmp_path / 'EMPTY').mkdir()
-    write_images(tmp_path / 'all', per_class=1)
-    (tmp_path / 'OTHER').mkdir()
-    (tmp_path / 'all/oak').rename(tmp_path / 'OTHER/pine')
     arguments = [
         str(tmp_path / word) if word.isupper() else word for word in arguments
     ]
     with pytest.raises(SystemExit, match=message):
         retrieve(*arguments)
+
+
+def test_queries_of_new_classes_find_their_neighbours(retrieve, tmp_path):
+    write_images(tmp_path / 'all', per_class=1)
+    (tmp_path / 'other').mkdir()
+    (tmp_path / 'all/oak').rename(tmp_path / 'other/pine')
+    out = tmp_path / 'found.json'
+    with pytest.warns(UserWarning, match='no other image of the classes'):
+        retrieve('--queries', tmp_path / 'other', '--out', out)
+    queries, metrics = written(out)
+    assert metrics == dict(queries=0, unmatched=1)
+    assert queries[0]['neighbours'] and queries[0]['knn_class']
 
 
 @pytest.mark.parametrize(

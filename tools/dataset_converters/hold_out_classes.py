@@ -119,7 +119,7 @@ def lines(pairs, wanted, folder, out):
 def write(content):
     """Write the files; none if that would lose another one."""
     old = [file for file in content if file.exists()]
-    differ = [file for file in old if file.read_text() != content[file]]
+    differ = [file for file in old if file.read_text('utf-8') != content[file]]
     if differ:
         raise ValueError(
             f'{", ".join(map(str, differ))}: lists that differ are there; '
@@ -127,7 +127,7 @@ def write(content):
         )
     for file, text in content.items():
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
+        file.write_text(text, 'utf-8')
         print(f'{file}: {len(text.splitlines())} lines')
 
 

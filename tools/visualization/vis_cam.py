@@ -19,6 +19,7 @@ from mmclca.visualization.model_files import (
     read_images,
     sort_files,
 )
+from mmclca.visualization.watching import check_backbone
 
 LAYER = r'(?:(?:backbone\.)?layers[.[])?(-?\d+)\]?(?:\.ln1)?'
 
@@ -141,6 +142,7 @@ def preview(args):
     """Layers from the first to the last, as --target-layers takes them."""
     config, checkpoint, _ = sort_files(args.files)
     model = load(config, checkpoint, args.cfg_options, args.device).model
+    check_backbone(model)
     for number in range(len(model.backbone.layers)):
         stage = model.backbone.stage_of.get(number)
         reduced = '' if stage is None else f'  (reduction {stage + 1})'
@@ -166,7 +168,7 @@ def draw(args):
 def main():
     args = parse_args()
     with plain_errors('vis_cam.py'):
-        preview(args) if args.preview_model else draw(args)
+        (preview if args.preview_model else draw)(args)
 
 
 if __name__ == '__main__':

@@ -161,6 +161,21 @@ def test_gallery_follows_the_weights(folder):
     assert len(before) == 16 and not torch.equal(before, after)
 
 
+def test_another_gallery_has_other_files(folder):
+    model = built(folder)
+    model.prepare_prototype()
+    path = str(folder / 'data/oak/0.png')
+    samples = [DataSample(metainfo=dict(img_path=path))]
+    images = torch.randn(1, 3, 32, 32)
+    with torch.no_grad():
+        (own,) = model.predict(images, samples)
+        assert own.pred_score.isneginf().sum() == 1
+        model.prototype = torch.randn(16, 24)
+        model.prepare_prototype()
+        (other,) = model.predict(images, samples)
+    assert other.pred_score.isfinite().all()
+
+
 def test_mmpretrains_inferencer(folder):
     """A flat gallery has no classes, and needs none."""
     model = built(folder)
