@@ -15,6 +15,7 @@ from mmclca.apis import (
     write_json,
 )
 from mmclca.apis.pictures import check_reduces
+from mmclca.apis.stored import is_checkpoint
 from mmclca.datasets.image_files import IMAGE_SUFFIXES
 from mmclca.utils.checkpoint_error import CheckpointError
 from mmclca.utils.command_line import check_file
@@ -84,6 +85,13 @@ def check(parser, args):
             'the checkpoint comes first, and holds the config: '
             f'predict.py {checkpoint} {images}. For another config: '
             f'predict.py {checkpoint} {images} --config {args.checkpoint}'
+        )
+    weights = [name for name in args.images if is_checkpoint(name)]
+    if weights:
+        parser.error(
+            f'{1 + len(weights)} checkpoints: '
+            f'{" ".join([args.checkpoint, *weights])}. best_*.pth names '
+            'several after a second run into one folder: write the one out'
         )
     if args.topk < 1 or args.batch_size < 1:
         parser.error('--topk and --batch-size must be 1 or more')

@@ -2,6 +2,7 @@
 """Train a model: ``python tools/train.py CONFIG``."""
 
 import argparse
+from pathlib import Path
 
 from mmengine.config import Config
 from mmengine.device import get_device
@@ -80,6 +81,17 @@ def scale_lr(cfg):
     cfg.auto_scale_lr.enable = True
 
 
+def warn_of_earlier_run(runner):
+    """Say so where ``best_*.pth`` is going to stand for two runs."""
+    earlier = sorted(Path(runner.work_dir).glob('best_*.pth'))
+    if earlier:
+        runner.logger.warning(
+            f'{runner.work_dir} holds checkpoints of an earlier run '
+            f'({earlier[0].name}), and best_*.pth may stand for both: '
+            '--work-dir gives this run a folder of its own'
+        )
+
+
 def main():
     args = parse_args()
     cfg = Config.fromfile(args.config)
@@ -96,7 +108,10 @@ def main():
     if args.auto_scale_lr:
         scale_lr(cfg)
     set_loader_defaults(cfg, args.no_pin_memory, args.no_persistent_workers)
-    build_runner(cfg).train()
+    runner = build_runner(cfg)
+    if not args.resume:
+        warn_of_earlier_run(runner)
+    runner.train()
 
 
 if __name__ == '__main__':

@@ -3,7 +3,8 @@
 # DeiT-Ti/16 (ImageNet-1k) on a folder of your own images, 224 px.
 # Reproduces: the recipe of the CLCA paper, on your images.
 # Expected: not reported.
-# Evaluation: validation list, every five epochs; the best checkpoint is kept.
+# Evaluation: validation list, every five epochs; the best checkpoint is kept,
+# the last of equally good ones.
 # Cost: 0.51 GMACs, 5.53 M parameters.
 # Command: python tools/train.py \
 #   configs/clca/clca-evit-kr25_deit-tiny-p16_1xb32-50e_custom-224px.py \
@@ -19,4 +20,8 @@ model = dict(
     head=dict(num_classes=_base_.num_classes),
 )
 train_cfg = dict(val_interval=5)
-default_hooks = dict(checkpoint=dict(save_best='accuracy/top1'))
+default_hooks = dict(
+    checkpoint=dict(
+        type='mmclca.LastBestCheckpointHook', save_best='accuracy/top1'
+    )
+)

@@ -28,6 +28,7 @@ MESSAGES = [
 ]
 # messages of others, which take another machine to provoke
 NOT_PROVOKED = (
+    'ModuleNotFoundError: No module',  # an environment without this package
     'ImportError: libGL',  # a machine without its libraries
     'torch.OutOfMemoryError',  # a GPU
     'ERROR: Unexpected bus error',  # a full /dev/shm

@@ -267,6 +267,13 @@ def test_arguments_not_allowed(arguments, message, predict, capsys):
     assert message in capsys.readouterr().err
 
 
+def test_several_checkpoints_are_refused(predict, capsys):
+    with pytest.raises(SystemExit):
+        predict('run/best_1.pth', 'run/best_9.pth', 'new_leaves')
+    said = capsys.readouterr().err
+    assert '2 checkpoints: run/best_1.pth run/best_9.pth' in said
+
+
 def test_empty_folder_and_no_checkpoint(checkpoint, predict, tmp_path):
     (tmp_path / 'empty').mkdir()
     with pytest.raises(SystemExit, match='no image .*tif.* in .*empty'):

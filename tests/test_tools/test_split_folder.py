@@ -114,7 +114,7 @@ def test_single_image_stays_in_training(run, leaves, capsys):
     assert [n for _, n in read(leaves, 'train.txt')].count(3) == 1
     assert 3 not in [n for _, n in read(leaves, 'val.txt')]
     assert 'warning: fewer than 2 images' in (out := capsys.readouterr().out)
-    assert 'lack the class: yew (1)' in out
+    assert 'missing in other lists: yew (1)' in out
 
 
 def test_what_is_no_image_is_left_aside(run, leaves, capsys):
@@ -231,3 +231,21 @@ def test_blanks_in_the_folders_name(
     assert data.data_root == 'data/my__leaves'
     assert os.path.samefile(data.data_root, 'my, leaves')
     assert Path(data.classes).read_text() == 'beech\nelm\noak\n'
+    # the link is there now, and is not made again within itself
+    assert run('my, leaves', '--force') == 0
+    assert printed_command(capsys) == command
+
+
+def test_link_does_not_take_the_name_of_another_folder(
+    run, leaves, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'data/my_leaves').mkdir(parents=True)
+    leaves.rename('my leaves')
+    assert run('my leaves') == 0
+    link, command = printed_command(capsys).split('\n', 1)
+    subprocess.run(link, shell=True, check=True)
+    data = load_config(command).train_dataloader.dataset
+    assert data.data_root == 'data/my_leaves_2'
+    assert os.path.samefile(data.data_root, 'my leaves')
+    assert not list((tmp_path / 'data/my_leaves').iterdir())

@@ -8,6 +8,7 @@ them is printed.
 """
 
 import argparse
+import itertools
 import os
 import re
 import shlex
@@ -98,7 +99,8 @@ def find_classes(folder):
     if len(classes) < 2:
         raise ValueError(
             f'{folder} holds {len(classes)} folders with images; at least 2, '
-            f'one a class, are needed, with images ending in {IMAGE_SUFFIXES}'
+            f'one a class, are needed ({folder}/aurora/IMG_1.jpg and so on), '
+            f'with images ending in {IMAGE_SUFFIXES}'
         )
     return dict(sorted(classes.items()))
 
@@ -181,8 +183,8 @@ def warn_of_small_classes(classes, wanted):
     ]
     if small:
         print(
-            f'warning: fewer than {wanted} images, so that training goes '
-            f'first and some lists lack the class: {", ".join(small)}'
+            f'warning: fewer than {wanted} images, so that the class is '
+            f'trained on, and missing in other lists: {", ".join(small)}'
         )
 
 
@@ -221,14 +223,25 @@ def write(content, out, force):
         (out / name).write_text(text)
 
 
+def free_link(target, name):
+    """A place in ``data`` for a link that takes no other folder's name."""
+    more = (f'{name}_{n}' for n in itertools.count(2))
+    names = itertools.chain([name], more)
+    places = (Path('data', name) for name in names)
+    return next(
+        p for p in places if not os.path.lexists(p) or p.resolve() == target
+    )
+
+
 def training_command(out, num_classes, has_test):
     """What to type to train with the lists, a line a list item."""
     lines = []
     if not re.fullmatch(r'[\w./-]*[a-zA-Z_/][\w./-]*', str(out)):
         # --cfg-options drops blanks and splits at commas
         target = out.resolve()
-        out = Path('data', re.sub(r'[^\w.-]', '_', target.name))
-        lines = [f'mkdir -p data && ln -s {shlex.quote(str(target))} {out}']
+        out = free_link(target, re.sub(r'[^\w.-]', '_', target.name))
+        link = f'mkdir -p data && ln -s {shlex.quote(str(target))} {out}'
+        lines = [] if out.exists() else [link]
     options = [f'model.head.num_classes={num_classes}']
     for name in ('train', 'val', 'test'):
         loader = f'{name}_dataloader.dataset'

@@ -103,10 +103,10 @@ install_packages() {
 }
 
 if is_up_to_date; then
-    say "$VENV is up to date"
+    say "$VENV is up to date; in this terminal: source $VENV/bin/activate"
     exit 0
 fi
 [ ! -d "$VENV" ] || drop_if_broken
 [ -d "$VENV" ] || make_venv
 install_packages
-say "$VENV is ready"
+say "$VENV is ready; in this terminal: source $VENV/bin/activate"

@@ -3,6 +3,7 @@ from .class_count_hook import ClassCountHook
 from .compile_hook import CompileHook
 from .gradient_stats_hook import GradientStatsHook
 from .keep_rate_warm_up_hook import KeepRateWarmUpHook
+from .last_best_checkpoint_hook import LastBestCheckpointHook
 from .token_visualization_hook import TokenVisualizationHook
 
 __all__ = [
@@ -10,5 +11,6 @@ __all__ = [
     'CompileHook',
     'GradientStatsHook',
     'KeepRateWarmUpHook',
+    'LastBestCheckpointHook',
     'TokenVisualizationHook',
 ]

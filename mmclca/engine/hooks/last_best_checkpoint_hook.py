@@ -1,0 +1,17 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from operator import ge, le
+
+from mmengine.hooks import CheckpointHook
+
+from mmclca.registry import HOOKS
+
+
+@HOOKS.register_module()
+class LastBestCheckpointHook(CheckpointHook):
+    """mmengine's ``CheckpointHook``, of equally good ones keeping the last.
+
+    With few validation images many epochs are equally good, and mmengine
+    keeps the first of them, of a network that has hardly been trained.
+    """
+
+    rule_map = dict(greater=ge, less=le)
