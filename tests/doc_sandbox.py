@@ -72,6 +72,9 @@ def fill(folder, monkeypatch):
     _write_configs(folder)
     _write_results(folder)
     write_shims(folder / '.shims')
+    activate = folder / '.venv/bin/activate'  # of make install
+    activate.parent.mkdir(parents=True)
+    activate.touch()
 
 
 def _confuse(folder):
