@@ -8,6 +8,7 @@ With images of unknown classes it also measures how well that works.
 """
 
 import argparse
+import math
 import sys
 from contextlib import redirect_stdout
 from os.path import realpath
@@ -151,6 +152,17 @@ def warn_of_shared(known, test):
         )
 
 
+def warn_of_few(number, accept):
+    """Say so where every one of the known images has to be accepted."""
+    if accept < 1 and number * (1 - accept) < 1 - 1e-9:
+        print(
+            f'warning: {number} known images are few: the threshold is the '
+            f'lowest score of them. For --accept {accept:g} give '
+            f'{math.ceil(1 / (1 - accept) - 1e-9)} or more',
+            file=sys.stderr,
+        )
+
+
 def measure(logits, accept):
     """For each score its threshold, and how well it works.
 
@@ -204,6 +216,7 @@ def run(args):
     for name, images in parts.items():
         found = logits_of(inferencer, images, args.batch_size)
         parts[name], logits[name] = found
+    warn_of_few(len(parts['known'].paths), args.accept)
     rows = measure(logits, args.accept)
     notes = dict(
         accept=args.accept,

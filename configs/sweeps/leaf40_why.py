@@ -10,9 +10,7 @@ keep_rates = [0.25]
 clca = ['clc', 'clca']
 blocks = [
     dict(
-        variant='clr-at-cls',
-        keep_rates=[0.25, 0.1, 0.5, 1.0],
-        options={'model.backbone.cache.clr_at_cls': True},
+        variant='clr-at-cls', options={'model.backbone.cache.clr_at_cls': True}
     ),
     dict(
         variant='by-layer',
@@ -26,6 +24,11 @@ blocks = [
         },
     ),
     dict(variant='no-clr', options={'model.backbone.cache.num_tokens': 0}),
+    dict(
+        variant='clr-at-cls',
+        keep_rates=[0.1, 0.5, 1.0],
+        options={'model.backbone.cache.clr_at_cls': True},
+    ),
     dict(
         variant='lr3e-5',
         clca=['base', 'clca'],

@@ -48,6 +48,15 @@ def scores_of(folder, place, score):
     return SCORES[score](extract_logits(inferencer, paths)[0])
 
 
+def test_few_images_are_warned_of(monkeypatch, capsys, folder):
+    for accept, few in ((0.95, True), (0.9375, False), (1, False)):
+        words = ('--device=cpu', '--accept', accept)
+        run_tool(monkeypatch, TOOL, folder / 'tiny.pth', *words)
+        said = capsys.readouterr().err
+        assert ('16 known images are few' in said) == few
+        assert ('give 20 or more' in said) == few
+
+
 @pytest.mark.parametrize('score', SCORES)
 def test_measured_and_used(score, fit, folder, monkeypatch, capsys):
     printed = fit(
