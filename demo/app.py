@@ -44,8 +44,10 @@ def parse_args():
 
 
 def trained(args):
+    """A model, and the name of its checkpoint."""
     checkpoint = args.checkpoint or trained_by_demo(ROOT)
-    return load(args.config, checkpoint, args.cfg_options, args.device)
+    model = load(args.config, checkpoint, args.cfg_options, args.device)
+    return model, Path(checkpoint).name
 
 
 def main():
@@ -56,7 +58,9 @@ def main():
         require('gradio', extra='demo')
         from mmclca.demo.server import served
 
-        with served(trained(args), args.port, args.host) as (address, page):
+        model, name = trained(args)
+        serving = served(model, args.port, args.host, name=name)
+        with serving as (address, page):
             print(f'The page is at {address} until Ctrl-C is pressed.')
             page.block_thread()
 

@@ -21,6 +21,7 @@ from mmclca.visualization.contact_sheet import contact_sheet
 from mmclca.visualization.figure_files import check_picture
 from mmclca.visualization.model_files import add_model_arguments, load
 
+SIDE = 160  # pixels of an image on the sheet
 PLACE = 'a folder with a folder a class, or a .txt list of "path label"'
 
 
@@ -97,7 +98,9 @@ def add_outputs(parser):
         '--sheet',
         type=Path,
         metavar='PICTURE',
-        help='draw queries, each with its nearest images below',
+        help='draw queries, each with its nearest images below, in blue '
+        'frames where they are of its class (if it has none, of the one that '
+        'is voted for), else in orange ones',
     )
     parser.add_argument(
         '--sheet-queries',
@@ -208,20 +211,34 @@ def draw(entries, path, number, nearest):
     """Queries in the first row, what they find below."""
     number = min(number, len(entries))
     spread = [entries[i * len(entries) // number] for i in range(number)]
-    columns, frames = {}, {}
+    columns, frames, captions = {}, {}, {}
     for rank, entry in enumerate(spread, 1):
-        heading = f'{rank} {entry["name"] or ""}'.strip()
+        heading = f'{rank}: {Path(entry["image"]).name}'  # names may repeat
         near = entry['neighbours'][:nearest]
         columns[heading] = [entry['image'], *(one['image'] for one in near)]
         frames[heading] = [None, *(same(entry, one) for one in near)]
-    contact_sheet(columns, path, frames=frames)
+        captions[heading] = [of_query(entry), *map(of_neighbour, near)]
+    contact_sheet(columns, path, SIDE, frames=frames, captions=captions)
+
+
+def of_query(entry):
+    """Its class, or the one that is voted for."""
+    if entry['name'] is not None:
+        return entry['name']
+    return f'vote: {entry["knn_class"]}' if 'knn_class' in entry else ''
+
+
+def of_neighbour(one):
+    return f'{one["similarity"]:.3f} {one["name"] or ""}'.strip()
 
 
 def same(entry, other):
-    """Whether both are of a class; None where one has none."""
-    if entry['name'] is None or other['name'] is None:
+    """Whether an image found is of the class of the query, or of the one
+    that is voted for; None where there is none."""
+    name = entry['name'] or entry.get('knn_class')
+    if name is None or other['name'] is None:
         return None
-    return entry['name'] == other['name']
+    return name == other['name']
 
 
 def show(entries, metrics):

@@ -2,14 +2,15 @@
 """Results as pieces of HTML that need nothing from elsewhere."""
 
 import base64
+from collections.abc import Sequence
 from html import escape
 
 import cv2
 import matplotlib
 import numpy as np
 
-from mmclca.visualization.legend import LOOKS as COLOURS
-from mmclca.visualization.painting import HEAT, MERGED
+from mmclca.visualization.legend import EDGES, FILLS
+from mmclca.visualization.painting import HEAT
 
 from . import words
 from .prediction import Prediction, Stage
@@ -19,6 +20,11 @@ from .speed import Speed
 def note(text: str) -> str:
     """A line of small print."""
     return f'<p class="note">{escape(text)}</p>'
+
+
+def about(name: str, classes: Sequence[str]) -> str:
+    """Which model answers, and what it tells apart."""
+    return note(words.about_model(name, classes))
 
 
 def problem(text: str) -> str:
@@ -105,14 +111,18 @@ def _data(image: np.ndarray) -> str:
 def _legend(stages: list[Stage]) -> str:
     found = {kind for stage in stages for kind in stage.kinds}
     entries = [
-        _swatch(_rgb(COLOURS[kind].ravel()), text, kind == MERGED)
+        _swatch(
+            text,
+            _rgb(FILLS.get(kind), 'white'),  # a dark page would hide edges
+            _rgb(EDGES.get(kind), 'transparent'),
+        )
         for kind, text in words.LOOKS.items()
         if kind in found
     ]
     if any(not stage.kinds for stage in stages):
         ends = [_rgb(255 * np.array(_heat(x)[:3])) for x in (0.0, 0.5, 1.0)]
         ramp = f'linear-gradient(90deg,{",".join(ends)})'
-        entries.append(_swatch(ramp, words.MIXED, False))
+        entries.append(_swatch(words.MIXED, ramp))
     return f'<p class="legend">{"".join(entries)}</p>'
 
 
@@ -120,15 +130,16 @@ def _heat(share: float):
     return matplotlib.colormaps[HEAT](share)
 
 
-def _rgb(colour: np.ndarray) -> str:
+def _rgb(colour: np.ndarray | None, otherwise: str = '') -> str:
+    if colour is None:
+        return otherwise
     return 'rgb({:.0f},{:.0f},{:.0f})'.format(*colour)
 
 
-def _swatch(background: str, text: str, edged: bool) -> str:
-    edge = ' edged' if edged else ''
+def _swatch(text: str, fill: str, edge: str = 'transparent') -> str:
     return (
-        f'<span class="entry"><span class="swatch{edge}" '
-        f'style="background:{background}"></span>{escape(text)}</span>'
+        f'<span class="entry"><span class="swatch" style="background:{fill};'
+        f'border-color:{edge}"></span>{escape(text)}</span>'
     )
 
 

@@ -13,6 +13,8 @@ CSS = """
 .gradio-container { max-width: 1240px !important; margin: 0 auto; }
 #heading h1 { margin: 0.2em 0 0.1em; font-size: 1.7em; }
 #heading p { margin: 0; color: var(--body-text-color-subdued); }
+#model { margin-top: -12px; }
+#model .html-container { padding: 0; }
 #classes h3, #survivors h3, #costs h3 { margin: 0 0 8px; font-size: 1em; }
 #costs { min-height: 150px; }
 #method .wrap { flex-direction: column; gap: 4px; }
@@ -36,8 +38,7 @@ CSS = """
   margin: 10px 0 4px; }
 .entry { display: inline-flex; align-items: center; gap: 6px; }
 .swatch { width: 16px; height: 16px; border-radius: 3px;
-  display: inline-block; }
-.swatch.edged { border: 2px solid #191919; }
+  display: inline-block; box-sizing: border-box; border: 2px solid; }
 .note { font-size: 0.8em; margin: 4px 0 0;
   color: var(--body-text-color-subdued); }
 .costs { display: grid; gap: 20px; font-size: 0.9em;

@@ -1,11 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Which token-reduction methods the weights of a model allow."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 
 import torch
+from mmengine.logging import MMLogger
 from mmengine.model import BaseModel
 
 from mmclca.benchmark.candidates import METHODS, Size
@@ -87,7 +89,7 @@ def fits(backbone: TokenReductionViT, reducer: dict, num_stages: int) -> bool:
     """
     own = backbone.reducer
     try:
-        with torch.device('meta'):
+        with torch.device('meta'), _nothing_logged():
             built = MODELS.build(
                 reducer,
                 default_args=dict(
@@ -100,6 +102,17 @@ def fits(backbone: TokenReductionViT, reducer: dict, num_stages: int) -> bool:
         return False
     needed = _shapes(built)
     return not needed or (type(built) is type(own) and needed == _shapes(own))
+
+
+@contextmanager
+def _nothing_logged() -> Iterator[None]:
+    """A reducer that nobody has chosen warns of nothing."""
+    logger = MMLogger.get_current_instance()
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def _shapes(reducer: TokenReducer) -> dict[str, torch.Size]:

@@ -39,12 +39,15 @@ class Parts:
     gmacs: gr.State = field(default_factory=gr.State)
 
 
-def build_page(answers: Answers, examples: Sequence[str]) -> gr.Blocks:
+def build_page(
+    answers: Answers, examples: Sequence[str], about: str
+) -> gr.Blocks:
     """The page of a trained model.
 
     Args:
         answers (Answers): What it answers.
-        examples (Sequence[str]): Paths of pictures to try.
+        examples (Sequence[str]): Paths of pictures to try; may be none.
+        about (str): HTML of what is said of the model.
 
     Returns:
         gr.Blocks: The page; see :func:`mmclca.demo.server.served`.
@@ -55,6 +58,7 @@ def build_page(answers: Answers, examples: Sequence[str]) -> gr.Blocks:
     ) as page:
         heading = f'# {words.TITLE}\n{words.INTRODUCTION}'
         gr.Markdown(heading, elem_id='heading')
+        gr.HTML(about, elem_id='model')
         with gr.Row():
             with gr.Column(scale=4, min_width=320):
                 leaf, problem, drawn = _pictures(answers, examples)
@@ -75,15 +79,18 @@ def _pictures(answers: Answers, examples: Sequence[str]):
         elem_id='leaf',
     )
     problem = gr.HTML(visible=False, elem_id='problem')
-    drawn = gr.Examples(
-        [[path] for path in examples],
+    return leaf, problem, _examples(leaf, examples) if examples else None
+
+
+def _examples(leaf: gr.Image, paths: Sequence[str]) -> gr.Examples:
+    return gr.Examples(
+        [[path] for path in paths],
         leaf,
         label=words.DRAWN,
-        examples_per_page=len(examples),
+        examples_per_page=len(paths),
         elem_id='drawn',
         api_visibility='private',
     )
-    return leaf, problem, drawn
 
 
 def _controls(answers: Answers):
@@ -117,10 +124,13 @@ def _results():
     )
 
 
-def _connect(parts: Parts, answers: Answers, drawn: gr.Examples) -> None:
+def _connect(parts: Parts, answers: Answers, drawn) -> None:
     """Say what happens where; whatever is asked, the leaf is looked at."""
     leaf, taken = parts.leaf, [parts.leaf, parts.packed, parts.problem]
-    for event in (leaf.upload, drawn.load_input_event.then):
+    events = [leaf.upload]
+    if drawn:
+        events.append(drawn.load_input_event.then)
+    for event in events:
         # Gradio itself would decode the file ahead of any check
         new = _on(event, answers.take, [leaf], taken, preprocess=False)
         _look(new.then, parts, answers)

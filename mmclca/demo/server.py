@@ -9,8 +9,9 @@ import gradio as gr
 
 from mmclca.apis import TokenReductionInferencer
 
+from . import html
 from .answers import Answers
-from .leaves import draw_examples
+from .leaves import examples_for
 from .limits import Limits
 from .look import CSS, THEME
 from .page import build_page
@@ -25,10 +26,12 @@ def served(
     port: int | None = None,
     host: str = HOST,
     limits: Limits | None = None,
+    name: str = '',
 ) -> Iterator[tuple[str, gr.Blocks]]:
     """Serve the page of a trained model until the context is left.
 
     Uploads and drawn leaves lie in a temporary folder that is removed then.
+    There are drawn leaves for a model of ``make demo`` only.
 
     Args:
         inferencer (TokenReductionInferencer): The model.
@@ -38,6 +41,7 @@ def served(
             computer alone reaches; '0.0.0.0' is all of its addresses.
         limits (Limits, optional): How large a picture may be. Defaults to
             None, the defaults of :class:`Limits`.
+        name (str): Name of the checkpoint, to be shown. Defaults to ''.
 
     Yields:
         tuple[str, gr.Blocks]: Address of the page, and the page.
@@ -50,7 +54,9 @@ def served(
         patch.dict(os.environ, _environment(folder, host)),
     ):
         answers = Answers(inferencer, folder, limits)
-        page = build_page(answers, draw_examples(folder))
+        classes = inferencer.classes
+        about = html.about(name, classes)
+        page = build_page(answers, examples_for(classes, folder), about)
         page.queue(max_size=WAITING)
         address = _launch(page, port, host, answers.limits)
         try:

@@ -1,11 +1,14 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What stands on the page, for a reader who knows plants, not networks."""
 
+from collections.abc import Sequence
+
 from mmclca.visualization.painting import DROPPED, FUSED, KEPT, MERGED
 
 from .limits import Limits
 from .methods import Method
 
+FIRST = 6  # classes that are named
 TITLE = 'Name a leaf, and see what the model looks at'
 INTRODUCTION = (
     'Drop a photograph or a scan of a leaf. A model cuts it into small '
@@ -26,7 +29,7 @@ ABOUT_METHODS = {
     'Sinkhorn': 'mix all squares into fewer, as learned',
 }
 LOOKS = {
-    KEPT: 'kept as it is',
+    KEPT: 'kept: as photographed',
     MERGED: 'merged with others: one colour a group',
     FUSED: 'blended faintly into one',
     DROPPED: 'let go',
@@ -38,7 +41,7 @@ KEEP_RATE = 'Keep rate'
 CLASSES = 'Best guesses'
 SURVIVORS = 'What is left of the leaf, step by step'
 COSTS = 'Work for this leaf'
-WAITING = 'Drop a leaf, or click one of the drawn ones.'
+WAITING = 'Drop a leaf.'
 TOKENS = (
     'A token is what the model works with: one for each square or group of '
     'squares that is left, and a few for the leaf as a whole.'
@@ -49,6 +52,20 @@ NOT_FASTER = (
     'squares takes as long as it saves. Larger models and pictures gain.'
 )
 GMACS = 'GMACs are billions of multiplications and additions.'
+
+
+def about_model(name: str, classes: Sequence[str]) -> str:
+    """One line on a model: its file and what it tells apart.
+
+    Args:
+        name (str): Name of the checkpoint; '' where it has none.
+        classes (Sequence[str]): Names of its classes.
+    """
+    first = ', '.join(classes[:FIRST])
+    more = ', ...' if len(classes) > FIRST else ''
+    return (
+        f'{name or "This model"} knows {len(classes)} classes: {first}{more}'
+    )
 
 
 def drop_here(limits: Limits) -> str:

@@ -97,6 +97,27 @@ def _chosen(scores: Tensor, categories: Sequence[int] | None) -> Tensor:
     return torch.tensor(categories, device=scores.device)
 
 
+@torch.inference_mode()
+def weights_by_layer(model: nn.Module, images: Tensor) -> list[Tensor]:
+    """What the tokens that each layer reads stand for.
+
+    Args:
+        model (nn.Module): As for :func:`class_activation_maps`.
+        images (Tensor): Preprocessed images, (B, 3, H, W).
+
+    Returns:
+        list[Tensor]: Weights (B, N, P) of the patches in each token, one a
+        layer.
+    """
+    twin = watched(model)
+    twin(images, mode='tensor')
+    read = [seen.entered for seen in twin.backbone.reducer.layers]
+    return [
+        patch_weights(tokens.trace, len(images), tokens.num_patches)
+        for tokens in read
+    ]
+
+
 @torch.no_grad()
 def map_of(
     x: Tensor, grad: Tensor, tokens: Tokens, method: str, eigen_smooth: bool

@@ -8,7 +8,9 @@ INK = (40, 40, 40)
 FRAMES = {True: (0, 114, 178), False: (230, 159, 0)}  # Okabe and Ito's
 
 
-def contact_sheet(groups, out, thumb=128, columns=8, gap=8, frames=None):
+def contact_sheet(
+    groups, out, thumb=128, columns=8, gap=8, frames=None, captions=None
+):
     """Draw images of several classes side by side.
 
     Each class is a column with its name on top; after ``columns`` classes a
@@ -24,6 +26,8 @@ def contact_sheet(groups, out, thumb=128, columns=8, gap=8, frames=None):
         frames (dict[str, list[bool | None]], optional): For each image
             whether it is right, drawn as a blue frame, or wrong, as an orange
             one; None for no frame. Defaults to None: no frame anywhere.
+        captions (dict[str, list[str]], optional): A line to write below each
+            image. Defaults to None: no lines.
 
     Raises:
         ValueError: If there is no class, or no image in any of them.
@@ -35,7 +39,8 @@ def contact_sheet(groups, out, thumb=128, columns=8, gap=8, frames=None):
     bands = -(-len(names) // columns)
     heading = thumb // 6 + gap
     step = thumb + gap
-    band_height = heading + rows * step + gap
+    row_step = step + heading * (captions is not None)
+    band_height = heading + rows * row_step + gap
     width = min(columns, len(names)) * step + gap
     sheet = Image.new('RGB', (width, bands * band_height), BACKGROUND)
     pen = ImageDraw.Draw(sheet)
@@ -45,8 +50,12 @@ def contact_sheet(groups, out, thumb=128, columns=8, gap=8, frames=None):
         _write(pen, name, left + thumb / 2, top, thumb)
         for row, path in enumerate(groups[name]):
             image = _thumbnail(path, thumb)
-            corner = left, top + heading + row * step
+            corner = left, top + heading + row * row_step
             sheet.paste(image, corner)
+            if captions:
+                below = corner[1] + step
+                text = captions[name][row]
+                _write(pen, text, left + thumb / 2, below, thumb)
             if frames and frames[name][row] is not None:
                 _frame(pen, corner, thumb, gap, FRAMES[frames[name][row]])
     sheet.save(out)
@@ -67,8 +76,12 @@ def _thumbnail(path, thumb):
 
 
 def _write(pen, text, centre, top, width):
-    """Write a line of text, cut where it is longer than the image below."""
-    font = ImageFont.load_default(size=max(width // 9, 9))
+    """Write a line of text as wide as an image: smaller where it is longer,
+    and cut where that does not do."""
+    for size in range(max(width // 9, 9), max(width // 13, 9) - 1, -1):
+        font = ImageFont.load_default(size=size)
+        if font.getlength(text) <= width:
+            break
     short = text
     while font.getlength(short) > width and len(short) > 2:
         short = short[:-2] + '…'

@@ -55,8 +55,11 @@ def draw_heat_maps(images: Sequence[Heated], out: str, label: str) -> None:
         label (str): What the colours mean.
     """
     columns = 1 + len(images[0].maps)
+    lines = 1 + max(name.count('\n') for one in images for name in one.maps)
+    height = 2.2 + 0.18 * max(lines - 2, 0)
     figure = Figure(
-        figsize=(2.1 * columns, 2.2 * len(images) + 0.8), layout='constrained'
+        figsize=(2.1 * columns, height * len(images) + 0.8),
+        layout='constrained',
     )
     axes = figure.subplots(len(images), columns, squeeze=False)
     above = []

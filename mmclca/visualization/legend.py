@@ -9,15 +9,16 @@ from matplotlib.patches import Patch
 from .painting import DROPPED, FUSED, HEAT, INK, KEPT, MERGED, fuse
 from .survivors import fade
 
-SAMPLE = np.full((1, 1, 3), (130.0, 160.0, 70.0))  # of a leaf
+SAMPLE = np.full((1, 1, 3), 128.0)
 TITLES = {
-    KEPT: 'kept',
+    KEPT: 'kept: as photographed',
     MERGED: 'merged: mean colour of a group',
     FUSED: 'fused with small weights',
     DROPPED: 'dropped',
 }
-LOOKS = {KEPT: SAMPLE, MERGED: SAMPLE, FUSED: fuse(SAMPLE)}
-LOOKS[DROPPED] = fade(SAMPLE)
+# no colour stands for kept and merged patches, which have their own
+FILLS = {FUSED: fuse(SAMPLE).ravel(), DROPPED: fade(SAMPLE).ravel()}
+EDGES = {KEPT: SAMPLE.ravel(), MERGED: INK}
 
 
 def add_legend(figure: Figure, kinds: Iterable[int]) -> None:
@@ -29,9 +30,9 @@ def add_legend(figure: Figure, kinds: Iterable[int]) -> None:
     """
     handles = [
         Patch(
-            facecolor=LOOKS[kind].ravel() / 255,
-            edgecolor=INK / 255 if kind == MERGED else 'none',
-            linewidth=1.5,
+            facecolor=_colour(FILLS.get(kind)),
+            edgecolor=_colour(EDGES.get(kind)),
+            linewidth=0.8 if kind == KEPT else 1.8,
             label=TITLES[kind],
         )
         for kind in TITLES
@@ -47,6 +48,10 @@ def add_legend(figure: Figure, kinds: Iterable[int]) -> None:
             handlelength=1.2,
             handleheight=1.2,
         )
+
+
+def _colour(rgb: np.ndarray | None):
+    return 'none' if rgb is None else rgb / 255
 
 
 def add_heat_bar(figure: Figure, axes, label: str, ends) -> None:

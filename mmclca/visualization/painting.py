@@ -103,7 +103,9 @@ def paint_groups(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:
 
 def fuse(image: np.ndarray) -> np.ndarray:
     """An RGB image (H, W, 3) as it looks where patches are fused."""
-    return 0.25 * image + 0.25 * GREY + 0.5 * FUSED_BLUE
+    # without its colours, or blue on pink paper would be violet
+    brightness = image.mean(axis=2, keepdims=True)
+    return 0.25 * brightness + 0.1 * GREY + 0.65 * FUSED_BLUE
 
 
 def _mean_colours(image, token: Tensor, weights: Tensor, hw) -> np.ndarray:

@@ -13,8 +13,8 @@ from torch import Tensor
 from .cached_tokens import Cached, cached_by_stage
 from .inputs import View
 from .legend import add_heat_bar, add_legend
-from .painting import is_mixed, kinds, paint
-from .survivors import stage_weights
+from .painting import FUSED, KEPT, MERGED, is_mixed, kinds, paint
+from .survivors import assigned, stage_weights
 from .watching import grid_of
 
 
@@ -133,9 +133,38 @@ def _draw_row(row, one: Reduced) -> None:
 def _heading(weights: Tensor) -> str:
     tokens = f'{len(weights)} token{"s" * (len(weights) != 1)}'
     if not is_mixed(weights):
-        return tokens
+        return f'{tokens}: {_contents(weights.cpu())}'
     most = weights.amax(dim=0)
     return f'{tokens}\nweights {most.min():.3g} to {most.max():.3g}'
+
+
+def _contents(weights: Tensor) -> str:
+    """How many tokens are of patches kept, merged and fused."""
+    kind, token = kinds(weights), assigned(weights[None])[0]
+    numbers = {
+        word: token[kind == one].unique().numel()
+        for one, word in ((KEPT, 'kept'), (MERGED, 'merged'), (FUSED, 'fused'))
+    }
+    said = [f'{n} {w}' for w, n in numbers.items() if n or w == 'kept']
+    return ', '.join(said)
+
+
+def patches_left(weights: Tensor) -> str:
+    """Say how many patches some tokens have left.
+
+    Args:
+        weights (Tensor): Patches in each token, (N, P).
+
+    Returns:
+        str: Nothing where each patch has a token of its own.
+    """
+    weights = weights.cpu()
+    kind, number = kinds(weights), weights.size(1)
+    if is_mixed(weights) or (kind == MERGED).any():
+        tokens = int((weights > 0).any(dim=1).sum())
+        return f'{number} patches in {tokens} token{"s" * (tokens != 1)}'
+    left = int((kind == KEPT).sum())
+    return f'{left} of {number} patches left' if left < number else ''
 
 
 def _explain(figure: Figure, axes, images: Sequence[Reduced]) -> None:

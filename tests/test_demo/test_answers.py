@@ -123,6 +123,7 @@ def test_pieces_of_the_page(evit, leaf):
     shown = text_of(pieces.survivors(found))
     assert re.findall(r'(\d+) tokens', shown) == ['18', '11', '7']
     assert 'After step 2' in shown
+    assert 'kept: as photographed' in shown
     assert 'blended faintly' in shown
     assert 'merged with others' not in shown  # EViT does not
     shown = text_of(pieces.classes(found.classes))
@@ -133,6 +134,24 @@ def test_pieces_of_the_page(evit, leaf):
     assert words.NOT_FASTER not in shown
     slow = pieces.compared(Speed(1, 13), Speed(2, 12), 'EViT, 0.5')
     assert words.NOT_FASTER in slow
+
+
+def test_swatches_are_those_of_the_pictures(evit, leaf):
+    drawn = pieces.survivors(predict(evit, evit.prepare(leaf)))
+    kept, fused = re.findall(
+        'background:(.+?);border-color:(.+?)"></span>(?:kept|blended)', drawn
+    )
+    assert (kept[0], fused[1]) == ('white', 'transparent')
+    red, green, blue = map(int, re.findall(r'\d+', fused[0]))
+    assert red < green < blue
+    assert kept[1] != 'transparent'
+
+
+def test_model_is_named():
+    shown = text_of(pieces.about('<a>.pth', CLASSES))
+    assert '&lt;a&gt;.pth knows 4 classes: ash, beech, elm, oak' in shown
+    many = words.about_model('', [f'c{n}' for n in range(80)])
+    assert many == 'This model knows 80 classes: c0, c1, c2, c3, c4, c5, ...'
 
 
 def test_names_of_classes_are_text_and_nothing_else():

@@ -8,7 +8,7 @@ from tiny_model import write_tiny
 from tiny_run import ROOT, load_tool
 
 from mmclca.demo import trained_by_demo
-from mmclca.demo.leaves import draw_examples
+from mmclca.demo.leaves import draw_examples, examples_for
 
 APP = ROOT / 'demo/app.py'
 
@@ -52,10 +52,20 @@ def test_checkpoint_and_config(config, tmp_path, monkeypatch):
     app = load_tool(monkeypatch, APP, *words)
     args = app['parse_args']()
     assert args.host == '127.0.0.1'
-    assert app['trained'](args).classes == ['ash', 'beech', 'elm', 'oak']
+    model, name = app['trained'](args)
+    assert model.classes == ['ash', 'beech', 'elm', 'oak']
+    assert name == 'tiny.pth'
 
 
 def test_examples_are_drawn_leaves(tmp_path):
     first, second = draw_examples(tmp_path, 2)
     assert first.endswith('drawn_leaf_1.png')
     assert os.path.getsize(second) > 10_000
+
+
+def test_only_a_model_that_knows_them_has_examples(tmp_path):
+    known = [f'cultivar_0{number}' for number in range(1, 9)]
+    assert len(examples_for(known, tmp_path)) == 8
+    for others in (known[:7], ['ash', *known[1:]], ['Tilia_tomentosa']):
+        assert examples_for(others, tmp_path / 'others') == []
+    assert not (tmp_path / 'others').exists()

@@ -72,7 +72,15 @@ def inferencer(tmp_path_factory):
 @pytest.fixture(scope='module')
 def address(inferencer, asked_for):
     """Where its page is served."""
-    with served(inferencer, limits=LIMITS) as (address, _):
+    with served(inferencer, limits=LIMITS, name='t.pth') as (address, _):
+        yield address
+
+
+@pytest.fixture
+def demo(inferencer, asked_for, monkeypatch):
+    """Where a page is served whose model knows the drawn leaves."""
+    monkeypatch.setattr('mmclca.demo.leaves.CULTIVARS', CLASSES)
+    with served(inferencer) as (address, _):
         yield address
 
 
@@ -166,13 +174,22 @@ def test_file_too_large_is_refused_ahead_of_sending(page, tmp_path):
     expect(said).to_contain_text('1.0 Mb')
 
 
-def test_drawn_leaf_is_tried_and_taken_away(page):
+def test_model_is_named_and_has_no_leaves_of_others(page):
+    said = 't.pth knows 4 classes: ash, beech, elm, oak'
+    expect(page.locator('#model')).to_contain_text(said)
+    expect(page.locator('#drawn')).to_have_count(0)
+
+
+def test_drawn_leaf_is_tried_and_taken_away(chromium, demo):
+    page = chromium.new_page()
+    drive.open_page(page, demo)
     drawn = page.locator('#drawn button')
     expect(drawn).to_have_count(8)
     drawn.nth(2).click()
     drive.wait_for_costs(page, 'EViT')
     page.get_by_label('Remove Image').click()
     expect(page.locator('#survivors')).to_contain_text('Drop a leaf')
+    page.close()
 
 
 def test_nothing_outside_was_asked(address, asked_for):

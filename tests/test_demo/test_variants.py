@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.logging import MMLogger
 from tiny_model import write_tiny
 
 from mmclca.apis import TokenReductionInferencer
@@ -135,6 +136,16 @@ def test_few_variants_are_kept(tmp_path):
     assert found.at('TopK', 0.3) is first
     found.at('TopK', 0.4)
     assert found.at('TopK', 0.3) is not first
+
+
+def test_only_a_method_that_is_chosen_warns(tmp_path, caplog, leaf):
+    logger = MMLogger.get_current_instance()
+    logger.addHandler(caplog.handler)
+    found = variants(tmp_path, **reducer('EViT', keep_rate=0.3))
+    assert 'ToMe' not in caplog.text and not logger.disabled
+    found.at('ToMe', 0.3)
+    logger.removeHandler(caplog.handler)
+    assert 'ToMe merges at most half' in caplog.text
 
 
 def test_backbone_whose_tokens_cannot_be_followed(tmp_path):

@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import csv
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from tiny_run import CLASSES, ROOT, load_tool, run_tool, write_images
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import extract_features
+from mmclca.visualization import contact_sheet
 
 TOOL = ROOT / 'tools/retrieval.py'
 BLUE, ORANGE = (0, 114, 178), (230, 159, 0)
@@ -168,10 +170,48 @@ def test_contact_sheet(retrieve, folder, tmp_path):
         for entry in drawn
         for one in entry['neighbours'][:3]
     )
-    side = 136 * 136 - 128 * 128  # of a frame around 128 pixels
-    for colour, number in ((BLUE, right), (ORANGE, 12 - right)):
+    check_frames(picture, right, 12 - right)
+
+
+def check_frames(picture, right, wrong):
+    """Of so many images that are right, and others that are wrong."""
+    side = 168 * 168 - 160 * 160  # of a frame around 160 pixels
+    for colour, number in ((BLUE, right), (ORANGE, wrong)):
         pixels = (picture == colour).all(-1).sum()
         assert pixels == number * side
+
+
+def test_sheet_of_photographs_without_a_class(
+    retrieve, folder, tmp_path, monkeypatch
+):
+    drawn = []
+
+    def note(groups, out, *size, **more):
+        drawn.append((groups, more['captions']))
+        contact_sheet(groups, out, *size, **more)
+
+    # the tool imports it from there when it runs
+    module = sys.modules['mmclca.visualization.contact_sheet']
+    monkeypatch.setattr(module, 'contact_sheet', note)
+    sheet, out = tmp_path / 's.png', tmp_path / 'r.json'
+    retrieve(
+        *('--gallery', folder / 'data', '--queries', folder / 'new/oak'),
+        *('--sheet', sheet, '--sheet-nearest', 4, '--out', out),
+    )
+    entries, _ = written(out)
+    ((groups, captions),) = drawn
+    assert list(groups) == list(captions) == ['1: 0.png', '2: 1.png']
+    for entry, said in zip(entries, captions.values(), strict=True):
+        near = entry['neighbours'][:4]
+        lines = [f'{n["similarity"]:.3f} {n["name"]}' for n in near]
+        assert said == [f'vote: {entry["knn_class"]}', *lines]
+    agree = sum(
+        one['name'] == entry['knn_class']
+        for entry in entries
+        for one in entry['neighbours'][:4]
+    )
+    picture = np.asarray(Image.open(sheet).convert('RGB'))
+    check_frames(picture, agree, 8 - agree)
 
 
 def test_unreadable_images_are_named(retrieve, folder, tmp_path):
@@ -241,7 +281,7 @@ def test_drawn_queries_are_spread_over_all(monkeypatch, tmp_path):
         'contact_sheet',
         lambda columns, *_, **__: drawn.extend(columns),
     )
-    entries = [dict(image='x', name=f'{i}', neighbours=[]) for i in range(15)]
+    entries = [dict(image=f'{i}', name='x', neighbours=[]) for i in range(15)]
     draw(entries, tmp_path / 's.png', 8, 5)
     found = [int(name.split()[1]) for name in drawn]
     assert found == [0, 1, 3, 5, 7, 9, 11, 13]

@@ -7,6 +7,8 @@ from mmengine.config import Config
 from mmpretrain import get_model
 from tiny_run import CLASSES, ROOT, run_tool, write_run
 
+from mmclca.visualization import draw_heat_maps
+
 TOOLS = ROOT / 'tools/visualization'
 
 
@@ -71,6 +73,29 @@ def test_cam(tiny, draw):
     assert np.array_equal(as_there, picture)
     other = cam(first, image, '--method', 'LayerCAM', '--aug-smooth')
     assert not np.array_equal(other, picture)
+
+
+def test_cam_says_how_much_is_left(tiny, draw, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        'mmclca.visualization.draw_heat_maps',
+        lambda rows, out, label: (
+            seen.append(list(rows[0].maps)),
+            draw_heat_maps(rows, out, label),
+        ),
+    )
+
+    def titles(*layers):
+        files = tiny[1], tiny[3]
+        draw('vis_cam', *files, '--target-layers', *layers,
+             '--target-category', 1, option='--save-path')  # fmt: skip
+        (title,) = seen.pop()
+        return title.splitlines()[2:]
+
+    assert titles(0) == titles(1) == []
+    (left,) = titles(-1)
+    assert left in ('8 of 16 patches left', '9 of 16 patches left')
+    assert titles(0, 2) == [left]  # 9 unless a CLR token is kept
 
 
 def test_cam_lists_layers(tiny, monkeypatch, capsys):

@@ -57,6 +57,18 @@ def test_names_stay_above_their_column(squares, tmp_path):
     assert np.array_equal(named[heading, half], short[heading, half])
 
 
+def test_captions_below_images(squares, tmp_path):
+    groups = {'a': squares, 'b': squares[:1]}
+    plain = draw(groups, tmp_path, thumb=60, gap=4)
+    captions = {'a': ['first', ''], 'b': ['']}
+    named = draw(groups, tmp_path, thumb=60, gap=4, captions=captions)
+    line = 60 // 6 + 4
+    assert named.shape[0] == plain.shape[0] + 2 * line
+    below = 4 + line + 64  # the margin, a line, an image and a gap
+    left, right = named[below : below + line, :66], named[below:, 68:]
+    assert (left < 128).any() and (right == 255).all()
+
+
 @pytest.mark.parametrize('groups', [{}, {'a': [], 'b': []}])
 def test_nothing_to_draw(groups, tmp_path):
     with pytest.raises(ValueError, match='no image to draw'):

@@ -3,6 +3,7 @@ import mmcv
 import numpy as np
 import pytest
 import torch
+from matplotlib.colors import rgb_to_hsv
 from small_models import CACHE, build, images, vit
 
 from mmclca.models.trace import Kept, Merged
@@ -19,6 +20,7 @@ from mmclca.visualization import (
 )
 from mmclca.visualization.inputs import View
 from mmclca.visualization.painting import DROPPED, FUSED, KEPT, MERGED
+from mmclca.visualization.reductions import patches_left
 
 COLOURS = torch.tensor([[200, 0, 0], [0, 100, 0], [0, 0, 60], [80, 80, 80]])
 
@@ -82,6 +84,52 @@ def test_fused_patches_turn_blue_and_the_image_shows_through():
     weights[1] *= 3  # as at low keep rates: sums to 0.6, and is no average
     again = paint(picture(), weights, (2, 2)).astype(int)
     assert (again[..., 2] > again[..., :2].max(-1)).all()
+
+
+@pytest.mark.parametrize('paper', [(240, 130, 170), (250, 250, 250)])
+def test_fused_patches_are_of_the_blue_of_the_legend(paper):
+    image = np.full((12, 12, 3), paper, np.uint8)
+    weights = torch.zeros(2, 4)
+    weights[1] = 0.05
+    drawn = paint(image, weights, (2, 2))[0, 0] / 255
+    (swatch,) = legend_of(image, weights).get_patches()
+    hues = rgb_to_hsv([drawn, swatch.get_facecolor()[:3]])[:, 0]
+    assert hues[0] == pytest.approx(hues[1], abs=0.02)
+    red, _, blue = drawn
+    assert blue - red > 0.3
+
+
+def legend_of(image, *stages):
+    row = Reduced('', image, (2, 2), list(stages))
+    (legend,) = reductions_figure([row], 'ab'[: len(stages)]).legends
+    return legend
+
+
+def test_no_colour_stands_for_patches_that_have_their_own():
+    kept_and_merged = torch.zeros(3, 4)
+    kept_and_merged[1, 0] = 1
+    kept_and_merged[2, 1:] = 1 / 3
+    image = np.full((20, 20, 3), 90, np.uint8)
+    swatches = legend_of(image, kept_and_merged).get_patches()
+    assert [swatch.get_facecolor()[-1] for swatch in swatches] == [0, 0]
+    edges = [swatch.get_edgecolor() for swatch in swatches]
+    assert edges[0] != edges[1] and edges[0][-1] == edges[1][-1] == 1
+
+
+def test_patches_left():
+    alone = torch.nn.functional.pad(torch.eye(4), (0, 0, 1, 0))
+    assert patches_left(alone) == ''
+    assert patches_left(alone[:3]) == '2 of 4 patches left'
+    fused = torch.zeros(3, 4)
+    fused[1, 0] = 1
+    fused[2, 1:] = 0.1
+    assert patches_left(fused) == '1 of 4 patches left'
+    merged = torch.zeros(3, 4)
+    merged[1, :2] = merged[2, 2:] = 0.5
+    assert patches_left(merged) == '4 patches in 2 tokens'
+    assert patches_left(torch.full((1, 4), 0.25)) == '4 patches in 1 token'
+    mixed = torch.full((2, 4), 0.25)
+    assert patches_left(mixed) == '4 patches in 2 tokens'
 
 
 def test_kinds_of_patches():
@@ -170,7 +218,8 @@ def test_legend_names_what_occurs_and_nothing_else():
         row = Reduced('', image, (2, 2), list(stages))
         return words(reductions_figure([row], 'ab'[: len(stages)]))[:2]
 
-    kept_fused_dropped = ['kept', 'fused with small weights', 'dropped']
+    kept = 'kept: as photographed'
+    kept_fused_dropped = [kept, 'fused with small weights', 'dropped']
     assert legend(weights) == (kept_fused_dropped, [])
     weights = torch.full((3, 4), 0.25)
     bar = ['largest weight of a patch in a token']
@@ -188,8 +237,25 @@ def test_cached_tokens_are_noted():
     (row,) = reduced(backbone.eval(), [view])
     titles = words(reductions_figure([row], ['one', 'two']))[2]
     # an average and a CLR token a layer, of layer 0, then of 1 and 2
-    assert titles[1] == 'one\n18 tokens\n1 cached, then 2 put back'
-    assert titles[2] == 'two\n20 tokens\n3 cached, then 4 put back'
+    assert titles[1] == 'one\n18 tokens: 16 kept\n1 cached, then 2 put back'
+    assert titles[2] == 'two\n20 tokens: 16 kept\n3 cached, then 4 put back'
     backbone = build(vit(6, reducer=reducer, reduce_at=(1, 3)))
     (row,) = reduced(backbone.eval(), [view])
-    assert words(reductions_figure([row], 'ab'))[2][1] == 'a\n17 tokens'
+    assert (
+        words(reductions_figure([row], 'ab'))[2][1] == 'a\n17 tokens: 16 kept'
+    )
+
+
+def test_tokens_are_told_apart():
+    image = np.full((20, 20, 3), 90, np.uint8)
+    merged, fused = torch.zeros(4, 4), torch.zeros(3, 4)
+    merged[1, 0] = 1
+    merged[2, 1] = 1
+    merged[3, 2:] = 0.5
+    fused[2] = 0.1
+    mixed = torch.full((3, 4), 0.25)
+    row = Reduced('', image, (2, 2), [merged, fused, mixed])
+    titles = words(reductions_figure([row], 'abc'))[2]
+    assert titles[1] == 'a\n4 tokens: 2 kept, 1 merged'
+    assert titles[2] == 'b\n3 tokens: 0 kept, 1 fused'
+    assert titles[3].startswith('c\n3 tokens\nweights')

@@ -81,7 +81,7 @@ def main():
     inferencer = TokenReductionInferencer(args.checkpoint, device='cpu')
     with (
         tempfile.TemporaryDirectory() as folder,
-        served(inferencer) as (address, _),
+        served(inferencer, name=Path(args.checkpoint).name) as (address, _),
         browser() as chromium,
     ):
         page = chromium.new_page()

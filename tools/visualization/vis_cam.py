@@ -9,7 +9,7 @@ import torch
 
 from mmclca.utils.command_line import plain_errors
 from mmclca.visualization import Heated, class_activation_maps, draw_heat_maps
-from mmclca.visualization.cam import smoothed_maps
+from mmclca.visualization.cam import smoothed_maps, weights_by_layer
 from mmclca.visualization.cam_methods import METHODS, method_named
 from mmclca.visualization.figure_files import check_picture
 from mmclca.visualization.inputs import view
@@ -19,6 +19,7 @@ from mmclca.visualization.model_files import (
     read_images,
     sort_files,
 )
+from mmclca.visualization.reductions import patches_left
 from mmclca.visualization.watching import check_backbone
 
 LAYER = r'(?:(?:backbone\.)?layers[.[])?(-?\d+)\]?(?:\.ln1)?'
@@ -135,7 +136,16 @@ def heated(model, names, one, args):
         scaled = [cam / cam.max().clamp(min=1e-12) for cam in of_layers]
         what = 'predicted' if label == best else 'not predicted'
         maps[f'{names[label]}\n({what})'] = torch.stack(scaled).mean(dim=0)
-    return Heated(one.title, one.image, maps)
+    left = said_of_layers(model, one.batch, args.target_layers)
+    above = {'\n'.join([name, *left]): cam for name, cam in maps.items()}
+    return Heated(one.title, one.image, above)
+
+
+def said_of_layers(model, batch, layers):
+    """How many patches are left in each of them, if not all; once each."""
+    weights = weights_by_layer(model, batch)
+    said = [patches_left(weights[number][0]) for number in layers]
+    return list(dict.fromkeys(filter(None, said)))
 
 
 def preview(args):
