@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The config of a cell, put together from the pieces in ``configs/_base_``."""
 
+import os
 from functools import cache
 from pathlib import Path
 
@@ -94,12 +95,13 @@ def compose(cell: Cell, options: dict, weights: dict[str, str]) -> Config:
 
 
 @cache
-def _parsed(file: Path) -> Config:
+def _parsed(file: Path, data: str | None) -> Config:
     return Config.fromfile(file)
 
 
 def _read(file: Path) -> dict:
-    return _parsed(file).to_dict()
+    # pieces of data sets read the variable
+    return _parsed(file, os.environ.get('MMCLCA_DATA')).to_dict()
 
 
 def set_model(model: dict, cell: Cell, num_classes: int) -> None:

@@ -48,6 +48,14 @@ def test_a_cell_is_the_config_file_of_its_name(cell):
     assert cfg.test_dataloader == file.test_dataloader
 
 
+def test_folder_of_the_data_is_that_of_now(monkeypatch):
+    for folder in ('here', 'there'):
+        monkeypatch.setenv('MMCLCA_DATA', folder)
+        cfg = compose(CELL, {}, {})
+        root = cfg.train_dataloader.dataset.data_root
+        assert root == f'{folder}/leaf40_white'
+
+
 def test_seed_weights_options_and_hooks():
     options = {'optim_wrapper.optimizer.lr': 3e-4}
     cfg = compose(CELL, options, {'deit-tiny-p16': 'file.pth'})
