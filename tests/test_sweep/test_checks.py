@@ -27,15 +27,7 @@ def data(tmp_path, monkeypatch):
         (root / f'{name}.txt').write_text(f'images/{name}.png 3\n')
     monkeypatch.setenv('MMCLCA_DATA', str(tmp_path / 'data'))
     torch.save({'a': torch.zeros(1)}, tmp_path / 'weights.pth')
-    # pieces are parsed once, with what the environment said then
-    monkeypatch.setattr('mmclca.sweep.pieces._parsed', parse)
     return root
-
-
-def parse(file):
-    from mmengine.config import Config
-
-    return Config.fromfile(file)
 
 
 def configs_of(*cells, weights):
@@ -67,7 +59,6 @@ def test_missing_weights_and_images_are_said_at_once(data, tmp_path):
 
 
 def test_a_missing_image_root(tmp_path, monkeypatch):
-    monkeypatch.setattr('mmclca.sweep.pieces._parsed', parse)
     monkeypatch.setenv('MMCLCA_DATA', str(tmp_path / 'nowhere'))
     cell = replace(CELL, dataset='soygene', size=448)
     with pytest.raises(ValueError) as error:
