@@ -169,17 +169,13 @@ def _write_configs(folder):
 
 def _write_results(folder):
     """Results of a sweep, and folders that commands write into."""
-    measured = ROOT / 'docs/results/leaf40'
-    places = (
-        'docs/results/leaf40',
-        *(
-            f'work_dirs/sweeps/{path.stem}'
-            for path in ROOT.glob('configs/sweeps/*.py')
-            if path.stem not in RUN
-        ),
-    )
-    for name in places:
-        shutil.copytree(measured, folder / name)
+    measured = ROOT / 'docs/results'
+    for name in ('leaf40', 'leaf40_why'):
+        shutil.copytree(measured / name, folder / 'docs/results' / name)
+    for path in ROOT.glob('configs/sweeps/*.py'):
+        if path.stem not in RUN:
+            sweep = folder / 'work_dirs/sweeps' / path.stem
+            shutil.copytree(measured / 'leaf40', sweep)
     for name in ('docs/pictures/methods', 'docs/benchmarks'):
         (folder / name).mkdir(parents=True)
 

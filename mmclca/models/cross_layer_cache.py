@@ -36,8 +36,8 @@ class CrossLayerCache(BaseModule):
             layers ahead of the first reduction. Defaults to False.
         clr_at_cls (bool): Whether CLR tokens start at the position of CLS
             too, where loaded weights have one, instead of near none as in
-            the authors' code. Keeps the gradients of the first layer small
-            (docs/results/leaf40.md). Defaults to False.
+            the authors' code. What that changes is told in
+            docs/results/leaf40.md. Defaults to False.
         embed_dims (int): Channels C; the backbone fills it in.
         num_layers (int): Layers of the backbone, which fills it in.
         reduce_at (Sequence[int]): Layers with a reduction; the backbone
