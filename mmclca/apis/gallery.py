@@ -174,9 +174,9 @@ def look_up(
     entries = _nearest(gallery, queries, similarity, topk)
     _vote(entries, similarity, gallery.images.names, neighbours)
     relevant = _same_class(queries.names, gallery.images.names)
-    found = metrics(entries, similarity, relevant)
-    precisions = average_precision(similarity, relevant).tolist()
-    for entry, precision in zip(entries, precisions, strict=True):
+    precisions = average_precision(similarity, relevant)
+    found = metrics(entries, similarity, relevant, precisions)
+    for entry, precision in zip(entries, precisions.tolist(), strict=True):
         if precision == precision:
             entry['average_precision'] = precision
     return entries, found
@@ -230,7 +230,10 @@ def _same_class(queries, gallery) -> Tensor:
 
 
 def metrics(
-    entries: list[dict], similarity: Tensor, relevant: Tensor
+    entries: list[dict],
+    similarity: Tensor,
+    relevant: Tensor,
+    precision: Tensor,
 ) -> dict[str, float]:
     """How well queries find images of their class, in per cent.
 
@@ -238,6 +241,8 @@ def metrics(
         entries (list[dict]): Of :func:`look_up`.
         similarity (Tensor): (N, M).
         relevant (Tensor): (N, M), bool.
+        precision (Tensor): Average precision of each query (N,), NaN where
+            it has no relevant image.
 
     Returns:
         dict[str, float]: ``mAP``, ``recall@1`` and so on, ``knn_top1``, over
@@ -249,7 +254,6 @@ def metrics(
     labelled = sum(entry['name'] is not None for entry in entries)
     if not labelled:
         return {}
-    precision = average_precision(similarity, relevant)
     matched = ~precision.isnan()
     number = int(matched.sum())
     if not number:
