@@ -8,7 +8,11 @@ from pathlib import Path
 from mmclca.demo import trained_by_demo
 from mmclca.utils.command_line import plain_errors
 from mmclca.utils.extras import require
-from mmclca.visualization.model_files import add_model_arguments, load
+from mmclca.visualization.model_files import (
+    add_config_argument,
+    add_model_arguments,
+    load,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -24,11 +28,7 @@ def parse_args():
         help='path or URL of the weights, which hold config and class names '
         '(default: those of "make demo")',
     )
-    parser.add_argument(
-        '--config',
-        help='path or name of a config to use in place of the one in the '
-        'checkpoint',
-    )
+    add_config_argument(parser)
     parser.add_argument(
         '--port', type=int, help='port (default: a free one from 7860 on)'
     )

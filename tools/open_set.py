@@ -26,7 +26,11 @@ from mmclca.evaluation.open_set import (
     fit_threshold,
 )
 from mmclca.utils.command_line import check_file, plain_errors
-from mmclca.visualization.model_files import add_model_arguments, load
+from mmclca.visualization.model_files import (
+    add_config_argument,
+    add_model_arguments,
+    load,
+)
 
 PLACE = 'a folder, or a .txt list of "path label" or "path"'
 COLUMNS = (
@@ -46,9 +50,7 @@ def parse_args():
         'checkpoint, for predict.py --reject'
     )
     parser.add_argument('checkpoint', help='weights of a classifier')
-    parser.add_argument(
-        '--config', help='config to use in place of the one in the checkpoint'
-    )
+    add_config_argument(parser)
     parser.add_argument(
         '--known',
         metavar='PLACE',

@@ -19,7 +19,11 @@ from mmclca.apis.stored import is_checkpoint
 from mmclca.datasets.image_files import IMAGE_SUFFIXES
 from mmclca.utils.checkpoint_error import CheckpointError
 from mmclca.utils.command_line import check_file
-from mmclca.visualization.model_files import add_model_arguments, load
+from mmclca.visualization.model_files import (
+    add_config_argument,
+    add_model_arguments,
+    load,
+)
 
 
 def parse_args():
@@ -38,11 +42,7 @@ def parse_args():
         help='files, folders (with all below them) or patterns such as '
         '"scans/*.tif"',
     )
-    parser.add_argument(
-        '--config',
-        help='path or name of a config to use in place of the one in the '
-        'checkpoint',
-    )
+    add_config_argument(parser)
     parser.add_argument(
         '--topk', type=int, default=5, help='classes to name for each image'
     )

@@ -19,7 +19,11 @@ from mmclca.models.retrievers.stages import STAGES
 from mmclca.utils.command_line import check_file, plain_errors
 from mmclca.visualization.contact_sheet import contact_sheet
 from mmclca.visualization.figure_files import check_picture
-from mmclca.visualization.model_files import add_model_arguments, load
+from mmclca.visualization.model_files import (
+    add_config_argument,
+    add_model_arguments,
+    load,
+)
 
 SIDE = 160  # pixels of an image on the sheet
 PLACE = 'a folder with a folder a class, or a .txt list of "path label"'
@@ -32,9 +36,7 @@ def parse_args():
         'without --queries, the images of the gallery look for each other'
     )
     parser.add_argument('checkpoint', help='weights of a classifier')
-    parser.add_argument(
-        '--config', help='config to use in place of the one in the checkpoint'
-    )
+    add_config_argument(parser)
     add_places(parser)
     parser.add_argument(
         '--stage',

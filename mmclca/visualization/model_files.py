@@ -32,6 +32,19 @@ def add_model_arguments(parser) -> None:
     add_cfg_options(parser)
 
 
+def add_config_argument(parser) -> None:
+    """Add the config of tools that a checkpoint is enough for.
+
+    Args:
+        parser (argparse.ArgumentParser): The parser to extend.
+    """
+    parser.add_argument(
+        '--config',
+        help='path or name of a config to use in place of the one in the '
+        'checkpoint',
+    )
+
+
 def add_split_arguments(parser) -> None:
     """Add what tools take that draw a model on the images of a split.
 
