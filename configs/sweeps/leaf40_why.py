@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # Why the cache raises the largest gradients of configs/sweeps/leaf40.py, and
-# what lowers them: which part of the model has them; no CLR token; CLR tokens
-# that start at the position of CLS; other learning rates.
+# what lowers them: which part of the model has them, and which tokens; no CLR
+# token; CLR tokens that start at the position of CLS; other learning rates.
 # Results: docs/results/leaf40.md.
 # Command: python tools/sweep.py configs/sweeps/leaf40_why.py --jobs 2
 _base_ = 'leaf40.py'
@@ -23,10 +23,32 @@ blocks = [
             ]
         },
     ),
-    dict(variant='no-clr', options={'model.backbone.cache.num_tokens': 0}),
+    dict(
+        variant='by-token',
+        clca=['base', 'clc', 'clca'],
+        seeds=[1],
+        options={
+            'custom_hooks': [
+                dict(type='mmclca.ClassCountHook'),
+                dict(
+                    type='mmclca.GradientStatsHook',
+                    parts=['backbone.layers.0.attn.qkv'],
+                ),
+                dict(
+                    type='mmclca.GradientSourcesHook',
+                    linear='backbone.layers.0.attn.qkv',
+                ),
+            ]
+        },
+    ),
+    dict(
+        variant='no-clr',
+        keep_rates=[0.25, 0.5],
+        options={'model.backbone.cache.num_tokens': 0},
+    ),
     dict(
         variant='clr-at-cls',
-        keep_rates=[0.1, 0.5, 1.0],
+        keep_rates=[0.1, 0.5],
         options={'model.backbone.cache.clr_at_cls': True},
     ),
     dict(

@@ -8,13 +8,15 @@ from pathlib import Path
 import mmcv
 import mmengine
 import mmpretrain
+import PIL
 import timm
 import torch
 
 import mmclca
 from mmclca.benchmark.machine import cpu_name
 
-PACKAGES = (mmclca, mmpretrain, mmcv, mmengine, timm, torch)
+# Pillow resizes the images: not every version to the same pixels
+PACKAGES = (mmclca, mmpretrain, mmcv, mmengine, timm, torch, PIL)
 
 
 def commit() -> str:

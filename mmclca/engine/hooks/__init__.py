@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .class_count_hook import ClassCountHook
 from .compile_hook import CompileHook
+from .gradient_sources_hook import GradientSourcesHook
 from .gradient_stats_hook import GradientStatsHook
 from .keep_rate_warm_up_hook import KeepRateWarmUpHook
 from .last_best_checkpoint_hook import LastBestCheckpointHook
@@ -9,6 +10,7 @@ from .token_visualization_hook import TokenVisualizationHook
 __all__ = [
     'ClassCountHook',
     'CompileHook',
+    'GradientSourcesHook',
     'GradientStatsHook',
     'KeepRateWarmUpHook',
     'LastBestCheckpointHook',

@@ -1,14 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import torch
-from mmengine.hooks import Hook
 from mmengine.model import is_model_wrapper
 from torch import Tensor
 
 from mmclca.registry import HOOKS
 
+from .epoch_maxima_hook import EpochMaximaHook
+
 
 @HOOKS.register_module()
-class GradientStatsHook(Hook):
+class GradientStatsHook(EpochMaximaHook):
     """Logs how large gradients are, in every iteration that updates.
 
     `Cross-Layer Cache Aggregation for Token Reduction in Ultra-Fine-Grained
@@ -35,12 +36,10 @@ class GradientStatsHook(Hook):
     """
 
     def __init__(self, parts: tuple[str, ...] = ('backbone', 'head')):
+        super().__init__(['grad_max', *(f'grad_max_{part}' for part in parts)])
         self.parts = tuple(parts)
         self.names = {}
-        self.logged = ['grad_max', *(f'grad_max_{part}' for part in parts)]
         self.handle = None
-        self.stats = None
-        self.largest = {}
 
     def before_train(self, runner) -> None:
         """Watch the optimizer."""
@@ -70,25 +69,6 @@ class GradientStatsHook(Hook):
 
         optimizer = runner.optim_wrapper.optimizer
         self.handle = optimizer.register_step_pre_hook(look)
-
-    def after_train_iter(
-        self, runner, batch_idx, data_batch=None, outputs=None
-    ) -> None:
-        """Hand on what the last step saw, where there was one."""
-        if self.stats is None:
-            return
-        for name, value in self.stats.items():
-            runner.message_hub.update_scalar(f'train/{name}', value)
-            if value > self.largest.get(name, 0.0):
-                self.largest[name] = value
-        self.stats = None
-
-    def after_train_epoch(self, runner) -> None:
-        """Keep the largest values of the epoch, under ``epoch/``."""
-        for name in self.logged:
-            value = self.largest.get(name, torch.nan)
-            runner.message_hub.update_scalar(f'epoch/{name}', value)
-        self.largest = {}
 
     def after_train(self, runner) -> None:
         """Leave the optimizer alone."""

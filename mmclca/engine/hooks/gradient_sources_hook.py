@@ -1,0 +1,102 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import torch
+from mmengine.model import is_model_wrapper
+from torch import Tensor, nn
+
+from mmclca.models import CrossLayerCache
+from mmclca.registry import HOOKS
+
+from .epoch_maxima_hook import EpochMaximaHook
+
+
+@HOOKS.register_module()
+class GradientSourcesHook(EpochMaximaHook):
+    """Logs which tokens the gradients of a linear layer come from.
+
+    The gradient of a weight is a sum over tokens: of the gradient of a
+    token's output times its input. The values, of each iteration:
+
+    - ``grad_max_cls``, ``grad_max_clr``, ``grad_max_others``: the largest
+      magnitude in the sum over CLS, over the CLR tokens (the last of the
+      sequence), and over all other tokens;
+    - ``grad_channel``: the input channel in which the whole sum is largest;
+    - ``grad_channel_input``: the largest magnitude of an input there.
+
+    They are of one process, ahead of clipping, and with the scale of mixed
+    precision where that is used.
+
+    Args:
+        linear (str): Name of the linear layer, ahead of which tokens are
+            (B, N, C). Defaults to ``'backbone.layers.0.attn.qkv'``.
+
+    Raises:
+        ValueError: At the start of training, if the model has no such linear
+            layer.
+    """
+
+    def __init__(self, linear: str = 'backbone.layers.0.attn.qkv'):
+        groups = ('cls', 'others', 'clr')
+        super().__init__([f'grad_max_{group}' for group in groups])
+        self.linear = linear
+        self.num_clr = 0
+        self.handle = None
+
+    def before_train(self, runner) -> None:
+        """Watch the layer."""
+        model = runner.model
+        model = model.module if is_model_wrapper(model) else model
+        modules = dict(model.named_modules())
+        linear = modules.get(self.linear)
+        if not isinstance(linear, nn.Linear):
+            kind = self.linear.rpartition('.')[2]
+            alike = [name for name in modules if name.endswith(f'.{kind}')]
+            raise ValueError(
+                f'GradientSourcesHook(linear={self.linear!r}): the model has '
+                'no linear layer of that name. It has '
+                f'{", ".join(alike) or "none that ends alike"}'
+            )
+        self.num_clr = sum(
+            module.num_tokens
+            for module in modules.values()
+            if isinstance(module, CrossLayerCache)
+        )
+        self.handle = linear.register_forward_hook(self._note_pass)
+
+    def after_train(self, runner) -> None:
+        """Leave the layer alone."""
+        self.handle.remove()
+
+    def _note_pass(self, linear, args, output: Tensor) -> None:
+        if not output.requires_grad:
+            return
+        (inputs,) = args
+
+        def note_gradient(grads: Tensor) -> None:
+            self.stats = sources(inputs.detach(), grads, self.num_clr)
+
+        output.register_hook(note_gradient)
+
+
+def sources(inputs: Tensor, grads: Tensor, num_clr: int) -> dict[str, float]:
+    """The values of the hook.
+
+    Args:
+        inputs (Tensor): Of the linear layer, (B, N, C).
+        grads (Tensor): Gradients of its outputs, (B, N, O).
+        num_clr (int): CLR tokens, at the end of the sequence.
+    """
+    sizes = [1, inputs.size(1) - 1 - num_clr, num_clr]
+    cls, others, clr = (
+        torch.einsum('bno,bnc->oc', part_grads.float(), part.float())
+        for part_grads, part in zip(
+            grads.split(sizes, dim=1), inputs.split(sizes, dim=1), strict=True
+        )
+    )
+    parts = dict(cls=cls, others=others, clr=clr)
+    channel = (cls + others + clr).abs().amax(0).argmax()
+    stats = {f'grad_max_{name}': x.abs().max() for name, x in parts.items()}
+    stats['grad_channel'] = channel
+    stats['grad_channel_input'] = inputs[..., channel].abs().max()
+    if not num_clr:
+        del stats['grad_max_clr']
+    return {name: value.item() for name, value in stats.items()}
