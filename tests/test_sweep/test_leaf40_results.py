@@ -9,26 +9,25 @@ from mmclca.sweep.grid import read_grid
 from mmclca.sweep.pieces import compose
 from mmclca.sweep.result import read_results
 
-FOLDER = ROOT / 'docs/results/leaf40'
+SWEEPS = ('leaf40', 'leaf40_why')
 
 
-@pytest.fixture(scope='module')
-def configs():
-    grid = read_grid(ROOT / 'configs/sweeps/leaf40.py')
-    return {
+@pytest.mark.parametrize('name', SWEEPS)
+def test_a_fresh_clone_can_report_and_go_on(name):
+    grid = read_grid(ROOT / f'configs/sweeps/{name}.py')
+    configs = {
         cell: compose(cell, options, grid.weights)
         for cell, options in grid.cells.items()
     }
-
-
-def test_a_fresh_clone_can_report_and_go_on(configs):
-    check_results(FOLDER, configs)
+    folder = ROOT / 'docs/results' / name
+    check_results(folder, configs)
     names = {cell.name for cell in configs}
-    files = {path.stem for path in FOLDER.glob('*.json')}
+    files = {path.stem for path in folder.glob('*.json')}
     assert files and files <= names
 
 
-def test_they_tell_no_paths():
-    for result in read_results(FOLDER):
+@pytest.mark.parametrize('name', SWEEPS)
+def test_they_tell_no_paths(name):
+    for result in read_results(ROOT / 'docs/results' / name):
         assert '/' not in f'{result["commit"]}{result["machine"]}'
         assert result['commit'] and not result['commit'].endswith('+')
