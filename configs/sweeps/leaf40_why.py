@@ -15,7 +15,6 @@ blocks = [
     dict(
         variant='by-layer',
         clca=['base', 'cla', 'clc', 'clca'],
-        seeds=[1],
         options={
             'custom_hooks.1.parts': [
                 *(f'backbone.layers.{layer}' for layer in range(12)),
@@ -49,6 +48,7 @@ blocks = [
     dict(
         variant='clr-at-cls',
         keep_rates=[0.1, 0.5],
+        seeds=[1],
         options={'model.backbone.cache.clr_at_cls': True},
     ),
     dict(
