@@ -11,6 +11,7 @@ from mmclca.sweep.figures import (
     draw_costs,
     draw_gradients,
     draw_methods,
+    draw_parts,
     write_figures,
 )
 from mmclca.sweep.figures.style import COLOURS, save
@@ -318,6 +319,59 @@ def test_many_gradients_are_not_all_drawn():
     ]
     with pytest.warns(UserWarning, match='8 figures of 9'):
         assert len(draw_gradients(results)) == 8
+
+
+def by_part(**parts):
+    """A result with parts of its own."""
+    kind = parts.pop('clca', 'base')
+    content = result(clca=kind, variant='by-layer', seed=parts.pop('seed', 1))
+    content['gradients'].update(parts)
+    return content
+
+
+def test_parts_are_means_over_seeds_a_row_a_part():
+    results = [
+        by_part(**{'backbone.layers.0': [4.0, 2.0], 'head': [1.0, None]}),
+        by_part(
+            **{'backbone.layers.0': [2.0, 1.0], 'head': [3.0, None]}, seed=2
+        ),
+        by_part(**{'backbone.layers.0': [8.0, 1.0]}, clca='clc'),
+        *sweep(),
+    ]
+    (figure,) = draw_parts(results)
+    base, clc, _ = figure.axes  # the last is the bar of colours
+    assert [base.get_title(), clc.get_title()] == ['base', '+CLC']
+    colours = [axis.collections[0].get_array() for axis in (base, clc)]
+    assert colours[0].tolist() == [[3.0, 1.5], [2.0, None]]
+    assert colours[1].tolist() == [[8.0, 1.0], [None, None]]
+    rows = [tick.get_text() for tick in base.get_yticklabels()]
+    assert rows == ['layer 0', 'head']
+    top, bottom = base.get_ylim()[::-1]
+    assert (top, bottom) == (-0.5, 1.5)
+    assert figure.get_suptitle().endswith(
+        'by-layer, keep rate 25 %, mean of 1-2 seeds'
+    )
+    limits = {axis.collections[0].get_clim() for axis in (base, clc)}
+    assert limits == {(1.0, 8.0)}
+
+
+def test_runs_without_parts_of_their_own_have_no_such_figure():
+    results = sweep()
+    for content in results:
+        content['gradients'].update(backbone=[1.0], head=[1.0])
+    assert draw_parts(results) == []
+
+
+def test_parts_are_written_where_there_are_some(tmp_path):
+    layers = {f'backbone.layers.{i}': [4.0, 2.0, 0.5] for i in range(12)}
+    with pytest.warns(UserWarning):
+        paths = write_figures([by_part(**layers)], tmp_path)
+    assert [path.name for path in paths] == [
+        'gradients_by_part.pdf',
+        'gradients_by_part.png',
+    ]
+    assert b'/Subtype /Image' not in paths[0].read_bytes()
+    assert Image.open(paths[1]).width == 2100
 
 
 @pytest.mark.parametrize('draw', [draw_costs, draw_methods, draw_gradients])

@@ -24,9 +24,9 @@ def parse_args():
     parser = argparse.ArgumentParser(
         description='Draw accuracy against GMACs (Fig. 1 of the paper), '
         'accuracies by method (Fig. 3) and the largest gradients of each '
-        'epoch (Fig. 4) as PDF and PNG, and write Table I as Markdown and '
-        'LaTeX; prints the files. What the results do not suffice for is '
-        'left out with a warning'
+        'epoch (Fig. 4), by part of the model where runs were told to, as PDF '
+        'and PNG, and write Table I as Markdown and LaTeX; prints the files. '
+        'What the results do not suffice for is left out with a warning'
     )
     parser.add_argument(
         'folders',

@@ -5,10 +5,14 @@ from ..lacking import left_out_if_lacking
 from .costs import draw_costs
 from .gradients import draw_gradients
 from .methods import draw_methods
+from .parts import draw_parts
 from .style import save
 
 FIGURES = dict(
-    accuracy_gmacs=draw_costs, methods=draw_methods, gradients=draw_gradients
+    accuracy_gmacs=draw_costs,
+    methods=draw_methods,
+    gradients=draw_gradients,
+    gradients_by_part=draw_parts,
 )
 
 
@@ -24,7 +28,8 @@ def write_figures(results: list[dict], folder: str | Path) -> list[Path]:
 
     Returns:
         list[Path]: ``accuracy_gmacs`` (Fig. 1), ``methods`` (Fig. 3) and
-        ``gradients`` (Fig. 4); further pages end in ``-2``, ``-3``, ...
+        ``gradients`` (Fig. 4), and ``gradients_by_part`` where runs had parts
+        of their own; further pages end in ``-2``, ``-3``, ...
     """
     paths = []
     for name, draw in FIGURES.items():
