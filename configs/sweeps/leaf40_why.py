@@ -42,7 +42,7 @@ blocks = [
     ),
     dict(
         variant='no-clr',
-        keep_rates=[0.25, 0.5],
+        keep_rates=[0.1, 0.25, 0.5],
         options={'model.backbone.cache.num_tokens': 0},
     ),
     dict(
