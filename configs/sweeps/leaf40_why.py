@@ -1,7 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # Why the cache raises the largest gradients of configs/sweeps/leaf40.py, and
 # what lowers them: which part of the model has them, and which tokens; no CLR
-# token; CLR tokens that start at the position of CLS; other learning rates.
+# token; CLR tokens that start at the position of CLS; other learning rates;
+# weights whose CLS has no channel that stands out.
 # Results: docs/results/leaf40.md.
 # Command: python tools/sweep.py configs/sweeps/leaf40_why.py --jobs 2
 _base_ = 'leaf40.py'
@@ -63,4 +64,20 @@ blocks = [
         seeds=[1],
         options={'optim_wrapper.optimizer.lr': 3e-4},
     ),
+    dict(
+        variant='by-layer',
+        backbones=['vit-tiny-p16'],
+        clca=['base', 'cla', 'clc', 'clca'],
+        seeds=[1],
+        options={
+            'custom_hooks.1.parts': [
+                *(f'backbone.layers.{layer}' for layer in range(12)),
+                'head',
+            ]
+        },
+    ),
 ]
+weights = {
+    'vit-tiny-p16': '{{$MMCLCA_WEIGHTS:weights}}/'
+    'vit_tiny_patch16_224.safetensors'
+}
