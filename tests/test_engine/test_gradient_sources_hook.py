@@ -48,6 +48,16 @@ def test_the_channel_of_the_largest():
     assert stats['grad_max_others'] == 1.0
 
 
+def test_a_pass_that_overflows_has_none():
+    hook = GradientSourcesHook()
+    for scale, expected in ((1.0, {'grad_max_cls': 2.0}), (torch.inf, None)):
+        output = torch.ones(1, 3, 2, requires_grad=True)
+        hook._note_pass(None, (torch.ones(1, 3, 2),), output)
+        (2 * output * scale).sum().backward()
+        stats = hook.stats and {'grad_max_cls': hook.stats['grad_max_cls']}
+        assert stats == expected
+
+
 def train(tmp_path, *hooks):
     cfg = Config.fromfile(write_run(tmp_path))
     cfg.work_dir = str(tmp_path / 'work')

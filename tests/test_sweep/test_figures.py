@@ -355,6 +355,18 @@ def test_parts_are_means_over_seeds_a_row_a_part():
     assert limits == {(1.0, 8.0)}
 
 
+def test_parts_without_a_gradient_and_numbers_that_are_not_finite():
+    layers = {'backbone.layers.0': [float('inf'), 2.0], 'clr': [None, 0.0]}
+    (figure,) = draw_parts([by_part(**layers, head=[4.0, 1.0])])
+    panel, _ = figure.axes
+    assert panel.collections[0].get_clim() == (1.0, 4.0)
+    assert [t.get_text() for t in panel.get_yticklabels()] == [
+        'layer 0',
+        'head',
+    ]
+    assert draw_parts([by_part(clr=[None, float('inf')])]) == []
+
+
 def test_runs_without_parts_of_their_own_have_no_such_figure():
     results = sweep()
     for content in results:

@@ -1,4 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from math import isfinite
+
 import torch
 from mmengine.model import is_model_wrapper
 from torch import Tensor, nn
@@ -22,8 +24,9 @@ class GradientSourcesHook(EpochMaximaHook):
     - ``grad_channel``: the input channel in which the whole sum is largest;
     - ``grad_channel_input``: the largest magnitude of an input there.
 
-    They are of one process, ahead of clipping, and with the scale of mixed
-    precision where that is used.
+    They are of one process, of the last pass where gradients accumulate,
+    ahead of clipping, and with the scale of mixed precision where that is
+    used; a pass that overflows has none.
 
     Args:
         linear (str): Name of the linear layer, ahead of which tokens are
@@ -72,7 +75,8 @@ class GradientSourcesHook(EpochMaximaHook):
         (inputs,) = args
 
         def note_gradient(grads: Tensor) -> None:
-            self.stats = sources(inputs.detach(), grads, self.num_clr)
+            stats = sources(inputs.detach(), grads, self.num_clr)
+            self.stats = stats if all(map(isfinite, stats.values())) else None
 
         output.register_hook(note_gradient)
 

@@ -19,9 +19,10 @@ MAP = 'viridis'  # read alike by the colour-blind
 def draw_parts(results: list[dict]) -> list[Figure]:
     """Draw where in the model the largest gradients are, epoch by epoch.
 
-    Of the results of runs whose ``GradientStatsHook`` was given ``parts``. A
-    figure a setting and variant, a panel for each of base, +CLA, +CLC and
-    CLCA; a row a part, a colour the mean over seeds of its largest gradient.
+    Of the results of runs whose ``GradientStatsHook`` was given ``parts``; the
+    groups of tokens of a ``GradientSourcesHook`` are rows as well. A figure a
+    setting and variant, a panel for each of base, +CLA, +CLC and CLCA; a row
+    a part, a colour the mean over seeds of its largest gradient.
 
     Args:
         results (list[dict]): Of :func:`mmclca.sweep.result.read_results`.
@@ -43,7 +44,8 @@ def part_curves(results: list[dict]) -> pd.DataFrame:
     Returns:
         pandas.DataFrame: A row an epoch of a part of a run: what makes a
         cell, ``part``, ``epoch`` from 1, ``gradient``; of the runs that had
-        parts of their own.
+        parts of their own. Numbers that are not finite, and zeros, of which
+        a logarithm shows nothing, are left out.
     """
     rows = [
         dict(result['cell'], part=part, epoch=epoch, gradient=gradient)
@@ -52,16 +54,16 @@ def part_curves(results: list[dict]) -> pd.DataFrame:
         for part, per_epoch in result['gradients'].items()
         if part not in ('max', 'per_epoch')
         for epoch, gradient in enumerate(per_epoch, start=1)
+        if gradient and np.isfinite(gradient)
     ]
-    table = pd.DataFrame(rows)
-    return table.astype(dict(gradient=float)) if rows else table
+    return pd.DataFrame(rows)
 
 
 def _figure(names: tuple, curves: pd.DataFrame) -> Figure:
     kinds = [kind for kind in CLCA if kind in set(curves.clca)]
     parts = list(dict.fromkeys(curves.part))
     means = curves.groupby(['clca', 'part', 'epoch']).gradient.mean()
-    norm = LogNorm(means[means > 0].min(), means.max())
+    norm = LogNorm(means.min(), means.max())
     figure = Figure(
         figsize=(PAGE, 0.9 + 0.13 * max(len(parts), 8)), layout='constrained'
     )
