@@ -27,7 +27,8 @@ extensions = [
     'sphinx.ext.viewcode',
     'sphinx_copybutton',
 ]
-exclude_patterns = ['_build']
+# reports are what a reader of the results makes of them
+exclude_patterns = ['_build', 'results/*/report']
 nitpicky = True  # a name of this package that leads nowhere is an error
 # those of other packages stay text: their sites would have to be asked
 nitpick_ignore_regex = [('py:.*', r'(?!mmclca\b).*')]

@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .class_count_hook import ClassCountHook
 from .compile_hook import CompileHook
+from .epoch_maxima_hook import EpochMaximaHook
 from .gradient_sources_hook import GradientSourcesHook
 from .gradient_stats_hook import GradientStatsHook
 from .keep_rate_warm_up_hook import KeepRateWarmUpHook
@@ -10,6 +11,7 @@ from .token_visualization_hook import TokenVisualizationHook
 __all__ = [
     'ClassCountHook',
     'CompileHook',
+    'EpochMaximaHook',
     'GradientSourcesHook',
     'GradientStatsHook',
     'KeepRateWarmUpHook',
