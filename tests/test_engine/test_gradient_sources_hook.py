@@ -61,6 +61,8 @@ def test_a_pass_that_overflows_has_none():
 def train(tmp_path, *hooks):
     cfg = Config.fromfile(write_run(tmp_path))
     cfg.work_dir = str(tmp_path / 'work')
+    # runs of one name and second would share a visualizer
+    cfg.experiment_name = tmp_path.name
     cfg.custom_hooks = list(hooks)
     cfg.visualizer.vis_backends = [dict(type='LocalVisBackend')]
     cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None

@@ -162,6 +162,8 @@ def logged(folder):
 def train(tmp_path, **optim_wrapper):
     cfg = Config.fromfile(write_run(tmp_path))
     cfg.work_dir = str(tmp_path / 'work')
+    # runs of one name and second would share a visualizer
+    cfg.experiment_name = tmp_path.name
     cfg.custom_hooks = [dict(type='mmclca.GradientStatsHook')]
     cfg.visualizer.vis_backends = [dict(type='LocalVisBackend')]
     cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
