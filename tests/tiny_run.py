@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """A data set and a config so small that a run of them takes seconds."""
 
+import json
 import os
 import runpy
 import subprocess
@@ -8,6 +9,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from mmengine.config import Config
+from mmengine.runner import Runner
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -83,6 +86,23 @@ def write_run(folder):
     config = folder / 'tiny.py'
     config.write_text(CONFIG.replace('DATA', str(folder / 'data')))
     return config
+
+
+def train_with_hooks(folder, *hooks, **optim_wrapper):
+    """Train that config; return its runner and the lines of its log."""
+    cfg = Config.fromfile(write_run(folder))
+    cfg.work_dir = str(folder / 'work')
+    # runs of one name and second would share a visualizer
+    cfg.experiment_name = folder.name
+    cfg.custom_hooks = list(hooks)
+    cfg.visualizer.vis_backends = [dict(type='LocalVisBackend')]
+    cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
+    cfg.optim_wrapper.update(optim_wrapper)
+    runner = Runner.from_cfg(cfg)
+    runner.train()
+    (file,) = folder.glob('work/*/vis_data/scalars.json')
+    lines = map(json.loads, file.read_text().splitlines())
+    return runner, [line for line in lines if 'loss' in line]
 
 
 def environment(*folders, **more):

@@ -19,6 +19,14 @@ def dataset_label(name: str) -> str:
     return DATASETS.get(name, name)
 
 
+def setting_label(
+    dataset: str, backbone: str, size: int, method: str, variant: str
+) -> str:
+    """What a figure of one setting is of; '' is no variant."""
+    words = dataset_label(dataset), backbone, f'{size} px', method, variant
+    return ', '.join(filter(None, words))
+
+
 def percent(share: float) -> str:
     """A share as a number of per cent, without zeros at its end."""
     return f'{100 * share:.4g}'

@@ -1,13 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The shares of tokens in a gradient, by definition, and where they go."""
 
-import json
-
 import pytest
 import torch
-from mmengine.config import Config
-from mmengine.runner import Runner
-from tiny_run import write_run
+from tiny_run import train_with_hooks
 
 from mmclca.engine.hooks import GradientSourcesHook
 from mmclca.engine.hooks.gradient_sources_hook import sources
@@ -58,23 +54,8 @@ def test_a_pass_that_overflows_has_none():
         assert stats == expected
 
 
-def train(tmp_path, *hooks):
-    cfg = Config.fromfile(write_run(tmp_path))
-    cfg.work_dir = str(tmp_path / 'work')
-    # runs of one name and second would share a visualizer
-    cfg.experiment_name = tmp_path.name
-    cfg.custom_hooks = list(hooks)
-    cfg.visualizer.vis_backends = [dict(type='LocalVisBackend')]
-    cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
-    runner = Runner.from_cfg(cfg)
-    runner.train()
-    (file,) = tmp_path.glob('work/*/vis_data/scalars.json')
-    lines = map(json.loads, file.read_text().splitlines())
-    return runner, [line for line in lines if 'loss' in line]
-
-
 def test_a_run_logs_shares_that_reach_the_largest(tmp_path):
-    runner, lines = train(
+    runner, lines = train_with_hooks(
         tmp_path,
         dict(type='mmclca.GradientStatsHook', parts=[f'{QKV}.weight']),
         dict(type='mmclca.GradientSourcesHook'),
@@ -92,12 +73,14 @@ def test_a_run_logs_shares_that_reach_the_largest(tmp_path):
 
 
 def test_after_training_the_layer_is_left_alone(tmp_path):
-    runner, _ = train(tmp_path, dict(type='mmclca.GradientSourcesHook'))
+    hook = dict(type='mmclca.GradientSourcesHook')
+    runner, _ = train_with_hooks(tmp_path, hook)
     assert not runner.model.get_submodule(QKV)._forward_hooks
 
 
 @pytest.mark.parametrize('name', ['backbone.layers.9.attn.qkv', 'backbone'])
 def test_a_layer_that_is_not_there(tmp_path, name):
+    hook = dict(type='mmclca.GradientSourcesHook', linear=name)
     with pytest.raises(ValueError, match='no linear layer') as error:
-        train(tmp_path, dict(type='mmclca.GradientSourcesHook', linear=name))
+        train_with_hooks(tmp_path, hook)
     assert (QKV in str(error.value)) == name.endswith('qkv')

@@ -1,14 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The numbers of GradientStatsHook by hand, and where they go."""
 
-import json
 import math
 
 import pytest
 import torch
-from mmengine.config import Config
-from mmengine.runner import Runner
-from tiny_run import write_run
+from tiny_run import train_with_hooks
 from torch import nn
 
 from mmclca.engine.hooks import GradientStatsHook
@@ -153,29 +150,12 @@ def test_a_part_that_is_not_there(runner):
     assert 'The model has backbone, head' in str(error.value)
 
 
-def logged(folder):
-    (file,) = folder.glob('work/*/vis_data/scalars.json')
-    lines = map(json.loads, file.read_text().splitlines())
-    return [line for line in lines if 'loss' in line]
-
-
-def train(tmp_path, **optim_wrapper):
-    cfg = Config.fromfile(write_run(tmp_path))
-    cfg.work_dir = str(tmp_path / 'work')
-    # runs of one name and second would share a visualizer
-    cfg.experiment_name = tmp_path.name
-    cfg.custom_hooks = [dict(type='mmclca.GradientStatsHook')]
-    cfg.visualizer.vis_backends = [dict(type='LocalVisBackend')]
-    cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
-    cfg.optim_wrapper.update(optim_wrapper)
-    runner = Runner.from_cfg(cfg)
-    runner.train()
-    return runner, logged(tmp_path)
-
-
 def test_visualizers_get_what_was_clipped_and_accumulated(tmp_path):
-    runner, lines = train(
-        tmp_path, clip_grad=dict(max_norm=0.5), accumulative_counts=2
+    runner, lines = train_with_hooks(
+        tmp_path,
+        dict(type='mmclca.GradientStatsHook'),
+        clip_grad=dict(max_norm=0.5),
+        accumulative_counts=2,
     )
     assert len(lines) == 8
     (values, _) = runner.message_hub.get_scalar('train/grad_norm_all').data

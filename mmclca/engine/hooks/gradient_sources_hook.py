@@ -89,18 +89,18 @@ def sources(inputs: Tensor, grads: Tensor, num_clr: int) -> dict[str, float]:
         grads (Tensor): Gradients of its outputs, (B, N, O).
         num_clr (int): CLR tokens, at the end of the sequence.
     """
-    sizes = [1, inputs.size(1) - 1 - num_clr, num_clr]
-    cls, others, clr = (
-        torch.einsum('bno,bnc->oc', part_grads.float(), part.float())
-        for part_grads, part in zip(
-            grads.split(sizes, dim=1), inputs.split(sizes, dim=1), strict=True
+    first_clr = inputs.size(1) - num_clr
+    tokens = dict(cls=slice(1), others=slice(1, first_clr))
+    if num_clr:
+        tokens['clr'] = slice(first_clr, None)
+    parts = {
+        name: torch.einsum(
+            'bno,bnc->oc', grads[:, some].float(), inputs[:, some].float()
         )
-    )
-    parts = dict(cls=cls, others=others, clr=clr)
-    channel = (cls + others + clr).abs().amax(0).argmax()
+        for name, some in tokens.items()
+    }
     stats = {f'grad_max_{name}': x.abs().max() for name, x in parts.items()}
+    channel = sum(parts.values()).abs().amax(0).argmax()
     stats['grad_channel'] = channel
     stats['grad_channel_input'] = inputs[..., channel].abs().max()
-    if not num_clr:
-        del stats['grad_max_clr']
     return {name: value.item() for name, value in stats.items()}

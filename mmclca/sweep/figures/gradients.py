@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..labels import CLCA, dataset_label, percent, seeds_label
+from ..labels import CLCA, percent, seeds_label, setting_label
 from ..lacking import LackingResultsError
 from ..report import to_table
 from .style import COLOURS, COLUMN, LINES, PAGE, STYLE, legend_line
@@ -98,8 +98,8 @@ def _figure(names: tuple, curves: pd.DataFrame) -> Figure:
         axis.set_title(f'keep rate {percent(rate)} %', pad=15)
         axis.set_xlabel('epoch')
     dataset, backbone, method, size, variant = names
-    words = dataset_label(dataset), backbone, f'{size} px', method, variant
-    figure.suptitle(', '.join(filter(None, words)), fontsize=8)
+    title = setting_label(dataset, backbone, size, method, variant)
+    figure.suptitle(title, fontsize=8)
     for axis in axes[:, 0]:
         axis.set_ylabel('largest gradient')
     _legend(figure, curves)

@@ -7,10 +7,11 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from ..labels import CLCA, dataset_label, percent, seeds_label
+from ..labels import CLCA, percent, seeds_label, setting_label
 from .style import PAGE, STYLE
 
-FIGURE = ['dataset', 'backbone', 'size', 'method', 'keep_rate', 'variant']
+# as setting_label takes them, and the keep rate
+FIGURE = ['dataset', 'backbone', 'size', 'method', 'variant', 'keep_rate']
 USUAL = {'max', 'per_epoch', 'backbone', 'head'}  # what all results have
 MAP = 'viridis'  # read alike by the colour-blind
 
@@ -77,12 +78,11 @@ def _figure(names: tuple, curves: pd.DataFrame) -> Figure:
         ScalarMappable(norm, MAP), ax=list(axes), label='largest gradient'
     )
     bar.solids.set(rasterized=False, edgecolor='face')  # vectors, no gaps
-    dataset, backbone, size, method, rate, variant = names
-    words = dataset_label(dataset), backbone, f'{size} px', method, variant
+    *setting, rate = names
     seeds = seeds_label(curves.groupby('clca').seed.nunique())
     figure.suptitle(
-        ', '.join(filter(None, words))
-        + f', keep rate {percent(rate)} %, mean of {seeds}',
+        f'{setting_label(*setting)}, keep rate {percent(rate)} %, '
+        f'mean of {seeds}',
         fontsize=8,
     )
     return figure
