@@ -32,7 +32,7 @@ def match(metric: Tensor, num_merged: int) -> tuple[Tensor, int]:
     B, N, _ = metric.shape
     metric = F.normalize(metric, dim=-1)
     similarity = metric[:, ::2] @ metric[:, 1::2].transpose(1, 2)
-    similarity[:, 0] = -torch.inf
+    similarity[:, 0].fill_(-torch.inf)  # a set item may make a CPU tensor
     best, partner = similarity.max(dim=-1)  # of each even token
     order = best.argsort(dim=-1, descending=True)
     merges = torch.zeros_like(partner).scatter(1, order[:, :num_merged], 1)
