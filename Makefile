@@ -3,23 +3,34 @@
 PYTHON ?=
 DISK_GB ?= 10
 JOBS ?= 2
-export PYTHON DISK_GB
+VENV ?= .venv
+VERSIONS ?= $(if $(LATEST),latest)
+export PYTHON DISK_GB VENV VERSIONS
 
-VENV_PYTHON = .venv/bin/python
+VENV_PYTHON = $(VENV)/bin/python
 # models of the tests are small: a second thread only waits, a second process
 # does not; the tests of a file share what was made for them
-PYTEST = OMP_NUM_THREADS=1 $(VENV_PYTHON) -m pytest -n $(JOBS) --dist loadfile
+PYTEST = OMP_NUM_THREADS=1 $(VENV_PYTHON) -m pytest -rs --durations=10
+PARALLEL = -n $(JOBS) --dist loadfile
+QUICK = not slow and not gpu and not alone
 
-.PHONY: help install demo test test-slow lint docs clean
+.PHONY: help install demo test test-first test-slow test-all test-oldest \
+	test-latest lint docs clean
 
 help:
-	@echo 'make demo       train, test and draw a small model on drawn leaves'
-	@echo 'make test       lint and the quick tests'
-	@echo 'make test-slow  wheel and mim, two processes, the demo'
-	@echo 'make lint       ruff, codespell and a search for duplicated code'
-	@echo 'make docs       the documentation as a site, in docs/_build/html'
-	@echo 'make install    what all of the above do first: fills .venv'
-	@echo 'make clean      remove .venv, build output and caches'
+	@echo 'make demo         train, test and draw a small model on drawn leaves'
+	@echo 'make test         lint and the quick tests'
+	@echo 'make test-first   the slow tests of what users do first'
+	@echo 'make test-slow    all slow tests'
+	@echo 'make test-all     every test there is'
+	@echo 'make test-oldest  the same with the oldest versions, in .venv-oldest'
+	@echo 'make test-latest  the same with the newest versions, in .venv-latest'
+	@echo 'make lint         ruff, codespell and a search for duplicated code'
+	@echo 'make docs         the documentation as a site, in docs/_build/html'
+	@echo 'make install      what all of the above do first: fills .venv'
+	@echo 'make clean        remove .venv, build output and caches'
+	@echo 'make install takes the versions of requirements/tested.txt, make'
+	@echo 'install LATEST=1 the newest; VERSIONS=tested goes back.'
 	@echo 'JOBS=4 runs tests in four processes, where there are cores (default 2).'
 	@echo 'PYTHON=/path/to/python3 names the interpreter that .venv is made of.'
 
@@ -30,11 +41,23 @@ demo: install
 	$(VENV_PYTHON) tools/demo.py
 
 test: lint
-	$(PYTEST) -m 'not slow and not gpu and not alone'
-	$(PYTEST) -n 0 -m 'alone' tests/test_benchmark
+	$(PYTEST) $(PARALLEL) -m '$(QUICK)'
+
+test-first: install
+	$(PYTEST) $(PARALLEL) -m 'first and not gpu'
 
 test-slow: install
-	$(PYTEST) -m 'slow and not gpu'
+	$(PYTEST) $(PARALLEL) -m 'slow and not gpu'
+
+test-all: install
+	$(PYTEST) $(PARALLEL) -m 'not alone and not gpu'
+	$(PYTEST) -m alone tests/test_benchmark
+
+test-oldest:
+	$(MAKE) test-all VENV=.venv-oldest VERSIONS=oldest
+
+test-latest:
+	$(MAKE) test-all VENV=.venv-latest VERSIONS=latest
 
 docs: install
 	$(VENV_PYTHON) -m sphinx -W --keep-going -q -b html docs docs/_build/html

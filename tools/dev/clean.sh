@@ -1,13 +1,15 @@
 #!/bin/sh
 # Removes what `make install`, tests and builds wrote. Data and training
-# results (data/, work_dirs/) stay, and so does a .venv made by hand.
+# results (data/, work_dirs/) stay, and so does an environment made by hand.
 set -eu
 cd "$(dirname "$0")/../.."
 
-if [ -e .venv/mmclca-ready ] || [ -e .venv/mmclca-started ]; then
-    echo '== removing .venv'
-    rm -rf .venv
-fi
+for venv in .venv .venv-oldest .venv-latest; do
+    if [ -e $venv/mmclca-ready ] || [ -e $venv/mmclca-started ]; then
+        echo "== removing $venv"
+        rm -rf $venv
+    fi
+done
 echo '== removing build output and caches'
 rm -rf build dist docs/_build ./*.egg-info .pytest_cache .ruff_cache
 find configs mmclca tests tools -name __pycache__ -type d -prune \

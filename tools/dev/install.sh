@@ -1,21 +1,39 @@
 #!/bin/sh
 # Makes .venv and installs mmclca into it with all that tests and demo need.
 # Run by `make install`. Settings from the environment:
-#   PYTHON   the interpreter to build on (default: the first that fits)
-#   DISK_GB  free gigabytes to ask for (default: 10, most of it CUDA libraries)
+#   PYTHON    the interpreter to build on (default: the first that fits)
+#   DISK_GB   free gigabytes to ask for (default: 10, most of it CUDA libraries)
+#   VENV      the folder of the environment (default: .venv)
+#   VERSIONS  tested: those of requirements/tested.txt; oldest: of oldest.txt;
+#             latest: the newest that pyproject.toml allows (default: those
+#             that VENV was made with, else tested)
 set -eu
 cd "$(dirname "$0")/../.."
 
-VENV=.venv
+VENV=${VENV:-.venv}
 READY=$VENV/mmclca-ready      # holds the key of the finished installation
 STARTED=$VENV/mmclca-started  # there while an installation is under way
+CHOSEN=$VENV/mmclca-versions  # which VERSIONS it was made with
 DISK_GB=${DISK_GB:-10}
+[ -n "${VERSIONS:-}" ] || VERSIONS=$(cat "$CHOSEN" 2>/dev/null || echo tested)
 
 say() { printf '%s\n' "== $*"; }
 die() { printf '%s\n' "install: $*" >&2; exit 1; }
 
 # Changes with the place and with whatever decides what gets installed.
-key() { { pwd; cat setup.py pyproject.toml "$0"; } | cksum; }
+key() {
+    { pwd; echo "$VERSIONS"; cat setup.py pyproject.toml "$0" requirements/*; } |
+        cksum
+}
+
+# What limits pip to the versions asked for, as its options.
+limits() {
+    case $VERSIONS in
+    tested | oldest) echo "-c requirements/$VERSIONS.txt" ;;
+    latest) echo '--upgrade --upgrade-strategy eager' ;;
+    *) die "VERSIONS=$VERSIONS is not allowed: tested, oldest or latest" ;;
+    esac
+}
 
 is_new_enough() {
     "$1" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null
@@ -73,7 +91,7 @@ drop_if_broken() {
         rm -rf "$VENV"
     elif ! runs; then
         die "$VENV has no bin/python that runs, and was not made here.
-Move it away or mend it."
+Move it away or repair it."
     fi
 }
 
@@ -88,20 +106,23 @@ make_venv() {
 
 # An environment made by hand gets no mark: it is filled and never removed.
 install_packages() {
-    say "installing mmclca and its dependencies into $VENV (some minutes)"
+    say "installing mmclca and its dependencies into $VENV (some minutes; versions: $VERSIONS)"
     [ ! -e "$READY" ] || mv "$READY" "$STARTED"
     mkdir -p "$VENV/tmp"
     TMPDIR=$(pwd)/$VENV/tmp # on the disk that was checked
     export TMPDIR
     "$VENV/bin/python" -m pip install 'pip>=23'
-    "$VENV/bin/python" -m pip install -e '.[dev]'
+    # shellcheck disable=SC2086 # options are words
+    "$VENV/bin/python" -m pip install $limits -e '.[dev]'
     rm -rf "$VENV/tmp"
+    echo "$VERSIONS" >"$CHOSEN"
     if made_here; then
         key >"$STARTED"
         mv "$STARTED" "$READY"
     fi
 }
 
+limits=$(limits)
 if is_up_to_date; then
     say "$VENV is up to date; in this terminal: source $VENV/bin/activate"
     exit 0

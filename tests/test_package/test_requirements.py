@@ -1,0 +1,49 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The bounds of pyproject.toml are those of the versions that were run."""
+
+from importlib.metadata import requires
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+from tiny_run import ROOT
+
+
+def bounds():
+    """Requirements of the package and its extras, by canonical name."""
+    parsed = map(Requirement, requires('mmclca'))
+    found = {canonicalize_name(one.name): one for one in parsed}
+    found.pop('mmclca')  # extras that name others
+    return found
+
+
+def pins(name):
+    """Versions by canonical name; several where platforms differ."""
+    versions = {}
+    for line in (ROOT / 'requirements' / name).read_text().splitlines():
+        if not line.startswith('#'):
+            pin = Requirement(line)
+            (version,) = pin.specifier
+            package = versions.setdefault(canonicalize_name(pin.name), [])
+            package.append(Version(version.version))
+    return versions
+
+
+@pytest.mark.parametrize('name', ['oldest.txt', 'tested.txt'])
+def test_pins_are_allowed(name):
+    pinned = pins(name)
+    for package, requirement in bounds().items():
+        for version in pinned[package]:
+            assert version in requirement.specifier, requirement
+
+
+def test_lower_bounds_are_the_oldest_that_were_run():
+    pinned = pins('oldest.txt')
+    for package, requirement in bounds().items():
+        lower = [
+            Version(one.version)
+            for one in requirement.specifier
+            if one.operator == '>='
+        ]
+        assert lower == pinned[package], requirement

@@ -1,0 +1,24 @@
+#!/bin/sh
+# Writes requirements/tested.txt and oldest.txt anew from pyproject.toml. Run
+# the whole suite on both before they are committed: make test-all, and
+# make test-oldest with Python 3.10. Needs uv (pip install uv).
+set -eu
+cd "$(dirname "$0")/../.."
+
+compile() { # OUT OPTIONS...
+    out=requirements/$1
+    shift
+    uv pip compile -q --all-extras --no-header --no-annotate \
+        --no-emit-package pip "$@" pyproject.toml -o "$out.part"
+    echo "# Written by tools/dev/write_constraints.sh: $about" >"$out"
+    # torch pins the CUDA libraries of each of its builds
+    grep -Ev '^(nvidia|cuda|triton)' "$out.part" >>"$out"
+    rm "$out.part"
+}
+
+about='the versions of make install, on any platform'
+# newer ones are tried by make test-latest
+echo 'torch<=2.14.1' | compile tested.txt --universal --python-version 3.10 \
+    --constraint /dev/stdin
+about='the lower bounds of pyproject.toml, of make test-oldest'
+compile oldest.txt --resolution lowest-direct --python-version 3.10
