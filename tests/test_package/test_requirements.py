@@ -9,8 +9,6 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 from tiny_run import ROOT
 
-from mmclca.dependencies import MODULES
-
 
 def bounds():
     """Requirements of the package and its extras, by canonical name."""
@@ -49,10 +47,3 @@ def test_lower_bounds_are_the_oldest_that_were_run():
             if one.operator == '>='
         ]
         assert lower == pinned[package], requirement
-
-
-def test_the_import_asks_for_the_same():
-    declared = bounds()
-    for module in MODULES.values():
-        named = Requirement(module.install)
-        assert declared[canonicalize_name(named.name)] == named
