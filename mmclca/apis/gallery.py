@@ -130,6 +130,7 @@ def read_gallery(path: str | PathLike, model: str, stage: str) -> Gallery:
             facts['source'],
         )
         found = Gallery(images, features, facts['model'], facts['stage'])
+        _check_local(images.paths)
     except (KeyError, SafetensorError, TypeError, ValueError) as error:
         raise ValueError(
             f'{path} is no gallery ({error}); retrieval.py --save-index '
@@ -142,6 +143,13 @@ def read_gallery(path: str | PathLike, model: str, stage: str) -> Gallery:
             'with this one'
         )
     return found
+
+
+def _check_local(paths: list[str]) -> None:
+    """Refuse addresses: a file of someone else has nothing fetched."""
+    for path in paths:
+        if '://' in path:
+            raise ValueError(f'it names {path}, no file of this machine')
 
 
 def look_up(

@@ -6,6 +6,7 @@ from pathlib import Path
 import mmengine
 from mmengine.config import Config
 from mmengine.model import BaseModel
+from mmengine.registry import init_default_scope
 from mmpretrain import get_model
 
 from mmclca.utils.command_line import read_config
@@ -55,6 +56,9 @@ def _build(config: Config | str | PathLike, pretrained: str | None):
     if not isinstance(config, Config):
         config = read_config(config)
     _check_config(config)
+    # mmcv looks up layers and steps of mmpretrain in it, and imports a name
+    # that it does not find
+    init_default_scope('mmpretrain')
     config = deepcopy(config)
     config.model.pop('teacher', None)  # its files are not asked for
     return get_model(config, pretrained=False)

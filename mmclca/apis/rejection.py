@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from mmclca.datasets.image_cache import without_cache
 from mmclca.evaluation.open_set import SCORES
+from mmclca.utils.allowed_settings import without_training
 
 UNKNOWN = 'unknown'
 
@@ -68,6 +69,7 @@ def fingerprint(model: nn.Module) -> str:
             config['test_dataloader']['dataset']['pipeline']
         ),
     )
+    settings = without_training(settings)  # as out of a checkpoint
     text = json.dumps(settings, sort_keys=True, default=str)
     digest = hashlib.sha256(text.encode())
     for name, tensor in sorted(model.state_dict().items()):

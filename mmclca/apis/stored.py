@@ -9,19 +9,14 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from safetensors import SafetensorError, safe_open
 
 from mmclca.utils import checkpoint_loader  # noqa: F401, opens files safely
+from mmclca.utils.allowed_settings import check_settings, without_training
 from mmclca.utils.checkpoint_error import CheckpointError
-from mmclca.utils.plain_config import check_settings, parse_plain_config
+from mmclca.utils.plain_config import parse_plain_config
 
 WEIGHTS = ('.bin', '.ckpt', '.pt', '.pth', '.safetensors')
-# parts of a config of which models and data are built
-USED = (
-    'default_scope',
-    'model',
-    'data_preprocessor',
-    'train_dataloader',
-    'val_dataloader',
-    'test_dataloader',
-)
+# what a trained model does without; its teacher is in other files
+UNUSED = ('pretrained', 'teacher', 'train_cfg')
+LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 
 
 def is_checkpoint(name) -> bool:
@@ -34,31 +29,62 @@ def is_checkpoint(name) -> bool:
 def stored_config(checkpoint: str) -> Config:
     """The config that a model was trained with, out of its checkpoint.
 
-    mmengine keeps it in ``meta['cfg']``; in ``.safetensors`` files it is the
-    ``config`` of their metadata. It is read as plain settings and not run,
-    and what only a training uses (hooks, optimizer, ...) is left out.
+    It is read as plain settings and not run. Only the model, its data
+    preprocessor and the data sets are taken from it.
 
     Args:
         checkpoint (str): Path or URL of the weights.
 
     Raises:
         ValueError: If there is none, or it is more than plain settings; see
-            :func:`mmclca.utils.plain_config.check_settings`.
+            :func:`mmclca.utils.allowed_settings.check_settings`.
     """
-    text = _meta(checkpoint).get('cfg')
+    text = stored_text(checkpoint)
     remedy = 'give the config beside it (predict.py: --config CONFIG)'
-    if not isinstance(text, str):
+    if text is None:
         raise ValueError(f'{checkpoint} holds no config: {remedy}')
     try:
-        config = parse_plain_config(text)
-        parts = {name: config[name] for name in USED if name in config}
+        parts = _used(parse_plain_config(text).to_dict())
         check_settings(parts)
     except ValueError as error:
         raise ValueError(
             f'the config in {checkpoint} is not used, for it is not run as '
             f'Python is: {error}. If you trust it, {remedy}'
         ) from error
-    return Config(parts)
+    return Config(dict(parts, default_scope='mmpretrain'))
+
+
+def stored_text(checkpoint: str) -> str | None:
+    """The text of the config in a checkpoint, None where there is none.
+
+    mmengine keeps it in ``meta['cfg']``; in ``.safetensors`` files it is the
+    ``config`` of their metadata. It is whatever who made the file wrote.
+
+    Args:
+        checkpoint (str): Path or URL of the weights.
+    """
+    text = _meta(checkpoint).get('cfg')
+    return text if isinstance(text, str) else None
+
+
+def _used(config: dict) -> dict:
+    """The parts of a config of which models and data sets are built."""
+    parts = {
+        name: dict(_settings(config, name))
+        for name in ('model', 'data_preprocessor', *LOADERS)
+        if config.get(name) is not None
+    }
+    for name in UNUSED:
+        parts.get('model', {}).pop(name, None)
+    for name in parts.keys() & {*LOADERS}:
+        parts[name] = dict(dataset=_settings(parts[name], 'dataset'))
+    return without_training(parts)
+
+
+def _settings(config: dict, name: str) -> dict:
+    if not isinstance(config.get(name), dict):
+        raise ValueError(f'{name} is no dict')
+    return config[name]
 
 
 def stored_classes(checkpoint: str, loaded: dict) -> list[str] | None:

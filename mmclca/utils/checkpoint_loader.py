@@ -86,7 +86,19 @@ def _open(path: str, source: str, map_location=None) -> dict:
             f'({type(error).__name__}: {reason}). Is it cut short, or no '
             'checkpoint? Copy or download it again'
         ) from error
+    _forget_code(checkpoint)
     return unwrap(checkpoint, source)
+
+
+def _forget_code(checkpoint) -> None:
+    """Drop a text that mmengine runs as Python where a training goes on.
+
+    It asks the config of old versions for a number of GPUs; today's config is
+    under another key, ``cfg``, and not read.
+    """
+    meta = checkpoint.get('meta') if isinstance(checkpoint, dict) else None
+    if isinstance(meta, dict) and isinstance(meta.get('config'), str):
+        del meta['config']
 
 
 def _read(path: str, map_location) -> dict:

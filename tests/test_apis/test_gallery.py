@@ -1,8 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import json
 import math
 
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 from tiny_model import write_tiny
 from tiny_run import CLASSES, write_images
 
@@ -127,6 +130,13 @@ def test_written_and_read(tmp_path):
     for model, stage in (('other', 'backbone'), ('model', 'pre_logits')):
         with pytest.raises(ValueError, match='is of another model, keep rate'):
             read_gallery(path, model, stage)
+    with safe_open(path, 'pt') as file:
+        facts = file.metadata()
+    paths = ['http://a/b.jpg', *gallery.images.paths[1:]]
+    facts['paths'] = json.dumps(paths)
+    save_file(dict(features=gallery.features), path, facts)
+    with pytest.raises(ValueError, match='names http://a/b.jpg, no file of'):
+        read_gallery(path, 'model', 'backbone')
     path.write_bytes(b'no such thing')
     with pytest.raises(ValueError, match='is no gallery'):
         read_gallery(path, 'model', 'backbone')

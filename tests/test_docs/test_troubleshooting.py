@@ -201,6 +201,15 @@ def harmful_checkpoint(tool, patch):
     tool('predict', 'evil.pth', 'data', '--config', 'tiny.py')
 
 
+def harmful_config(tool, patch):
+    loaded = torch.load('tiny.pth', weights_only=True)
+    cfg = Config.fromfile('tiny.py')
+    cfg.model.backbone = dict(type='TIMMBackbone', norm_layer='os._exit')
+    loaded['meta']['cfg'] = cfg.pretty_text
+    torch.save(loaded, 'odd.pth')
+    tool('predict', 'odd.pth', 'data')
+
+
 def short_checkpoint(tool, patch):
     Path('short.pth').write_bytes(Path('tiny.pth').read_bytes()[:2000])
     tool('predict', 'short.pth', 'data')
@@ -305,6 +314,7 @@ PROVOKED = {
     'CheckpointError: tiny.pth does not fit': other_width,
     'tiny.pth lacks': other_head,
     'bare.pth': bare_weights,
+    'the config in odd.pth': harmful_config,
     'CheckpointError: timm://': no_network,
     'CheckpointError: timm has no': no_such_timm_model,
     'train.py: error: --amp': amp_flag,

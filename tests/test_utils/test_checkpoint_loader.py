@@ -95,6 +95,13 @@ def test_planted_pickle_is_refused_and_not_run(
     assert not sprung.exists()
 
 
+def test_a_text_that_resuming_would_run_is_dropped(tmp_path):
+    meta = dict(config='import os', cfg='a = 1', epoch=1)  # mmengine's keys
+    path = str(tmp_path / 'w.pth')
+    torch.save(dict(meta=meta, state_dict=theirs().state_dict()), path)
+    assert open_checkpoint(path)['meta'] == dict(cfg='a = 1', epoch=1)
+
+
 def test_planted_pickle_is_refused_where_models_are_loaded(
     trap, sprung, tmp_path
 ):

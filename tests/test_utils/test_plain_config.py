@@ -5,8 +5,7 @@ import pytest
 from every_config import CONFIGS
 from mmengine.config import Config
 
-from mmclca.registry import MODELS
-from mmclca.utils.plain_config import check_settings, parse_plain_config
+from mmclca.utils.plain_config import parse_plain_config
 
 
 def test_what_mmengine_writes_is_read_as_it_was():
@@ -27,7 +26,6 @@ def test_configs_of_this_package(path):
     config = Config.fromfile(path)
     read = parse_plain_config(config.pretty_text)
     assert read.to_dict() == config.to_dict()
-    check_settings(dict(model=read.model, data=read.test_dataloader))
 
 
 @pytest.mark.parametrize(
@@ -40,6 +38,11 @@ def test_configs_of_this_package(path):
         ('a = {**b}', 'is no plain'),
         ('a = dict([(1, 2)], 3)', 'is no plain'),
         ('a = b', 'line 1, b, is no plain'),
+        ("a = f'{b}'", 'is no plain'),
+        ("a = b'x'", 'is no plain'),
+        ('a = ...', 'is no plain'),
+        ("a = -'x'", 'it is no plain settings'),
+        ('a = {[]: 1}', 'it is no plain settings'),
         ('a, b = 1, 2', 'is no plain'),
         ('a.b = 1', 'is no plain'),
         ('a = [i for i in (1, 2)]', 'is no plain'),
@@ -50,33 +53,3 @@ def test_configs_of_this_package(path):
 def test_anything_else_is_refused(text, message):
     with pytest.raises(ValueError, match=message):
         parse_plain_config(text)
-
-
-def test_types_that_no_registry_knows():
-    backbone = dict(type='mmclca.TokenReductionViT', norm_cfg=dict(type='LN'))
-    steps = [dict(type='Resize'), dict(type='mmpretrain.PackInputs')]
-    check_settings(dict(backbone=backbone, steps=steps, nothing=None))
-    with pytest.raises(
-        ValueError, match=r'unknown type os\.mkdir, the unknown type mmclca\.X'
-    ):
-        check_settings(dict(type='os.mkdir', a=[dict(type='mmclca.X')]))
-    for kind in ('os.Resize', 'torch.nn.Linear', 'antigravity', 3):
-        with pytest.raises(ValueError, match=f'unknown type {kind}'):
-            check_settings(dict(a=[(dict(type=kind),)]))
-
-
-def test_types_of_other_packages_that_are_registered(monkeypatch):
-    class Foreign:
-        pass
-
-    Foreign.__module__ = 'transformers.models'
-    monkeypatch.setitem(MODELS.module_dict, 'Foreign', Foreign)
-    with pytest.raises(ValueError, match='unknown type Foreign'):
-        check_settings(dict(model=dict(type='Foreign')))
-
-
-def test_files_that_could_run_code():
-    check_settings(dict(ann_file='train.txt', note='pickled'))
-    for name in ('x.pkl', 'http://a/b.PICKLE', 'a.yaml', 'pkl'):
-        with pytest.raises(ValueError, match=f'the file {name}'):
-            check_settings(dict(data=[dict(ann_file=name)]))

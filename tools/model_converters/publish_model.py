@@ -21,7 +21,7 @@ from mmengine.runner import CheckpointLoader
 from mmpretrain.registry import DATASETS
 from torch import Tensor
 
-from mmclca.apis.stored import stored_classes, stored_config
+from mmclca.apis.stored import stored_classes, stored_text
 from mmclca.utils.command_line import plain_errors, read_config
 from mmclca.version import __version__
 
@@ -81,13 +81,9 @@ def weights_of(checkpoint, no_ema):
     }
 
 
-def text_of(in_file, checkpoint, config):
+def text_of(in_file, config):
     """The config as text, None where there is none."""
-    if config:
-        return read_config(config).pretty_text
-    if in_file.endswith('.safetensors'):
-        return stored_config(in_file).pretty_text
-    return checkpoint.get('meta', {}).get('cfg')
+    return read_config(config).pretty_text if config else stored_text(in_file)
 
 
 def classes_of(in_file, checkpoint, dataset_type):
@@ -178,7 +174,7 @@ def publish(in_file, out_file, no_ema, dataset_type, config):
     if not name.parent.is_dir():
         raise FileNotFoundError(f'there is no folder {name.parent}: make it')
     checkpoint = CheckpointLoader.load_checkpoint(in_file, map_location='cpu')
-    text = text_of(in_file, checkpoint, config)
+    text = text_of(in_file, config)
     classes = classes_of(in_file, checkpoint, dataset_type)
     weights = weights_of(checkpoint, no_ema)
     warn_of_missing(text, classes)
