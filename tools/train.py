@@ -6,8 +6,8 @@ from pathlib import Path
 
 from mmengine.config import Config
 from mmengine.device import get_device
-from mmengine.runner import find_latest_checkpoint
 
+from mmclca.utils.checkpoint_files import resume
 from mmclca.utils.command_line import merge_options
 from mmclca.utils.runs import (
     add_run_arguments,
@@ -28,7 +28,8 @@ def parse_args():
         nargs='?',
         const='auto',
         metavar='CHECKPOINT',
-        help='go on from a checkpoint (default: the latest of the work dir)',
+        help='go on from a checkpoint (default: the newest whole one of '
+        'the work dir)',
     )
     parser.add_argument(
         '--no-validate', action='store_true', help='do not validate'
@@ -56,15 +57,6 @@ def parse_args():
     if args.amp and get_device() not in ('cuda', 'npu', 'mlu'):
         parser.error('--amp needs a GPU: without one train in float32')
     return args
-
-
-def resume(cfg, checkpoint):
-    """Go on from ``checkpoint``, or where 'auto' from the latest if any."""
-    if checkpoint == 'auto':
-        checkpoint = find_latest_checkpoint(cfg.work_dir)
-    if checkpoint is not None:  # else start as the config says
-        cfg.resume = True
-        cfg.load_from = checkpoint
 
 
 def skip_validation(cfg):
@@ -97,8 +89,7 @@ def main():
     cfg = Config.fromfile(args.config)
     merge_options(cfg, args.cfg_options)
     set_up_run(cfg, args.config, args.work_dir, args.launcher, args.local_rank)
-    if args.resume:
-        resume(cfg, args.resume)
+    resume(cfg, args.resume)
     if args.amp:
         use_amp(cfg, args.amp)
     if args.compile:

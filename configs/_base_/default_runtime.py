@@ -5,7 +5,9 @@ default_hooks = dict(
     logger=dict(type='LoggerHook', interval=100),
     param_scheduler=dict(type='ParamSchedulerHook'),
     # a checkpoint with the optimizer's state takes about 1 GB for a ViT-B
-    checkpoint=dict(type='CheckpointHook', interval=10, max_keep_ckpts=1),
+    checkpoint=dict(
+        type='mmclca.AtomicCheckpointHook', interval=10, max_keep_ckpts=1
+    ),
     sampler_seed=dict(type='DistSamplerSeedHook'),
     visualization=dict(type='VisualizationHook', enable=False),
 )

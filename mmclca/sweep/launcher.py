@@ -9,8 +9,9 @@ from pathlib import Path
 import submitit
 from mmengine.config import Config
 
+from mmclca.utils.atomic_write import replace_text
+
 from .cell import Cell
-from .files import replace_text
 from .identity import config_hash
 from .run import run_cell
 

@@ -83,8 +83,6 @@ def compose(cell: Cell, options: dict, weights: dict[str, str]) -> Config:
     cfg.custom_hooks.append(dict(type='mmclca.GradientStatsHook'))
     # a cell is tested once, at its end
     cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
-    # a killed run may leave the newest checkpoint half written
-    cfg.default_hooks.checkpoint.max_keep_ckpts = 2
     try:
         cfg.merge_from_dict(options)
     except (AssertionError, KeyError, TypeError) as error:

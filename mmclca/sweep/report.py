@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .files import replace_file
+from mmclca.utils.atomic_write import replace_file
+
 from .gains import gains, gains_to_markdown
 from .labels import CLCA, over_seeds
 

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import torch
 from mmengine.config import Config
-from mmengine.runner import Runner
 from submitit.helpers import DelayedSubmission
 
+from mmclca.utils.atomic_write import replace_text
+from mmclca.utils.checkpoint_files import newest_checkpoint
 from mmclca.utils.flops import count_config
-from mmclca.utils.runs import set_loader_defaults
+from mmclca.utils.runs import build_runner, set_loader_defaults
 
 from .cell import Cell
 from .claim import claim
-from .files import replace_text
 from .identity import config_hash
-from .interrupted import first_start, latest_checkpoint
+from .interrupted import first_start
 from .origin import commit, machine, versions
 from .result import OTHERWISE, is_of, read_result, set_aside
 from .statistics import gradients, peak_memory, throughput, train_time
@@ -99,11 +99,11 @@ def measure(cfg: Config, work_dir: Path) -> dict:
     digest, resumed = config_hash(cfg), datetime.now(timezone.utc)
     started = first_start(work_dir, resumed)
     cost = count_config(cfg.model)
-    latest, num_iters = latest_checkpoint(work_dir)
+    latest, num_iters = newest_checkpoint(work_dir)
     cfg.work_dir = str(work_dir)
     cfg.load_from, cfg.resume = latest or cfg.load_from, latest is not None
     set_loader_defaults(cfg, no_pin_memory=False)
-    runner = Runner.from_cfg(cfg)
+    runner = build_runner(cfg)
     runner.train()
     metrics = runner.test()
     finished = datetime.now(timezone.utc)

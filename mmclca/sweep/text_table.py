@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from .files import replace_file
+from mmclca.utils.atomic_write import replace_file
 
 DASH = '–'
 

@@ -6,10 +6,18 @@ from pathlib import Path
 
 import torch
 from mmengine.device import get_device
+from mmengine.hooks import CheckpointHook
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
 from .command_line import add_cfg_options
+
+PLAIN_CHECKPOINT_HOOK = (
+    CheckpointHook,
+    'CheckpointHook',
+    'mmengine.CheckpointHook',
+    'mmpretrain.CheckpointHook',
+)
 
 
 def add_run_arguments(parser):
@@ -125,13 +133,34 @@ def set_loader_defaults(cfg, no_pin_memory, no_persistent_workers=False):
             loader.persistent_workers = False
 
 
+def use_atomic_checkpoints(cfg):
+    """Have a run write each checkpoint whole or not at all.
+
+    Args:
+        cfg (mmengine.Config): The config, changed in place: of its hooks and
+            of mmengine's default ones, ``CheckpointHook`` becomes
+            ``AtomicCheckpointHook``.
+    """
+    default = dict(checkpoint=dict(type='CheckpointHook', interval=1))
+    cfg.default_hooks = {**default, **(cfg.get('default_hooks') or {})}
+    hooks = (*cfg.default_hooks.values(), *(cfg.get('custom_hooks') or []))
+    for hook in filter(None, hooks):
+        if hook['type'] in PLAIN_CHECKPOINT_HOOK:
+            # by its path, which is found from any default scope
+            hook['type'] = 'mmclca.engine.hooks.AtomicCheckpointHook'
+
+
 def build_runner(cfg):
     """Build the runner that a config asks for.
 
+    A kill or a full disk loses none of the checkpoints that it has written.
+
     Args:
-        cfg (mmengine.Config): The config.
+        cfg (mmengine.Config): The config, changed in place by
+            :func:`use_atomic_checkpoints`.
 
     Returns:
         mmengine.runner.Runner: mmengine's, or the one of ``runner_type``.
     """
+    use_atomic_checkpoints(cfg)
     return RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)

@@ -4,6 +4,8 @@
 A function here for each message, named in ``PROVOKED`` by its first words.
 """
 
+import errno
+import os
 import re
 import shutil
 import sys
@@ -215,6 +217,14 @@ def short_checkpoint(tool, patch):
     tool('predict', 'short.pth', 'data')
 
 
+def full_disk(tool, patch):
+    def sync(path):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    patch.setattr('mmclca.utils.atomic_write._sync', sync)
+    tool('train', 'tiny.py')
+
+
 def other_width(tool, patch):
     options = (
         'model.backbone.arch.embed_dims=32',
@@ -300,6 +310,7 @@ PROVOKED = {
     'ValueError: keep_rate=[': too_many_rates,
     'ValueError: CLAHead(num_layers': too_few_layers,
     'ValueError: DynamicViT': loss_left_out,
+    '.../epoch_1.pth cannot be written': full_disk,
     'ValueError: model.head.num_classes is 6': wrong_num_classes,
     'IndexError: Target': target_out_of_bounds,
     'ValueError: model.head.num_classes is 4': missing_class_folder,

@@ -10,9 +10,9 @@ from PIL import Image
 from sweep_results import CELL, result_of
 
 from mmclca.sweep.checks import check_inputs, check_results
-from mmclca.sweep.files import replace_text
 from mmclca.sweep.identity import config_hash
 from mmclca.sweep.pieces import compose
+from mmclca.utils.atomic_write import replace_text
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from mmclca.sweep.executors import (
     slurm_executor,
     visible_gpus,
 )
-from mmclca.sweep.files import replace_text
 from mmclca.sweep.launcher import Launcher
+from mmclca.utils.atomic_write import replace_text
 
 CELLS = [replace(CELL, seed=seed) for seed in range(3)]
 

@@ -13,12 +13,12 @@ from sweep_results import CELL, result_of
 
 from mmclca.sweep import queue
 from mmclca.sweep.claim import claim
-from mmclca.sweep.files import replace_text
 from mmclca.sweep.launcher import Launcher
 from mmclca.sweep.progress import duration, progress, summary, table
 from mmclca.sweep.queue import Queue
 from mmclca.sweep.run import DONE, TAKEN
 from mmclca.sweep.state import State, Status
+from mmclca.utils.atomic_write import replace_text
 
 CELLS = [replace(CELL, seed=seed) for seed in range(5)]
 

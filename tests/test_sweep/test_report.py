@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from sweep_results import result, seeds, sweep
 
-from mmclca.sweep.files import replace_file
 from mmclca.sweep.report import summarize, to_markdown, to_table, write_report
+from mmclca.utils.atomic_write import replace_file
 
 
 def test_a_row_a_run():

@@ -7,8 +7,8 @@ from multiprocessing import get_context
 import pytest
 from sweep_results import result_of
 
-from mmclca.sweep.files import replace_text
 from mmclca.sweep.result import read_result, read_results, set_aside
+from mmclca.utils.atomic_write import replace_text
 
 
 def test_round_trip(tmp_path):

@@ -20,10 +20,10 @@ from tiny_run import write_run
 
 from mmclca.sweep import run
 from mmclca.sweep.claim import claim, is_claimed
-from mmclca.sweep.files import replace_text
 from mmclca.sweep.identity import config_hash
-from mmclca.sweep.interrupted import latest_checkpoint
 from mmclca.sweep.run import DONE, TAKEN, run_cell
+from mmclca.utils.atomic_write import replace_text
+from mmclca.utils.checkpoint_files import newest_checkpoint
 
 DIGEST = '0123456789abcdef'
 CELLS = [replace(CELL, seed=seed) for seed in range(12)]
@@ -120,7 +120,7 @@ def test_an_interrupted_cell_goes_on(tmp_path, interrupt):
     assert result['started'] <= (work_dir / 'started.txt').read_text()
     ended = datetime.fromisoformat(result['finished'])
     assert (ended - began).total_seconds() >= 1
-    assert latest_checkpoint(work_dir) == (str(work_dir / 'epoch_4.pth'), 16)
+    assert newest_checkpoint(work_dir) == (str(work_dir / 'epoch_4.pth'), 16)
 
 
 def test_a_half_written_checkpoint_is_passed_over(tmp_path, interrupt):
@@ -130,16 +130,16 @@ def test_a_half_written_checkpoint_is_passed_over(tmp_path, interrupt):
     whole = (work_dir / 'epoch_2.pth').read_bytes()
     (work_dir / 'epoch_2.pth').write_bytes(whole[: len(whole) // 2])
     (work_dir / 'last_checkpoint').write_text('/gone/epoch_7.pth')
-    assert latest_checkpoint(work_dir)[0].endswith('epoch_1.pth')
+    assert newest_checkpoint(work_dir)[0].endswith('epoch_1.pth')
     result = run_tiny(root, digest)
     assert interrupt == [0, 1, 1, 2]
     assert len(result['gradients']['per_epoch']) == 3
 
 
 def test_nothing_to_go_on_from(tmp_path):
-    assert latest_checkpoint(tmp_path / 'none') == (None, 0)
+    assert newest_checkpoint(tmp_path / 'none') == (None, 0)
     (tmp_path / 'epoch_1.pth').write_text('')
-    assert latest_checkpoint(tmp_path) == (None, 0)
+    assert newest_checkpoint(tmp_path) == (None, 0)
 
 
 def test_other_settings_do_not_go_on_from_it(tmp_path, interrupt):

@@ -165,13 +165,15 @@ def test_resume_finds_the_latest_or_takes_what_is_named(config_of):
     assert 'resume' not in fresh
     weights = ('--cfg-options', 'load_from=imagenet.pth')
     first = config_of('train', 'tiny.py', '--resume', *weights)
-    assert 'resume' not in first  # nothing to go on from: as without it
+    assert not first.resume  # nothing to go on from: as without it
     assert first.load_from == 'imagenet.pth'
     Path('work').mkdir()
-    Path('work/last_checkpoint').write_text('work/epoch_1.pth')
+    whole = dict(state_dict={}, meta=dict(iter=4))
+    torch.save(whole, 'work/epoch_1.pth')
     again = ('--resume', '--work-dir', 'work', *weights)
     latest = config_of('train', 'tiny.py', *again)
     assert (latest.resume, latest.load_from) == (True, 'work/epoch_1.pth')
+    torch.save(whole, 'a.pth')
     named = config_of('train', 'tiny.py', '--resume', 'a.pth')
     assert (named.resume, named.load_from) == (True, 'a.pth')
 

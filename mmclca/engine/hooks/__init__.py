@@ -1,4 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from .atomic_checkpoint_hook import AtomicCheckpointHook
 from .class_count_hook import ClassCountHook
 from .compile_hook import CompileHook
 from .epoch_maxima_hook import EpochMaximaHook
@@ -9,6 +10,7 @@ from .last_best_checkpoint_hook import LastBestCheckpointHook
 from .token_visualization_hook import TokenVisualizationHook
 
 __all__ = [
+    'AtomicCheckpointHook',
     'ClassCountHook',
     'CompileHook',
     'EpochMaximaHook',

@@ -7,7 +7,8 @@ import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ..files import replace_file
+from mmclca.utils.atomic_write import replace_file
+
 from ..labels import CLCA
 
 COLUMN, PAGE = 3.4, 7.0  # widths in inches

@@ -1,0 +1,91 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Files that no reader finds half written, whatever ends the writer."""
+
+import os
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+MIB = 2**20
+# what a writer that was killed leaves, as named below
+PARTIAL = '.*.' + '[0-9a-f]' * 32 + '*'
+
+
+def replace_file(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file under another name, then rename it.
+
+    Readers find the whole file or none, on network file systems too, and of
+    many writers each leaves a whole one. It is on disk before it has its
+    name; where that fails, what had the name before keeps it.
+
+    Args:
+        path (Path): The file; its folder is made.
+        write (Callable): Writes to the path that it is given, whose suffix
+            is that of the file.
+
+    Raises:
+        OSError: If it cannot be written, as on a full disk.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f'.{path.stem}.{uuid4().hex}{path.suffix}')
+    try:
+        write(partial)
+        _sync(partial)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+    with suppress(OSError):  # not every file system syncs folders
+        _sync(path.parent)
+
+
+def replace_bytes(path: Path, content: bytes) -> None:
+    """Write bytes to a file; see :func:`replace_file`.
+
+    Args:
+        path (Path): The file.
+        content (bytes): Its content.
+
+    Raises:
+        OSError: If it cannot be written; says what is needed and what is
+            free.
+    """
+    try:
+        replace_file(path, lambda partial: partial.write_bytes(content))
+    except OSError as error:
+        folder = next(parent for parent in path.parents if parent.is_dir())
+        free = shutil.disk_usage(folder).free
+        raise OSError(
+            error.errno,
+            f'{path} cannot be written: {error.strerror} (it takes '
+            f'{len(content) / MIB:.1f} MiB, {free / MIB:.1f} MiB are free)',
+        ) from error
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a text to a file; see :func:`replace_bytes`.
+
+    Args:
+        path (Path): The file.
+        text (str): Its content.
+    """
+    replace_bytes(path, text.encode())
+
+
+def remove_partial_files(folder: Path) -> None:
+    """Remove what writers that were killed left in a folder.
+
+    Args:
+        folder (Path): The folder, to which nobody is writing.
+    """
+    for partial in folder.glob(PARTIAL):
+        partial.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,305 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Checkpoint writes that fail, on purpose, at every step."""
+
+import resource
+import shutil
+import subprocess
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.evaluator import BaseMetric
+from mmengine.fileio import LocalBackend
+from mmengine.model import BaseModel
+from mmengine.registry import METRICS, MODELS
+from mmengine.runner import Runner
+from torch import nn
+
+from mmclca.engine.hooks import atomic_checkpoint_hook
+from mmclca.utils import atomic_write
+from mmclca.utils.checkpoint_error import CheckpointError
+from mmclca.utils.checkpoint_files import newest_checkpoint, resume
+from mmclca.utils.runs import build_runner
+
+PLAIN = dict(type='CheckpointHook', interval=1, max_keep_ckpts=1)
+BEST = dict(PLAIN, save_best='score', rule='greater')
+EPOCHS = 3
+
+
+class Killed(BaseException):
+    """Ends a process, as far as a test can have it."""
+
+
+@MODELS.register_module()
+class Weights(BaseModel):
+    """400 kB."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(100, 1000)
+
+    def forward(self, inputs, mode):
+        out = self.fc(inputs).mean()
+        return dict(loss=out) if mode == 'loss' else [out]
+
+
+@METRICS.register_module()
+class Rising(BaseMetric):
+    """A score that is better from epoch to epoch."""
+
+    default_prefix = None
+
+    def process(self, data_batch, data_samples):
+        self.results.append(0)
+
+    def compute_metrics(self, results):
+        Rising.epoch += 1
+        return dict(score=Rising.epoch)
+
+
+@pytest.fixture
+def train(tmp_path):
+    """Train with a checkpoint hook; returns the runner."""
+
+    def train(hook=PLAIN, work_dir=tmp_path / 'work', epochs=EPOCHS):
+        loader = dict(
+            dataset=[dict(inputs=torch.ones(100))] * 2,
+            sampler=dict(type='DefaultSampler', shuffle=False),
+            batch_size=1,
+            collate_fn=dict(type='default_collate'),
+        )
+        cfg = Config(
+            dict(
+                model=dict(type='Weights'),
+                work_dir=str(work_dir),
+                experiment_name=uuid4().hex,  # the message hub goes by it
+                train_dataloader=loader,
+                train_cfg=dict(by_epoch=True, max_epochs=epochs),
+                optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.1)),
+                val_dataloader=loader,
+                val_cfg={},
+                val_evaluator=dict(type='Rising'),
+                default_hooks=dict(checkpoint=dict(hook)),
+                log_level='WARNING',
+            )
+        )
+        resume(cfg, 'auto')
+        _, iters = newest_checkpoint(work_dir)
+        Rising.epoch = iters // 2
+        runner = build_runner(cfg)
+        runner.train()
+        return runner
+
+    return train
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Without what takes a run's time: asking the system, formatting."""
+    monkeypatch.setattr('mmengine.runner.runner.collect_env', dict)
+    monkeypatch.setattr('mmengine.runner.runner.get_git_hash', str)
+    monkeypatch.setattr(Config, 'pretty_text', '')
+
+
+def names(work_dir):
+    return sorted(path.name for path in work_dir.rglob('*.pth'))
+
+
+def check_last(work_dir):
+    """``last_checkpoint`` names a whole file; returns its name."""
+    last = Path((work_dir / 'last_checkpoint').read_text())
+    assert 'state_dict' in torch.load(last, weights_only=False)
+    return last.name
+
+
+@contextmanager
+def file_size_limit(num_bytes):
+    """A file is written up to there, then fails, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.fixture
+def full_disk(monkeypatch, tmp_path):
+    """Have writes of a checkpoint fail half way; returns what lay there."""
+    save, found = Runner.save_checkpoint, []
+
+    def full_disk(name):
+        def fail(self, out_dir, filename, *arguments, **keywords):
+            if filename != name:
+                return save(self, out_dir, filename, *arguments, **keywords)
+            try:
+                with file_size_limit(200_000):
+                    save(self, out_dir, filename, *arguments, **keywords)
+            finally:
+                found.append(names(Path(out_dir)))
+
+        monkeypatch.setattr(Runner, 'save_checkpoint', fail)
+        return found
+
+    return full_disk
+
+
+def test_nothing_fails(train, tmp_path):
+    runner = train(dict(BEST, published_keys=['state_dict', 'meta']))
+    work_dir = tmp_path / 'work'
+    published_best, best, published, last = names(work_dir)
+    assert (best, last) == ('best_score_epoch_3.pth', 'epoch_3.pth')
+    assert published.startswith('epoch_3-')
+    assert published_best.startswith('best_score_epoch_3-')
+    published = torch.load(work_dir / published, weights_only=False)
+    assert set(published) == {'state_dict', 'meta'}
+    assert check_last(work_dir) == last
+    assert not list(work_dir.glob('.*'))
+    assert runner.message_hub.get_info('keep_ckpt_ids') == [3]
+
+
+def test_a_full_disk_is_outlived(train, full_disk, tmp_path):
+    found = full_disk('epoch_2.pth')
+    runner = train()
+    work_dir = tmp_path / 'work'
+    assert found == [['epoch_1.pth']]
+    assert names(work_dir) == ['epoch_3.pth'] == [check_last(work_dir)]
+    (log,) = work_dir.glob('*/*.log')
+    (warning,) = (x for x in log.read_text().splitlines() if 'cannot' in x)
+    assert 'epoch_2.pth cannot be written: File too large' in warning
+    assert 'it takes 0.4 MiB' in warning and 'MiB are free)' in warning
+    assert 'training goes on: make room' in warning
+    assert runner.message_hub.get_info('keep_ckpt_ids') == [3]
+
+
+def test_a_run_whose_last_checkpoint_is_not_written_fails(
+    train, full_disk, tmp_path
+):
+    full_disk('epoch_3.pth')
+    with pytest.raises(CheckpointError, match=r'epoch_3.pth .*--resume$'):
+        train()
+    work_dir = tmp_path / 'work'
+    assert names(work_dir) == ['epoch_2.pth'] == [check_last(work_dir)]
+    full_disk(None)
+    train()
+    assert names(work_dir) == ['epoch_3.pth'] == [check_last(work_dir)]
+
+
+def test_the_best_before_stays_where_a_better_does_not_fit(
+    train, full_disk, tmp_path
+):
+    full_disk('best_score_epoch_3.pth')
+    with pytest.raises(CheckpointError, match='best_score_epoch_3.pth'):
+        train(BEST)
+    work_dir = tmp_path / 'work'
+    assert names(work_dir) == ['best_score_epoch_2.pth', 'epoch_3.pth']
+    last = torch.load(work_dir / 'epoch_3.pth', weights_only=False)
+    info = last['message_hub']['runtime_info']
+    assert info['best_score'] == 2
+    assert info['best_ckpt'].endswith('best_score_epoch_2.pth')
+    full_disk(None)
+    train(BEST, epochs=4)
+    assert names(work_dir) == ['best_score_epoch_4.pth', 'epoch_4.pth']
+
+
+def test_last_checkpoint_that_does_not_fit(train, monkeypatch, tmp_path):
+    replace, calls = atomic_checkpoint_hook.replace_text, count(1)
+
+    def fail(path, text):
+        if next(calls) == 2:
+            raise OSError(28, 'last_checkpoint cannot be written')
+        replace(path, text)
+
+    def look(self, path):
+        found.append(check_last(work_dir))
+        remove(self, path)
+
+    work_dir, remove, found = tmp_path / 'work', LocalBackend.remove, []
+    monkeypatch.setattr(atomic_checkpoint_hook, 'replace_text', fail)
+    monkeypatch.setattr(LocalBackend, 'remove', look)
+    train()
+    assert names(work_dir) == ['epoch_3.pth'] == [check_last(work_dir)]
+    assert found == ['epoch_3.pth'] * 2  # 1 and 2, once 3 is named
+
+
+def test_a_best_that_was_half_written_in_place_does_not_count(train, tmp_path):
+    train(BEST, epochs=2)
+    best = tmp_path / 'work' / 'best_score_epoch_2.pth'
+    best.write_bytes(best.read_bytes()[:1000])
+    train(BEST)
+    assert names(best.parent) == ['best_score_epoch_3.pth', 'epoch_3.pth']
+
+
+@pytest.fixture
+def killed_at(monkeypatch):
+    """Kill before a rename or removal of a given number, or after it."""
+    replace, remove = atomic_write.os.replace, LocalBackend.remove
+
+    def killed_at(number, after):
+        steps = count()
+
+        def step(act, *paths):
+            if next(steps) != number:
+                return act(*paths)
+            if after:
+                act(*paths)
+            elif act is replace:  # leave it, as a kill does
+                shutil.copy(paths[0], paths[0].with_stem('.left.' + 'f' * 32))
+            raise Killed
+
+        monkeypatch.setattr(
+            atomic_write.os, 'replace', lambda *paths: step(replace, *paths)
+        )
+        monkeypatch.setattr(
+            LocalBackend, 'remove', lambda *paths: step(remove, *paths)
+        )
+
+    yield killed_at
+
+
+@pytest.mark.parametrize('after', [False, True])
+def test_killed_at_every_step(train, killed_at, tmp_path, after):
+    for number in count():
+        work_dir = tmp_path / str(number)
+        killed_at(number, after)
+        try:
+            train(BEST, work_dir)
+        except Killed:
+            pass
+        else:
+            break
+        if (work_dir / 'last_checkpoint').exists():
+            check_last(work_dir)
+        if number > 2:
+            assert newest_checkpoint(work_dir)[0]
+        killed_at(None, after)
+        train(BEST, work_dir, EPOCHS + 1)
+        assert check_last(work_dir) == 'epoch_4.pth'
+        assert names(work_dir) == ['best_score_epoch_4.pth', 'epoch_4.pth']
+        assert not list(work_dir.glob('.*'))
+    assert number == 5 * EPOCHS + 2 * (EPOCHS - 1)
+
+
+def test_a_real_full_disk(train, tmp_path):
+    disk = tmp_path / 'disk'
+    disk.mkdir()
+    mount = ['mount', '-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', str(disk)]
+    mounted = subprocess.run(mount, capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f'needs a small disk: {mounted.stderr.strip()}')
+    try:
+        train(work_dir=disk / 'work', epochs=1)
+        free = shutil.disk_usage(disk).free
+        (disk / 'filler').write_bytes(bytes(free - 300_000))
+        with pytest.raises(CheckpointError, match='No space left on device'):
+            train(work_dir=disk / 'work')
+        assert names(disk) == ['epoch_1.pth'] == [check_last(disk / 'work')]
+        (disk / 'filler').unlink()
+        train(work_dir=disk / 'work')
+        assert names(disk) == ['epoch_3.pth'] == [check_last(disk / 'work')]
+    finally:
+        subprocess.run(['umount', '--lazy', str(disk)], check=True)
