@@ -1,17 +1,21 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """A data set and a config so small that a run of them takes seconds."""
 
+import importlib
 import json
 import os
 import runpy
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from mmengine.config import Config
 from mmengine.runner import Runner
 from PIL import Image
+
+from mmclca import cli
 
 ROOT = Path(__file__).resolve().parents[1]
 CLASSES = ('ash', 'beech', 'elm', 'oak')
@@ -130,9 +134,28 @@ def run_python(*arguments, cwd):
 
 
 def load_tool(monkeypatch, tool, *arguments):
-    """The functions of a tool in this process, with its command line."""
+    """The functions of a tool in this process, with its command line.
+
+    Those of its module in ``mmclca.cli.commands``, where it works, too.
+    """
     monkeypatch.setattr(sys, 'argv', [tool.name, *map(str, arguments)])
-    return runpy.run_path(str(tool))
+    functions = runpy.run_path(str(tool))
+    if 'dev' in tool.parts:
+        return functions
+    command = importlib.import_module(f'mmclca.cli.commands.{tool.stem}')
+    return {**vars(command), **functions}
+
+
+def exit_code(main, *given):
+    """Run the ``main`` of a tool as a shell does; the code it ends with."""
+    try:
+        cli.run(partial(main, *given))
+    except SystemExit as end:
+        if isinstance(end.code, str):  # which Python prints
+            print(end.code, file=sys.stderr)
+            return 1
+        return end.code
+    return 0
 
 
 def run_tool(monkeypatch, tool, *arguments):

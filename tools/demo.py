@@ -6,47 +6,15 @@ tokens three times, tests the best checkpoint, and ends with a table. Every
 command is printed, and can be run by hand from the folder of the project.
 """
 
-import argparse
-import json
-import os
-import shlex
-import shutil
-import subprocess
-import sys
-import time
 from pathlib import Path
 
-import torch
-from mmengine.config import Config
-from mmengine.registry import init_default_scope
-from mmpretrain.registry import DATASETS, MODELS
-
-from mmclca.benchmark import images_per_second
-from mmclca.datasets.baselines import colour_histogram_1nn
-from mmclca.utils.flops import count
-from mmclca.utils.trained import load_trained
-from mmclca.visualization import (
-    contact_sheet,
-    draw_curves,
-    draw_survivors,
-    read_scalars,
-    survivor_maps,
-)
+from mmclca import cli
 
 ROOT = Path(__file__).resolve().parents[1]
-CONFIG = (
-    'configs/clca/'
-    'clca-evit-kr50_vit-mini-p14_1xb32-24e_synthetic-leaves-112px.py'
-)
-TITLES = {
-    'CLCA': 'CLCA ViT, EViT with keep rate 0.5',
-    'plain': 'the same ViT with all its tokens',
-}
-DRAWN = (0, 2, 4, 6)  # classes whose first test leaf is drawn
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = cli.Parser(description=__doc__)
     parser.add_argument(
         '--work-dir',
         default='work_dirs/demo',
@@ -64,151 +32,12 @@ def parse_args():
     return parser.parse_args()
 
 
-def make_empty(folder):
-    """Remove what an earlier demo left; refuse to touch other files."""
-    mark = folder / 'made_by_demo'
-    if folder.exists() and any(folder.iterdir()) and not mark.exists():
-        raise SystemExit(
-            f'{folder} is not empty, and not from an earlier demo: name '
-            'another folder with --work-dir'
-        )
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    mark.touch()
-
-
-def run(*command):
-    """Run a tool of this project; print it as one would type it."""
-    print(f'\n$ python {shlex.join(command)}', flush=True)
-    subprocess.run([sys.executable, *command], check=True)
-
-
-def draw_data(folder):
-    run(
-        'tools/dataset_converters/synthetic_leaves.py',
-        str(folder),
-        *('--per-class', '220', '--size', '160', '--jobs', '2'),
-        *('--val-fraction', '0.15', '--test-fraction', '0.15'),
-    )
-
-
-def train_and_test(work_dir, options):
-    """Train, then test the best checkpoint; its path and its top-1."""
-    options = ['--work-dir', str(work_dir), '--cfg-options', *options]
-    run('tools/train.py', CONFIG, *options)
-    (best,) = work_dir.glob('best_*.pth')
-    metrics = work_dir / 'test.json'
-    out = ['--out', str(metrics), '--out-item', 'metrics']
-    run('tools/test.py', CONFIG, str(best), *out, *options)
-    return best, json.loads(metrics.read_text())['accuracy/top1']
-
-
-def without_reduction(model):
-    """The config of a model as that of the same ViT with all its tokens."""
-    backbone = {k: v for k, v in model.backbone.items() if k != 'out_indices'}
-    backbone.update(reducer=None, cache=None, final_norm=True)
-    head = dict(
-        type='VisionTransformerClsHead',
-        num_classes=model.head.num_classes,
-        in_channels=model.head.in_channels,
-    )
-    return dict(model, backbone=backbone, head=head)
-
-
-@torch.inference_mode()
-def draw_test_leaves(model, dataset, out):
-    """Draw which patches survive each stage on four test leaves."""
-    labels = dataset.get_gt_labels().tolist()
-    samples = [dataset[labels.index(label)] for label in DRAWN]
-    inputs = [sample['inputs'] for sample in samples]
-    batch = model.data_preprocessor(dict(inputs=inputs))['inputs']
-    backbone = model.eval().backbone
-    _, tokens = backbone.forward_tokens(batch)
-    draw_survivors(
-        [image.flip(0).permute(1, 2, 0).numpy() for image in inputs],
-        survivor_maps(tokens.trace, len(inputs), backbone.patch_resolution),
-        out,
-        titles=[dataset.CLASSES[label] for label in DRAWN],
-        stages=[f'after layer {layer}' for layer in backbone.reduce_at],
-    )
-
-
-def images_by_class(dataset, most):
-    """Paths of the first images of each class, by its name."""
-    paths = {name: [] for name in dataset.CLASSES}
-    for i in range(len(dataset)):
-        info = dataset.get_data_info(i)
-        paths[dataset.CLASSES[info['gt_label']]].append(info['img_path'])
-    return {name: found[:most] for name, found in paths.items()}
-
-
-def draw_pictures(model, dataset, work_dir):
-    """Draw the curves, the survivors and the data; the paths written."""
-    names = ('curves.png', 'survivors.png', 'leaves.png')
-    curves, survivors, leaves = (work_dir / name for name in names)
-    (scalars,) = work_dir.glob('*/vis_data/20*.json')
-    draw_curves(read_scalars(scalars), curves, 100 / len(dataset.CLASSES))
-    draw_test_leaves(model, dataset, survivors)
-    contact_sheet(images_by_class(dataset, most=6), leaves)
-    return curves, survivors, leaves
-
-
-def histogram_top1(train_set, test_set):
-    """Per cent right by the nearest neighbour on colour histograms."""
-    lists = []
-    for dataset in (train_set, test_set):
-        infos = [dataset.get_data_info(i) for i in range(len(dataset))]
-        lists.append([info['img_path'] for info in infos])
-        lists.append([info['gt_label'] for info in infos])
-    return 100 * colour_histogram_1nn(*lists)
-
-
-def table(top1, histogram, chance, models, speeds):
-    """The figures as lines of text."""
-    rows = [
-        '                                        top-1     GMACs  images/s',
-        f'chance                                 {chance:5.1f} %',
-        f'nearest neighbour, colour histograms   {histogram:5.1f} %',
-    ]
-    for name, model in models.items():
-        accuracy = f'{top1:5.1f} %' if name == 'CLCA' else '      -'
-        title = TITLES[name]
-        rows.append(
-            f'{title:<39}{accuracy}{count(model).flops / 1e9:10.3f}'
-            f'{speeds[name]:10.0f}'
-        )
-    return '\n'.join(rows)
-
-
 def main():
     args = parse_args()
-    start = time.time()
-    os.chdir(ROOT)
-    work_dir = Path(args.work_dir)
-    make_empty(work_dir)
-    cfg = Config.fromfile(CONFIG)
-    draw_data(cfg.data_root)
-    options = [f'randomness.seed={args.seed}', *args.cfg_options]
-    best, top1 = train_and_test(work_dir, options)
+    from mmclca.cli.commands import demo
 
-    init_default_scope('mmpretrain')
-    models = {
-        'CLCA': MODELS.build(cfg.model),
-        'plain': MODELS.build(without_reduction(cfg.model)),
-    }
-    load_trained(models['CLCA'], str(best))
-    train_set = DATASETS.build(cfg.train_dataloader.dataset)
-    test_set = DATASETS.build(cfg.test_dataloader.dataset)
-    pictures = draw_pictures(models['CLCA'], test_set, work_dir)
-    size = cfg.model.backbone.img_size
-    speeds = images_per_second(models, torch.randn(32, 3, size, size))
-    chance = 100 / len(test_set.CLASSES)
-    histogram = histogram_top1(train_set, test_set)
-    print(f'\n{table(top1, histogram, chance, models, speeds)}')
-    print(f'\n{len(test_set)} test leaves, seed {args.seed}, {best}')
-    print('\n'.join(['pictures:', *map(str, pictures)]))
-    print(f'{time.time() - start:.0f} s in all')
+    demo.main(args, ROOT)
 
 
 if __name__ == '__main__':
-    main()
+    cli.run(main)

@@ -1,33 +1,19 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Name what is on images: ``python tools/predict.py CKPT IMAGES``."""
 
-import argparse
-import sys
-from contextlib import redirect_stdout
 from pathlib import Path
 
-from mmclca.apis import (
-    best_classes,
-    draw_prediction,
-    find_images,
-    picture_paths,
-    write_csv,
-    write_json,
-)
-from mmclca.apis.pictures import check_reduces
-from mmclca.apis.stored import is_checkpoint
-from mmclca.datasets.image_files import IMAGE_SUFFIXES
-from mmclca.utils.checkpoint_error import CheckpointError
-from mmclca.utils.command_line import check_file
-from mmclca.visualization.model_files import (
+from mmclca import cli
+from mmclca.cli.arguments import (
     add_config_argument,
     add_model_arguments,
-    load,
+    check_file,
+    is_weights,
 )
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
+    parser = cli.Parser(
         description='Predict the classes of images with a trained model. '
         'Results go to stdout, progress and what could not be read to stderr'
     )
@@ -86,7 +72,7 @@ def check(parser, args):
             f'predict.py {checkpoint} {images}. For another config: '
             f'predict.py {checkpoint} {images} --config {args.checkpoint}'
         )
-    weights = [name for name in args.images if is_checkpoint(name)]
+    weights = [name for name in args.images if is_weights(name)]
     if weights:
         parser.error(
             f'{1 + len(weights)} checkpoints: '
@@ -103,85 +89,12 @@ def check(parser, args):
         check_file(parser, args.out)
 
 
-def load_checked(args):
-    inferencer = load(
-        args.config,
-        args.checkpoint,
-        args.cfg_options,
-        args.device,
-        args.reject,
-    )
-    if args.pictures:
-        check_reduces(inferencer)
-    if args.tokens:
-        inferencer.check_tokens()
-    return inferencer
-
-
-def prepare(args, paths):
-    """The model, and where the picture of each image goes, if anywhere."""
-    try:
-        pictures = [None] * len(paths)
-        if args.pictures:
-            pictures = picture_paths(paths, args.pictures)
-        return load_checked(args), pictures
-    except (CheckpointError, FileNotFoundError, ValueError) as error:
-        sys.exit(f'{error}')
-
-
-def predict(args, inferencer, paths, pictures, results):
-    """Fill the list, so that an interrupted run keeps what it has."""
-    answers = inferencer.stream(paths, args.batch_size, args.tokens)
-    for path, picture, result in zip(paths, pictures, answers, strict=True):
-        results.append(result)
-        if picture and 'error' not in result:
-            draw_prediction(inferencer, path, result, picture)
-
-
-def printable(text):
-    """A text with marks for bytes of a file's name that are no UTF-8."""
-    return text.encode('utf-8', 'surrogateescape').decode('utf-8', 'replace')
-
-
-def show(results, classes, topk):
-    for result in results:
-        best = best_classes(result, classes, topk)
-        named = [f'{one["score"]:.3f} {one["name"]}' for one in best]
-        if result.get('pred_label') == -1:
-            known = f'(score {result["known_score"]:.3f}); nearest'
-            named = [f'{result["pred_class"]} {known} {", ".join(named)}']
-        if named:
-            print(printable(f'{result["image"]}: {", ".join(named)}'))
-
-
-def write(results, args, classes):
-    if args.out.suffix == '.csv':
-        write_csv(results, args.out, classes, args.topk)
-    else:
-        write_json(results, args.out, classes, args.topk, args.tokens)
-
-
 def main():
     args = parse_args()
-    paths = find_images(args.images)
-    if not paths:
-        endings = ' '.join(IMAGE_SUFFIXES)
-        sys.exit(f'no image ({endings}) in {" ".join(args.images)}')
-    results = []
-    with redirect_stdout(sys.stderr):  # what mmengine logs
-        inferencer, pictures = prepare(args, paths)
-    try:
-        with redirect_stdout(sys.stderr):
-            predict(args, inferencer, paths, pictures, results)
-    finally:
-        if args.out and results:
-            write(results, args, inferencer.classes)
-        show(results, inferencer.classes, args.topk)
-    unread = [result for result in results if 'error' in result]
-    if unread:
-        lines = [f'\n  {one["image"]}: {one["error"]}' for one in unread]
-        sys.exit(printable(f'not read:{"".join(lines)}'))
+    from mmclca.cli.commands import predict
+
+    predict.main(args)
 
 
 if __name__ == '__main__':
-    main()
+    cli.run(main)

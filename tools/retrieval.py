@@ -4,33 +4,21 @@
 python tools/retrieval.py CKPT --gallery my_leaves/ --queries new_leaves/
 """
 
-import argparse
-import csv
-import json
-import sys
-from contextlib import redirect_stdout
 from pathlib import Path
 
-from mmclca.apis.features import extract_features
-from mmclca.apis.gallery import Gallery, look_up, read_gallery, write_gallery
-from mmclca.apis.labelled_images import images_at, images_of_split
-from mmclca.apis.rejection import fingerprint
-from mmclca.models.retrievers.stages import STAGES
-from mmclca.utils.command_line import check_file, plain_errors
-from mmclca.visualization.contact_sheet import contact_sheet
-from mmclca.visualization.figure_files import check_picture
-from mmclca.visualization.model_files import (
+from mmclca import cli
+from mmclca.cli.arguments import (
     add_config_argument,
     add_model_arguments,
-    load,
+    check_file,
 )
+from mmclca.cli.choices import STAGES
 
-SIDE = 160  # pixels of an image on the sheet
 PLACE = 'a folder with a folder a class, or a .txt list of "path label"'
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
+    parser = cli.Parser(
         description='Find the images of a gallery that look like others, by '
         'the features of a trained classifier. An image never finds itself: '
         'without --queries, the images of the gallery look for each other'
@@ -137,138 +125,12 @@ def check(parser, args):
             check_file(parser, path)
 
 
-def embed(inferencer, images, stage, batch_size):
-    """Images that can be read, and their features."""
-    features, unread = extract_features(
-        inferencer, images.paths, stage, batch_size
-    )
-    return images.without(unread), features
-
-
-def make_gallery(args, inferencer):
-    model = fingerprint(inferencer.model)
-    if args.index:
-        return read_gallery(args.index, model, args.stage)
-    if args.gallery:
-        images = images_at(args.gallery)
-    else:
-        images = images_of_split(inferencer.model._config, 'train')
-    found = embed(inferencer, images, args.stage, args.batch_size)
-    gallery = Gallery(*found, model, args.stage)
-    if args.save_index:
-        write_gallery(gallery, args.save_index)
-    return gallery
-
-
-def make_queries(args, inferencer, gallery):
-    if args.queries:
-        images = images_at(args.queries)
-    elif args.gallery or args.index:
-        return gallery.images, gallery.features
-    else:
-        images = images_of_split(inferencer.model._config, 'test')
-    return embed(inferencer, images, args.stage, args.batch_size)
-
-
-def run(args):
-    if args.sheet:
-        check_picture(args.sheet)
-    inferencer = load(
-        args.config, args.checkpoint, args.cfg_options, args.device
-    )
-    gallery = make_gallery(args, inferencer)
-    queries, features = make_queries(args, inferencer, gallery)
-    entries, metrics = look_up(
-        gallery, queries, features, args.topk, args.neighbours
-    )
-    if args.out:
-        write = write_csv if args.out.suffix == '.csv' else write_json
-        write(entries, metrics, args.out)
-    if args.sheet:
-        draw(entries, args.sheet, args.sheet_queries, args.sheet_nearest)
-    return entries, metrics
-
-
-def write_json(entries, metrics, path):
-    content = dict(metrics=metrics, queries=entries)
-    text = json.dumps(content, indent=1, ensure_ascii=False)
-    path.write_text(text, encoding='utf-8', errors='surrogateescape')
-
-
-def write_csv(entries, metrics, path):
-    ranks = range(1, 1 + max(len(e['neighbours']) for e in entries))
-    facts = ('image', 'name', 'knn_class', 'knn_score', 'average_precision')
-    keys = ('image', 'name', 'similarity')
-    rows = [[*facts, *(f'{key}_{rank}' for rank in ranks for key in keys)]]
-    for entry in entries:
-        near = [one[key] for one in entry['neighbours'] for key in keys]
-        rows.append([*(entry.get(fact) for fact in facts), *near])
-    with path.open(
-        'w', encoding='utf-8', errors='surrogateescape', newline=''
-    ) as file:
-        csv.writer(file).writerows(rows)
-
-
-def draw(entries, path, number, nearest):
-    """Queries in the first row, what they find below."""
-    number = min(number, len(entries))
-    spread = [entries[i * len(entries) // number] for i in range(number)]
-    columns, frames, captions = {}, {}, {}
-    for rank, entry in enumerate(spread, 1):
-        heading = f'{rank}: {Path(entry["image"]).name}'  # names may repeat
-        near = entry['neighbours'][:nearest]
-        columns[heading] = [entry['image'], *(one['image'] for one in near)]
-        frames[heading] = [None, *(same(entry, one) for one in near)]
-        captions[heading] = [of_query(entry), *map(of_neighbour, near)]
-    contact_sheet(columns, path, SIDE, frames=frames, captions=captions)
-
-
-def of_query(entry):
-    """Its class, or the one that is voted for."""
-    if entry['name'] is not None:
-        return entry['name']
-    return f'vote: {entry["knn_class"]}' if 'knn_class' in entry else ''
-
-
-def of_neighbour(one):
-    return f'{one["similarity"]:.3f} {one["name"] or ""}'.strip()
-
-
-def same(entry, other):
-    """Whether an image found is of the class of the query, or of the one
-    that is voted for; None where there is none."""
-    name = entry['name'] or entry.get('knn_class')
-    if name is None or other['name'] is None:
-        return None
-    return name == other['name']
-
-
-def show(entries, metrics):
-    for entry in entries:
-        near = entry['neighbours'][:3]
-        found = [f'{one["similarity"]:.3f} {title(one)}' for one in near]
-        said = ''
-        if 'knn_class' in entry:
-            said = f'{entry["knn_score"]:.3f} {entry["knn_class"]}; '
-        line = f'{entry["image"]}: {said}{", ".join(found)}'
-        print(line.encode('utf-8', 'replace').decode())
-    for name, value in metrics.items():
-        is_rate = isinstance(value, float)
-        print(f'{name}: {value:.2f} %' if is_rate else f'{name}: {value}')
-
-
-def title(neighbour):
-    """Its class and file, as it is told on a line."""
-    file = Path(neighbour['image']).name
-    return f'{neighbour["name"]} ({file})' if neighbour['name'] else file
-
-
 def main():
     args = parse_args()
-    with plain_errors('retrieval.py'), redirect_stdout(sys.stderr):
-        entries, metrics = run(args)
-    show(entries, metrics)
+    from mmclca.cli.commands import retrieval
+
+    retrieval.main(args)
 
 
 if __name__ == '__main__':
-    main()
+    cli.run(main)

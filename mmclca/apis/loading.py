@@ -9,7 +9,7 @@ from mmengine.model import BaseModel
 from mmengine.registry import init_default_scope
 from mmpretrain import get_model
 
-from mmclca.utils.command_line import read_config
+from mmclca.configs import read_config
 from mmclca.utils.trained import load_trained
 
 from .stored import is_checkpoint, stored_classes, stored_config

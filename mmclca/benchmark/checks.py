@@ -1,11 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What the command lines of the benchmarks refuse ahead of measuring."""
 
-from pathlib import Path
-
 import torch
-
-from mmclca.utils.command_line import check_file
 
 from .candidates import Size
 from .memory import obstacle
@@ -82,17 +78,3 @@ def check_at_once(parser, setting: Setting, at_once: int) -> None:
             f'--compile --at-once {at_once}: at most {MOST_COMPILED}, '
             "torch.compile gives up after eight models with timm's"
         )
-
-
-def check_out(parser, prefix: str | None, suffixes: tuple[str, ...]) -> None:
-    """Refuse what cannot be written, ahead of measuring.
-
-    Args:
-        parser (argparse.ArgumentParser): It ends the program.
-        prefix (str, optional): Path of the results without suffix.
-        suffixes (tuple[str]): Those of the files to be written.
-    """
-    if prefix is None:
-        return
-    for suffix in suffixes:
-        check_file(parser, Path(f'{prefix}.{suffix}'))

@@ -2,6 +2,8 @@
 """submitit's ways to start processes, set up for the cells of a sweep."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import submitit
@@ -35,6 +37,31 @@ def visible_gpus() -> list[int]:
     return [int(name) for name in named.split(',')]
 
 
+class LocalExecutor(submitit.LocalExecutor):
+    """Processes whose own tracebacks, as that of Ctrl-C, go to a file.
+
+    What the cells write goes to files already.
+    """
+
+    def _submit_command(self, command: str) -> submitit.Job:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with _stderr_to(self.folder / 'processes.err'):
+            return super()._submit_command(command)
+
+
+@contextmanager
+def _stderr_to(path: Path) -> Iterator[None]:
+    """Let processes that start meanwhile write their errors to a file."""
+    own = os.dup(2)
+    try:
+        with path.open('ab') as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(own, 2)
+        os.close(own)
+
+
 def local_executor(
     folder: Path, options: dict, gpus: list[int]
 ) -> submitit.LocalExecutor:
@@ -54,7 +81,7 @@ def local_executor(
             f'--executor-options: {", ".join(unknown)} is nothing that '
             f'processes here have; there are {", ".join(LOCAL_OPTIONS)}'
         )
-    executor = submitit.LocalExecutor(folder)
+    executor = LocalExecutor(folder)
     settings = dict(
         timeout_min=MINUTES, gpus_per_node=len(gpus), visible_gpus=gpus
     )

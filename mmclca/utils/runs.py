@@ -10,42 +10,12 @@ from mmengine.hooks import CheckpointHook
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
-from .command_line import add_cfg_options
-
 PLAIN_CHECKPOINT_HOOK = (
     CheckpointHook,
     'CheckpointHook',
     'mmengine.CheckpointHook',
     'mmpretrain.CheckpointHook',
 )
-
-
-def add_run_arguments(parser):
-    """Add the arguments of every tool that builds a runner from a config.
-
-    Args:
-        parser (argparse.ArgumentParser): The parser to extend.
-    """
-    parser.add_argument('--work-dir', help='folder for logs and results')
-    parser.add_argument(
-        '--compile',
-        action='store_true',
-        help='compile backbone and head: slow to start, faster after that',
-    )
-    parser.add_argument(
-        '--no-pin-memory',
-        action='store_true',
-        help='do not pin the memory of batches (default: where CUDA is)',
-    )
-    add_cfg_options(parser)
-    parser.add_argument(
-        '--launcher',
-        choices=['none', 'pytorch', 'slurm', 'mpi'],
-        default='none',
-        help='what starts the processes of a distributed run',
-    )
-    # torch.distributed.launch passes it unless told to use the environment
-    parser.add_argument('--local_rank', '--local-rank', type=int, default=0)
 
 
 def set_up_run(cfg, config, work_dir, launcher, local_rank):

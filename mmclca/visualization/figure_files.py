@@ -1,52 +1,17 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Figures of tools: how they look, and where they go."""
 
-import argparse
-import re
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 from matplotlib.backends import BackendFilter, backend_registry
-
-STYLES = ('darkgrid', 'whitegrid', 'dark', 'white', 'ticks')
-
-
-def add_figure_arguments(parser):
-    """Add the arguments of every tool that draws curves.
-
-    Args:
-        parser (argparse.ArgumentParser): The parser to extend.
-    """
-    parser.add_argument('--title', help='title of the figure')
-    parser.add_argument(
-        '--style',
-        choices=STYLES,
-        default='whitegrid',
-        help="one of seaborn's styles (default: %(default)s)",
-    )
-    parser.add_argument(
-        '--window-size',
-        type=size,
-        default='12*7',
-        metavar='W*H',
-        help='of the figure, in inches (default: %(default)s)',
-    )
-
-
-def size(text):
-    """Width and height of ``W*H``, in inches."""
-    if not re.fullmatch(r'[1-9]\d*\*[1-9]\d*', text):
-        raise argparse.ArgumentTypeError(
-            f'{text!r}: width*height in whole inches, such as "12*7"'
-        )
-    return tuple(map(int, text.split('*')))
 
 
 def new_axes(style, window_size, title):
     """An empty figure of one plot.
 
     Args:
-        style (str): Of :data:`STYLES`.
+        style (str): Of seaborn's, such as 'whitegrid'.
         window_size (tuple[int, int]): Width and height in inches.
         title (str): What stands above the plot.
     """

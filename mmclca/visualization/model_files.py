@@ -5,68 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from mmclca.apis import TokenReductionInferencer, find_images
 from mmclca.apis.sources import read_image
 from mmclca.apis.stored import is_checkpoint, stored_config
+from mmclca.configs import merge_options, read_config
 from mmclca.datasets.image_files import IMAGE_SUFFIXES
-from mmclca.utils.command_line import (
-    add_cfg_options,
-    merge_options,
-    read_config,
-)
-
-
-def add_model_arguments(parser) -> None:
-    """Add what every tool takes that loads a model.
-
-    Args:
-        parser (argparse.ArgumentParser): The parser to extend.
-    """
-    parser.add_argument(
-        '--device',
-        default='cuda' if torch.cuda.is_available() else 'cpu',
-        help='where to run the model (default here: %(default)s)',
-    )
-    add_cfg_options(parser)
-
-
-def add_config_argument(parser) -> None:
-    """Add the config of tools that a checkpoint is enough for.
-
-    Args:
-        parser (argparse.ArgumentParser): The parser to extend.
-    """
-    parser.add_argument(
-        '--config',
-        help='path or name of a config to use in place of the one in the '
-        'checkpoint',
-    )
-
-
-def add_split_arguments(parser) -> None:
-    """Add what tools take that draw a model on the images of a split.
-
-    Args:
-        parser (argparse.ArgumentParser): The parser to extend.
-    """
-    parser.add_argument(
-        'files',
-        nargs='+',
-        metavar='[CONFIG] CHECKPOINT',
-        help='a config (path or name; without, the one in the checkpoint) '
-        'and weights',
-    )
-    parser.add_argument(
-        '--out', type=Path, required=True, help='picture to write'
-    )
-    parser.add_argument(
-        '--split',
-        choices=('train', 'val', 'test'),
-        default='test',
-        help='images of which split (default: %(default)s)',
-    )
 
 
 def sort_files(
@@ -128,7 +72,7 @@ def load(
     config: str | None,
     checkpoint: str,
     options: dict,
-    device: str,
+    device: str | None,
     reject: str | Path | None = None,
 ) -> TokenReductionInferencer:
     """A trained model, with its config and the names of its classes.
@@ -138,7 +82,8 @@ def load(
             the checkpoint holds.
         checkpoint (str): Path or URL of the weights.
         options (dict): Of ``--cfg-options``.
-        device (str): Where to run it.
+        device (str, optional): Where to run it; None: on a GPU where there
+            is one.
         reject (str | Path, optional): Threshold below which an image is of
             no known class, see :class:`TokenReductionInferencer`. Defaults
             to None.

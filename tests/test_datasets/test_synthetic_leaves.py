@@ -9,6 +9,7 @@ import pytest
 from mmengine.registry import init_default_scope
 from mmpretrain.datasets import CustomDataset
 from PIL import Image
+from tiny_run import exit_code
 
 from mmclca.datasets.baselines import colour_histogram, colour_histogram_1nn
 from mmclca.datasets.splits import check_fractions, split_sizes
@@ -137,7 +138,7 @@ def tool():
 def run(tool):
     def run(out, *options):
         base = ('--classes', '3', '--per-class', '5', '--size', '40')
-        return tool.main([str(out), *base, *options])
+        return exit_code(tool.main, [str(out), *base, *options])
 
     return run
 
@@ -205,7 +206,7 @@ def test_rerun_changes_nothing_and_leaves_other_files_alone(run, tmp_path):
 
 def test_foreign_folder_is_refused(run, tmp_path, capsys):
     (tmp_path / 'holiday.jpg').write_bytes(b'x')
-    assert run(tmp_path) == 1
+    assert run(tmp_path) == 2
     assert (
         'is not empty, and its files were not drawn' in capsys.readouterr().err
     )
@@ -223,7 +224,7 @@ def test_foreign_folder_is_refused(run, tmp_path, capsys):
     ],
 )
 def test_bad_options_write_nothing(run, tmp_path, capsys, options, message):
-    assert run(tmp_path / 'out', *options) == 1
+    assert run(tmp_path / 'out', *options) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / 'out').exists()
 

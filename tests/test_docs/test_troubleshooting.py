@@ -7,6 +7,7 @@ A function here for each message, named in ``PROVOKED`` by its first words.
 import errno
 import os
 import re
+import runpy
 import shutil
 import sys
 from pathlib import Path
@@ -17,9 +18,10 @@ from mmengine.config import Config
 from mmpretrain.structures import DataSample
 from small_models import classifier, vit
 from tiny_model import write_tiny
-from tiny_run import ROOT, run_tool
+from tiny_run import ROOT, exit_code
 
 from mmclca import dependencies
+from mmclca.cli.commands import train
 from mmclca.registry import MODELS
 
 PAGE = ROOT / 'docs/troubleshooting.md'
@@ -36,6 +38,7 @@ NOT_PROVOKED = (
     'ERROR: Unexpected bus error',  # a full /dev/shm
 )
 OPTIONS = '--cfg-options'
+TRAIN = 'train.py: error: ...: '
 EVIT = dict(type='mmclca.EViT', keep_rate=0.5)
 CUSTOM = 'clca-evit-kr25_deit-tiny-p16_1xb32-50e_custom-224px'
 COTTON = 'clca-evit-kr10_vit-base-p16_1xb32-50e_cotton80-448px'
@@ -61,7 +64,9 @@ def tool(tmp_path, monkeypatch):
     monkeypatch.delenv('MMCLCA_DATA', raising=False)
 
     def tool(name, *words):
-        run_tool(monkeypatch, ROOT / f'tools/{name}.py', *words)
+        path = str(ROOT / f'tools/{name}.py')
+        monkeypatch.setattr(sys, 'argv', [path, *map(str, words)])
+        exit_code(runpy.run_path(path)['main'])
 
     return tool
 
@@ -113,14 +118,12 @@ def wrong_name(tool, patch):
 
 
 def not_registered(tool, patch):
-    reduced(reducer=dict(EVIT, type='mmclca.Evit'))
+    option = 'model.backbone.reducer.type=mmclca.Evit'
+    tool('train', 'tiny.py', OPTIONS, option)
 
 
 def wrong_option(tool, patch):
-    with pytest.warns(UserWarning) as caught:
-        tool('train', 'tiny.py', OPTIONS, 'optim_wraper.optimizer.lr=1')
-    (warning,) = [w for w in caught if 'cfg-options' in str(w.message)]
-    raise warning.message
+    tool('train', 'tiny.py', OPTIONS, 'optim_wraper.optimizer.lr=1')
 
 
 def rate_above_one(tool, patch):
@@ -258,7 +261,7 @@ def no_such_timm_model(tool, patch):
 
 
 def amp_flag(tool, patch):
-    patch.setattr('mmengine.device.get_device', lambda: 'cpu')
+    patch.setattr(train, 'get_device', lambda: 'cpu')
     tool('train', 'tiny.py', '--amp')
 
 
@@ -300,36 +303,36 @@ def port_in_use(tool, patch):
 
 PROVOKED = {
     'ImportError: mmclca cannot run': old_mmengine,
-    'ImportError: Exporting to ONNX': no_onnxscript,
-    'ImportError: submitit': no_submitit,
-    'ImportError: Please run "pip install wandb"': no_wandb,
+    'export.py: error: ...: Exporting to ONNX': no_onnxscript,
+    'sweep.py: error: submitit': no_submitit,
+    f'{TRAIN}Please run "pip install wandb"': no_wandb,
     '...: No such file, and no config': wrong_name,
-    "KeyError: 'mmclca.Evit": not_registered,
-    'UserWarning: --cfg-options': wrong_option,
+    f"{TRAIN}type='mmclca.Evit'": not_registered,
+    f'{TRAIN}--cfg-options': wrong_option,
     'ValueError: keep_rate=1.5': rate_above_one,
     'ValueError: keep_rate=[': too_many_rates,
     'ValueError: CLAHead(num_layers': too_few_layers,
     'ValueError: DynamicViT': loss_left_out,
     '.../epoch_1.pth cannot be written': full_disk,
-    'ValueError: model.head.num_classes is 6': wrong_num_classes,
+    f'{TRAIN}model.head.num_classes is 6': wrong_num_classes,
     'IndexError: Target': target_out_of_bounds,
-    'ValueError: model.head.num_classes is 4': missing_class_folder,
-    'FileNotFoundError: [Errno 2]': no_lists,
-    'FileNotFoundError: Cotton80': no_cotton,
+    f'{TRAIN}model.head.num_classes is 4': missing_class_folder,
+    f'{TRAIN}there is no data/my_leaves': no_lists,
+    f'{TRAIN}Cotton80': no_cotton,
     'AssertionError: failed to load': damaged_in_training,
-    'error: 1 images cannot be read': damaged_in_split,
+    'split_folder.py: error: ...: 1 images cannot': damaged_in_split,
     'not read:': damaged_in_prediction,
-    'FileNotFoundError: there is no checkpoint': no_checkpoint,
+    f'{TRAIN}there is no checkpoint': no_checkpoint,
     'evil.pth': harmful_checkpoint,
     'short.pth': short_checkpoint,
-    'CheckpointError: tiny.pth does not fit': other_width,
+    f'{TRAIN}tiny.pth does not fit': other_width,
     'tiny.pth lacks': other_head,
     'bare.pth': bare_weights,
     'the config in odd.pth': harmful_config,
-    'CheckpointError: timm://': no_network,
-    'CheckpointError: timm has no': no_such_timm_model,
-    'train.py: error: --amp': amp_flag,
-    'AssertionError: ``AmpOptimizerWrapper``': amp_wrapper,
+    f'{TRAIN}timm://': no_network,
+    f'{TRAIN}timm has no': no_such_timm_model,
+    f'{TRAIN}--amp': amp_flag,
+    f'{TRAIN}``AmpOptimizerWrapper``': amp_wrapper,
     'ValueError: SyncBatchNorm': sync_batch_norm,
     'ValueError: Expected more than 1 value': batch_of_one,
     'loss: nan': nan_loss,

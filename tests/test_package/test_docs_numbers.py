@@ -12,10 +12,10 @@ from mmengine.config import Config
 from mmpretrain.registry import HOOKS
 from tiny_run import ROOT, load_tool
 
+from mmclca.cli.arguments import add_cfg_options
 from mmclca.datasets.ultra_fgvc.info import get_info
 from mmclca.registry import MODELS
 from mmclca.sweep.grid import read_grid
-from mmclca.utils.command_line import add_cfg_options
 from mmclca.utils.flops import count
 
 CONFIGS = ROOT / 'configs/clca'

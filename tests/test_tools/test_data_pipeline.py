@@ -9,6 +9,8 @@ import torch
 from mmengine.config import Config
 from tiny_run import ROOT, write_run
 
+from mmclca.cli.commands import data_pipeline
+
 TOOLS = ROOT / 'tools/benchmark'
 CACHED = """
 _base_ = 'tiny.py'
@@ -59,9 +61,11 @@ def test_input_pipeline_with_and_without_the_cache(tmp_path, capsys):
 
 
 def test_line_has_first_epochs_medians_of_later_ones_and_their_ratio():
-    table_line = runpy.run_path(str(TOOLS / 'data_pipeline.py'))['table_line']
     speeds = {False: [50.4, 9.0, 12.0, 10.0], True: [49.6, 31.4, 900.0, 1.0]}
-    assert table_line(2, speeds) == '| 2 | 50 | 50 | 10 | 31 | 3.1 |'
+    assert (
+        data_pipeline.table_line(2, speeds)
+        == '| 2 | 50 | 50 | 10 | 31 | 3.1 |'
+    )
 
 
 def test_page_that_cannot_be_written(capsys):
@@ -73,7 +77,7 @@ def test_page_that_cannot_be_written(capsys):
 
 
 def test_nothing_to_compare_without_a_cache():
-    with pytest.raises(ValueError, match='has no mmclca.CacheImages'):
+    with pytest.raises(SystemExit, match='has no mmclca.CacheImages'):
         run('data_pipeline', 'tiny.py', '--workers', 0)
 
 
@@ -126,7 +130,7 @@ def test_images_of_a_last_batch_that_is_not_full(capsys):
 def test_configs_that_cannot_be_timed(tmp_path, change, options, message):
     path = tmp_path / 'other.py'
     path.write_text((tmp_path / 'tiny.py').read_text() + change)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(SystemExit, match=message):
         run('epoch_time', path, *options)
     assert not list(tmp_path.glob('data/drawn*'))
 

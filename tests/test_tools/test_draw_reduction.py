@@ -1,6 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import runpy
-import sys
 
 import mmcv
 import numpy as np
@@ -9,7 +7,7 @@ import torch
 from mmengine.config import Config
 from mmpretrain.registry import MODELS
 from PIL import Image
-from tiny_run import ROOT, write_run
+from tiny_run import ROOT, run_tool, write_run
 
 TOOL = ROOT / 'tools/visualization/draw_reduction.py'
 
@@ -25,9 +23,7 @@ def draw(monkeypatch, tmp_path):
 
     def draw(*arguments, out='out.png'):
         out = tmp_path / 'new' / out
-        words = ['draw_reduction.py', *arguments, '--out', out]
-        monkeypatch.setattr(sys, 'argv', list(map(str, words)))
-        runpy.run_path(str(TOOL), run_name='__main__')
+        run_tool(monkeypatch, TOOL, *arguments, '--out', out)
         return mmcv.imread(out)
 
     return draw

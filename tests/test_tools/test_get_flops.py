@@ -1,10 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import json
-import runpy
-import sys
 
 import pytest
-from tiny_run import ROOT, run_python
+from tiny_run import ROOT, run_python, run_tool
 
 TOOL = ROOT / 'tools/analysis_tools/get_flops.py'
 CONFIG = """
@@ -41,10 +39,7 @@ def run(monkeypatch, capsys):
     """Runs the tool in this process; what it prints on stdout."""
 
     def run(*arguments):
-        monkeypatch.setattr(
-            sys, 'argv', ['get_flops.py', *map(str, arguments)]
-        )
-        runpy.run_path(str(TOOL), run_name='__main__')
+        run_tool(monkeypatch, TOOL, *arguments)
         return capsys.readouterr().out
 
     return run
@@ -93,8 +88,16 @@ def test_table(config, run):
         ('a = 1', 'a=1', 'no model in it'),
         (CONFIG, 'model.backbone.reducer.keep_rate=2.', 'at most 1'),
         (CONFIG, 'model.backbone.arch=deit-tini', 'Arch deit-tini is not'),
-        (CONFIG, 'model.backbone.reducer.type=mmclca.E', 'mmclca.E is not in'),
-        (CONFIG, 'model.backbone.reducer.rate=1', "keyword argument 'rate'"),
+        (
+            CONFIG,
+            'model.backbone.reducer.type=mmclca.E',
+            "type='mmclca.E' is none of",
+        ),
+        (
+            CONFIG,
+            'model.backbone.reducer.rate=1',
+            'EViT takes no rate; do you mean keep_rate',
+        ),
     ],
 )
 def test_settings_not_allowed_are_one_line(text, option, says, run, tmp_path):

@@ -2,7 +2,7 @@
 import os
 
 import pytest
-from tiny_run import CLASSES, ROOT, load_tool, write_images
+from tiny_run import CLASSES, ROOT, exit_code, load_tool, write_images
 
 from mmclca.apis.labelled_images import images_at
 
@@ -27,7 +27,7 @@ def hold_out(monkeypatch, tmp_path):
     def hold_out(*arguments):
         lists = '--train', 'few.txt', '--val', 'train.txt'
         lists += '--test', 'test.txt'
-        return main([str(data), *lists, *map(str, arguments)])
+        return exit_code(main, [str(data), *lists, *map(str, arguments)])
 
     return hold_out
 
@@ -63,7 +63,7 @@ def test_without_a_test_list(hold_out, tmp_path, monkeypatch):
     data = tmp_path / 'data'
     (data / 'test.txt').rename(data / 'val.txt')
     main = load_tool(monkeypatch, TOOL)['main']
-    assert main([str(data), '--num', '1', '--out', str(out)]) == 0
+    assert exit_code(main, [str(data), '--num', '1', '--out', str(out)]) == 0
     assert len(pairs(out / 'train.txt')) == 9
     assert len(pairs(out / 'val.txt')) == 3
     assert not (out / 'test.txt').exists()
@@ -81,16 +81,16 @@ def test_the_seed_draws(hold_out, tmp_path):
 
 def test_what_is_refused(hold_out, tmp_path, capsys):
     out = tmp_path / 'lists'
-    assert hold_out('--num', 3, '--out', out) == 1
+    assert hold_out('--num', 3, '--out', out) == 2
     assert 'it must be from 1 to 2, so that two' in capsys.readouterr().err
     hold_out('--num', 1, '--seed', 0, '--out', out)
     before = (out / 'train.txt').read_text()
     (out / 'train.txt').write_text('mine')
-    assert hold_out('--num', 1, '--out', out) == 1
+    assert hold_out('--num', 1, '--out', out) == 2
     assert 'lists that differ are there' in capsys.readouterr().err
     assert (out / 'train.txt').read_text() == 'mine' != before
     (tmp_path / 'data/few.txt').write_text('oak/1.png 4\nash/1.png\n')
-    assert hold_out('--num', 1, '--out', tmp_path / 'new') == 1
+    assert hold_out('--num', 1, '--out', tmp_path / 'new') == 2
     error = capsys.readouterr().err
     assert '1: oak/1.png 4' in error and '2: ash/1.png' in error
     assert not (tmp_path / 'new').exists()

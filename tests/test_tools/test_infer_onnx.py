@@ -103,12 +103,12 @@ def test_broken_images_are_named_and_the_others_classified(
 
 def test_no_image_and_a_file_of_another_tool(folder, infer, tmp_path):
     run = infer(folder / 'tiny.onnx', tmp_path)
-    assert run.returncode == 1 and 'no image (.png' in run.stderr
+    assert run.returncode == 2 and 'no image (.png' in run.stderr
     file = onnx.load(folder / 'tiny.onnx')
     file.ClearField('metadata_props')
     onnx.save(file, tmp_path / 'other.onnx')
     run = infer(tmp_path / 'other.onnx', folder / 'data')
-    assert run.returncode == 1
+    assert run.returncode == 2
     assert 'does not say its preparation and classes' in run.stderr
     run = infer(folder / 'tiny.onnx', folder / 'data', '--top', 0)
     assert '--top and --batch are 1 or more' in run.stderr

@@ -1,10 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import runpy
-import sys
 
 import pytest
 from sweep_results import result, seeds, sweep, write_results
-from tiny_run import ROOT
+from tiny_run import ROOT, run_tool
+
+from mmclca.cli.commands import plot_sweep
 
 TOOL = ROOT / 'tools/analysis_tools/plot_sweep.py'
 
@@ -14,9 +14,7 @@ def plot(monkeypatch, tmp_path, capsys):
     """Runs the tool in this process; returns what it says and printed."""
 
     def plot(*arguments):
-        words = ['plot_sweep.py', *arguments, '--out', tmp_path / 'out']
-        monkeypatch.setattr(sys, 'argv', list(map(str, words)))
-        runpy.run_path(str(TOOL), run_name='__main__')
+        run_tool(monkeypatch, TOOL, *arguments, '--out', tmp_path / 'out')
         said = capsys.readouterr()
         return said.out.splitlines(), said.err
 
@@ -79,7 +77,7 @@ def test_choices(choices, chosen):
         result(seed=4, keep_rate=0.7),
         result(seed=5, dataset='soygene'),
     ]
-    choose = runpy.run_path(str(TOOL))['choose']
+    choose = plot_sweep.choose
     left = [content['cell']['seed'] for content in choose(results, **choices)]
     assert left == chosen
 
@@ -97,11 +95,10 @@ def test_options_choose(plot, folder, tmp_path):
 def test_choices_that_nothing_has(plot, folder):
     with pytest.raises(SystemExit) as error:
         plot(folder, '--dataset', 'leaf4', '--keep-rate', '0.3', '1')
-    lines = str(error.value).splitlines()
-    assert lines == [
-        "dataset: no result of 'leaf4'; there are 'leaf40'",
-        'keep_rate: no result of 0.3; there are 0.25, 1.0',
-    ]
+    assert str(error.value) == (
+        "dataset: no result of 'leaf4'; there are 'leaf40'; "
+        'keep_rate: no result of 0.3; there are 0.25, 1.0'
+    )
 
 
 def test_folders_that_cannot_be_drawn(plot, folder, tmp_path):

@@ -1,8 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import csv
 import json
-import runpy
-import sys
 
 import numpy as np
 import pytest
@@ -12,7 +10,7 @@ from mmengine.runner import save_checkpoint
 from mmpretrain import get_model
 from PIL import Image
 from tiny_model import write_tiny
-from tiny_run import CLASSES, ROOT
+from tiny_run import CLASSES, ROOT, run_tool
 
 from mmclca.apis import TokenReductionInferencer
 
@@ -35,8 +33,7 @@ def predict(monkeypatch, capsys):
     """Runs the tool in this process; what it prints on stdout, stderr."""
 
     def predict(*arguments):
-        monkeypatch.setattr(sys, 'argv', ['predict.py', *map(str, arguments)])
-        runpy.run_path(str(TOOL), run_name='__main__')
+        run_tool(monkeypatch, TOOL, *arguments)
         return capsys.readouterr()
 
     return predict

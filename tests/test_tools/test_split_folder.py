@@ -13,6 +13,7 @@ from mmengine.config import Config, DictAction
 from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 from PIL import Image
+from tiny_run import exit_code
 
 from mmclca.datasets.samplers import ClampedBatchSampler
 
@@ -31,7 +32,7 @@ def tool():
 
 @pytest.fixture
 def run(tool):
-    return lambda *arguments: tool.main([str(a) for a in arguments])
+    return lambda *arguments: exit_code(tool.main, list(map(str, arguments)))
 
 
 def save(path, number=0):
@@ -135,7 +136,7 @@ def test_unreadable_images_are_named_all_at_once(run, leaves, capsys):
     whole = (leaves / 'oak/1.png').read_bytes()
     (leaves / 'oak/1.png').write_bytes(whole[: len(whole) // 2])
     (leaves / 'elm/0.png').write_text('no image')
-    assert run(leaves) == 1
+    assert run(leaves) == 2
     error = capsys.readouterr().err
     assert '3 images cannot be read' in error and '--skip-unreadable' in error
     for name in ('oak/0.png', 'oak/1.png', 'elm/0.png'):
@@ -151,7 +152,7 @@ def test_another_split_is_not_overwritten(run, leaves, capsys):
     assert run(leaves, '--test-fraction', 0.2) == 0
     assert run(leaves, '--test-fraction', 0.2) == 0
     before = (leaves / 'train.txt').read_text()
-    assert run(leaves) == 1
+    assert run(leaves) == 2
     assert 'train.txt' in (error := capsys.readouterr().err)
     assert 'test.txt: a split that differs is there' in error
     assert (leaves / 'train.txt').read_text() == before
@@ -170,13 +171,13 @@ def test_another_split_is_not_overwritten(run, leaves, capsys):
 )
 def test_folders_that_cannot_be_split(run, tmp_path, capsys, make, message):
     make(tmp_path / 'x')
-    assert run(tmp_path / 'x') == 1
+    assert run(tmp_path / 'x') == 2
     assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize('fraction', [0, 1, -0.1])
 def test_fractions(run, leaves, capsys, fraction):
-    assert run(leaves, '--val-fraction', fraction) == 1
+    assert run(leaves, '--val-fraction', fraction) == 2
     assert 'val fraction' in capsys.readouterr().err
 
 

@@ -132,6 +132,27 @@ def test_sweeps_over_one_folder_of_which_parts_are_killed(folder):
 
 
 @pytest.mark.slow
+def test_ctrl_c_ends_the_jobs_in_one_line(folder):
+    root = folder / 'work_dirs' / 'sweeps' / 'grid'
+    sweep = start('--jobs', '1')
+    wait_for(root, '*/*/work_dir/last_checkpoint')
+    (submitted,) = root.glob('jobs/*_submitted.pkl')
+    sweep.send_signal(signal.SIGINT)
+    *_, last = end_of(sweep).splitlines()
+    assert sweep.returncode == 130
+    assert last == 'sweep.py: interrupted: the same command goes on'
+    wait_for_end(submitted.name.partition('_')[0])
+
+
+def wait_for_end(pid):
+    """Wait until a process has ended."""
+    end = time.monotonic() + 60
+    while os.path.exists(f'/proc/{pid}'):
+        assert time.monotonic() < end, f'{pid} goes on'
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
 def test_a_finished_sweep(folder, monkeypatch):
     (folder / 'grid.py').write_text(GRID.replace('[1, 2]', '[1]'))
     root = folder / 'work_dirs' / 'sweeps' / 'grid'

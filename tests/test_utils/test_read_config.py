@@ -3,11 +3,8 @@ import pytest
 from mmengine.config import Config
 from tiny_run import ROOT, run_python, write_run
 
-from mmclca.utils.command_line import (
-    plain_errors,
-    read_config,
-    require_settings,
-)
+from mmclca.cli import plain_errors
+from mmclca.configs import check_patches, read_config, require_settings
 
 NAME = 'clca-evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-224px'
 
@@ -22,7 +19,7 @@ def test_paths_and_names_give_the_same(tmp_path, monkeypatch):
 
 def test_names_of_mmpretrain_in_a_fresh_process(tmp_path):
     code = """
-from mmclca.utils.command_line import read_config
+from mmclca.configs import read_config
 print(read_config('resnet18_8xb32_in1k').model.head.num_classes)
 """
     assert run_python('-c', code, cwd=tmp_path).stdout.split()[-1] == '1000'
@@ -32,7 +29,7 @@ def test_options_override(tmp_path):
     cfg = read_config(NAME, {'model.head.num_classes': 7})
     assert cfg.model.head.num_classes == 7
     assert read_config(NAME).model.head.num_classes == 40
-    with pytest.warns(UserWarning, match='do you mean model'):
+    with pytest.raises(ValueError, match=r'no modle; do you mean model\?'):
         read_config(NAME, {'modle.head': 1})
 
 
@@ -51,6 +48,24 @@ def test_all_settings_that_lack_are_named():
     require_settings(cfg, 'a', 'a.b', 'zero')
     with pytest.raises(ValueError, match='no c, no c.d, no a.x'):
         require_settings(cfg, 'c', 'a.b', 'c.d', 'a.x')
+
+
+@pytest.mark.parametrize(
+    'backbone, fix',
+    [
+        (dict(img_size=100), 112),
+        (dict(img_size=(224, 100), patch_size=14), 112),
+        (dict(img_size=(224, 224), patch_size=(14, 15)), 225),
+    ],
+)
+def test_images_that_patches_do_not_fill(backbone, fix):
+    with pytest.raises(ValueError, match=f'a multiple of .* such as {fix}'):
+        check_patches(Config(dict(model=dict(backbone=backbone))))
+
+
+def test_images_that_patches_fill_or_nobody_knows():
+    for backbone in ({}, dict(img_size=224), dict(img_size=28, patch_size=14)):
+        check_patches(Config(dict(model=dict(backbone=backbone))))
 
 
 def test_wrong_input_is_one_line(tmp_path):

@@ -2,26 +2,14 @@
 """Look at what a model is sure of, rightly and wrongly: ``python
 tools/analysis_tools/analyze_results.py CONFIG RESULTS --out-dir FOLDER``."""
 
-import argparse
 from pathlib import Path
 
-import mmcv
-import mmengine
-from mmengine.registry import init_default_scope
-from mmpretrain.registry import DATASETS
-
-from mmclca.utils.command_line import (
-    add_cfg_options,
-    plain_errors,
-    read_config,
-    require_settings,
-)
-from mmclca.utils.results import read_results
-from mmclca.visualization.panels import draw_panels
+from mmclca import cli
+from mmclca.cli.arguments import add_cfg_options
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
+    parser = cli.Parser(
         description='Write pictures of the best images of a test (right, with '
         'the highest scores) and of the worst (wrong, with the highest '
         'scores), with their classes, and the same as JSON'
@@ -51,88 +39,12 @@ def parse_args():
     return args
 
 
-def predictions(results):
-    """One dict an image, those of the highest score first."""
-    plain = [
-        dict(
-            sample_idx=result['sample_idx'],
-            gt_label=result['gt_label'].tolist(),
-            pred_label=result['pred_label'].tolist(),
-            pred_score=result['pred_score'].tolist(),
-        )
-        for result in results
-    ]
-    return sorted(plain, key=lambda one: -max(one['pred_score']))
-
-
-def read_image(info):
-    """The RGB image of a sample, and its name."""
-    if 'img' in info:
-        return info['img'], str(info['sample_idx'])
-    image = mmcv.imread(info['img_path'], channel_order='rgb')
-    return image, Path(info['img_path']).stem
-
-
-def heading_of(prediction, classes):
-    """Predicted class with its score, and the true class."""
-
-    def named(labels):
-        return ', '.join(classes[i] if classes else str(i) for i in labels)
-
-    score = max(prediction['pred_score'])
-    predicted, true = prediction['pred_label'], prediction['gt_label']
-    return f'{named(predicted)}, {score:.3f}\ntruth: {named(true)}'
-
-
-def draw(prediction, dataset, rescale_factor):
-    """The picture of a prediction, RGB, and the name of its image."""
-    image, name = read_image(dataset.get_data_info(prediction['sample_idx']))
-    heading = heading_of(prediction, dataset.metainfo.get('classes'))
-    return draw_panels([(name, image)], heading, 320 * rescale_factor), name
-
-
-def save(chosen, dataset, folder, rescale_factor):
-    """Write pictures by rank, and what is in them as JSON."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for rank, prediction in enumerate(chosen, start=1):
-        picture, name = draw(prediction, dataset, rescale_factor)
-        path = folder / f'{rank:03}_{name}.png'
-        mmcv.imwrite(picture[..., ::-1], str(path))
-    mmengine.dump(chosen, folder / f'{folder.name}.json')
-    print(f'{folder}: {len(chosen)}')
-
-
-def test_set(cfg):
-    require_settings(cfg, 'test_dataloader.dataset')
-    init_default_scope('mmpretrain')
-    return DATASETS.build({**cfg.test_dataloader.dataset, 'pipeline': []})
-
-
-def analyze(args):
-    cfg = read_config(args.config, args.cfg_options)
-    results = read_results(
-        args.result, 'sample_idx', 'gt_label', 'pred_label', 'pred_score'
-    )
-    dataset = test_set(cfg)
-    if len(results) != len(dataset):
-        raise ValueError(
-            f'{args.result} has {len(results)} predictions, the test set of '
-            f'the config {len(dataset)} images: are they of one test?'
-        )
-    kinds = dict(success=[], fail=[])
-    for one in predictions(results):
-        right = one['pred_label'] == one['gt_label']
-        kinds['success' if right else 'fail'].append(one)
-    for kind, found in kinds.items():
-        folder = args.out_dir / kind
-        save(found[: args.topk], dataset, folder, args.rescale_factor)
-
-
 def main():
     args = parse_args()
-    with plain_errors(args.config):
-        analyze(args)
+    from mmclca.cli.commands import analyze_results
+
+    analyze_results.main(args)
 
 
 if __name__ == '__main__':
-    main()
+    cli.run(main)

@@ -1,14 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Figures and Table I of the CLCA paper from results of sweeps."""
 
-import argparse
-import sys
-import warnings
 from pathlib import Path
 
-from mmclca.sweep.figures import write_figures
-from mmclca.sweep.result import read_results
-from mmclca.sweep.table_1 import write_table_1
+from mmclca import cli
 
 # what can be chosen: option, part of a cell
 CHOICES = {
@@ -21,7 +16,7 @@ CHOICES = {
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
+    parser = cli.Parser(
         description='Draw accuracy against GMACs (Fig. 1 of the paper), '
         'accuracies by method (Fig. 3) and the largest gradients of each '
         'epoch (Fig. 4), by part of the model where runs were told to, as PDF '
@@ -50,60 +45,13 @@ def parse_args():
     return parser.parse_args()
 
 
-def choose(results, **choices):
-    """Results whose cells have one of the chosen values.
-
-    Args:
-        results (list[dict]): All results.
-        **choices: Parts of a cell, a list of values or None each.
-
-    Raises:
-        ValueError: If no result has a value; names all such and what there
-            is.
-    """
-    chosen = {part: values for part, values in choices.items() if values}
-    there = {
-        part: sorted({result['cell'][part] for result in results})
-        for part in chosen
-    }
-    missing = [
-        f'{part}: no result of {value!r}; there are '
-        + ', '.join(map(repr, there[part]))
-        for part, values in chosen.items()
-        for value in values
-        if value not in there[part]
-    ]
-    if missing:
-        raise ValueError('\n'.join(missing))
-    return [
-        result
-        for result in results
-        if all(result['cell'][part] in chosen[part] for part in chosen)
-    ]
-
-
-def plot(folders, out, **choices):
-    """Write all tables and figures; returns their paths."""
-    results = [r for folder in folders for r in read_results(folder)]
-    results = choose(results, **choices) if results else results
-    return [*write_table_1(results, out), *write_figures(results, out)]
-
-
-def show(message, *_):
-    """A warning without the line of code that it comes from."""
-    print(message, file=sys.stderr)
-
-
 def main():
-    args = vars(parse_args())
-    with warnings.catch_warnings():
-        warnings.showwarning = show
-        try:
-            paths = plot(**args)
-        except (OSError, ValueError) as error:
-            sys.exit(f'{error}')
-    print(*paths, sep='\n')
+    args = parse_args()
+    with cli.plain_errors():  # packages may be missing
+        from mmclca.cli.commands import plot_sweep
+
+    plot_sweep.main(args)
 
 
 if __name__ == '__main__':
-    main()
+    cli.run(main)

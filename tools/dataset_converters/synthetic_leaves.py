@@ -7,35 +7,13 @@ The classes differ in shape alone: outline, teeth and veins. The same options
 give the same files, byte for byte, with any number of jobs.
 """
 
-import argparse
-import csv
-import json
-import sys
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
-import cv2
-import numpy as np
-from mmengine.utils import track_parallel_progress, track_progress
-
-from mmclca.datasets.splits import check_fractions, split_sizes
-from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
-
-MARK = 'synthetic_leaves.json'  # says that a folder is ours, and its options
-
-
-class Specimen(NamedTuple):
-    """An image to draw."""
-
-    path: str
-    label: int
-    index: int
-    split: str
+from mmclca import cli
 
 
 def parse_args(argv):
-    parser = argparse.ArgumentParser(
+    parser = cli.Parser(
         description='Draw leaf cultivars, alike in colour and size, that '
         'differ in outline, teeth and veins.'
     )
@@ -61,7 +39,7 @@ def parse_args(argv):
     parser.add_argument('--test-fraction', type=float, default=0.2)
     parser.add_argument(
         '--layout',
-        choices=sorted(LAYOUTS),
+        choices=LAYOUTS,
         default='folders',
         help='folders: images/CLASS/*.jpg, lists `path label`, classes.txt. '
         'ultra-fgvc: images/*.png and the CSV lists of the CLCA authors',
@@ -72,150 +50,15 @@ def parse_args(argv):
     return parser.parse_args(argv)
 
 
-def check(options):
-    """Refuse what cannot be drawn."""
-    check_fractions(options['val_fraction'], options['test_fraction'])
-    for name, least in (('per_class', 2), ('size', 32), ('seed', 0)):
-        if options[name] < least:
-            raise ValueError(
-                f'--{name.replace("_", "-")} is {options[name]}; at least '
-                f'{least} is needed'
-            )
-
-
-def plan(options):
-    """List the images of a data set, class by class.
-
-    Args:
-        options (dict): The command line's, by name.
-
-    Returns:
-        list[Specimen]: All images.
-    """
-    name_of, _ = LAYOUTS[options['layout']]
-    fractions = options['val_fraction'], options['test_fraction']
-    sizes = split_sizes(options['per_class'], *fractions)
-    splits = np.repeat(['train', 'val', 'test'], sizes).tolist()
-    return [
-        Specimen(name_of(label, index, split), label, index, split)
-        for label in range(options['classes'])
-        for index, split in enumerate(splits)
-    ]
-
-
-def class_name(label):
-    return f'cultivar_{label + 1:02d}'
-
-
-def name_in_folder(label, index, split):
-    name = class_name(label)
-    return f'images/{name}/{name}_{index + 1:04d}.jpg'
-
-
-def name_as_released(label, index, split):
-    part = 'test' if split == 'test' else 'train'
-    return f'images/{label + 1}_{index + 1}_{part}.png'
-
-
-def write_lists(out, specimens):
-    """Write ``train.txt``, ``val.txt``, ``test.txt`` and ``classes.txt``."""
-    for split in ('train', 'val', 'test'):
-        lines = [
-            f'{s.path} {s.label}\n' for s in specimens if s.split == split
-        ]
-        (out / f'{split}.txt').write_text(''.join(lines))
-    names = dict.fromkeys(class_name(s.label) for s in specimens)
-    (out / 'classes.txt').write_text(''.join(f'{n}\n' for n in names))
-
-
-def write_csv(out, specimens):
-    """Write the four CSV files, whose paths start in ``images``."""
-    parts = dict(train=['train'], val=['val'], test=['test'])
-    parts['train_val'] = ['train', 'val']
-    for name, splits in parts.items():
-        rows = [
-            (s.label, Path(s.path).name)
-            for s in specimens
-            if s.split in splits
-        ]
-        with open(out / f'{name}.csv', 'w', newline='') as file:
-            writer = csv.writer(file, lineterminator='\n')
-            writer.writerows([('class_id', 'dir'), *rows])
-
-
-LAYOUTS = {
-    'folders': (name_in_folder, write_lists),
-    'ultra-fgvc': (name_as_released, write_csv),
-}
-
-
-def take_over(out, options):
-    """Mark the folder as ours; images that it had and will not have go.
-
-    Args:
-        out (Path): The folder to write into.
-        options (dict): The command line's, by name.
-
-    Raises:
-        ValueError: If somebody else's files are in it.
-    """
-    mark = out / MARK
-    if mark.exists():
-        before = plan(json.loads(mark.read_text()))
-        gone = {s.path for s in before} - {s.path for s in plan(options)}
-        for path in gone:
-            (out / path).unlink(missing_ok=True)
-    elif out.exists() and any(out.iterdir()):
-        raise ValueError(
-            f'{out} is not empty, and its files were not drawn here (it has '
-            f'no {MARK}): name another folder'
-        )
-    out.mkdir(parents=True, exist_ok=True)
-    mark.write_text(json.dumps(options, indent=1) + '\n')
-
-
-def draw(specimen, out, cultivars, size, seed):
-    """Draw one image into its file."""
-    cv2.setNumThreads(1)
-    rng = np.random.default_rng([seed, specimen.label, specimen.index])
-    image = draw_leaf(cultivars[specimen.label], rng, size)
-    path = out / specimen.path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    cv2.imwrite(str(path), image[..., ::-1])  # JPEG quality 95 by default
-
-
-def draw_all(out, options, jobs):
-    """Draw all images and write their lists."""
-    check(options)
-    specimens = plan(options)
-    seed = options['seed']
-    cultivars = make_cultivars(options['classes'], seed, options['difference'])
-    take_over(out, options)
-    task = partial(
-        draw, out=out, cultivars=cultivars, size=options['size'], seed=seed
-    )
-    if jobs == 1:
-        track_progress(task, specimens)
-    else:
-        track_parallel_progress(task, specimens, jobs, chunksize=16)
-    _, write = LAYOUTS[options['layout']]
-    write(out, specimens)
-    return specimens
+LAYOUTS = ('folders', 'ultra-fgvc')
 
 
 def main(argv=None):
-    options = vars(parse_args(argv))
-    out, jobs = options.pop('out'), options.pop('jobs')
-    try:
-        specimens = draw_all(out, options, jobs)
-    except (OSError, ValueError) as error:
-        print(f'error: {error}', file=sys.stderr)
-        return 1
-    splits = [s.split for s in specimens]
-    counts = {split: splits.count(split) for split in dict.fromkeys(splits)}
-    print(f'\n{out}: {options["classes"]} classes, images: {counts}')
-    return 0
+    args = parse_args(argv)
+    from mmclca.cli.commands import synthetic_leaves
+
+    synthetic_leaves.main(args)
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    cli.run(main)

@@ -65,12 +65,18 @@ def parse_args():
 
 
 def check_csv(parser, path):
-    """Refuse what cannot be written, ahead of classifying."""
+    """Refuse what cannot be written, before classifying."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.open('a').close()
     except OSError as error:
         parser.error(f'--csv {path}: {error.strerror}')
+
+
+def refuse(text):
+    """End in one line, with the exit code of a user's mistake."""
+    print(f'{Path(__file__).name}: error: {text}', file=sys.stderr)
+    sys.exit(2)
 
 
 def find_images(places):
@@ -99,11 +105,11 @@ class Classifier:
                 path, options, providers=['CPUExecutionProvider']
             )
         except Exception as error:  # onnxruntime has no other base for its
-            sys.exit(f'{path} is no ONNX file that can be read: {error}')
+            refuse(f'{path} is no ONNX file that can be read: {error}')
         facts = self.session.get_modelmeta().custom_metadata_map
         missing = [name for name in NEEDED if name not in facts]
         if missing:
-            sys.exit(
+            refuse(
                 f'{path} does not say its {" and ".join(missing)}: give a '
                 'file that tools/deployment/export.py wrote'
             )
@@ -210,7 +216,7 @@ def main():
     args = parse_args()
     paths = find_images(args.images)
     if not paths:
-        sys.exit(f'no image ({" ".join(SUFFIXES)}) in {" ".join(args.images)}')
+        refuse(f'no image ({" ".join(SUFFIXES)}) in {" ".join(args.images)}')
     classifier = Classifier(args.model, args.threads)
     top = min(args.top, len(classifier.classes))
     rows, unreadable = [], []
@@ -230,4 +236,8 @@ def main():
 
 
 if __name__ == '__main__':
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        print(f'\n{Path(__file__).name}: interrupted', file=sys.stderr)
+        sys.exit(130)

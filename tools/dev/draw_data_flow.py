@@ -5,18 +5,10 @@
 the model itself.
 """
 
-import argparse
 from math import ceil, sqrt
 from pathlib import Path
 
-import matplotlib.pyplot as plt
-import torch
-from matplotlib.collections import PatchCollection
-from matplotlib.patches import FancyBboxPatch, Patch, Rectangle
-from mmengine.config import Config
-
-from mmclca.registry import MODELS
-from mmclca.utils.flops import count
+from mmclca import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / 'configs/_base_/models/clca-evit_vit-base-p16.py'
@@ -35,11 +27,15 @@ STEPS = (  # of the CLA head
     'point-wise conv.',
     'classes',
 )
-plt.rcParams['font.size'] = 9
 
 
 def build():
     """The classifier without weights, on the meta device."""
+    import torch
+    from mmengine.config import Config
+
+    from mmclca.registry import MODELS
+
     config = Config.fromfile(CONFIG).model
     config.backbone.update(img_size=SIZE)
     config.backbone.reducer.update(keep_rate=KEEP_RATE)
@@ -49,6 +45,12 @@ def build():
 
 def plain_cost():
     """Cost of the same ViT with all its tokens."""
+    import torch
+    from mmengine.config import Config
+
+    from mmclca.registry import MODELS
+    from mmclca.utils.flops import count
+
     config = Config.fromfile(CONFIG).model
     config.backbone.update(img_size=SIZE, reducer=None, cache=None)
     with torch.device('meta'):
@@ -57,6 +59,9 @@ def plain_cost():
 
 def draw_tokens(axes, column, num_tokens, num_cached, pitch):
     """A square of dots, one a token: CLS first, cached ones last."""
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
     side = ceil(sqrt(num_tokens))
     left, top = column - side / 2 * pitch, side / 2 * pitch
     dots = [
@@ -87,6 +92,8 @@ def arrow(axes, x, start, end, colour):
 
 def box(axes, left, right, middle, height, colour):
     """A box with round corners."""
+    from matplotlib.patches import FancyBboxPatch
+
     shape = FancyBboxPatch(
         (left, middle - height / 2),
         right - left,
@@ -160,6 +167,8 @@ def draw_head(axes, layers):
 
 def add_words(axes, cost, plain):
     """Title, legend, and what the cache does."""
+    from matplotlib.patches import Patch
+
     gmacs, all_tokens = cost.flops / 1e9, plain.flops / 1e9
     axes.set_title(
         f'CLCA ViT-B/16 with EViT, keep rate {KEEP_RATE:g}, {SIZE} px: '
@@ -183,7 +192,12 @@ def add_words(axes, cost, plain):
 
 def draw(model, plain):
     """The figure."""
+    import matplotlib.pyplot as plt
+
+    from mmclca.utils.flops import count
+
     cost, backbone = count(model), model.backbone
+    plt.rcParams['font.size'] = 9
     figure, axes = plt.subplots(figsize=(10, 4.4), layout='constrained')
     draw_layers(axes, cost, backbone)
     draw_cache(axes, cost, backbone.cache)
@@ -195,7 +209,7 @@ def draw(model, plain):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser = cli.Parser(description=__doc__.partition('\n')[0])
     parser.add_argument(
         '--out', type=Path, default=ROOT / 'docs/pictures/data_flow.png'
     )
@@ -205,4 +219,4 @@ def main():
 
 
 if __name__ == '__main__':
-    main()
+    cli.run(main)

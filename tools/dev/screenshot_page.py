@@ -1,27 +1,27 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Write the picture of the page: ``screenshot_page.py CKPT OUT``."""
 
-import argparse
+from __future__ import annotations
+
 import re
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from PIL import Image
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from mmclca import cli
 
-from mmclca.apis import TokenReductionInferencer
-from mmclca.demo.leaves import draw_examples
-from mmclca.demo.server import served
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 WIDTH, HEIGHT = 1280, 900
 COLOURS = 160  # of the palette: no difference to be seen, a third of the size
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
+    parser = cli.Parser(
         description='Open the page of a trained model in a browser without a '
         'window, drop a drawn leaf, and write what is seen'
     )
@@ -36,6 +36,8 @@ def parse_args():
 @contextmanager
 def browser() -> Iterator[Browser]:
     """Debian's chromium, without a window."""
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(
             executable_path=shutil.which('chromium'), args=['--no-sandbox']
@@ -48,6 +50,8 @@ def browser() -> Iterator[Browser]:
 
 def open_page(page: Page, address: str) -> None:
     """Go to the page, as it is before a leaf is dropped."""
+    from playwright.sync_api import expect
+
     page.set_viewport_size(dict(width=WIDTH, height=HEIGHT))
     page.goto(address)
     expect(page.locator('#classes')).to_contain_text('Drop a leaf')
@@ -60,6 +64,8 @@ def drop(page: Page, path: str) -> None:
 
 def wait_for_costs(page: Page, name: str) -> None:
     """Wait for the last of the answers, that for a method and a rate."""
+    from playwright.sync_api import expect
+
     expect(page.locator('#costs .cost').first).to_contain_text(
         re.compile(rf'^{re.escape(name)}')
     )
@@ -67,6 +73,8 @@ def wait_for_costs(page: Page, name: str) -> None:
 
 def write_picture(page: Page, out: str | Path) -> None:
     """Write all of the page, in a palette."""
+    from PIL import Image
+
     page.mouse.move(0, 0)
     page.screenshot(path=out, full_page=True, animations='disabled')
     with Image.open(out) as image:
@@ -78,6 +86,10 @@ def write_picture(page: Page, out: str | Path) -> None:
 
 def main():
     args = parse_args()
+    from mmclca.apis import TokenReductionInferencer
+    from mmclca.demo.leaves import draw_examples
+    from mmclca.demo.server import served
+
     inferencer = TokenReductionInferencer(args.checkpoint, device='cpu')
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -93,4 +105,4 @@ def main():
 
 
 if __name__ == '__main__':
-    main()
+    cli.run(main)

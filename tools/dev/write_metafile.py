@@ -6,17 +6,14 @@ metafile, drops those that are gone, counts costs and writes them there and
 into the line ``# Cost:`` of each config; results and weights stay as they are.
 """
 
-import argparse
 import ast
 import re
 from functools import cache
 from pathlib import Path
 
 import yaml
-from mmengine.config import Config
-from mmengine.registry import init_default_scope
 
-from mmclca.utils.flops import count_config
+from mmclca import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -24,12 +21,16 @@ ROOT = Path(__file__).resolve().parents[2]
 @cache
 def cost_of(path):
     """What the model of the config ``path`` costs."""
+    from mmengine.config import Config
+
     return cost_of_text(repr(Config.fromfile(path).model.to_dict()))
 
 
 @cache
 def cost_of_text(model):
     """What a model costs; one that many configs share is counted once."""
+    from mmclca.utils.flops import count_config
+
     return count_config(ast.literal_eval(model))
 
 
@@ -76,10 +77,13 @@ def updated(folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser = cli.Parser(description=__doc__.partition('\n')[0])
     parser.add_argument('folders', nargs='+', type=Path)
+    folders = parser.parse_args().folders
+    from mmengine.registry import init_default_scope
+
     init_default_scope('mmpretrain')
-    for folder in parser.parse_args().folders:
+    for folder in folders:
         folder = folder.resolve()
         text = yaml.safe_dump(
             updated(folder), sort_keys=False, allow_unicode=True
@@ -90,4 +94,4 @@ def main():
 
 
 if __name__ == '__main__':
-    main()
+    cli.run(main)

@@ -5,16 +5,9 @@
 ``... docs/methods/evit.md`` that of one, between the marks in the page.
 """
 
-import argparse
 from pathlib import Path
 
-import torch
-from mmengine.config import Config
-from mmengine.registry import init_default_scope
-
-from mmclca.sweep.cell import Cell
-from mmclca.sweep.pieces import set_model
-from mmclca.utils.flops import count_config
+from mmclca import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / 'docs/methods'
@@ -39,6 +32,11 @@ def config(method, size, keep_rate, clca):
         keep_rate (float): Keep rate of all stages.
         clca (bool): Whether with CLC and CLA.
     """
+    from mmengine.config import Config
+
+    from mmclca.sweep.cell import Cell
+    from mmclca.sweep.pieces import set_model
+
     base = ROOT / f'configs/_base_/models/clca-{method}_vit-base-p16.py'
     model = Config.fromfile(base).model
     reducer = model.backbone.reducer.type.partition('.')[2]
@@ -50,6 +48,10 @@ def config(method, size, keep_rate, clca):
 
 def cells(method, size, keep_rate, clca):
     """Tokens at the layers that CLA reads, and GMACs, as text."""
+    import torch
+
+    from mmclca.utils.flops import count_config
+
     torch.manual_seed(0)  # for ATS, which is run
     cost = count_config(config(method, size, keep_rate, clca))
     tokens = '/'.join(str(cost.tokens[layer]) for layer in (3, 6, 9, 11))
@@ -79,15 +81,17 @@ def write(page):
     before, begin, rest = page.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        raise SystemExit(f'{page} lacks the lines {BEGIN.strip()} and {END}')
+        raise cli.Mistake(f'{page}: add the lines {BEGIN.strip()} and {END}')
     counted = ''.join(tables(page.stem)).lstrip('\n')
     page.write_text(f'{before}{begin}{counted}{end}{after}')
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser = cli.Parser(description=__doc__.partition('\n')[0])
     parser.add_argument('pages', nargs='*', type=Path, help='default: all')
     pages = parser.parse_args().pages
+    from mmengine.registry import init_default_scope
+
     init_default_scope('mmpretrain')
     for page in pages or sorted(PAGES.glob('[!R]*.md')):
         write(page)
@@ -95,4 +99,4 @@ def main():
 
 
 if __name__ == '__main__':
-    main()
+    cli.run(main)

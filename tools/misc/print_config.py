@@ -2,21 +2,12 @@
 """A config with all that it inherits: ``python tools/misc/print_config.py
 CONFIG``."""
 
-import argparse
-import sys
-from contextlib import redirect_stdout
-
-from rich.console import Console
-
-from mmclca.utils.command_line import (
-    add_cfg_options,
-    plain_errors,
-    read_config,
-)
+from mmclca import cli
+from mmclca.cli.arguments import add_cfg_options
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
+    parser = cli.Parser(
         description='Print a config with all that it inherits. What is '
         'printed is a config itself: > whole.py'
     )
@@ -27,11 +18,10 @@ def parse_args():
 
 def main():
     args = parse_args()
-    with plain_errors(args.config), redirect_stdout(sys.stderr):
-        text = read_config(args.config, args.cfg_options).pretty_text
-    # a wrapped line would be no Python
-    Console(soft_wrap=True).print(text, markup=False)
+    from mmclca.cli.commands import print_config
+
+    print_config.main(args)
 
 
 if __name__ == '__main__':
-    main()
+    cli.run(main)

@@ -2,32 +2,13 @@
 """Make a checkpoint small and safe to hand on: ``python
 tools/model_converters/publish_model.py IN OUT``."""
 
-import argparse
-import datetime
-import hashlib
-import io
-import json
-import os
-import sys
-import tempfile
-from contextlib import redirect_stdout
 from pathlib import Path
 
-import mmpretrain
-import safetensors.torch
-import torch
-from mmengine.registry import init_default_scope
-from mmengine.runner import CheckpointLoader
-from mmpretrain.registry import DATASETS
-from torch import Tensor
-
-from mmclca.apis.stored import stored_classes, stored_text
-from mmclca.utils.command_line import plain_errors, read_config
-from mmclca.version import __version__
+from mmclca import cli
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(
+    parser = cli.Parser(
         description='Write the weights of a checkpoint alone (the EMA of them '
         'where it has one), with the config and the class names: no state of '
         'an optimizer, no log. Eight digits of the SHA-256 of the file are in '
@@ -57,147 +38,12 @@ def parse_args():
     return parser.parse_args()
 
 
-def weights_of(checkpoint, no_ema):
-    """Tensors by name, each on the CPU with memory of its own.
-
-    mmengine stores the average where a model looks for its weights, and what
-    was trained beside it.
-    """
-    weights = dict(checkpoint['state_dict'])
-    trained = {
-        key.removeprefix('module.'): value
-        for key, value in checkpoint.get('ema_state_dict', {}).items()
-        if key.startswith('module.')
-    }
-    if trained:
-        taken = 'weights as trained' if no_ema else 'moving average (EMA)'
-        print(f'the checkpoint has two sets of weights; taken: {taken}')
-    if no_ema:
-        weights.update(trained)
-    return {
-        key: value.detach().cpu().clone(memory_format=torch.contiguous_format)
-        for key, value in weights.items()
-        if isinstance(value, Tensor)
-    }
-
-
-def text_of(in_file, config):
-    """The config as text, None where there is none."""
-    return read_config(config).pretty_text if config else stored_text(in_file)
-
-
-def classes_of(in_file, checkpoint, dataset_type):
-    """Names of the classes, None where there are none."""
-    classes = stored_classes(in_file, checkpoint)
-    if classes is not None or dataset_type is None:
-        return classes
-    init_default_scope('mmpretrain')
-    dataset = DATASETS.get(dataset_type)
-    if dataset is None:
-        raise ValueError(
-            f'--dataset-type {dataset_type} is no data set of mmpretrain or '
-            'mmclca'
-        )
-    return dataset.METAINFO.get('classes')
-
-
-def warn_of_missing(text, classes):
-    if text is None:
-        print(
-            'no config is stored: the model is not built without one; give '
-            '--config CONFIG',
-            file=sys.stderr,
-        )
-    if classes is None:
-        print(
-            'no class names are stored: predictions will be numbers; give '
-            '--dataset-type TYPE, or publish a checkpoint of tools/train.py',
-            file=sys.stderr,
-        )
-
-
-def pth(weights, text, classes):
-    """The bytes of a checkpoint as mmengine writes them."""
-    meta = dict(
-        mmclca_version=__version__, mmpretrain_version=mmpretrain.__version__
-    )
-    if text is not None:
-        meta['cfg'] = text
-    if classes is not None:
-        meta['dataset_meta'] = dict(classes=tuple(classes))
-    buffer = io.BytesIO()
-    torch.save(dict(meta=meta, state_dict=weights), buffer)
-    return buffer.getvalue()
-
-
-def safetensors_file(weights, text, classes):
-    """The bytes of a file that holds nothing but tensors and texts."""
-    metadata = dict(format='pt', mmclca_version=__version__)
-    if text is not None:
-        metadata['config'] = text
-    if classes is not None:
-        metadata['classes'] = json.dumps(list(classes), ensure_ascii=False)
-    return safetensors.torch.save(weights, metadata)
-
-
-WRITERS = {'.pth': pth, '.safetensors': safetensors_file}
-
-
-def split_name(out_file):
-    """A path without ending, and the endings to write."""
-    if out_file.suffix in WRITERS:
-        return out_file.with_suffix(''), [out_file.suffix]
-    return out_file, list(WRITERS)
-
-
-def write(name, ending, data):
-    """Write a file whose name has date and hash; gives its path.
-
-    Raises:
-        FileExistsError: If it is there already.
-    """
-    digest = hashlib.sha256(data).hexdigest()[:8]
-    date = datetime.date.today().strftime('%Y%m%d')
-    path = name.with_name(f'{name.name}_{date}-{digest}{ending}')
-    if path.exists():
-        raise FileExistsError(f'{path} is there already; it is not written')
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        part = Path(folder, path.name)
-        part.write_bytes(data)
-        os.replace(part, path)  # a whole file or none
-    return path
-
-
-def publish(in_file, out_file, no_ema, dataset_type, config):
-    """Write the files; gives their paths."""
-    name, endings = split_name(out_file)
-    if not name.parent.is_dir():
-        raise FileNotFoundError(f'there is no folder {name.parent}: make it')
-    checkpoint = CheckpointLoader.load_checkpoint(in_file, map_location='cpu')
-    text = text_of(in_file, config)
-    classes = classes_of(in_file, checkpoint, dataset_type)
-    weights = weights_of(checkpoint, no_ema)
-    warn_of_missing(text, classes)
-    return [
-        write(name, ending, WRITERS[ending](weights, text, classes))
-        for ending in endings
-    ]
-
-
-def megabytes(path):
-    return f'{Path(path).stat().st_size / 1e6:.2f} MB'
-
-
 def main():
-    args = vars(parse_args())
-    in_file = args['in_file']
-    with plain_errors(in_file), redirect_stdout(sys.stderr):
-        paths = publish(**args)
-    if Path(in_file).is_file():
-        print(f'{in_file}: {megabytes(in_file)}')
-    for path in paths:
-        print(f'{path}: {megabytes(path)}')
+    args = parse_args()
+    from mmclca.cli.commands import publish_model
+
+    publish_model.main(args)
 
 
 if __name__ == '__main__':
-    main()
+    cli.run(main)

@@ -22,7 +22,7 @@ XiaohanYu-GU/Ultra-FGVC.
 docs/data_sets.md tells more."""
 
 
-class DownloadError(RuntimeError):
+class DownloadError(OSError):
     """A download that failed, with what to do about it."""
 
 

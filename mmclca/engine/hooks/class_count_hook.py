@@ -1,13 +1,14 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from mmengine.hooks import Hook
 from mmengine.model import BaseTTAModel, is_model_wrapper
+from mmengine.runner import BaseLoop
 
 from mmclca.registry import HOOKS
 
 
 @HOOKS.register_module()
 class ClassCountHook(Hook):
-    """Stop before the first iteration where data and head disagree.
+    """Stop before weights are fetched where data and head disagree.
 
     It compares the number of class names that each data set gives with
     ``model.head.num_classes``. Training checks the validation set too, which
@@ -17,27 +18,29 @@ class ClassCountHook(Hook):
 
     priority = 'VERY_HIGH'
 
-    def before_train(self, runner):
-        """Check the training set and, where there is one, the validation set.
+    def before_run(self, runner):
+        """Check the data sets of the loops that are about to run.
+
+        Weights are loaded, and fetched, only after that.
 
         Args:
-            runner (Runner): The runner of the training process.
+            runner (Runner): The runner.
 
         Raises:
             ValueError: If a set has another number of classes than the head.
         """
-        loaders = {'train': runner.train_dataloader}
-        if runner.val_loop is not None:
-            loaders['val'] = runner.val_dataloader
+        # the properties of their names would build those that do not run
+        loops = dict(
+            train=runner._train_loop,
+            val=runner._val_loop,
+            test=runner._test_loop,
+        )
+        loaders = {
+            name: loop.dataloader
+            for name, loop in loops.items()
+            if isinstance(loop, BaseLoop)
+        }
         self._check(runner, loaders)
-
-    def before_val(self, runner):
-        """Check the validation set; see :meth:`before_train`."""
-        self._check(runner, {'val': runner.val_dataloader})
-
-    def before_test(self, runner):
-        """Check the test set; see :meth:`before_train`."""
-        self._check(runner, {'test': runner.test_dataloader})
 
     def _check(self, runner, loaders):
         expected = _num_classes(runner.model)

@@ -1,22 +1,18 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What the command lines of the tools share."""
+"""Configs by their path or name, and what is overridden in them."""
 
-import sys
 import warnings
-from contextlib import contextmanager
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
 
-from mmengine.config import Config, DictAction
-from mmengine.config.utils import ConfigParsingError
+from mmengine.config import Config
 from mmengine.runner import Runner
+from mmengine.utils import to_2tuple
 from mmpretrain import list_models
 from mmpretrain.apis.model import ModelHub
 
 import mmclca.registry  # noqa: F401, names the configs of this package
-
-from .checkpoint_error import CheckpointError
 
 # what mmengine and the tools read of a config beside the runner's arguments
 MORE_SETTINGS = (
@@ -30,32 +26,6 @@ MORE_SETTINGS = (
     'tta_model',
     'tta_pipeline',
 )
-
-# what mmengine, mmpretrain and mmclca raise for settings and files
-WRONG_INPUT = (
-    AssertionError,
-    CheckpointError,
-    ConfigParsingError,
-    ImportError,
-    KeyError,
-    OSError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-)
-
-
-@contextmanager
-def plain_errors(source):
-    """End the program with one line where settings or files are wrong.
-
-    Args:
-        source (str | Path): What the line begins with.
-    """
-    try:
-        yield
-    except WRONG_INPUT as error:
-        sys.exit(f'{source}: {" ".join(str(error).split())}')
 
 
 def read_config(config, options={}):
@@ -112,56 +82,53 @@ def _lacks(settings, path):
     return settings is None
 
 
-def add_cfg_options(parser):
-    """Add ``--cfg-options`` of every tool that reads a config.
-
-    Args:
-        parser (argparse.ArgumentParser): The parser to extend.
-    """
-    parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=DictAction,
-        default={},
-        metavar='KEY=VALUE',
-        help='override settings of the config, nested ones with dots; lists '
-        'and tuples as key="[a,b]" or key="[(a,b),(c,d)]", without spaces',
-    )
-
-
 def merge_options(cfg, options):
-    """Override settings of a config; warn of names that nothing reads.
+    """Override settings of a config.
+
+    A name that nothing here reads is warned of: a hook may read it.
 
     Args:
         cfg (mmengine.Config): The config, changed in place.
         options (dict): Of ``--cfg-options``.
+
+    Raises:
+        ValueError: If a name is close to one that is read.
     """
     known = {*cfg, *signature(Runner.__init__).parameters, *MORE_SETTINGS}
     for key in options:
         name = key.partition('.')[0]
-        if name not in known:
-            close = get_close_matches(name, known, n=1)
-            hint = f' (do you mean {close[0]}?)' if close else ''
-            warnings.warn(
-                f'--cfg-options {key}: the config has no {name}{hint}; it is '
-                'set, but nothing may read it',
-                stacklevel=2,
-            )
+        if name in known:
+            continue
+        problem = f'--cfg-options {key}: the config has no {name}'
+        close = get_close_matches(name, known, n=1)
+        if close:
+            raise ValueError(f'{problem}; do you mean {close[0]}?')
+        warnings.warn(
+            f'{problem}; it is set, but nothing may read it', stacklevel=2
+        )
     cfg.merge_from_dict(options)
 
 
-def check_file(parser, path: Path) -> None:
-    """Refuse a file of ``--out`` that cannot be written.
+def check_patches(cfg):
+    """Refuse images that the patches of the backbone do not fill.
+
+    mmpretrain fills them up with black.
 
     Args:
-        parser (argparse.ArgumentParser): It ends the program.
-        path (Path): The file; its folder is made.
+        cfg (mmengine.Config): The config.
+
+    Raises:
+        ValueError: If ``img_size`` is no multiple of ``patch_size``.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        existed = path.exists()
-        path.open('a').close()
-        if not existed:
-            path.unlink()
-    except OSError as error:
-        parser.error(f'--out: {path}: {error.strerror}')
+    backbone = cfg.model.get('backbone') or {}
+    size, patch = backbone.get('img_size'), backbone.get('patch_size', 16)
+    for side, of_patch in zip(
+        to_2tuple(size or 0), to_2tuple(patch), strict=True
+    ):
+        if side % of_patch:
+            below = side - side % of_patch
+            raise ValueError(
+                f'model.backbone.img_size={size} is not filled by patches of '
+                f'patch_size={patch}: a multiple of that, such as '
+                f'{below + of_patch}'
+            )

@@ -7,10 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmpretrain.models.backbones import VisionTransformer
-
-from .memory import CUDA_GRAPHS
-from .setting import AMP, Setting
+from .arguments import check_file
+from .choices import AMP, ARCHS, CUDA_GRAPHS
 
 COMPILE_MODES = (
     'default',
@@ -18,7 +16,7 @@ COMPILE_MODES = (
     'max-autotune',
     'max-autotune-no-cudagraphs',
 )
-ARCH = dict(choices=sorted(VisionTransformer.arch_zoo), metavar='NAME')
+ARCH = dict(choices=ARCHS, metavar='NAME')
 CLCA = dict(no=[False], yes=[True], both=[False, True])
 
 
@@ -97,7 +95,8 @@ def add_clca(parser: argparse.ArgumentParser, default: str) -> None:
 
 
 def add_setting(parser: argparse.ArgumentParser, batch: int) -> None:
-    """Add the options of a :class:`Setting`.
+    """Add the options of a
+    :class:`mmclca.benchmark.Setting`.
 
     Args:
         parser (argparse.ArgumentParser): The parser to extend.
@@ -122,7 +121,7 @@ def add_setting(parser: argparse.ArgumentParser, batch: int) -> None:
     )
     parser.add_argument(
         '--amp',
-        choices=list(AMP),
+        choices=AMP,
         help='automatic mixed precision (default: float32)',
     )
     parser.add_argument(
@@ -177,8 +176,10 @@ def add_rounds(
     )
 
 
-def setting_of(args: argparse.Namespace) -> Setting:
-    """The setting that a command line asks for."""
+def setting_of(args: argparse.Namespace):
+    """The :class:`Setting` that a command line asks for."""
+    from mmclca.benchmark import Setting
+
     return Setting(
         device=args.device,
         threads=args.threads,
@@ -200,3 +201,17 @@ def command_line(tool: str, argv: Sequence[str] | None = None) -> str:
     given = sys.argv[1:] if argv is None else argv
     name = Path(tool).name
     return shlex.join(['python', f'tools/benchmark/{name}', *given])
+
+
+def check_out(parser, prefix: str | None, suffixes: tuple[str, ...]) -> None:
+    """Refuse what cannot be written, ahead of measuring.
+
+    Args:
+        parser (argparse.ArgumentParser): It ends the program.
+        prefix (str, optional): Path of the results without suffix.
+        suffixes (tuple[str]): Those of the files to be written.
+    """
+    if prefix is None:
+        return
+    for suffix in suffixes:
+        check_file(parser, Path(f'{prefix}.{suffix}'))

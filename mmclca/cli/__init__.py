@@ -1,0 +1,13 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What the command lines of the tools share.
+
+Importing it takes no tenth of a second: torch, mmengine and mmpretrain are
+imported when a tool begins to work, so that ``--help`` and wrong options
+answer at once.
+"""
+
+from .mistakes import Mistake, plain_errors
+from .parser import Parser
+from .run import run
+
+__all__ = ['Mistake', 'Parser', 'plain_errors', 'run']

@@ -1,0 +1,113 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Names that command lines offer.
+
+They are known where they are used, in modules that import torch; they stand
+here too, so that ``--help`` need not.
+"""
+
+# of VisionTransformer in MMPretrain
+ARCHS = (
+    'b',
+    'base',
+    'deit-b',
+    'deit-base',
+    'deit-s',
+    'deit-small',
+    'deit-t',
+    'deit-tiny',
+    'dinov2-g',
+    'dinov2-giant',
+    'dinov2-s',
+    'dinov2-small',
+    'eva-g',
+    'eva-giant',
+    'h',
+    'huge',
+    'l',
+    'large',
+    's',
+    'small',
+)
+# those of 12 layers and more, which the configs reduce in
+DEEP_ARCHS = (
+    'b',
+    'base',
+    'deit-b',
+    'deit-base',
+    'deit-s',
+    'deit-small',
+    'deit-t',
+    'deit-tiny',
+    'dinov2-g',
+    'dinov2-giant',
+    'dinov2-s',
+    'dinov2-small',
+    'eva-g',
+    'eva-giant',
+    'h',
+    'huge',
+    'l',
+    'large',
+)
+# of mmclca.benchmark.candidates
+METHODS = (
+    'ATS',
+    'DPCKNN',
+    'DynamicViT',
+    'EViT',
+    'KMedoids',
+    'PatchMerger',
+    'SiT',
+    'Sinkhorn',
+    'ToMe',
+    'TopK',
+)
+MMPRETRAIN, PLAIN = 'mmpretrain', 'none'
+# of mmclca.benchmark.setting and .memory
+AMP = ('bf16', 'fp16')
+CUDA_GRAPHS = ('reduce-overhead', 'max-autotune')
+# of mmclca.evaluation.open_set
+SCORES = ('max_softmax', 'energy')
+# of mmclca.models.retrievers.stages, and of mmclca.visualization.tsne
+STAGES = ('backbone', 'pre_logits')
+TSNE_STAGES = ('backbone', 'neck', 'pre_logits')
+# of mmclca.visualization.cam_methods and .cka
+CAM_METHODS = (
+    'gradcam',
+    'gradcam++',
+    'xgradcam',
+    'layercam',
+    'hirescam',
+    'eigencam',
+    'eigengradcam',
+)
+FEATURES = ('cls', 'mean', 'all')
+FEWEST = 4
+# of mmclca.deployment.onnx_file
+OLDEST_OPSET = 18
+# of mmclca.datasets.image_files
+IMAGE_SUFFIXES = (
+    '.png',
+    '.jpg',
+    '.jpeg',
+    '.bmp',
+    '.pgm',
+    '.ppm',
+    '.tif',
+    '.tiff',
+    '.webp',
+)
+# of mmclca.datasets.ultra_fgvc
+SETS = (
+    'cotton80',
+    'soylocal',
+    'soygene',
+    'soyageing',
+    'soyageing_r1',
+    'soyageing_r3',
+    'soyageing_r4',
+    'soyageing_r5',
+    'soyageing_r6',
+    'soyglobal',
+)
+LAYOUTS = ('csv', 'folders', 'parquet', 'released')

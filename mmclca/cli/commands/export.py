@@ -1,0 +1,51 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What ``tools/deployment/export.py`` does."""
+
+from pathlib import Path
+
+from mmclca.apis import TokenReductionInferencer
+from mmclca.cli import plain_errors
+from mmclca.configs import check_patches, read_config, require_settings
+from mmclca.deployment import (
+    export_onnx,
+    export_pt2,
+    metadata_of,
+    preparation_of,
+)
+from mmclca.deployment.onnx_file import OLDEST_OPSET
+
+
+def default_out(checkpoint, format, int8):
+    """Where the file goes unless it is told."""
+    if '://' in checkpoint:
+        checkpoint = checkpoint.rpartition('/')[2]
+    ending = f'.int8.{format}' if int8 else f'.{format}'
+    return Path(checkpoint).with_suffix(ending)
+
+
+def export(args, out):
+    """Write the file; gives the largest difference of its logits."""
+    cfg = read_config(args.config, args.cfg_options)
+    require_settings(cfg, 'model')
+    check_patches(cfg)
+    inferencer = TokenReductionInferencer(cfg, args.checkpoint, 'cpu')
+    model = inferencer.model.eval()
+    preparation = preparation_of(cfg, model)
+    metadata = metadata_of(cfg, model, preparation, inferencer.classes)
+    if args.format == 'pt2':
+        return export_pt2(model, preparation.size, out, metadata)
+    opset = args.opset or OLDEST_OPSET
+    return export_onnx(
+        model, preparation.size, out, metadata, opset, args.int8
+    )
+
+
+def main(args):
+    out = args.out or default_out(args.checkpoint, args.format, args.int8)
+    with plain_errors(f'{args.config}, {args.checkpoint}'):
+        error = export(args, out)
+    when = 'before the 8-bit quantization' if args.int8 else 'in float32'
+    print(
+        f'{out}: {out.stat().st_size / 1e6:.1f} MB; {when} its logits '
+        f'differ from those of PyTorch by at most {error:.1g}'
+    )

@@ -1,0 +1,50 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What ``tools/analysis_tools/get_flops.py`` does."""
+
+import json
+import sys
+from contextlib import redirect_stdout
+from dataclasses import asdict
+
+from mmclca.cli import plain_errors
+from mmclca.configs import read_config
+from mmclca.utils.flops import count_config
+
+
+def measure(config, cfg_options, shape):
+    """The cost of the model of a config file; whatever is logged on the way
+    goes to stderr."""
+    with redirect_stdout(sys.stderr):
+        cfg = read_config(config, cfg_options)
+        if cfg.get('model') is None:
+            raise ValueError('no model in it: model=dict(...) is enough')
+        cfg.model.pop('teacher', None)  # it costs training only
+        return count_config(cfg.model, shape and (shape[0], shape[-1]))
+
+
+def rows(cost):
+    """Lines of a table of the cost, for people to read."""
+    height, width = cost.shape
+    yield f'image {height} x {width}, batch of one, evaluation'
+    yield f'{cost.flops / 1e9:9.3f} GMACs'
+    if cost.distances:
+        yield f'{cost.distances / 1e9:9.3f} GMACs of distances, not in these'
+    yield f'{cost.params / 1e6:9.3f} M parameters'
+    if cost.parts:
+        yield '\n    GMACs   share  part'
+    for part, flops in cost.parts.items():
+        share = flops / cost.flops
+        yield f'{flops / 1e9:9.3f}  {share:6.1%}  {part}'
+    if cost.tokens:
+        yield '\nlayer  tokens in attention  tokens leaving (before recovery)'
+    for i, lengths in enumerate(zip(cost.attended, cost.tokens, strict=True)):
+        yield '{:5}  {:19}  {:14}'.format(i, *lengths)
+
+
+def main(args):
+    with plain_errors(args.config):
+        cost = measure(args.config, args.cfg_options, args.shape)
+    if args.json:
+        print(json.dumps(asdict(cost)))
+    else:
+        print(*rows(cost), sep='\n')

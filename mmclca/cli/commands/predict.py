@@ -1,0 +1,103 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What ``tools/predict.py`` does."""
+
+import sys
+from contextlib import redirect_stdout
+
+from mmclca.apis import (
+    best_classes,
+    draw_prediction,
+    find_images,
+    picture_paths,
+    write_csv,
+    write_json,
+)
+from mmclca.apis.pictures import check_reduces
+from mmclca.cli import Mistake, plain_errors
+from mmclca.datasets.image_files import IMAGE_SUFFIXES
+from mmclca.visualization.model_files import load
+
+
+def load_checked(args):
+    inferencer = load(
+        args.config,
+        args.checkpoint,
+        args.cfg_options,
+        args.device,
+        args.reject,
+    )
+    if args.pictures:
+        check_reduces(inferencer)
+    if args.tokens:
+        inferencer.check_tokens()
+    return inferencer
+
+
+def prepare(args, paths):
+    """The model, and where the picture of each image goes, if anywhere."""
+    with plain_errors():
+        pictures = [None] * len(paths)
+        if args.pictures:
+            pictures = picture_paths(paths, args.pictures)
+        return load_checked(args), pictures
+
+
+def predict(args, inferencer, paths, pictures, results):
+    """Fill the list, so that an interrupted run keeps what it has."""
+    answers = inferencer.stream(paths, args.batch_size, args.tokens)
+    for path, picture, result in zip(paths, pictures, answers, strict=True):
+        results.append(result)
+        if picture and 'error' not in result:
+            draw_prediction(inferencer, path, result, picture)
+
+
+def printable(text):
+    """A text with marks for bytes of a file's name that are no UTF-8."""
+    return text.encode('utf-8', 'surrogateescape').decode('utf-8', 'replace')
+
+
+def show(results, classes, topk):
+    for result in results:
+        best = best_classes(result, classes, topk)
+        named = [f'{one["score"]:.3f} {one["name"]}' for one in best]
+        if result.get('pred_label') == -1:
+            known = f'(score {result["known_score"]:.3f}); nearest'
+            named = [f'{result["pred_class"]} {known} {", ".join(named)}']
+        if named:
+            print(printable(f'{result["image"]}: {", ".join(named)}'))
+
+
+def write(results, args, classes):
+    if args.out.suffix == '.csv':
+        write_csv(results, args.out, classes, args.topk)
+    else:
+        write_json(results, args.out, classes, args.topk, args.tokens)
+
+
+def written(results, paths, out):
+    """What is left of an interrupted run, in words."""
+    place = out if out and results else 'standard output'
+    return f'{len(results)} of {len(paths)} images are written to {place}'
+
+
+def main(args):
+    paths = find_images(args.images)
+    if not paths:
+        endings = ' '.join(IMAGE_SUFFIXES)
+        raise Mistake(f'no image ({endings}) in {" ".join(args.images)}')
+    results = []
+    with redirect_stdout(sys.stderr):  # what mmengine logs
+        inferencer, pictures = prepare(args, paths)
+    try:
+        with redirect_stdout(sys.stderr):
+            predict(args, inferencer, paths, pictures, results)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(written(results, paths, args.out)) from None
+    finally:
+        if args.out and results:
+            write(results, args, inferencer.classes)
+        show(results, inferencer.classes, args.topk)
+    unread = [result for result in results if 'error' in result]
+    if unread:
+        lines = [f'\n  {one["image"]}: {one["error"]}' for one in unread]
+        sys.exit(printable(f'not read:{"".join(lines)}'))

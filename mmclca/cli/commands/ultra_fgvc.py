@@ -1,0 +1,132 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What ``tools/dataset_converters/ultra_fgvc.py`` does."""
+
+import csv
+import sys
+from pathlib import Path
+
+from mmclca.cli import plain_errors
+from mmclca.datasets.ultra_fgvc.convert import convert
+from mmclca.datasets.ultra_fgvc.download import download
+from mmclca.datasets.ultra_fgvc.info import SETS, get_info
+from mmclca.datasets.ultra_fgvc.places import find_sources, not_found
+from mmclca.datasets.ultra_fgvc.verify import Bad, find_sets, verify
+
+SHOWN = 20
+COLUMNS = (
+    'set',
+    'layout',
+    'split',
+    'classes',
+    'images',
+    'expected',
+    'missing',
+    'unreadable',
+)
+
+
+def run_download(name, folder, revision, force):
+    infos = SETS.values() if name == 'all' else [get_info(name)]
+    # The whole of SoyAgeing is its stages; `all` names those too.
+    parts = {part.name: part for info in infos for part in info.parts}
+    for part in parts.values():
+        path = download(part, folder, revision, force)
+        print(f'{part.title}: {path} is whole, its checksum is right')
+    return 0
+
+
+def run_check(folder, dataset, jobs, report):
+    info = get_info(dataset) if dataset else None
+    if not Path(folder).exists():
+        raise FileNotFoundError(f'{folder} does not exist')
+    found = find_sets(folder, info)
+    if not found:
+        raise FileNotFoundError(
+            not_found(folder, info)
+            if info
+            else f'No Ultra-FGVC set was recognized in {folder}. Name the one '
+            f'that it should hold: --dataset {{{",".join(SETS)}}}'
+        )
+    rows, bad = [], []
+    for set_info, source in found:
+        print(f'{set_info.title}: {source}', file=sys.stderr)
+        new_rows, new_bad = verify(source, set_info, jobs)
+        rows += new_rows
+        bad += new_bad
+    print_table(rows)
+    print_bad(bad)
+    if report:
+        write_report(bad, report)
+    wrong = bad or not all(row.good for row in rows)
+    print(
+        'Something is wrong: bad files, or counts that differ from expected.'
+        if wrong
+        else 'All is well.'
+    )
+    return int(bool(wrong))
+
+
+def print_table(rows):
+    cells = [COLUMNS] + [
+        (
+            *row[:5],
+            '{} / {}'.format(*('?' if n is None else n for n in row.expected)),
+            *row[6:],
+        )
+        for row in rows
+    ]
+    widths = [
+        max(len(str(c)) for c in column) for column in zip(*cells, strict=True)
+    ]
+    for line in cells:
+        pairs = zip(line, widths, strict=True)
+        line = '  '.join(str(cell).ljust(width) for cell, width in pairs)
+        print(line.rstrip())
+
+
+def print_bad(bad):
+    for item in bad[:SHOWN]:
+        print(f'{item.dataset}, {item.split or "lists"}: {item.path}')
+        print(f'    {item.problem}')
+    if len(bad) > SHOWN:
+        print(f'... and {len(bad) - SHOWN} more; --report lists all')
+
+
+def write_report(bad, path):
+    with open(path, 'w', newline='') as file:
+        csv.writer(file).writerows([Bad._fields, *bad])
+    print(f'{len(bad)} lines in {path}')
+
+
+def run_convert(folder, dataset, layout, to, from_layout, force, partial):
+    info = get_info(dataset)
+    sources = find_sources(folder, info, from_layout)
+    if not sources:
+        raise FileNotFoundError(not_found(folder, info))
+    print(f'{info.title}: {sources[0]}', file=sys.stderr)
+    target = convert(
+        sources[0], info, layout, to, force=force, counts=not partial
+    )
+    print(f'{info.title}: {layout} layout in {target}')
+    return 0
+
+
+def main(args):
+    with plain_errors(args.command):
+        return run(args)
+
+
+def run(args):
+    if args.command == 'download':
+        return run_download(args.name, args.to, args.revision, args.force)
+    if args.command == 'check':
+        return run_check(args.folder, args.dataset, args.jobs, args.report)
+    return run_convert(
+        args.folder,
+        args.dataset,
+        args.layout,
+        args.to,
+        args.from_layout,
+        args.force,
+        args.partial,
+    )

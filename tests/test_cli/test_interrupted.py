@@ -1,0 +1,109 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Ctrl-C ends a tool in one line that says how to go on."""
+
+import runpy
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tiny_model import write_tiny
+from tiny_run import ROOT, environment, load_tool, write_run
+
+from mmclca import cli
+from mmclca.apis import TokenReductionInferencer
+
+LONG = ('--cfg-options', 'train_cfg.max_epochs=100000')
+
+
+def interrupt(*_, **__):
+    raise KeyboardInterrupt
+
+
+@pytest.fixture
+def end(tmp_path, monkeypatch, capfd):
+    """Runs a tool as a shell does; gives exit code and last line."""
+    write_tiny(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv('LOCAL_RANK', '0')
+    monkeypatch.setattr('mmengine.runner.runner.collect_env', dict)
+
+    def end(tool, *words):
+        path = ROOT / f'tools/{tool}.py'
+        load_tool(monkeypatch, path, *words)
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_path(str(path), run_name='__main__')
+        *_, line = capfd.readouterr().err.splitlines()
+        return ended.value.code, line
+
+    return end
+
+
+@pytest.mark.parametrize(
+    'tool, words, where, said',
+    [
+        (
+            *('train', ['tiny.py'], 'mmengine.runner.Runner.train'),
+            'the same command with --resume goes on',
+        ),
+        (
+            *('train', ['tiny.py'], 'mmclca.cli.commands.train.build_runner'),
+            'the same command with --resume goes on',
+        ),
+        (
+            *('test', ['tiny.py', 'tiny.pth'], 'mmengine.runner.Runner.test'),
+            'the same command tests anew',
+        ),
+        (
+            *('sweep', ['grid.py'], 'mmclca.cli.commands.sweep.prepare'),
+            'the same command goes on',
+        ),
+        (
+            *('analysis_tools/get_flops', ['tiny.py']),
+            *('mmclca.cli.commands.get_flops.measure', ''),
+        ),
+    ],
+)
+def test_how_to_go_on(tool, words, where, said, end, monkeypatch):
+    monkeypatch.setattr(where, interrupt)
+    wanted = f'{Path(tool).name}.py: interrupted' + (said and f': {said}')
+    assert end(tool, *words) == (130, wanted)
+
+
+def test_predictions_are_written_as_far_as_they_are(end, monkeypatch):
+    def stream(self, paths, batch_size, tokens):
+        yield from list(whole(self, paths, batch_size, tokens))[:3]
+        raise KeyboardInterrupt
+
+    whole = TokenReductionInferencer.stream
+    monkeypatch.setattr(TokenReductionInferencer, 'stream', stream)
+    code, line = end('predict', 'tiny.pth', 'data', '--out', 'out.csv')
+    assert code == 130
+    assert line.endswith('interrupted: 3 of 16 images are written to out.csv')
+    assert len(Path('out.csv').read_text().splitlines()) == 4
+
+
+def test_debug_shows_where(monkeypatch):
+    monkeypatch.setattr(sys, 'argv', ['tool.py', '--debug'])
+    with pytest.raises(KeyboardInterrupt):
+        cli.run(interrupt)
+
+
+@pytest.mark.slow
+def test_training_that_is_really_interrupted(tmp_path):
+    write_run(tmp_path)
+    process = subprocess.Popen(
+        [sys.executable, ROOT / 'tools/train.py', 'tiny.py', *LONG],
+        cwd=tmp_path,
+        env=environment(),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    next(line for line in process.stdout if 'Epoch(val)' in line)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.rstrip().endswith('the same command with --resume goes on')
+    assert 'Traceback' not in said

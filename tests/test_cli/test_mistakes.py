@@ -1,0 +1,217 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""A user's mistake ends a tool in one line, before weights are fetched."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mmengine.config import Config
+from mmengine.runner import CheckpointLoader
+from tiny_model import write_tiny
+from tiny_run import ROOT, exit_code, load_tool
+
+from mmclca.cli.mistakes import explained
+from mmclca.cli.names import did_you_mean
+
+OPTIONS = '--cfg-options'
+CONFIG = ('tiny.py', OPTIONS)
+WEIGHTS = ('tiny.py', 'fetched://weights', OPTIONS)
+DATASET = 'train_dataloader.dataset'
+REDUCER = 'model.backbone.reducer'
+CACHED = """
+_base_ = 'tiny.py'
+cache = dict(
+    type='mmclca.CacheImages', transforms=[dict(type='LoadImageFromFile')]
+)
+train_dataloader = dict(
+    dataset=dict(pipeline=[cache, dict(type='PackInputs')])
+)
+"""
+TRAIN, TEST = 'train', 'test'
+EXPORT = 'deployment/export'
+PIPELINE = 'benchmark/data_pipeline'
+# tool, words, what came, what is allowed, how to fix it
+MISTAKES = [
+    (
+        *(TRAIN, (*CONFIG, f'{REDUCER}.type=mmclca.TopKK')),
+        *("type='mmclca.TopKK'", 'registered', 'do you mean mmclca.TopK '),
+    ),
+    (
+        *(TRAIN, (*CONFIG, f'{REDUCER}.keeprate=0.5')),
+        *('takes no keeprate', 'it takes .*keep_rate', 'mean keep_rate'),
+    ),
+    (
+        *(TRAIN, (*CONFIG, 'train_cfg.max_epoch=1')),
+        *('takes no max_epoch', 'it takes .*max_epochs', 'mean max_epochs'),
+    ),
+    (
+        *(TRAIN, (*CONFIG, 'train_dataloader.batchsize=1')),
+        *('takes no batchsize', 'it takes .*batch_size', 'mean batch_size'),
+    ),
+    (
+        *(TRAIN, (*CONFIG, 'model.head.num_classes=5')),
+        *('num_classes is 5', '4 in the train set', 'head.num_classes=4'),
+    ),
+    (
+        *(TRAIN, (*CONFIG, 'model.backbone.img_size=30')),
+        *('img_size=30', 'a multiple of', 'such as 32'),
+    ),
+    (
+        *(TRAIN, (*CONFIG, 'train_dataloader.dataset.data_root=gone')),
+        *('gone', 'there is no|not exist|find', 'check|find'),
+    ),
+    (
+        *(TRAIN, (*CONFIG, 'modle.head.num_classes=4')),
+        *('modle.head', 'the config has no modle', 'do you mean model'),
+    ),
+    (
+        *(TRAIN, (*CONFIG, 'model.head.num_classes', '=', '4')),
+        *('model.head.num_classes', 'KEY=VALUE', 'without spaces'),
+    ),
+    (
+        *(TRAIN, ('tiny2.py',)),
+        *('tiny2.py', 'no config of that name', 'list_models'),
+    ),
+    (
+        *(TRAIN, (*CONFIG, 'load_from=gone.pth')),
+        *('gone.pth', 'there is no checkpoint', 'no checkpoint'),
+    ),
+    (
+        *(TEST, (*WEIGHTS, f'{REDUCER}.type=mmclca.TopKK')),
+        *("type='mmclca.TopKK'", 'registered', 'do you mean mmclca.TopK '),
+    ),
+    (
+        *(TEST, (*WEIGHTS, 'model.head.num_classes=5')),
+        *('num_classes is 5', '4 in the test set', 'head.num_classes=4'),
+    ),
+    (
+        *(TEST, ('tiny.py', 'gone.pth')),
+        *('gone.pth', 'there is no checkpoint', 'no checkpoint'),
+    ),
+    (
+        *(EXPORT, (*WEIGHTS, f'{REDUCER}.keeprate=0.5')),
+        *('takes no keeprate', 'it takes .*keep_rate', 'mean keep_rate'),
+    ),
+    (
+        *(EXPORT, (*WEIGHTS, 'model.backbone.img_size=30')),
+        *('img_size=30', 'a multiple of', 'such as 32'),
+    ),
+    (
+        *(EXPORT, ('tiny.py', 'gone.pth')),
+        *('gone.pth', 'there is no checkpoint', 'no checkpoint'),
+    ),
+    (
+        *(PIPELINE, ('tiny.py',)),
+        *('train_dataloader has no', 'mmclca.CacheImages', 'that has it'),
+    ),
+    (
+        *(PIPELINE, ('cached.py', OPTIONS, f'{DATASET}.type=CustomDatase')),
+        *("type='CustomDatase'", 'registered', 'do you mean CustomDataset'),
+    ),
+    (
+        *(PIPELINE, ('tiny2.py',)),
+        *('tiny2.py', 'no config of that name', 'list_models'),
+    ),
+    (
+        *('predict', ('gone.pth', 'data')),
+        *('gone.pth', 'there is no checkpoint', 'no checkpoint'),
+    ),
+    (
+        *('analysis_tools/get_flops', (*CONFIG, f'{REDUCER}.keeprate=0.5')),
+        *('takes no keeprate', 'it takes .*keep_rate', 'mean keep_rate'),
+    ),
+]
+
+
+@pytest.fixture
+def fetched(monkeypatch):
+    """Addresses that were asked for."""
+    asked = []
+
+    def fetch(filename, map_location=None, logger=None):
+        asked.append(filename)
+        raise RuntimeError(f'{filename} was fetched')
+
+    schemes = {**CheckpointLoader._schemes, 'fetched://': fetch}
+    schemes = dict(sorted(schemes.items(), reverse=True))
+    monkeypatch.setattr(CheckpointLoader, '_schemes', schemes)
+    return asked
+
+
+@pytest.fixture
+def end(tmp_path, monkeypatch, fetched):
+    """Runs a tool in a folder with the tiny config, whose weights are to be
+    fetched; gives its exit code."""
+    write_tiny(tmp_path)
+    cfg = Config.fromfile(tmp_path / 'tiny.py')
+    cfg.load_from = 'fetched://weights'
+    cfg.custom_hooks = [dict(type='mmclca.ClassCountHook')]
+    cfg.dump(tmp_path / 'tiny.py')
+    (tmp_path / 'cached.py').write_text(CACHED)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv('LOCAL_RANK', '0')
+    monkeypatch.setattr('mmengine.runner.runner.collect_env', dict)
+
+    def end(tool, *words):
+        path = ROOT / f'tools/{tool}.py'
+        main = load_tool(monkeypatch, path, *words)['main']
+        # which other tools call with their words
+        return exit_code(main, *[words] * (tool == PIPELINE))
+
+    return end
+
+
+@pytest.mark.parametrize('tool, words, came, allowed, fix', MISTAKES)
+def test_one_line_before_weights_are_fetched(
+    tool, words, came, allowed, fix, end, fetched, capfd
+):
+    assert end(tool, *words) == 2
+    *_, line = capfd.readouterr().err.splitlines()
+    assert re.match(rf'(\S+/)?{Path(tool).name}.py\b.*: error: ', line)
+    for part in (came, allowed, fix):
+        assert re.search(part, line), line
+    assert not fetched
+
+
+def test_weights_are_fetched_where_nothing_is_wrong(end, fetched):
+    with pytest.raises(RuntimeError, match='was fetched'):
+        end(TRAIN, 'tiny.py')
+    assert fetched == ['fetched://weights']
+
+
+def test_debug_shows_the_traceback(end):
+    with pytest.raises(TypeError, match='unexpected keyword argument'):
+        end(TRAIN, '--debug', *CONFIG, f'{REDUCER}.keeprate=0.5')
+    with pytest.raises(FileNotFoundError):
+        end('predict', 'gone.pth', 'data', '--debug')
+
+
+def test_errors_of_the_program_keep_their_traceback(end, monkeypatch):
+    def wrong(self, inputs, data_samples):
+        raise ValueError('a bug')
+
+    monkeypatch.setattr('mmpretrain.models.ImageClassifier.loss', wrong)
+    with pytest.raises(ValueError, match='a bug'):
+        end(TRAIN, *CONFIG, 'load_from=None')
+
+
+def test_nothing_close_is_not_suggested():
+    assert did_you_mean('owl', ['keep_rate', 'num_stages']) == ''
+    assert (
+        did_you_mean('keeprate', ['keep_rate']) == '; do you mean keep_rate?'
+    )
+
+
+def test_unknown_keyword_of_what_no_config_builds():
+    error = TypeError("f() got an unexpected keyword argument 'x'")
+    assert explained(error) == str(error)
+
+
+def test_child_that_failed_has_said_why(capfd):
+    def main():
+        subprocess.run([sys.executable, '-c', 'exit(7)'], check=True)
+
+    assert exit_code(main) == 7
+    assert capfd.readouterr().err == ''

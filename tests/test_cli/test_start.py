@@ -1,0 +1,90 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Every tool answers at once: --help and wrong options import no torch."""
+
+import subprocess
+import sys
+
+import pytest
+from tiny_run import ROOT, environment
+
+from mmclca.apis import stored
+from mmclca.benchmark import candidates, memory, setting
+from mmclca.cli import choices
+from mmclca.cli.arguments import is_weights
+from mmclca.datasets import image_files
+from mmclca.datasets.ultra_fgvc import info, layouts
+from mmclca.deployment import onnx_file
+from mmclca.evaluation import open_set
+from mmclca.models.retrievers import stages
+from mmclca.visualization import cam_methods, cka, tsne
+
+TOOLS = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in [*ROOT.glob('tools/**/*.py'), ROOT / 'demo/app.py']
+    if path.name != 'infer_onnx.py'  # stands alone
+)
+# runs tools one after the other: what one of them imports, none may
+EACH = """
+import runpy, sys
+heavy = {'torch', 'mmengine', 'mmpretrain', 'mmcv', 'matplotlib', 'pandas'}
+for tool in sys.argv[2:]:
+    for option, code in (('--help', 0), ('--no-such-option', 2)):
+        sys.argv = [tool, option]
+        try:
+            runpy.run_path(f'{root}/{tool}', run_name='__main__')
+        except SystemExit as end:
+            assert end.code == code, (tool, option, end.code)
+        assert not heavy & {*sys.modules}, (tool, option)
+"""
+
+
+def test_help_and_wrong_options_import_nothing_heavy(tmp_path):
+    assert len(TOOLS) > 30
+    done = subprocess.run(
+        [sys.executable, '-c', f'root = {str(ROOT)!r}{EACH}', '-', *TOOLS],
+        cwd=tmp_path,
+        env=environment(),
+        text=True,
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.count('--debug') >= len(TOOLS)
+
+
+@pytest.mark.parametrize(
+    'offered, known',
+    [
+        (choices.ARCHS, sorted(candidates.VisionTransformer.arch_zoo)),
+        (choices.METHODS, candidates.METHODS),
+        (choices.MMPRETRAIN, candidates.MMPRETRAIN),
+        (choices.PLAIN, candidates.PLAIN),
+        (choices.AMP, setting.AMP),
+        (choices.CUDA_GRAPHS, memory.CUDA_GRAPHS),
+        (choices.SCORES, open_set.SCORES),
+        (choices.STAGES, stages.STAGES),
+        (choices.TSNE_STAGES, tsne.STAGES),
+        (choices.CAM_METHODS, cam_methods.METHODS),
+        (choices.FEATURES, cka.FEATURES),
+        (choices.OLDEST_OPSET, onnx_file.OLDEST_OPSET),
+        (choices.FEWEST, cka.FEWEST),
+        (choices.IMAGE_SUFFIXES, image_files.IMAGE_SUFFIXES),
+        (choices.SETS, info.SETS),
+        (choices.LAYOUTS, sorted(layouts.READERS)),
+    ],
+)
+def test_offered_are_those_there_are(offered, known):
+    if isinstance(offered, tuple):
+        known = tuple(known)
+    assert offered == known
+
+
+def test_deep_models_have_the_layers_that_configs_reduce_in():
+    zoo = candidates.VisionTransformer.arch_zoo
+    deep = [name for name in choices.ARCHS if zoo[name]['num_layers'] >= 12]
+    assert tuple(deep) == choices.DEEP_ARCHS
+
+
+def test_weights_are_told_by_the_endings_that_checkpoints_have():
+    for ending in stored.WEIGHTS:
+        assert is_weights(f'A{ending.upper()}')
+    assert not is_weights('config.py')
