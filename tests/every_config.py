@@ -1,7 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""All configs, each parsed and its model built once."""
+"""All configs and the pieces that they are made of, each parsed once."""
 
+import os
+from copy import deepcopy
 from functools import cache
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -12,6 +15,7 @@ from mmclca.registry import MODELS
 
 FOLDER = ROOT / 'configs'
 CONFIGS = sorted(FOLDER.glob('clca/*.py'))
+MODEL_PIECES = sorted(FOLDER.glob('_base_/models/*.py'))
 
 
 def each(paths):
@@ -19,8 +23,20 @@ def each(paths):
 
 
 @cache
+def read(path):
+    """A config, its data in the default folder."""
+    with patch.dict(os.environ):
+        os.environ.pop('MMCLCA_DATA', None)
+        return Config.fromfile(path)
+
+
+def piece(name):
+    """The settings of a file in ``_base_``, to be changed."""
+    return deepcopy(read(FOLDER / f'_base_/{name}.py').to_dict())
+
+
+@cache
 def build(path):
-    """The config, and its model on the meta device."""
-    cfg = Config.fromfile(path)
+    """The model of a config or of a piece, on the meta device."""
     with torch.device('meta'):
-        return cfg, MODELS.build(cfg.model)
+        return MODELS.build(deepcopy(read(path).model))

@@ -1,14 +1,22 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import re
+from copy import deepcopy
 from functools import cache
 from itertools import takewhile
 
 import numpy as np
 import pytest
-import timm
 import torch
 import yaml
-from every_config import CONFIGS, FOLDER, build, each
+from every_config import (
+    CONFIGS,
+    FOLDER,
+    MODEL_PIECES,
+    build,
+    each,
+    piece,
+    read,
+)
 from mmengine.config import Config
 from mmengine.dataset import Compose
 from mmengine.optim import build_optim_wrapper
@@ -26,6 +34,7 @@ RECIPE = [path for path in CONFIGS if '-50e_' in path.name]
 LEAF40 = FOLDER / (
     'clca/clca-evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-224px.py'
 )
+PLAIN_LEAF40 = LEAF40.with_name(LEAF40.name.removeprefix('clca-'))
 CUSTOM = LEAF40.with_name(LEAF40.name.replace('leaf40', 'custom'))
 COTTON80 = FOLDER / (
     'clca/clca-evit-kr10_clip-base-p16_1xb32-50e_cotton80-448px.py'
@@ -71,24 +80,20 @@ def test_ablations_are_complete():
             for backbone in ('deit3-base-p16', 'clip-base-p16'):
                 arch = f'{method}-{rate}_{backbone}'
                 assert f'{arch}_1xb32-50e_cotton80-448px' in names
-    for path in (LEAF40, LEAF40.with_name(LEAF40.name[5:]), CUSTOM):
+    for path in (LEAF40, PLAIN_LEAF40, CUSTOM):
         assert path in CONFIGS
 
 
-@pytest.mark.parametrize('method', METHODS)
-def test_each_method_has_a_model_and_configs_with_clca_and_without(method):
-    piece = FOLDER / f'_base_/models/clca-{method}_vit-base-p16.py'
-    reducer = Config.fromfile(piece).model.backbone.reducer
-    assert reducer == dict(type=f'mmclca.{METHODS[method]}', keep_rate=0.5)
-    for data in ('cotton80', 'soygene'):
-        name = f'{method}-kr50_vit-base-p16_1xb32-50e_{data}-448px'
-        without, whole = (
-            build(FOLDER / 'clca' / f'{prefix}{name}.py')[0]
-            for prefix in ('', 'clca-')
-        )
-        assert without.model.backbone.reducer == reducer
-        assert whole.model.backbone.reducer == reducer
-        assert without.test_dataloader == whole.test_dataloader
+def test_each_method_has_a_model_and_configs_with_clca_and_without():
+    names = {path.stem for path in CONFIGS}
+    for method, kind in METHODS.items():
+        reducer = piece(f'models/clca-{method}_vit-base-p16')['model'][
+            'backbone'
+        ]['reducer']
+        assert reducer == dict(type=f'mmclca.{kind}', keep_rate=0.5)
+        for data in ('cotton80', 'soygene'):
+            name = f'{method}-kr50_vit-base-p16_1xb32-50e_{data}-448px'
+            assert {name, f'clca-{name}'} <= names
 
 
 def test_basenames_are_unique_and_lower_case():
@@ -97,76 +102,121 @@ def test_basenames_are_unique_and_lower_case():
     assert all(name == name.lower() for name in names)
 
 
-@each(CONFIGS[::10])  # as dumping is slow
+@each([LEAF40, PLAIN_LEAF40, SOYGENE])
 def test_dumped_config_is_the_config(path, tmp_path):
-    cfg, _ = build(path)
+    cfg = read(path)
     cfg.dump(tmp_path / 'dumped.py')
     dumped = Config.fromfile(tmp_path / 'dumped.py')
     assert dumped.to_dict() == cfg.to_dict()
 
 
-@each(CONFIGS)
-def test_header(path):
-    text = header(path)
-    for word in ('Reproduces', 'Expected', 'Cost', 'Command'):
-        assert f'\n# {word}: ' in text
-    command = text[text.index('# Command: ') :]
-    assert f'configs/clca/{path.name}' in command
-    cost = metafile()[path.stem]['Metadata']
-    gmacs = f'{cost["FLOPs"] / 1e9:.2f} GMACs'
-    params = f'{cost["Parameters"] / 1e6:.2f} M parameters'
-    # of ATS: those of an image without edges, which keeps the most tokens
-    bound = 'at most ' if 'ats-' in path.stem else ''
-    assert f'\n# Cost: {bound}{gmacs}, {params}' in text
+def test_headers():
+    for path in CONFIGS:
+        text = header(path)
+        for word in ('Reproduces', 'Expected', 'Cost', 'Command'):
+            assert f'\n# {word}: ' in text, path
+        command = text[text.index('# Command: ') :]
+        assert f'configs/clca/{path.name}' in command
+        cost = metafile()[path.stem]['Metadata']
+        gmacs = f'{cost["FLOPs"] / 1e9:.2f} GMACs'
+        params = f'{cost["Parameters"] / 1e6:.2f} M parameters'
+        # of ATS: those of an image without edges, which keeps the most tokens
+        bound = 'at most ' if 'ats-' in path.stem else ''
+        assert f'\n# Cost: {bound}{gmacs}, {params}' in text, path
 
 
-@each(RECIPE)
-def test_expected_results_are_those_of_the_paper(path):
-    expected = re.search('# Expected: (.*\n.*)', header(path))[1]
-    rate, data = re.search(r'-kr(\d+)_.*_([\w-]+)-\d+px', path.stem).groups()
-    top1 = TABLE_1.get(data, {}).get(rate)
-    if top1 and path.name.startswith('clca-evit-'):
-        assert expected.startswith(f'{top1} % top-1')
-        assert 'averaged over three seeds, backbone not named' in expected
-    else:
-        assert expected.startswith('not reported')
+def test_expected_results_are_those_of_the_paper():
+    for path in RECIPE:
+        expected = re.search('# Expected: (.*\n.*)', header(path))[1]
+        _, _, rate, _, data, _ = parts_of(path)
+        top1 = TABLE_1.get(data, {}).get(rate)
+        if top1 and path.name.startswith('clca-evit-'):
+            assert expected.startswith(f'{top1} % top-1'), path
+            assert 'averaged over three seeds, backbone not named' in expected
+        else:
+            assert expected.startswith('not reported'), path
 
 
-@each(RECIPE)
-def test_model_is_what_the_name_says(path):
-    cfg, model = build(path)
-    parts, method, rate, data, size = re.fullmatch(
-        r'(?:(\w+)-)?(\w+)-kr(\d+)_.*_([\w-]+)-(\d+)px', path.stem
+def parts_of(path):
+    """Parts of CLCA, method, percent, backbone, data and size of a name."""
+    return re.fullmatch(
+        r'(?:(clca|clc|cla)-)?(\w+)-kr(\d+)_([\w-]+)_1xb32-50e_'
+        r'([\w-]+)-(\d+)px',
+        path.stem,
     ).groups()
+
+
+def made_of_pieces(parts, method, rate, backbone, data, size):
+    """The whole config that a name stands for."""
+    cfg = {
+        **piece(f'models/clca-{method}_{backbone}'),
+        **piece(f'datasets/{data}_{size}'),
+        **piece('schedules/clca_50e'),
+        **piece('default_runtime'),
+    }
+    vit, head = cfg['model']['backbone'], cfg['model']['head']
+    vit['img_size'] = int(size)
+    vit['reducer']['keep_rate'] = int(rate) / 100
+    head['num_classes'] = cfg['num_classes']
+    if parts not in ('clca', 'clc'):
+        vit['cache'] = None
+    if parts not in ('clca', 'cla'):
+        vit.update(out_indices=-1, final_norm=True)
+        del head['num_layers']
+        head.update(type='VisionTransformerClsHead', init_cfg=None)
+    return cfg
+
+
+def test_every_config_is_made_of_the_pieces_in_its_name():
+    """And of nothing else: pieces are tested one by one."""
+    for path in RECIPE:
+        expected = made_of_pieces(*parts_of(path))
+        if path == CUSTOM:
+            expected['train_cfg']['val_interval'] = 5
+            expected['default_hooks']['checkpoint'].update(
+                type='mmclca.LastBestCheckpointHook', save_best='accuracy/top1'
+            )
+        assert read(path).to_dict() == expected, path
+
+
+def test_classes_are_those_of_the_data():
+    for path in RECIPE:
+        data = parts_of(path)[4].replace('-', '_')
+        if data in SETS:
+            assert read(path).num_classes == SETS[data].num_classes
+    assert read(LEAF40).num_classes == 40
+
+
+@each(MODEL_PIECES)
+def test_model_of_a_piece(path):
+    model = build(path)
     backbone, head = model.backbone, model.head
-    assert (backbone.cache is not None) == (parts in ('clca', 'clc'))
-    assert isinstance(head, CLAHead) == (parts in ('clca', 'cla'))
-    assert backbone.final_norm != isinstance(head, CLAHead)
+    method = re.match(r'clca-(\w+)_', path.stem)[1]
     assert type(backbone.reducer).__name__ == METHODS[method]
-    assert backbone.reducer.keep_rates == (int(rate) / 100,) * 3
-    assert backbone.reduce_at == (3, 6, 9)
-    assert backbone.img_size == (int(size), int(size))
-    if data.replace('-', '_') in SETS:
-        expected = SETS[data.replace('-', '_')].num_classes
-        assert head.num_classes == expected
-    elif data == 'leaf40':
-        assert head.num_classes == 40
-    assert cfg.train_dataloader.batch_size == 32
-    if cfg.load_from.startswith('timm://'):
-        weights = cfg.load_from.removeprefix('timm://')
-        assert timm.is_model_pretrained(weights)
-    else:
-        assert 'mocov3' in path.stem
+    assert backbone.reducer.keep_rates == (0.5,) * 3
+    assert backbone.cache is not None and not backbone.final_norm
+    layers = (3, 6, 9) if len(backbone.layers) == 12 else (2, 4, 6)
+    assert backbone.reduce_at == layers
+    assert backbone.out_indices == [*layers, len(backbone.layers) - 1]
+    assert type(head) is CLAHead
+
+
+@pytest.mark.parametrize('parts', ['clca', 'clc', 'cla', ''])
+def test_parts_of_clca(parts):
+    name = f'{parts}-evit'.strip('-') + COTTON80.name[len('clca-evit') :]
+    model = build(COTTON80.with_name(name))
+    assert (model.backbone.cache is not None) == (parts in ('clca', 'clc'))
+    assert isinstance(model.head, CLAHead) == (parts in ('clca', 'cla'))
+    assert model.backbone.final_norm != isinstance(model.head, CLAHead)
+    assert model.backbone.img_size == (448, 448)
+    assert model.backbone.reducer.keep_rates == (0.1,) * 3
+    assert model.head.num_classes == 80
 
 
 def test_backbones_have_the_layers_of_their_weights():
     clip, deit3, tiny = (
-        build(FOLDER / 'clca' / name)[1].backbone
-        for name in (
-            COTTON80.name,
-            COTTON80.name.replace('clip', 'deit3'),
-            LEAF40.name,
-        )
+        build(FOLDER / f'_base_/models/clca-evit_{name}.py').backbone
+        for name in ('clip-base-p16', 'deit3-base-p16', 'deit-tiny-p16')
     )
     assert clip.pre_norm.eps == clip.layers[0].ln1.eps == 1e-5
     assert clip.patch_embed.projection.bias is None
@@ -177,20 +227,20 @@ def test_backbones_have_the_layers_of_their_weights():
     assert isinstance(tiny.layers[0].attn.gamma1, torch.nn.Identity)
 
 
-@each(CONFIGS)
+@each([*MODEL_PIECES, PLAIN_LEAF40])
 def test_what_decays(path):
-    cfg, model = build(path)
-    groups = build_optim_wrapper(model, cfg.optim_wrapper).param_groups
+    model = build(path)
+    recipe = deepcopy(read(LEAF40).optim_wrapper)
+    groups = build_optim_wrapper(model, recipe).param_groups
     decay = {id(p): g['weight_decay'] for g in groups for p in g['params']}
-    special = re.compile('cls_token|pos_embed|cache.clr')
+    special = re.compile('cls_token|pos_embed|cache.clr|register_tokens')
     for name, param in model.named_parameters():
         free = param.ndim == 1 or special.search(name)
         assert decay[id(param)] == (0 if free else 0.05), name
 
 
 def test_linear_head_starts_as_pytorch_does():
-    path = LEAF40.with_name(LEAF40.name[5:])
-    head = MODELS.build(Config.fromfile(path).model.head)
+    head = MODELS.build(deepcopy(read(PLAIN_LEAF40).model.head))
     head.init_weights()
     weight = head.layers.head.weight
     bound = weight.size(1) ** -0.5  # uniform
@@ -220,7 +270,7 @@ def test_data_folder_from_the_environment(folder, monkeypatch):
 
 
 def pipeline(path, split):
-    steps = Config.fromfile(path)[f'{split}_dataloader'].dataset.pipeline
+    steps = deepcopy(read(path))[f'{split}_dataloader'].dataset.pipeline
     return Compose([TRANSFORMS.build(step) for step in steps])
 
 
@@ -261,11 +311,10 @@ def comes_from(crop, image):
 
 def test_normalized_for_imagenet():
     for path in (LEAF40, COTTON80):
-        _, model = build(path)
-        data_preprocessor = model.data_preprocessor
+        data_preprocessor = build(path).data_preprocessor
         assert data_preprocessor.to_rgb
         assert data_preprocessor.mean.shape == (3, 1, 1)
-    cfg = Config.fromfile(COTTON80).model.data_preprocessor
+    cfg = read(COTTON80).model.data_preprocessor
     assert [round(m / 255, 3) for m in cfg.mean] == [0.485, 0.456, 0.406]
     assert [round(s / 255, 3) for s in cfg.std] == [0.229, 0.224, 0.225]
 

@@ -1,18 +1,20 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """CLCA with EViT at keep rate 0.1: each data set with each backbone.
 
-What a config must say stands here once more, written by hand.
+What a piece must say stands here once more, written by hand; that configs are
+made of the pieces in their names is seen in ``test_configs.py``.
 """
 
 import re
 from ast import literal_eval
+from copy import deepcopy
 from functools import cache
 from itertools import product
 
 import mat4py
 import pytest
 import yaml
-from every_config import CONFIGS, FOLDER, build
+from every_config import CONFIGS, FOLDER, build, piece, read
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmpretrain.registry import DATASETS
@@ -113,7 +115,6 @@ SCHEDULE = dict(
     start_factor=0.01,
     eta_min_ratio=0.1,
 )
-each_cell = pytest.mark.parametrize('data, backbone', CELLS)
 
 
 def path_of(data, backbone):
@@ -132,21 +133,16 @@ def data_set(data, split):
     return dict(**named, split=trained if split == 'train' else 'test')
 
 
-@pytest.fixture(autouse=True)
-def default_folder(monkeypatch):
-    monkeypatch.delenv('MMCLCA_DATA', raising=False)
-
-
 def test_there_is_a_config_for_each_cell_and_no_other():
     listed = {path for path in CONFIGS if '/clca-evit-kr10_' in str(path)}
     assert listed == {path_of(*cell) for cell in CELLS}
     assert len(listed) == 10 * 9 + 5
 
 
-@each_cell
-def test_model(data, backbone):
-    cfg, model = build(path_of(data, backbone))
-    vit = model.backbone
+@pytest.mark.parametrize('backbone', BACKBONES)
+def test_model(backbone):
+    path = path_of('cotton80', backbone)
+    model, vit = build(path), build(path).backbone
     assert type(model) is TokenReductionClassifier
     assert type(vit) is TokenReductionViT
     assert (vit.img_size, vit.embed_dims) == ((448, 448), 768)
@@ -157,19 +153,18 @@ def test_model(data, backbone):
     assert vit.out_indices == [3, 6, 9, 11]
     assert vit.cache is not None and not vit.final_norm
     assert type(model.head) is CLAHead
-    assert model.head.num_classes == CLASSES[data] == cfg.num_classes
-    image = cfg.model.data_preprocessor
+    image = read(path).model.data_preprocessor
     assert image.mean == [123.675, 116.28, 103.53]
     assert image.std == [58.395, 57.12, 57.375]
     assert image.to_rgb
 
 
-@each_cell
-def test_backbone_is_that_of_its_weights(data, backbone):
-    cfg, model = build(path_of(data, backbone))
+@pytest.mark.parametrize('backbone', BACKBONES)
+def test_backbone_is_that_of_its_weights(backbone):
     weights, (pre_norm, eps, qkv_bias, layer_scale) = BACKBONES[backbone]
-    vit, layer = model.backbone, model.backbone.layers[0]
-    assert cfg.load_from == weights
+    path = path_of('cotton80', backbone)
+    vit, layer = build(path).backbone, build(path).backbone.layers[0]
+    assert read(path).load_from == weights
     assert hasattr(vit.pre_norm, 'weight') == pre_norm
     assert layer.ln1.eps == layer.ln2.eps == eps
     assert (layer.attn.qkv.bias is not None) == qkv_bias
@@ -177,24 +172,25 @@ def test_backbone_is_that_of_its_weights(data, backbone):
     assert (vit.patch_embed.projection.bias is None) == pre_norm
 
 
-@each_cell
-def test_images(data, backbone):
-    cfg, _ = build(path_of(data, backbone))
+@pytest.mark.parametrize('data', CLASSES)
+def test_images(data):
+    cfg = piece(f'datasets/{data}_448')
+    assert cfg['num_classes'] == CLASSES[data]
     for split, pipeline in PIPELINES.items():
-        dataset = cfg[f'{split}_dataloader'].dataset.to_dict()
+        dataset = cfg[f'{split}_dataloader']['dataset']
         assert dataset.pop('pipeline') == pipeline
         assert dataset == data_set(data, split)
-    train, test = cfg.train_dataloader, cfg.test_dataloader
-    assert (train.batch_size, test.batch_size) == (32, 48)
-    assert (train.sampler.shuffle, test.sampler.shuffle) == (True, False)
-    assert train.batch_sampler.drop_last
+    train, test = cfg['train_dataloader'], cfg['test_dataloader']
+    assert (train['batch_size'], test['batch_size']) == (32, 48)
+    assert train['sampler']['shuffle'] and not test['sampler']['shuffle']
+    assert train['batch_sampler']['drop_last']
 
 
 def test_image_size_changes_by_the_options_of_the_docs():
     text = (ROOT / 'docs' / 'training.md').read_text()
     command = re.search(r'model.backbone.img_size=224(.|\n)*?```', text)[0]
     options = re.findall(r'([\w.]+)="?([(),\d]+)', command)
-    cfg = Config.fromfile(path_of('pets', 'vit-base-p16'))
+    cfg = deepcopy(read(path_of('pets', 'vit-base-p16')))
     cfg.merge_from_dict({key: literal_eval(size) for key, size in options})
     assert cfg.model.backbone.img_size == 224
     for split, pipeline in PIPELINES.items():
@@ -203,9 +199,8 @@ def test_image_size_changes_by_the_options_of_the_docs():
         assert dataset.pipeline == literal_eval(smaller)
 
 
-@each_cell
-def test_schedule(data, backbone):
-    cfg, _ = build(path_of(data, backbone))
+def test_schedule():
+    cfg = read(path_of('cotton80', 'vit-base-p16'))
     optimizer = cfg.optim_wrapper.optimizer
     assert (optimizer.type, optimizer.lr) == ('AdamW', 1e-4)
     assert optimizer.weight_decay == 0.05
@@ -222,9 +217,8 @@ def metafile():
     return {row['Name']: row['Metadata'] for row in rows}
 
 
-@each_cell
-def test_costs_in_the_metafile(data, backbone):
-    listed = metafile()[path_of(data, backbone).stem]
+def params_of(data, backbone):
+    """Parameters of a cell, written as a sum."""
     _, (pre_norm, _, qkv_bias, layer_scale) = BACKBONES[backbone]
     classes, width = CLASSES[data], 768
     vit = 85_798_656 - 2 * width  # at 224 px, without the last norm
@@ -234,27 +228,32 @@ def test_costs_in_the_metafile(data, backbone):
     vit -= 0 if qkv_bias else 12 * 3 * width
     # BatchNorm, convolution over four layers, BatchNorm, classes
     head = (2 + 2 * (4 + 1) + 4) * width + (2 * width + 1) * classes
-    assert listed['Training Data'] == data
-    assert listed['Parameters'] == vit + head
-    assert round(listed['FLOPs'] / 1e9, 1) == 25.2  # Table I of the paper
+    return vit + head
+
+
+def test_costs_in_the_metafile():
+    for data, backbone in CELLS:
+        listed = metafile()[path_of(data, backbone).stem]
+        assert listed['Training Data'] == data
+        assert listed['Parameters'] == params_of(data, backbone)
+        assert round(listed['FLOPs'] / 1e9, 1) == 25.2  # the paper's Table I
 
 
 @pytest.mark.parametrize(
     'data, backbone',
-    [('soyglobal', 'clip-base-p16'), *product(FINE, ['vit-base-p16'])],
+    [('soyglobal', 'clip-base-p16'), ('pets', 'vit-base-p16')],
 )
 def test_costs_are_counted(data, backbone):
     path = path_of(data, backbone)
-    cost = count(build(path)[1])
+    cost = count(build(path))
     listed = metafile()[path.stem]
     assert (listed['FLOPs'], listed['Parameters']) == (cost.flops, cost.params)
 
 
-@pytest.mark.parametrize('data', ULTRA_FINE)
-def test_ultra_fine_sets_have_their_splits(data):
-    classes, name = ULTRA_FINE[data]
-    assert SETS[name].num_classes == classes
-    assert {'trainval', 'test'} <= SETS[name].counts.keys()
+def test_ultra_fine_sets_have_their_splits():
+    for classes, name in ULTRA_FINE.values():
+        assert SETS[name].num_classes == classes
+        assert {'trainval', 'test'} <= SETS[name].counts.keys()
 
 
 def write(folder, name, *lines):
