@@ -1,16 +1,17 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The backbones of ``configs/_base_/models``, and timm's models of them."""
 
-from pathlib import Path
+from copy import deepcopy
 
 import timm
 import torch
-from mmengine.config import Config
+from every_config import FOLDER as CONFIGS
+from every_config import read
 from timm.models.vision_transformer import checkpoint_filter_fn
 
 from mmclca.registry import MODELS
 
-FOLDER = Path(__file__).parents[1] / 'configs/_base_/models'
+FOLDER = CONFIGS / '_base_/models'
 NAMES = {  # of pieces, and of timm's models
     'vit-base-p16': 'vit_base_patch16_224.orig_in21k',
     'deit-base-p16': 'deit_base_patch16_224.fb_in1k',
@@ -40,7 +41,7 @@ PLAIN = dict(
 
 def piece(backbone):
     """The config of a model piece."""
-    return Config.fromfile(FOLDER / f'clca-evit_{backbone}.py')
+    return deepcopy(read(FOLDER / f'clca-evit_{backbone}.py'))
 
 
 def ours(backbone, img_size, num_classes=5, small=True):

@@ -1,6 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Every model piece says what timm says of the model that it names."""
 
+from functools import cache
+
 import pytest
 import timm
 import torch
@@ -18,8 +20,15 @@ def backbone(request):
     return request.param
 
 
-def there(backbone, **options):
-    return timm.create_model(NAMES[backbone], **options)
+@cache
+def pair(backbone):
+    """Our backbone without CLCA and timm's, on the meta device."""
+    options = {**piece(backbone).model.backbone, **PLAIN}
+    with torch.device('meta'):
+        model = timm.create_model(
+            NAMES[backbone], num_classes=0, weight_init='skip'
+        )
+        return MODELS.build(options), model
 
 
 def test_there_is_no_other_piece():
@@ -65,9 +74,7 @@ def test_every_parameter_of_timm_has_its_place(backbone):
 
     Positions, of another size for some, are resized.
     """
-    options = {**piece(backbone).model.backbone, **PLAIN}
-    with torch.device('meta'):
-        here, model = MODELS.build(options), there(backbone, num_classes=0)
+    here, model = pair(backbone)
     keys = here.load_state_dict(model.state_dict(), strict=True)
     assert not keys.missing_keys and not keys.unexpected_keys
     assert here.patch_embed.projection.kernel_size == (
@@ -76,17 +83,15 @@ def test_every_parameter_of_timm_has_its_place(backbone):
 
 
 def test_settings_that_no_shape_shows(backbone):
-    options = {**piece(backbone).model.backbone, **PLAIN}
-    with torch.device('meta'):
-        here, model = MODELS.build(options), there(backbone)
+    here, model = pair(backbone)
     layer, block = here.layers[0], model.blocks[0]
     assert layer.attn.num_heads == block.attn.num_heads
     for norm in (layer.ln1, layer.ln2, here.ln1):
         assert norm.eps == block.norm1.eps == model.norm.eps
     if hasattr(model.norm_pre, 'eps'):
         assert here.pre_norm.eps == model.norm_pre.eps
-    scale = options.get('layer_scale_init_value', 0)
-    small = there(backbone, **SMALL).blocks[0]
+    scale = piece(backbone).model.backbone.get('layer_scale_init_value', 0)
+    small = timm.create_model(NAMES[backbone], **SMALL).blocks[0]
     assert all((p == scale).all() for p in small.ls1.parameters())
     assert not layer.attn.attn_drop and not here.drop_after_pos.p
 
@@ -106,12 +111,12 @@ def test_normalization(backbone):
         assert here[1] == pytest.approx(seen[1])
 
 
-@pytest.mark.parametrize('size', [224, 448])
-def test_sizes_are_a_multiple_of_the_patches(backbone, size):
-    options = {**piece(backbone).model.backbone, 'img_size': size}
-    with torch.device('meta'):
-        here = MODELS.build(options)
-    side = size // options['patch_size']
-    assert side * options['patch_size'] == size
-    assert tuple(here.patch_resolution) == (side, side)
-    assert here.reducer.num_patches == side**2
+def test_sizes_are_a_multiple_of_the_patches(backbone):
+    for size in (224, 448):
+        options = {**piece(backbone).model.backbone, 'img_size': size}
+        with torch.device('meta'):
+            here = MODELS.build(options)
+        side = size // options['patch_size']
+        assert side * options['patch_size'] == size
+        assert tuple(here.patch_resolution) == (side, side)
+        assert here.reducer.num_patches == side**2

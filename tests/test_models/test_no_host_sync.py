@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import pytest
 import torch
+from pairwise import each_pair
 from small_models import CACHE, REDUCERS, classifier, images, vit
 from torch._subclasses import FakeTensorMode
 from torch._subclasses.fake_tensor import (
@@ -58,9 +59,7 @@ def forward(model, x):
     return model.head(feats), model.backbone.reducer.loss(tokens)
 
 
-@pytest.mark.parametrize('train', [False, True])
-@pytest.mark.parametrize('cache', [None, CACHE], ids=['plain', 'clca'])
-@pytest.mark.parametrize('name', REDUCERS)
+@each_pair(name=REDUCERS, cache=(None, CACHE), train=(False, True))
 def test_forward_in_a_compiled_model(gpu, name, cache, train):
     model, x = model_and_images(gpu, name, cache, train)
     compiling = patch.object(torch.compiler, 'is_compiling', lambda: True)

@@ -2,7 +2,6 @@
 """Weights of others, in every place where mmengine loads a checkpoint."""
 
 import argparse
-import logging
 import pathlib
 import re
 
@@ -21,25 +20,12 @@ from foreign_models import (
 )
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
-from mmengine.logging import MMLogger
 from mmengine.runner import Runner, load_checkpoint
 from mmpretrain.structures import DataSample
 from safetensors.torch import save_file
 
 from mmclca.registry import MODELS
 from mmclca.utils.checkpoint_error import CheckpointError
-
-
-@pytest.fixture
-def log():
-    """Lines that mmengine logs."""
-    lines = []
-    handler = logging.Handler()
-    handler.emit = lambda record: lines.append(record.getMessage())
-    logger = MMLogger.get_instance('test_checkpoint')
-    logger.addHandler(handler)
-    yield lines
-    logger.removeHandler(handler)
 
 
 @pytest.fixture
@@ -234,20 +220,20 @@ def test_linear_release_of_the_authors(save):
 
 
 @pytest.mark.parametrize('place', [by_hand, on_classifier])
-def test_new_head_is_reported_and_no_error(place, save, log, capsys):
+def test_new_head_is_reported_and_no_error(place, save, log):
     path = save(theirs(num_classes=7).state_dict())
     here = place(config(), path, None)
-    said = '\n'.join([*log, capsys.readouterr().out])
+    said = '\n'.join(log)
     assert f'{path}: new, not loaded: head.layers.head.weight' in said
     assert 'do not match' not in said
     assert here.head.layers.head.weight.shape == (5, 16)
 
 
-def test_linear_head_to_cla_head(save, log, capsys):
+def test_linear_head_to_cla_head(save, log):
     there = theirs()
     path = save(there.state_dict())
     here = by_hand(config(cla=True), path, None)
-    said = '\n'.join([*log, capsys.readouterr().out])
+    said = '\n'.join(log)
     assert 'new, not loaded: head.layers.0.weight' in said
     assert 'not used here: head.layers.head.weight' in said
     assert 'not used here: backbone.ln1.weight' in said

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import small_models
 import torch
+from pairwise import rows
 from test_flops import vit
 
 from mmclca.models import TokenReducer
@@ -141,21 +142,36 @@ def leaving(cost):
     return [cost.tokens[layer] for layer in (*REDUCE_AT, 11)]
 
 
-def rows():
+SIZES = ('224', '448')
+COUNTED = (
+    'DPCKNN',
+    'DynamicViT',
+    'EViT',
+    'PatchMerger',
+    'SiT',
+    'ToMe',
+    'TopK',
+)
+
+
+def cases():
+    """All rows, those without which every two values still meet as slow."""
+    factors = (SIZES, COUNTED, KEEP_RATES, (False, True))
+    quick = {
+        tuple(values[i] for values, i in zip(factors, row, strict=True))
+        for row in rows(*map(len, factors))
+    }
+    quick.add(('448', 'plain', '1.0', True))
     for row in AUTHORS:
-        size, method, keep_rate = row
-        # enough of the larger image for the quick tests
-        marks = (
-            pytest.mark.slow if size == '448' and keep_rate != '0.5' else ()
-        )
-        if method != 'ATS':
-            yield pytest.param(row, marks=marks, id='-'.join(row))
+        for clca in (False, True):
+            if row[1] != 'ATS':
+                slow = (*row, clca) not in quick
+                marks = pytest.mark.slow if slow else ()
+                yield pytest.param(*row, clca, marks=marks)
 
 
-@pytest.mark.parametrize('clca', [False, True], ids=['base', 'clca'])
-@pytest.mark.parametrize('row', list(rows()))
-def test_agrees_with_the_authors(row, clca):
-    size, method, keep_rate = row
+@pytest.mark.parametrize('size, method, keep_rate, clca', list(cases()))
+def test_agrees_with_the_authors(size, method, keep_rate, clca):
     params, gmacs, tokens = authors(size, method, keep_rate, clca)
     cost = count_config(model(int(size), method, keep_rate, clca))
     assert leaving(cost) == ours(tokens)
@@ -227,14 +243,13 @@ def test_tokens_side_by_side():
         assert max(found['ATS', '1.0', clca]) <= most
 
 
-@pytest.mark.parametrize('device', ['cpu', 'meta'])
 @pytest.mark.parametrize(
-    'size, method, lengths',
+    'size, method, lengths, device',
     [
-        (64, 'DPCKNN', (16, 8, 5)),
-        (112, 'DPCKNN', (49, 24, 12)),
-        (64, 'KMedoids', (16, 8, 4)),
-        (112, 'KMedoids', (49, 24, 12)),
+        (64, 'DPCKNN', (16, 8, 5), 'cpu'),
+        (112, 'DPCKNN', (49, 24, 12), 'meta'),
+        (64, 'KMedoids', (16, 8, 4), 'meta'),
+        (112, 'KMedoids', (49, 24, 12), 'cpu'),
     ],
 )
 def test_distances_are_apart(size, method, lengths, device):
