@@ -6,9 +6,9 @@ import re
 import runpy
 import shutil
 import socket
+import urllib.request
 from types import SimpleNamespace
 from urllib.parse import urlparse
-from urllib.request import urlopen
 
 import pytest
 import torch
@@ -29,6 +29,7 @@ if shutil.which('chromium') is None:
 
 from mmclca.demo.server import served  # noqa: E402, needs gradio
 
+pytestmark = [pytest.mark.slow, pytest.mark.first]
 TOOL = ROOT / 'tools/dev/screenshot_page.py'
 drive = SimpleNamespace(**runpy.run_path(str(TOOL)))
 expect = playwright.expect
@@ -56,6 +57,8 @@ def asked_for():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, 'connect', note)
         patch.setenv('http_proxy', 'http://127.0.0.1:9')  # leads nowhere
+        # keeps the proxies of the first use in a process
+        patch.setattr(urllib.request, '_opener', None)
         yield hosts
 
 
@@ -199,7 +202,7 @@ def test_nothing_outside_was_asked(address, asked_for):
 
 def test_answers_are_not_for_programs(address):
     """Only the page asks: other programs find no endpoints."""
-    with urlopen(f'{address}gradio_api/info') as answer:
+    with urllib.request.urlopen(f'{address}gradio_api/info') as answer:
         info = json.load(answer)
     assert info['named_endpoints'] == info['unnamed_endpoints'] == {}
 

@@ -1,4 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from itertools import cycle
+
 import pytest
 import torch
 from small_models import CACHE, CACHES, REDUCERS, build, classifier, vit
@@ -93,8 +95,8 @@ def test_equals_grad_cam_where_nothing_is_reduced():
     assert_close(found, wanted.detach().reshape(3, 4, 4))
 
 
-@pytest.mark.parametrize('reducer', REDUCERS)
-@pytest.mark.parametrize('cache', CACHES)
+# all pairs of the two are rolled out: test_rollout.py
+@pytest.mark.parametrize('reducer, cache', [*zip(REDUCERS, cycle(CACHES))])
 def test_every_method(reducer, cache):
     model, x = model_of(reducer, cache), noise(2).double()
     model.requires_grad_(False)
