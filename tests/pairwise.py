@@ -38,11 +38,15 @@ def rows(*counts):
         yield [row[column] for column in range(len(counts))]
 
 
-def each_pair(**settings):
-    """Run a test with as few cases as it takes for all pairs of values."""
-    values = list(settings.values())
-    cases = [
-        tuple(choices[i] for choices, i in zip(values, row, strict=True))
-        for row in rows(*map(len, values))
+def cases(*factors):
+    """As many rows of values as it takes for all pairs of them to meet."""
+    return [
+        tuple(values[i] for values, i in zip(factors, row, strict=True))
+        for row in rows(*map(len, factors))
     ]
-    return pytest.mark.parametrize(','.join(settings), cases)
+
+
+def each_pair(**settings):
+    """Run a test on those rows of the values of its arguments."""
+    names = ','.join(settings)
+    return pytest.mark.parametrize(names, cases(*settings.values()))

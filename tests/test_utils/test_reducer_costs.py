@@ -2,12 +2,13 @@
 """Tokens, multiply-accumulates and parameters of every method."""
 
 import runpy
+from itertools import product
 from pathlib import Path
 
 import pytest
 import small_models
 import torch
-from pairwise import rows
+from pairwise import cases
 from test_flops import vit
 
 from mmclca.models import TokenReducer
@@ -142,35 +143,23 @@ def leaving(cost):
     return [cost.tokens[layer] for layer in (*REDUCE_AT, 11)]
 
 
-SIZES = ('224', '448')
-COUNTED = (
-    'DPCKNN',
-    'DynamicViT',
-    'EViT',
-    'PatchMerger',
-    'SiT',
-    'ToMe',
-    'TopK',
-)
+REDUCERS = sorted({method for _, method, _ in AUTHORS} - {'ATS', 'plain'})
+QUICK = {
+    ('448', 'plain', '1.0', True),
+    *cases(('224', '448'), REDUCERS, KEEP_RATES, (False, True)),
+}
 
 
-def cases():
-    """All rows, those without which every two values still meet as slow."""
-    factors = (SIZES, COUNTED, KEEP_RATES, (False, True))
-    quick = {
-        tuple(values[i] for values, i in zip(factors, row, strict=True))
-        for row in rows(*map(len, factors))
-    }
-    quick.add(('448', 'plain', '1.0', True))
-    for row in AUTHORS:
-        for clca in (False, True):
-            if row[1] != 'ATS':
-                slow = (*row, clca) not in quick
-                marks = pytest.mark.slow if slow else ()
-                yield pytest.param(*row, clca, marks=marks)
+def marked_cases():
+    """All rows; those without which every two values still meet are slow."""
+    for row, clca in product(AUTHORS, (False, True)):
+        case = (*row, clca)
+        if 'ATS' not in row:
+            marks = () if case in QUICK else pytest.mark.slow
+            yield pytest.param(*case, marks=marks)
 
 
-@pytest.mark.parametrize('size, method, keep_rate, clca', list(cases()))
+@pytest.mark.parametrize('size, method, keep_rate, clca', list(marked_cases()))
 def test_agrees_with_the_authors(size, method, keep_rate, clca):
     params, gmacs, tokens = authors(size, method, keep_rate, clca)
     cost = count_config(model(int(size), method, keep_rate, clca))
