@@ -99,20 +99,6 @@ def token_counts(backbone, x):
     return list(zip(entering, leaving, strict=True))
 
 
-def lengths(reducer, keep_rate, cache, size=224, layers=REDUCE_AT):
-    """Tokens leaving layers, of patches of 16 pixels."""
-    config = vit(
-        img_size=size,
-        patch_size=16,
-        reducer=dict(type=f'mmclca.{reducer}', keep_rate=keep_rate),
-        reduce_at=REDUCE_AT,
-        cache=cache,
-    )
-    with torch.no_grad():
-        counts = token_counts(build(config).eval(), images(1, size))
-    return tuple(counts[i][1] for i in layers)
-
-
 def gradients(model):
     """Gradients by the name of their parameter."""
     return {name: p.grad for name, p in model.named_parameters()}

@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import pytest
 import torch
-from small_models import CACHE, lengths
 
 from mmclca.models import DPCKNN
 from mmclca.models.clustering import dpc_knn
@@ -90,22 +89,6 @@ def test_all_stages_but_the_last_leave_enough_neighbors():
     assert [method.count(stage) for stage in range(3)] == [19, 5, 1]
     method = DPCKNN(0.1, num_patches=196, num_stages=3, num_neighbors=2)
     assert [method.count(stage) for stage in range(3)] == [19, 2, 1]
-
-
-# Lengths leaving layers 3, 6 and 9 of the authors' models at 224 pixels
-LENGTHS = {
-    1: ((197, 197, 197), (198, 204, 210)),
-    0.7: ((138, 97, 68), (139, 104, 81)),
-    0.5: ((99, 50, 25), (100, 57, 38)),
-    0.25: ((50, 13, 4), (51, 20, 17)),
-    0.1: ((20, 6, 2), (21, 13, 15)),
-}
-
-
-@pytest.mark.parametrize('keep_rate', LENGTHS)
-def test_lengths_are_those_of_the_authors(keep_rate):
-    for cache, expected in zip((None, CACHE), LENGTHS[keep_rate], strict=True):
-        assert lengths('DPCKNN', keep_rate, cache) == expected
 
 
 @pytest.mark.parametrize('num_neighbors', [0, 13, -1, 2.5, '5', True, None])

@@ -4,7 +4,7 @@ from unittest.mock import patch
 import pytest
 import torch
 from mmengine.logging import MMLogger
-from small_models import CACHE, REDUCE_AT, build, images, lengths, vit
+from small_models import CACHE, REDUCE_AT, build, images, vit
 
 from mmclca.models import ToMe
 from mmclca.models.attention import Attended
@@ -120,20 +120,6 @@ def test_keep_rate_1_is_the_plain_model():
     model.load_state_dict(plain.state_dict())
     x = images()
     assert torch.equal(model(x)[0], plain(x)[0])
-
-
-@pytest.mark.parametrize(
-    'keep_rate, both',
-    [
-        (0.7, ((138, 97, 68), (139, 104, 81))),
-        (0.5, ((99, 50, 26), (100, 57, 38))),
-        (0.25, ((99, 62, 53), (100, 69, 66))),
-        (0.1, ((99, 81, 80), (100, 88, 93))),
-    ],
-)
-def test_lengths_are_those_of_the_authors(keep_rate, both):
-    for cache, expected in zip((None, CACHE), both, strict=True):
-        assert lengths('ToMe', keep_rate, cache) == expected
 
 
 def warnings_of(**options):

@@ -3,15 +3,7 @@ import math
 
 import pytest
 import torch
-from small_models import (
-    CACHE,
-    REDUCE_AT,
-    build,
-    images,
-    lengths,
-    token_counts,
-    vit,
-)
+from small_models import CACHE, REDUCE_AT, build, images, token_counts, vit
 
 from mmclca.models import TopK
 from mmclca.models.attention import Attended
@@ -102,31 +94,3 @@ def test_one_patch_is_never_dropped(reducer, cache):
     counts = token_counts(model, images(height=8))
     assert min(leaving for _, leaving in counts) >= 2
     assert model(images(height=8))[0].isfinite().all()
-
-
-# Lengths leaving layers 3, 6, 9 and 11 of a ViT with patches of 16 pixels,
-# as in the authors' models: without the cache and with it.
-LENGTHS = {
-    ('TopK', 224, 1): ((197, 197, 197, 197), (198, 204, 210, 218)),
-    ('TopK', 224, 0.7): ((139, 98, 69, 69), (139, 102, 76, 84)),
-    ('TopK', 224, 0.5): ((99, 50, 26, 26), (100, 54, 31, 39)),
-    ('TopK', 224, 0.25): ((50, 14, 5, 5), (51, 15, 6, 14)),
-    ('TopK', 224, 0.1): ((21, 3, 2, 2), (21, 4, 2, 10)),
-    ('EViT', 224, 1): ((197, 197, 197, 197), (198, 204, 210, 218)),
-    ('EViT', 224, 0.7): ((140, 100, 72, 72), (140, 104, 79, 87)),
-    ('EViT', 224, 0.5): ((100, 52, 28, 28), (101, 55, 32, 40)),
-    ('EViT', 224, 0.25): ((51, 15, 6, 6), (52, 17, 8, 16)),
-    ('EViT', 224, 0.1): ((22, 5, 3, 3), (22, 5, 3, 11)),
-    ('TopK', 448, 0.7): ((550, 386, 271, 271), (551, 391, 279, 287)),
-    ('TopK', 448, 0.1): ((80, 9, 2, 2), (80, 10, 3, 11)),
-    ('EViT', 448, 0.7): ((551, 387, 273, 273), (552, 392, 280, 288)),
-    ('EViT', 448, 0.1): ((81, 10, 3, 3), (81, 11, 4, 12)),
-}
-
-
-@pytest.mark.parametrize('method, size, keep_rate', LENGTHS)
-def test_lengths_are_those_of_the_authors(method, size, keep_rate):
-    expected = LENGTHS[method, size, keep_rate]
-    layers = (3, 6, 9, 11)
-    for cache, leaving in zip((None, CACHE), expected, strict=True):
-        assert lengths(method, keep_rate, cache, size, layers) == leaving
