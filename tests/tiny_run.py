@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pytest
 from mmengine.config import Config
 from mmengine.runner import Runner
 from PIL import Image
@@ -71,6 +72,10 @@ default_hooks = dict(
 visualizer = dict(type='UniversalVisualizer')
 randomness = dict(seed=0)
 """
+AVERAGE = """
+custom_hooks = [dict(type='EMAHook', momentum=0.5)]
+optim_wrapper['optimizer']['lr'] = 0.1
+"""
 
 
 def write_images(folder, per_class=4, size=32, seed=0):
@@ -107,6 +112,19 @@ def train_with_hooks(folder, *hooks, **optim_wrapper):
     (file,) = folder.glob('work/*/vis_data/scalars.json')
     lines = map(json.loads, file.read_text().splitlines())
     return runner, [line for line in lines if 'loss' in line]
+
+
+def train_by_tool(folder):
+    """Train that config, and an average of its weights, by tools/train.py.
+
+    Leaves ``data``, ``tiny.py`` and ``work_dirs/tiny`` in ``folder``.
+    """
+    config = write_run(folder)
+    config.write_text(config.read_text() + AVERAGE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv('LOCAL_RANK', '0')
+        run_tool(patch, ROOT / 'tools/train.py', 'tiny.py')
 
 
 def environment(*folders, **more):

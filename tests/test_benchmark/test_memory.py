@@ -36,6 +36,7 @@ def test_the_same_twice_and_more_for_more_images(setting):
     assert more > 2.5 * few
 
 
+@pytest.mark.slow
 def test_weights_in_inference_and_four_times_them_in_training(setting):
     """Weights; and their gradients and AdamW's two moments."""
     for train, least in ((False, 1), (True, 4)):

@@ -101,6 +101,7 @@ def test_parts_of_a_config():
     assert seen(of_config('mine', classifier(backbone)))['norm'] == 9
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize('make', [plain_vit, timm_vit])
 def test_parts_sum_up_to_the_whole(make):
     setting = Setting(batch=2)

@@ -2,14 +2,12 @@
 """Images decoded once: the same pixels, shared, fresh and within limits."""
 
 import errno
-import json
 import os
 import random
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -197,7 +195,10 @@ def pixels(loader):
     return torch.cat([batch['inputs'] for batch in loader])
 
 
-@pytest.mark.parametrize('start, workers', [('fork', 2), ('spawn', 1)])
+@pytest.mark.parametrize(
+    'start, workers',
+    [('fork', 2), pytest.param('spawn', 1, marks=pytest.mark.slow)],
+)
 def test_workers_share_images(start, workers, tmp_path, monkeypatch):
     """What workers have decoded, the main process need not."""
     write_images(tmp_path / 'data')
@@ -216,36 +217,24 @@ def test_workers_share_images(start, workers, tmp_path, monkeypatch):
     assert file.stat().st_size == size  # nothing twice
 
 
-FILL = """
-import sys, json
-from mmclca.registry import TRANSFORMS
-paths, folder, steps = json.load(sys.stdin)
-step = TRANSFORMS.build(dict(type='mmclca.CacheImages', transforms=steps,
-                             memory_mb=0, folder=folder))
-print(sum(int(step(dict(img_path=path))['img'].sum()) for path in paths * 2))
-"""
-
-
-def start_filling(leaves, folder):
-    process = subprocess.Popen(
-        [sys.executable, '-c', FILL],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=environment(),
-        text=True,
-    )
-    steps = [LOAD, HEADS['square']]
-    process.stdin.write(json.dumps((leaves, str(folder), steps)))
-    process.stdin.close()
-    return process
+def fill(leaves, folder, sums):
+    step = cached(memory_mb=0, folder=folder)
+    images = images_of(step, leaves * 2)
+    sums.put(sum(int(image.sum()) for image in images))
 
 
 def test_two_processes_fill_at_once_and_leave_nothing(leaves, tmp_path):
     folder = tmp_path / 'disk'
     step = cached(memory_mb=0)  # holds the file until both are done
-    fillers = [start_filling(leaves, folder) for _ in range(2)]
-    sums = {int(process.stdout.read()) for process in fillers}
-    assert [process.wait() for process in fillers] == [0, 0]
+    context = get_context('fork')
+    sums = context.Queue()
+    arguments = leaves, str(folder), sums
+    fillers = [context.Process(target=fill, args=arguments) for _ in range(2)]
+    for process in fillers:
+        process.start()
+    sums = {sums.get() for _ in fillers}
+    for process in fillers:
+        process.join()
     (file,) = folder.glob('*/*.images')
     record = 48 * 48 * 3
     assert 16 * record < file.stat().st_size < 17 * record

@@ -21,14 +21,12 @@ from doc_pages import (
 from doc_python import names_of_the_reader, run_python
 from doc_sandbox import add_demo, call_tool, fill
 from doc_shell import run_block
-from mmpretrain.registry import HOOKS
 from tiny_run import ROOT
 
-from mmclca.registry import MODELS
-
-# pages with trainings and exports; the others take seconds
+# what users do first; the start page takes seconds and is always run
+FIRST = ('README.md',)
+# pages with trainings, exports and figures; the others take seconds
 SLOW = (
-    'README.md',
     'README_zh-CN.md',
     'docs/compile.md',
     'docs/add_a_reducer.md',
@@ -39,6 +37,7 @@ SLOW = (
     'docs/reproducing.md',
     'docs/tools.md',
     'docs/results.md',
+    'docs/results/leaf40.md',
     'docs/retrieval.md',
     'docs/sweeps.md',
     'docs/training.md',
@@ -46,9 +45,18 @@ SLOW = (
     'docs/unknown_classes.md',
 )
 RUN = ('bash', 'inline', 'python')
-WITH_BLOCKS = [
-    page for page in PAGES if {b.language for b in read(page)} & {*RUN}
-]
+
+
+def is_run(block):
+    """Whether it has something to run here."""
+    if block.language not in RUN:
+        return False
+    return block.language == 'python' or not all(
+        map(reason_not_to_run, commands(block))
+    )
+
+
+RUNNABLE = [page for page in PAGES if any(map(is_run, read(page)))]
 HEADERS = [
     path
     for path in sorted(ROOT.glob('configs/**/*.py'))
@@ -77,15 +85,7 @@ def sandbox(filled, tmp_path, monkeypatch):
     # traced as always, and not translated to C++, which takes minutes
     traced = functools.partial(_compile, torch.compile)
     monkeypatch.setattr(torch, 'compile', traced)
-    # a second a run, spent on asking compilers for their versions
-    monkeypatch.setattr('mmengine.runner.runner.collect_env', dict)
-    registered = [
-        (r.module_dict, dict(r.module_dict)) for r in (MODELS, HOOKS)
-    ]
     yield folder
-    for names, before in registered:  # classes of the pages stay there
-        names.clear()
-        names.update(before)
     for path in folder.glob('*.py'):
         sys.modules.pop(path.stem, None)
 
@@ -167,13 +167,20 @@ def test_commands_have_a_home(page, tmp_path, monkeypatch, capsys):
     assert not wrong, '\n'.join(wrong) + WHAT_TO_DO
 
 
-@each([page for page in WITH_BLOCKS if page not in SLOW])
+@each([page for page in RUNNABLE if page not in (*SLOW, *FIRST)])
 def test_page(page, sandbox):
     run_page(page, sandbox)
 
 
 @pytest.mark.slow
-@each([page for page in WITH_BLOCKS if page in SLOW])
+@pytest.mark.first
+@each(FIRST)
+def test_first_page(page, sandbox):
+    run_page(page, sandbox)
+
+
+@pytest.mark.slow
+@each(SLOW)
 def test_page_that_trains(page, sandbox):
     run_page(page, sandbox)
 

@@ -51,16 +51,25 @@ class Harmful:
         return __import__('os').system, ('true',)
 
 
-@pytest.fixture
-def tool(tmp_path, monkeypatch):
-    """Runs a tool in a folder with the tiny model and its data."""
-    write_tiny(tmp_path)
-    cfg = Config.fromfile(tmp_path / 'tiny.py')
+@pytest.fixture(scope='module')
+def tiny(tmp_path_factory):
+    """A folder with the tiny model and its data, by relative paths."""
+    folder = tmp_path_factory.mktemp('tiny')
+    write_tiny(folder)
+    cfg = Config.fromfile(folder / 'tiny.py')
     cfg.train_cfg.max_epochs = 1
-    cfg.dump(tmp_path / 'tiny.py')
+    for name in ('train', 'val', 'test'):
+        cfg[f'{name}_dataloader'].dataset.data_root = 'data'
+    cfg.dump(folder / 'tiny.py')
+    return folder
+
+
+@pytest.fixture
+def tool(tiny, tmp_path, monkeypatch):
+    """Runs a tool in a copy of that folder."""
+    shutil.copytree(tiny, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv('LOCAL_RANK', '0')
-    monkeypatch.setattr('mmengine.runner.runner.collect_env', dict)
     monkeypatch.delenv('MMCLCA_DATA', raising=False)
 
     def tool(name, *words):

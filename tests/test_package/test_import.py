@@ -40,6 +40,7 @@ def test_import_is_quiet_and_light(tmp_path):
     assert (run.stdout, run.stderr) == ('', '')
 
 
+@pytest.mark.slow
 def test_everything_imports_quietly_without_compiled_ops(tmp_path):
     run = run_python('-c', EVERYTHING, cwd=tmp_path)
     # mmpretrain.datasets itself prints that it does without OneDL

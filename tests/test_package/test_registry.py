@@ -3,12 +3,13 @@
 
 import pytest
 from mmpretrain import registry as mmpretrain
-from tiny_run import CLASSES, run_python, write_run
+from tiny_run import CLASSES, ROOT, run_python, write_run
 
 from mmclca import registry
 
+# mmclca is imported by none of them
 BUILDS = {
-    'Runner': """
+    'runner': """
 from mmengine.config import Config
 from mmengine.runner import Runner
 cfg = Config.fromfile('tiny.py')
@@ -16,12 +17,10 @@ cfg.work_dir = 'work'
 model = Runner.from_cfg(cfg).model
 """,
     'get_model': """
-from mmpretrain import get_model
-model = get_model('tiny.py')
+model = mmpretrain.get_model('tiny.py')
 """,
     'inferencer': f"""
-from mmpretrain import ImageClassificationInferencer
-inferencer = ImageClassificationInferencer(
+inferencer = mmpretrain.ImageClassificationInferencer(
     'tiny.py', pretrained=False, classes={CLASSES!r}
 )
 result, = inferencer('data/oak/0.png', show=False)
@@ -29,18 +28,38 @@ assert result['pred_class'] in {CLASSES!r}
 model = inferencer.model
 """,
 }
-
 SHOW = """
-print()  # after the progress bar of the inferencer
-print(type(model.backbone).__module__, type(model.backbone.reducer).__name__)
+assert type(model.backbone.reducer).__name__ == 'TopK'
+module = type(model.backbone).__module__
+assert module == 'mmclca.models.backbones.token_reduction_vit'
+"""
+NAMES = """
+import mmclca.models
+print(*mmpretrain.list_models('*clca*'), file=open('names.txt', 'w'))
+"""
+# each in a copy of a process that has imported mmpretrain
+FORKS = """
+import os, sys
+import mmengine.runner, mmpretrain.datasets, mmpretrain.models
+assert 'mmclca' not in sys.modules
+for code in sys.argv[1:]:
+    child = os.fork()
+    if not child:
+        exec(code)
+        sys.stdout.flush()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, code
 """
 
 
-@pytest.mark.parametrize('build', BUILDS.values(), ids=BUILDS.keys())
-def test_mmpretrain_config_builds(build, tmp_path):
+def test_mmpretrain_finds_types_and_names(tmp_path):
+    """In its runner, models, inferencer and list of models."""
     write_run(tmp_path)
-    lines = run_python('-c', build + SHOW, cwd=tmp_path).stdout.splitlines()
-    assert lines[-1] == 'mmclca.models.backbones.token_reduction_vit TopK'
+    builds = [build + SHOW for build in BUILDS.values()]
+    run_python('-c', FORKS, *builds, NAMES, cwd=tmp_path)
+    names = (tmp_path / 'names.txt').read_text().split()
+    configs = (ROOT / 'configs/clca').glob('*clca*.py')
+    assert names == sorted(path.stem for path in configs)
 
 
 @pytest.mark.parametrize('name', ['MODELS', 'DATASETS', 'DATA_SAMPLERS'])

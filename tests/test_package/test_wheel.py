@@ -14,7 +14,7 @@ import pytest
 import yaml
 from tiny_run import ROOT, write_run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.first]
 
 BUILD_SDIST = """
 import sys

@@ -1,6 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import json
-import time
 
 import matplotlib
 import mmcv
@@ -75,10 +74,8 @@ def test_picture(config, results, main, tmp_path):
 def test_checkpoint_gives_what_its_results_give(
     config, main, monkeypatch, tmp_path
 ):
-    time.sleep(1)  # logs are named by the second, another test's too
     test = ROOT / 'tools/test.py'
     run_tool(monkeypatch, test, config, 'tiny.pth', '--out', 'of_test.pkl')
-    time.sleep(1)
     main(config, 'tiny.safetensors', '--out', 'a.json')
     main(config, 'of_test.pkl', '--out', 'b.json')
     first, second = (

@@ -81,6 +81,7 @@ def test_nothing_to_compare_without_a_cache():
         run('data_pipeline', 'tiny.py', '--workers', 0)
 
 
+@pytest.mark.slow
 def test_a_run_by_the_clock(tmp_path, capsys):
     """The default cell, made small: drawn leaves, one epoch, one test."""
     options = '--epochs 1 --arch deit-tiny --img-size 32 --leaf-size 32'

@@ -13,7 +13,7 @@ import pytest
 from mmclca.visualization import read_scalars
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.first]
 
 
 def demo(folder, *options):

@@ -10,7 +10,7 @@ import pytest
 import torch
 from tiny_run import ROOT, environment, write_run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.first]
 
 # Runs in the processes; a loss is the mean over all of them.
 HOOK = """

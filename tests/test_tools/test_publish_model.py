@@ -2,7 +2,6 @@
 import hashlib
 import json
 import re
-import time
 
 import pytest
 import safetensors.torch
@@ -15,21 +14,12 @@ from tiny_model import write_tiny
 from tiny_run import CLASSES, ROOT, load_tool, run_tool, write_run
 
 TOOL = ROOT / 'tools/model_converters/publish_model.py'
-EMA = "custom_hooks = [dict(type='EMAHook', momentum=0.3)]\n"
 
 
-@pytest.fixture(scope='module')
-def run(tmp_path_factory):
+@pytest.fixture
+def run(trained):
     """Folder of a training with a moving average."""
-    folder = tmp_path_factory.mktemp('run')
-    config = write_run(folder)
-    config.write_text(config.read_text() + EMA)
-    time.sleep(1)  # logs are named by the second, another test's too
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv('LOCAL_RANK', '0')
-        patch.chdir(folder)
-        run_tool(patch, ROOT / 'tools/train.py', config, '--work-dir', folder)
-    return folder
+    return trained / 'work_dirs' / 'tiny'
 
 
 @pytest.fixture
@@ -94,9 +84,9 @@ def test_moving_average_is_taken(run, publish, capsys):
         assert torch.equal(weights['head.fc.weight'], wanted)
 
 
-def test_models_load_both(run, publish):
-    config = Config.fromfile(write_run(run / 'plain'))
-    config.work_dir = str(run / 'plain')
+def test_models_load_both(run, publish, tmp_path):
+    config = Config.fromfile(write_run(tmp_path))
+    config.work_dir = str(tmp_path / 'work')
     wanted = logits(get_model(config, pretrained=str(run / 'epoch_2.pth')))
     assert not torch.equal(wanted, logits(get_model(config)))
     for path in publish(run / 'epoch_2.pth').values():

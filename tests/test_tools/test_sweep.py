@@ -110,6 +110,7 @@ def kill_a_job(root):
 
 
 @pytest.mark.slow
+@pytest.mark.first
 def test_sweeps_over_one_folder_of_which_parts_are_killed(folder):
     root = folder / 'work_dirs' / 'sweeps' / 'grid'
     first = start('--jobs', '1')

@@ -1,0 +1,87 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What a test may change of its process, and gets back as it was before."""
+
+import os
+import random
+import sys
+from contextlib import contextmanager
+
+import matplotlib
+import matplotlib.pyplot as plt
+import mmengine.registry
+import mmpretrain.registry
+import numpy as np
+import torch
+from mmengine.registry import Registry
+from mmengine.utils import ManagerMixin
+from torch.backends import cudnn
+
+import mmclca.registry
+
+REGISTRIES = {
+    registry
+    for module in (mmengine.registry, mmpretrain.registry, mmclca.registry)
+    for registry in vars(module).values()
+    if isinstance(registry, Registry)
+}
+# torch's own, as pairs of what reads a setting and what sets it
+SETTINGS = (
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.get_num_threads, torch.set_num_threads),
+    (torch.is_grad_enabled, torch.set_grad_enabled),
+    (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode),
+)
+
+
+def register_all():
+    """Fill the registries, which otherwise happens at the first look.
+
+    A test that then took its own entry out again would take out all.
+    """
+    for registry in REGISTRIES:
+        registry.import_from_location()
+
+
+def _managed(kind=ManagerMixin):
+    """The classes whose instances mmengine keeps by name."""
+    for child in kind.__subclasses__():
+        yield child
+        yield from _managed(child)
+
+
+def _containers():
+    """Dicts and lists of the process that tests add to."""
+    dicts = [registry.module_dict for registry in REGISTRIES]
+    return [os.environ, sys.path, *dicts]
+
+
+def _put_back(container, copy):
+    if container != copy:
+        container.clear()
+        add = container.extend if container is sys.path else container.update
+        add(copy)
+
+
+@contextmanager
+def kept():
+    """Undo what changes within: folder, paths, names, settings of torch."""
+    folder = os.getcwd()
+    copies = [(container, container.copy()) for container in _containers()]
+    instances = [(kind, kind._instance_dict.copy()) for kind in _managed()]
+    values = [(put, get()) for get, put in SETTINGS]
+    with matplotlib.rc_context(), cudnn.flags(enabled=cudnn.enabled):
+        yield
+    plt.close('all')
+    os.chdir(folder)
+    for container, copy in copies:
+        _put_back(container, copy)
+    for kind, copy in instances:
+        kind._instance_dict = copy
+    for put, value in values:
+        put(value)
+
+
+def seed_all(seed):
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)

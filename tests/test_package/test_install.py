@@ -1,0 +1,122 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""tools/dev/install.sh, with a Python that only pretends."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from tiny_run import ROOT
+
+# Writes down what pip is asked for; fails it where told to.
+PRETENDER = """#!/bin/sh
+case "$1 $2" in
+"-V ") echo "Python 3.12.0" ;;
+"-m venv") mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
+"-m pip") shift; echo "$@" >>"$PIP_LOG"; [ -z "${PIP_FAILS:-}" ] ;;
+-c*sys.exit*) [ -z "${IS_OLD:-}" ] ;;
+esac
+"""
+
+
+@pytest.fixture
+def tree(tmp_path):
+    tree = tmp_path / 'a tree'  # with a space
+    for name in ('tools/dev', 'requirements'):
+        shutil.copytree(ROOT / name, tree / name)
+    for name in ('mmclca', 'configs', 'tests'):
+        (tree / name).mkdir()
+    for name in ('setup.py', 'pyproject.toml'):
+        shutil.copy2(ROOT / name, tree / name)
+    python = tmp_path / 'bin' / 'python3'
+    python.parent.mkdir()
+    python.write_text(PRETENDER)
+    python.chmod(0o755)
+    return tree
+
+
+def install(tree, **env):
+    """Run it from elsewhere; the pretending python3 is first on the path."""
+    path = f'{tree.parent / "bin"}{os.pathsep}{os.environ["PATH"]}'
+    return subprocess.run(
+        ['sh', tree / 'tools/dev/install.sh'],
+        cwd='/',
+        env=dict(PATH=path, PIP_LOG=tree.parent / 'pip.log') | env,
+        capture_output=True,
+        text=True,
+    )
+
+
+def pip_calls(tree):
+    log = tree.parent / 'pip.log'
+    return log.read_text().splitlines() if log.exists() else []
+
+
+def test_environment_is_filled_once_and_after_changes(tree):
+    first = install(tree)
+    assert first.returncode == 0, first.stderr
+    assert '== making .venv with python3 (Python 3.12.0)' in first.stdout
+    wanted = 'pip install -c requirements/tested.txt -e .[dev]'
+    assert pip_calls(tree)[-1] == wanted
+    calls = len(pip_calls(tree))
+    assert '== .venv is up to date' in install(tree).stdout
+    assert len(pip_calls(tree)) == calls
+    with open(tree / 'pyproject.toml', 'a') as file:
+        file.write('# changed\n')
+    # no space is asked for where nothing is made
+    assert 'making' not in install(tree, DISK_GB='1000000').stdout
+    moved = tree.rename(tree.with_name('moved'))
+    install(moved)
+    assert len(pip_calls(moved)) == 3 * calls
+
+
+def test_failed_install_is_made_anew(tree):
+    assert install(tree, PIP_FAILS='1').returncode != 0
+    (tree / '.venv' / 'half').touch()
+    again = install(tree)
+    assert again.returncode == 0, again.stderr
+    assert '== removing an unfinished or broken .venv' in again.stdout
+    assert not (tree / '.venv' / 'half').exists()
+    (tree / 'setup.py').write_text('# changed\n')
+    assert install(tree, PIP_FAILS='1').returncode != 0
+    assert 'making .venv' in install(tree).stdout
+
+
+def test_environment_made_by_hand_is_filled_and_kept(tree):
+    own = tree / '.venv' / 'bin' / 'python'
+    own.parent.mkdir(parents=True)
+    shutil.copy2(tree.parent / 'bin' / 'python3', own)
+    assert install(tree, PIP_FAILS='1').returncode != 0
+    again = install(tree)
+    assert again.returncode == 0, again.stderr
+    assert 'making' not in again.stdout and 'removing' not in again.stdout
+    subprocess.run(['sh', tree / 'tools/dev/clean.sh'], check=True)
+    assert own.exists()
+    own.unlink()
+    assert 'was not made here' in install(tree).stderr
+
+
+@pytest.mark.parametrize(
+    'env, said',
+    [
+        (dict(PYTHON='/no/python'), 'PYTHON=/no/python is no Python >= 3.10'),
+        (dict(IS_OLD='1', PYTHON='python3'), 'is no Python >= 3.10 that runs'),
+        (dict(DISK_GB='1000000'), r'\d+ GB are free in .*a tree, about 10+ '),
+    ],
+)
+def test_what_is_missing_is_said(env, said, tree):
+    run = install(tree, **env)
+    assert run.returncode != 0
+    assert re.search(said, run.stderr)
+    assert not (tree / '.venv').exists()
+
+
+def test_clean_keeps_data_and_results(tree):
+    install(tree)
+    for name in ('data', 'work_dirs', 'mmclca/__pycache__'):
+        (tree / name).mkdir(parents=True)
+    subprocess.run(['sh', tree / 'tools/dev/clean.sh'], check=True)
+    left = {path.name for path in tree.iterdir()}
+    assert {'data', 'work_dirs'} <= left and '.venv' not in left
+    assert not (tree / 'mmclca' / '__pycache__').exists()
