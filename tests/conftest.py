@@ -84,5 +84,8 @@ def shared():
     """Folder of real leaves and weights beside the checkout, if there."""
     folder = Path(__file__).parents[2] / 'shared'
     if not folder.is_dir():
-        pytest.skip(f'{folder} is not there: no real leaves and weights')
+        pytest.skip(
+            f'real leaves and weights are missing: put data/ and weights/ '
+            f'into {folder}'
+        )
     return folder

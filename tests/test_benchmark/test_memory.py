@@ -18,7 +18,7 @@ KINDS = ('cpu', pytest.param('cuda', marks=pytest.mark.gpu))
 def setting(request):
     setting = Setting(device=request.param, batch=2)
     if setting.on_gpu and not torch.cuda.is_available():
-        pytest.skip('needs a GPU')
+        pytest.skip('a CUDA device is missing')
     if obstacle(setting):
         pytest.skip(obstacle(setting))
     return setting
@@ -77,7 +77,9 @@ def test_each_measurement_on_a_gpu_begins_and_ends_without_the_last(
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a GPU')
+@pytest.mark.skipif(
+    not torch.cuda.is_available(), reason='a CUDA device is missing'
+)
 def test_more_compiled_models_than_the_compiler_takes_at_once():
     tiny = Size('tiny', (32, 32), 64, 2, 2, 128)
     setting = Setting(device='cuda', batch=2, compile_mode='default')

@@ -58,7 +58,9 @@ def test_every_pass_is_told_and_only_passes_are_timed(clock):
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a GPU')
+@pytest.mark.skipif(
+    not torch.cuda.is_available(), reason='a CUDA device is missing'
+)
 def test_the_clock_of_a_gpu_waits_for_its_work():
     x = torch.randn(4096, 4096, device='cuda')
 

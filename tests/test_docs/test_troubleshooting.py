@@ -276,7 +276,7 @@ def amp_flag(tool, patch):
 
 def amp_wrapper(tool, patch):
     if torch.cuda.is_available():
-        pytest.skip('a GPU is here, which can do it')
+        pytest.skip('of machines without a CUDA device')
     tool('train', 'tiny.py', OPTIONS, 'optim_wrapper.type=AmpOptimWrapper')
 
 

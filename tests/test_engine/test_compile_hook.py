@@ -267,7 +267,9 @@ def test_tools(tmp_path):
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason='no GPU')
+@pytest.mark.skipif(
+    not torch.cuda.is_available(), reason='a CUDA device is missing'
+)
 def test_cuda_graphs_in_training_and_validation(train, tmp_path):
     # Adam would blow up the rounding in gradients that are zero by nature
     sgd = {'optim_wrapper.optimizer.type': 'SGD'}

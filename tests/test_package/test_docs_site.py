@@ -89,7 +89,9 @@ def resolved(name):
 @pytest.fixture(scope='module')
 def site(tmp_path_factory):
     """The folder of the built site."""
-    pytest.importorskip('furo', reason='the extra docs is not installed')
+    pytest.importorskip(
+        'furo', reason="furo is missing: pip install 'mmclca[docs]'"
+    )
     folder = tmp_path_factory.mktemp('site')
     command = [sys.executable, '-m', 'sphinx', '-W', '--keep-going', '-q']
     run = subprocess.run(

@@ -68,7 +68,10 @@ def test_the_package_alone_has_none(tmp_path, monkeypatch, known):
 
 
 def test_mim_shows_their_fields(monkeypatch):
-    search = pytest.importorskip('mim.commands.search')
+    search = pytest.importorskip(
+        'mim.commands.search',
+        reason="mim is missing (Python < 3.14): pip install 'mmclca[mim]'",
+    )
     monkeypatch.setattr(search, 'is_installed', lambda package: True)
     monkeypatch.setattr(search, 'get_installed_path', lambda package: ROOT)
     fields = search.get_model_info(

@@ -14,7 +14,8 @@ import pytest
 import yaml
 from tiny_run import ROOT, write_run
 
-pytestmark = [pytest.mark.slow, pytest.mark.first]
+pytestmark = pytest.mark.slow
+first = pytest.mark.first
 
 BUILD_SDIST = """
 import sys
@@ -40,7 +41,7 @@ def git_files():
 def sources(tmp_path_factory):
     """A copy of what git keeps; nothing is built in the checkout."""
     if not (ROOT / '.git').exists():
-        pytest.skip('not a git checkout: unknown which files belong to it')
+        pytest.skip('.git is missing, which knows what to ship: git clone')
     folder = tmp_path_factory.mktemp('sources')
     for name in git_files():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -114,6 +115,7 @@ def files_below(folder):
     }
 
 
+@first
 def test_wheel_holds_package_tools_and_configs(wheel, sources):
     names = set(zipfile.ZipFile(wheel).namelist())
     package = {f'mmclca/{name}' for name in files_below(sources / 'mmclca')}
@@ -148,12 +150,14 @@ def test_a_file_that_is_gone_leaves_the_next_build(sources, tmp_path):
     assert not list(tree.rglob('passing.py'))
 
 
+@first
 def test_installed_package_is_the_wheels(run, python):
     code = 'import mmclca, mmengine; print(mmclca.__file__)'
     assert Path(run('-c', code).strip()).is_relative_to(python.parents[1])
 
 
-def test_mim_trains_tests_and_searches_parameters(mim, tmp_path):
+@first
+def test_mim_trains_and_tests(mim, tmp_path):
     config = write_run(tmp_path)
     work, tiny = tmp_path / 'work', ('mmclca', config)
     mim('train', *tiny, '--gpus', 0, '--work-dir', work)
@@ -162,6 +166,9 @@ def test_mim_trains_tests_and_searches_parameters(mim, tmp_path):
     tested = mim('test', *tiny, '--gpus', 0, '--checkpoint', checkpoint)
     assert 'accuracy/top1' in tested
 
+
+def test_mim_searches_parameters(mim, tmp_path):
+    tiny = ('mmclca', write_run(tmp_path))
     rates = '--optim_wrapper.optimizer.lr 0.01 0.02'
     options = ('--gpus', 0, '--work-dir', tmp_path / 'grid')
     mim('gridsearch', *tiny, *options, '--search-args', rates)
@@ -170,6 +177,7 @@ def test_mim_trains_tests_and_searches_parameters(mim, tmp_path):
         assert f'lr: {float(rate):.4e}' in log.read_text()
 
 
+@first
 def test_mim_runs_a_tool_on_a_config_of_the_wheel(mim, python):
     (packages,) = python.parents[1].glob('lib/python*/site-packages')
     (config,) = packages.glob('mmclca/.mim/configs/clca/clca-*_leaf40-*.py')
@@ -190,6 +198,7 @@ def test_mim_trains_a_config_that_it_finds_by_name(mim, sources, tmp_path):
     assert (tmp_path / 'work_dirs' / path.stem).is_dir()
 
 
+@first
 def test_mim_search_lists_the_models(mim, sources):
     index = yaml.safe_load((sources / 'model-index.yml').read_text())
     models = [

@@ -144,7 +144,8 @@ def test_configs_that_cannot_be_timed(tmp_path, change, options, message):
         pytest.param(
             *(['--amp', 'bf16'], '--amp bf16 needs a GPU: without one'),
             marks=pytest.mark.skipif(
-                torch.cuda.is_available(), reason='there is a GPU'
+                torch.cuda.is_available(),
+                reason='of machines without a CUDA device',
             ),
         ),
     ],

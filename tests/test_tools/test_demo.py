@@ -13,7 +13,7 @@ import pytest
 from mmclca.visualization import read_scalars
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = [pytest.mark.slow, pytest.mark.first]
+pytestmark = pytest.mark.slow
 
 
 def demo(folder, *options):
@@ -30,6 +30,7 @@ def demo(folder, *options):
     return done.stdout
 
 
+@pytest.mark.first
 def test_model_beats_colour_and_chance_by_far(tmp_path):
     said = demo(tmp_path)
     percent = [float(n) for n in re.findall(r'([\d.]+) %', said)]

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 import torch
-from tiny_run import ROOT, environment, write_run
+from tiny_run import ROOT, environment, run_tool, write_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.first]
 
@@ -52,10 +52,28 @@ def free_port():
         return sock.getsockname()[1]
 
 
-def launch(folder, script, *arguments):
-    """Run one of the launchers in ``folder``."""
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The tiny config and the hook, as the current folder."""
+    write_run(tmp_path)
+    (tmp_path / 'recorded.py').write_text(CONFIG)
+    (tmp_path / 'record_losses.py').write_text(HOOK)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv('LOCAL_RANK', '0')
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    sys.modules.pop('record_losses', None)
+
+
+def launch(folder, name, processes, files, *options):
+    """Run a tool: one process is this one, more are its launcher's."""
+    if processes == 1:
+        with pytest.MonkeyPatch.context() as patch:
+            run_tool(patch, ROOT / f'tools/{name}.py', *files, *options)
+        return
+    words = (*files, processes, *options)
     subprocess.run(
-        [ROOT / 'tools' / script, *map(str, arguments)],
+        [ROOT / f'tools/dist_{name}.sh', *map(str, words)],
         cwd=folder,
         env=environment(folder, PYTHON=sys.executable, PORT=str(free_port())),
         check=True,
@@ -65,9 +83,9 @@ def launch(folder, script, *arguments):
 def train(folder, processes, batch_size):
     """Losses of all iterations and the path of the final weights."""
     work = folder / f'work{processes}'
-    batches = ['--cfg-options', f'train_dataloader.batch_size={batch_size}']
-    options = ['--no-validate', '--work-dir', work, *batches]
-    launch(folder, 'dist_train.sh', 'recorded.py', processes, *options)
+    batches = ('--cfg-options', f'train_dataloader.batch_size={batch_size}')
+    options = ('--no-validate', '--work-dir', work, *batches)
+    launch(folder, 'train', processes, ['recorded.py'], *options)
     record = json.loads((work / 'losses.json').read_text())
     assert record['world'] == processes
     return torch.tensor(record['losses']), work / 'epoch_2.pth'
@@ -76,17 +94,14 @@ def train(folder, processes, batch_size):
 def evaluate(folder, processes, checkpoint):
     """Metrics of a checkpoint."""
     out = folder / f'metrics{processes}.json'
-    run = ['tiny.py', checkpoint, processes, '--out', out]
-    launch(folder, 'dist_test.sh', *run, '--out-item', 'metrics')
+    options = ('--out', out, '--out-item', 'metrics')
+    launch(folder, 'test', processes, ['tiny.py', checkpoint], *options)
     return json.loads(out.read_text())
 
 
-def test_two_processes_give_the_losses_and_metrics_of_one(tmp_path):
-    write_run(tmp_path)
-    (tmp_path / 'recorded.py').write_text(CONFIG)
-    (tmp_path / 'record_losses.py').write_text(HOOK)
-    losses, checkpoint = train(tmp_path, processes=1, batch_size=8)
-    both_losses, both = train(tmp_path, processes=2, batch_size=4)
+def test_two_processes_give_the_losses_and_metrics_of_one(folder):
+    losses, checkpoint = train(folder, processes=1, batch_size=8)
+    both_losses, both = train(folder, processes=2, batch_size=4)
     assert len(losses) == 4  # two epochs of 16 images
     assert losses.unique().numel() == 4
     torch.testing.assert_close(both_losses, losses, rtol=1e-5, atol=0)
@@ -96,4 +111,4 @@ def test_two_processes_give_the_losses_and_metrics_of_one(tmp_path):
         rtol=1e-5,
         atol=1e-6,
     )
-    assert evaluate(tmp_path, 2, both) == evaluate(tmp_path, 1, checkpoint)
+    assert evaluate(folder, 2, both) == evaluate(folder, 1, checkpoint)

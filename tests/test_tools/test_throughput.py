@@ -249,7 +249,9 @@ def test_configs_that_cannot_be_measured(
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a GPU')
+@pytest.mark.skipif(
+    not torch.cuda.is_available(), reason='a CUDA device is missing'
+)
 @pytest.mark.parametrize('more', [(), ('--train',), ('--compile',)])
 def test_on_a_gpu(tool, capsys, more):
     chosen = ('--methods', 'TopK', '--keep-rates', 0.25, '--clca', 'yes')

@@ -190,7 +190,9 @@ def test_amp(config_of):
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a GPU')
+@pytest.mark.skipif(
+    not torch.cuda.is_available(), reason='a CUDA device is missing'
+)
 @pytest.mark.parametrize('dtype', ['fp16', 'bf16'])
 def test_amp_trains_and_resumes(dtype, run_tool):
     run_tool('train', 'tiny.py', '--amp', dtype)
@@ -205,7 +207,9 @@ def test_amp_trains_and_resumes(dtype, run_tool):
         assert not torch.equal(value, first['state_dict'][name])
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason='there is a GPU')
+@pytest.mark.skipif(
+    torch.cuda.is_available(), reason='of machines without a CUDA device'
+)
 def test_amp_without_a_gpu(run_tool, tmp_path):
     with pytest.raises(SystemExit, match='--amp needs a GPU'):
         run_tool('train', 'tiny.py', '--amp')

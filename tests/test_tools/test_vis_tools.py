@@ -144,7 +144,10 @@ def tsne(monkeypatch, tmp_path):
 
 
 def test_tsne(tiny, tsne, capsys):
-    pytest.importorskip('sklearn', reason='no scikit-learn')
+    pytest.importorskip(
+        'sklearn',
+        reason="scikit-learn is missing: pip install 'mmclca[pictures]'",
+    )
     config, first, second, _ = tiny
     picture = tsne(config, '--checkpoint', first)
     assert 'random' not in capsys.readouterr().err

@@ -18,7 +18,8 @@ compile() { # OUT OPTIONS...
 
 about='the versions of make install, on any platform'
 # newer ones are tried by make test-latest
-echo 'torch<=2.14.1' | compile tested.txt --universal --python-version 3.10 \
-    --constraint /dev/stdin
+printf '%s\n' 'torch<=2.14.1' 'torchvision<=0.29.1' |
+    compile tested.txt --universal --python-version 3.10 \
+        --constraint /dev/stdin
 about='the lower bounds of pyproject.toml, of make test-oldest'
 compile oldest.txt --resolution lowest-direct --python-version 3.10
