@@ -5,6 +5,9 @@ They are known where they are used, in modules that import torch; they stand
 here too, so that ``--help`` need not.
 """
 
+import ast
+from pathlib import Path
+
 # of VisionTransformer in MMPretrain
 ARCHS = (
     'b',
@@ -49,19 +52,20 @@ DEEP_ARCHS = (
     'l',
     'large',
 )
-# of mmclca.benchmark.candidates
-METHODS = (
-    'ATS',
-    'DPCKNN',
-    'DynamicViT',
-    'EViT',
-    'KMedoids',
-    'PatchMerger',
-    'SiT',
-    'Sinkhorn',
-    'ToMe',
-    'TopK',
-)
+
+
+def _reducers() -> tuple[str, ...]:
+    """The names in ``__all__`` of the reducers, whose package needs torch."""
+    file = Path(__file__).parents[1] / 'models/reducers/__init__.py'
+    (names,) = (
+        ast.literal_eval(node.value)
+        for node in ast.parse(file.read_text()).body
+        if isinstance(node, ast.Assign)
+    )
+    return tuple(sorted(set(names) - {'TokenReducer'}))
+
+
+METHODS = _reducers()
 MMPRETRAIN, PLAIN = 'mmpretrain', 'none'
 # of mmclca.benchmark.setting and .memory
 AMP = ('bf16', 'fp16')
@@ -85,18 +89,6 @@ FEATURES = ('cls', 'mean', 'all')
 FEWEST = 4
 # of mmclca.deployment.onnx_file
 OLDEST_OPSET = 18
-# of mmclca.datasets.image_files
-IMAGE_SUFFIXES = (
-    '.png',
-    '.jpg',
-    '.jpeg',
-    '.bmp',
-    '.pgm',
-    '.ppm',
-    '.tif',
-    '.tiff',
-    '.webp',
-)
 # of mmclca.datasets.ultra_fgvc
 SETS = (
     'cotton80',

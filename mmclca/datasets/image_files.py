@@ -9,17 +9,8 @@ import mmcv
 from mmengine import fileio
 from PIL import Image, UnidentifiedImageError
 
-IMAGE_SUFFIXES = (
-    '.png',
-    '.jpg',
-    '.jpeg',
-    '.bmp',
-    '.pgm',
-    '.ppm',
-    '.tif',
-    '.tiff',
-    '.webp',
-)
+from mmclca.utils.image_suffixes import IMAGE_SUFFIXES as IMAGE_SUFFIXES
+
 MISSING = 'missing'
 EMPTY = 'empty file'
 

@@ -11,7 +11,6 @@ from mmclca.apis import stored
 from mmclca.benchmark import candidates, memory, setting
 from mmclca.cli import choices
 from mmclca.cli.arguments import is_weights
-from mmclca.datasets import image_files
 from mmclca.datasets.ultra_fgvc import info, layouts
 from mmclca.deployment import onnx_file
 from mmclca.evaluation import open_set
@@ -67,7 +66,6 @@ def test_help_and_wrong_options_import_nothing_heavy(tmp_path):
         (choices.FEATURES, cka.FEATURES),
         (choices.OLDEST_OPSET, onnx_file.OLDEST_OPSET),
         (choices.FEWEST, cka.FEWEST),
-        (choices.IMAGE_SUFFIXES, image_files.IMAGE_SUFFIXES),
         (choices.SETS, info.SETS),
         (choices.LAYOUTS, sorted(layouts.READERS)),
     ],

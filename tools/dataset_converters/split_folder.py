@@ -10,7 +10,7 @@ them is printed.
 from pathlib import Path
 
 from mmclca import cli
-from mmclca.cli.choices import IMAGE_SUFFIXES
+from mmclca.utils.image_suffixes import IMAGE_SUFFIXES
 
 
 def parse_args(argv):
