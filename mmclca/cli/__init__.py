@@ -6,8 +6,8 @@ imported when a tool begins to work, so that ``--help`` and wrong options
 answer at once.
 """
 
+from .ending import run
 from .mistakes import Mistake, plain_errors
 from .parser import Parser
-from .run import run
 
 __all__ = ['Mistake', 'Parser', 'plain_errors', 'run']

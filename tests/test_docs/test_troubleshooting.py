@@ -21,6 +21,7 @@ from tiny_model import write_tiny
 from tiny_run import ROOT, exit_code
 
 from mmclca import dependencies
+from mmclca.cli import commands
 from mmclca.cli.commands import train
 from mmclca.registry import MODELS
 
@@ -109,8 +110,10 @@ def no_onnxscript(tool, patch):
 
 def no_submitit(tool, patch):
     patch.setitem(sys.modules, 'submitit', None)
+    patch.delattr(commands, 'sweep', raising=False)
     for name in [x for x in sys.modules if x.startswith('mmclca.sweep')]:
         patch.delitem(sys.modules, name)
+    patch.delitem(sys.modules, f'{commands.__name__}.sweep', raising=False)
     tool('sweep', ROOT / 'configs/sweeps/fig_1.py')
 
 

@@ -29,8 +29,8 @@ def test_options_override(tmp_path):
     cfg = read_config(NAME, {'model.head.num_classes': 7})
     assert cfg.model.head.num_classes == 7
     assert read_config(NAME).model.head.num_classes == 40
-    with pytest.raises(ValueError, match=r'no modul; do you mean model\?'):
-        read_config(NAME, {'modul.head': 1})
+    with pytest.raises(ValueError, match=r'do you mean model\?'):
+        read_config(NAME, {'modle.head': 1})
 
 
 def test_neither_path_nor_name(tmp_path):
