@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import csv
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from tiny_run import CLASSES, ROOT, load_tool, run_tool, write_images
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import extract_features
+from mmclca.cli.commands import retrieval as command
 from mmclca.visualization import contact_sheet
 
 TOOL = ROOT / 'tools/retrieval.py'
@@ -190,9 +190,7 @@ def test_sheet_of_photographs_without_a_class(
         drawn.append((groups, more['captions']))
         contact_sheet(groups, out, *size, **more)
 
-    # the tool imports it from there when it runs
-    module = sys.modules['mmclca.visualization.contact_sheet']
-    monkeypatch.setattr(module, 'contact_sheet', note)
+    monkeypatch.setattr(command, 'contact_sheet', note)
     sheet, out = tmp_path / 's.png', tmp_path / 'r.json'
     retrieve(
         *('--gallery', folder / 'data', '--queries', folder / 'new/oak'),

@@ -1,9 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Tokens, multiply-accumulates and parameters of every method."""
 
-import runpy
 from itertools import product
-from pathlib import Path
 
 import pytest
 import small_models
@@ -11,6 +9,7 @@ import torch
 from pairwise import cases
 from test_flops import vit
 
+from mmclca.cli.commands.get_flops import rows
 from mmclca.models import TokenReducer
 from mmclca.registry import MODELS
 from mmclca.utils.flops import count, count_config
@@ -109,7 +108,6 @@ AUTHORS = {
     for row in AUTHORS.strip().splitlines()
 }
 OF_ONE_TOKEN = dict(SiT=768 // 2 + 1, PatchMerger=768)  # parameters
-GET_FLOPS = Path(__file__).parents[2] / 'tools/analysis_tools/get_flops.py'
 REDUCE_AT = (3, 6, 9)
 METHODS = sorted(
     name
@@ -248,7 +246,7 @@ def test_distances_are_apart(size, method, lengths, device):
         cost = count(MODELS.build(config))
     assert cost.distances == sum(M**2 * 192 for M in lengths)
     assert cost.flops == sum(cost.parts.values())
-    lines = list(runpy.run_path(str(GET_FLOPS))['rows'](cost))
+    lines = list(rows(cost))
     distances = f'{cost.distances / 1e9:9.3f} GMACs of distances, not in these'
     assert lines[2] == distances
 
