@@ -78,6 +78,7 @@ def test_inference_is_in_evaluation():
     assert logits.is_inference()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'one, train', [(EVIT, False), (EVIT, True), (timm_vit(TINY), True)]
 )

@@ -117,6 +117,7 @@ def test_resumed_run_with_an_average_of_the_weights(train, tmp_path):
     torch.testing.assert_close(weights(tmp_path / 'compiled', 2), expected)
 
 
+@pytest.mark.slow
 def test_validation_alone_is_compiled(train):
     runner = train('run', COMPILE, max_epochs=1)
     torch.compiler.reset()
@@ -125,6 +126,7 @@ def test_validation_alone_is_compiled(train):
     assert graphs() == 2
 
 
+@pytest.mark.slow
 def test_changing_keep_rates_are_not_compiled(train):
     warm_up = dict(type='mmclca.KeepRateWarmUpHook', epochs=2)
     runner = train('run', warm_up, COMPILE, max_epochs=3)
@@ -180,6 +182,7 @@ def test_student_of_a_teacher(tmp_path):
     torch.testing.assert_close(losses, expected)
 
 
+@pytest.mark.slow
 def test_model_of_several_processes(tmp_path):
     store = f'file://{tmp_path}/store'
     torch.distributed.init_process_group(
@@ -208,6 +211,7 @@ def train_in_ddp(compiled):
     return torch.stack([step['loss'].detach() for step in steps])
 
 
+@pytest.mark.slow
 def test_averaged_views():
     views = AverageClsScoreTTA(module=small_model()).eval()
     x = images()

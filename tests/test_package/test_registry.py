@@ -52,6 +52,8 @@ for code in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
+@pytest.mark.first
 def test_mmpretrain_finds_types_and_names(tmp_path):
     """In its runner, models, inferencer and list of models."""
     write_run(tmp_path)

@@ -96,6 +96,7 @@ def test_checkpoint_gives_what_its_results_give(
     ]
 
 
+@pytest.mark.slow
 def test_many_classes_are_a_larger_picture(monkeypatch, config, results):
     draw = load_tool(monkeypatch, TOOL, config, results)['draw']
     sides = [

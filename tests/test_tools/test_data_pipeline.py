@@ -47,6 +47,7 @@ def run(tool, *arguments):
     functions['main'](list(map(str, arguments)))
 
 
+@pytest.mark.slow
 def test_input_pipeline_with_and_without_the_cache(tmp_path, capsys):
     options = ('--workers', 0, 1, '--epochs', 2, '--out', 'pages/page.md')
     run('data_pipeline', 'cached.py', *options)

@@ -56,6 +56,7 @@ def test_onnx_beside_the_checkpoint(export, tmp_path, capsys):
 
 
 @torch.no_grad()
+@pytest.mark.slow
 def test_pt2_elsewhere(export, tmp_path):
     config, checkpoint, model = write_model(tmp_path)
     out = tmp_path / 'new' / 'model.pt2'
@@ -68,6 +69,7 @@ def test_pt2_elsewhere(export, tmp_path):
     torch.testing.assert_close(program.module()(x), model(x))
 
 
+@pytest.mark.slow
 def test_int8_has_a_name_of_its_own(export, tmp_path):
     config, checkpoint, _ = write_model(tmp_path)
     export(config, checkpoint, '--int8', '--opset', 20)

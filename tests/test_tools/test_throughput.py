@@ -39,6 +39,7 @@ def table(text):
     return [rows[0], *rows[2:]]
 
 
+@pytest.mark.slow
 def test_page_csv_json_and_plot(tool, tmp_path, capsys):
     prefix = tmp_path / 'new' / 'page'
     chosen = ('--methods', 'mmpretrain', 'none', 'ATS', 'KMedoids')

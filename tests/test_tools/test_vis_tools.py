@@ -143,6 +143,7 @@ def tsne(monkeypatch, tmp_path):
     return tsne
 
 
+@pytest.mark.slow
 def test_tsne(tiny, tsne, capsys):
     pytest.importorskip(
         'sklearn',

@@ -17,6 +17,7 @@ def test_paths_and_names_give_the_same(tmp_path, monkeypatch):
     assert read_config(write_run(tmp_path)).model.head.num_classes == 4
 
 
+@pytest.mark.slow
 def test_names_of_mmpretrain_in_a_fresh_process(tmp_path):
     code = """
 from mmclca.configs import read_config

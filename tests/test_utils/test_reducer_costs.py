@@ -208,6 +208,7 @@ def small_model(method, keep_rate, clca):
 
 
 @torch.no_grad()
+@pytest.mark.slow
 def test_tokens_side_by_side():
     """``pytest -s`` shows the tokens of all methods in one table."""
     found, table = {}, []
