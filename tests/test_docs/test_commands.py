@@ -23,8 +23,6 @@ from doc_sandbox import add_demo, call_tool, fill
 from doc_shell import run_block
 from tiny_run import ROOT
 
-# what users do first; the start page takes seconds and is always run
-FIRST = ('README.md',)
 # pages with trainings, exports and figures; the others take seconds
 SLOW = (
     'README_zh-CN.md',
@@ -167,15 +165,8 @@ def test_commands_have_a_home(page, tmp_path, monkeypatch, capsys):
     assert not wrong, '\n'.join(wrong) + WHAT_TO_DO
 
 
-@each([page for page in RUNNABLE if page not in (*SLOW, *FIRST)])
+@each([page for page in RUNNABLE if page not in SLOW])
 def test_page(page, sandbox):
-    run_page(page, sandbox)
-
-
-@pytest.mark.slow
-@pytest.mark.first
-@each(FIRST)
-def test_first_page(page, sandbox):
     run_page(page, sandbox)
 
 
