@@ -10,7 +10,8 @@ export PYTHON DISK_GB VENV VERSIONS
 VENV_PYTHON = $(VENV)/bin/python
 # models of the tests are small: a second thread only waits, a second process
 # does not; the tests of a file share what was made for them
-PYTEST = OMP_NUM_THREADS=1 $(VENV_PYTHON) -m pytest -rs --durations=10
+PYTEST = OMP_NUM_THREADS=1 $(VENV_PYTHON) -m pytest -rs --durations=10 \
+	--randomly-dont-reset-seed
 PARALLEL = -n $(JOBS) --dist loadfile
 QUICK = not slow and not gpu and not alone
 
