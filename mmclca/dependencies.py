@@ -44,11 +44,11 @@ MODULES = {
     'mmpretrain': Module(
         '>=1.2,<1.4', 'onedl-mmpretrain>=1.3.6,<1.4', twins=('mmpretrain',)
     ),
-    'torch': Module('>=2.10', 'torch>=2.10,<2.16'),
+    'torch': Module('>=2.12', 'torch>=2.12,<2.16'),
     'torchvision': Module(
-        '', 'torchvision>=0.25,<0.30'
+        '', 'torchvision>=0.27,<0.30'
     ),  # its version.py imports
-    'timm': Module('>=1.0.20,<2', 'timm>=1.0.20,<2'),
+    'timm': Module('>=1.0.24,<2', 'timm>=1.0.24,<2'),
 }
 
 
