@@ -67,7 +67,7 @@ def test_logits_are_those_of_timm(weights, size, bound, shared):
         name,
         img_size=size,
         pretrained=True,
-        pretrained_cfg_overlay=dict(file=str(weights)),
+        pretrained_cfg_overlay=dict(file=str(weights), custom_load=False),
     ).eval()
     here = ours(size)
     load_checkpoint(here, str(weights))
