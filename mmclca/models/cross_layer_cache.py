@@ -31,9 +31,10 @@ class CrossLayerCache(BaseModule):
             Defaults to True.
         recover_at_last (bool): Whether to recover before the last layer too.
             Defaults to True.
-        pool_cls (bool): Whether the average covers CLS. Defaults to False.
+        pool_cls (bool): Whether the average covers the prefix, CLS.
+            Defaults to False.
         pool_clr (bool): Whether the average covers the CLR tokens in the
-            layers ahead of the first reduction. Defaults to False.
+            layers before the first reduction. Defaults to False.
         clr_at_cls (bool): Whether CLR tokens start at the position of CLS
             too, where loaded weights have one, instead of near none as in
             the authors' code. What that changes is told in
@@ -126,10 +127,10 @@ class CrossLayerCache(BaseModule):
         """What one layer leaves in the cache: average, then CLR tokens."""
         entry = []
         if self.with_gap:
-            first = 0 if self.pool_cls else 1
+            first = 0 if self.pool_cls else tokens.num_prefix
             entry.append(tokens.average(first, tokens.num_pooled))
         if self.num_tokens:
-            # never CLS, of which few tokens may be left; a view would keep
+            # never the prefix, where few tokens may be left; a view would keep
             # the whole sequence in memory
-            entry.append(tokens.x[:, 1:][:, -self.num_tokens :].clone())
+            entry.append(tokens.body[:, -self.num_tokens :].clone())
         return entry

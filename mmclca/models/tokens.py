@@ -10,17 +10,27 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from .trace import Appended, Kept, Masked, Unchanged
+from .trace import (
+    Appended,
+    Kept,
+    Masked,
+    Unchanged,
+    after_prefix,
+    patch_weights,
+)
 
 
 @dataclass
 class Tokens:
-    """The sequence [CLS | patches | registers | cached].
+    """The sequence [prefix | patches | registers | cached].
 
     Every method returns a new one.
 
     Args:
         x (Tensor): The tokens, (B, N, C).
+        num_prefix (int): Tokens before the patches, which no reducer drops:
+            1, CLS; 2, CLS and the distillation token; 0, none. Defaults
+            to 1.
         weight (Tensor, optional): How much a token counts as a key, (B, N).
             None: all alike. 0: not at all, which averages heed too.
         num_cached (int): Tokens at the end that came from the cache, CLR
@@ -34,11 +44,24 @@ class Tokens:
     """
 
     x: Tensor
+    num_prefix: int = field(default=1, kw_only=True)
     weight: Tensor | None = None
     num_cached: int = 0
     num_pooled: int = 0
     num_patches: int = 0
     trace: list = field(default_factory=list)
+
+    @property
+    def body(self) -> Tensor:
+        """The tokens after the prefix, (B, N - num_prefix, C)."""
+        return self.x[:, self.num_prefix :]
+
+    @property
+    def patch_weights(self) -> Tensor:
+        """Weights (B, N, P) of the patches in each token, float32."""
+        return patch_weights(
+            self.trace, self.x.size(0), self.num_patches, self.num_prefix
+        )
 
     @property
     def with_cache(self) -> bool:
@@ -68,6 +91,11 @@ class Tokens:
         """The same sequence with other features, (B, N, C)."""
         return replace(self, x=x)
 
+    def with_body(self, y: Tensor) -> 'Tokens':
+        """The same prefix before other tokens, as many as there were."""
+        x = torch.cat((self.x[:, : self.num_prefix], y), dim=1)
+        return self.with_x(x)
+
     def reduce(self, record) -> 'Tokens':
         """Apply a reduction, a record with an ``apply``, to everything."""
         weight = self.weight
@@ -86,6 +114,10 @@ class Tokens:
     def gather(self, index: Tensor) -> 'Tokens':
         """Keep the tokens at ``index``, (B, K), in that order."""
         return self.reduce(Kept(index))
+
+    def keep(self, index: Tensor) -> 'Tokens':
+        """Keep the prefix, and of the body the tokens at ``index``, (B, K)."""
+        return self.gather(after_prefix(index, self.num_prefix))
 
     def unchanged(self) -> 'Tokens':
         """Note a stage in which there is nothing to reduce."""
@@ -127,14 +159,15 @@ class Tokens:
 
 
 def from_start(tokens: Tokens) -> Tensor:
-    """1 for tokens after CLS that were there ahead of the first stage.
+    """1 for tokens of the body that were there before the first stage.
 
-    0 for those that the cache put back since; (B, N - 1).
+    0 for those that the cache put back since; (B, N - num_prefix).
     """
     kinds = {appended.cached for appended in tokens.appended}
     first = tokens.trace[: len(kinds)]  # registers, CLR tokens
-    num_tokens = 1 + tokens.num_patches + sum(r.num_tokens for r in first)
+    num_tokens = tokens.num_patches + sum(r.num_tokens for r in first)
+    num_tokens += tokens.num_prefix
     rows = tokens.x.new_ones(tokens.x.size(0), num_tokens, 1)
     for record in tokens.trace[len(first) :]:
         rows = record.apply(rows)
-    return rows[:, 1:, 0]
+    return rows[:, tokens.num_prefix :, 0]

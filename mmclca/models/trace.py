@@ -12,6 +12,21 @@ import torch.nn.functional as F
 from torch import Tensor
 
 
+def after_prefix(index: Tensor, num_prefix: int) -> Tensor:
+    """Index of the prefix and of tokens of the body.
+
+    Args:
+        index (Tensor): Tokens of the body, counted from its first, (B, K).
+        num_prefix (int): Tokens of the prefix.
+
+    Returns:
+        Tensor: Index into the whole sequence, (B, num_prefix + K).
+    """
+    prefix = torch.arange(num_prefix, device=index.device)
+    prefix = prefix.expand(index.size(0), -1)
+    return torch.cat((prefix, index + num_prefix), dim=1)
+
+
 @dataclass
 class Kept:
     """Reduction that keeps some tokens and may fuse others into new ones.
@@ -26,10 +41,11 @@ class Kept:
     mix: Tensor | None = None
 
     @classmethod
-    def cls_and(cls, mix: Tensor) -> 'Kept':
-        """CLS, and M mixtures of the tokens after it, (B, M, N - 1)."""
-        index = torch.zeros_like(mix[:, 0, :1], dtype=torch.long)
-        return cls(index, F.pad(mix, (1, 0)))
+    def prefix_and(cls, mix: Tensor, num_prefix: int) -> 'Kept':
+        """The prefix, and M mixtures of the body, (B, M, N - num_prefix)."""
+        none = torch.zeros_like(mix[:, 0, :0], dtype=torch.long)
+        index = after_prefix(none, num_prefix)
+        return cls(index, F.pad(mix, (num_prefix, 0)))
 
     def apply(self, rows: Tensor) -> Tensor:
         """Carry rows of tokens, (B, N, ...), over to (B, K + M, ...)."""
@@ -138,7 +154,7 @@ class Appended:
 
 
 def patch_weights(
-    trace: list, batch_size: int, num_patches: int, num_extra_tokens: int = 1
+    trace: list, batch_size: int, num_patches: int, num_prefix: int = 1
 ) -> Tensor:
     """Which input patches each token stands for, and with what weight.
 
@@ -146,17 +162,16 @@ def patch_weights(
         trace (list): ``Tokens.trace``, or its first records.
         batch_size (int): Images in the batch.
         num_patches (int): Patches of an image before any reduction.
-        num_extra_tokens (int): Tokens ahead of the patches; 0 without a CLS
-            token. Defaults to 1.
+        num_prefix (int): Tokens before the patches. Defaults to 1, CLS.
 
     Returns:
-        Tensor: Weights (B, N, P), float32. CLS, registers and cached tokens
-        stand for no patch: their rows are zero.
+        Tensor: Weights (B, N, P), float32. The prefix, registers and cached
+        tokens stand for no patch: their rows are zero.
     """
     fields = (value for record in trace for value in vars(record).values())
     device = next((f.device for f in fields if isinstance(f, Tensor)), None)
-    weights = torch.eye(num_patches + num_extra_tokens, device=device)
-    weights = weights[:, num_extra_tokens:].expand(batch_size, -1, -1)
+    weights = torch.eye(num_patches + num_prefix, device=device)
+    weights = weights[:, num_prefix:].expand(batch_size, -1, -1)
     for record in trace:
         weights = record.apply(weights)
     return weights

@@ -17,13 +17,14 @@ def fit_pos_embed(backbone, state_dict: dict, prefix: str) -> bool:
 
     Rows of CLR tokens (the CLCA authors keep them at the end) move to
     ``cache.clr_pos``; a CLS row of zeros is added where a model has no
-    position for CLS (DeiT III); the grid is resized as timm does it. Rows
+    position for CLS (DeiT III), or is added to the CLS token where the
+    backbone has none; the grid is resized as timm does it. Rows
     that are no grid are left as they are, see :func:`explain_rows`.
 
     Returns:
         bool: Whether CLS has a position in the state dict.
     """
-    name, _, clr, clr_pos = _keys(prefix)
+    name, cls_token, clr, clr_pos = _keys(prefix)
     cls_rows = _cls_rows(backbone, state_dict, prefix)
     foreign = prefix + FOREIGN_POS_EMBED
     if foreign in state_dict:
@@ -50,9 +51,11 @@ def fit_pos_embed(backbone, state_dict: dict, prefix: str) -> bool:
     if old != grid:
         logger.info(f'position embedding resized from {old} to {grid} patches')
         patches = resample_abs_pos_embed(patches, grid, old, 0)
-    if backbone.with_cls_token:
+    if backbone.with_cls_token and backbone.with_cls_pos:
         cls_row = cls_row if num_cls else torch.zeros_like(pos[:, :1])
         patches = torch.cat((cls_row, patches), dim=1)
+    elif backbone.with_cls_token and num_cls:
+        state_dict[cls_token] = state_dict[cls_token] + cls_row
     state_dict[name] = patches
     return num_cls > 0
 
@@ -70,6 +73,8 @@ def _cls_rows(backbone, state_dict: dict, prefix: str) -> tuple[int, ...]:
     """
     if not _with_cls(backbone, state_dict, prefix):
         return (0,)
+    if not backbone.with_cls_pos:
+        return (0, 1)
     may_lack = (FOREIGN_POS_EMBED, 'layers.0.attn.gamma1.weight')
     lacks = any(prefix + name in state_dict for name in may_lack)
     return (1, 0) if lacks else (1,)

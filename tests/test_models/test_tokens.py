@@ -140,7 +140,7 @@ def test_a_cache_is_seen_even_where_it_appends_nothing():
 
 def test_cls_and_mixtures_of_the_tokens_after_it():
     x, mix = torch.randn(2, 4, 3), torch.rand(2, 2, 3)
-    mixed = Kept.cls_and(mix).apply(x)
+    mixed = Kept.prefix_and(mix, 1).apply(x)
     assert mixed.shape == (2, 3, 3)
     assert torch.equal(mixed[:, 0], x[:, 0])
     for b in range(2):
@@ -205,7 +205,7 @@ def test_patch_weights_without_a_trace_name_the_patches():
     weights = patch_weights([], batch_size=2, num_patches=3)
     one = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     assert weights.tolist() == [one, one]
-    no_cls = patch_weights([], 1, num_patches=3, num_extra_tokens=0)
+    no_cls = patch_weights([], 1, num_patches=3, num_prefix=0)
     assert no_cls.tolist() == [one[1:]]
 
 

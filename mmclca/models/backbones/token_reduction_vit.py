@@ -1,26 +1,24 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from mmpretrain.models.backbones import VisionTransformer
-from mmpretrain.models.utils import resize_pos_embed
+from mmpretrain.models.utils import PatchEmbed, resize_pos_embed, to_2tuple
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from mmclca.registry import MODELS
 from mmclca.utils.checkpoint import check_backbone, fill
 from mmclca.utils.pos_embed import fit_pos_embed, start_clr
 from mmclca.utils.renames import rename_to_backbone, rename_to_classifier
 
-from ..attention import attend
+from ..attention import Attended, attend
 from ..drop_path import use_plain_rates
-from ..reducers import TokenReducer
 from ..tokens import Tokens
-from ..trace import patch_weights
+from .reducible import Reducible
 
 
 @MODELS.register_module()
-class TokenReductionViT(VisionTransformer):
+class TokenReductionViT(Reducible, VisionTransformer):
     """Vision transformer whose tokens are reduced on the way.
 
     mmpretrain's ``VisionTransformer`` with the same parameter names, and equal
@@ -49,6 +47,14 @@ class TokenReductionViT(VisionTransformer):
             Registers`, learned tokens without a position. They follow the
             patches and are to a reducer and the average of the cache what
             patches are. Defaults to 0.
+        with_cls_pos (bool): Whether CLS has a position. False for DeiT III,
+            whose ``pos_embed`` has a row a patch and no more.
+            Defaults to True.
+        stem (dict, optional): Config of what makes tokens of an image, in
+            place of mmpretrain's ``PatchEmbed``: a module from (B, 3, H, W)
+            to tokens (B, N, C) and their grid (h, w), with
+            ``init_out_size``, the grid of ``img_size``, and ``stride``,
+            which must be ``patch_size``. Defaults to None.
         with_cp (bool): Whether to recompute activations in the backward pass
             to save memory. Defaults to False.
         **vit: The other arguments of ``VisionTransformer``. With
@@ -62,7 +68,8 @@ class TokenReductionViT(VisionTransformer):
     Raises:
         ValueError: If ``reduce_at`` is not sorted or outside the layers,
             empty beside a reducer or a cache, if there is no CLS token where
-            one is needed, or if ``num_registers`` is no number of tokens.
+            one is needed, if ``num_registers`` is no number of tokens, or if
+            patches of the stem are not of ``patch_size``.
     """
 
     def __init__(
@@ -77,6 +84,8 @@ class TokenReductionViT(VisionTransformer):
         reduce_at: Sequence[int] | int = (),
         cache: dict | None = None,
         num_registers: int = 0,
+        with_cls_pos: bool = True,
+        stem: dict | None = None,
         with_cp: bool = False,
         **vit,
     ):
@@ -86,58 +95,47 @@ class TokenReductionViT(VisionTransformer):
             arch, img_size, patch_size, in_channels, out_indices, **vit
         )
         self.with_cp = with_cp
-        self.reduce_at = _checked(reduce_at, self.num_layers)
-        self.stage_of = {layer: s for s, layer in enumerate(self.reduce_at)}
-        self.reducer = self._build_reducer(reducer)
-        self.cache = self._build_cache(cache)
+        self.num_prefix = self.num_extra_tokens
+        self.with_cls_pos = with_cls_pos
+        if stem is not None:
+            self.patch_embed = self._build_stem(stem, patch_size, in_channels)
+        if self.with_cls_token and not with_cls_pos:
+            pos_embed = self.pos_embed.detach()[:, self.num_prefix :]
+            self.pos_embed = self._embedding(pos_embed)
+        self.set_reduction(reducer, reduce_at, cache)
+        if self.cache is not None:
+            self.cache.requires_grad_(self.frozen_stages <= 0)
         self.register_tokens = self._build_registers(num_registers)
         use_plain_rates(self)
 
     @property
-    def reduces(self) -> bool:
-        """Whether there is a reducer that may reduce."""
-        return type(self.reducer) is not TokenReducer
+    def stride(self) -> tuple[int, int]:
+        """Height and width of a patch in pixels."""
+        if isinstance(self.patch_embed, PatchEmbed):
+            return tuple(self.patch_embed.projection.stride)
+        return tuple(self.patch_embed.stride)
 
-    def _build_reducer(self, reducer: dict | None) -> TokenReducer:
-        if reducer is not None and not self.reduce_at:
-            raise ValueError(
-                f'reducer={reducer["type"]} with reduce_at=() never reduces: '
-                'name its layers, for example reduce_at=(3, 6, 9)'
-            )
-        height, width = self.patch_resolution
-        reducer = MODELS.build(
-            reducer or dict(type='mmclca.TokenReducer'),
+    def _build_stem(self, stem: dict, patch_size, in_channels: int):
+        stem = MODELS.build(
+            stem,
             default_args=dict(
+                img_size=self.img_size,
+                patch_size=patch_size,
+                in_channels=in_channels,
                 embed_dims=self.embed_dims,
-                num_patches=height * width,
-                num_stages=len(self.reduce_at),
             ),
         )
-        if reducer.needs_cls_token and not self.with_cls_token:
+        if tuple(stem.stride) != to_2tuple(patch_size):
             raise ValueError(
-                f'{type(reducer).__name__} needs a CLS token: '
-                'with_cls_token=False is not allowed'
+                f'{type(stem).__name__} makes patches of {stem.stride} px, '
+                f'patch_size={patch_size} is not allowed: give '
+                f'patch_size={tuple(stem.stride)}'
             )
-        return reducer
+        return stem
 
-    def _build_cache(self, cache: dict | None):
-        if cache is None:
-            return None
-        if not self.with_cls_token:
-            raise ValueError(
-                'the CLR tokens of a cache start as copies of CLS: '
-                'with_cls_token=False is not allowed'
-            )
-        cache = MODELS.build(
-            cache,
-            default_args=dict(
-                embed_dims=self.embed_dims,
-                num_layers=self.num_layers,
-                reduce_at=self.reduce_at,
-            ),
-        )
-        # CLR tokens belong to the embedding, which is frozen with any stage
-        return cache.requires_grad_(self.frozen_stages <= 0)
+    def _embedding(self, values: Tensor) -> nn.Parameter:
+        """A parameter that is frozen with the embedding, with any stage."""
+        return nn.Parameter(values, requires_grad=self.frozen_stages <= 0)
 
     def _build_registers(self, num_registers: int) -> nn.Parameter | None:
         if type(num_registers) is not int or num_registers < 0:
@@ -148,52 +146,18 @@ class TokenReductionViT(VisionTransformer):
         if not num_registers:
             return None
         # equal ones would get equal gradients
-        registers = 1e-6 * torch.randn(1, num_registers, self.embed_dims)
-        return nn.Parameter(registers, requires_grad=self.frozen_stages <= 0)
-
-    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Images (B, 3, H, W) to the features of ``out_indices``."""
-        outs, tokens = self.forward_tokens(x)
-        reducer = self.reducer
-        if self.training and (reducer.needs_teacher or reducer.loss(tokens)):
-            raise ValueError(
-                f'{type(reducer).__name__} has a loss that this '
-                "classifier would leave out: use type='mmclca."
-                "TokenReductionClassifier' for the model"
-            )
-        return outs
-
-    def forward_tokens(self, x: Tensor) -> tuple[tuple[Tensor, ...], Tokens]:
-        """As ``forward``, with the final tokens and their trace."""
-        tokens, hw = self.embed(x)
-        outs, cached = [], []
-        for i, layer in enumerate(self.layers):
-            tokens = self.run_layer(layer, tokens, self.stage_of.get(i))
-            if self.cache is not None:
-                tokens = self.cache(i, tokens, cached)
-            if i == self.num_layers - 1 and self.final_norm:
-                tokens = tokens.with_x(self.ln1(tokens.x))
-            if i in self.out_indices:
-                outs.append(self.format_tokens(tokens, hw))
-        return tuple(outs), tokens
+        return self._embedding(
+            1e-6 * torch.randn(1, num_registers, self.embed_dims)
+        )
 
     def embed(self, x: Tensor) -> tuple[Tokens, tuple[int, int]]:
-        """Images (B, 3, H, W) to tokens and the grid of patches.
-
-        The tokens are [CLS | patches | registers | CLR].
-        """
+        """See :class:`Reducible`."""
         x, hw = self.patch_embed(x)
-        if self.cls_token is not None:
-            cls_token = self.cls_token.expand(x.size(0), -1, -1)
-            x = torch.cat((cls_token, x), dim=1)
-        x = x + resize_pos_embed(
-            self.pos_embed,
-            self.patch_resolution,
-            hw,
-            mode=self.interpolate_mode,
-            num_extra_tokens=self.num_extra_tokens,
+        tokens = Tokens(
+            self._with_positions(x, hw),
+            num_prefix=self.num_prefix,
+            num_patches=hw[0] * hw[1],
         )
-        tokens = Tokens(x, num_patches=hw[0] * hw[1])
         if self.register_tokens is not None:
             registers = self.register_tokens.expand(x.size(0), -1, -1)
             tokens = tokens.append(registers, cached=False)
@@ -202,53 +166,61 @@ class TokenReductionViT(VisionTransformer):
         x = self.pre_norm(self.drop_after_pos(tokens.x))
         return tokens.with_x(x), hw
 
-    def run_layer(self, layer, tokens: Tokens, stage: int | None) -> Tokens:
-        """One layer; ``stage`` is None where nothing is reduced."""
-        if self.with_cp and torch.is_grad_enabled():
-            return checkpoint(
-                self._run_layer, layer, tokens, stage, use_reentrant=False
-            )
-        return self._run_layer(layer, tokens, stage)
-
-    def _run_layer(self, layer, tokens: Tokens, stage: int | None):
-        tokens = self._attend(layer, tokens, stage)
-        x = layer.ffn(layer.ln2(tokens.x), identity=tokens.x)
-        return tokens.with_x(x)
-
-    def _attend(self, layer, tokens: Tokens, stage: int | None) -> Tokens:
-        """First half of a layer; what it made is freed ahead of the FFN."""
-        reducer = self.reducer
-        if stage is not None:
-            tokens = reducer.before(tokens, stage)
-        update, attended = attend(
-            layer.attn,
-            layer.ln1(tokens.x),
-            reducer.key_bias(tokens),
-            reducer.softmax(tokens),
+    def _with_positions(self, x: Tensor, hw: tuple[int, int]) -> Tensor:
+        """Patches (B, P, C) to the prefix and the patches, with positions."""
+        pos_embed = resize_pos_embed(
+            self.pos_embed,
+            self.patch_resolution,
+            hw,
+            mode=self.interpolate_mode,
+            num_extra_tokens=self.num_prefix * self.with_cls_pos,
         )
-        tokens = tokens.with_x(tokens.x + update)
-        if stage is not None:
-            tokens = reducer.between(tokens, attended, stage)
-        return tokens
+        if self.cls_token is None:
+            return x + pos_embed
+        cls_token = self.cls_token.expand(x.size(0), -1, -1)
+        if self.with_cls_pos:
+            return torch.cat((cls_token, x), dim=1) + pos_embed
+        return torch.cat((cls_token, x + pos_embed), dim=1)
+
+    def normalize(self, layer: nn.Module, x: Tensor) -> Tensor:
+        """See :class:`Reducible`."""
+        return layer.ln1(x)
+
+    def attend(
+        self,
+        layer: nn.Module,
+        tokens: Tokens,
+        key_bias: Tensor | None,
+        softmax: Callable | None,
+    ) -> tuple[Tensor, Attended]:
+        """See :class:`Reducible`."""
+        x = self.normalize(layer, tokens.x)
+        update, attended = attend(layer.attn, x, key_bias, softmax)
+        return tokens.x + update, attended
+
+    def feed(self, layer: nn.Module, x: Tensor) -> Tensor:
+        """See :class:`Reducible`."""
+        return layer.ffn(layer.ln2(x), identity=x)
+
+    def finish(self, x: Tensor) -> Tensor:
+        """See :class:`Reducible`."""
+        return self.ln1(x) if self.final_norm else x
 
     def format_tokens(self, tokens: Tokens, hw: tuple[int, int]) -> Tensor:
         """The tokens in the form of ``out_type``."""
         if self.out_type == 'cls_token':
-            # a view would keep the whole sequence in memory
-            return tokens.x[:, 0].clone()
+            return super().format_tokens(tokens, hw)
         if self.out_type == 'avg_featmap':
-            return self.ln2(tokens.average(self.num_extra_tokens)[:, 0])
+            return self.ln2(tokens.average(self.num_prefix)[:, 0])
         if self.out_type != 'featmap' or not tokens.trace:
             return self._format_output(tokens.x, hw)
-        B, _, C = tokens.x.shape
-        weights = patch_weights(
-            tokens.trace, B, hw[0] * hw[1], self.num_extra_tokens
-        ).transpose(1, 2)  # (B, P, N), float32: in float16 small ones vanish
+        # (B, P, N), float32: in float16 small ones vanish
+        weights = tokens.patch_weights.transpose(1, 2)
         # a patch that no token stands for gets zeros, not a division by zero
         total = weights.sum(-1, keepdim=True)
         weights = weights / total.masked_fill(total == 0, 1.0)
         featmap = weights.to(tokens.x) @ tokens.x
-        return featmap.transpose(1, 2).reshape(B, C, *hw)
+        return featmap.transpose(1, 2).unflatten(2, hw)
 
     def train(self, mode: bool = True) -> 'TokenReductionViT':
         """Set the mode, keep frozen layers in eval mode, return self."""
@@ -274,16 +246,8 @@ class TokenReductionViT(VisionTransformer):
         if name.startswith(('cache.', 'pre_norm.', 'register_tokens')):
             return 0, num_layers
         if name.startswith('reducer.'):
-            return self.reduce_at[self._stage_of_param(name)] + 1, num_layers
+            return self.reduce_at[self.stage_of_param(name)] + 1, num_layers
         return depth, num_layers
-
-    def _stage_of_param(self, name: str) -> int:
-        """Stage of a parameter of the reducer; 0 where all stages share it."""
-        _, part, *rest = name.split('.')
-        part = getattr(self.reducer, part)
-        is_list = isinstance(part, (nn.ModuleList, nn.ParameterList))
-        one_a_stage = is_list and len(part) == len(self.reduce_at)
-        return int(rest[0]) if one_a_stage else 0
 
     def _checkpoint_filter(self, state_dict, prefix, *_):
         """Load hook that mmpretrain's classifiers put on themselves."""
@@ -297,20 +261,3 @@ class TokenReductionViT(VisionTransformer):
         if 'source' in metadata:  # loaded from a file
             check_backbone(self, state_dict, prefix, metadata)
             fill(self.state_dict(), state_dict, prefix, metadata)
-
-
-def _checked(
-    reduce_at: Sequence[int] | int, num_layers: int
-) -> tuple[int, ...]:
-    """``reduce_at`` as a tuple; ValueError where it is not allowed."""
-    listed = isinstance(reduce_at, Sequence)
-    layers = tuple(reduce_at) if listed else (reduce_at,)
-    inside = all(
-        type(layer) is int and 0 <= layer < num_layers for layer in layers
-    )
-    if not inside or list(layers) != sorted(set(layers)):
-        raise ValueError(
-            f'reduce_at={reduce_at!r} must be ascending, different layers '
-            f'(integers) within 0 to {num_layers - 1}'
-        )
-    return layers

@@ -13,10 +13,12 @@ from ..tokens import Tokens
 from .counted import CountedReducer
 
 
-def significance(attended: Attended) -> Tensor:
-    """Attention of CLS times the length of the value, (B, N - 1), sum 1."""
+def significance(attended: Attended, num_prefix: int = 1) -> Tensor:
+    """Attention of CLS times the length of the value, of the tokens after
+    the prefix, (B, N - num_prefix); sum 1.
+    """
     score = attended.cls_attn() * attended.v.norm(dim=-1)
-    score = score.sum(dim=1)[:, 1:]
+    score = score.sum(dim=1)[:, num_prefix:]
     # bfloat16 cannot add up hundreds of small numbers
     score = at_least_float32(score)
     return score / (score.sum(dim=1, keepdim=True) + 1e-6)
@@ -58,9 +60,9 @@ class ATS(CountedReducer):
     of the attention of CLS times the length of the values; one drawn several
     times is kept once. The count of the stage is the most that an image
     keeps. Shorter images are padded to the longest of the batch, to that
-    count in a compiled or exported model. Padding comes right after CLS, so
-    that the last tokens are an image's own; it weighs nothing as a key and in
-    averages, and images do not depend on each other.
+    count in a compiled or exported model. Padding comes right after the
+    prefix, so that the last tokens are an image's own; it weighs nothing as a
+    key and in averages, and images do not depend on each other.
 
     Args:
         keep_rate (float | Sequence[float]): See :class:`CountedReducer`.
@@ -80,20 +82,24 @@ class ATS(CountedReducer):
                 length = int(counts.max())
             order = sampled.long().argsort(dim=1, stable=True)
             real = sampled.gather(1, order)[:, -length:]
-            index = torch.where(real, order[:, -length:] + 1, 0)
-        weight = F.pad(real.to(tokens.x.dtype), (1, 0), value=1.0)
-        kept = tokens.gather(F.pad(index, (1, 0)))
+            # padding is CLS once more, of weight 0
+            index = order[:, -length:].where(real, -tokens.num_prefix)
+        real = real.to(tokens.x.dtype)
+        weight = F.pad(real, (tokens.num_prefix, 0), value=1.0)
+        kept = tokens.keep(index)
         return replace(kept, weight=weight)
 
     def choose(
         self, tokens: Tokens, attended: Attended, num_tokens: int
     ) -> Tensor:
-        """Tokens after CLS to keep, (B, N - 1), bool; never padding."""
-        cdf = significance(attended).cumsum(dim=1)
+        """Tokens of the body to keep, (B, N - num_prefix), bool; never
+        padding.
+        """
+        cdf = significance(attended, tokens.num_prefix).cumsum(dim=1)
         if tokens.weight is None:
             return sample(cdf, num_tokens)
         # padding comes first: no point is nearest to it
-        padding = tokens.weight[:, 1:] == 0
+        padding = tokens.weight[:, tokens.num_prefix :] == 0
         return sample(cdf.masked_fill(padding, -torch.inf), num_tokens)
 
     def key_bias(self, tokens: Tokens) -> Tensor | None:

@@ -11,7 +11,6 @@ from mmclca.registry import MODELS
 
 from ..attention import Attended
 from ..tokens import Tokens
-from ..trace import patch_weights
 
 
 @MODELS.register_module()
@@ -55,8 +54,13 @@ class TokenReducer(BaseModule):
         self.num_patches = num_patches
         self.num_stages = num_stages
 
+    @property
+    def has_loss(self) -> bool:
+        """Whether a classifier has a loss to add in training."""
+        return self.needs_teacher or type(self).loss is not TokenReducer.loss
+
     def before(self, tokens: Tokens, stage: int) -> Tokens:
-        """Reduce ahead of the layer."""
+        """Reduce before the layer."""
         return tokens
 
     def between(
@@ -94,9 +98,8 @@ class TokenReducer(BaseModule):
             tokens (Tokens): The final tokens.
             teacher (Tensor): Patches of a teacher, (B, P, C).
         """
-        B, P, _ = teacher.shape
         with torch.no_grad():
-            weights = patch_weights(tokens.trace, B, P).to(teacher)
+            weights = tokens.patch_weights.to(teacher)
             total = weights.sum(dim=-1, keepdim=True)  # (B, N, 1)
             stands = (total > 0).to(teacher)
             target = weights @ teacher / total.masked_fill(total == 0, 1.0)
@@ -127,7 +130,7 @@ def per_stage(keep_rate, num_stages: int) -> tuple:
 def overall(rates: Sequence[float], stage: int) -> float:
     """Share of the initial patches that is left after a stage.
 
-    Equal rates are a power: the CLCA authors' counts hang on its rounding.
+    Equal rates are a power: the CLCA authors' counts depend on its rounding.
     """
     rates = rates[: stage + 1]
     if len(set(rates)) == 1:

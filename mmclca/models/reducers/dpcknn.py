@@ -91,8 +91,8 @@ class DPCKNN(CountedReducer):
         return max(count, self.num_neighbors)
 
     def before(self, tokens: Tokens, stage: int) -> Tokens:
-        num_cached = tokens.num_cached
-        y = tokens.x[:, 1 : tokens.x.size(1) - num_cached]
+        num_cached, num_prefix = tokens.num_cached, tokens.num_prefix
+        y = tokens.x[:, num_prefix : tokens.x.size(1) - num_cached]
         num_clusters = min(self.count_for(tokens, stage), y.size(1))
         num_neighbors = min(self.num_neighbors, y.size(1))
         noise = self.noise if self.training else 0.0
@@ -101,5 +101,5 @@ class DPCKNN(CountedReducer):
         if self.stages is not None:
             weight = self.stages[stage](y)
         merged = Merged.average(label, weight, num_clusters, eps=1e-6)
-        tokens = tokens.reduce(merged.within(1, num_cached))
+        tokens = tokens.reduce(merged.within(num_prefix, num_cached))
         return replace(tokens, num_cached=num_cached)

@@ -15,18 +15,21 @@ from .counted import CountedReducer
 from .predictor import Predictor
 
 
-def draw(scores: Tensor, counts: Tensor) -> Tensor:
+def draw(scores: Tensor, counts: Tensor, num_prefix: int = 1) -> Tensor:
     """Sample which of the tokens that count are kept.
 
     Args:
-        scores (Tensor): Log-probabilities (B, N - 1, 2).
-        counts (Tensor): 1 for those that count, else 0, (B, N - 1).
+        scores (Tensor): Log-probabilities (B, N - num_prefix, 2).
+        counts (Tensor): 1 for those that count, else 0,
+            (B, N - num_prefix).
+        num_prefix (int): Tokens of the prefix. Defaults to 1, CLS.
 
     Returns:
-        Tensor: 1 for a token kept, CLS always, and 0 for one dropped, (B, N).
+        Tensor: 1 for a token kept, the prefix always, and 0 for one dropped,
+        (B, N).
     """
     drawn = F.gumbel_softmax(scores, hard=True)[..., 0] * counts
-    return F.pad(drawn, (1, 0), value=1.0)
+    return F.pad(drawn, (num_prefix, 0), value=1.0)
 
 
 @MODELS.register_module()
@@ -34,7 +37,7 @@ class DynamicViT(CountedReducer):
     """Learns which tokens to drop.
 
     `DynamicViT: Efficient Vision Transformers with Dynamic Token
-    Sparsification`. Ahead of a stage a small network rates the tokens after
+    Sparsification`. Before a stage a small network rates the tokens after
     CLS. In training a sample of its decisions (Gumbel-softmax) masks the
     attention of this layer and all later ones, and nothing is removed; the
     ratio loss draws the share kept towards the keep rate. In evaluation the
@@ -72,23 +75,23 @@ class DynamicViT(CountedReducer):
 
     def mask(self, tokens: Tokens, stage: int) -> Tokens:
         """Training: sample the tokens to attend to from now on."""
-        counts = tokens.weights[:, 1:]
-        scores = self.stages[stage](tokens.x[:, 1:], counts)
-        return tokens.mask(draw(scores, counts))
+        counts = tokens.weights[:, tokens.num_prefix :]
+        scores = self.stages[stage](tokens.body, counts)
+        return tokens.mask(draw(scores, counts, tokens.num_prefix))
 
     def drop(self, tokens: Tokens, stage: int) -> Tokens:
         """Evaluation: keep the tokens rated best."""
         counts = from_start(tokens)
-        score = self.stages[stage](tokens.x[:, 1:], counts)[..., 0]
+        score = self.stages[stage](tokens.body, counts)[..., 0]
         # where nothing is left to compare with, the first ones are kept
         score = score * counts.any(dim=1, keepdim=True)
         order = score.argsort(dim=1, descending=True, stable=True)
         num_kept = self.num_kept(tokens, stage)
-        return tokens.gather(F.pad(order[:, :num_kept] + 1, (1, 0)))
+        return tokens.keep(order[:, :num_kept])
 
     def num_kept(self, tokens: Tokens, stage: int) -> int:
-        """Tokens after CLS that a stage keeps in evaluation."""
-        available = tokens.x.size(1) - 1
+        """Tokens of the body that a stage keeps in evaluation."""
+        available = tokens.body.size(1)
         if self.num_tokens is None and tokens.with_cache:
             return max(1, int((available - 1) * self.keep_rates[stage]))
         return min(self.count_for(tokens, stage), available)
@@ -104,7 +107,8 @@ class DynamicViT(CountedReducer):
         if not masks:
             return {}
         errors = [
-            record.decision[:, 1:].mean(dim=1) - self.share(stage)
+            record.decision[:, tokens.num_prefix :].mean(dim=1)
+            - self.share(stage)
             for stage, record in enumerate(masks)
         ]
         ratio = torch.stack(errors).square().mean()

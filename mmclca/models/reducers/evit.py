@@ -9,17 +9,20 @@ from ..trace import Kept
 from .topk import TopK
 
 
-def fuse_weights(score: Tensor, index: Tensor) -> Tensor:
+def fuse_weights(score: Tensor, index: Tensor, num_prefix: int = 1) -> Tensor:
     """Weights of the fused token: the scores of all tokens not kept.
 
     Args:
-        score (Tensor): Attention of CLS to the tokens after it, (B, N - 1).
-        index (Tensor): The tokens kept, CLS included, (B, 1 + K).
+        score (Tensor): Attention of CLS to the tokens after the prefix,
+            (B, N - num_prefix).
+        index (Tensor): The tokens kept, prefix included,
+            (B, num_prefix + K).
+        num_prefix (int): Tokens of the prefix. Defaults to 1, CLS.
 
     Returns:
-        Tensor: (B, 1, N), zero for CLS and for the kept tokens.
+        Tensor: (B, 1, N), zero for the prefix and for the kept tokens.
     """
-    weights = F.pad(score, (1, 0)).scatter(1, index, 0.0)
+    weights = F.pad(score, (num_prefix, 0)).scatter(1, index, 0.0)
     return weights.unsqueeze(1)
 
 
@@ -30,7 +33,7 @@ class EViT(TopK):
     `Not All Patches are What You Need: Expediting Vision Transformers via
     Token Reorganizations`, section 3.2. As :class:`TopK`, and the sum of the
     dropped tokens, weighted with the attention of CLS, follows the kept ones:
-    [CLS | kept | fused]. The weights are not normalized to one, as in the
+    [prefix | kept | fused]. The weights are not normalized to one, as in the
     CLCA authors' models.
 
     Args:
@@ -38,5 +41,6 @@ class EViT(TopK):
     """
 
     def drop(self, tokens: Tokens, score: Tensor, index: Tensor) -> Tokens:
-        """Reduce to the tokens at ``index``, (B, 1 + K), and the fused."""
-        return tokens.reduce(Kept(index, fuse_weights(score, index)))
+        """Reduce to the tokens at ``index`` and one fused of the others."""
+        mix = fuse_weights(score, index, tokens.num_prefix)
+        return tokens.reduce(Kept(index, mix))

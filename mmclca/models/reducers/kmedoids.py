@@ -1,6 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import torch.nn.functional as F
-
 from mmclca.registry import MODELS
 
 from ..attention import Attended
@@ -56,7 +54,6 @@ class KMedoids(CountedReducer):
             weight = attended.received()
         else:
             weight = attended.cls_attn().mean(dim=1)
-        x = tokens.x[:, 1:]
+        x, weight = tokens.body, weight[:, tokens.num_prefix :]
         num = min(self.count_for(tokens, stage), x.size(1))
-        medoids = k_medoids(x, weight[:, 1:], num, self.num_iterations)
-        return tokens.gather(F.pad(medoids + 1, (1, 0)))
+        return tokens.keep(k_medoids(x, weight, num, self.num_iterations))

@@ -51,6 +51,6 @@ class PatchMerger(CountedReducer):
         )
 
     def before(self, tokens: Tokens, stage: int) -> Tokens:
-        y, mix = self.stages[stage](tokens.x[:, 1:])
-        x = torch.cat((tokens.x[:, :1], y), dim=1)
-        return tokens.with_x(x).reduce(Kept.cls_and(mix))
+        y, mix = self.stages[stage](tokens.body)
+        tokens = tokens.with_body(y)
+        return tokens.reduce(Kept.prefix_and(mix, tokens.num_prefix))

@@ -80,9 +80,9 @@ class Sinkhorn(CountedReducer):
         )
 
     def before(self, tokens: Tokens, stage: int) -> Tokens:
-        y = F.normalize(tokens.x[:, 1:], dim=-1)
+        y = F.normalize(tokens.body, dim=-1)
         centers = F.normalize(self.stages[stage], dim=-1)
         score = centers @ y.transpose(1, 2)
         mix = transport(score, self.eps, self.num_iterations)
-        x = torch.cat((tokens.x[:, :1], y), dim=1)
-        return tokens.with_x(x).reduce(Kept.cls_and(mix))
+        tokens = tokens.with_body(y)
+        return tokens.reduce(Kept.prefix_and(mix, tokens.num_prefix))

@@ -74,8 +74,8 @@ class SiT(CountedReducer):
             self.reverse = Slimming(self.embed_dims, self.num_patches)
 
     def before(self, tokens: Tokens, stage: int) -> Tokens:
-        mix = self.stages[stage](tokens.x[:, 1:])
-        return tokens.reduce(Kept.cls_and(mix))
+        mix = self.stages[stage](tokens.body)
+        return tokens.reduce(Kept.prefix_and(mix, tokens.num_prefix))
 
     def token_loss(self, tokens: Tokens, teacher: Tensor) -> Tensor:
         """See :class:`TokenReducer`."""
@@ -87,5 +87,5 @@ class SiT(CountedReducer):
                 f'image has {teacher.size(1)} patches: train with images of '
                 "the backbone's img_size"
             )
-        y = tokens.x[:, 1:]
+        y = tokens.body
         return F.mse_loss(self.reverse(y) @ y, teacher)

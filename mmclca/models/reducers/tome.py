@@ -15,24 +15,31 @@ from .counted import CountedReducer
 
 
 @torch.no_grad()
-def match(metric: Tensor, num_merged: int) -> tuple[Tensor, int]:
+def match(
+    metric: Tensor, num_merged: int, num_prefix: int = 1
+) -> tuple[Tensor, int]:
     """Bipartite soft matching: which tokens merge into which.
 
     Tokens at even positions each choose the most similar one at an odd
-    position; the most similar pairs merge. CLS, at position 0, never does.
+    position; the most similar pairs merge. Those of the prefix never do.
 
     Args:
         metric (Tensor): What is compared by cosine similarity, (B, N, D).
-        num_merged (int): Pairs to merge, at most (N - 1) // 2.
+        num_merged (int): Pairs to merge, at most (N - num_prefix) // 2.
+        num_prefix (int): Tokens of the prefix. Defaults to 1, CLS.
 
     Returns:
         tuple[Tensor, int]: The new position of each token, (B, N), and the
-        number of new tokens. The even ones that are left come first.
+        number of new tokens. The prefix comes first, then the even ones
+        that are left.
     """
     B, N, _ = metric.shape
     metric = F.normalize(metric, dim=-1)
     similarity = metric[:, ::2] @ metric[:, 1::2].transpose(1, 2)
-    similarity[:, 0].fill_(-torch.inf)  # a set item may make a CPU tensor
+    even, odd = (num_prefix + 1) // 2, num_prefix // 2
+    # to set items may make a tensor on the CPU
+    similarity[:, :even].fill_(-torch.inf)
+    similarity[:, :, :odd].fill_(-torch.inf)
     best, partner = similarity.max(dim=-1)  # of each even token
     order = best.argsort(dim=-1, descending=True)
     merges = torch.zeros_like(partner).scatter(1, order[:, :num_merged], 1)
@@ -41,7 +48,25 @@ def match(metric: Tensor, num_merged: int) -> tuple[Tensor, int]:
     target = partner.new_empty(B, N)
     target[:, ::2] = torch.where(merges > 0, num_left + partner, rank)
     target[:, 1::2] = num_left + torch.arange(N // 2, device=metric.device)
+    if odd:
+        target = prefix_first(target, num_prefix, num_left)
     return target, N - num_merged
+
+
+def prefix_first(target: Tensor, num_prefix: int, num_left: int) -> Tensor:
+    """New positions in which the prefix comes first.
+
+    Args:
+        target (Tensor): New positions, (B, N): even tokens that are left,
+            then odd ones.
+        num_prefix (int): Tokens of the prefix, even and odd ones in turn.
+        num_left (int): Even tokens that are left.
+    """
+    even, odd = (num_prefix + 1) // 2, num_prefix // 2
+    later = torch.where(target < num_left, target + odd, target)
+    first = torch.where(target < even, 2 * target, later)
+    of_odd = (target >= num_left) & (target < num_left + odd)
+    return torch.where(of_odd, 2 * (target - num_left) + 1, first)
 
 
 @MODELS.register_module()
@@ -80,11 +105,13 @@ class ToMe(CountedReducer):
     ) -> Tokens:
         available = self.count_for(tokens, stage - 1)
         surplus = available - self.count_for(tokens, stage)
-        num_merged = min(surplus, (tokens.x.size(1) - 1) // 2)
+        num_merged = min(surplus, tokens.body.size(1) // 2)
         if num_merged <= 0:
             return tokens.unchanged()
         size = tokens.weights
-        target, num_tokens = match(attended.k.mean(dim=1), num_merged)
+        target, num_tokens = match(
+            attended.k.mean(dim=1), num_merged, tokens.num_prefix
+        )
         merged = tokens.reduce(Merged.average(target, size, num_tokens))
         size = sum_into(target, size.unsqueeze(-1), num_tokens).squeeze(-1)
         return replace(merged, weight=size)

@@ -1,29 +1,30 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import math
 
-import torch
 from torch import Tensor
 
 from mmclca.registry import MODELS
 
 from ..attention import Attended
 from ..tokens import Tokens
+from ..trace import after_prefix
 from .base import TokenReducer
 
 
-def top_tokens(score: Tensor, keep_rate: float) -> Tensor:
-    """Index of the best tokens by descending score, CLS ahead of them.
+def top_tokens(score: Tensor, keep_rate: float, num_prefix: int = 1) -> Tensor:
+    """Index of the prefix, and of the best other tokens by descending score.
 
     Args:
-        score (Tensor): Scores of the tokens after CLS, (B, N - 1).
+        score (Tensor): Scores of the tokens after the prefix,
+            (B, N - num_prefix).
         keep_rate (float): Share of them to keep, rounded up.
+        num_prefix (int): Tokens of the prefix. Defaults to 1, CLS.
 
     Returns:
-        Tensor: Index into the sequence with CLS, (B, 1 + K).
+        Tensor: Index into the whole sequence, (B, num_prefix + K).
     """
     num_kept = math.ceil(keep_rate * score.size(1))
-    index = score.topk(num_kept, dim=1).indices + 1
-    return torch.cat((torch.zeros_like(index[:, :1]), index), dim=1)
+    return after_prefix(score.topk(num_kept, dim=1).indices, num_prefix)
 
 
 @MODELS.register_module()
@@ -32,10 +33,10 @@ class TopK(TokenReducer):
 
     `Which Tokens to Use? Investigating Token Reduction in Vision
     Transformers`, section 3. A stage keeps
-    ``ceil(keep_rate * (N - 1))`` of the tokens after CLS, cached ones
-    among them, by the mean over heads of the attention of CLS in the same
-    layer, in descending order. Where that is all of them, nothing happens
-    (the authors' code fails there for a keep rate below 1).
+    ``ceil(keep_rate * (N - num_prefix))`` of the tokens after the prefix,
+    cached ones among them, by the mean over heads of the attention of CLS in
+    the same layer, in descending order. Where that is all of them, nothing
+    happens (the authors' code fails there for a keep rate below 1).
 
     Args:
         keep_rate (float | Sequence[float]): See :class:`TokenReducer`.
@@ -46,12 +47,13 @@ class TopK(TokenReducer):
     def between(
         self, tokens: Tokens, attended: Attended, stage: int
     ) -> Tokens:
-        score = attended.cls_attn()[:, :, 1:].mean(dim=1)  # (B, N - 1)
-        index = top_tokens(score, self.keep_rates[stage])
+        num_prefix = tokens.num_prefix
+        score = attended.cls_attn()[:, :, num_prefix:].mean(dim=1)
+        index = top_tokens(score, self.keep_rates[stage], num_prefix)
         if index.size(1) == tokens.x.size(1):
             return tokens.unchanged()
         return self.drop(tokens, score, index)
 
     def drop(self, tokens: Tokens, score: Tensor, index: Tensor) -> Tokens:
-        """Reduce to the tokens at ``index``, (B, 1 + K)."""
+        """Reduce to the tokens at ``index``, (B, num_prefix + K)."""
         return tokens.gather(index)

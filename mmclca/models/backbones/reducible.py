@@ -1,0 +1,224 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What a backbone has to be for its tokens to be reduced on the way."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from mmclca.registry import MODELS
+
+from ..attention import Attended
+from ..reducers import TokenReducer
+from ..tokens import Tokens
+
+
+class Reducible:
+    """Mixin over mmpretrain's ``BaseBackbone``: the loop over the layers.
+
+    A backbone says what its parts are: :meth:`embed`, :meth:`normalize`,
+    :meth:`attend`, :meth:`feed`, :meth:`finish` and :meth:`format_tokens`,
+    and has ``layers``, ``embed_dims``, ``img_size`` and ``patch_resolution``
+    (height and width of an image in pixels and in patches), ``num_prefix``
+    (tokens before the patches, the first of which is CLS, see
+    :class:`Tokens`) and ``out_indices``. It calls :meth:`set_reduction` in
+    its ``__init__``; everything else here is not overridden. Pictures,
+    costs, recordings, exports and teachers ask for nothing else, so that they
+    work with any such backbone.
+    """
+
+    with_cp = False
+
+    def embed(self, x: Tensor) -> tuple[Tokens, tuple[int, int]]:
+        """Images (B, 3, H, W) to tokens and the grid of patches.
+
+        The tokens are [prefix | patches | registers | CLR]; the CLR tokens
+        come from ``self.cache.start``, where there is a cache.
+        """
+        raise NotImplementedError
+
+    def normalize(self, layer: nn.Module, x: Tensor) -> Tensor:
+        """What the attention of a layer reads of the tokens (B, N, C)."""
+        raise NotImplementedError
+
+    def attend(
+        self,
+        layer: nn.Module,
+        tokens: Tokens,
+        key_bias: Tensor | None,
+        softmax: Callable | None,
+    ) -> tuple[Tensor, Attended]:
+        """First half of a layer: the tokens (B, N, C) after its attention.
+
+        Args:
+            layer (nn.Module): One of ``layers``.
+            tokens (Tokens): What enters; :meth:`normalize` is applied here.
+            key_bias (Tensor, optional): See :meth:`TokenReducer.key_bias`.
+            softmax (Callable, optional): See :meth:`TokenReducer.softmax`.
+        """
+        raise NotImplementedError
+
+    def feed(self, layer: nn.Module, x: Tensor) -> Tensor:
+        """Second half of a layer, tokens (B, N, C) to tokens."""
+        raise NotImplementedError
+
+    def finish(self, x: Tensor) -> Tensor:
+        """What is done to all tokens (B, N, C) after the last layer."""
+        return x
+
+    def format_tokens(self, tokens: Tokens, hw: tuple[int, int]) -> Tensor:
+        """The output of one of ``out_indices``: CLS, (B, C).
+
+        Args:
+            tokens (Tokens): What leaves the layer.
+            hw (tuple[int, int]): Height and width of the grid of patches.
+        """
+        # a view would keep the whole sequence in memory
+        return tokens.x[:, 0].clone()
+
+    @property
+    def reduces(self) -> bool:
+        """Whether there is a reducer that may reduce."""
+        return type(self.reducer) is not TokenReducer
+
+    def set_reduction(
+        self,
+        reducer: dict | None = None,
+        reduce_at: Sequence[int] | int = (),
+        cache: dict | None = None,
+    ) -> None:
+        """Build reducer and cache; see :class:`TokenReductionViT`.
+
+        Args:
+            reducer (dict, optional): Config of a :class:`TokenReducer`.
+            reduce_at (Sequence[int] | int): Layers, from 0, that reduce.
+            cache (dict, optional): Config of a :class:`CrossLayerCache`.
+
+        Raises:
+            ValueError: If ``reduce_at`` is not sorted or outside the layers,
+                empty beside a reducer or a cache, or if there is no CLS
+                token where one is needed.
+        """
+        self.reduce_at = _checked(reduce_at, len(self.layers))
+        self.stage_of = {layer: s for s, layer in enumerate(self.reduce_at)}
+        self.reducer = self._build_reducer(reducer)
+        self.cache = self._build_cache(cache)
+
+    def _build_reducer(self, reducer: dict | None) -> TokenReducer:
+        if reducer is not None and not self.reduce_at:
+            raise ValueError(
+                f'reducer={reducer["type"]} with reduce_at=() never reduces: '
+                'name its layers, for example reduce_at=(3, 6, 9)'
+            )
+        height, width = self.patch_resolution
+        reducer = MODELS.build(
+            reducer or dict(type='mmclca.TokenReducer'),
+            default_args=dict(
+                embed_dims=self.embed_dims,
+                num_patches=height * width,
+                num_stages=len(self.reduce_at),
+            ),
+        )
+        if reducer.needs_cls_token and not self.num_prefix:
+            raise ValueError(
+                f'{type(reducer).__name__} needs a CLS token: '
+                'with_cls_token=False is not allowed'
+            )
+        return reducer
+
+    def _build_cache(self, cache: dict | None) -> nn.Module | None:
+        if cache is None:
+            return None
+        cache = MODELS.build(
+            cache,
+            default_args=dict(
+                embed_dims=self.embed_dims,
+                num_layers=len(self.layers),
+                reduce_at=self.reduce_at,
+            ),
+        )
+        if cache.num_tokens and not self.num_prefix:
+            raise ValueError(
+                'the CLR tokens of a cache start as copies of CLS: '
+                'with_cls_token=False is not allowed, unless with num_tokens=0'
+            )
+        return cache
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Images (B, 3, H, W) to the outputs of ``out_indices``."""
+        if self.training and self.reducer.has_loss:
+            raise ValueError(
+                f'{type(self.reducer).__name__} has a loss that this '
+                "classifier would leave out: use type='mmclca."
+                "TokenReductionClassifier' for the model"
+            )
+        return self.forward_tokens(x)[0]
+
+    def forward_tokens(self, x: Tensor) -> tuple[tuple[Tensor, ...], Tokens]:
+        """As ``forward``, with the final tokens and their trace."""
+        tokens, hw = self.embed(x)
+        outs, cached, last = [], [], len(self.layers) - 1
+        for i, layer in enumerate(self.layers):
+            tokens = self.run_layer(layer, tokens, self.stage_of.get(i))
+            if self.cache is not None:
+                tokens = self.cache(i, tokens, cached)
+            if i == last:
+                tokens = tokens.with_x(self.finish(tokens.x))
+            if i in self.out_indices:
+                outs.append(self.format_tokens(tokens, hw))
+        return tuple(outs), tokens
+
+    def run_layer(self, layer, tokens: Tokens, stage: int | None) -> Tokens:
+        """One layer; ``stage`` is None where nothing is reduced."""
+        if self.with_cp and torch.is_grad_enabled():
+            return checkpoint(
+                self._run_layer, layer, tokens, stage, use_reentrant=False
+            )
+        return self._run_layer(layer, tokens, stage)
+
+    def _run_layer(self, layer, tokens: Tokens, stage: int | None) -> Tokens:
+        tokens = self._attend(layer, tokens, stage)
+        return tokens.with_x(self.feed(layer, tokens.x))
+
+    def _attend(self, layer, tokens: Tokens, stage: int | None) -> Tokens:
+        """First half of a layer; what it made is freed before the FFN."""
+        reducer = self.reducer
+        if stage is not None:
+            tokens = reducer.before(tokens, stage)
+        x, attended = self.attend(
+            layer, tokens, reducer.key_bias(tokens), reducer.softmax(tokens)
+        )
+        tokens = tokens.with_x(x)
+        if stage is not None:
+            tokens = reducer.between(tokens, attended, stage)
+        return tokens
+
+    def stage_of_param(self, name: str) -> int:
+        """Stage of a parameter of the reducer; 0 where all stages share it.
+
+        Args:
+            name (str): Its name in the backbone, as ``reducer.stages.0.x``.
+        """
+        _, part, *rest = name.split('.')
+        part = getattr(self.reducer, part)
+        is_list = isinstance(part, (nn.ModuleList, nn.ParameterList))
+        one_a_stage = is_list and len(part) == len(self.reduce_at)
+        return int(rest[0]) if one_a_stage else 0
+
+
+def _checked(
+    reduce_at: Sequence[int] | int, num_layers: int
+) -> tuple[int, ...]:
+    """``reduce_at`` as a tuple; ValueError where it is not allowed."""
+    listed = isinstance(reduce_at, Sequence)
+    layers = tuple(reduce_at) if listed else (reduce_at,)
+    inside = all(
+        type(layer) is int and 0 <= layer < num_layers for layer in layers
+    )
+    if not inside or list(layers) != sorted(set(layers)):
+        raise ValueError(
+            f'reduce_at={reduce_at!r} must be ascending, different layers '
+            f'(integers) within 0 to {num_layers - 1}'
+        )
+    return layers
