@@ -15,12 +15,13 @@ from mmpretrain.structures import DataSample
 from mmpretrain.utils import track
 
 from mmclca.datasets.image_cache import without_cache
-from mmclca.visualization.watching import grid_of, watched
+from mmclca.models import as_reducible
+from mmclca.visualization.recording import grid_of, recording
 
 from .loading import check_number, load_classifier
 from .rejection import UNKNOWN, note_known, noting_logits, read_threshold
 from .sources import find_images, read_image
-from .token_facts import LastLayerWatcher, count_macs, token_facts
+from .token_facts import LastLayerRecorder, count_macs, token_facts
 
 FACTS = ('tokens', 'gmacs', 'kept', 'attribution', 'cls_attention')
 
@@ -107,7 +108,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
             batch_size (int): Images at a time. Defaults to 32.
             return_tokens (bool): Whether to tell of tokens, with what needs
                 a second look at the last layer; for backbones of type
-                :class:`TokenReductionViT`. Defaults to False.
+                :class:`Reducible` backbone or a plain ViT. Defaults to False.
             **kwargs: ``show``, ``show_dir`` and so on, as in mmpretrain.
 
         Returns:
@@ -202,11 +203,11 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         """Refuse a model whose tokens cannot be told.
 
         Raises:
-            ValueError: If its backbone is no :class:`TokenReductionViT`, or
-                has no CLS token.
+            ValueError: If the tokens of its backbone cannot be followed, or
+                there is no CLS among them.
         """
-        backbone = watched(self.model).backbone
-        if not backbone.with_cls_token:
+        backbone = recording(self.model).backbone
+        if not backbone.num_prefix:
             raise ValueError(
                 'return_tokens tells what CLS attends to: with_cls_token='
                 'False is not allowed in the backbone'
@@ -261,18 +262,18 @@ class TokenReductionInferencer(ImageClassificationInferencer):
     def _predict_with_facts(self, inputs: dict) -> list[DataSample]:
         data = self.model.data_preprocessor(inputs, False)
         images = data['inputs']
-        twin = watched(self.model, LastLayerWatcher)
-        samples = twin(**data, mode='predict')
-        backbone = self.model.backbone
-        hw = grid_of(backbone, images)
-        facts = token_facts(backbone, twin.backbone.reducer.layers, hw)
+        copied = recording(self.model, LastLayerRecorder)
+        samples = copied(**data, mode='predict')
+        layers = copied.backbone.reducer.layers
+        backbone = as_reducible(self.model.backbone)
+        facts = token_facts(backbone, layers, grid_of(backbone, images))
         for sample, image, fact in zip(samples, images, facts, strict=True):
             gmacs = self._count(image, fact['tokens']) / 1e9
             sample.set_data(dict(fact, gmacs=gmacs))
         return samples
 
     def _count(self, image: torch.Tensor, tokens: list[int]) -> int:
-        """Multiply-accumulates, which hang on nothing but the key."""
+        """Multiply-accumulates, which depend on nothing but the key."""
         key = (*image.shape, *tokens)
         if key not in self._macs:
             self._macs[key] = count_macs(self.model, image)

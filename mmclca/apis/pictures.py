@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mmclca.models import TokenReductionViT
+from mmclca.models import reduces
 from mmclca.visualization import draw_reductions, reduced
 from mmclca.visualization.inputs import view_of_input
 
@@ -20,7 +20,7 @@ def check_reduces(inferencer: TokenReductionInferencer) -> None:
         ValueError: If the backbone has no stage.
     """
     backbone = inferencer.model.backbone
-    if not (isinstance(backbone, TokenReductionViT) and backbone.reduces):
+    if not reduces(backbone):
         raise ValueError(
             f'there are no stages to draw: a {type(backbone).__name__} '
             "without a reducer. Give a model with backbone=dict(type='mmclca."

@@ -4,22 +4,20 @@
 import torch
 from torch import Tensor, nn
 
-from mmclca.models import TokenReductionViT
-from mmclca.models.attention import attend
+from mmclca.models import Reducible
 from mmclca.models.tokens import Tokens
-from mmclca.models.trace import patch_weights
 from mmclca.utils.flops import Counter
+from mmclca.visualization.recording import Recorded, Recorder
 from mmclca.visualization.survivors import assigned, survivor_maps
-from mmclca.visualization.watching import Seen, Watcher
 
 
-class LastLayerWatcher(Watcher):
-    """Notes the tokens of each layer, features those of the last one only."""
+class LastLayerRecorder(Recorder):
+    """Records the tokens of each layer, features of the last one only."""
 
     def key_bias(self, tokens: Tokens) -> Tensor | None:
-        for seen in self.layers[-1:]:
-            seen.entered = _bare(seen.entered)
-            seen.left = _bare(seen.left)
+        for layer in self.layers[-1:]:
+            layer.entered = _bare(layer.entered)
+            layer.left = _bare(layer.left)
         return super().key_bias(tokens)
 
 
@@ -29,13 +27,13 @@ def _bare(tokens: Tokens) -> Tokens:
 
 
 def token_facts(
-    backbone: TokenReductionViT, layers: list[Seen], hw: tuple[int, int]
+    backbone: Reducible, layers: list[Recorded], hw: tuple[int, int]
 ) -> list[dict]:
     """What became of the tokens of each image of a batch.
 
     Args:
-        backbone (TokenReductionViT): The model, with a CLS token.
-        layers (list[Seen]): What a :class:`LastLayerWatcher` noted.
+        backbone (Reducible): The model, with a CLS token.
+        layers (list[Recorded]): What a :class:`LastLayerRecorder` recorded.
         hw (tuple[int, int]): Height and width of the grid of patches.
 
     Returns:
@@ -45,9 +43,10 @@ def token_facts(
     """
     entered, B = layers[-1].entered, len(layers[-1].entered.x)
     attention = last_attention(backbone, entered)
-    weights = patch_weights(entered.trace, B, hw[0] * hw[1])
-    kept = survivor_maps(layers[-1].left.trace, B, hw)
-    counts = [(seen.left.weights > 0).sum(dim=1) for seen in layers]
+    weights = entered.patch_weights
+    left = [layer.left for layer in layers]
+    kept = survivor_maps(left[-1].trace, B, hw, entered.num_prefix)
+    counts = [(tokens.weights > 0).sum(dim=1) for tokens in left]
     facts = dict(
         tokens=torch.stack(counts, dim=1),
         attribution=attribute(attention, weights).unflatten(1, hw),
@@ -66,17 +65,17 @@ def token_facts(
     ]
 
 
-def last_attention(backbone: TokenReductionViT, entered: Tokens) -> Tensor:
+def last_attention(backbone: Reducible, entered: Tokens) -> Tensor:
     """Attention of CLS in the last layer, mean over heads, (B, N).
 
     Args:
-        backbone (TokenReductionViT): The model.
+        backbone (Reducible): The model.
         entered (Tokens): The sequence that this attention sees.
     """
-    layer = backbone.layers[-1]
-    x = layer.ln1(entered.x)
     key_bias = backbone.reducer.key_bias(entered)
-    _, attended = attend(layer.attn, x, key_bias)
+    _, attended = backbone.attend(
+        backbone.layers[-1], entered, key_bias, softmax=None
+    )
     return attended.cls_attn().float().mean(dim=1)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import torch
 from mmpretrain.models.backbones import VisionTransformer
 
-from mmclca.models import TokenReducer
+from mmclca.models import TokenReducer, as_reducible
 from mmclca.registry import MODELS
 from mmclca.utils.flops import Cost, count_config
 
@@ -79,7 +79,7 @@ class Size:
         arch = model['backbone'].get('arch', 'base')
         settings = {k: backbone.arch_settings[k] for k in KEYS}
         own = '{embed_dims} x {num_layers}'.format(**settings)
-        (side,) = set(backbone.patch_embed.projection.kernel_size)
+        (side,) = set(as_reducible(backbone).stride)
         return cls(
             arch if isinstance(arch, str) else own,
             tuple(backbone.img_size),

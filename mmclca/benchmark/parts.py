@@ -6,10 +6,16 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from statistics import median
 
+from mmcv.cnn.bricks.transformer import FFN, PatchEmbed
 from mmpretrain.models.classifiers import TimmClassifier
+from mmpretrain.models.utils import (
+    MultiheadAttention,
+    SwiGLUFFN,
+    SwiGLUFFNFused,
+)
 from torch import nn
 
-from mmclca.models import TokenReductionViT
+from mmclca.models import Reducible
 
 from .candidates import Candidate
 from .setting import Setting
@@ -27,6 +33,14 @@ PARTS = {
     'cache': 'CLR tokens, what is cached and put back',
     'head': 'after the backbone',
     OTHER: 'positions, residual sums of attention, outputs, Python between',
+}
+# modules of mmpretrain's transformers
+KINDS = {
+    nn.LayerNorm: 'norm',
+    FFN: 'FFN',
+    SwiGLUFFN: 'FFN',
+    SwiGLUFFNFused: 'FFN',
+    PatchEmbed: 'embedding',
 }
 
 
@@ -109,32 +123,30 @@ def functions_of(model: nn.Module) -> Iterator[tuple]:
         yield vit.patch_embed, 'forward', 'embedding'
         yield vit.head, 'forward', 'head'
         return
-    vit = model.backbone
-    for layer in vit.layers:
-        yield layer.ln1, 'forward', 'norm'
-        yield layer.ln2, 'forward', 'norm'
-        yield layer.ffn, 'forward', 'FFN'
-    if vit.final_norm:
-        yield vit.ln1, 'forward', 'norm'
-    yield vit.patch_embed, 'forward', 'embedding'
+    backbone = model.backbone
+    for name, module in backbone.named_modules():
+        part = KINDS.get(type(module))
+        if part and not name.startswith('reducer.'):
+            yield module, 'forward', part
     yield model.head, 'forward', 'head'
-    if isinstance(vit, TokenReductionViT):
-        yield from _functions_of_reduction(vit)
+    if isinstance(backbone, Reducible):
+        yield from _functions_of_reduction(backbone)
 
 
-def _functions_of_reduction(vit: TokenReductionViT) -> Iterator[tuple]:
+def _functions_of_reduction(backbone: Reducible) -> Iterator[tuple]:
     for name in ('before', 'between', 'key_bias', 'softmax'):
-        yield vit.reducer, name, 'selection'
-    if vit.cache is not None:
-        yield vit.cache, 'start', 'cache'
-        yield vit.cache, 'forward', 'cache'
+        yield backbone.reducer, name, 'selection'
+    if backbone.cache is not None:
+        yield backbone.cache, 'start', 'cache'
+        yield backbone.cache, 'forward', 'cache'
 
 
 def attentions_of(model: nn.Module) -> list[nn.Module]:
     """Modules with the projections ``qkv`` and ``proj``."""
     if isinstance(model, TimmClassifier):
         return [block.attn for block in model.model.blocks]
-    return [layer.attn for layer in model.backbone.layers]
+    modules = model.backbone.modules()
+    return [one for one in modules if isinstance(one, MultiheadAttention)]
 
 
 @contextmanager

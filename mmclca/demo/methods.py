@@ -11,9 +11,8 @@ from mmengine.logging import MMLogger
 from mmengine.model import BaseModel
 
 from mmclca.benchmark.candidates import METHODS, Size
-from mmclca.models import TokenReducer, TokenReductionViT
+from mmclca.models import Reducible, TokenReducer
 from mmclca.registry import MODELS
-from mmclca.visualization.watching import check_backbone
 
 
 @dataclass(frozen=True)
@@ -56,11 +55,17 @@ def methods_of(model: BaseModel) -> dict[str, Method]:
         model (BaseModel): A classifier, with its config as ``_config``.
 
     Raises:
-        ValueError: If its backbone is no :class:`TokenReductionViT`, or has
-            no CLS token.
+        ValueError: If its backbone is no :class:`Reducible`, or there is no
+            CLS among its tokens.
     """
-    check_backbone(model)
-    if not model.backbone.with_cls_token:
+    if not isinstance(model.backbone, Reducible):
+        raise ValueError(
+            f'the backbone is a {type(model.backbone).__name__}, whose tokens '
+            'cannot be reduced: give --config with backbone=dict(type='
+            "'mmclca.TokenReductionViT', ...), which takes the weights of a "
+            'VisionTransformer too'
+        )
+    if not model.backbone.num_prefix:
         raise ValueError(
             'methods choose by what CLS attends to: with_cls_token=False is '
             'not allowed in the backbone'
@@ -79,11 +84,11 @@ def methods_of(model: BaseModel) -> dict[str, Method]:
     return methods
 
 
-def fits(backbone: TokenReductionViT, reducer: dict, num_stages: int) -> bool:
+def fits(backbone: Reducible, reducer: dict, num_stages: int) -> bool:
     """Whether the weights of a backbone are all that a reducer needs.
 
     Args:
-        backbone (TokenReductionViT): A trained backbone.
+        backbone (Reducible): A trained backbone.
         reducer (dict): Config of the reducer.
         num_stages (int): Its stages.
     """
@@ -125,7 +130,7 @@ def at_rate(reducer: Mapping, keep_rate: float) -> dict:
     return dict(kept, keep_rate=keep_rate)
 
 
-def _own(backbone: TokenReductionViT, settings: Mapping) -> Method:
+def _own(backbone: Reducible, settings: Mapping) -> Method:
     """The method that a backbone was trained with."""
     rate = _one_rate(backbone.reducer)
     other = at_rate(settings, 1.0 if rate < 0.75 else 0.5)

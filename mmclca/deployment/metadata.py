@@ -6,7 +6,7 @@ from dataclasses import asdict
 from mmengine.config import Config
 from torch import nn
 
-from mmclca.models import TokenReductionViT
+from mmclca.models import reduces
 from mmclca.version import __version__
 
 from .preparation import Preparation
@@ -23,7 +23,7 @@ def metadata_of(
     Args:
         config (Config): The config of the model.
         model (nn.Module): The classifier.
-        preparation (Preparation): What is done to an image ahead of it.
+        preparation (Preparation): What is done to an image before it.
         classes (Sequence[str]): Names of the classes.
 
     Returns:
@@ -44,6 +44,6 @@ def metadata_of(
 
 
 def _reduction(backbone: nn.Module):
-    if not isinstance(backbone, TokenReductionViT) or not backbone.reduces:
+    if not reduces(backbone):
         return 'none', 1.0
     return type(backbone.reducer).__name__, backbone.reducer.keep_rate

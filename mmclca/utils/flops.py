@@ -1,14 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What a classifier costs: multiply-accumulates, parameters, tokens."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import prod
 
 import torch
-from mmpretrain.models.backbones import VisionTransformer
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
+from mmclca.models import as_reducible, shallow_copy
 from mmclca.registry import MODELS
 
 
@@ -36,7 +37,7 @@ DISTANCE_FLOPS = {
     ATEN._cdist_forward: _distance_flops,
     ATEN._euclidean_dist: _distance_flops,
 }
-# attention and FFN with the LayerNorm ahead of them, head with the last one
+# attention and FFN with the LayerNorm before them, head with the last one
 PARTS = ('embedding', 'attention', 'FFN', 'reduction', 'head')
 
 
@@ -52,8 +53,8 @@ class Cost:
             work are not counted.
         params (int): Parameters of the model.
         parts (dict[str, int]): The multiply-accumulates of each of ``PARTS``.
-            Empty, as are the tokens, where the backbone is no
-            ``VisionTransformer``.
+            Empty, as are the tokens, where those of the backbone cannot be
+            followed.
         attended (list[int]): Tokens that the attention of each layer sees.
         tokens (list[int]): Tokens that leave each layer, before the cache
             recovers.
@@ -89,47 +90,56 @@ class Counter(FlopCounterMode):
 
 
 class _Meter:
-    """Splits a running count of FLOPs where modules begin and end."""
+    """Splits a running count of FLOPs where parts of a model begin and end."""
 
     def __init__(self, counter: Counter, cost: Cost):
         self.counter = counter
         self.cost = cost
         self.last = 0
-        self.handles = []
 
-    def watch(self, model: nn.Module) -> None:
-        """Hook the parts of a classifier with a vision transformer."""
-        self.cost.parts.update(dict.fromkeys(PARTS, 0))
+    def metered(self, model: nn.Module) -> nn.Module:
+        """A copy of a classifier whose parts report to the meter."""
+        model = shallow_copy(model)
         backbone = model.backbone
-        self._end(backbone.patch_embed, 'embedding')
-        for layer in backbone.layers:
-            self._begin(layer.ln1, 'reduction', self.cost.attended)
-            self._end(layer.attn.proj, 'attention')
-            self._begin(layer.ln2, 'reduction', self.cost.tokens)
-            self._end(layer.ffn, 'FFN')
-        if model.with_head:
-            self._end(model.head, 'head')
+        self.cost.parts.update(dict.fromkeys(PARTS, 0))
+        backbone.embed = self._embed(backbone.embed)
+        backbone.attend = self._attend(backbone.attend)
+        backbone.feed = self._feed(backbone.feed)
+        return model
 
-    def _begin(self, module, part_before: str, lengths: list | None = None):
-        def hook(_, inputs):
-            self._book(part_before)
-            if lengths is not None:
-                lengths.append(inputs[0].size(1))
+    def _embed(self, embed: Callable) -> Callable:
+        def metered(x):
+            embedded = embed(x)
+            self.book('embedding')
+            return embedded
 
-        self.handles.append(module.register_forward_pre_hook(hook))
+        return metered
 
-    def _end(self, module, part: str):
-        hook = module.register_forward_hook(lambda *_: self._book(part))
-        self.handles.append(hook)
+    def _attend(self, attend: Callable) -> Callable:
+        def metered(layer, tokens, key_bias, softmax):
+            self.book('reduction')
+            self.cost.attended.append(tokens.x.size(1))
+            attended = attend(layer, tokens, key_bias, softmax)
+            self.book('attention')
+            return attended
 
-    def _book(self, part: str) -> None:
+        return metered
+
+    def _feed(self, feed: Callable) -> Callable:
+        def metered(layer, x):
+            self.book('reduction')
+            self.cost.tokens.append(x.size(1))
+            x = feed(layer, x)
+            self.book('FFN')
+            return x
+
+        return metered
+
+    def book(self, part: str) -> None:
+        """What was counted since the last call belongs to a part."""
         now = self.counter.others()
         self.cost.parts[part] += now - self.last
         self.last = now
-
-    def remove(self) -> None:
-        for handle in self.handles:
-            handle.remove()
 
 
 def count(model: nn.Module, shape: tuple[int, int] | None = None) -> Cost:
@@ -152,23 +162,32 @@ def count(model: nn.Module, shape: tuple[int, int] | None = None) -> Cost:
     image = next(model.parameters()).new_zeros(1, 3, *cost.shape)
     counter = Counter()
     meter = _Meter(counter, cost)
+    followed = _can_be_followed(model.backbone)
+    counted = meter.metered(model) if followed else model
     training = model.training
-    if isinstance(model.backbone, VisionTransformer):
-        meter.watch(model)
     try:
-        model.eval()
+        counted.eval()
         with torch.no_grad(), counter:
-            model(image)
+            counted(image)
+        if followed:
+            meter.book('head')
     finally:
-        meter.remove()
         model.train(training)
     cost.flops = counter.others()
     cost.distances = counter.distances()
     return cost
 
 
+def _can_be_followed(backbone: nn.Module) -> bool:
+    try:
+        as_reducible(backbone)
+    except ValueError:
+        return False
+    return True
+
+
 def _own_shape(model: nn.Module) -> tuple[int, int]:
-    if isinstance(model.backbone, VisionTransformer):
+    if _can_be_followed(model.backbone):
         return tuple(model.backbone.img_size)
     raise ValueError(
         f'{type(model.backbone).__name__} works at any size: say which, with '
@@ -180,7 +199,7 @@ def count_config(model: dict, shape: tuple[int, int] | None = None) -> Cost:
     """Build a classifier without weights and count what one image costs it.
 
     It is built on the meta device, or, where a method's number of tokens
-    hangs on the image, on the CPU with random weights.
+    depends on the image, on the CPU with random weights.
 
     Args:
         model (dict): Config of the classifier.

@@ -26,7 +26,7 @@ class Cached:
 
 
 def cached_by_stage(
-    trace: list, batch_size: int, num_patches: int
+    trace: list, batch_size: int, num_patches: int, num_prefix: int = 1
 ) -> list[list[Cached]]:
     """The cached tokens of each reduction, for each image.
 
@@ -34,6 +34,7 @@ def cached_by_stage(
         trace (list): ``Tokens.trace`` of a forward pass.
         batch_size (int): Images of that pass.
         num_patches (int): Patches P of an image.
+        num_prefix (int): Tokens before the patches. Defaults to 1, CLS.
 
     Returns:
         list[list[Cached]]: A list a stage with an entry an image; empty
@@ -45,15 +46,19 @@ def cached_by_stage(
     for step, record in enumerate(trace, start=1):
         if isinstance(record, Appended):
             continue
-        left = _left(trace[:step], batch_size, num_patches)
+        numbers = batch_size, num_patches, num_prefix
+        left = _left(trace[:step], *numbers)
         put_back = _put_back(trace[step:])
         stages.append([Cached(number, put_back) for number in left])
     return stages
 
 
-def _left(trace: list, batch_size: int, num_patches: int) -> list[int]:
-    patches = patch_weights(trace, batch_size, num_patches).sum(dim=-1)
-    start = patches.new_zeros(batch_size, 1 + num_patches, 1)
+def _left(
+    trace: list, batch_size: int, num_patches: int, num_prefix: int
+) -> list[int]:
+    weights = patch_weights(trace, batch_size, num_patches, num_prefix)
+    patches = weights.sum(dim=-1)
+    start = patches.new_zeros(batch_size, num_prefix + num_patches, 1)
     cached = from_cache(trace, start)
     return ((cached > 0) & (patches == 0)).sum(dim=1).tolist()
 
@@ -63,7 +68,8 @@ def from_cache(trace: list, rows: Tensor) -> Tensor:
 
     Args:
         trace (list): ``Tokens.trace``, or its first records.
-        rows (Tensor): Zeros for CLS and the patches, (B, 1 + P, 1).
+        rows (Tensor): Zeros for the prefix and the patches,
+            (B, num_prefix + P, 1).
 
     Returns:
         Tensor: (B, N).

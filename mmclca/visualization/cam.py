@@ -4,11 +4,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from mmclca.models import Reducible
 from mmclca.models.tokens import Tokens
-from mmclca.models.trace import patch_weights
 
 from .cam_methods import METHODS, OF_COMPONENT, first_component, method_named
-from .watching import grid_of, watched
+from .recording import grid_of, recording
 
 
 @torch.enable_grad()
@@ -26,15 +26,17 @@ def class_activation_maps(
     Localization`, section 3: channels are summed with the mean gradient of
     the class score as their weight, and what is negative is cut off. The
     tokens are those that the attention of the layer reads, normalized
-    (``ln1``); the mean is over those that stand for patches. What a token has
-    is handed on to its patches in proportion to their weights in it: patches
-    that are fused or merged share it, dropped ones get nothing. CLS,
-    registers and cached tokens have no place in the image. Where nothing is
+    (:meth:`Reducible.normalize`); the mean is over those that stand for
+    patches. What a token has is handed on to its patches in proportion to
+    their weights in it: patches that are fused or merged share it, dropped
+    ones get nothing. CLS, registers and cached tokens have no place in the
+    image. Where nothing is
     reduced this is Grad-CAM of the patches. The model is used in its present
     mode; call ``eval()`` first.
 
     Args:
-        model (nn.Module): A classifier over a :class:`TokenReductionViT`.
+        model (nn.Module): A classifier over a :class:`Reducible`
+            backbone or a plain ViT.
         images (Tensor): Preprocessed images, (B, 3, H, W).
         categories (Sequence[int], optional): The class to explain of each
             image. Defaults to None: the one that the model predicts.
@@ -48,40 +50,42 @@ def class_activation_maps(
         Tensor: Maps (B, h, w), not normalized; 0 and more.
 
     Raises:
-        ValueError: If the backbone is no :class:`TokenReductionViT`, there
+        ValueError: If the tokens of the backbone cannot be followed, there
             is no such layer or method, or a class for each image is not
             given.
     """
     method = method_named(method)
-    twin = watched(model)
-    layers = twin.backbone.layers
+    copied = recording(model)
+    backbone, layers = copied.backbone, copied.backbone.layers
     if not -len(layers) <= layer < len(layers):
         raise ValueError(
             f'layer={layer} is not there: the backbone has the layers 0 to '
             f'{len(layers) - 1}'
         )
-    normalized = []
-    norm = layers[layer].ln1
-    handle = norm.register_forward_hook(_keep_in(normalized))
-    try:
-        scores = twin(images, mode='tensor')
-    finally:
-        handle.remove()
+    normalized = _kept_of(backbone, layers[layer])
+    scores = copied(images, mode='tensor')
     chosen = _chosen(scores, categories)
     total = scores.gather(1, chosen[:, None]).sum()
     (x,) = normalized
     (grad,) = torch.autograd.grad(total, x)
-    entered = twin.backbone.reducer.layers[layer].entered
+    entered = backbone.reducer.layers[layer].entered
     maps = map_of(x, grad, entered, method, eigen_smooth)
-    return maps.unflatten(1, grid_of(twin.backbone, images))
+    return maps.unflatten(1, grid_of(backbone, images))
 
 
-def _keep_in(outputs: list):
-    def keep(module, inputs, output):
-        output.requires_grad_()  # where all parameters ahead of it are frozen
-        outputs.append(output)
+def _kept_of(backbone: Reducible, layer: nn.Module) -> list[Tensor]:
+    """What is to hold the normalized tokens of a layer after a pass."""
+    kept, normalize = [], backbone.normalize
 
-    return keep
+    def keep(module, x):
+        x = normalize(module, x)
+        if module is layer:
+            x.requires_grad_()  # where all parameters before it are frozen
+            kept.append(x)
+        return x
+
+    backbone.normalize = keep
+    return kept
 
 
 def _chosen(scores: Tensor, categories: Sequence[int] | None) -> Tensor:
@@ -109,13 +113,10 @@ def weights_by_layer(model: nn.Module, images: Tensor) -> list[Tensor]:
         list[Tensor]: Weights (B, N, P) of the patches in each token, one a
         layer.
     """
-    twin = watched(model)
-    twin(images, mode='tensor')
-    read = [seen.entered for seen in twin.backbone.reducer.layers]
-    return [
-        patch_weights(tokens.trace, len(images), tokens.num_patches)
-        for tokens in read
-    ]
+    copied = recording(model)
+    copied(images, mode='tensor')
+    layers = copied.backbone.reducer.layers
+    return [layer.entered.patch_weights for layer in layers]
 
 
 @torch.no_grad()
@@ -134,8 +135,7 @@ def map_of(
     Returns:
         Tensor: (B, P).
     """
-    weights = patch_weights(tokens.trace, len(x), tokens.num_patches)
-    weights = weights.to(x)
+    weights = tokens.patch_weights.to(x)
     total = weights.sum(dim=-1, keepdim=True)  # (B, N, 1)
     stands = (total > 0).to(x)
     number = stands.sum(dim=1, keepdim=True).clamp(min=1)

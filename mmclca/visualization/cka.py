@@ -9,22 +9,22 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from .batches import Batch
-from .watching import watched
+from .recording import recording
 
 COLOURS = 'cividis'
 FEWEST = 4  # images, of which HSIC without bias can be told
 
 
-def _cls(x: Tensor, counts: Tensor) -> Tensor:
+def _cls(x: Tensor, counts: Tensor, num_prefix: int) -> Tensor:
     return x[:, 0]
 
 
-def _mean(x: Tensor, counts: Tensor) -> Tensor:
-    patches, counts = x[:, 1:], counts[:, 1:]
+def _mean(x: Tensor, counts: Tensor, num_prefix: int) -> Tensor:
+    patches, counts = x[:, num_prefix:], counts[:, num_prefix:]
     return (patches * counts).sum(dim=1) / counts.sum(dim=1).clamp(min=1)
 
 
-def _all(x: Tensor, counts: Tensor) -> Tensor:
+def _all(x: Tensor, counts: Tensor, num_prefix: int) -> Tensor:
     return (x * counts).flatten(1)
 
 
@@ -38,10 +38,10 @@ def gram_matrices(
     """Inner products of the images' features, layer by layer.
 
     Args:
-        model (nn.Module): A classifier over a :class:`TokenReductionViT`, in
-            evaluation mode.
+        model (nn.Module): A classifier over a :class:`Reducible`
+            backbone or a plain ViT, in evaluation mode.
         batches (Iterable[Batch]): The images.
-        feature (str): Of what leaves a layer, ahead of what the cache puts
+        feature (str): Of what leaves a layer, before what the cache puts
             back: 'cls', the CLS token; 'mean', the mean of the tokens after
             it; or 'all' tokens in their order, as the CLCA authors compare
             layers. Reducers that sort tokens put those of each image in an
@@ -52,30 +52,27 @@ def gram_matrices(
     Returns:
         list[Tensor]: (L, B, B) a batch, for L layers, float64.
     """
-    twin = watched(model)
-    layers = twin.backbone.reducer.layers
+    backbone = recording(model).backbone
+    layers, feed = backbone.reducer.layers, backbone.feed
     grams = []
 
-    def note(module, inputs, x):
-        counts = (layers[-1].left.weights > 0).to(x).unsqueeze(-1)
-        x = FEATURES[feature](x, counts)
-        x = x.double()  # ahead of a product that would lose digits
+    def note(layer, x):
+        x = out = feed(layer, x)
+        left = layers[-1].left
+        counts = (left.weights > 0).to(x).unsqueeze(-1)
+        x = FEATURES[feature](x, counts, left.num_prefix)
+        x = x.double()  # before a product that would lose digits
         grams.append(x @ x.T)
+        return out
 
-    handles = [
-        layer.ffn.register_forward_hook(note) for layer in twin.backbone.layers
-    ]
-    try:
-        return [_of_batch(twin, batch, grams, layers) for batch in batches]
-    finally:
-        for handle in handles:
-            handle.remove()
+    backbone.feed = note
+    return [_of_batch(backbone, batch, grams, layers) for batch in batches]
 
 
-def _of_batch(twin, batch: Batch, grams: list, layers: list) -> Tensor:
+def _of_batch(backbone, batch: Batch, grams: list, layers: list) -> Tensor:
     grams.clear()
     layers.clear()
-    twin.backbone.forward_tokens(batch.images)
+    backbone.forward_tokens(batch.images)
     return torch.stack(grams)
 
 
@@ -110,8 +107,8 @@ def cka(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
     """Linear centred kernel alignment (CKA) between layers.
 
     `Do Wide and Deep Networks Learn the Same Things?`, section 3: HSIC
-    without bias is averaged over batches, so that the value does not hang on
-    their size.
+    without bias is averaged over batches, so that the value does not depend
+    on their size.
 
     Args:
         first (Sequence[Tensor]): Gram matrices of a model, (L, B, B) a batch,

@@ -14,8 +14,8 @@ from .cached_tokens import Cached, cached_by_stage
 from .inputs import View
 from .legend import add_heat_bar, add_legend
 from .painting import FUSED, KEPT, MERGED, is_mixed, kinds, paint
+from .recording import grid_of
 from .survivors import assigned, stage_weights
-from .watching import grid_of
 
 
 @torch.inference_mode()
@@ -23,15 +23,17 @@ def weights_by_stage(backbone, images: Tensor) -> list[Tensor]:
     """What the tokens after each stage stand for.
 
     Args:
-        backbone (TokenReductionViT): The model.
+        backbone (Reducible): The model.
         images (Tensor): Preprocessed images, (B, 3, H, W).
 
     Returns:
         list[Tensor]: Weights (B, N, P) of the patches in each token, one a
-        stage; ahead of what the cache puts back.
+        stage; before what the cache puts back.
     """
     _, tokens = backbone.forward_tokens(images)
-    return stage_weights(tokens.trace, len(images), tokens.num_patches)
+    return stage_weights(
+        tokens.trace, len(images), tokens.num_patches, tokens.num_prefix
+    )
 
 
 @dataclass
@@ -59,7 +61,7 @@ def reduced(backbone, views: Sequence[View]) -> list[Reduced]:
     """What a model makes of the patches of some images.
 
     Args:
-        backbone (TokenReductionViT): The model.
+        backbone (Reducible): The model.
         views (Sequence[View]): The images.
     """
     return [_reduced(backbone, one) for one in views]
@@ -68,8 +70,9 @@ def reduced(backbone, views: Sequence[View]) -> list[Reduced]:
 def _reduced(backbone, view: View) -> Reduced:
     # one at a time, so that none is padded
     _, tokens = backbone.forward_tokens(view.batch)
-    weights = stage_weights(tokens.trace, 1, tokens.num_patches)
-    cached = cached_by_stage(tokens.trace, 1, tokens.num_patches)
+    numbers = 1, tokens.num_patches, tokens.num_prefix
+    weights = stage_weights(tokens.trace, *numbers)
+    cached = cached_by_stage(tokens.trace, *numbers)
     return Reduced(
         view.title,
         view.image,

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from mmclca.models.tokens import Tokens
 from mmclca.models.trace import Appended
 
-from .watching import AttentionWatcher, Seen, grid_of, watched
+from .recording import AttentionRecorder, Recorded, grid_of, recording
 
 
 @torch.no_grad()
@@ -26,7 +26,8 @@ def rollout(model: nn.Module, images: Tensor) -> Tensor:
     present mode; call ``eval()`` first.
 
     Args:
-        model (nn.Module): A classifier over a :class:`TokenReductionViT`.
+        model (nn.Module): A classifier over a :class:`Reducible`
+            backbone or a plain ViT.
         images (Tensor): Preprocessed images, (B, 3, H, W).
 
     Returns:
@@ -35,24 +36,25 @@ def rollout(model: nn.Module, images: Tensor) -> Tensor:
         registers and on CLR tokens.
 
     Raises:
-        ValueError: If the backbone is no :class:`TokenReductionViT` or has
-            no CLS token.
+        ValueError: If the tokens of the backbone cannot be followed, or
+            there is no CLS among them.
     """
-    twin = watched(model, AttentionWatcher)
-    backbone = twin.backbone
-    if not backbone.with_cls_token:
+    backbone = recording(model, AttentionRecorder).backbone
+    if not backbone.num_prefix:
         raise ValueError('rollout starts at CLS: with_cls_token is False')
     backbone.forward_tokens(images)
-    rows = roll(backbone.reducer.layers, backbone.cache)
+    layers = backbone.reducer.layers
+    rows = roll(layers, backbone.cache)
     hw = grid_of(backbone, images)
-    return rows[:, 0, 1 : 1 + hw[0] * hw[1]].unflatten(1, hw)
+    first = layers[0].entered.num_prefix
+    return rows[:, 0, first : first + hw[0] * hw[1]].unflatten(1, hw)
 
 
-def roll(layers: list[Seen], cache: nn.Module | None) -> Tensor:
+def roll(layers: list[Recorded], cache: nn.Module | None) -> Tensor:
     """Rows of the final tokens over the input tokens; see :func:`rollout`.
 
     Args:
-        layers (list[Seen]): Each layer, with its attention.
+        layers (list[Recorded]): Each layer, with its attention.
         cache (CrossLayerCache, optional): That of the backbone.
 
     Returns:
@@ -70,11 +72,12 @@ def roll(layers: list[Seen], cache: nn.Module | None) -> Tensor:
     return flow.x
 
 
-def _inputs(first: Seen) -> Tokens:
+def _inputs(first: Recorded) -> Tokens:
     """The sequence after the embedding, with a row of its own a token."""
     tokens = first.entered
     start = list(takewhile(lambda r: isinstance(r, Appended), tokens.trace))
-    N = 1 + tokens.num_patches + sum(record.num_tokens for record in start)
+    N = tokens.num_prefix + tokens.num_patches
+    N += sum(record.num_tokens for record in start)
     rows = torch.eye(N, device=tokens.x.device)
     rows = rows.to(torch.promote_types(tokens.x.dtype, torch.float32))
     return Tokens(rows.expand(tokens.x.size(0), -1, -1), trace=start)

@@ -17,7 +17,7 @@ from mmclca.apis.token_facts import attribute, paint_attention
 from mmclca.models.trace import patch_weights
 from mmclca.utils.flops import count
 from mmclca.visualization import survivor_maps
-from mmclca.visualization.watching import watched
+from mmclca.visualization.recording import recording
 
 EVIT = dict(reducer=dict(type='mmclca.EViT', keep_rate=0.5))
 TOME = dict(
@@ -149,7 +149,7 @@ def test_tokens_and_gmacs_of_an_image_in_ats(images, tmp_path):
     assert len({tuple(result['tokens']) for result in results}) > 1
     C, hidden, classes = 24, 48, 4
     for image, result in zip(images, results, strict=True):
-        twin = watched(model)
+        twin = recording(model)
         twin.backbone.forward_tokens(batch(model, [image]))
         layers = twin.backbone.reducer.layers
         entered = [seen.entered.x.size(1) for seen in layers]

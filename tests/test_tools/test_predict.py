@@ -193,7 +193,7 @@ def test_pictures_in_folders_as_those_of_the_images(
         predict(checkpoint, data, '--pictures', pictures, *option)
 
 
-def test_no_tokens_of_a_plain_vit(model, predict, tmp_path):
+def test_tokens_of_a_plain_vit(model, predict, tmp_path):
     cfg = Config.fromfile(tmp_path / 'tiny.py')
     cfg.model.backbone = dict(
         type='VisionTransformer',
@@ -211,10 +211,10 @@ def test_no_tokens_of_a_plain_vit(model, predict, tmp_path):
     meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=CLASSES))
     plain = tmp_path / 'plain_vit.pth'
     save_checkpoint(dict(meta=meta, state_dict=model.state_dict()), str(plain))
-    with pytest.raises(SystemExit, match='whose tokens cannot be followed'):
-        predict(
-            plain, tmp_path / 'data', '--tokens', '--out', tmp_path / 'x.csv'
-        )
+    out = tmp_path / 'x.json'
+    predict(plain, tmp_path / 'data', '--tokens', '--out', out)
+    first = json.loads(out.read_text())[0]
+    assert first['tokens'] == [17] * 3 and first['kept'] == []
 
 
 def test_config_without_test_images(checkpoint, predict, tmp_path):

@@ -16,7 +16,7 @@ from mmclca.visualization.cam_methods import (
     OF_COMPONENT,
     first_component,
 )
-from mmclca.visualization.watching import watched
+from mmclca.visualization.recording import recording
 
 
 def model_of(reducer, cache=None, keep_rate=0.5, **options):
@@ -60,7 +60,7 @@ def test_equals_small_steps_and_a_slow_loop(layer):
     model, x = model_of('EViT', CACHE), noise(1).double()
     (found,) = class_activation_maps(model, x, [2], layer)
     features, slope = slopes(model, x, layer, 2)
-    twin = watched(model)
+    twin = recording(model)
     with torch.no_grad():
         twin(x, mode='tensor')
     trace = twin.backbone.reducer.layers[layer].entered.trace

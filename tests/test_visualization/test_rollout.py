@@ -7,8 +7,8 @@ from torch.testing import assert_close
 
 from mmclca.models.attention import _logits, attend
 from mmclca.visualization import rollout
+from mmclca.visualization.recording import AttentionRecorder, recording
 from mmclca.visualization.rollout import roll
-from mmclca.visualization.watching import AttentionWatcher, watched
 
 
 def model_of(reducer, cache=None, keep_rate=0.5, **options):
@@ -49,7 +49,7 @@ def test_equals_the_paper_where_nothing_is_reduced():
 
 
 def final_rows(model, x):
-    twin = watched(model, AttentionWatcher)
+    twin = recording(model, AttentionRecorder)
     with torch.no_grad():
         twin(x, mode='tensor')
         layers = twin.backbone.reducer.layers
@@ -128,11 +128,21 @@ def test_model_is_left_as_it_is():
     assert torch.equal(before, after)
 
 
-def test_what_cannot_be_followed():
+def test_a_plain_vit_is_followed_as_ours_without_a_reducer():
+    ours = build(classifier(vit(2))).eval()
     config = classifier(dict(vit(2), type='VisionTransformer'))
-    config.update(type='ImageClassifier')
-    with pytest.raises(ValueError, match='a VisionTransformer, whose tokens'):
-        rollout(build(config), noise())
+    plain = build(dict(config, type='ImageClassifier')).eval()
+    plain.load_state_dict(ours.state_dict())
+    x = noise()
+    assert torch.equal(rollout(plain, x), rollout(ours, x))
+
+
+def test_what_cannot_be_followed():
+    lenet = dict(type='LeNet5', num_classes=-1)
+    head = dict(type='LinearClsHead', num_classes=5, in_channels=84)
+    model = build(dict(type='ImageClassifier', backbone=lenet, head=head))
+    with pytest.raises(ValueError, match='a LeNet5, whose tokens cannot be'):
+        rollout(model, noise())
     config = vit(2, with_cls_token=False, out_type='avg_featmap')
     with pytest.raises(ValueError, match='with_cls_token is False'):
         rollout(build(classifier(config)), noise())

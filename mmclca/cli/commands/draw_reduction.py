@@ -10,7 +10,7 @@ from mmpretrain.registry import MODELS
 
 from mmclca.cli import plain_errors
 from mmclca.configs import read_config
-from mmclca.models import TokenReductionViT
+from mmclca.models import reduction_layers
 from mmclca.utils.trained import load_trained
 from mmclca.visualization import draw_reductions, reduced
 from mmclca.visualization.inputs import (
@@ -38,7 +38,7 @@ def build(cfg, checkpoint, pretrained):
         cfg.model, default_args=dict(data_preprocessor=preprocessor)
     )
     backbone = model.backbone
-    if not (isinstance(backbone, TokenReductionViT) and backbone.reduce_at):
+    if not reduction_layers(backbone):
         raise ValueError(
             f'{cfg.filename}: a {type(backbone).__name__} that reduces '
             'nothing; give a config with backbone=dict(type='

@@ -4,6 +4,7 @@
 import torch
 
 from mmclca.cli import plain_errors
+from mmclca.models import as_reducible
 from mmclca.visualization import Heated, class_activation_maps, draw_heat_maps
 from mmclca.visualization.cam import smoothed_maps, weights_by_layer
 from mmclca.visualization.cam_methods import method_named
@@ -11,7 +12,6 @@ from mmclca.visualization.figure_files import check_picture
 from mmclca.visualization.inputs import view
 from mmclca.visualization.model_files import load, read_images, sort_files
 from mmclca.visualization.reductions import patches_left
-from mmclca.visualization.watching import check_backbone
 
 
 def check_labels(labels, names):
@@ -58,9 +58,9 @@ def preview(args):
     """Layers from the first to the last, as --target-layers takes them."""
     config, checkpoint, _ = sort_files(args.files)
     model = load(config, checkpoint, args.cfg_options, args.device).model
-    check_backbone(model)
-    for number in range(len(model.backbone.layers)):
-        stage = model.backbone.stage_of.get(number)
+    backbone = as_reducible(model.backbone)
+    for number in range(len(backbone.layers)):
+        stage = backbone.stage_of.get(number)
         reduced = '' if stage is None else f'  (reduction {stage + 1})'
         print(f'backbone.layers[{number}].ln1{reduced}')
 

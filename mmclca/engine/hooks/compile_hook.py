@@ -7,7 +7,7 @@ from mmengine.model import BaseTTAModel, is_model_wrapper
 from mmpretrain.models.classifiers import ImageClassifier
 from torch import nn
 
-from mmclca.models import TokenReductionViT
+from mmclca.models import Reducible
 from mmclca.registry import HOOKS
 
 from .keep_rate_warm_up_hook import KeepRateWarmUpHook
@@ -44,8 +44,8 @@ class CompileHook(Hook):
 
     Raises:
         ValueError: If there is no such ``mode``; at the start of a run, if
-            the model is no classifier over a :class:`TokenReductionViT`; if
-            ``mode`` makes CUDA graphs and gradients are accumulated.
+            the model is no classifier with a head; if ``mode`` makes CUDA
+            graphs and gradients are accumulated.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class CompileHook(Hook):
     def _before_iter(
         self, runner, batch_idx, data_batch=None, mode='train'
     ) -> None:
-        """Compile ahead of the first batch, in training or not."""
+        """Compile before the first batch, in training or not."""
         if not self.compiled and runner.iter >= self.first_iter:
             self._compile(runner)
         # backbone and head are one step of CUDA graphs: without this the
@@ -111,7 +111,7 @@ class CompileHook(Hook):
     def _compile(self, runner) -> None:
         model = _classifier(runner.model)
         self.compiled = [
-            (model.backbone, 'forward_tokens'),
+            (model.backbone, _forward(model.backbone)),
             (model.head, 'forward'),
         ]
         for module, method in self.compiled:
@@ -133,18 +133,18 @@ class CompileHook(Hook):
 def _classifier(model: nn.Module) -> ImageClassifier:
     while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
         model = model.module
-    if not (
-        isinstance(model, ImageClassifier)
-        and isinstance(model.backbone, TokenReductionViT)
-        and model.with_head
-    ):
+    if not (isinstance(model, ImageClassifier) and model.with_head):
         raise ValueError(
-            'CompileHook is for a classifier with a head over '
-            f'TokenReductionViT, not for {type(model).__name__}: remove it '
-            'from custom_hooks; mmclca.TokenReductionViT without a reducer '
-            'is the same as VisionTransformer'
+            'CompileHook is for an ImageClassifier with a head, not for '
+            f'{type(model).__name__}: remove it from custom_hooks'
         )
     return model
+
+
+def _forward(backbone: nn.Module) -> str:
+    """The method through which a classifier runs a backbone."""
+    reducible = isinstance(backbone, Reducible)
+    return 'forward_tokens' if reducible else 'forward'
 
 
 def _end_of_warm_up(runner) -> int:

@@ -4,7 +4,7 @@ from math import cos, pi
 from mmengine.hooks import Hook
 from mmengine.model import is_model_wrapper
 
-from mmclca.models import TokenReductionViT, TopK
+from mmclca.models import Reducible, TopK
 from mmclca.models.reducers.base import per_stage
 from mmclca.registry import HOOKS
 
@@ -19,7 +19,7 @@ class KeepRateWarmUpHook(Hook):
 
     Args:
         epochs (int): Epochs from keep rate 1 to the final one.
-        start (int): Epochs at keep rate 1 ahead of them. Defaults to 0.
+        start (int): Epochs at keep rate 1 before them. Defaults to 0.
 
     Raises:
         ValueError: If ``epochs`` is not above 0 or ``start`` is negative; at
@@ -75,9 +75,10 @@ def warm_up(keep_rate: float, epoch: float, epochs: int) -> float:
 def _reducer(runner):
     model = runner.model
     model = model.module if is_model_wrapper(model) else model
-    if not isinstance(model.backbone, TokenReductionViT):
+    if not isinstance(model.backbone, Reducible):
         raise ValueError(
             f'{type(model.backbone).__name__} has no keep rate: '
-            'KeepRateWarmUpHook is for mmclca.TokenReductionViT'
+            'KeepRateWarmUpHook is for backbones that reduce tokens, such as '
+            'mmclca.TokenReductionViT'
         )
     return model.backbone.reducer

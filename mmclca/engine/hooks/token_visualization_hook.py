@@ -7,7 +7,7 @@ from mmengine.dist import master_only
 from mmengine.hooks import Hook
 from mmengine.model import is_model_wrapper
 
-from mmclca.models import TokenReductionViT
+from mmclca.models import reduction_layers
 from mmclca.registry import HOOKS
 from mmclca.visualization import reduced, reductions_figure, to_array
 from mmclca.visualization.inputs import view_of_input
@@ -37,7 +37,7 @@ class TokenVisualizationHook(Hook):
             validation, if the model reduces nothing.
     """
 
-    priority = 'ABOVE_NORMAL'  # ahead of EMAHook, which swaps weights back
+    priority = 'ABOVE_NORMAL'  # before EMAHook, which swaps weights back
 
     def __init__(self, interval: int = 1, num_images: int = 4):
         if interval < 1 or num_images < 1:
@@ -58,7 +58,7 @@ class TokenVisualizationHook(Hook):
 
     def _check(self, runner) -> None:
         backbone = _model(runner).backbone
-        if isinstance(backbone, TokenReductionViT) and backbone.reduce_at:
+        if reduction_layers(backbone):
             return
         raise ValueError(
             f'TokenVisualizationHook: a {type(backbone).__name__} that '

@@ -1,4 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from .reducible import Reducible
+from .shallow import as_reducible, reduces, reduction_layers, shallow_copy
 from .token_reduction_vit import TokenReductionViT
 
-__all__ = ['TokenReductionViT']
+__all__ = [
+    'Reducible',
+    'TokenReductionViT',
+    'as_reducible',
+    'reduces',
+    'reduction_layers',
+    'shallow_copy',
+]

@@ -77,6 +77,13 @@ class Reducible:
         # a view would keep the whole sequence in memory
         return tokens.x[:, 0].clone()
 
+    def check_cla(self) -> None:
+        """Refuse settings with which a CLA head would not read raw CLS.
+
+        Raises:
+            ValueError: If outputs are no CLS tokens, or normalized.
+        """
+
     @property
     def reduces(self) -> bool:
         """Whether there is a reducer that may reduce."""

@@ -2,8 +2,9 @@
 from collections.abc import Callable, Sequence
 
 import torch
+from mmcv.cnn.bricks.transformer import PatchEmbed
 from mmpretrain.models.backbones import VisionTransformer
-from mmpretrain.models.utils import PatchEmbed, resize_pos_embed, to_2tuple
+from mmpretrain.models.utils import resize_pos_embed, to_2tuple
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
@@ -107,6 +108,23 @@ class TokenReductionViT(Reducible, VisionTransformer):
             self.cache.requires_grad_(self.frozen_stages <= 0)
         self.register_tokens = self._build_registers(num_registers)
         use_plain_rates(self)
+
+    @classmethod
+    def over(cls, vit: VisionTransformer) -> 'TokenReductionViT':
+        """A plain ViT as one of ours that reduces nothing; it shares all.
+
+        Args:
+            vit (VisionTransformer): mmpretrain's.
+        """
+        own = cls.__new__(cls)
+        vars(own).update(vars(vit))
+        own._modules = dict(vit._modules)
+        own._parameters = dict(vit._parameters)
+        own.num_prefix = vit.num_extra_tokens
+        own.with_cls_pos = True
+        own.register_tokens = None
+        own.set_reduction()
+        return own
 
     @property
     def stride(self) -> tuple[int, int]:
@@ -221,6 +239,19 @@ class TokenReductionViT(Reducible, VisionTransformer):
         weights = weights / total.masked_fill(total == 0, 1.0)
         featmap = weights.to(tokens.x) @ tokens.x
         return featmap.transpose(1, 2).unflatten(2, hw)
+
+    def check_cla(self) -> None:
+        """See :class:`Reducible`."""
+        if self.out_type != 'cls_token':
+            raise ValueError(
+                f'CLAHead reads CLS tokens: out_type={self.out_type!r} is not '
+                "allowed in the backbone, only 'cls_token'"
+            )
+        if self.final_norm:
+            raise ValueError(
+                'CLAHead reads CLS tokens without the final LayerNorm: set '
+                'final_norm=False in the backbone (it is True)'
+            )
 
     def train(self, mode: bool = True) -> 'TokenReductionViT':
         """Set the mode, keep frozen layers in eval mode, return self."""

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 from mmclca.utils.trained import load_trained
 
+from ..backbones import as_reducible
 from ..tokens import Tokens
 from .teacher_checks import check_fit, check_kind, check_numbers
 
@@ -54,6 +55,7 @@ class Teacher:
         self.temperature = temperature
         self.model = _build(config)
         check_kind(self.model)
+        self.model.backbone = as_reducible(self.model.backbone)
         check_fit(self.model, student, token_weight)
         if '://' not in checkpoint and not Path(checkpoint).is_file():
             raise ValueError(f'teacher: there is no file {checkpoint}')
@@ -72,7 +74,7 @@ class Teacher:
             inputs (Tensor): Images (B, 3, H, W).
             scores (Tensor): Class scores of the student, (B, classes).
             tokens (Tokens): Final tokens of the student.
-            student (TokenReductionViT): Its backbone.
+            student (Reducible): Its backbone.
         """
         teacher_scores, patches = self.answer(inputs, tokens.num_patches)
         losses = {}
@@ -91,19 +93,12 @@ class Teacher:
     def answer(self, inputs: Tensor, num_patches: int):
         """Class scores, and the last patches (B, P, C) after a LayerNorm."""
         model = self.model.to(inputs)
-        backbone = model.backbone
-        seen = []
-        handle = backbone.layers[-1].ffn.register_forward_hook(
-            lambda _, __, x: seen.append(x)
-        )
-        try:
-            scores = model(inputs)
-        finally:
-            handle.remove()
-        first = backbone.num_extra_tokens
-        patches = seen[0][:, first : first + num_patches]
-        norm = backbone.ln1 if backbone.final_norm else _standardize
-        return scores, norm(patches)
+        feats, tokens = model.backbone.forward_tokens(inputs)
+        feats = model.neck(feats) if model.with_neck else feats
+        patches = tokens.body[:, :num_patches]
+        if not model.backbone.final_norm:
+            patches = _standardize(patches)
+        return model.head(feats), patches
 
     def divergence(self, scores: Tensor, teacher_scores: Tensor) -> Tensor:
         """Kullback-Leibler divergence of the student from the teacher."""

@@ -4,11 +4,10 @@
 from numbers import Real
 
 from mmengine.logging import MMLogger
-from mmpretrain.models.backbones import VisionTransformer
 from mmpretrain.models.classifiers import ImageClassifier
 from torch import nn
 
-from ..backbones import TokenReductionViT
+from ..backbones import as_reducible, reduces
 
 OPTIONS = (
     'config',
@@ -61,11 +60,11 @@ def check_kind(teacher: nn.Module) -> None:
             'head'
         )
     backbone = teacher.backbone
-    if not isinstance(backbone, VisionTransformer):
-        raise ValueError(
-            f'teacher: {type(backbone).__name__} is no VisionTransformer'
-        )
-    if isinstance(backbone, TokenReductionViT) and backbone.reduces:
+    try:
+        as_reducible(backbone)
+    except ValueError as error:
+        raise ValueError(f'teacher: {error}') from error
+    if reduces(backbone):
         raise ValueError(
             f'teacher: {type(backbone.reducer).__name__} reduces its tokens; '
             'a teacher keeps all: take the config without a reducer'
@@ -84,10 +83,7 @@ def check_fit(teacher: nn.Module, student, token_weight: float) -> None:
         pairs['channels (embed_dims)'] = [
             m.backbone.embed_dims for m in (teacher, student)
         ]
-        pairs['patch_size'] = [
-            m.backbone.patch_embed.projection.stride
-            for m in (teacher, student)
-        ]
+        pairs['patch_size'] = [m.backbone.stride for m in (teacher, student)]
     for what, (theirs, ours) in pairs.items():
         if theirs != ours:
             hint = ''

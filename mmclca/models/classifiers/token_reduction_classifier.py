@@ -7,7 +7,7 @@ from torch import Tensor
 from mmclca.registry import MODELS
 from mmclca.utils.checkpoint import fill_around_backbone
 
-from ..backbones import TokenReductionViT
+from ..backbones import Reducible
 from ..heads import CLAHead
 from .teacher import Teacher
 from .teacher_checks import check_options
@@ -15,7 +15,7 @@ from .teacher_checks import check_options
 
 @MODELS.register_module()
 class TokenReductionClassifier(ImageClassifier):
-    """Image classifier over a :class:`TokenReductionViT`.
+    """Image classifier over a :class:`Reducible` backbone.
 
     It adds the auxiliary loss of the reducer and those of a teacher, checks
     when it is built that head and backbone fit, and reports which parameters
@@ -37,7 +37,7 @@ class TokenReductionClassifier(ImageClassifier):
             weights of the losses; see :class:`Teacher`. Defaults to None.
 
     Raises:
-        ValueError: If the backbone is no :class:`TokenReductionViT`; if a CLA
+        ValueError: If the backbone is no :class:`Reducible`; if a CLA
             head would read another number of layers than the backbone
             returns, other channels, normalized layers, or something else
             than CLS tokens; if the teacher does not fit; at the first
@@ -64,7 +64,7 @@ class TokenReductionClassifier(ImageClassifier):
             data_preprocessor,
             init_cfg,
         )
-        if not isinstance(self.backbone, TokenReductionViT):
+        if not isinstance(self.backbone, Reducible):
             raise ValueError(
                 f'{type(self.backbone).__name__} is not a backbone for '
                 'TokenReductionClassifier: use mmclca.TokenReductionViT, or '
@@ -145,7 +145,7 @@ class TokenReductionClassifier(ImageClassifier):
 
 
 def _check_fit(backbone, head: CLAHead) -> None:
-    layers = range(backbone.num_layers)
+    layers = range(len(backbone.layers))
     num_layers = sum(i in backbone.out_indices for i in layers)
     if head.num_layers != num_layers:
         raise ValueError(
@@ -159,13 +159,4 @@ def _check_fit(backbone, head: CLAHead) -> None:
             f'CLAHead(in_channels={head.in_channels}) does not fit the '
             f'backbone: set in_channels={backbone.embed_dims}'
         )
-    if backbone.out_type != 'cls_token':
-        raise ValueError(
-            f'CLAHead reads CLS tokens: out_type={backbone.out_type!r} is not '
-            "allowed in the backbone, only 'cls_token'"
-        )
-    if backbone.final_norm:
-        raise ValueError(
-            'CLAHead reads CLS tokens without the final LayerNorm: set '
-            'final_norm=False in the backbone (it is True)'
-        )
+    backbone.check_cla()

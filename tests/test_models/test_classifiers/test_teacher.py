@@ -247,7 +247,9 @@ def test_teacher_that_is_no_vision_transformer(taught):
         backbone=dict(type='LeNet5', num_classes=-1),
         head=dict(type='LinearClsHead', num_classes=5, in_channels=84),
     )
-    with pytest.raises(ValueError, match='LeNet5 is no VisionTransformer'):
+    with pytest.raises(
+        ValueError, match='teacher: the backbone is a LeNet5'
+    ):
         taught(teacher=lenet)
 
 

@@ -1,0 +1,75 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Copies of models that share parameters, for what looks into a pass."""
+
+from copy import copy
+
+from mmpretrain.models.backbones import VisionTransformer
+from torch import nn
+
+from .reducible import Reducible
+from .token_reduction_vit import TokenReductionViT
+
+
+def as_reducible(backbone: nn.Module) -> Reducible:
+    """The backbone, or mmpretrain's plain ViT as one that reduces nothing.
+
+    Args:
+        backbone (nn.Module): Any backbone.
+
+    Returns:
+        Reducible: It shares all parameters.
+
+    Raises:
+        ValueError: If it has no tokens that could be followed.
+    """
+    if isinstance(backbone, Reducible):
+        return backbone
+    if type(backbone) is VisionTransformer:
+        return TokenReductionViT.over(backbone)
+    raise ValueError(
+        f'the backbone is a {type(backbone).__name__}, whose tokens cannot be '
+        'followed: that takes a VisionTransformer or a backbone of mmclca '
+        "that reduces tokens, such as dict(type='mmclca.TokenReductionViT', "
+        '...)'
+    )
+
+
+def reduction_layers(backbone: nn.Module) -> tuple[int, ...]:
+    """The layers in which a backbone reduces tokens; empty for a plain one.
+
+    Args:
+        backbone (nn.Module): Any backbone.
+    """
+    return backbone.reduce_at if isinstance(backbone, Reducible) else ()
+
+
+def reduces(backbone: nn.Module) -> bool:
+    """Whether a backbone, of any kind, has a reducer that may reduce."""
+    return isinstance(backbone, Reducible) and backbone.reduces
+
+
+def shallow_copy(model: nn.Module) -> nn.Module:
+    """A classifier that shares parameters with another one.
+
+    Methods and modules of its backbone, which is a :class:`Reducible`, can
+    be replaced; the model itself is left as it is.
+
+    Args:
+        model (nn.Module): A classifier.
+
+    Raises:
+        ValueError: See :func:`as_reducible`.
+    """
+    backbone = _copy(as_reducible(model.backbone))
+    for compiled in ('forward', 'forward_tokens'):  # bound to the model
+        vars(backbone).pop(compiled, None)
+    backbone.with_cp = False  # a layer run anew would be seen twice
+    copied = _copy(model)
+    copied.backbone = backbone
+    return copied
+
+
+def _copy(module: nn.Module) -> nn.Module:
+    copied = copy(module)
+    copied._modules = dict(module._modules)  # copied as one object otherwise
+    return copied
