@@ -176,6 +176,11 @@ class Reducible:
                 outs.append(self.format_tokens(tokens, hw))
         return tuple(outs), tokens
 
+    def train(self, mode: bool = True) -> 'Reducible':
+        """Set the mode; unlike mmpretrain's backbones, return self."""
+        super().train(mode)
+        return self
+
     def run_layer(self, layer, tokens: Tokens, stage: int | None) -> Tokens:
         """One layer; ``stage`` is None where nothing is reduced."""
         if self.with_cp and torch.is_grad_enabled():

@@ -247,9 +247,7 @@ def test_teacher_that_is_no_vision_transformer(taught):
         backbone=dict(type='LeNet5', num_classes=-1),
         head=dict(type='LinearClsHead', num_classes=5, in_channels=84),
     )
-    with pytest.raises(
-        ValueError, match='teacher: the backbone is a LeNet5'
-    ):
+    with pytest.raises(ValueError, match='teacher: the backbone is a LeNet5'):
         taught(teacher=lenet)
 
 

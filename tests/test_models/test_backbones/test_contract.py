@@ -1,0 +1,179 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""A backbone of the tests' own goes through every tool as it is."""
+
+import json
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.runner import CheckpointLoader
+from small_models import REDUCERS, images
+from tiny_run import ROOT, exit_code, load_tool, run_tool, write_run
+from toy_backbones import ToyReducible
+
+from mmclca.models import Reducible, TokenReductionViT
+from mmclca.registry import MODELS
+from mmclca.utils.flops import count
+
+TOOLS = ROOT / 'tools'
+BACKBONES = dict(
+    reducible=dict(
+        type='mmclca.ToyReducible',
+        reducer=dict(type='mmclca.EViT', keep_rate=0.5),
+        reduce_at=(1,),
+        cache=dict(type='mmclca.CrossLayerCache'),
+    ),
+    plain=dict(type='mmclca.ToyPlain'),
+)
+
+
+@pytest.fixture(scope='module', params=BACKBONES)
+def run(request, tmp_path_factory):
+    """Kind, folder, config and checkpoint of a backbone that was trained."""
+    folder = tmp_path_factory.mktemp(request.param)
+    config = write_run(folder)
+    cfg = Config.fromfile(config)
+    cfg.model.backbone = BACKBONES[request.param]
+    cfg.custom_imports = dict(imports='toy_backbones')
+    cfg.dump(config)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv('LOCAL_RANK', '0')
+        run_tool(patch, TOOLS / 'train.py', config)
+    (checkpoint,) = folder.glob('work_dirs/tiny/epoch_2.pth')
+    return request.param, folder, config, str(checkpoint)
+
+
+def test_it_learns_all_of_its_parameters(run):
+    _, _, config, checkpoint = run
+    model = MODELS.build(Config.fromfile(config).model)
+    start = {name: p.clone() for name, p in model.named_parameters()}
+    state = CheckpointLoader.load_checkpoint(checkpoint)['state_dict']
+    assert state.keys() == model.state_dict().keys()
+    model.load_state_dict(state)
+    for name, param in model.named_parameters():
+        assert not torch.equal(param, start[name]), name
+
+
+def test_costs(run, monkeypatch, capsys):
+    kind, _, config, _ = run
+    tool = TOOLS / 'analysis_tools/get_flops.py'
+    run_tool(monkeypatch, tool, config, '--shape', 32, '--json')
+    cost = json.loads(capsys.readouterr().out)
+    assert cost['flops'] > 3 * 24 * 32 * 32
+    # 2 before 16 patches and a CLR token; 2, 9 and a fused one; 2 put back
+    expected = dict(reducible=[19, 12, 14], plain=[])
+    assert cost['tokens'] == expected[kind]
+
+
+def test_predictions(run, monkeypatch):
+    kind, folder, config, checkpoint = run
+    out = folder / 'out.json'
+    tokens = ['--tokens'] if kind == 'reducible' else []
+    run_tool(
+        monkeypatch,
+        TOOLS / 'predict.py',
+        *(checkpoint, folder / 'data', '--config', config),
+        *('--out', out, *tokens),
+    )
+    results = json.loads(out.read_text())
+    assert len(results) == 16 and all(r['classes'] for r in results)
+    assert all('tokens' in r for r in results) == bool(tokens)
+
+
+def test_tokens_of_a_plain_backbone_are_refused_in_one_line(
+    run, monkeypatch, capsys
+):
+    kind, folder, config, checkpoint = run
+    if kind == 'reducible':
+        return
+    tool = load_tool(
+        monkeypatch,
+        TOOLS / 'predict.py',
+        *(checkpoint, folder / 'data', '--config', config),
+        *('--tokens', '--out', folder / 'x.json'),
+    )
+    assert exit_code(tool['main']) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert 'ToyPlain, whose tokens cannot be followed' in last
+
+
+def test_export(run, monkeypatch, capsys):
+    _, folder, config, checkpoint = run
+    out = folder / 'model.onnx'
+    tool = TOOLS / 'deployment/export.py'
+    run_tool(monkeypatch, tool, config, checkpoint, '--out', out)
+    assert out.exists() and 'differ from those of' in capsys.readouterr().out
+
+
+def test_activation_map(run, monkeypatch, capsys):
+    kind, folder, config, checkpoint = run
+    out = folder / 'cam.png'
+    tool = load_tool(
+        monkeypatch,
+        TOOLS / 'visualization/vis_cam.py',
+        *(config, checkpoint, folder / 'data/oak/0.png'),
+        *('--save-path', out),
+    )
+    code = exit_code(tool['main'])
+    assert (code, out.exists()) == dict(reducible=(0, True), plain=(2, False))[
+        kind
+    ]
+
+
+def test_publishing(run, monkeypatch):
+    _, folder, _, checkpoint = run
+    tool = TOOLS / 'model_converters/publish_model.py'
+    run_tool(monkeypatch, tool, checkpoint, folder / 'published.pth')
+    (published,) = folder.glob('published_*.pth')
+    before, after = (
+        CheckpointLoader.load_checkpoint(str(path))['state_dict']
+        for path in (checkpoint, published)
+    )
+    assert before.keys() == after.keys()
+
+
+@pytest.mark.slow
+def test_compiled_training(run, monkeypatch, tmp_path):
+    _, _, config, _ = run
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv('LOCAL_RANK', '0')
+    run_tool(monkeypatch, TOOLS / 'train.py', config, '--compile')
+    assert list(tmp_path.glob('work_dirs/tiny/epoch_2.pth'))
+
+
+@pytest.mark.parametrize('name', REDUCERS)
+def test_no_reducer_drops_a_token_before_the_patches(name):
+    """Their rows stay first and are mixed with nothing."""
+    reducer = dict(type=f'mmclca.{name}', keep_rate=0.5)
+    backbone = ToyReducible(reducer=reducer, reduce_at=(0, 1)).eval()
+    with torch.no_grad():
+        _, tokens = backbone.forward_tokens(images())
+    rows = torch.eye(18).expand(2, -1, -1)
+    for record in tokens.trace:
+        rows = record.apply(rows)
+    prefix = torch.eye(18)[:2].expand(2, -1, -1)
+    assert torch.equal(rows[:, :2], prefix)
+    assert not rows[:, 2:, :2].any()
+    assert not tokens.patch_weights[:, :2].any()
+
+
+def test_every_backbone_here_keeps_the_contract():
+    reducible = [
+        kind
+        for kind in MODELS.module_dict.values()
+        if issubclass(kind, Reducible)
+    ]
+    assert TokenReductionViT in reducible
+    for kind in reducible:
+        for part in ('forward', 'forward_tokens', 'run_layer', 'reduces'):
+            assert getattr(kind, part) is getattr(Reducible, part), kind
+
+
+def test_costs_are_those_of_all_parts():
+    backbone = dict(BACKBONES['reducible'])
+    head = dict(type='LinearClsHead', num_classes=4, in_channels=24)
+    model = dict(type='ImageClassifier', backbone=backbone, head=head)
+    cost = count(MODELS.build(model))
+    assert sum(cost.parts.values()) == cost.flops
+    assert cost.parts['FFN'] == 0 < cost.parts['attention']
