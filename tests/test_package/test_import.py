@@ -101,7 +101,9 @@ def test_all_that_is_missing_is_named_at_once(monkeypatch):
         check_dependencies()
     message = str(error.value)
     assert 'mmcv is not installed; timm is not installed.' in message
-    assert "  pip install 'onedl-mmcv>=2.3.6,<2.4' 'timm>=1.0.24,<2'" in message
+    assert (
+        "  pip install 'onedl-mmcv>=2.3.6,<2.4' 'timm>=1.0.24,<2'" in message
+    )
     assert 'mmpretrain' not in message
 
 
