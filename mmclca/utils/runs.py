@@ -120,6 +120,21 @@ def use_atomic_checkpoints(cfg):
             hook['type'] = 'mmclca.engine.hooks.AtomicCheckpointHook'
 
 
+def use_class_count(cfg):
+    """Have the number of classes compared before weights are fetched.
+
+    Args:
+        cfg (mmengine.Config): The config, changed in place: where its head
+            says ``num_classes`` it gets a ``ClassCountHook``, unless it has
+            one.
+    """
+    hooks = cfg.get('custom_hooks') or []
+    named = any('ClassCountHook' in str(hook['type']) for hook in hooks)
+    if 'num_classes' in (cfg.model.get('head') or {}) and not named:
+        checked = dict(type='mmclca.engine.hooks.ClassCountHook')
+        cfg.custom_hooks = [*hooks, checked]
+
+
 def build_runner(cfg):
     """Build the runner that a config asks for.
 
@@ -127,10 +142,11 @@ def build_runner(cfg):
 
     Args:
         cfg (mmengine.Config): The config, changed in place by
-            :func:`use_atomic_checkpoints`.
+            :func:`use_atomic_checkpoints` and :func:`use_class_count`.
 
     Returns:
         mmengine.runner.Runner: mmengine's, or the one of ``runner_type``.
     """
     use_atomic_checkpoints(cfg)
+    use_class_count(cfg)
     return RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)

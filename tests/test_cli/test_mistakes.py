@@ -147,7 +147,6 @@ def end(tmp_path, monkeypatch, fetched):
     write_tiny(tmp_path)
     cfg = Config.fromfile(tmp_path / 'tiny.py')
     cfg.load_from = 'fetched://weights'
-    cfg.custom_hooks = [dict(type='mmclca.ClassCountHook')]
     cfg.dump(tmp_path / 'tiny.py')
     (tmp_path / 'cached.py').write_text(CACHED)
     monkeypatch.chdir(tmp_path)

@@ -167,13 +167,6 @@ def wrong_num_classes(tool, patch):
     tool('train', config, OPTIONS, 'model.head.num_classes=6')
 
 
-def target_out_of_bounds(tool, patch):
-    tool(
-        *('train', 'tiny.py', OPTIONS, 'model.head.num_classes=3'),
-        'train_dataloader.sampler.shuffle=False',
-    )
-
-
 def missing_class_folder(tool, patch):
     shutil.copytree('data', 'without_ash')
     shutil.rmtree('without_ash/ash')
@@ -327,7 +320,6 @@ PROVOKED = {
     'ValueError: DynamicViT': loss_left_out,
     '.../epoch_1.pth cannot be written': full_disk,
     f'{TRAIN}model.head.num_classes is 6': wrong_num_classes,
-    'IndexError: Target': target_out_of_bounds,
     f'{TRAIN}model.head.num_classes is 4': missing_class_folder,
     f'{TRAIN}there is no data/my_leaves': no_lists,
     f'{TRAIN}Cotton80': no_cotton,
