@@ -204,7 +204,7 @@ def command_line(tool: str, argv: Sequence[str] | None = None) -> str:
 
 
 def check_out(parser, prefix: str | None, suffixes: tuple[str, ...]) -> None:
-    """Refuse what cannot be written, ahead of measuring.
+    """Refuse what cannot be written, before measuring.
 
     Args:
         parser (argparse.ArgumentParser): It ends the program.

@@ -32,26 +32,7 @@ ARCHS = (
     'small',
 )
 # those of 12 layers and more, which the configs reduce in
-DEEP_ARCHS = (
-    'b',
-    'base',
-    'deit-b',
-    'deit-base',
-    'deit-s',
-    'deit-small',
-    'deit-t',
-    'deit-tiny',
-    'dinov2-g',
-    'dinov2-giant',
-    'dinov2-s',
-    'dinov2-small',
-    'eva-g',
-    'eva-giant',
-    'h',
-    'huge',
-    'l',
-    'large',
-)
+DEEP_ARCHS = tuple(name for name in ARCHS if name not in ('s', 'small'))
 
 
 def _reducers() -> tuple[str, ...]:

@@ -67,7 +67,7 @@ def parse_args(argv):
 
 
 def check(parser, args):
-    """Fill in what hangs on the machine; refuse what it cannot do."""
+    """Fill in what depends on the machine; refuse what it cannot do."""
     import torch
 
     from mmclca.benchmark.checks import check_img_size

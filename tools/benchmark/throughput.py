@@ -87,7 +87,7 @@ def add_models(parser):
 
 
 def fill_in(args):
-    """Defaults that hang on other options."""
+    """Defaults that depend on other options."""
     if args.arch is None:
         args.arch = [] if args.configs else ['deit-small']
     if args.methods is None:

@@ -119,7 +119,7 @@ def draw_layers(axes, cost, backbone):
     for layer, num_tokens in enumerate(cost.tokens):
         cached += put_back(cost)[layer - 1] if layer else 0
         if layer in backbone.reduce_at:
-            cached = 0  # which of them are left hangs on the image
+            cached = 0  # which of them are left depends on it
         draw_tokens(axes, layer, num_tokens, cached, pitch)
         write(axes, layer, 0.55, num_tokens)
         write(axes, layer, -0.53, f'layer {layer}')
@@ -178,7 +178,7 @@ def add_words(axes, cost, plain):
         STORED - 0.15,
         CACHE_ROW - 0.45,
         'cache (CLC): the average of the tokens and the CLR token of each '
-        'layer,\nput back after each reduction and ahead of the last layer',
+        'layer,\nput back after each reduction and before the last layer',
         color=CACHED,
         va='center',
     )

@@ -37,7 +37,7 @@ def cost_of_text(model):
 def with_cost(text, cost):
     """The text of a config with the line ``# Cost:`` up to date.
 
-    Its words, as ``at most`` where the cost hangs on the image, stay.
+    Its words, as ``at most`` where the cost depends on the image, stay.
     """
     numbers = (
         f'{cost.flops / 1e9:.2f} GMACs, {cost.params / 1e6:.2f} M parameters'

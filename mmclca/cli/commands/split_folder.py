@@ -95,7 +95,7 @@ def leave_out_unreadable(classes, skip, jobs):
     if bad and not skip:
         lines = ''.join(f'\n  {f}: {problem}' for f, problem in bad.items())
         raise ValueError(
-            f'{len(bad)} images cannot be read; mend or remove them, or '
+            f'{len(bad)} images cannot be read; repair or remove them, or '
             f'leave them out with --skip-unreadable:{lines}'
         )
     for file, problem in bad.items():
