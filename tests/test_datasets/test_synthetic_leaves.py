@@ -129,9 +129,8 @@ def test_impossible_cultivars(options, message):
 @pytest.fixture(scope='module')
 def tool():
     """Importable by its name, which its worker processes need."""
-    sys.path.insert(0, str(TOOLS))
-    yield importlib.import_module('synthetic_leaves')
-    sys.path.remove(str(TOOLS))
+    sys.path.insert(0, str(TOOLS))  # taken back after the module
+    return importlib.import_module('synthetic_leaves')
 
 
 @pytest.fixture

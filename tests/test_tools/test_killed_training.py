@@ -45,7 +45,11 @@ def open_in_parts(file, mode='r', *arguments, **keywords):
         return Parts(file, 'w')
     return plain(file, mode, *arguments, **keywords)
 
+def open_path(path, mode='r', *arguments, **keywords):
+    return open_in_parts(path, mode, *arguments, **keywords)
+
 builtins.open = io.open = open_in_parts
+Path.open = open_path  # in Python 3.10 it keeps the io.open of its import
 """
 
 CONFIG = """

@@ -5,6 +5,7 @@ import torch
 from mmengine.hooks import Hook
 from mmengine.model import BaseTTAModel, is_model_wrapper
 from mmpretrain.models.classifiers import ImageClassifier
+from packaging.version import Version
 from torch import nn
 
 from mmclca.models import Reducible
@@ -124,6 +125,12 @@ class CompileHook(Hook):
             )
             # bound, so that a copy of the module has its own parameters
             setattr(module, method, MethodType(compiled, module))
+        if not compiles_right():
+            runner.logger.warning(
+                f'torch {torch.__version__} compiles the training of '
+                'DynamicViT, PatchMerger and Sinkhorn wrongly: install torch '
+                '2.14 or newer, or train without CompileHook (--compile)'
+            )
         runner.logger.info(
             f'Backbone and head are compiled ({self.backend}, mode='
             f'{self.mode}): the first batch of each shape takes long'
@@ -139,6 +146,14 @@ def _classifier(model: nn.Module) -> ImageClassifier:
             f'{type(model).__name__}: remove it from custom_hooks'
         )
     return model
+
+
+def compiles_right() -> bool:
+    """Whether compiled training of every reducer is right in this torch.
+
+    In 2.12 the scores of three of them are others than in eager mode.
+    """
+    return Version(torch.__version__) >= Version('2.14')
 
 
 def _forward(backbone: nn.Module) -> str:
