@@ -29,6 +29,13 @@ class Reducible:
     """
 
     with_cp = False
+    final_norm = False  # whether ``finish`` normalizes
+
+    @property
+    def stride(self) -> tuple[int, ...]:
+        """Height and width of a patch in pixels."""
+        sides = zip(self.img_size, self.patch_resolution, strict=True)
+        return tuple(pixels // patches for pixels, patches in sides)
 
     def embed(self, x: Tensor) -> tuple[Tokens, tuple[int, int]]:
         """Images (B, 3, H, W) to tokens and the grid of patches.

@@ -7,7 +7,8 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.runner import CheckpointLoader
-from small_models import REDUCERS, images
+from mmpretrain.structures import DataSample
+from small_models import REDUCERS, images, vit
 from tiny_run import ROOT, exit_code, load_tool, run_tool, write_run
 from toy_backbones import ToyReducible
 
@@ -168,6 +169,25 @@ def test_every_backbone_here_keeps_the_contract():
     for kind in reducible:
         for part in ('forward', 'forward_tokens', 'run_layer', 'reduces'):
             assert getattr(kind, part) is getattr(Reducible, part), kind
+
+
+def test_a_plain_vit_teaches_it(tmp_path):
+    teacher = dict(
+        type='ImageClassifier',
+        backbone=dict(vit(2), type='VisionTransformer'),
+        head=dict(type='LinearClsHead', num_classes=4, in_channels=16),
+    )
+    checkpoint = str(tmp_path / 'teacher.pth')
+    torch.save(MODELS.build(teacher).state_dict(), checkpoint)
+    student = dict(
+        type='mmclca.TokenReductionClassifier',
+        backbone=dict(BACKBONES['reducible'], channels=16),
+        head=dict(type='LinearClsHead', num_classes=4, in_channels=16),
+        teacher=dict(config=teacher, checkpoint=checkpoint),
+    )
+    samples = [DataSample().set_gt_label(label) for label in (0, 1)]
+    losses = MODELS.build(student).loss(images(), samples)
+    assert losses['loss_distill_tokens'] > 0 < losses['loss_distill_logits']
 
 
 def test_costs_are_those_of_all_parts():
