@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import warnings
 
-from .dependencies import check_dependencies
-from .version import __version__
+from mmclca.dependencies import check_dependencies
+from mmclca.version import __version__
 
 check_dependencies()
 

@@ -10,7 +10,7 @@ for ``mmpretrain.list_models`` and ``mmpretrain.get_model``.
 from mmengine.registry import Registry
 from mmpretrain import registry as mmpretrain
 
-from .model_index import register_models
+from mmclca.model_index import register_models
 
 
 def _child(name, parent, location):

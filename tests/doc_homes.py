@@ -97,7 +97,7 @@ NOT_RUN = [
     NotRun(r'^(ba)?sh ', 'a GPU, a cluster or test_distributed.py: syntax'),
     NotRun(r'^(python -m )?pytest ', 'tests are run by CI itself'),
     NotRun(r'tools/demo\.py', 'test_tools/test_demo.py runs it'),
-    NotRun(r'demo/app\.py', 'serves until it is stopped; tests/test_demo'),
+    NotRun(r'demo/app\.py', 'serves until it is stopped; tests/test_page'),
     NotRun(r'tools/dev/', 'writes into the checkout; has tests of its own'),
     NotRun(r'ultra_fgvc\.py download', 'needs a network'),
     NotRun(r'--executor slurm', 'needs a cluster'),

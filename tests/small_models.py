@@ -4,7 +4,7 @@
 import torch
 
 from mmclca.models import TokenReducer
-from mmclca.models.tokens import Tokens
+from mmclca.models.reduction.tokens import Tokens
 from mmclca.registry import MODELS
 
 REDUCERS = sorted(

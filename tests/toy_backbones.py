@@ -8,8 +8,8 @@ from mmpretrain.models.utils import MultiheadAttention
 from torch import nn
 
 from mmclca.models import Reducible
-from mmclca.models.attention import attend
-from mmclca.models.tokens import Tokens
+from mmclca.models.reduction.attention import attend
+from mmclca.models.reduction.tokens import Tokens
 from mmclca.registry import MODELS
 
 

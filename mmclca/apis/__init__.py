@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .inferencer import TokenReductionInferencer
+from .output import best_classes, write_csv, write_json
 from .pictures import draw_prediction, picture_paths
-from .results import best_classes, write_csv, write_json
 from .sources import find_images
 
 __all__ = [

@@ -9,10 +9,13 @@ from mmengine.model import BaseModel
 from mmengine.registry import init_default_scope
 from mmpretrain import get_model
 
+from mmclca.checkpoints.stored import (
+    is_checkpoint,
+    stored_classes,
+    stored_config,
+)
+from mmclca.checkpoints.trained import load_trained
 from mmclca.configs import read_config
-from mmclca.utils.trained import load_trained
-
-from .stored import is_checkpoint, stored_classes, stored_config
 
 
 def load_classifier(

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
+from mmclca.checkpoints.allowed_settings import without_training
 from mmclca.datasets.image_cache import without_cache
 from mmclca.evaluation.open_set import SCORES
-from mmclca.utils.allowed_settings import without_training
 
 UNKNOWN = 'unknown'
 

@@ -4,9 +4,9 @@
 import torch
 from torch import Tensor, nn
 
+from mmclca.evaluation.cost import Counter
 from mmclca.models import Reducible
-from mmclca.models.tokens import Tokens
-from mmclca.utils.flops import Counter
+from mmclca.models.reduction.tokens import Tokens
 from mmclca.visualization.recording import Recorded, Recorder
 from mmclca.visualization.survivors import assigned, survivor_maps
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import torch
 from mmpretrain.models.backbones import VisionTransformer
 
+from mmclca.evaluation.cost import Cost, count_config
 from mmclca.models import TokenReducer, as_reducible
 from mmclca.registry import MODELS
-from mmclca.utils.flops import Cost, count_config
 
 TIMM = 'timm'
 MMPRETRAIN = 'mmpretrain'

@@ -8,7 +8,7 @@ import matplotlib.figure
 import numpy as np
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
-from mmclca.utils.flops import Cost
+from mmclca.evaluation.cost import Cost
 
 from .candidates import Size
 

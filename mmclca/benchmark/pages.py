@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from .results import Result
+from .comparison import Result
 from .setting import Setting
 
 # title of a column, key of a record, format

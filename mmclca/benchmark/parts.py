@@ -18,9 +18,9 @@ from torch import nn
 from mmclca.models import Reducible
 
 from .candidates import Candidate
+from .interleaved import Clock, clock_of, seconds_of
 from .setting import Setting
 from .steps import build, inference_step
-from .turns import Clock, clock_of, seconds_of
 
 OTHER = 'other'
 PARTS = {

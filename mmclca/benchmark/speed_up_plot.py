@@ -5,7 +5,7 @@ import matplotlib
 import matplotlib.figure
 from matplotlib.ticker import NullLocator, ScalarFormatter
 
-from .results import Result
+from .comparison import Result
 
 MARKERS = 'osD^vP*X<>'
 COLOURS = (*range(0, 20, 2), *range(1, 20, 2))

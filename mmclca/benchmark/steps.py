@@ -9,7 +9,7 @@ import torch
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
-from mmclca.models.drop_path import use_plain_rates
+from mmclca.models.layers.drop_path import use_plain_rates
 from mmclca.registry import MODELS
 
 from .candidates import Candidate

@@ -37,7 +37,7 @@ DEEP_ARCHS = tuple(name for name in ARCHS if name not in ('s', 'small'))
 
 def _reducers() -> tuple[str, ...]:
     """The names in ``__all__`` of the reducers, whose package needs torch."""
-    file = Path(__file__).parents[1] / 'models/reducers/__init__.py'
+    file = Path(__file__).parents[1] / 'models/reduction/reducers/__init__.py'
     (names,) = (
         ast.literal_eval(node.value)
         for node in ast.parse(file.read_text()).body

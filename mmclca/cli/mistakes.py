@@ -5,7 +5,7 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mmclca.utils.checkpoint_error import CheckpointError
+from mmclca.checkpoints.error import CheckpointError
 
 # what mmengine, mmpretrain and mmclca raise for settings and files
 WRONG_INPUT = (

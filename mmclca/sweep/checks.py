@@ -10,13 +10,13 @@ from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmengine.runner import CheckpointLoader
 
+from mmclca.checkpoints.error import CheckpointError
 from mmclca.datasets import UltraFGVC
 from mmclca.registry import DATASETS, MODELS
-from mmclca.utils.checkpoint_error import CheckpointError
 
 from .cell import Cell
 from .identity import config_hash
-from .result import OTHERWISE, is_of, read_result
+from .results import OTHERWISE, is_of, read_result
 
 # what data sets, models and checkpoints raise at bad input
 BAD_INPUT = (

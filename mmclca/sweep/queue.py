@@ -9,7 +9,7 @@ import submitit
 from .cell import Cell
 from .claim import is_claimed
 from .launcher import Launcher
-from .result import OTHERWISE, is_of, read_result
+from .results import OTHERWISE, is_of, read_result
 from .run import DONE
 from .state import LEFT, State, Status
 

@@ -59,7 +59,7 @@ def to_table(results: list[dict]) -> pd.DataFrame:
     """One row a run.
 
     Args:
-        results (list[dict]): Of :func:`mmclca.sweep.result.read_results`.
+        results (list[dict]): Of :func:`mmclca.sweep.results.read_results`.
 
     Returns:
         pandas.DataFrame: Rows ordered by setting and seed. ``accuracy`` is
@@ -196,7 +196,7 @@ def write_report(results: list[dict], folder: str | Path) -> list[Path]:
     Each file is replaced at once, so readers never see half of it.
 
     Args:
-        results (list[dict]): Of :func:`mmclca.sweep.result.read_results`.
+        results (list[dict]): Of :func:`mmclca.sweep.results.read_results`.
         folder (str | Path): Where to, made if need be.
 
     Returns:

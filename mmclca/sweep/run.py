@@ -10,17 +10,17 @@ import torch
 from mmengine.config import Config
 from submitit.helpers import DelayedSubmission
 
+from mmclca.checkpoints.resuming import newest_checkpoint
+from mmclca.engine.runner import build_runner, set_loader_defaults
+from mmclca.evaluation.cost import count_config
 from mmclca.utils.atomic_write import replace_text
-from mmclca.utils.checkpoint_files import newest_checkpoint
-from mmclca.utils.flops import count_config
-from mmclca.utils.runs import build_runner, set_loader_defaults
 
 from .cell import Cell
 from .claim import claim
 from .identity import config_hash
 from .interrupted import first_start
 from .origin import commit, machine, versions
-from .result import OTHERWISE, is_of, read_result, set_aside
+from .results import OTHERWISE, is_of, read_result, set_aside
 from .statistics import gradients, peak_memory, throughput, train_time
 
 # what a run of a cell comes to

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from .labels import INERT, dataset_label, percent, plus_minus, seeds_label
-from .lacking import LackingResultsError, left_out_if_lacking
+from .missing import LackingResultsError, left_out_if_lacking
 from .report import summarize, to_table
 from .text_table import DASH, TextTable, write_table
 
@@ -32,7 +32,7 @@ def write_table_1(results: list[dict], folder: str | Path) -> list[Path]:
     A table that would have no cell of its own is left out with a warning.
 
     Args:
-        results (list[dict]): Of :func:`mmclca.sweep.result.read_results`.
+        results (list[dict]): Of :func:`mmclca.sweep.results.read_results`.
         folder (str | Path): Where to, made if need be.
 
     Returns:

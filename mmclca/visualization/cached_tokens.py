@@ -4,7 +4,7 @@ from dataclasses import dataclass
 import torch.nn.functional as F
 from torch import Tensor
 
-from mmclca.models.trace import Appended, patch_weights
+from mmclca.models.reduction.trace import Appended, patch_weights
 
 
 @dataclass

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from mmclca.models import Reducible
-from mmclca.models.tokens import Tokens
+from mmclca.models.reduction.tokens import Tokens
 
 from .cam_methods import METHODS, OF_COMPONENT, first_component, method_named
 from .recording import grid_of, recording

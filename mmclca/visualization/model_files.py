@@ -8,7 +8,7 @@ import numpy as np
 
 from mmclca.apis import TokenReductionInferencer, find_images
 from mmclca.apis.sources import read_image
-from mmclca.apis.stored import is_checkpoint, stored_config
+from mmclca.checkpoints.stored import is_checkpoint, stored_config
 from mmclca.configs import merge_options, read_config
 from mmclca.datasets.image_files import IMAGE_SUFFIXES
 

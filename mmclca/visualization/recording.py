@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from mmclca.models import Reducible, TokenReducer, shallow_copy
-from mmclca.models.attention import Attended
-from mmclca.models.tokens import Tokens
+from mmclca.models.reduction.attention import Attended
+from mmclca.models.reduction.tokens import Tokens
 
 
 @dataclass

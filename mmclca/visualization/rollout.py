@@ -4,8 +4,8 @@ from itertools import takewhile
 import torch
 from torch import Tensor, nn
 
-from mmclca.models.tokens import Tokens
-from mmclca.models.trace import Appended
+from mmclca.models.reduction.tokens import Tokens
+from mmclca.models.reduction.trace import Appended
 
 from .recording import AttentionRecorder, Recorded, grid_of, recording
 

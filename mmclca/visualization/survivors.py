@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mmclca.models.trace import Appended, patch_weights
+from mmclca.models.reduction.trace import Appended, patch_weights
 
 GREY = 205
 OWN = 0.999  # above it, a patch has a token of its own
@@ -25,7 +25,7 @@ def stage_weights(
 
     Returns:
         list[Tensor]: Weights (B, N, P) a reduction, of the patches of the
-        image in each token; see :func:`mmclca.models.trace.patch_weights`.
+        image in each token; see :func:`.trace.patch_weights`.
         Stages before it are in them.
     """
     return [

@@ -14,8 +14,8 @@ from tiny_run import CLASSES
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.token_facts import attribute, paint_attention
-from mmclca.models.trace import patch_weights
-from mmclca.utils.flops import count
+from mmclca.evaluation.cost import count
+from mmclca.models.reduction.trace import patch_weights
 from mmclca.visualization import survivor_maps
 from mmclca.visualization.recording import recording
 

@@ -15,7 +15,7 @@ from mmclca.benchmark.candidates import (
     timm_vit,
 )
 from mmclca.benchmark.steps import build
-from mmclca.utils.flops import MORE_FLOPS
+from mmclca.evaluation.cost import MORE_FLOPS
 
 TINY = Size('tiny', (64, 64), 32, 4, 2, 64)
 EVIT = dict(type='mmclca.EViT', keep_rate=(0.5, 0.25))

@@ -10,8 +10,8 @@ from toy_reducers import MaskBySoftmax, MaskFromFirstStage
 
 from mmclca.benchmark import Setting, Size, seconds_in_turns
 from mmclca.benchmark.candidates import METHODS, plain_vit, reduced_vit
+from mmclca.benchmark.interleaved import Clock
 from mmclca.benchmark.steps import step_of
-from mmclca.benchmark.turns import Clock
 from mmclca.registry import MODELS
 
 pytestmark = pytest.mark.alone

@@ -7,11 +7,12 @@ import sys
 import pytest
 from tiny_run import ROOT, environment
 
-from mmclca.apis import stored
 from mmclca.benchmark import candidates, memory, setting
+from mmclca.checkpoints import stored
 from mmclca.cli import choices
 from mmclca.cli.arguments import is_weights
-from mmclca.datasets.ultra_fgvc import info, layouts
+from mmclca.datasets.ultra_fgvc import folders as layouts
+from mmclca.datasets.ultra_fgvc import info
 from mmclca.deployment import onnx_file
 from mmclca.evaluation import open_set
 from mmclca.models.retrievers import stages

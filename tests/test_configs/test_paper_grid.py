@@ -21,11 +21,11 @@ from mmpretrain.registry import DATASETS
 from tiny_run import ROOT
 
 from mmclca.datasets.ultra_fgvc.info import SETS
+from mmclca.evaluation.cost import count
 from mmclca.models.backbones import TokenReductionViT
 from mmclca.models.classifiers import TokenReductionClassifier
 from mmclca.models.heads import CLAHead
-from mmclca.models.reducers import EViT
-from mmclca.utils.flops import count
+from mmclca.models.reduction.reducers import EViT
 
 # classes, name in mmclca.UltraFGVC
 ULTRA_FINE = {

@@ -5,7 +5,7 @@ import runpy
 
 from tiny_run import ROOT
 
-from mmclca.utils.flops import Cost
+from mmclca.evaluation.cost import Cost
 
 TOOL = runpy.run_path(str(ROOT / 'tools/dev/write_metafile.py'))
 CONFIG = """# One model.

@@ -6,7 +6,8 @@ import os
 import pytest
 import ultra_fgvc_trees as trees
 
-from mmclca.datasets.ultra_fgvc import checks, layouts, lists
+from mmclca.datasets.ultra_fgvc import checks, lists
+from mmclca.datasets.ultra_fgvc import folders as layouts
 from mmclca.datasets.ultra_fgvc.info import SETS
 from mmclca.datasets.ultra_fgvc.places import Source, find_sources
 

@@ -19,11 +19,11 @@ from mmengine.registry import METRICS, MODELS
 from mmengine.runner import Runner
 from torch import nn
 
+from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.resuming import newest_checkpoint, resume
 from mmclca.engine.hooks import atomic_checkpoint_hook
+from mmclca.engine.runner import build_runner
 from mmclca.utils import atomic_write
-from mmclca.utils.checkpoint_error import CheckpointError
-from mmclca.utils.checkpoint_files import newest_checkpoint, resume
-from mmclca.utils.runs import build_runner
 
 PLAIN = dict(type='CheckpointHook', interval=1, max_keep_ckpts=1)
 BEST = dict(PLAIN, save_best='score', rule='greater')

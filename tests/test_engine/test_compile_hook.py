@@ -21,8 +21,8 @@ from small_models import CACHE, build, classifier, images, vit
 from tiny_run import ROOT, run_python, write_run
 from torch._dynamo.utils import counters
 
+from mmclca.engine.runner import use_compile
 from mmclca.registry import HOOKS, MODELS
-from mmclca.utils.runs import use_compile
 
 COMPILE = dict(type='mmclca.CompileHook', backend='eager')
 

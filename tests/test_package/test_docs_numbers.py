@@ -14,9 +14,9 @@ from tiny_run import ROOT, load_tool
 
 from mmclca.cli.arguments import add_cfg_options
 from mmclca.datasets.ultra_fgvc.info import get_info
+from mmclca.evaluation.cost import count
 from mmclca.registry import MODELS
 from mmclca.sweep.grid import read_grid
-from mmclca.utils.flops import count
 
 CONFIGS = ROOT / 'configs/clca'
 PAPER = CONFIGS / 'clca-evit-kr10_vit-base-p16_1xb32-50e_cotton80-448px.py'

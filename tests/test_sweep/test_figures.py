@@ -15,7 +15,7 @@ from mmclca.sweep.figures import (
     write_figures,
 )
 from mmclca.sweep.figures.style import COLOURS, save
-from mmclca.sweep.lacking import LackingResultsError
+from mmclca.sweep.missing import LackingResultsError
 
 
 def only(figures):

@@ -7,7 +7,7 @@ from tiny_run import ROOT
 from mmclca.sweep.checks import check_results
 from mmclca.sweep.grid import read_grid
 from mmclca.sweep.pieces import compose
-from mmclca.sweep.result import read_results
+from mmclca.sweep.results import read_results
 
 SWEEPS = ('leaf40', 'leaf40_why')
 

@@ -18,12 +18,12 @@ from submitit.helpers import DelayedSubmission
 from sweep_results import CELL, result_of
 from tiny_run import write_run
 
+from mmclca.checkpoints.resuming import newest_checkpoint
 from mmclca.sweep import run
 from mmclca.sweep.claim import claim, is_claimed
 from mmclca.sweep.identity import config_hash
 from mmclca.sweep.run import DONE, TAKEN, run_cell
 from mmclca.utils.atomic_write import replace_text
-from mmclca.utils.checkpoint_files import newest_checkpoint
 
 DIGEST = '0123456789abcdef'
 CELLS = [replace(CELL, seed=seed) for seed in range(12)]

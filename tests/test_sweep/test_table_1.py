@@ -4,7 +4,7 @@ import re
 import pytest
 from sweep_results import result, seeds
 
-from mmclca.sweep.lacking import LackingResultsError
+from mmclca.sweep.missing import LackingResultsError
 from mmclca.sweep.report import summarize, to_table
 from mmclca.sweep.table_1 import other_table, paper_table, write_table_1
 from mmclca.sweep.text_table import TextTable, escape, to_latex, to_markdown

@@ -8,7 +8,7 @@ import torch
 from mmcv import imread
 from tiny_run import CONFIG, ROOT, load_tool
 
-from mmclca.benchmark import results
+from mmclca.benchmark import comparison as results
 
 TOOL = ROOT / 'tools/benchmark/throughput.py'
 QUICK = ('--arch', 'deit-tiny', '--img-size', 64, '--batch', 2, '--rounds', 2)

@@ -16,7 +16,7 @@ from mmengine.config import Config
 from mmpretrain import get_model
 from tiny_run import ROOT, write_run
 
-from mmclca.utils.runs import use_amp
+from mmclca.engine.runner import use_amp
 
 
 @pytest.fixture

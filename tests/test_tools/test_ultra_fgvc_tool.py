@@ -21,8 +21,8 @@ from PIL import Image
 from tiny_run import exit_code
 
 from mmclca.cli.commands import ultra_fgvc
+from mmclca.datasets.preparation import write as writing
 from mmclca.datasets.ultra_fgvc import UltraFGVC
-from mmclca.datasets.ultra_fgvc import write as writing
 
 SCRIPT = (
     Path(__file__).parents[2]

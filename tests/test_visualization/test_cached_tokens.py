@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import torch
 
-from mmclca.models.trace import Appended, Kept, Merged, Unchanged
+from mmclca.models.reduction.trace import Appended, Kept, Merged, Unchanged
 from mmclca.visualization import Cached, cached_by_stage
 
 

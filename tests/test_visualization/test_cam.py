@@ -7,7 +7,7 @@ from small_models import CACHE, CACHES, REDUCERS, build, classifier, vit
 from small_models import images as noise
 from torch.testing import assert_close
 
-from mmclca.models.trace import patch_weights
+from mmclca.models.reduction.trace import patch_weights
 from mmclca.visualization import class_activation_maps
 from mmclca.visualization.cam import smoothed_maps
 from mmclca.visualization.cam_methods import (

@@ -6,7 +6,7 @@ import torch
 from matplotlib.colors import rgb_to_hsv
 from small_models import CACHE, build, images, vit
 
-from mmclca.models.trace import Kept, Merged
+from mmclca.models.reduction.trace import Kept, Merged
 from mmclca.visualization import (
     Reduced,
     assignment_maps,

@@ -5,7 +5,7 @@ from small_models import CACHE, CACHES, REDUCERS, build, classifier, vit
 from small_models import images as noise
 from torch.testing import assert_close
 
-from mmclca.models.attention import _logits, attend
+from mmclca.models.reduction.attention import _logits, attend
 from mmclca.visualization import rollout
 from mmclca.visualization.recording import AttentionRecorder, recording
 from mmclca.visualization.rollout import roll

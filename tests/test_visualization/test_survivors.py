@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch.testing import assert_close
 
-from mmclca.models.trace import Appended, Kept, Unchanged
+from mmclca.models.reduction.trace import Appended, Kept, Unchanged
 from mmclca.visualization import draw_survivors, survivor_maps
 from mmclca.visualization.survivors import veil
 

@@ -48,8 +48,8 @@ def plain_cost():
     import torch
     from mmengine.config import Config
 
+    from mmclca.evaluation.cost import count
     from mmclca.registry import MODELS
-    from mmclca.utils.flops import count
 
     config = Config.fromfile(CONFIG).model
     config.backbone.update(img_size=SIZE, reducer=None, cache=None)
@@ -194,7 +194,7 @@ def draw(model, plain):
     """The figure."""
     import matplotlib.pyplot as plt
 
-    from mmclca.utils.flops import count
+    from mmclca.evaluation.cost import count
 
     cost, backbone = count(model), model.backbone
     plt.rcParams['font.size'] = 9

@@ -87,8 +87,8 @@ def write_picture(page: Page, out: str | Path) -> None:
 def main():
     args = parse_args()
     from mmclca.apis import TokenReductionInferencer
-    from mmclca.demo.leaves import draw_examples
-    from mmclca.demo.server import served
+    from mmclca.page.leaves import draw_examples
+    from mmclca.page.server import served
 
     inferencer = TokenReductionInferencer(args.checkpoint, device='cpu')
     with (

@@ -29,7 +29,7 @@ def cost_of(path):
 @cache
 def cost_of_text(model):
     """What a model costs; one that many configs share is counted once."""
-    from mmclca.utils.flops import count_config
+    from mmclca.evaluation.cost import count_config
 
     return count_config(ast.literal_eval(model))
 

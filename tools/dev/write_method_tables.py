@@ -50,7 +50,7 @@ def cells(method, size, keep_rate, clca):
     """Tokens at the layers that CLA reads, and GMACs, as text."""
     import torch
 
-    from mmclca.utils.flops import count_config
+    from mmclca.evaluation.cost import count_config
 
     torch.manual_seed(0)  # for ATS, which is run
     cost = count_config(config(method, size, keep_rate, clca))

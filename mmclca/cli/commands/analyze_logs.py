@@ -8,8 +8,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 from mmpretrain.utils import load_json_log
 
-from mmclca.cli import plain_errors
 from mmclca.visualization.figure_files import check_picture, new_axes
+
+from .. import plain_errors
 
 
 def records_file(log):

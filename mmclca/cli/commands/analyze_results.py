@@ -8,10 +8,11 @@ import mmengine
 from mmengine.registry import init_default_scope
 from mmpretrain.registry import DATASETS
 
-from mmclca.cli import plain_errors
 from mmclca.configs import read_config, require_settings
-from mmclca.utils.results import read_results
+from mmclca.evaluation.predictions import read_results
 from mmclca.visualization.panels import draw_panels
+
+from .. import plain_errors
 
 
 def predictions(results):

@@ -4,10 +4,11 @@
 import signal
 from pathlib import Path
 
-from mmclca.cli import plain_errors
-from mmclca.demo import trained_by_demo
+from mmclca.page import trained_by_demo
 from mmclca.utils.extras import require
 from mmclca.visualization.model_files import load
+
+from .. import plain_errors
 
 
 def trained(args, root):
@@ -22,7 +23,7 @@ def main(args, root):
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with plain_errors():
         require('gradio', extra='demo')
-        from mmclca.demo.server import served
+        from mmclca.page.server import served
 
         model, name = trained(args, root)
         serving = served(model, args.port, args.host, name=name)

@@ -11,11 +11,12 @@ from mmengine.utils import ProgressBar
 from mmpretrain.registry import DATASETS, TRANSFORMS
 from mmpretrain.visualization import UniversalVisualizer
 
-from mmclca.cli import plain_errors
 from mmclca.configs import read_config, require_settings
 from mmclca.datasets.image_cache import without_cache
 from mmclca.visualization.figure_files import can_show
 from mmclca.visualization.panels import draw_panels
+
+from .. import plain_errors
 
 # which of the images after each step are shown
 MODES = dict(

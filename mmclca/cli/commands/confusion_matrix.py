@@ -10,13 +10,14 @@ from mmengine.registry import init_default_scope
 from mmpretrain.evaluation import ConfusionMatrix
 from mmpretrain.registry import DATASETS
 
-from mmclca.apis.stored import is_checkpoint
-from mmclca.cli import plain_errors
+from mmclca.checkpoints.stored import is_checkpoint
+from mmclca.checkpoints.trained import load_trained
 from mmclca.configs import read_config, require_settings
-from mmclca.utils.results import read_results
-from mmclca.utils.runs import build_runner, set_loader_defaults
-from mmclca.utils.trained import load_trained
+from mmclca.engine.runner import build_runner, set_loader_defaults
+from mmclca.evaluation.predictions import read_results
 from mmclca.visualization.figure_files import check_picture
+
+from .. import plain_errors
 
 
 def matrix_of_checkpoint(cfg, checkpoint):

@@ -16,11 +16,12 @@ from mmengine.utils import ProgressBar
 from mmclca.benchmark import Setting
 from mmclca.benchmark.machine import machine
 from mmclca.benchmark.pages import line, machine_lines, table_head
-from mmclca.cli import plain_errors
-from mmclca.cli.benchmark import command_line
 from mmclca.configs import read_config, require_settings
 from mmclca.datasets.image_cache import without_cache
-from mmclca.utils.runs import set_loader_defaults
+from mmclca.engine.runner import set_loader_defaults
+
+from .. import plain_errors
+from ..benchmark import command_line
 
 TITLES = (
     'workers',

@@ -16,10 +16,9 @@ from mmengine.registry import init_default_scope
 from mmpretrain.registry import DATASETS, MODELS
 
 from mmclca.benchmark import images_per_second
-from mmclca.cli import Mistake
+from mmclca.checkpoints.trained import load_trained
 from mmclca.datasets.baselines import colour_histogram_1nn
-from mmclca.utils.flops import count
-from mmclca.utils.trained import load_trained
+from mmclca.evaluation.cost import count
 from mmclca.visualization import (
     contact_sheet,
     draw_curves,
@@ -27,6 +26,8 @@ from mmclca.visualization import (
     read_scalars,
     survivor_maps,
 )
+
+from .. import Mistake
 
 CONFIG = (
     'configs/clca/'

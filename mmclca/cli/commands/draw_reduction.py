@@ -8,10 +8,9 @@ from mmengine.registry import init_default_scope
 from mmengine.runner import load_checkpoint
 from mmpretrain.registry import MODELS
 
-from mmclca.cli import plain_errors
+from mmclca.checkpoints.trained import load_trained
 from mmclca.configs import read_config
 from mmclca.models import reduction_layers
-from mmclca.utils.trained import load_trained
 from mmclca.visualization import draw_reductions, reduced
 from mmclca.visualization.inputs import (
     drawn_leaves,
@@ -19,6 +18,8 @@ from mmclca.visualization.inputs import (
     view,
 )
 from mmclca.visualization.model_files import read_images
+
+from .. import plain_errors
 
 
 def build(cfg, checkpoint, pretrained):

@@ -16,18 +16,19 @@ from mmpretrain.models.backbones import VisionTransformer
 from mmclca.benchmark import Setting
 from mmclca.benchmark.machine import machine
 from mmclca.benchmark.pages import machine_lines
-from mmclca.cli import plain_errors
-from mmclca.cli.benchmark import command_line
-from mmclca.cli.start import starting
 from mmclca.configs import merge_options
 from mmclca.datasets.image_cache import without_cache
-from mmclca.utils.runs import (
+from mmclca.engine.runner import (
     build_runner,
     set_loader_defaults,
     set_up_run,
     use_amp,
     use_compile,
 )
+
+from .. import plain_errors
+from ..benchmark import command_line
+from ..start import starting
 
 CROPS = ('RandomCrop', 'CenterCrop')
 

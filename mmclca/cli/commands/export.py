@@ -4,7 +4,6 @@
 from pathlib import Path
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.cli import plain_errors
 from mmclca.configs import check_patches, read_config, require_settings
 from mmclca.deployment import (
     export_onnx,
@@ -13,6 +12,8 @@ from mmclca.deployment import (
     preparation_of,
 )
 from mmclca.deployment.onnx_file import OLDEST_OPSET
+
+from .. import plain_errors
 
 
 def default_out(checkpoint, format, int8):

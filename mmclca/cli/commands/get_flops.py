@@ -6,9 +6,10 @@ import sys
 from contextlib import redirect_stdout
 from dataclasses import asdict
 
-from mmclca.cli import plain_errors
 from mmclca.configs import read_config
-from mmclca.utils.flops import count_config
+from mmclca.evaluation.cost import count_config
+
+from .. import plain_errors
 
 
 def measure(config, cfg_options, shape):

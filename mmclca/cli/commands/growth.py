@@ -11,6 +11,7 @@ from mmengine.utils import ProgressBar
 from mmclca.benchmark import out_of_memory
 from mmclca.benchmark.candidates import Size, reduced_vit
 from mmclca.benchmark.checks import check_img_size, check_setting, with_memory
+from mmclca.benchmark.comparison import compare, num_passes
 from mmclca.benchmark.growth import attention_share, draw_growth, exponents
 from mmclca.benchmark.machine import machine
 from mmclca.benchmark.pages import (
@@ -23,8 +24,8 @@ from mmclca.benchmark.pages import (
     write,
 )
 from mmclca.benchmark.parts import seconds_of_parts
-from mmclca.benchmark.results import compare, num_passes
-from mmclca.cli.benchmark import check_out, command_line, setting_of
+
+from ..benchmark import check_out, command_line, setting_of
 
 MODELS = (('EViT', 0.5, False), ('EViT', 0.1, True))
 SUFFIXES = ('md', 'csv', 'json', 'png')

@@ -6,7 +6,7 @@ import os
 import numpy as np
 from mmengine import list_from_file
 
-from mmclca.cli import plain_errors
+from .. import plain_errors
 
 
 def read_list(file, num_classes):

@@ -9,19 +9,20 @@ from statistics import median
 import torch
 
 from mmclca.benchmark.candidates import Size, candidates_of
+from mmclca.benchmark.interleaved import clock_of, seconds_in_turns
 from mmclca.benchmark.machine import machine
 from mmclca.benchmark.pages import line, machine_lines, page, table_head, write
 from mmclca.benchmark.setting import Setting
 from mmclca.benchmark.steps import build, inference_step
-from mmclca.benchmark.turns import clock_of, seconds_in_turns
-from mmclca.cli import plain_errors
-from mmclca.cli.benchmark import CLCA, command_line
 from mmclca.deployment import (
     import_onnxruntime,
     onnx_logits,
     quantize,
     write_onnx,
 )
+
+from .. import plain_errors
+from ..benchmark import CLCA, command_line
 
 EAGER, FLOAT, INT8 = 'eager', 'float32', 'int8'
 TITLE = 'ONNX Runtime beside PyTorch on the CPU'

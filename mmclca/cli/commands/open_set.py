@@ -11,7 +11,6 @@ import torch
 from mmclca.apis.features import extract_logits
 from mmclca.apis.labelled_images import images_at, images_of_split
 from mmclca.apis.rejection import Threshold, fingerprint, write_threshold
-from mmclca.cli import plain_errors
 from mmclca.evaluation.open_set import (
     SCORES,
     auroc,
@@ -19,6 +18,8 @@ from mmclca.evaluation.open_set import (
     fit_threshold,
 )
 from mmclca.visualization.model_files import load
+
+from .. import plain_errors
 
 COLUMNS = (
     'score',

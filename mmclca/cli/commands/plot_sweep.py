@@ -4,10 +4,11 @@
 import sys
 import warnings
 
-from mmclca.cli import plain_errors
 from mmclca.sweep.figures import write_figures
-from mmclca.sweep.result import read_results
+from mmclca.sweep.results import read_results
 from mmclca.sweep.table_1 import write_table_1
+
+from .. import plain_errors
 
 
 def choose(results, **choices):

@@ -13,9 +13,10 @@ from mmclca.apis import (
     write_json,
 )
 from mmclca.apis.pictures import check_reduces
-from mmclca.cli import Mistake, plain_errors
 from mmclca.datasets.image_files import IMAGE_SUFFIXES
 from mmclca.visualization.model_files import load
+
+from .. import Mistake, plain_errors
 
 
 def load_checked(args):

@@ -6,8 +6,9 @@ from contextlib import redirect_stdout
 
 from rich.console import Console
 
-from mmclca.cli import plain_errors
 from mmclca.configs import read_config
+
+from .. import plain_errors
 
 
 def main(args):

@@ -19,10 +19,11 @@ from mmengine.runner import CheckpointLoader
 from mmpretrain.registry import DATASETS
 from torch import Tensor
 
-from mmclca.apis.stored import stored_classes, stored_text
-from mmclca.cli import plain_errors
+from mmclca.checkpoints.stored import stored_classes, stored_text
 from mmclca.configs import read_config
 from mmclca.version import __version__
+
+from .. import plain_errors
 
 
 def weights_of(checkpoint, no_ema):

@@ -11,10 +11,11 @@ from mmclca.apis.features import extract_features
 from mmclca.apis.gallery import Gallery, look_up, read_gallery, write_gallery
 from mmclca.apis.labelled_images import images_at, images_of_split
 from mmclca.apis.rejection import fingerprint
-from mmclca.cli import plain_errors
 from mmclca.visualization.contact_sheet import contact_sheet
 from mmclca.visualization.figure_files import check_picture
 from mmclca.visualization.model_files import load
+
+from .. import plain_errors
 
 SIDE = 160  # pixels of an image on the sheet
 

@@ -13,9 +13,10 @@ import numpy as np
 from mmengine.utils import track_parallel_progress, track_progress
 from PIL import Image
 
-from mmclca.cli import plain_errors
 from mmclca.datasets.image_files import IMAGE_SUFFIXES, find_problem
 from mmclca.datasets.splits import check_fractions, split_sizes
+
+from .. import plain_errors
 
 CONFIG = 'configs/clca/clca-evit-kr25_deit-tiny-p16_1xb32-50e_custom-224px.py'
 SPLITS = ('train', 'val', 'test')

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mmclca.cli import plain_errors
 from mmclca.sweep.checks import check_inputs, check_results
 from mmclca.sweep.executors import (
     MAX_ARRAY,
@@ -21,8 +20,10 @@ from mmclca.sweep.pieces import compose
 from mmclca.sweep.progress import progress
 from mmclca.sweep.queue import Queue
 from mmclca.sweep.report import write_report
-from mmclca.sweep.result import read_result
+from mmclca.sweep.results import read_result
 from mmclca.sweep.state import State, Status
+
+from .. import plain_errors
 
 
 def report(configs, root, console):

@@ -11,9 +11,10 @@ import cv2
 import numpy as np
 from mmengine.utils import track_parallel_progress, track_progress
 
-from mmclca.cli import plain_errors
 from mmclca.datasets.splits import check_fractions, split_sizes
 from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
+
+from .. import plain_errors
 
 MARK = 'synthetic_leaves.json'  # says that a folder is ours, and its options
 

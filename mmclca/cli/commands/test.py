@@ -9,16 +9,17 @@ from mmengine.dist import is_main_process
 from mmengine.evaluator import DumpResults
 from mmengine.hooks import Hook
 
-from mmclca.cli import plain_errors
-from mmclca.cli.start import starting
+from mmclca.checkpoints.trained import check_complete, forget
 from mmclca.configs import read_config, require_settings
-from mmclca.utils.runs import (
+from mmclca.engine.runner import (
     build_runner,
     set_loader_defaults,
     set_up_run,
     use_compile,
 )
-from mmclca.utils.trained import check_complete, forget
+
+from .. import plain_errors
+from ..start import starting
 
 
 def draw_predictions(cfg, show, show_dir, interval, wait_time):

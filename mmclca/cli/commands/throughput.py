@@ -18,6 +18,7 @@ from mmclca.benchmark.checks import (
     check_setting,
     with_memory,
 )
+from mmclca.benchmark.comparison import compare, num_passes
 from mmclca.benchmark.machine import machine
 from mmclca.benchmark.pages import (
     as_csv,
@@ -31,9 +32,9 @@ from mmclca.benchmark.pages import (
     write,
 )
 from mmclca.benchmark.parts import PARTS, seconds_of_parts
-from mmclca.benchmark.results import compare, num_passes
 from mmclca.benchmark.speed_up_plot import draw_speed_up
-from mmclca.cli.benchmark import CLCA, check_out, command_line, setting_of
+
+from ..benchmark import CLCA, check_out, command_line, setting_of
 
 SUFFIXES = ('md', 'csv', 'json', 'png')
 TITLE = 'Speed of token reduction against its FLOPs'

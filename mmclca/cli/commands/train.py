@@ -5,17 +5,18 @@ from pathlib import Path
 
 from mmengine.device import get_device
 
-from mmclca.cli import plain_errors
-from mmclca.cli.start import starting
+from mmclca.checkpoints.resuming import resume
 from mmclca.configs import check_patches, read_config, require_settings
-from mmclca.utils.checkpoint_files import resume
-from mmclca.utils.runs import (
+from mmclca.engine.runner import (
     build_runner,
     set_loader_defaults,
     set_up_run,
     use_amp,
     use_compile,
 )
+
+from .. import plain_errors
+from ..start import starting
 
 
 def skip_validation(cfg):

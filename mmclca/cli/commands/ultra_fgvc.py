@@ -5,12 +5,13 @@ import csv
 import sys
 from pathlib import Path
 
-from mmclca.cli import plain_errors
-from mmclca.datasets.ultra_fgvc.convert import convert
-from mmclca.datasets.ultra_fgvc.download import download
+from mmclca.datasets.preparation.convert import convert
+from mmclca.datasets.preparation.download import download
+from mmclca.datasets.preparation.verify import Bad, find_sets, verify
 from mmclca.datasets.ultra_fgvc.info import SETS, get_info
 from mmclca.datasets.ultra_fgvc.places import find_sources, not_found
-from mmclca.datasets.ultra_fgvc.verify import Bad, find_sets, verify
+
+from .. import plain_errors
 
 SHOWN = 20
 COLUMNS = (

@@ -3,7 +3,6 @@
 
 import torch
 
-from mmclca.cli import plain_errors
 from mmclca.models import as_reducible
 from mmclca.visualization import Heated, class_activation_maps, draw_heat_maps
 from mmclca.visualization.cam import smoothed_maps, weights_by_layer
@@ -12,6 +11,8 @@ from mmclca.visualization.figure_files import check_picture
 from mmclca.visualization.inputs import view
 from mmclca.visualization.model_files import load, read_images, sort_files
 from mmclca.visualization.reductions import patches_left
+
+from .. import plain_errors
 
 
 def check_labels(labels, names):

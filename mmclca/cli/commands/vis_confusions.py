@@ -1,11 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What ``tools/visualization/vis_confusions.py`` does."""
 
-from mmclca.cli import plain_errors
 from mmclca.visualization.batches import batches, dataset_of
 from mmclca.visualization.confusions import draw_confusions, predict
 from mmclca.visualization.figure_files import check_picture
 from mmclca.visualization.model_files import load, sort_files
+
+from .. import plain_errors
 
 
 def draw(args):

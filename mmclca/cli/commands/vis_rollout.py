@@ -1,11 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What ``tools/visualization/vis_rollout.py`` does."""
 
-from mmclca.cli import plain_errors
 from mmclca.visualization import Heated, draw_heat_maps, rollout
 from mmclca.visualization.figure_files import check_picture
 from mmclca.visualization.inputs import drawn_leaves, view
 from mmclca.visualization.model_files import load, read_images, sort_files
+
+from .. import plain_errors
 
 
 def draw(args):

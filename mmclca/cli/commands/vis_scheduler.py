@@ -14,9 +14,10 @@ from mmengine.runner import Runner
 from mmpretrain.registry import DATASETS
 from torch import nn
 
-from mmclca.cli import plain_errors
 from mmclca.configs import read_config, require_settings
 from mmclca.visualization.figure_files import can_show, check_picture, new_axes
+
+from .. import plain_errors
 
 NAMES = dict(lr='learning rate', momentum='momentum', wd='weight decay')
 

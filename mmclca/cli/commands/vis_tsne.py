@@ -8,8 +8,7 @@ import matplotlib.pyplot as plt
 import torch
 from mmpretrain import get_model
 
-from mmclca.apis.stored import is_checkpoint
-from mmclca.cli import plain_errors
+from mmclca.checkpoints.stored import is_checkpoint
 from mmclca.configs import read_config
 from mmclca.utils.extras import require
 from mmclca.visualization.batches import (
@@ -19,6 +18,8 @@ from mmclca.visualization.batches import (
 )
 from mmclca.visualization.model_files import load
 from mmclca.visualization.tsne import draw_points, image_features, tsne
+
+from .. import plain_errors
 
 
 def load_model(args):

@@ -4,8 +4,8 @@
 import re
 from collections import defaultdict
 
+from .folders import READERS
 from .info import VAL_STAGE
-from .layouts import READERS
 
 
 def read_source(source, info):

@@ -4,8 +4,8 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from .folders import READERS, csv_files, subfolders
 from .info import plain
-from .layouts import READERS, csv_files, subfolders
 
 
 class Source(NamedTuple):

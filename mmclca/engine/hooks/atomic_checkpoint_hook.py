@@ -5,11 +5,11 @@ from pathlib import Path
 from mmengine.dist import is_main_process
 from mmengine.hooks import CheckpointHook
 
+from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.opening import load_from_file
 from mmclca.registry import HOOKS
 from mmclca.utils.atomic_backend import atomic_writes
 from mmclca.utils.atomic_write import remove_partial_files, replace_text
-from mmclca.utils.checkpoint_error import CheckpointError
-from mmclca.utils.checkpoint_loader import load_from_file
 
 
 @HOOKS.register_module()

@@ -5,7 +5,7 @@ from mmengine.hooks import Hook
 from mmengine.model import is_model_wrapper
 
 from mmclca.models import Reducible, TopK
-from mmclca.models.reducers.base import per_stage
+from mmclca.models.reduction.reducers.base import per_stage
 from mmclca.registry import HOOKS
 
 

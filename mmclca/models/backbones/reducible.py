@@ -9,9 +9,9 @@ from torch.utils.checkpoint import checkpoint
 
 from mmclca.registry import MODELS
 
-from ..attention import Attended
-from ..reducers import TokenReducer
-from ..tokens import Tokens
+from ..reduction.attention import Attended
+from ..reduction.reducers import TokenReducer
+from ..reduction.tokens import Tokens
 
 
 class Reducible:

@@ -7,14 +7,14 @@ from mmpretrain.models.backbones import VisionTransformer
 from mmpretrain.models.utils import resize_pos_embed, to_2tuple
 from torch import Tensor, nn
 
+from mmclca.checkpoints.fit import check_backbone, fill
+from mmclca.checkpoints.positions import fit_pos_embed, start_clr
+from mmclca.checkpoints.renames import rename_to_backbone, rename_to_classifier
 from mmclca.registry import MODELS
-from mmclca.utils.checkpoint import check_backbone, fill
-from mmclca.utils.pos_embed import fit_pos_embed, start_clr
-from mmclca.utils.renames import rename_to_backbone, rename_to_classifier
 
-from ..attention import Attended, attend
-from ..drop_path import use_plain_rates
-from ..tokens import Tokens
+from ..layers.drop_path import use_plain_rates
+from ..reduction.attention import Attended, attend
+from ..reduction.tokens import Tokens
 from .reducible import Reducible
 
 

@@ -4,13 +4,13 @@ from mmpretrain.models.heads import ClsHead
 from mmpretrain.structures import DataSample
 from torch import Tensor
 
+from mmclca.checkpoints.fit import fill_around_backbone
 from mmclca.registry import MODELS
-from mmclca.utils.checkpoint import fill_around_backbone
 
 from ..backbones import Reducible
+from ..distillation.teacher import Teacher
+from ..distillation.teacher_checks import check_options
 from ..heads import CLAHead
-from .teacher import Teacher
-from .teacher_checks import check_options
 
 
 @MODELS.register_module()

@@ -7,7 +7,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
 
 from ..labels import dataset_label, percent, seeds_label
-from ..lacking import LackingResultsError
+from ..missing import LackingResultsError
 from ..report import summarize, to_table
 from .style import COLOURS, COLUMN, FACES, LINES, PAGE, STYLE, legend_line
 
@@ -25,7 +25,7 @@ def draw_costs(results: list[dict]) -> list[Figure]:
     are standard deviations over seeds.
 
     Args:
-        results (list[dict]): Of :func:`mmclca.sweep.result.read_results`.
+        results (list[dict]): Of :func:`mmclca.sweep.results.read_results`.
 
     Returns:
         list[Figure]: Pages of up to nine panels.

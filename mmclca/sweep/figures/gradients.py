@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..labels import CLCA, percent, seeds_label, setting_label
-from ..lacking import LackingResultsError
+from ..missing import LackingResultsError
 from ..report import to_table
 from .style import COLOURS, COLUMN, LINES, PAGE, STYLE, legend_line
 
@@ -27,7 +27,7 @@ def draw_gradients(results: list[dict]) -> list[Figure]:
     means over seeds, bands their range, the numbers above top-1 accuracies.
 
     Args:
-        results (list[dict]): Of :func:`mmclca.sweep.result.read_results`.
+        results (list[dict]): Of :func:`mmclca.sweep.results.read_results`.
 
     Returns:
         list[Figure]: At most eight, with a warning where there are more.
@@ -59,7 +59,7 @@ def gradient_curves(results: list[dict]) -> pd.DataFrame:
     """The largest gradient magnitude of each epoch of each run.
 
     Args:
-        results (list[dict]): Of :func:`mmclca.sweep.result.read_results`.
+        results (list[dict]): Of :func:`mmclca.sweep.results.read_results`.
 
     Returns:
         pandas.DataFrame: A row an epoch of a run: what makes a cell,

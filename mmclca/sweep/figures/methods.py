@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from ..labels import CLCA, INERT, dataset_label, percent
-from ..lacking import LackingResultsError
+from ..missing import LackingResultsError
 from ..report import to_table
 from .style import COLOURS, COLUMN, FACES, PAGE, STYLE
 
@@ -30,7 +30,7 @@ def draw_methods(results: list[dict]) -> list[Figure]:
     'none' are runs of keep rate 1 of methods that then reduce nothing.
 
     Args:
-        results (list[dict]): Of :func:`mmclca.sweep.result.read_results`.
+        results (list[dict]): Of :func:`mmclca.sweep.results.read_results`.
 
     Returns:
         list[Figure]: Pages of up to four panels.

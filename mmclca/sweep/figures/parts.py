@@ -26,7 +26,7 @@ def draw_parts(results: list[dict]) -> list[Figure]:
     a part, a colour the mean over seeds of its largest gradient.
 
     Args:
-        results (list[dict]): Of :func:`mmclca.sweep.result.read_results`.
+        results (list[dict]): Of :func:`mmclca.sweep.results.read_results`.
 
     Returns:
         list[Figure]: None where no run had parts of its own.
@@ -40,7 +40,7 @@ def part_curves(results: list[dict]) -> pd.DataFrame:
     """The largest gradient of each part in each epoch of each run.
 
     Args:
-        results (list[dict]): Of :func:`mmclca.sweep.result.read_results`.
+        results (list[dict]): Of :func:`mmclca.sweep.results.read_results`.
 
     Returns:
         pandas.DataFrame: A row an epoch of a part of a run: what makes a

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from pathlib import Path
 
-from ..lacking import left_out_if_lacking
+from ..missing import left_out_if_lacking
 from .costs import draw_costs
 from .gradients import draw_gradients
 from .methods import draw_methods
@@ -23,7 +23,7 @@ def write_figures(results: list[dict], folder: str | Path) -> list[Path]:
     that says what.
 
     Args:
-        results (list[dict]): Of :func:`mmclca.sweep.result.read_results`.
+        results (list[dict]): Of :func:`mmclca.sweep.results.read_results`.
         folder (str | Path): Where to, made if need be.
 
     Returns:

@@ -12,9 +12,9 @@ from small_models import REDUCERS, images, vit
 from tiny_run import ROOT, exit_code, load_tool, run_tool, write_run
 from toy_backbones import ToyReducible
 
+from mmclca.evaluation.cost import count
 from mmclca.models import Reducible, TokenReductionViT
 from mmclca.registry import MODELS
-from mmclca.utils.flops import count
 
 TOOLS = ROOT / 'tools'
 BACKBONES = dict(

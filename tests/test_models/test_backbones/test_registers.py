@@ -16,8 +16,8 @@ from small_models import (
     vit,
 )
 
-from mmclca.models.tokens import from_start
-from mmclca.models.trace import patch_weights
+from mmclca.models.reduction.tokens import from_start
+from mmclca.models.reduction.trace import patch_weights
 from mmclca.registry import MODELS
 from mmclca.visualization.survivors import survivor_maps
 

@@ -1,0 +1,110 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Which checkpoint of a work dir a run goes on from."""
+
+import re
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+
+from mmengine.config import Config
+from mmengine.logging import print_log
+
+from .error import CheckpointError
+from .opening import load_from_file
+
+# mmengine's names, without those of its published files
+NAMES = [re.compile(rf'{kind}_(\d+)\.pth') for kind in ('epoch', 'iter')]
+
+
+def newest_checkpoint(work_dir: Path) -> tuple[str | None, int]:
+    """The newest checkpoint of a run that is whole, and its iterations.
+
+    That is the one which ``last_checkpoint`` names, or one written after it
+    that is further on: a run may end between the two. Of another run whose
+    checkpoints lie there, those written before do not count. Files that
+    cannot be opened are passed over with a warning.
+
+    Args:
+        work_dir (Path): Folder of the run; it need not exist.
+
+    Returns:
+        tuple[str | None, int]: Path and iterations; None and 0 where there is
+        none.
+    """
+    last = _last_checkpoint(work_dir)
+    whole = _first_whole([last] if last.is_file() else [])
+    since = last.stat().st_mtime_ns if whole else 0
+    for name in NAMES:
+        others = [
+            file for file in _numbered(last.parent, name) if file != last
+        ]
+        whole += _first_whole(
+            file for file in others if file.stat().st_mtime_ns > since
+        )
+    return max(whole, key=lambda found: found[1], default=(None, 0))
+
+
+def resume(cfg: Config, checkpoint: str | None) -> None:
+    """Tell a config from where to go on.
+
+    Args:
+        cfg (Config): The config, changed in place. Its own ``resume`` without
+            ``load_from`` counts as 'auto'.
+        checkpoint (str, optional): A path or URL; 'auto' is the newest whole
+            one of the work dir, and without any the run starts as the config
+            says. None leaves that to the config.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        CheckpointError: If it cannot be opened. Both name the newest one of
+            the work dir that can.
+    """
+    own = cfg.get('resume') and not cfg.get('load_from')
+    if checkpoint == 'auto' or (checkpoint is None and own):
+        checkpoint, _ = newest_checkpoint(Path(cfg.work_dir))
+        if checkpoint is None:
+            print_log(f'{cfg.work_dir} has no whole checkpoint: starts anew')
+            cfg.resume = bool(cfg.get('resume') and not own)
+    elif checkpoint is not None:
+        _check(checkpoint, Path(cfg.work_dir))
+    if checkpoint is not None:
+        cfg.resume, cfg.load_from = True, checkpoint
+
+
+def _check(checkpoint: str, work_dir: Path) -> None:
+    if '://' in checkpoint:  # opened, once, where it is fetched
+        return
+    try:
+        load_from_file(checkpoint)
+    except (CheckpointError, FileNotFoundError) as error:
+        newest, _ = newest_checkpoint(work_dir)
+        whole = f'{newest} is whole' if newest else 'no other is whole'
+        raise type(error)(f'{error}. In {work_dir} {whole}') from None
+
+
+def _last_checkpoint(work_dir: Path) -> Path:
+    """What ``last_checkpoint`` names; in the folder, where that was moved."""
+    note = work_dir / 'last_checkpoint'
+    text = note.read_text().strip() if note.is_file() else ''
+    named = Path(text or 'none')
+    return named if named.is_file() else work_dir / named.name
+
+
+def _numbered(folder: Path, name: re.Pattern) -> list[Path]:
+    """Files of a name in a folder, the highest number first."""
+    found = [(name.fullmatch(file.name), file) for file in folder.glob('*')]
+    numbered = [(int(match[1]), file) for match, file in found if match]
+    return [file for _, file in sorted(numbered, reverse=True)]
+
+
+def _first_whole(files: Iterable[Path]) -> list[tuple[str, int]]:
+    """Of the files the first that can be opened, with its iterations."""
+    for file in files:
+        try:
+            meta = load_from_file(str(file)).get('meta')
+        except CheckpointError as error:
+            warnings.warn(f'passed over: {error}', stacklevel=3)
+            continue
+        if meta:  # else weights alone
+            return [(str(file), meta['iter'])]
+    return []

@@ -1,0 +1,173 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The token sequence of a vision transformer and what travels with it.
+
+Shapes in this package: B batch, N tokens, C channels, H heads, D head
+channels, K kept, M made, P patches, G groups (layers that CLA reads).
+"""
+
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from .trace import (
+    Appended,
+    Kept,
+    Masked,
+    Unchanged,
+    after_prefix,
+    patch_weights,
+)
+
+
+@dataclass
+class Tokens:
+    """The sequence [prefix | patches | registers | cached].
+
+    Every method returns a new one.
+
+    Args:
+        x (Tensor): The tokens, (B, N, C).
+        num_prefix (int): Tokens before the patches, which no reducer drops:
+            1, CLS; 2, CLS and the distillation token; 0, none. Defaults
+            to 1.
+        weight (Tensor, optional): How much a token counts as a key, (B, N).
+            None: all alike. 0: not at all, which averages heed too.
+        num_cached (int): Tokens at the end that came from the cache, CLR
+            tokens included.
+        num_pooled (int): Tokens that the average of the cache covers: the
+            length right after the last reduction.
+        num_patches (int): Patches P of the image, before any reduction.
+        trace (list): What was done to the sequence so far, one small record
+            of :mod:`mmclca.models.reduction.trace` a step. ``record.apply``
+            carries any rows of tokens through that step.
+    """
+
+    x: Tensor
+    num_prefix: int = field(default=1, kw_only=True)
+    weight: Tensor | None = None
+    num_cached: int = 0
+    num_pooled: int = 0
+    num_patches: int = 0
+    trace: list = field(default_factory=list)
+
+    @property
+    def body(self) -> Tensor:
+        """The tokens after the prefix, (B, N - num_prefix, C)."""
+        return self.x[:, self.num_prefix :]
+
+    @property
+    def patch_weights(self) -> Tensor:
+        """Weights (B, N, P) of the patches in each token, float32."""
+        return patch_weights(
+            self.trace, self.x.size(0), self.num_patches, self.num_prefix
+        )
+
+    @property
+    def with_cache(self) -> bool:
+        """Whether a cache takes part, if with an average only."""
+        return any(appended.cached for appended in self.appended)
+
+    @property
+    def appended(self) -> list[Appended]:
+        """What was put at the end so far."""
+        return [r for r in self.trace if isinstance(r, Appended)]
+
+    @property
+    def weights(self) -> Tensor:
+        """``weight``, or ones where all tokens count alike, (B, N)."""
+        if self.weight is None:
+            return self.x.new_ones(self.x.shape[:2])
+        return self.weight
+
+    @property
+    def log_weight(self) -> Tensor | None:
+        """``weight`` as a bias of keys, (B, 1, 1, N); None: all alike."""
+        return (
+            None if self.weight is None else self.weight.log()[:, None, None]
+        )
+
+    def with_x(self, x: Tensor) -> 'Tokens':
+        """The same sequence with other features, (B, N, C)."""
+        return replace(self, x=x)
+
+    def with_body(self, y: Tensor) -> 'Tokens':
+        """The same prefix before other tokens, as many as there were."""
+        x = torch.cat((self.x[:, : self.num_prefix], y), dim=1)
+        return self.with_x(x)
+
+    def reduce(self, record) -> 'Tokens':
+        """Apply a reduction, a record with an ``apply``, to everything."""
+        weight = self.weight
+        if weight is not None:
+            weight = record.apply(weight.unsqueeze(-1)).squeeze(-1)
+        x = record.apply(self.x)
+        return replace(
+            self,
+            x=x,
+            weight=weight,
+            num_cached=0,
+            num_pooled=x.size(1),
+            trace=[*self.trace, record],
+        )
+
+    def gather(self, index: Tensor) -> 'Tokens':
+        """Keep the tokens at ``index``, (B, K), in that order."""
+        return self.reduce(Kept(index))
+
+    def keep(self, index: Tensor) -> 'Tokens':
+        """Keep the prefix, and of the body the tokens at ``index``, (B, K)."""
+        return self.gather(after_prefix(index, self.num_prefix))
+
+    def unchanged(self) -> 'Tokens':
+        """Note a stage in which there is nothing to reduce."""
+        return replace(self, trace=[*self.trace, Unchanged()])
+
+    def average(self, start: int, end: int | None = None) -> Tensor:
+        """Mean of the tokens from ``start`` to ``end`` that count, (B, 1, C).
+
+        Padding, and tokens that are masked in training, do not.
+        """
+        x = self.x[:, start:end]
+        if self.weight is None:
+            return x.mean(dim=1, keepdim=True)
+        counts = (self.weight[:, start:end] > 0).to(x.dtype).unsqueeze(-1)
+        total = counts.sum(dim=1, keepdim=True).clamp(min=1)
+        return (x * counts).sum(dim=1, keepdim=True) / total
+
+    def mask(self, decision: Tensor) -> 'Tokens':
+        """Attend only to tokens whose ``decision``, (B, N), is 1."""
+        trace = [*self.trace, Masked(decision)]
+        return replace(self, weight=decision, trace=trace)
+
+    def append(
+        self, x: Tensor, weight: float = 1.0, cached: bool = True
+    ) -> 'Tokens':
+        """Put M tokens, (B, M, C), at the end, as cached ones or others."""
+        num_new = x.size(1)
+        weights = self.weight
+        if weights is not None or weight != 1:
+            new = self.weights.new_full((x.size(0), num_new), weight)
+            weights = torch.cat((self.weights, new), dim=1)
+        return replace(
+            self,
+            x=torch.cat((self.x, x), dim=1),
+            weight=weights,
+            num_cached=self.num_cached + num_new * cached,
+            trace=[*self.trace, Appended(num_new, cached)],
+        )
+
+
+def from_start(tokens: Tokens) -> Tensor:
+    """1 for tokens of the body that were there before the first stage.
+
+    0 for those that the cache put back since; (B, N - num_prefix).
+    """
+    kinds = {appended.cached for appended in tokens.appended}
+    first = tokens.trace[: len(kinds)]  # registers, CLR tokens
+    num_tokens = tokens.num_patches + sum(r.num_tokens for r in first)
+    num_tokens += tokens.num_prefix
+    rows = tokens.x.new_ones(tokens.x.size(0), num_tokens, 1)
+    for record in tokens.trace[len(first) :]:
+        rows = record.apply(rows)
+    return rows[:, tokens.num_prefix :, 0]

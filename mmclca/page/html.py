@@ -1,0 +1,181 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Results as pieces of HTML that need nothing from elsewhere."""
+
+import base64
+from collections.abc import Sequence
+from html import escape
+
+import cv2
+import matplotlib
+import numpy as np
+
+from mmclca.visualization.legend import EDGES, FILLS
+from mmclca.visualization.painting import HEAT
+
+from . import strings
+from .prediction import Prediction, Stage
+from .speed import Speed
+
+
+def note(text: str) -> str:
+    """A line of small print."""
+    return f'<p class="note">{escape(text)}</p>'
+
+
+def about(name: str, classes: Sequence[str]) -> str:
+    """Which model answers, and what it tells apart."""
+    return note(strings.about_model(name, classes))
+
+
+def problem(text: str) -> str:
+    """What went wrong, read out by screen readers."""
+    return f'<div class="problem" role="alert">{escape(text)}</div>'
+
+
+def nothing_yet() -> tuple[str, str, str]:
+    """The three answers where there is no leaf."""
+    waiting = note(strings.WAITING)
+    return (
+        _titled(strings.CLASSES, waiting),
+        _titled(strings.SURVIVORS, waiting),
+        costs(strings.GMACS),
+    )
+
+
+def _titled(title: str, body: str) -> str:
+    return f'<h3>{title}</h3>{body}'
+
+
+def classes(best: list[dict]) -> str:
+    """The best classes with bars.
+
+    Args:
+        best (list[dict]): ``name`` and ``score`` of each, best first.
+    """
+    rows = [
+        f'<div class="class"><span>{escape(one["name"])}</span>'
+        f'{_bar(one["score"])}'
+        f'<span class="number">{100 * one["score"]:.1f} %</span></div>'
+        for one in best
+    ]
+    return _titled(strings.CLASSES, ''.join(rows))
+
+
+def survivors(prediction: Prediction) -> str:
+    """The leaf and what is left of it after each step, with a legend."""
+    most = prediction.tokens
+    squares = f'{prediction.num_patches} squares'
+    figures = [
+        _figure(prediction.seen, 'What the model sees', squares, most, most)
+    ]
+    for number, stage in enumerate(prediction.stages, start=1):
+        title = f'After step {number}'
+        figures.append(
+            _figure(stage.picture, title, _left(stage), stage.tokens, most)
+        )
+    body = (
+        f'<div class="steps">{"".join(figures)}</div>'
+        f'{_legend(prediction.stages)}{note(strings.TOKENS)}'
+    )
+    return _titled(strings.SURVIVORS, body)
+
+
+def _left(stage: Stage) -> str:
+    if not stage.kinds:
+        return 'all squares mixed'
+    return f'{100 * stage.share:.0f} % kept as they are'
+
+
+def _figure(
+    image: np.ndarray, title: str, text: str, tokens: int, most: int
+) -> str:
+    title, text = escape(title), escape(text)
+    return (
+        f'<figure><img src="{_data(image)}" alt="{title}: {text}">'
+        f'<figcaption><b>{title}</b><br>{text}<br>{tokens} tokens'
+        f'{_bar(tokens / most)}</figcaption></figure>'
+    )
+
+
+def _bar(share: float) -> str:
+    width = f'width:{100 * share:.1f}%'
+    return f'<span class="track"><span style="{width}"></span></span>'
+
+
+def _data(image: np.ndarray) -> str:
+    """An RGB image as an address that holds it."""
+    _, content = cv2.imencode('.png', image[..., ::-1])
+    return f'data:image/png;base64,{base64.b64encode(content).decode()}'
+
+
+def _legend(stages: list[Stage]) -> str:
+    found = {kind for stage in stages for kind in stage.kinds}
+    entries = [
+        _swatch(
+            text,
+            _rgb(FILLS.get(kind), 'white'),  # a dark page would hide edges
+            _rgb(EDGES.get(kind), 'transparent'),
+        )
+        for kind, text in strings.LOOKS.items()
+        if kind in found
+    ]
+    if any(not stage.kinds for stage in stages):
+        ends = [_rgb(255 * np.array(_heat(x)[:3])) for x in (0.0, 0.5, 1.0)]
+        ramp = f'linear-gradient(90deg,{",".join(ends)})'
+        entries.append(_swatch(strings.MIXED, ramp))
+    return f'<p class="legend">{"".join(entries)}</p>'
+
+
+def _heat(share: float):
+    return matplotlib.colormaps[HEAT](share)
+
+
+def _rgb(colour: np.ndarray | None, otherwise: str = '') -> str:
+    if colour is None:
+        return otherwise
+    return 'rgb({:.0f},{:.0f},{:.0f})'.format(*colour)
+
+
+def _swatch(text: str, fill: str, edge: str = 'transparent') -> str:
+    return (
+        f'<span class="entry"><span class="swatch" style="background:{fill};'
+        f'border-color:{edge}"></span>{escape(text)}</span>'
+    )
+
+
+def costs(text: str) -> str:
+    """A line in place of the work for a leaf."""
+    return _titled(strings.COSTS, note(text))
+
+
+def compared(here: Speed, plain: Speed, name: str) -> str:
+    """The work for one leaf beside that of the model with all squares.
+
+    Args:
+        here (Speed): Of the model.
+        plain (Speed): Of the model that keeps all squares.
+        name (str): What to call the first one.
+    """
+    names = (escape(name), 'all squares kept')
+    pairs = (
+        ('Computing', '{:.3f} GMACs', (here.gmacs, plain.gmacs)),
+        (
+            'Time on this computer',
+            '{:.1f} ms',
+            (here.milliseconds, plain.milliseconds),
+        ),
+    )
+    drawn = [_pair(title, form, names, two) for title, form, two in pairs]
+    slower = here.milliseconds >= plain.milliseconds
+    text = f'{strings.GMACS} {strings.NOT_FASTER if slower else ""}'
+    body = f'<div class="costs">{"".join(drawn)}</div>{note(text)}'
+    return _titled(strings.COSTS, body)
+
+
+def _pair(title: str, form: str, names, values) -> str:
+    lines = [
+        f'<div class="cost"><span>{name}</span>{_bar(value / max(values))}'
+        f'<span class="number">{form.format(value)}</span></div>'
+        for name, value in zip(names, values, strict=True)
+    ]
+    return f'<div><b>{title}</b>{"".join(lines)}</div>'

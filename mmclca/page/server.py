@@ -1,0 +1,96 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
+
+import gradio as gr
+
+from mmclca.apis import TokenReductionInferencer
+
+from . import html
+from .blocks import build_page
+from .callbacks import Answers
+from .leaves import examples_for
+from .limits import Limits
+from .theme import CSS, THEME
+
+HOST = '127.0.0.1'
+WAITING = 20  # questions in the queue, further ones are refused
+
+
+@contextmanager
+def served(
+    inferencer: TokenReductionInferencer,
+    port: int | None = None,
+    host: str = HOST,
+    limits: Limits | None = None,
+    name: str = '',
+) -> Iterator[tuple[str, gr.Blocks]]:
+    """Serve the page of a trained model until the context is left.
+
+    Uploads and drawn leaves lie in a temporary folder that is removed then.
+    There are drawn leaves for a model of ``make demo`` only.
+
+    Args:
+        inferencer (TokenReductionInferencer): The model.
+        port (int, optional): Port to listen at. Defaults to None, the first
+            free one from 7860 on.
+        host (str): Address to listen at. Defaults to ``HOST``, which this
+            computer alone reaches; '0.0.0.0' is all of its addresses.
+        limits (Limits, optional): How large a picture may be. Defaults to
+            None, the defaults of :class:`Limits`.
+        name (str): Name of the checkpoint, to be shown. Defaults to ''.
+
+    Yields:
+        tuple[str, gr.Blocks]: Address of the page, and the page.
+
+    Raises:
+        OSError: If the port is taken.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix='mmclca_page_') as folder,
+        patch.dict(os.environ, _environment(folder, host)),
+    ):
+        answers = Answers(inferencer, folder, limits)
+        classes = inferencer.classes
+        about = html.about(name, classes)
+        page = build_page(answers, examples_for(classes, folder), about)
+        page.queue(max_size=WAITING)
+        address = _launch(page, port, host, answers.limits)
+        try:
+            yield address, page
+        finally:
+            page.close(verbose=False)
+
+
+def _environment(folder: str, host: str) -> dict[str, str]:
+    """Where Gradio keeps files, and that it reaches itself by no proxy."""
+    others = os.environ.get('no_proxy') or os.environ.get('NO_PROXY')
+    near = ','.join(filter(None, (others, host, 'localhost')))
+    return dict(GRADIO_TEMP_DIR=folder, no_proxy=near)
+
+
+def _launch(page: gr.Blocks, port: int | None, host: str, limits) -> str:
+    """Start to serve, in another thread; the address."""
+    try:
+        _, address, _ = page.launch(
+            server_name=host,
+            server_port=port,
+            max_file_size=limits.megabytes * 2**20,
+            theme=THEME,
+            css=CSS,
+            footer_links=[],
+            show_error=True,
+            share=False,
+            quiet=True,
+            prevent_thread_lock=True,
+        )
+    except OSError as error:
+        raise OSError(
+            f'nothing can listen at {host}, port {port or "7860 to 7959"}: '
+            'is the port taken, or the address not one of this computer? '
+            'Give others with --port and --host'
+        ) from error
+    return address

@@ -1,0 +1,66 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from statistics import median
+
+from mmclca.apis import TokenReductionInferencer
+from mmclca.benchmark import Setting, seconds_in_turns
+from mmclca.benchmark.candidates import Candidate, Size, plain_vit
+from mmclca.benchmark.interleaved import clock_of
+from mmclca.benchmark.steps import inference_step, step_of
+
+ROUNDS = 5
+
+
+@dataclass
+class Speed:
+    """What one leaf costs a model.
+
+    Args:
+        gmacs (float): 1e9 multiply-accumulates.
+        milliseconds (float): Median time of a forward pass, one image.
+    """
+
+    gmacs: float
+    milliseconds: float
+
+
+class Speeds:
+    """Holds a model against the same vision transformer without reduction.
+
+    Args:
+        trained (TokenReductionInferencer): The model.
+    """
+
+    def __init__(self, trained: TokenReductionInferencer):
+        device = next(trained.model.parameters()).device
+        self.size = Size.of_config(trained.model._config.model)
+        self.setting = Setting(device=str(device), batch=1)
+        self._plain = lru_cache(maxsize=4)(self._build)
+
+    def compare(
+        self, inferencer: TokenReductionInferencer, packed: dict, gmacs: float
+    ) -> tuple[Speed, Speed]:
+        """Cost of a leaf in a model and in the plain one, timed in turns.
+
+        Args:
+            inferencer (TokenReductionInferencer): The model.
+            packed (dict): The image as ``inferencer.prepare`` gives it.
+            gmacs (float): What the model spends on it.
+        """
+        model = inferencer.model
+        data = dict(inputs=[packed['inputs']])
+        images = model.data_preprocessor(data)['inputs']
+        plain_gmacs, plain = self._plain(tuple(images.shape[2:]))
+        steps = dict(
+            model=inference_step(model, images, self.setting), plain=plain
+        )
+        clock = clock_of(self.setting)
+        seconds = seconds_in_turns(steps, clock, ROUNDS, warm_up=1)
+        times = {name: 1e3 * median(s) for name, s in seconds.items()}
+        return Speed(gmacs, times['model']), Speed(plain_gmacs, times['plain'])
+
+    def _build(self, shape: tuple[int, int]):
+        """The plain model's GMACs and a pass of it; weights are random."""
+        plain: Candidate = plain_vit(replace(self.size, img_size=shape))
+        return plain.cost().flops / 1e9, step_of(plain, self.setting)

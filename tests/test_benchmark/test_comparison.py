@@ -1,0 +1,175 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import csv
+import io
+import json
+
+import pytest
+import torch
+from mmcv import imread
+
+from mmclca.benchmark import Result, Setting, Size, comparison
+from mmclca.benchmark.candidates import plain_vit, reduced_vit, timm_vit
+from mmclca.benchmark.comparison import compare, num_passes
+from mmclca.benchmark.machine import machine
+from mmclca.benchmark.pages import as_csv, as_json, page, table_line, write
+from mmclca.benchmark.speed_up_plot import draw_speed_up
+from mmclca.evaluation.cost import Cost
+
+TINY = Size('tiny', (64, 64), 32, 4, 2, 64)
+EVIT = [reduced_vit(TINY, 'EViT', 0.5, clca) for clca in (False, True)]
+MIB = 2**20
+
+
+def pair():
+    """A result of timm's and one beside it."""
+    plain = Cost((64, 64), flops=6 * 10**9, tokens=[17] * 4)
+    fewer = Cost((64, 64), 2 * 10**9, tokens=[17, 10, 7, 5], distances=10**9)
+    timm = Result(timm_vit(TINY), plain, [2.0, 4.0, 9.0], 4, 8 * MIB)
+    one = Result(EVIT[1], fewer, [1.0, 4.0, 3.0], 4, 2 * MIB, timm)
+    return timm, one
+
+
+def test_ratios_are_those_of_rounds_not_of_medians():
+    timm, one = pair()
+    assert one.speed_up.tolist() == [1.5, 2, 2.5]  # of 1, 2 and 3
+    assert one.images_per_second == 4 / 3
+    assert (one.gmacs_ratio, one.efficiency) == (3, 2 / 3)
+    assert one.memory_ratio == 0.25
+    assert timm.speed_up.tolist() == [1, 1, 1]
+    assert (timm.gmacs_ratio, timm.memory_ratio) == (1, 1)
+
+
+def test_table_csv_and_json_say_the_same():
+    timm, one = pair()
+    assert table_line(one, with_memory=True) == (
+        '| tiny | EViT | 0.5 | yes | 64 | 10/7/5/5 | 2.00 | 1.00 | 1.333 '
+        '| 2.00 | 1.50-2.50 | 3.00 | 0.67 | 2 | 0.25 |'
+    )
+    assert table_line(timm, with_memory=False).endswith('| 1.00 | 1.00 |')
+    records = [timm.record(), one.record()]
+    rows = list(csv.DictReader(io.StringIO(as_csv(records))))
+    assert [row['method'] for row in rows] == ['timm', 'EViT']
+    assert float(rows[1]['speed_up']) == 2
+    assert (rows[0]['keep_rate'], rows[1]['memory_mib']) == ('', '2.0')
+    content = json.loads(as_json(Setting(), dict(date='today'), records))
+    assert content['results'] == records
+    assert content['machine'] == dict(date='today')
+    assert content['setting']['batch'] == 8
+
+
+def test_memory_that_was_not_measured():
+    timm, one = pair()
+    one.memory = timm.memory = None
+    assert one.record()['memory_mib'] is one.record()['memory_ratio'] is None
+
+
+def test_machine_and_page(tmp_path):
+    facts = machine(Setting(), 'python x.py')
+    assert {'CPU', 'cores', 'load', 'versions', 'date'} < set(facts)
+    assert 'GPU' not in facts
+    text = page('Title', Setting(train=True), facts, ['text'])
+    assert text.startswith('# Title\n\nTraining step, batch 8, float32')
+    assert '- command: `python x.py`\n' in text
+    write(tmp_path / 'a.b', dict(md=text))
+    assert (tmp_path / 'a.b.md').read_text() == text
+
+
+def test_groups_take_turns_with_timm(monkeypatch):
+    groups, told = [], []
+
+    def seconds_in_turns(steps, clock, rounds, warm_up, after_each):
+        groups.append([one.label for one in steps])
+        seconds = float(len(groups))
+        after_each()
+        return {one: [seconds] * rounds for one in steps}
+
+    monkeypatch.setattr(comparison, 'seconds_in_turns', seconds_in_turns)
+    found = list(
+        compare(
+            TINY,
+            EVIT,
+            Setting(batch=1),
+            rounds=3,
+            warm_up=1,
+            at_once=1,
+            with_memory=False,
+            after_each=lambda: told.append(1),
+            left_out=pytest.fail,
+        )
+    )
+    assert groups == [['timm', 'EViT 0.5'], ['timm', 'EViT 0.5 + CLCA']]
+    assert [one.candidate.label for one in found] == [
+        'timm',
+        'EViT 0.5',
+        'EViT 0.5 + CLCA',
+    ]
+    # each beside timm of its own rounds
+    assert [one.baseline.seconds[0] for one in found[1:]] == [1, 2]
+    assert len(told) == 2
+
+
+def run_out(*labels):
+    """A pass of a model, which takes too much memory in some."""
+
+    def step_of(candidate, setting):
+        def step():
+            if candidate.label in labels:
+                raise torch.OutOfMemoryError
+
+        return step
+
+    return step_of
+
+
+def compare_all(with_memory):
+    """Labels of the models that are measured, and of those left out."""
+    left_out = []
+    found = compare(
+        TINY,
+        [plain_vit(TINY), *EVIT],
+        Setting(batch=1),
+        rounds=2,
+        warm_up=1,
+        at_once=2,
+        with_memory=with_memory,
+        after_each=lambda: None,
+        left_out=lambda one: left_out.append(one.label),
+    )
+    return [one.candidate.label for one in found], left_out
+
+
+@pytest.mark.parametrize('with_memory', [False, True])
+def test_a_model_out_of_memory_is_left_out(monkeypatch, with_memory):
+    step_of = run_out('EViT 0.5')
+    monkeypatch.setattr(comparison, 'step_of', step_of)
+
+    def peak_memory(candidate, setting):
+        step_of(candidate, setting)()
+        return 1
+
+    monkeypatch.setattr(comparison, 'peak_memory', peak_memory)
+    measured = ['timm', 'none', 'EViT 0.5 + CLCA']
+    assert compare_all(with_memory) == (measured, ['EViT 0.5'])
+
+
+def test_without_timm_there_is_nothing_to_compare_with(monkeypatch):
+    monkeypatch.setattr(comparison, 'step_of', run_out('timm'))
+    measured, left_out = compare_all(with_memory=False)
+    assert measured == []
+    assert set(left_out) == {'timm', 'none', 'EViT 0.5', 'EViT 0.5 + CLCA'}
+
+
+@pytest.mark.parametrize(
+    'candidates, at_once, passes', [(0, 3, 4), (3, 3, 16), (4, 3, 24)]
+)
+def test_number_of_passes(candidates, at_once, passes):
+    assert num_passes(candidates, 3, 1, at_once, False) == passes
+    with_memory = num_passes(candidates, 3, 1, at_once, True)
+    assert with_memory == passes + candidates + 1
+
+
+def test_plot(tmp_path):
+    draw_speed_up(list(pair()), tmp_path / 'plot.png')
+    picture = imread(str(tmp_path / 'plot.png'))
+    assert min(picture.shape[:2]) > 300
+    assert picture.std() > 5

@@ -1,0 +1,218 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pytest
+from every_config import CONFIGS
+from mmengine.config import Config
+
+from mmclca.checkpoints.allowed_settings import (
+    check_settings,
+    without_training,
+)
+from mmclca.registry import MODELS
+
+HELPER = dict(config='helper.py', checkpoint='x')
+# settings of a model that would import, fetch or open, and what is named
+IN_MODEL = {
+    'type of Python': (dict(type='os.mkdir'), "model.type='os.mkdir'"),
+    'module': (dict(type='helper'), "model.type='helper'"),
+    'no name': (dict(type=3), 'model.type=3'),
+    'another scope': (dict(type='helper.ImageClassifier'), 'model.type='),
+    'no prefix': (
+        dict(backbone=dict(type='TokenReductionViT')),  # TokenReductionViT.py
+        "model.backbone.type='TokenReductionViT'",
+    ),
+    'prefix of another': (
+        dict(backbone=dict(type='mmclca.ResNet')),
+        "backbone.type='mmclca.ResNet'",
+    ),
+    'class by its module': (
+        dict(backbone=dict(type='mmpretrain.models.ResNet')),
+        'backbone.type=',
+    ),
+    'classifier in a backbone': (
+        dict(backbone=dict(type='mmclca.TokenReductionClassifier')),
+        'model.backbone.type=',
+    ),
+    'classifier in a model': (
+        dict(backbone=dict(model=dict(type='ImageClassifier'))),
+        'model.backbone.model.type=',
+    ),
+    'backbone as a head': (dict(head=dict(type='ResNet')), 'model.head.type'),
+    'step in a model': (
+        dict(backbone=dict(norm_cfg=dict(type='Resize'))),
+        "norm_cfg.type='Resize'",
+    ),
+    'teacher below': (
+        dict(backbone=dict(type='mmclca.TokenReductionViT', teacher=HELPER)),
+        "model.backbone.teacher.config='helper.py', "
+        "model.backbone.teacher.checkpoint='x'",
+    ),
+    'retriever': (
+        dict(type='mmclca.TokenReductionRetriever', prototype='x.pth'),
+        "TokenReductionRetriever', model.prototype='x.pth'",
+    ),
+    'timm': (
+        dict(backbone=dict(type='TIMMBackbone', norm_layer='os._exit')),
+        "model.backbone.type='TIMMBackbone', "
+        "model.backbone.norm_layer='os._exit'",
+    ),
+    'timm file': (
+        dict(type='TimmClassifier', checkpoint_path='x.pth'),
+        "model.checkpoint_path='x.pth'",
+    ),
+    'hub': (
+        dict(type='HuggingFaceClassifier', model_name='a', pretrained=True),
+        "HuggingFaceClassifier', model.model_name='a'",
+    ),
+    'hub code': (dict(trust_remote_code=True), 'model.trust_remote_code'),
+    'answers': (
+        dict(head=dict(type='VQAGenerationHead', answer_list_path='x.pkl')),
+        "model.head.type='VQAGenerationHead', model.head.answer_list_path=",
+    ),
+    'tokenizer': (
+        dict(head=dict(type='GroundingHead', tokenizer=dict(type='LN'))),
+        "model.head.type='GroundingHead'",
+    ),
+    'margins': (
+        dict(head=dict(type='ArcFaceClsHead', margins='margins.txt')),
+        "margins='margins.txt'",
+    ),
+    'convolution': (
+        dict(backbone=dict(patch_cfg=dict(conv_type='helper'))),
+        "model.backbone.patch_cfg.conv_type='helper'",
+    ),
+    'in tuples': (
+        dict(backbone=dict(layer_cfgs=({'a': [dict(type='os.mkdir')]},))),
+        "model.backbone.layer_cfgs.a.type='os.mkdir'",
+    ),
+}
+IN_DATA = {
+    'set of pickles': (dict(type='CIFAR10'), "data.dataset.type='CIFAR10'"),
+    'any file': (dict(type='BaseDataset'), "type='BaseDataset'"),
+    'inner set': (
+        dict(type='RepeatDataset', dataset=dict(type='MNIST')),
+        "data.dataset.dataset.type='MNIST'",
+    ),
+    'address': (dict(ann_file='http://a/b.txt'), 'data.dataset.ann_file='),
+    'bucket': (dict(data_prefix=dict(img_path='s3://b')), 'img_path='),
+    'machine': (dict(data_root='\\\\host\\share'), 'data.dataset.data_root='),
+    'pickle': (dict(ann_file='X.PKL'), "ann_file='X.PKL'"),
+    'yaml': (dict(ann_file='x.yml'), "ann_file='x.yml'"),
+    'model as a step': (
+        dict(pipeline=[dict(type='ResNet')]),  # it would be ResNet.py
+        "data.dataset.pipeline.type='ResNet'",
+    ),
+    'layer as a step': (
+        dict(pipeline=[dict(type='CenterCrop', pad_cfg=dict(type='LN'))]),
+        "data.dataset.pipeline.pad_cfg.type='LN'",
+    ),
+    'inner step': (
+        dict(
+            pipeline=[
+                dict(type='RandomApply', transforms=[dict(type='helper')])
+            ]
+        ),
+        "data.dataset.pipeline.transforms.type='helper'",
+    ),
+    'step by another name': (
+        dict(pipeline=[dict(type='RandomResize', resize_type='helper')]),
+        "data.dataset.pipeline.resize_type='helper'",
+    ),
+    'evaluated': (
+        dict(pipeline=[dict(type='torchvision/ConvertImageDtype', dtype='f')]),
+        "type='torchvision/ConvertImageDtype', data.dataset.pipeline.dtype=",
+    ),
+    'albumentations': (
+        dict(pipeline=[dict(type='Albu', transforms=[])]),
+        "pipeline.type='Albu'",
+    ),
+    'handlers': (
+        dict(pipeline=[dict(type='PackMultiTaskInputs')]),
+        "type='PackMultiTaskInputs'",
+    ),
+    'file client': (
+        dict(
+            pipeline=[
+                dict(
+                    type='LoadImageFromFile',
+                    backend_args=dict(backend='memcached', sys_path='here'),
+                )
+            ]
+        ),
+        "backend_args.sys_path='here', data.dataset.pipeline.backend_args",
+    ),
+    'cache': (
+        dict(pipeline=[dict(type='mmclca.CacheImages', folder='/x')]),
+        "pipeline.folder='/x'",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    'config, message',
+    [
+        *((dict(model=given), named) for given, named in IN_MODEL.values()),
+        *(
+            (dict(data=dict(dataset=given)), named)
+            for given, named in IN_DATA.values()
+        ),
+    ],
+    ids=[*IN_MODEL, *IN_DATA],
+)
+def test_what_could_import_fetch_or_open_is_refused(config, message):
+    with pytest.raises(ValueError, match='^not allowed are ') as error:
+        check_settings(config)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize('path', CONFIGS[::40], ids=lambda path: path.stem)
+def test_configs_of_this_package(path):
+    config = Config.fromfile(path).to_dict()
+    names = ('train_dataloader', 'val_dataloader', 'test_dataloader')
+    data = {name: dict(dataset=config[name]['dataset']) for name in names}
+    model = config['model']
+    model.pop('train_cfg', None)
+    check_settings(without_training(dict(model=model, **data)))
+
+
+def test_classifiers_of_mmpretrain():
+    layers = dict(norm_cfg=dict(type='LN2d'), act_cfg=dict(type='GELU'))
+    check_settings(
+        dict(
+            model=dict(
+                type='mmpretrain.ImageClassifier',
+                backbone=dict(type='ConvNeXt', arch='768/32', **layers),
+                neck=[dict(type='GlobalAveragePooling')],
+                head=dict(
+                    type='LinearClsHead',
+                    loss=dict(type='LabelSmoothLoss', mode='original'),
+                ),
+            ),
+            data_preprocessor=dict(type='ClsDataPreprocessor', mean=[1.0]),
+        )
+    )
+
+
+def test_types_of_other_packages_that_are_registered(monkeypatch):
+    class Foreign:
+        pass
+
+    config = dict(model=dict(backbone=dict(type='mmclca.Foreign')))
+    monkeypatch.setitem(MODELS.module_dict, 'Foreign', Foreign)
+    for package in ('transformers.models', 'mmclca_of_mine.models'):
+        Foreign.__module__ = package
+        with pytest.raises(ValueError, match="type='mmclca.Foreign'"):
+            check_settings(config)
+    Foreign.__module__ = 'mmclca.models.backbones.foreign'
+    check_settings(config)
+
+
+def test_what_only_training_reads_is_left_out():
+    start = dict(type='Pretrained', checkpoint='http://a/b.pth')
+    settings = dict(
+        _scope_='helper',
+        layers=[dict(init_cfg=start, depth=3), (dict(init_cfg=[start]),)],
+        more=dict(batch_augments=dict(augments=['x']), rates={1, 2}),
+    )
+    assert without_training(settings) == dict(
+        layers=[dict(depth=3), ({},)], more=dict(rates={1, 2})
+    )

@@ -1,0 +1,461 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Weights of others, in every place where mmengine loads a checkpoint."""
+
+import argparse
+import pathlib
+import re
+
+import mmpretrain
+import pytest
+import torch
+from foreign_models import (
+    CACHE,
+    HEAD,
+    backbone_config,
+    config,
+    images,
+    ours,
+    release,
+    theirs,
+)
+from mmengine.config import Config
+from mmengine.dataset import pseudo_collate
+from mmengine.runner import Runner, load_checkpoint
+from mmpretrain.structures import DataSample
+from safetensors.torch import save_file
+
+from mmclca.checkpoints.error import CheckpointError
+from mmclca.registry import MODELS
+
+
+@pytest.fixture
+def save(tmp_path):
+    """Save a checkpoint; returns its path."""
+
+    def save(checkpoint, name='weights.pth'):
+        path = str(tmp_path / name)
+        write = save_file if name.endswith('safetensors') else torch.save
+        write(checkpoint, path)
+        return path
+
+    return save
+
+
+def by_hand(cfg, path, work_dir):
+    model = MODELS.build(cfg)
+    load_checkpoint(model, path, logger='current')
+    return model
+
+
+def load_from(cfg, path, work_dir):
+    runner = Runner(
+        cfg,
+        str(work_dir),
+        load_from=path,
+        default_scope='mmpretrain',
+        experiment_name=str(work_dir),
+    )
+    runner.load_or_resume()
+    return runner.model
+
+
+def on_classifier(cfg, path, work_dir):
+    cfg = dict(cfg, init_cfg=dict(type='Pretrained', checkpoint=path))
+    model = MODELS.build(cfg)
+    model.init_weights()
+    return model
+
+
+def on_backbone(cfg, path, work_dir):
+    pretrained = dict(type='Pretrained', checkpoint=path)
+    backbone = dict(cfg['backbone'], init_cfg=pretrained)
+    model = MODELS.build(dict(cfg, backbone=backbone))
+    model.init_weights()
+    return model
+
+
+def get_model(cfg, path, work_dir):
+    return mmpretrain.get_model(Config(dict(model=cfg)), pretrained=path)
+
+
+PLACES = [by_hand, load_from, on_classifier, on_backbone, get_model]
+
+
+def difference(here, there):
+    """Between CLS tokens, and between logits, of ours and timm's."""
+    x = images()
+    here = here.double().eval()
+    with torch.no_grad():
+        tokens = there.forward_features(x)
+        cls_token = (here.backbone(x)[0] - tokens[:, 0]).abs().max()
+        logits = (here(x) - there.forward_head(tokens)).abs().max()
+    return cls_token, logits
+
+
+@pytest.mark.parametrize('place', PLACES)
+@pytest.mark.parametrize('style', ['plain', 'deit3', 'clip', 'miil'])
+def test_timm_names_in_every_place(place, style, save, tmp_path):
+    there = theirs(style)
+    path = save(there.state_dict(), 'weights.safetensors')
+    here = place(config(style), path, tmp_path / 'work')
+    cls_token, logits = difference(here, there)
+    assert cls_token < 1e-9
+    assert logits < 1e-9 or place is on_backbone
+
+
+def gammas(weights):
+    return {
+        re.sub(r'ls([12])\.gamma', r'gamma_\1', key): value
+        for key, value in weights.items()
+    }
+
+
+def wrapped(weights):
+    return {f'module.{key}': value for key, value in weights.items()}
+
+
+FORMS = dict(
+    timm=('plain', 'w.pth', lambda w: w),
+    pt=('plain', 'w.pt', lambda w: w),
+    tar=('plain', 'w.pth.tar', lambda w: w),
+    deit=('plain', 'w.pth', lambda w: {'model': w}),
+    deit3=('deit3', 'w.pth', lambda w: {'model': gammas(w)}),
+    ddp=('plain', 'w.pth', wrapped),
+    mocov3=('plain', 'w.pth', lambda w: {'state_dict': wrapped(w)}),
+    ddp_safe=('plain', 'w.safetensors', wrapped),
+    mae=('plain', 'w.pth', lambda w: dict(w, mask_token=torch.ones(1, 1, 16))),
+)
+
+
+@pytest.mark.parametrize('form', FORMS)
+def test_forms_of_releases(form, save, tmp_path):
+    style, name, wrap = FORMS[form]
+    there = theirs(style)
+    path = save(wrap(there.state_dict()), name)
+    assert max(difference(by_hand(config(style), path, None), there)) < 1e-9
+
+
+@pytest.mark.parametrize('place', PLACES)
+def test_own_checkpoint_in_every_place(place, save, tmp_path):
+    """A classifier's file, also into a backbone alone."""
+    saved = MODELS.build(config(cla=True))
+    for parameter in saved.parameters():
+        torch.nn.init.normal_(parameter)
+    path = save({'state_dict': saved.state_dict(), 'meta': {}})
+    here = place(config(cla=True), path, tmp_path / 'work')
+    if place is on_backbone:
+        saved, here = saved.backbone, here.backbone
+    for name, value in here.state_dict().items():
+        assert torch.equal(value, saved.state_dict()[name]), name
+
+
+def test_file_of_mmpretrain(save):
+    vit = dict(backbone_config(), type='VisionTransformer')
+    cfg = dict(type='ImageClassifier', backbone=vit, head=HEAD)
+    there = MODELS.build(cfg).double().eval()
+    for parameter in there.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    here = ours()
+    load_checkpoint(here, save({'state_dict': there.state_dict()}))
+    x = images()
+    assert torch.equal(here(x), there(x))
+
+
+def test_backbone_alone_takes_every_file(save, tmp_path):
+    there = theirs()
+    x = images()
+    tokens = there.forward_features(x)
+    here = ours()
+    load_checkpoint(here, save(there.state_dict()))
+    files = (
+        there.state_dict(),
+        {'state_dict': here.state_dict()},
+        {'state_dict': here.backbone.state_dict()},
+    )
+    for checkpoint in files:
+        backbone = MODELS.build(backbone_config()).double().eval()
+        load_checkpoint(backbone, save(checkpoint), strict=True)
+        assert (backbone(x)[0] - tokens[:, 0]).abs().max() < 1e-9
+
+
+def test_release_of_the_authors(save, log):
+    """best_checkpoint.pth, with all that lies in it beside the weights."""
+    weights = release(theirs())
+    weights['head.weight'] = torch.zeros(1000, 16)  # dead
+    weights['head.bias'] = torch.zeros(1000)
+    settings = argparse.Namespace(
+        model='evit', keep_rate=[0.5], root=pathlib.PosixPath('data'), lr=None
+    )
+    optimizer = torch.optim.AdamW([torch.nn.Parameter(torch.zeros(3))])
+    path = save(
+        dict(
+            model=weights,
+            optimizer=optimizer.state_dict(),
+            lr_scheduler=dict(base_values=[1e-4], t_in_epochs=True),
+            epoch=49,
+            scaler=dict(scale=65536.0),
+            args=settings,
+            ema_best=None,
+        )
+    )
+    here = by_hand(config(cla=True), path, None).double()
+    head = here.head.state_dict()
+    for name in head:
+        theirs_ = weights[name.replace('layers.', 'ifa_head.0.')]
+        assert torch.equal(head[name], theirs_.to(head[name])), name
+    assert torch.equal(
+        here.backbone.cache.clr, weights['clr'].float().double()
+    )
+    assert not any('new' in line for line in log)
+
+
+def test_linear_release_of_the_authors(save):
+    there = theirs()
+    weights = release(there, cla=False)
+    here = ours(reduce_at=(1,), cache=CACHE)
+    load_checkpoint(here, save({'model': weights}), strict=True)
+    linear = here.head.layers.head
+    assert torch.equal(linear.weight, there.head.weight)
+    assert torch.equal(here.backbone.ln1.weight, there.norm.weight)
+
+
+@pytest.mark.parametrize('place', [by_hand, on_classifier])
+def test_new_head_is_reported_and_no_error(place, save, log):
+    path = save(theirs(num_classes=7).state_dict())
+    here = place(config(), path, None)
+    said = '\n'.join(log)
+    assert f'{path}: new, not loaded: head.layers.head.weight' in said
+    assert 'do not match' not in said
+    assert here.head.layers.head.weight.shape == (5, 16)
+
+
+def test_linear_head_to_cla_head(save, log):
+    there = theirs()
+    path = save(there.state_dict())
+    here = by_hand(config(cla=True), path, None)
+    said = '\n'.join(log)
+    assert 'new, not loaded: head.layers.0.weight' in said
+    assert 'not used here: head.layers.head.weight' in said
+    assert 'not used here: backbone.ln1.weight' in said
+    assert 'do not match' not in said
+    assert (here.backbone.cls_token - there.cls_token).abs().max() < 1e-9
+
+
+def test_cla_head_to_linear_head(save, log):
+    here = by_hand(config(), save({'model': release(theirs())}), None)
+    assert any('new, not loaded: head.layers.head' in line for line in log)
+    assert any('new, not loaded: backbone.ln1.weight' in line for line in log)
+    assert here.backbone.ln1.weight.eq(1).all()
+
+
+WRONG = dict(
+    width=(
+        dict(dims=32),
+        lambda: theirs().state_dict(),
+        r'cls_token is \(1, 1, 16\), not \(1, 1, 32\)',
+    ),
+    deeper_file=(
+        {},
+        lambda: theirs(depth=4).state_dict(),
+        r'layers\.3\.\S+ has no place',
+    ),
+    deeper_model=(
+        dict(depth=4),
+        lambda: theirs().state_dict(),
+        r'layers\.3\.\S+ is missing',
+    ),
+    no_qkv_bias=(
+        {},
+        lambda: theirs('miil').state_dict(),
+        r'layers\.0\.attn\.qkv\.bias is missing',
+    ),
+    qkv_bias=(
+        dict(style='miil'),
+        lambda: theirs().state_dict(),
+        r'layers\.0\.attn\.qkv\.bias has no place',
+    ),
+    layer_scale=(
+        {},
+        lambda: theirs('deit3').state_dict(),
+        r'layers\.0\.attn\.gamma1\.weight has no place',
+    ),
+    pre_norm=(
+        {},
+        lambda: theirs('clip').state_dict(),
+        r'patch_embed\.projection\.bias is missing',
+    ),
+    registers=(
+        {},
+        lambda: theirs(reg_tokens=4, no_embed_class=True).state_dict(),
+        'register_tokens has no place',
+    ),
+    no_cls=(
+        {},
+        lambda: theirs(class_token=False, global_pool='avg').state_dict(),
+        'cls_token is missing',
+    ),
+    patch_size=(
+        dict(in_channels=1),
+        lambda: theirs().state_dict(),
+        r'projection\.weight is \(16, 3, 8, 8\), not \(16, 1, 8, 8\)',
+    ),
+    rectangle=(
+        {},
+        lambda: theirs(img_size=(16, 24)).state_dict(),
+        r'pos_embed is \(1, 7, 16\), not \(1, 17, 16\) \(7 rows, which could '
+        'be CLS and 6 patches: 1 x 6, 2 x 3',
+    ),
+    another_model=({}, lambda: {'conv.weight': torch.ones(3)}, 'conv.weight'),
+    nothing=({}, dict, 'first keys of the file: none'),
+)
+
+
+@pytest.mark.parametrize('wrong', WRONG)
+def test_what_does_not_fit_is_an_error(wrong, save):
+    options, weights, says = WRONG[wrong]
+    weights = weights()
+    path = save(weights)
+    with pytest.raises(CheckpointError, match=says) as error:
+        by_hand(config(**options), path, None)
+    assert f'{path} does not fit TokenReductionViT' in str(error.value)
+    assert 'wrong' in str(error.value)
+    for key in list(weights)[:6]:  # the keys of the file, not renamed
+        assert key in str(error.value)
+
+
+@pytest.mark.parametrize('place', PLACES)
+@pytest.mark.parametrize('wrong', ['width', 'deeper_file', 'another_model'])
+def test_what_does_not_fit_is_an_error_everywhere(
+    place, wrong, save, tmp_path
+):
+    options, weights, _ = WRONG[wrong]
+    path = save(weights())
+    with pytest.raises(CheckpointError, match=re.escape(path)):
+        place(config(**options), path, tmp_path / 'work')
+
+
+def test_error_in_a_classifier_of_mmpretrain(save):
+    cfg = dict(config(), type='ImageClassifier')
+    path = save({'conv.weight': torch.ones(3)})
+    with pytest.raises(CheckpointError, match='keys of the file: conv.weight'):
+        by_hand(cfg, path, None)
+
+
+@pytest.mark.parametrize('strict', [True, False])
+@pytest.mark.parametrize('clca', [False, True])
+def test_plain_torch(strict, clca):
+    there = theirs()
+    here = ours(**(dict(reduce_at=(1,), cache=CACHE) if clca else {}))
+    keys = here.load_state_dict(there.state_dict(), strict=strict)
+    assert not keys.missing_keys and not keys.unexpected_keys
+    if clca:
+        assert torch.equal(here.backbone.cache.clr, there.cls_token)
+    else:
+        assert max(difference(here, there)) < 1e-9
+
+
+def test_plain_torch_in_a_wrapper():
+    there, here = theirs(), ours()
+    weights = wrapped(there.state_dict())
+    torch.nn.DataParallel(here).load_state_dict(weights)
+    assert max(difference(here, there)) < 1e-9
+
+
+def test_plain_torch_is_as_strict_as_ever():
+    here = ours()
+    with pytest.raises(RuntimeError, match=r'layers\.3\.ln1\.weight'):
+        here.load_state_dict(theirs(depth=4).state_dict())
+    weights = theirs(num_classes=7).state_dict()
+    with pytest.raises(RuntimeError, match='size mismatch for head'):
+        here.load_state_dict(weights)
+    part = {'backbone.cls_token': torch.ones(1, 1, 16)}
+    assert here.load_state_dict(part, strict=False).missing_keys
+    assert here.backbone.cls_token.eq(1).all()
+
+
+def test_loading_leaves_the_weights_of_the_caller_alone():
+    weights = theirs().state_dict()
+    before = list(weights)
+    ours(reduce_at=(1,), cache=CACHE).load_state_dict(weights)
+    assert list(weights) == before
+
+
+def test_test_time_augmentation(save, tmp_path):
+    there = theirs()
+    wrapper = dict(type='mmpretrain.AverageClsScoreTTA', module=config())
+    path = save(there.state_dict())
+    model = load_from(wrapper, path, tmp_path / 'work').module
+    assert max(difference(model, there)) < 1e-9
+
+
+class Noise(torch.utils.data.Dataset):
+    """Eight images of noise, the same in each epoch."""
+
+    metainfo = dict(classes=('a', 'b'))
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, i):
+        noise = torch.randn(3, 32, 32, generator=_generator(i))
+        return dict(
+            inputs=noise, data_samples=DataSample().set_gt_label(i % 5)
+        )
+
+
+def _generator(i):
+    return torch.Generator().manual_seed(i)
+
+
+def train(work_dir, max_epochs, **options):
+    runner = Runner(
+        config(cla=True),
+        str(work_dir),
+        train_dataloader=dict(
+            dataset=Noise(),
+            sampler=dict(type='DefaultSampler', shuffle=False),
+            batch_size=4,
+            collate_fn=pseudo_collate,
+        ),
+        train_cfg=dict(by_epoch=True, max_epochs=max_epochs),
+        optim_wrapper=dict(optimizer=dict(type='AdamW', lr=1e-2)),
+        param_scheduler=dict(type='ExponentialLR', gamma=0.5, end=9),
+        custom_hooks=[dict(type='mmengine.EMAHook', momentum=0.1)],
+        default_scope='mmpretrain',
+        experiment_name=f'{work_dir}-{max_epochs}',
+        randomness=dict(seed=0),
+        **options,
+    )
+    runner.train()
+    return runner
+
+
+def test_resuming_is_as_never_having_stopped(save, tmp_path):
+    weights = save(theirs().state_dict())
+    whole = train(tmp_path / 'whole', 3, load_from=weights)
+    train(tmp_path / 'part', 2, load_from=weights)
+    part = train(tmp_path / 'part', 3, resume=True)
+    assert part.iter == whole.iter == 6
+    last = [
+        torch.load(tmp_path / name / 'epoch_3.pth', weights_only=False)
+        for name in ('whole', 'part')
+    ]
+    for key in ('state_dict', 'ema_state_dict', 'optimizer'):
+        torch.testing.assert_close(last[0][key], last[1][key], rtol=0, atol=0)
+    histories = [c['message_hub']['log_scalars'] for c in last]
+    for name in ('train/loss', 'train/lr'):
+        whole_, part_ = (h[name].data for h in histories)
+        assert len(part_[0]) == 6
+        assert (whole_[0] == part_[0]).all() and (whole_[1] == part_[1]).all()
+    average, live = last[0]['state_dict'], last[0]['ema_state_dict']
+    name = 'backbone.cache.clr'  # mmengine saves them under swapped names
+    assert not torch.equal(average[name], live[f'module.{name}'])
+
+
+def test_ema_starts_from_a_bare_state_dict(save, tmp_path):
+    weights = theirs().state_dict()
+    runner = train(tmp_path, 0, load_from=save(weights))
+    ema = next(h for h in runner.hooks if type(h).__name__ == 'EMAHook')
+    ema = ema.ema_model.module.backbone
+    assert torch.equal(ema.cls_token, weights['cls_token'].float())
+    assert torch.equal(ema.cache.clr, weights['cls_token'].float())

@@ -1,0 +1,55 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from math import inf, isnan
+
+import pytest
+from every_config import CONFIGS
+from mmengine.config import Config
+
+from mmclca.checkpoints.plain_config import parse_plain_config
+
+
+def test_what_mmengine_writes_is_read_as_it_was():
+    settings = dict(
+        model=dict(type='A', rates=(0.5, -1e-6), none=None, sure=True),
+        odd={'with space': {1, 2}, 3: [{}]},
+        note='it\'s "quoted"\nand long ' + 30 * 'word ',
+        most=inf,
+        least=-inf,
+    )
+    read = parse_plain_config(Config(settings).pretty_text)
+    assert read.to_dict() == settings
+    assert isnan(parse_plain_config('x = nan').x)
+
+
+@pytest.mark.parametrize('path', CONFIGS[::40], ids=lambda path: path.stem)
+def test_configs_of_this_package(path):
+    config = Config.fromfile(path)
+    read = parse_plain_config(config.pretty_text)
+    assert read.to_dict() == config.to_dict()
+
+
+@pytest.mark.parametrize(
+    'text, message',
+    [
+        ('a = 1\nimport os', 'line 2, import os, is no plain setting'),
+        ('a = open("x")', r"line 1, open\('x'\), is no plain setting"),
+        ('a = dict(b=[f()])', r'f\(\), is no plain'),
+        ('a = dict(**b)', 'is no plain'),
+        ('a = {**b}', 'is no plain'),
+        ('a = dict([(1, 2)], 3)', 'is no plain'),
+        ('a = b', 'line 1, b, is no plain'),
+        ("a = f'{b}'", 'is no plain'),
+        ("a = b'x'", 'is no plain'),
+        ('a = ...', 'is no plain'),
+        ("a = -'x'", 'it is no plain settings'),
+        ('a = {[]: 1}', 'it is no plain settings'),
+        ('a, b = 1, 2', 'is no plain'),
+        ('a.b = 1', 'is no plain'),
+        ('a = [i for i in (1, 2)]', 'is no plain'),
+        ('a = 1\na =', 'line 2 is no setting'),
+        ('text = 1', 'text is reserved'),
+    ],
+)
+def test_anything_else_is_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse_plain_config(text)

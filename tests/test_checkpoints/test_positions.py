@@ -1,0 +1,249 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Positions and CLR tokens, as they arrive in a model."""
+
+import pytest
+import torch
+from foreign_models import (
+    CACHE,
+    HEAD,
+    backbone_config,
+    images,
+    ours,
+    release,
+    theirs,
+)
+from mmengine.runner import load_checkpoint
+from timm.layers import resample_abs_pos_embed
+from timm.models.vision_transformer import checkpoint_filter_fn
+
+from mmclca.checkpoints.error import CheckpointError
+from mmclca.registry import MODELS
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Save weights, load them into a model, return its backbone."""
+
+    def load(weights, model):
+        torch.save(weights, tmp_path / 'weights.pth')
+        load_checkpoint(model, str(tmp_path / 'weights.pth'))
+        return model.backbone
+
+    return load
+
+
+@pytest.mark.parametrize('style', ['plain', 'deit3'])
+@pytest.mark.parametrize('size', [(48, 48), (24, 24), (40, 64), (16, 64)])
+def test_another_size_computes_what_timm_computes(load, style, size):
+    weights = theirs(style).state_dict()
+    there = theirs(style, img_size=size)
+    there.load_state_dict(checkpoint_filter_fn(dict(weights), there))
+    here = ours(style, img_size=size)
+    load(weights, here)
+    x = images(*size)
+    with torch.no_grad():
+        assert (here(x) - there(x)).abs().max() < 1e-9
+
+
+def test_resizing_is_in_float32_with_antialias(load):
+    pos = torch.randn(1, 17, 16, dtype=torch.float64)
+    weights = dict(theirs().state_dict(), pos_embed=pos)
+    backbone = load(weights, ours(img_size=(24, 48)))
+    same_here = resample_abs_pos_embed(pos[:, 1:].float(), (3, 6), (4, 4), 0)
+    assert torch.equal(backbone.pos_embed[:, 1:], same_here.double())
+    assert torch.equal(backbone.pos_embed[:, :1], pos[:, :1])
+
+
+def test_half_precision_is_resized_in_float32(load):
+    pos = torch.randn(1, 17, 16).half()
+    weights = dict(theirs().state_dict(), pos_embed=pos)
+    backbone = load(weights, ours(img_size=48))
+    expected = resample_abs_pos_embed(pos, (6, 6))
+    assert torch.equal(backbone.pos_embed, expected.double())
+
+
+@pytest.mark.parametrize('size', [32, (16, 64)])
+def test_as_many_positions_stay_as_they_are(load, size):
+    pos = torch.randn(1, 17, 16, dtype=torch.float64)
+    weights = dict(theirs().state_dict(), pos_embed=pos)
+    assert torch.equal(load(weights, ours(img_size=size)).pos_embed, pos)
+
+
+def test_cls_and_square_are_not_taken_for_a_rectangle(load):
+    """7 x 7 patches and CLS are 50 rows, but no 5 x 10 patches."""
+    pos = torch.randn(1, 50, 16, dtype=torch.float64)
+    weights = dict(theirs(img_size=56).state_dict(), pos_embed=pos)
+    backbone = load(weights, ours(img_size=(40, 80)))
+    expected = resample_abs_pos_embed(pos, (5, 10))
+    assert torch.equal(backbone.pos_embed, expected)
+
+
+def test_own_rectangle_without_cls_stays_as_it_is(load):
+    options = dict(
+        img_size=(40, 80),
+        with_cls_token=False,
+        out_type='avg_featmap',
+        head=dict(type='LinearClsHead', num_classes=5, in_channels=16),
+    )
+    saved = ours(**options)
+    torch.nn.init.normal_(saved.backbone.pos_embed)
+    backbone = load(saved.state_dict(), ours(**options))
+    assert torch.equal(backbone.pos_embed, saved.backbone.pos_embed)
+
+
+def test_rectangle_is_not_taken_for_a_square_without_cls(load):
+    """4 x 6 patches and CLS are 25 rows, but no 5 x 5 patches."""
+    saved = ours(img_size=(32, 48))
+    for weights in (saved.state_dict(), saved.backbone.state_dict()):
+        with pytest.raises(CheckpointError, match='25 rows.*CLS and 24') as e:
+            load(weights, ours())
+        assert '4 x 6' in str(e.value) and '5 x 5' not in str(e.value)
+        assert 'set img_size to that of the model in the file' in str(e.value)
+
+
+def test_rectangle_without_cls_says_what_it_could_be(load):
+    options = dict(
+        with_cls_token=False,
+        out_type='avg_featmap',
+        head=dict(type='LinearClsHead', num_classes=5, in_channels=16),
+    )
+    weights = ours(img_size=(32, 48), **options).state_dict()
+    with pytest.raises(CheckpointError, match='24 rows.*be 24 patches: 1 x'):
+        load(weights, ours(**options))
+
+
+@pytest.mark.parametrize('size', [32, 48])
+def test_deit3_of_mmpretrain_has_no_row_for_cls(load, size):
+    vit = dict(backbone_config(), type='DeiT3')
+    cfg = dict(type='ImageClassifier', backbone=vit, head=HEAD)
+    there = MODELS.build(cfg).double()
+    rows = torch.nn.init.normal_(there.backbone.pos_embed).detach()
+    backbone = load(
+        {'state_dict': there.state_dict()}, ours('deit3', img_size=size)
+    )
+    expected = resample_abs_pos_embed(rows, (size // 8,) * 2, (4, 4), 0)
+    assert torch.equal(backbone.pos_embed[:, 1:], expected)
+    assert not backbone.pos_embed[:, 0].any()
+
+
+def test_cls_of_the_file_without_cls_in_the_model(load):
+    weights = theirs().state_dict()
+    here = ours(
+        img_size=48,
+        with_cls_token=False,
+        out_type='avg_featmap',
+        head=dict(type='LinearClsHead', num_classes=5, in_channels=16),
+    )
+    expected = resample_abs_pos_embed(weights['pos_embed'], (6, 6))[:, 1:]
+    assert torch.equal(load(weights, here).pos_embed, expected)
+
+
+@pytest.mark.parametrize('num_clr', [1, 2])
+@pytest.mark.parametrize('size', [32, 48, (40, 64)])
+def test_clr_rows_of_the_authors(load, num_clr, size):
+    there = theirs()
+    weights = release(there, num_clr)
+    here = ours(cla=True, img_size=size, cache=dict(CACHE, num_tokens=num_clr))
+    backbone = load({'model': weights}, here)
+    grid = (size // 8,) * 2 if isinstance(size, int) else (5, 8)
+    rows = there.state_dict()['pos_embed']
+    assert torch.equal(backbone.pos_embed, resample_abs_pos_embed(rows, grid))
+    assert torch.equal(backbone.cache.clr, weights['clr'])
+    new = weights['pos_embed'][:, -num_clr:]
+    assert torch.equal(backbone.cache.clr_pos, new)
+
+
+def test_clr_rows_without_a_cache_are_left_out(load):
+    there = theirs()
+    backbone = load(release(there, 2, cla=False), ours(img_size=48))
+    expected = resample_abs_pos_embed(there.state_dict()['pos_embed'], (6, 6))
+    assert torch.equal(backbone.pos_embed, expected)
+
+
+def test_authors_without_positions_for_clr(load):
+    there = theirs('deit3')
+    weights = dict(there.state_dict(), clr=torch.randn(1, 1, 16).double())
+    backbone = load(weights, ours('deit3', reduce_at=(1,), cache=CACHE))
+    assert torch.equal(backbone.cache.clr, weights['clr'])
+    assert not backbone.cache.clr_pos.any()
+    assert not backbone.pos_embed[:, 0].any()
+
+
+@pytest.mark.parametrize('size, num_clr', [(16, 2), (32, 6)])
+def test_own_grid_goes_before_cls_and_clr_of_a_smaller_one(
+    load, size, num_clr
+):
+    """4 rows are 2 x 2 patches, not CLS, 2 CLR tokens and one patch."""
+    there = theirs('deit3', img_size=size)
+    weights = dict(there.state_dict(), clr=torch.ones(1, num_clr, 16))
+    cache = dict(CACHE, num_tokens=num_clr)
+    here = ours('deit3', img_size=size, reduce_at=(1,), cache=cache)
+    backbone = load(weights, here)
+    assert torch.equal(backbone.pos_embed[:, 1:], there.pos_embed)
+    assert not backbone.pos_embed[:, 0].any()
+    assert not backbone.cache.clr_pos.any()
+
+
+@pytest.mark.parametrize('num_clr', [1, 3])
+def test_new_clr_are_copies_of_cls(load, num_clr):
+    there = theirs()
+    cache = dict(CACHE, num_tokens=num_clr)
+    here = ours(reduce_at=(1,), cache=cache)
+    drawn = here.backbone.cache.clr_pos.clone()
+    cache = load(there.state_dict(), here).cache
+    assert torch.equal(cache.clr, there.cls_token.expand(1, num_clr, 16))
+    assert torch.equal(cache.clr_pos, drawn)
+    assert 0.01 < drawn.std() < 0.03
+
+
+def test_positions_of_new_clr_are_zero_where_cls_has_none(load):
+    here = ours('deit3', reduce_at=(1,), cache=CACHE)
+    assert here.backbone.cache.clr_pos.any()
+    cache = load(theirs('deit3').state_dict(), here).cache
+    assert not cache.clr_pos.any()
+
+
+def test_positions_of_new_clr_are_drawn_beside_a_cls_row_of_zeros(load):
+    """MAE and MoCo v3 have a position for CLS, which is zero."""
+    weights = theirs().state_dict()
+    weights['pos_embed'][:, 0] = 0
+    here = ours(reduce_at=(1,), cache=CACHE)
+    assert load(weights, here).cache.clr_pos.any()
+
+
+@pytest.mark.parametrize('num_clr', [1, 2])
+def test_new_clr_may_start_at_the_position_of_cls(load, num_clr):
+    there = theirs()
+    cache = dict(CACHE, num_tokens=num_clr, clr_at_cls=True)
+    here = ours(reduce_at=(1,), cache=cache)
+    drawn = here.backbone.cache.clr_pos.clone()
+    cache = load(there.state_dict(), here).cache
+    whole = there.cls_token + there.pos_embed[:, :1]
+    assert torch.allclose(cache.clr + cache.clr_pos, whole + drawn)
+    assert torch.allclose(cache.clr_pos - drawn, there.pos_embed[:, :1])
+
+
+def test_no_position_of_cls_for_clr_to_start_at(load):
+    cache = dict(CACHE, clr_at_cls=True)
+    here = ours('deit3', reduce_at=(1,), cache=cache)
+    assert not load(theirs('deit3').state_dict(), here).cache.clr_pos.any()
+
+
+def test_another_number_of_clr_starts_anew(load):
+    saved = ours(reduce_at=(1,), cache=CACHE)
+    torch.nn.init.normal_(saved.backbone.cls_token)
+    torch.nn.init.normal_(saved.backbone.cache.clr)
+    two = dict(CACHE, num_tokens=2)
+    cache = load(saved.state_dict(), ours(reduce_at=(1,), cache=two)).cache
+    cls_token = saved.backbone.cls_token
+    assert torch.equal(cache.clr, cls_token.expand(1, 2, 16))
+    assert cache.clr_pos.any()
+
+
+def test_own_checkpoint_keeps_its_clr(load):
+    saved = ours(cla=True)
+    for parameter in saved.backbone.cache.parameters():
+        torch.nn.init.normal_(parameter)
+    cache = load(saved.state_dict(), ours(cla=True)).cache
+    assert torch.equal(cache.clr, saved.backbone.cache.clr)
+    assert torch.equal(cache.clr_pos, saved.backbone.cache.clr_pos)

@@ -1,0 +1,128 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""From which checkpoint a run goes on."""
+
+import os
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.hooks import CheckpointHook
+
+from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.resuming import newest_checkpoint, resume
+from mmclca.engine.runner import use_atomic_checkpoints
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a checkpoint, a second after that before it; returns its path."""
+    written = []
+
+    def write(name, iters, whole=True):
+        path = tmp_path / name
+        torch.save(dict(state_dict={}, meta=dict(iter=iters)), path)
+        if not whole:
+            path.write_bytes(path.read_bytes()[:300])
+        written.append(path)
+        os.utime(path, (len(written), len(written)))
+        return str(path)
+
+    return write
+
+
+def test_by_number_not_by_name(write, tmp_path):
+    assert newest_checkpoint(tmp_path / 'none') == (None, 0)
+    newest = write('epoch_10.pth', 40)
+    write('epoch_9.pth', 36)
+    write('epoch_11-0123abcd.pth', 44)  # published: not to go on from
+    write('best_score_epoch_9.pth', 36)
+    assert newest_checkpoint(tmp_path) == (newest, 40)
+
+
+def test_epochs_and_iterations(write, tmp_path):
+    write('epoch_2.pth', 8)
+    newest = write('iter_10.pth', 10)
+    assert newest_checkpoint(tmp_path) == (newest, 10)
+    newest = write('epoch_3.pth', 12)
+    assert newest_checkpoint(tmp_path) == (newest, 12)
+
+
+def test_what_is_broken_is_passed_over_and_named(write, tmp_path):
+    newest = write('epoch_1.pth', 4)
+    torch.save(dict(weight=torch.ones(1)), tmp_path / 'epoch_2.pth')
+    broken = write('epoch_3.pth', 12, whole=False)
+    (tmp_path / 'last_checkpoint').write_text(broken)
+    with pytest.warns(UserWarning, match=r'passed over: .*epoch_3.pth') as all:
+        assert newest_checkpoint(tmp_path) == (newest, 4)
+    assert len(all) == 1
+
+
+def test_what_another_run_left_does_not_count(write, tmp_path):
+    write('epoch_50.pth', 200)
+    last = write('epoch_1.pth', 4)
+    (tmp_path / 'last_checkpoint').write_text(last)
+    assert newest_checkpoint(tmp_path) == (last, 4)
+    newest = write('epoch_2.pth', 8)  # a kill, before it was named
+    assert newest_checkpoint(tmp_path) == (newest, 8)
+
+
+def test_a_work_dir_that_was_moved(write, tmp_path):
+    last = write('mine_3.pth', 12)  # of another filename_tmpl
+    for named in ('/gone/mine_3.pth', last):
+        (tmp_path / 'last_checkpoint').write_text(named)
+        assert newest_checkpoint(tmp_path) == (last, 12)
+    (tmp_path / 'last_checkpoint').write_text('')  # a full disk
+    assert newest_checkpoint(tmp_path) == (None, 0)
+
+
+def test_a_config_that_resumes_by_itself(write, tmp_path, capsys):
+    own = dict(work_dir=str(tmp_path), resume=True)
+    cfg = Config(own)
+    resume(cfg, None)
+    assert cfg.resume is False
+    assert f'{tmp_path} has no whole checkpoint' in capsys.readouterr().out
+    newest = write('epoch_1.pth', 4)
+    cfg = Config(own)
+    resume(cfg, None)
+    assert (cfg.resume, cfg.load_from) == (True, newest)
+    cfg = Config(dict(own, load_from='a.pth'))
+    resume(cfg, None)
+    assert (cfg.resume, cfg.load_from) == (True, 'a.pth')
+
+
+def test_a_file_that_is_broken(write, tmp_path):
+    cfg = Config(dict(work_dir=str(tmp_path)))
+    broken = write('a.pth', 4, whole=False)
+    with pytest.raises(CheckpointError, match=r'a.pth.* no other is whole'):
+        resume(cfg, broken)
+    newest = write('epoch_1.pth', 4)
+    with pytest.raises(CheckpointError, match=f'a.pth.* {newest} is whole'):
+        resume(cfg, broken)
+    with pytest.raises(FileNotFoundError, match=f'b.pth.* {newest} is whole'):
+        resume(cfg, 'b.pth')
+
+
+@pytest.mark.parametrize(
+    'given',
+    [
+        {},
+        dict(default_hooks=None),
+        dict(default_hooks=dict(checkpoint=dict(type='CheckpointHook'))),
+        dict(default_hooks=dict(saving=dict(type=CheckpointHook))),
+        dict(custom_hooks=[dict(type='mmpretrain.CheckpointHook')]),
+    ],
+)
+def test_every_plain_hook_becomes_atomic(given):
+    cfg = Config(given)
+    use_atomic_checkpoints(cfg)
+    hooks = [*cfg.default_hooks.values(), *cfg.get('custom_hooks', [])]
+    assert {hook.type.rpartition('.')[2] for hook in hooks} == {
+        'AtomicCheckpointHook'
+    }
+
+
+def test_other_hooks_stay_as_they_are():
+    hooks = dict(timer=dict(type='IterTimerHook'), checkpoint=None)
+    cfg = Config(dict(default_hooks=hooks))
+    use_atomic_checkpoints(cfg)
+    assert cfg.default_hooks == hooks

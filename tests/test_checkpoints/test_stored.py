@@ -1,0 +1,176 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import re
+import sys
+
+import pytest
+import torch
+from mmengine.config import Config
+from safetensors.torch import save_file
+from tiny_model import write_tiny
+from tiny_run import CLASSES
+
+from mmclca.apis import TokenReductionInferencer
+from mmclca.apis.rejection import fingerprint
+from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.stored import stored_classes, stored_config
+from mmclca.visualization.model_files import load
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('stored')
+    write_tiny(folder)
+    return folder
+
+
+@pytest.mark.parametrize('name', ['tiny.pth', 'tiny.safetensors'])
+def test_config_and_classes_out_of_a_file(folder, name):
+    checkpoint = str(folder / name)
+    config = Config.fromfile(folder / 'tiny.py')
+    read = stored_config(checkpoint).to_dict()
+    assert {'model', 'val_dataloader', 'test_dataloader'} <= {*read}
+    assert 'optim_wrapper' not in read
+    for name, part in read.items():
+        wanted = config[name]
+        if name.endswith('_dataloader'):
+            wanted = dict(dataset=wanted.dataset)
+        assert part == wanted
+    loaded = torch.load(folder / 'tiny.pth', weights_only=True)
+    assert tuple(stored_classes(checkpoint, loaded)) == CLASSES
+
+
+def test_bare_weights_hold_no_config(folder, tmp_path):
+    bare = tmp_path / 'bare.pth'
+    weights = torch.load(folder / 'tiny.pth', weights_only=True)['state_dict']
+    torch.save(weights, bare)
+    with pytest.raises(ValueError, match='bare.pth holds no config: give'):
+        stored_config(str(bare))
+    assert stored_classes(str(bare), weights) is None
+    config = str(folder / 'tiny.py')
+    assert TokenReductionInferencer(config, bare).classes == list('0123')
+
+
+def plant(folder, place, config):
+    """Write evil.pth and evil.safetensors with this text as their config."""
+    loaded = torch.load(folder / 'tiny.pth', weights_only=True)
+    loaded['meta']['cfg'] = config
+    torch.save(loaded, place / 'evil.pth')
+    save_file(
+        loaded['state_dict'],
+        place / 'evil.safetensors',
+        metadata=dict(config=config),
+    )
+
+
+@pytest.fixture
+def helper(tmp_path, monkeypatch):
+    """Where a helper.py that Python finds leaves a mark when it is run."""
+    mark = tmp_path / 'ran'
+    code = f'open({str(mark)!r}, "w")\nmodel = dict(type="ImageClassifier")\n'
+    (tmp_path / 'helper.py').write_text(code)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, 'helper', raising=False)
+    return mark
+
+
+def as_backbone(model):
+    backbone = dict(model, type='mmclca.TokenReductionClassifier')
+    return dict(backbone, teacher=dict(config='helper.py', checkpoint='x'))
+
+
+ATTACKS = dict(
+    teacher=(as_backbone, "model.backbone.teacher.config='helper.py'"),
+    norm_layer=(
+        lambda _: dict(
+            type='TIMMBackbone',
+            model_name='resnet18',
+            norm_layer='helper.Norm',
+        ),
+        "model.backbone.norm_layer='helper.Norm'",
+    ),
+    conv_type=(
+        lambda model: dict(
+            model['backbone'], patch_cfg=dict(conv_type='helper')
+        ),
+        "model.backbone.patch_cfg.conv_type='helper'",
+    ),
+)
+
+
+@pytest.mark.parametrize('ending', ['.pth', '.safetensors'])
+@pytest.mark.parametrize('attack', ATTACKS)
+def test_nothing_is_run(folder, tmp_path, helper, attack, ending):
+    config = Config.fromfile(folder / 'tiny.py')
+    backbone, message = ATTACKS[attack]
+    config.model.backbone = backbone(config.model.to_dict())
+    plant(folder, tmp_path, config.pretty_text)
+    file = str(tmp_path / f'evil{ending}')
+    for load_model in (  # of Python and the page; of the tools
+        lambda: TokenReductionInferencer(file),
+        lambda: load(None, file, {}, 'cpu'),
+    ):
+        with pytest.raises(ValueError, match='is not used') as error:
+            load_model()
+        assert message in str(error.value)
+        assert '--config CONFIG' in str(error.value)
+        assert not helper.exists()
+
+
+def test_a_text_that_is_more_than_settings_is_not_used(folder, tmp_path):
+    ran = tmp_path / 'ran'
+    call = f"type='os.mkdir', path={str(ran)!r}"
+    for text, message in (
+        (f'import os\nos.mkdir({str(ran)!r})', 'line 1, import os, is no'),
+        (f"model = __import__('os').mkdir({str(ran)!r})", 'is no plain'),
+        (f'model = dict({call})', "model.type='os.mkdir'"),
+        (f'model = [dict({call})]', 'model is no dict'),
+        ('test_dataloader = dict(dataset=[])', 'dataset is no dict'),
+        (
+            f'val_dataloader = dict(dataset=dict({call}))',
+            "val_dataloader.dataset.type='os.mkdir'",
+        ),
+    ):
+        plant(folder, tmp_path, text)
+        with pytest.raises(ValueError, match=re.escape(message)):
+            TokenReductionInferencer(tmp_path / 'evil.pth')
+        assert not ran.exists()
+
+
+def test_files_of_training_are_not_asked_for(folder, tmp_path):
+    config = Config.fromfile(folder / 'tiny.py')
+    start = dict(type='Pretrained', checkpoint='http://gone.invalid/a.pth')
+    config.model.update(
+        type='mmclca.TokenReductionClassifier',
+        teacher=dict(config='gone.py', checkpoint='gone.pth'),
+        train_cfg=dict(augments=[dict(type='Mixup', alpha=0.8)]),
+    )
+    config.model.backbone.init_cfg = [start]
+    config.val_dataloader = None  # as train.py --no-validate leaves it
+    config.dump(tmp_path / 'full.py')
+    plant(folder, tmp_path, config.pretty_text)
+    read = stored_config(str(tmp_path / 'evil.pth'))
+    assert {*read} == {
+        *('default_scope', 'model', 'data_preprocessor'),
+        *('train_dataloader', 'test_dataloader'),
+    }
+    assert {*read.model} == {'type', 'backbone', 'head'}
+    assert 'init_cfg' not in read.model.backbone
+    alone, beside = (
+        TokenReductionInferencer(*files, device='cpu').model
+        for files in (
+            [tmp_path / 'evil.pth'],
+            [tmp_path / 'full.py', tmp_path / 'evil.pth'],
+        )
+    )
+    assert fingerprint(alone) == fingerprint(beside)
+
+
+def test_files_that_are_none(tmp_path):
+    with pytest.raises(FileNotFoundError, match='there is no checkpoint'):
+        stored_config(str(tmp_path / 'gone.safetensors'))
+    with pytest.raises(FileNotFoundError, match='there is no checkpoint'):
+        stored_config(str(tmp_path / 'gone.pth'))
+    (tmp_path / 'text.safetensors').write_text('no weights')
+    with pytest.raises(CheckpointError, match='text.safetensors cannot be op'):
+        stored_config(str(tmp_path / 'text.safetensors'))

@@ -1,0 +1,37 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+from torch import nn
+
+from mmclca.checkpoints.trained import load_trained
+
+
+def model():
+    return nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+
+
+@pytest.mark.parametrize('wrong', ['lacks', 'nan', 'no file'])
+def test_a_refused_checkpoint_leaves_the_model_as_it_was(tmp_path, wrong):
+    here, path = model(), tmp_path / 'weights.pth'
+    weights = model().state_dict()
+    if wrong == 'lacks':
+        del weights['1.weight']
+    weights['1.running_mean'] += 7
+    if wrong == 'nan':
+        weights['1.weight'][0] = torch.nan
+    if wrong != 'no file':
+        torch.save(weights, path)
+    before = {k: v.clone() for k, v in here.state_dict().items()}
+    with pytest.raises((ValueError, FileNotFoundError)) as error:
+        load_trained(here, str(path))
+    assert wrong == 'no file' or '1.weight' in str(error.value)
+    for name, tensor in here.state_dict().items():
+        assert torch.equal(tensor, before[name]), name
+
+
+def test_a_whole_checkpoint(tmp_path):
+    here, there = model(), model()
+    torch.save(there.state_dict(), tmp_path / 'weights.pth')
+    load_trained(here, str(tmp_path / 'weights.pth'))
+    for name, tensor in here.state_dict().items():
+        assert torch.equal(tensor, there.state_dict()[name]), name

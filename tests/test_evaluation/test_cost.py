@@ -1,0 +1,127 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+
+from mmclca.evaluation.cost import PARTS, count, count_config
+from mmclca.models.reduction.reducers import TopK
+from mmclca.registry import MODELS
+
+
+def vit(size, method, keep_rate, clca, arch='base', channels=768):
+    backbone = dict(
+        type='mmclca.TokenReductionViT',
+        arch=arch,
+        img_size=size,
+        reduce_at=(3, 6, 9),
+    )
+    head = dict(num_classes=80, in_channels=channels)
+    if method is not None:
+        backbone['reducer'] = dict(
+            type=f'mmclca.{method}', keep_rate=keep_rate
+        )
+    if clca:
+        backbone['cache'] = dict(type='mmclca.CrossLayerCache')
+        backbone.update(out_indices=(3, 6, 9, 11), final_norm=False)
+        head.update(type='mmclca.CLAHead', num_layers=4)
+    else:
+        head.update(type='VisionTransformerClsHead', init_cfg=None)
+    return dict(
+        type='mmclca.TokenReductionClassifier', backbone=backbone, head=head
+    )
+
+
+@pytest.mark.parametrize(
+    'method, keep_rate, clca, printed',
+    [
+        (None, 1.0, False, 78.5),
+        ('EViT', 0.1, True, 25.2),
+        ('EViT', 0.7, True, 50.9),
+    ],
+)
+def test_table_one_of_the_paper(method, keep_rate, clca, printed):
+    cost = count_config(vit(448, method, keep_rate, clca))
+    assert round(cost.flops / 1e9, 1) == printed
+
+
+def tiny(**backbone):
+    model = vit(64, 'EViT', 0.5, True, channels=192)
+    model['backbone'].update(arch='deit-tiny', **backbone)
+    return model
+
+
+def test_parts_by_hand():
+    """Of 16 patches 8, 5 and 3 are kept, beside CLS and the fused token."""
+    C, classes = 192, 80
+    cost = count_config(vit(64, 'EViT', 0.5, False, 'deit-tiny', C))
+    attended = [17] * 4 + [10] * 3 + [7] * 3 + [5] * 2
+    leaving = [17] * 3 + [10] * 3 + [7] * 3 + [5] * 3
+    assert (cost.attended, cost.tokens) == (attended, leaving)
+    cls_row = fused = (17 + 10 + 7) * C
+    assert cost.parts == dict(
+        embedding=16 * (3 * 16 * 16) * C,
+        attention=sum(N * C + 4 * N * C**2 + 2 * N**2 * C for N in attended),
+        FFN=sum(N * C + 8 * N * C**2 for N in leaving),
+        reduction=cls_row + fused,
+        head=leaving[-1] * C + C * classes,
+    )
+    assert cost.flops == sum(cost.parts.values())
+
+
+def test_cpu_and_meta_agree_and_the_model_stays_as_it_was():
+    model = MODELS.build(tiny()).train()
+    cost = count(model)
+    assert cost == count_config(tiny())
+    assert all(module.training for module in model.modules())
+    assert not any(
+        module._forward_hooks or module._forward_pre_hooks
+        for module in model.modules()
+    )
+
+
+def test_shapes():
+    own = count_config(tiny())
+    assert own.shape == (64, 64)
+    assert own.tokens[0] == 16 + 2
+    wide = count_config(tiny(), (64, 96))
+    assert wide.shape == (64, 96)
+    assert wide.tokens[0] == 24 + 2
+    assert wide.params == own.params
+
+
+def test_vision_transformer_of_mmpretrain():
+    ours = vit(64, None, 1.0, False, 'deit-tiny', 192)
+    theirs = vit(64, None, 1.0, False, 'deit-tiny', 192)
+    del theirs['backbone']['reduce_at']
+    theirs['backbone']['type'] = 'VisionTransformer'
+    theirs['type'] = 'ImageClassifier'
+    assert count_config(ours) == count_config(theirs)
+
+
+def test_other_backbones_have_a_total_only():
+    model = dict(
+        type='ImageClassifier',
+        backbone=dict(type='ResNet', depth=18),
+        neck=dict(type='GlobalAveragePooling'),
+        head=dict(type='LinearClsHead', num_classes=1000, in_channels=512),
+    )
+    cost = count_config(model, (224, 224))
+    assert cost.flops == pytest.approx(1.81e9, rel=0.01)
+    assert cost.params == 11_689_512
+    assert (cost.parts, cost.tokens) == ({}, [])
+    with pytest.raises(ValueError, match='ResNet works at any size'):
+        count_config(model)
+
+
+class KeepsPositive(TopK):
+    """Keeps as many tokens as the image says: needs values."""
+
+    def between(self, tokens, attended, stage):
+        positive = int((tokens.x[0].mean(-1) > -9).sum())
+        index = torch.arange(positive - 1, device=tokens.x.device)
+        return tokens.gather(index.expand(len(tokens.x), -1))
+
+
+def test_counts_on_the_cpu_what_hangs_on_the_image():
+    cost = count_config(tiny(reducer=dict(type=KeepsPositive)))
+    assert cost.tokens[2:4] == [18, 17]
+    assert list(cost.parts) == list(PARTS)

@@ -1,0 +1,54 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import os
+import pickle
+
+import mmengine
+import pytest
+import torch
+
+from mmclca.evaluation.predictions import read_results
+
+RESULT = dict(
+    img_path='leaf.png',
+    scale_factor=(1.0, 0.5),
+    gt_label=torch.tensor([1]),
+    pred_score=torch.tensor([0.25, 0.75]),
+)
+
+
+class Planted:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def test_what_mmengine_writes_is_read(tmp_path):
+    path = tmp_path / 'results.pkl'
+    mmengine.dump([RESULT, RESULT], path)
+    for result in read_results(path, 'gt_label', 'pred_score'):
+        assert result['img_path'] == 'leaf.png'
+        assert result['scale_factor'] == (1.0, 0.5)
+        assert result['pred_score'].tolist() == [0.25, 0.75]
+        assert result['gt_label'].dtype == torch.int64
+    with pytest.raises(ValueError, match='no a, no b: write it by'):
+        read_results(path, 'gt_label', 'b', 'a')
+
+
+def test_code_in_it_is_not_run(tmp_path):
+    path = tmp_path / 'results.pkl'
+    path.write_bytes(pickle.dumps([Planted(tmp_path / 'made')]))
+    with pytest.raises(ValueError, match='mkdir, and a pickle can run code'):
+        read_results(path)
+    assert not (tmp_path / 'made').exists()
+
+
+@pytest.mark.parametrize('data', [b'', b'text', pickle.dumps([])])
+def test_no_results(tmp_path, data):
+    path = tmp_path / 'results.pkl'
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match='--out results.pkl'):
+        read_results(path)
+    with pytest.raises(FileNotFoundError):
+        read_results(tmp_path / 'gone.pkl')

@@ -1,0 +1,335 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Distillation from a frozen vision transformer with all its tokens."""
+
+from copy import deepcopy
+from unittest.mock import patch
+
+import pytest
+import torch
+import torch.nn.functional as F
+from mmengine.config import Config
+from mmengine.logging import MMLogger
+from mmengine.optim import build_optim_wrapper
+from mmpretrain.structures import DataSample
+from small_models import CACHE, arch, build, classifier, images, vit
+
+from mmclca.models import TokenReducer
+from mmclca.models.reduction.trace import patch_weights
+from mmclca.registry import MODELS
+
+REDUCERS = sorted(
+    name
+    for name, registered in MODELS.module_dict.items()
+    if issubclass(registered, TokenReducer)
+)
+SAMPLES = [DataSample().set_gt_label(i % 5) for i in range(4)]
+
+
+def plain_vit(num_classes=5, embed_dims=16, patch_size=8, **options):
+    """Config of a classifier of mmpretrain alone."""
+    return dict(
+        type='ImageClassifier',
+        backbone=dict(
+            type='VisionTransformer',
+            arch=arch(num_layers=3, embed_dims=embed_dims),
+            img_size=32,
+            patch_size=patch_size,
+        ),
+        head=dict(
+            type='VisionTransformerClsHead',
+            num_classes=num_classes,
+            in_channels=embed_dims,
+        ),
+        **options,
+    )
+
+
+@pytest.fixture
+def taught(tmp_path):
+    """Makes a student; keyword arguments are those of the teacher."""
+
+    def taught(
+        reducer=dict(type='mmclca.EViT', keep_rate=0.5),
+        teacher=None,
+        cla=True,
+        **options,
+    ):
+        config = teacher or plain_vit()
+        checkpoint = tmp_path / 'teacher.pth'
+        if not checkpoint.exists():
+            torch.save(build(config).state_dict(), checkpoint)
+        options.setdefault('checkpoint', str(checkpoint))
+        options.setdefault('config', config)
+        backbone = vit(
+            num_layers=4, reducer=reducer, reduce_at=(1, 2), cache=CACHE
+        )
+        return build(classifier(backbone, cla, teacher=options)).train()
+
+    return taught
+
+
+def teacher_of(model):
+    return model.teacher.model
+
+
+@pytest.mark.parametrize('cla', [False, True])
+def test_losses_are_what_they_say(taught, cla):
+    model = taught(cla=cla, logit_weight=3.0, token_weight=2.0, temperature=4)
+    teacher, x = teacher_of(model), images(4)
+    losses = model(x, SAMPLES, mode='loss')
+    assert losses.keys() == {
+        'loss',
+        'loss_distill_logits',
+        'loss_distill_tokens',
+    }
+    model.head.eval()
+    feats, tokens = model.backbone.forward_tokens(x)
+    model.head.train()
+    p = (model.head(feats) / 4).softmax(-1)
+    q = (teacher(x) / 4).softmax(-1)
+    logits = 3 * 16 * (q * (q / p).log()).sum(-1).mean()
+    assert torch.allclose(losses['loss_distill_logits'], logits, rtol=1e-4)
+
+    teacher.backbone.out_type = 'raw'
+    patches = teacher.backbone(x)[0][:, 1:]
+    weights = patch_weights(tokens.trace, 4, 16)
+    ours = tokens.x if not cla else F.layer_norm(tokens.x, (16,))
+    errors = []
+    for image in range(4):
+        for token in range(weights.size(1)):
+            weight = weights[image, token]
+            if weight.any():
+                target = (weight / weight.sum()) @ patches[image]
+                error = (ours[image, token] - target).square().mean()
+                errors.append(error)
+    expected = 2 * torch.stack(errors).mean()
+    assert torch.allclose(losses['loss_distill_tokens'], expected, rtol=1e-4)
+
+
+def test_loss_of_the_head_stays_as_it_is(taught):
+    model = taught(cla=False)
+    x = images(4)
+    feats = model.backbone(x)
+    alone = model.head.loss(feats, SAMPLES)['loss']
+    assert torch.allclose(model(x, SAMPLES, mode='loss')['loss'], alone)
+
+
+def test_batch_statistics_of_the_head_move_once_a_step(taught):
+    model = taught()
+    model(images(4), SAMPLES, mode='loss')
+    assert model.head.layers[0].num_batches_tracked == 1
+
+
+@pytest.mark.parametrize('name', REDUCERS)
+def test_every_reducer_learns_from_it(taught, name):
+    model = taught(dict(type=f'mmclca.{name}', keep_rate=0.5))
+    losses = model(images(4), SAMPLES, mode='loss')
+    assert {'loss_distill_logits', 'loss_distill_tokens'} < losses.keys()
+    model.parse_losses(losses)[0].backward()
+    for key, parameter in model.named_parameters():
+        assert parameter.grad.isfinite().all(), key
+
+
+def test_sit_recalibrates_its_tokens(taught):
+    model = taught(
+        dict(type='mmclca.SiT', keep_rate=0.5, recalibrate=True), cla=False
+    )
+    x = images(4)
+    loss = model(x, SAMPLES, mode='loss')['loss_distill_tokens']
+    teacher_of(model).backbone.out_type = 'raw'
+    patches = teacher_of(model).backbone(x)[0][:, 1:]
+    _, tokens = model.backbone.forward_tokens(x)
+    y = tokens.x[:, 1:]
+    reverse = model.backbone.reducer.reverse
+    logits = reverse.weight(y) * reverse.scale  # (B, N, P)
+    made = torch.einsum('bnp,bnc->bpc', logits.softmax(1), y)
+    assert made.shape == patches.shape
+    expected = 0.5 * (made - patches).square().mean()
+    assert torch.allclose(loss, expected, rtol=1e-4)
+    loss.backward()
+    assert reverse.weight[1].weight.grad.any()
+
+
+def test_teacher_is_frozen_and_outside_of_the_student(taught):
+    model = taught()
+    teacher = teacher_of(model)
+    before = deepcopy(teacher.state_dict())
+    alone = build(dict(classifier(vit(4, reduce_at=(1, 2)), cla=True)))
+    assert not any('teacher' in key for key in model.state_dict())
+    inside = {id(parameter) for parameter in model.parameters()}
+    assert not inside & {id(p) for p in teacher.parameters()}
+    assert len(list(model.parameters())) == len(list(alone.parameters())) + 2
+    optim = build_optim_wrapper(
+        model, dict(optimizer=dict(type='SGD', lr=0.1))
+    )
+    model.train_step(dict(inputs=images(4), data_samples=SAMPLES), optim)
+    assert not teacher.training
+    assert not any(p.requires_grad for p in teacher.parameters())
+    for key, value in teacher.state_dict().items():
+        assert torch.equal(value, before[key]), key
+
+
+def test_copies_share_the_teacher_and_it_follows_the_images(taught):
+    model = taught()
+    assert deepcopy(model).teacher is model.teacher
+    model.double()
+    losses = model(images(4).double(), SAMPLES, mode='loss')
+    assert losses['loss_distill_tokens'].dtype == torch.float64
+
+
+def test_no_weight_no_loss(taught):
+    model = taught(logit_weight=0, token_weight=0)
+    assert model(images(4), SAMPLES, mode='loss').keys() == {'loss'}
+
+
+def test_evaluation_does_not_ask_the_teacher(taught):
+    model = taught().eval()
+    model.teacher.model = None
+    assert model(images(2)).shape == (2, 5)
+
+
+def test_config_file_with_our_own_kind_of_teacher(taught, tmp_path):
+    teacher = classifier(vit(num_layers=3, cache=None, reduce_at=()))
+    file = tmp_path / 'teacher.py'
+    Config(dict(model=teacher)).dump(file)
+    model = taught(teacher=teacher, config=str(file))
+    assert len(model(images(4), SAMPLES, mode='loss')) == 3
+
+
+@pytest.mark.parametrize(
+    'teacher, options, message',
+    [
+        (plain_vit(7), {}, r'has classes .* 7, the student 5'),
+        (plain_vit(embed_dims=8), {}, r'channels .* 8, the student 16; they'),
+        (plain_vit(patch_size=16), {}, r'patch_size \(16, 16\), the student'),
+        (None, dict(config='no/such.py'), 'no config file no/such.py'),
+        (None, dict(checkpoint='no/such.pth'), 'no file no/such.pth'),
+        (None, dict(config=dict(type='NoSuchNet')), 'unknown model.*NoSuch'),
+        (None, dict(logit_weight=-1), 'logit_weight=-1 .* not be negative'),
+        (None, dict(temperature=0), 'temperature=0 must be above 0'),
+        (None, dict(logit_weight='a'), "logit_weight='a' .* not be negative"),
+        (None, dict(checkpoint=None), 'checkpoint=None is not the path'),
+        (None, dict(logits=1), 'unknown logits; there are config, checkpo'),
+        (dict(plain_vit(), head=None), {}, 'is no ImageClassifier with a h'),
+        (
+            classifier(
+                vit(
+                    3,
+                    reducer=dict(type='mmclca.TopK', keep_rate=0.5),
+                    reduce_at=(1,),
+                )
+            ),
+            {},
+            'TopK reduces its tokens',
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(taught, teacher, options, message):
+    with pytest.raises(ValueError, match=message):
+        taught(teacher=teacher, **options)
+
+
+@pytest.mark.parametrize('teacher', [{}, 'teacher.py', dict(config='a.py')])
+def test_teacher_without_config_and_checkpoint_is_refused(teacher):
+    with pytest.raises(ValueError, match='give a dict with config and check'):
+        build(classifier(vit(3), teacher=teacher))
+
+
+def test_other_channels_may_teach_class_scores(taught):
+    model = taught(teacher=plain_vit(embed_dims=8), token_weight=0)
+    losses = model(images(4), SAMPLES, mode='loss')
+    assert losses.keys() == {'loss', 'loss_distill_logits'}
+
+
+def test_teacher_that_is_no_vision_transformer(taught):
+    lenet = dict(
+        type='ImageClassifier',
+        backbone=dict(type='LeNet5', num_classes=-1),
+        head=dict(type='LinearClsHead', num_classes=5, in_channels=84),
+    )
+    with pytest.raises(ValueError, match='teacher: the backbone is a LeNet5'):
+        taught(teacher=lenet)
+
+
+def test_checkpoint_of_another_model_is_refused(taught, tmp_path):
+    torch.save({'head.layers.head.bias': torch.zeros(5)}, tmp_path / 'x.pth')
+    with pytest.raises(ValueError, match='x.pth lacks'):
+        taught(checkpoint=str(tmp_path / 'x.pth'))
+
+
+def processing(mean=127.5, to_rgb=True):
+    return dict(mean=[mean] * 3, std=[127.5] * 3, to_rgb=to_rgb)
+
+
+@pytest.fixture
+def normalized(tmp_path):
+    """Makes a student and a teacher that normalize images so."""
+
+    def normalized(teacher, student):
+        config = plain_vit(data_preprocessor=teacher)
+        file = tmp_path / 'teacher.pth'
+        torch.save(build(config).state_dict(), file)
+        return build(
+            classifier(
+                vit(4, reduce_at=(1,), cache=CACHE),
+                data_preprocessor=student,
+                teacher=dict(config=config, checkpoint=str(file)),
+            )
+        )
+
+    return normalized
+
+
+def test_same_normalization(normalized):
+    assert normalized(processing(), processing()).teacher is not None
+
+
+@pytest.mark.parametrize(
+    'student', [processing(mean=120.0), processing(to_rgb=False)]
+)
+def test_other_normalization_is_refused(normalized, student):
+    with pytest.raises(ValueError, match='has normalization'):
+        normalized(processing(), student)
+
+
+def test_normalization_of_one_only_is_warned_of(normalized):
+    with patch.object(MMLogger, 'warning') as warning:
+        normalized(None, processing())
+    assert 'only one of teacher and student' in warning.call_args.args[0]
+
+
+def test_reducer_that_needs_a_teacher_says_so(taught):
+    reducer = dict(type='mmclca.SiT', keep_rate=0.5, recalibrate=True)
+    config = classifier(vit(3, reducer=reducer, reduce_at=(1,)))
+    alone = build(config).train()
+    for model in (alone, taught(reducer, token_weight=0)):
+        with pytest.raises(ValueError, match='SiT as configured learns from'):
+            model(images(4), SAMPLES, mode='loss')
+    assert alone.eval()(images(2)).shape == (2, 5)
+    plain = build(dict(config, type='ImageClassifier')).train()
+    with pytest.raises(ValueError, match='TokenReductionClassifier'):
+        plain(images(4), SAMPLES, mode='loss')
+
+
+def test_recalibration_is_for_images_of_one_size(taught):
+    model = taught(dict(type='mmclca.SiT', keep_rate=0.5, recalibrate=True))
+    with pytest.raises(ValueError, match='makes 16 tokens, .* 36 patches'):
+        model(images(4, 48), SAMPLES, mode='loss')
+
+
+def test_images_of_another_size_may_be_taught(taught):
+    losses = taught()(images(4, 48), SAMPLES, mode='loss')
+    assert losses['loss_distill_tokens'].isfinite()
+
+
+def test_head_with_a_loss_of_its_own_is_refused(tmp_path):
+    config = classifier(vit(3), teacher=dict(config='x', checkpoint='y'))
+    config['head'] = dict(type='ArcFaceClsHead', num_classes=5, in_channels=16)
+    with pytest.raises(ValueError, match='ArcFaceClsHead computes its loss'):
+        build(config)
+
+
+def test_other_backbones_are_refused():
+    config = dict(plain_vit(), type='mmclca.TokenReductionClassifier')
+    with pytest.raises(ValueError, match='VisionTransformer is not a backbo'):
+        build(config)

@@ -1,0 +1,138 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+from mmpretrain.models.utils import MultiheadAttention
+
+from mmclca.models.reduction.attention import Attended, attend
+
+B, N, C, H = 2, 5, 8, 2
+
+
+@pytest.fixture
+def attn():
+    return MultiheadAttention(C, H).double()
+
+
+@pytest.fixture
+def x():
+    return torch.randn(B, N, C, dtype=torch.float64)
+
+
+def slow_maps(attn, x, bias=None):
+    """Attention of each head written out, (B, H, N, N), and the values."""
+    D = C // H
+    q, k, v = attn.qkv(x).chunk(3, dim=-1)
+    maps = torch.zeros(B, H, N, N, dtype=x.dtype)
+    for b in range(B):
+        for h in range(H):
+            part = slice(h * D, (h + 1) * D)
+            for i in range(N):
+                logits = [q[b, i, part] @ k[b, j, part] for j in range(N)]
+                logits = torch.stack(logits) / D**0.5
+                if bias is not None:
+                    logits = logits + bias[b, 0, 0]
+                maps[b, h, i] = logits.exp() / logits.exp().sum()
+    return maps, v
+
+
+def slow_attend(attn, x, bias=None):
+    maps, v = slow_maps(attn, x, bias)
+    heads = [
+        maps[:, h] @ v[:, :, h * C // H : (h + 1) * C // H] for h in range(H)
+    ]
+    return attn.proj(torch.cat(heads, dim=-1))
+
+
+@pytest.mark.parametrize('train', [False, True])
+def test_equals_the_attention_it_opens(train):
+    attn = MultiheadAttention(
+        C,
+        H,
+        attn_drop=0.3,
+        proj_drop=0.2,
+        dropout_layer=dict(type='DropPath', drop_prob=0.4),
+        qkv_bias=False,
+        layer_scale_init_value=0.1,
+    ).train(train)
+    x = torch.randn(B, N, C)
+    torch.manual_seed(1)
+    expected = attn(x)
+    torch.manual_seed(1)
+    assert torch.equal(attend(attn, x)[0], expected)
+
+
+def test_key_bias_stays_fused_and_equals_the_explicit_softmax(attn, x):
+    bias = torch.randn(B, 1, 1, N, dtype=x.dtype)
+    fused, _ = attend(attn, x, bias)
+    assert torch.allclose(fused, slow_attend(attn, x, bias), atol=1e-12)
+    explicit, _ = attend(attn, x, bias, softmax=lambda a: a.softmax(-1))
+    assert torch.allclose(explicit, fused, atol=1e-12)
+
+
+def test_bias_of_minus_infinity_drops_the_key(attn, x):
+    bias = torch.zeros(B, 1, 1, N, dtype=x.dtype)
+    bias[..., 3] = -torch.inf
+    masked, attended = attend(attn, x, bias)
+    left = [0, 1, 2, 4]
+    dropped, _ = attend(attn, x[:, left])
+    assert torch.allclose(masked[:, left], dropped, atol=1e-12)
+    assert (attended.cls_attn()[:, :, 3] == 0).all()
+
+
+def test_softmax_gets_the_scaled_logits_of_all_pairs(attn, x):
+    seen = []
+
+    def uniform(logits):
+        seen.append(logits)
+        return torch.full_like(logits, 1 / N)
+
+    update, _ = attend(attn, x, softmax=uniform)
+    maps, v = slow_maps(attn, x)
+    assert torch.allclose(seen[0].softmax(-1), maps, atol=1e-12)
+    mean = attn.proj(v.mean(dim=1, keepdim=True).expand(-1, N, -1))
+    assert torch.allclose(update, mean, atol=1e-12)
+
+
+@pytest.mark.parametrize('biased', [False, True])
+def test_cls_attention_is_the_first_row_of_the_map(attn, x, biased):
+    bias = torch.randn(B, 1, 1, N, dtype=x.dtype) if biased else None
+    _, attended = attend(attn, x, bias)
+    row = attended.cls_attn()
+    assert row.shape == (B, H, N)
+    assert torch.allclose(row, slow_maps(attn, x, bias)[0][:, :, 0])
+
+
+def test_cls_attention_is_without_dropout(x):
+    attn = MultiheadAttention(C, H, attn_drop=0.9).double().train()
+    row = attend(attn, x)[1].cls_attn()
+    assert torch.allclose(row.sum(-1), torch.ones(B, H, dtype=x.dtype))
+    assert torch.equal(row, attend(attn.eval(), x)[1].cls_attn())
+
+
+@pytest.mark.parametrize('biased', [False, True])
+@pytest.mark.parametrize('chunk_size', [1, 2, 5, 128])
+def test_attention_received_is_the_column_sum_of_the_map(
+    attn, x, biased, chunk_size
+):
+    bias = torch.randn(B, 1, 1, N, dtype=x.dtype) if biased else None
+    _, attended = attend(attn, x, bias)
+    received = attended.received(chunk_size)
+    expected = slow_maps(attn, x, bias)[0].sum(dim=(1, 2))
+    assert torch.allclose(received, expected)
+
+
+def test_attention_received_never_holds_the_map():
+    q, k, v = torch.randn(3, 1, 2, 300, 4).unbind(0)
+    seen = []
+
+    class Spy(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            out = super().__torch_function__(function, types, args, kwargs)
+            if isinstance(out, torch.Tensor) and out.dim() == 4:
+                seen.append(tuple(out.shape[2:]))
+            return out
+
+    Attended(q.as_subclass(Spy), k, v).received(64)
+    assert (64, 300) in seen
+    assert (300, 300) not in seen

@@ -1,0 +1,165 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import math
+
+import pytest
+import torch
+
+from mmclca.models.reduction.clustering import distances, dpc_knn, k_medoids
+
+B, N, C = 3, 11, 4
+
+
+def slow_distances(rows):
+    return [[float((a - b).norm()) for b in rows] for a in rows]
+
+
+def slow_dpc_knn(rows, num_clusters, num_neighbors):
+    """The cluster of each token of one image, and the centers."""
+    scale = math.sqrt(len(rows[0]))
+    distance = [[d / scale for d in row] for row in slow_distances(rows)]
+    tokens = range(len(rows))
+    density = []
+    for i in tokens:
+        nearest = sorted(distance[i])[:num_neighbors]
+        density.append(math.exp(-sum(d * d for d in nearest) / num_neighbors))
+    score = []
+    for i in tokens:
+        denser = [distance[i][j] for j in tokens if density[j] > density[i]]
+        farthest = max(max(row) for row in distance)
+        score.append(density[i] * (min(denser) if denser else farthest))
+    centers = sorted(tokens, key=lambda i: -score[i])[:num_clusters]
+    label = []
+    for i in tokens:
+        if i in centers:
+            label.append(centers.index(i))
+        else:
+            near = [distance[c][i] for c in centers]
+            label.append(near.index(min(near)))
+    return label, centers
+
+
+def test_distances_are_exactly_symmetric_and_0_to_itself():
+    x = torch.randn(2, 60, 8) + 10  # where rounding is large
+    distance = distances(x)
+    assert torch.equal(distance, distance.transpose(1, 2))
+    assert not distance.diagonal(dim1=1, dim2=2).any()
+    expected = (x.double()[:, :, None] - x.double()[:, None]).norm(dim=-1)
+    assert torch.allclose(distance.double(), expected, atol=1e-2)
+
+
+@pytest.mark.parametrize('num_neighbors', [1, 2, 3])
+def test_clusters_of_an_image_are_its_own_where_densities_are_equal(
+    num_neighbors,
+):
+    """With two neighbors, two nearest to each other are equally dense."""
+    y = torch.randn(8, 40, 16).double()
+    together = dpc_knn(y, 10, num_neighbors, noise=0.0)
+    alone = [dpc_knn(rows[None], 10, num_neighbors, noise=0.0) for rows in y]
+    assert torch.equal(together, torch.cat(alone))
+
+
+@pytest.mark.parametrize('num_clusters', [1, 2, 5, N])
+@pytest.mark.parametrize('num_neighbors', [3, 5, N])
+def test_dpc_knn_is_that_of_a_loop(num_clusters, num_neighbors):
+    y = torch.randn(B, N, C).double()
+    label = dpc_knn(y, num_clusters, num_neighbors, noise=0.0)
+    for row, rows in zip(label.tolist(), y, strict=True):
+        expected, _ = slow_dpc_knn(rows, num_clusters, num_neighbors)
+        assert row == expected
+
+
+def test_dpc_knn_finds_what_is_apart():
+    places = torch.tensor([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]])
+    group = torch.tensor([0, 1, 2, 2, 1, 0, 0, 1, 2, 0, 1, 2])
+    y = places[group] + 0.1 * torch.randn(4, 12, 2)
+    for label in dpc_knn(y, 3, 3, noise=0.0):
+        together = label[:, None] == label[None]
+        assert torch.equal(together, group[:, None] == group[None])
+
+
+@pytest.mark.parametrize('num_clusters', [1, 3, N])
+def test_dpc_knn_of_equal_tokens_leaves_no_cluster_empty(num_clusters):
+    y = torch.ones(B, N, C)
+    for label in dpc_knn(y, num_clusters, 5, noise=0.0):
+        assert set(label.tolist()) == set(range(num_clusters))
+
+
+def test_noise_breaks_ties_of_density():
+    y = torch.ones(1, N, C)
+    y[:, ::2] = 2  # two places, all alike in density
+    drawn = [dpc_knn(y, 2, 2, noise=1e-6) for _ in range(20)]
+    assert any(not torch.equal(drawn[0], label) for label in drawn)
+    same = [dpc_knn(y, 2, 2, noise=0.0) for _ in range(3)]
+    assert all(torch.equal(same[0], label) for label in same)
+
+
+def slow_k_medoids(rows, weight, num, iterations):
+    """The medoids of one image: sums of distances to the members."""
+    distance = slow_distances(rows)
+    tokens = range(len(rows))
+    medoids = sorted(tokens, key=lambda i: -weight[i])[:num]
+    for _ in range(iterations):
+        members = [[m] for m in medoids]
+        for i in tokens:
+            if i not in medoids:
+                near = [distance[m][i] for m in medoids]
+                members[near.index(min(near))].append(i)
+        medoids = [
+            min(
+                sorted(group),
+                key=lambda i, g=group: sum(
+                    weight[j] * distance[j][i] for j in g
+                ),
+            )
+            for group in members
+        ]
+    return medoids
+
+
+@pytest.mark.parametrize('num', [1, 2, 4, N])
+@pytest.mark.parametrize('iterations', [0, 1, 3, 6])
+def test_k_medoids_are_those_of_a_loop(num, iterations):
+    for _ in range(5):
+        x, weight = torch.randn(B, N, C).double(), torch.rand(B, N).double()
+        medoids = k_medoids(x, weight, num, iterations)
+        for b in range(B):
+            expected = slow_k_medoids(
+                x[b], weight[b].tolist(), num, iterations
+            )
+            assert medoids[b].tolist() == expected
+
+
+def test_medoids_lessen_the_distances_to_the_members():
+    x, weight = torch.randn(20, 40, 2), torch.rand(20, 40)
+    costs = []
+    for iterations in (0, 3):
+        index = k_medoids(x, weight, 6, iterations)
+        medoids = x.gather(1, index.unsqueeze(-1).expand(-1, -1, 2))
+        nearest = torch.cdist(x, medoids).amin(dim=2)
+        costs.append((weight * nearest).sum(dim=1))
+    assert (costs[1] <= costs[0] + 1e-5).all()
+    assert costs[1].mean() < 0.9 * costs[0].mean()
+
+
+@pytest.mark.parametrize('num', [1, 4, N])
+@pytest.mark.parametrize('weight', [torch.ones, torch.zeros, torch.rand])
+def test_equal_tokens_have_different_medoids(num, weight):
+    index = k_medoids(torch.ones(B, N, C), weight(B, N), num, iterations=3)
+    for medoids in index.tolist():
+        assert len(set(medoids)) == num
+        assert all(0 <= medoid < N for medoid in medoids)
+
+
+def test_clustering_is_without_gradients():
+    x = torch.randn(B, N, C, requires_grad=True)
+    assert not dpc_knn(x, 3, 3, noise=0.0).requires_grad
+    assert not k_medoids(x, x[..., 0], 3, 2).requires_grad
+
+
+def test_half_precision_is_clustered_in_float32():
+    x = torch.randn(B, N, C).bfloat16()
+    expected = dpc_knn(x.float(), 3, 3, noise=0.0)
+    assert torch.equal(dpc_knn(x, 3, 3, noise=0.0), expected)
+    weight = torch.rand(B, N)
+    expected = k_medoids(x.float(), weight, 3, 3)
+    assert torch.equal(k_medoids(x, weight, 3, 3), expected)

@@ -1,0 +1,185 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from unittest.mock import patch
+
+import pytest
+import torch
+from small_models import CACHE, REDUCE_AT, build, images, token_counts, vit
+
+from mmclca.models import ATS, CrossLayerCache
+from mmclca.models.reduction.attention import Attended
+from mmclca.models.reduction.reducers.ats import sample, significance
+from mmclca.models.reduction.tokens import Tokens
+from mmclca.models.reduction.trace import Kept
+
+
+def slow_sample(cdf, num_tokens):
+    """Tokens of one image that are nearest to a point, the first of ties."""
+    K = num_tokens + 1
+    points = torch.arange(1 / (2 * K), (2 * K - 1) / (2 * K), 1 / K)
+    found = set()
+    for point in points.tolist():
+        distances = [abs(point - value) for value in cdf]
+        found.add(distances.index(min(distances)))
+    return sorted(found)
+
+
+def sampled(cdf, num_tokens):
+    taken = sample(torch.tensor([cdf], dtype=torch.float64), num_tokens)
+    return taken[0].nonzero().flatten().tolist()
+
+
+@pytest.mark.parametrize('num_tokens', [1, 2, 3, 6, 7, 18])
+def test_sample_is_the_nearest_token_to_each_point(num_tokens):
+    for scores in torch.rand(20, 9).double() ** 4:
+        cdf = (scores.cumsum(0) / scores.sum()).tolist()
+        assert sampled(cdf, num_tokens) == slow_sample(cdf, num_tokens)
+
+
+def test_sample_of_tokens_with_equal_values_is_the_first():
+    cdf = [0.25, 0.25, 0.25, 0.5, 0.5, 1.0, 1.0]
+    for num_tokens in range(1, 9):
+        expected = slow_sample(cdf, num_tokens)
+        assert sampled(cdf, num_tokens) == expected
+        assert not {1, 2, 4, 6} & set(expected)
+
+
+def test_sample_half_way_between_two_tokens_is_the_first():
+    assert sampled([0.125, 0.375, 0.875, 1.0], 1) == [0]  # the point is 0.25
+
+
+def test_sample_reaches_neither_before_the_first_nor_after_the_last():
+    assert sampled([0.9, 0.95, 1.0], 3) == [0]
+    assert sampled([0.0, 0.01, 0.02], 3) == [2]
+    assert sampled([1.0], 4) == [0]
+
+
+def test_padding_ahead_is_never_sampled():
+    for scores in torch.rand(20, 6).double() ** 4:
+        cdf = (scores.cumsum(0) / scores.sum()).tolist()
+        padded = [-torch.inf] * 3 + cdf
+        for num_tokens in (1, 3, 5, 8):
+            expected = [3 + i for i in sampled(cdf, num_tokens)]
+            assert sampled(padded, num_tokens) == expected
+
+
+def test_significance_is_attention_of_cls_times_length_of_the_value():
+    q, k, v = torch.randn(3, 2, 3, 6, 4).double().unbind(0)
+    score = significance(Attended(q, k, v))
+    for b in range(2):
+        expected = torch.zeros(6).double()
+        for h in range(3):
+            logits = torch.stack([q[b, h, 0] @ k[b, h, j] for j in range(6)])
+            attention = (logits / 4**0.5).softmax(0)
+            for j in range(6):
+                expected[j] += attention[j] * v[b, h, j].norm()
+        expected = expected[1:] / (expected[1:].sum() + 1e-6)
+        assert torch.allclose(score[b], expected)
+
+
+def test_significance_adds_up_in_float32_at_least():
+    q, k, v = torch.randn(3, 1, 2, 800, 4).bfloat16().unbind(0)
+    score = significance(Attended(q, k, v))
+    assert score.dtype == torch.float32
+    assert score.sum().item() == pytest.approx(1, abs=1e-4)
+
+
+def attended(*rows):
+    """Images whose CLS attends to the tokens after it in these shares."""
+    share = torch.tensor(rows).double()
+    share = torch.cat((torch.ones_like(share[:, :1]), share), dim=1)
+    q = torch.ones(*share.shape, 1)[:, None].double()
+    return Attended(q, share.log()[:, None, :, None], q)
+
+
+# the first image needs one token, the second all of them
+UNEVEN = ([0.97, 0.01, 0.01, 0.01], [0.1, 0.2, 0.09, 0.61])
+
+
+def uneven():
+    """A reducer, and a batch of images that keep 1 and 4 of 4 tokens."""
+    x = torch.randn(2, 5, 3).double()
+    reducer = ATS(num_tokens=[4], num_patches=4, num_stages=1)
+    return reducer, Tokens(x, num_pooled=5, num_patches=4)
+
+
+def test_shorter_images_are_padded_right_after_cls():
+    reducer, tokens = uneven()
+    kept = reducer.between(tokens, attended(*UNEVEN), 0)
+    assert kept.weight.tolist() == [[1, 0, 0, 0, 1], [1, 1, 1, 1, 1]]
+    assert torch.equal(kept.x[0, 4], tokens.x[0, 1])
+    assert torch.equal(kept.x[0, :4], tokens.x[0, :1].expand(4, -1))
+    assert torch.equal(kept.x[1], tokens.x[1])
+    alone = reducer.between(
+        Tokens(tokens.x[:1], num_patches=4), attended(UNEVEN[0]), 0
+    )
+    assert torch.equal(alone.x[0], tokens.x[0, :2])
+
+
+def test_padding_is_no_key():
+    reducer, tokens = uneven()
+    kept = reducer.between(tokens, attended(*UNEVEN), 0)
+    bias = reducer.key_bias(kept)
+    q, k, v = torch.randn(3, 2, 2, 5, 3).double().unbind(0)
+    weights = Attended(q, k, v, bias).cls_attn()
+    assert (weights[0, :, 1:4] == 0).all()
+    alone = Attended(*(t[:1, :, [0, 4]] for t in (q, k, v))).cls_attn()
+    assert torch.allclose(weights[0][:, [0, 4]], alone[0])
+    assert (weights[1] > 0).all()
+
+
+def test_padding_is_not_in_the_average_of_the_cache():
+    reducer, tokens = uneven()
+    kept = reducer.between(tokens, attended(*UNEVEN), 0)
+    average = CrossLayerCache(embed_dims=3).entry(kept)[0]
+    assert torch.equal(average[0, 0], tokens.x[0, 1])
+    assert torch.allclose(average[1, 0], tokens.x[1, 1:].mean(0))
+
+
+def test_padding_is_never_sampled_again():
+    reducer, tokens = uneven()
+    kept = reducer.between(tokens, attended(*UNEVEN), 0)
+    longer = kept.append(torch.randn(2, 1, 3).double())
+    seen = attended([0, 0, 0, 0.3, 0.7], [0.1, 0.2, 0.09, 0.31, 0.3])
+    seen.key_bias = reducer.key_bias(longer)
+    again = reducer.between(longer, seen, 0)
+    assert again.weight.tolist() == [[1, 0, 0, 1, 1], [1, 1, 1, 1, 1]]
+    assert torch.equal(again.x[0, -2:], longer.x[0, -2:])
+    assert torch.equal(again.x[1], longer.x[1, :5])
+
+
+def test_length_is_fixed_where_shapes_must_be_static():
+    reducer, tokens = uneven()
+    reducer.num_tokens = [2]
+    seen = attended(UNEVEN[0], UNEVEN[0])
+    assert reducer.between(tokens, seen, 0).x.size(1) == 2
+    with patch.object(torch.compiler, 'is_compiling', lambda: True):
+        fixed = reducer.between(tokens, seen, 0)
+    assert fixed.x.size(1) == 1 + 3  # rounding may make one point more
+    assert fixed.weight.tolist() == [[1, 0, 0, 1]] * 2
+
+
+@pytest.mark.parametrize('cache', [None, CACHE])
+def test_images_keep_different_numbers_of_tokens(cache):
+    """What the tests of independence hang on: there is padding at all."""
+    reducer = dict(type='mmclca.ATS', keep_rate=0.7)
+    config = vit(reducer=reducer, reduce_at=REDUCE_AT, cache=cache)
+    model = build(config).eval()
+    x = images(8)
+    _, tokens = model.forward_tokens(x)
+    stages = [record for record in tokens.trace if isinstance(record, Kept)]
+    padding = [(stage.index[:, 1:] == 0).sum(dim=1) for stage in stages]
+    assert all(stage.min() == 0 for stage in padding)
+    assert any(stage.max() > 0 for stage in padding)
+    with torch.no_grad():
+        together = token_counts(model, x)
+        alone = [token_counts(model, image[None]) for image in x]
+    for layer, (_, leaving) in enumerate(together):
+        assert leaving == max(counts[layer][1] for counts in alone)
+
+
+def test_trace_gives_padding_no_patch():
+    reducer, tokens = uneven()
+    kept = reducer.between(tokens, attended(*UNEVEN), 0)
+    rows = torch.eye(5)[None, :, 1:].expand(2, -1, -1)
+    weights = kept.trace[0].apply(rows)
+    assert weights[0].tolist() == [[0] * 4] * 4 + [[1, 0, 0, 0]]

@@ -1,0 +1,108 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+
+from mmclca.models import DPCKNN
+from mmclca.models.reduction.clustering import dpc_knn
+from mmclca.models.reduction.tokens import Tokens
+from mmclca.models.reduction.trace import Merged
+
+B, C, P = 2, 8, 12
+
+
+def toy(**options):
+    """A reducer of one stage; CLS, the patches and two cached tokens."""
+    method = DPCKNN(
+        0.5, embed_dims=C, num_patches=P, num_stages=1, **options
+    ).double()
+    for parameter in method.parameters():
+        torch.nn.init.normal_(parameter)
+    tokens = Tokens(torch.randn(B, 1 + P, C).double(), num_patches=P)
+    return method.eval(), tokens.append(torch.randn(B, 2, C).double())
+
+
+@pytest.mark.parametrize('equal_weight', [False, True])
+def test_clusters_are_averages_weighted_with_a_learned_score(equal_weight):
+    method, tokens = toy(equal_weight=equal_weight)
+    merged = method.before(tokens, 0)
+    y = tokens.x[:, 1 : 1 + P]
+    label = dpc_knn(y, 6, 5, noise=0.0)
+    for b in range(B):
+        for cluster in range(6):
+            total, weights = 0, 0
+            for n in range(P):
+                if label[b, n] == cluster:
+                    weight = torch.ones(()).double()
+                    if not equal_weight:
+                        weight = method.stages[0].score(y[b, n])[0].exp()
+                    total = total + weight * y[b, n]
+                    weights = weights + weight
+            made = merged.x[b, 1 + cluster]
+            assert torch.allclose(made, total / (weights + 1e-6))
+    assert [type(record) for record in merged.trace][1:] == [Merged]
+    assert (not list(method.parameters())) == equal_weight
+
+
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
+def test_large_scores_do_not_overflow(dtype):
+    method, tokens = toy()
+    method.to(dtype)
+    tokens = tokens.with_x(tokens.x.to(dtype))
+    made = []
+    for bias in (20, 200):  # the same for all tokens of a cluster
+        torch.nn.init.constant_(method.stages[0].score.bias, bias)
+        made.append(method.before(tokens, 0).x)
+    assert torch.allclose(*made, atol=1e-4)
+    made[1].square().sum().backward()
+    assert method.stages[0].score.weight.grad.isfinite().all()
+
+
+def test_cls_and_cached_tokens_stay_as_they_are():
+    method, tokens = toy()
+    merged = method.before(tokens, 0)
+    assert merged.x.shape == (B, 1 + 6 + 2, C)
+    assert torch.allclose(merged.x[:, 0], tokens.x[:, 0])
+    assert torch.allclose(merged.x[:, -2:], tokens.x[:, -2:])
+    assert merged.num_cached == 2
+    assert merged.num_pooled == 9
+
+
+def test_score_learns_through_the_weights():
+    method, tokens = toy()
+    method.before(tokens, 0).x.square().sum().backward()
+    assert method.stages[0].score.weight.grad.any()
+
+
+def test_noise_in_training_only():
+    method, tokens = toy()
+    tokens.x[:, 1:13:2] = tokens.x[:, 1:2]
+    tokens.x[:, 2:14:2] = tokens.x[:, 2:3]
+    same = [method.before(tokens, 0).trace[1].target for _ in range(5)]
+    assert all(torch.equal(same[0], target) for target in same)
+    method.train()
+    drawn = [method.before(tokens, 0).trace[1].target for _ in range(20)]
+    assert any(not torch.equal(drawn[0], target) for target in drawn)
+
+
+def test_all_stages_but_the_last_leave_enough_neighbors():
+    method = DPCKNN(0.1, num_patches=196, num_stages=3)
+    assert [method.count(stage) for stage in range(3)] == [19, 5, 1]
+    method = DPCKNN(0.1, num_patches=196, num_stages=3, num_neighbors=2)
+    assert [method.count(stage) for stage in range(3)] == [19, 2, 1]
+
+
+@pytest.mark.parametrize('num_neighbors', [0, 13, -1, 2.5, '5', True, None])
+def test_number_of_neighbors_that_there_are_not(num_neighbors):
+    named = f'num_neighbors={num_neighbors!r} .* has 12 patches, give 1 to'
+    with pytest.raises(ValueError, match=named):
+        DPCKNN(num_patches=P, num_neighbors=num_neighbors)
+
+
+def test_given_numbers_of_clusters_are_those_made():
+    reducer = DPCKNN(num_tokens=(9, 3, 2), embed_dims=4, num_patches=16)
+    tokens = Tokens(torch.randn(2, 17, 4), num_patches=16)
+    counts = []
+    for stage in range(3):
+        tokens = reducer.before(tokens, stage)
+        counts.append(tokens.x.size(1) - 1)
+    assert counts == [9, 3, 2]

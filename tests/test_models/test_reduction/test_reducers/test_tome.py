@@ -1,0 +1,158 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from unittest.mock import patch
+
+import pytest
+import torch
+from mmengine.logging import MMLogger
+from small_models import CACHE, REDUCE_AT, build, images, vit
+
+from mmclca.models import ToMe
+from mmclca.models.reduction.attention import Attended
+from mmclca.models.reduction.reducers.tome import match
+from mmclca.models.reduction.tokens import Tokens
+from mmclca.models.reduction.trace import Merged
+from mmclca.registry import MODELS
+
+
+def slow_match(rows, num_merged):
+    """The old tokens that each new one is made of, for one image."""
+    rows = [row / row.norm() for row in rows]
+    even, odd = range(0, len(rows), 2), range(1, len(rows), 2)
+    pairs = []
+    for i in even[1:]:  # not CLS
+        likes = {j: float(rows[i] @ rows[j]) for j in odd}
+        partner = max(likes, key=likes.get)
+        pairs.append((likes[partner], i, partner))
+    pairs = sorted(pairs, reverse=True)[:num_merged]
+    partners = {i: j for _, i, j in pairs}
+    made = [[i] for i in even if i not in partners]
+    for j in odd:
+        made.append(sorted([j, *(i for i in partners if partners[i] == j)]))
+    return made
+
+
+def made_of(target, num_tokens):
+    """The same, read from the new position of each token."""
+    made = [[] for _ in range(num_tokens)]
+    for token, position in enumerate(target):
+        made[position].append(token)
+    return made
+
+
+@pytest.mark.parametrize('num_tokens', [3, 4, 9, 14])
+def test_match_is_that_of_a_loop_over_even_tokens(num_tokens):
+    metric = torch.randn(3, num_tokens, 4).double()
+    for num_merged in range((num_tokens - 1) // 2 + 1):
+        target, num_left = match(metric, num_merged)
+        assert num_left == num_tokens - num_merged
+        for row, rows in zip(target.tolist(), metric, strict=True):
+            assert made_of(row, num_left) == slow_match(rows, num_merged)
+
+
+def test_equal_tokens_merge_and_cls_never_does():
+    metric = torch.ones(1, 7, 4)
+    target, num_tokens = match(metric, 3)
+    assert num_tokens == 4
+    assert target[0, 0] == 0
+    assert made_of(target[0].tolist(), 4)[0] == [0]
+
+
+def toy(num_tokens=9, keep_rate=0.5, **options):
+    """A reducer of one stage, tokens and what the attention saw."""
+    num_patches = num_tokens - 1
+    reducer = ToMe(keep_rate, num_patches=num_patches, num_stages=1, **options)
+    x = torch.randn(2, num_tokens, 6).double()
+    k = torch.randn(2, 2, num_tokens, 3).double()
+    tokens = Tokens(x, num_patches=num_patches)
+    return reducer, tokens, Attended(k, k, k)
+
+
+def test_merged_tokens_are_averages_weighted_with_their_sizes():
+    reducer, tokens, attended = toy()
+    tokens.weight = torch.randint(1, 5, (2, 9)).double()
+    merged = reducer.between(tokens, attended, 0)
+    metric = attended.k.mean(dim=1)
+    assert merged.x.shape == (2, 5, 6)
+    for b in range(2):
+        for new, old in enumerate(slow_match(metric[b], 4)):
+            size = tokens.weight[b, old]
+            mean = (size[:, None] * tokens.x[b, old]).sum(0) / size.sum()
+            assert torch.allclose(merged.x[b, new], mean)
+            assert merged.weight[b, new] == size.sum()
+    assert [type(record) for record in merged.trace] == [Merged]
+
+
+def test_sizes_start_at_one_and_add_up_to_the_tokens():
+    reducer, tokens, attended = toy(num_tokens=14, keep_rate=0.7)
+    merged = reducer.between(tokens, attended, 0)
+    assert merged.x.size(1) == 1 + int(0.7 * 13)
+    assert merged.weight.sum(1).tolist() == [14, 14]
+    assert (merged.weight[:, 0] == 1).all()
+
+
+def test_the_logarithm_of_the_size_is_added_to_the_logits():
+    reducer, tokens, _ = toy()
+    assert reducer.key_bias(tokens) is None
+    tokens.weight = torch.arange(1.0, 10).expand(2, 9)
+    bias = reducer.key_bias(tokens)
+    assert bias.shape == (2, 1, 1, 9)
+    assert torch.allclose(bias[1, 0, 0].exp(), torch.arange(1.0, 10))
+    # as if the token were there as often as its size says
+    q, k = torch.randn(1, 1, 1, 3), torch.randn(1, 1, 2, 3)
+    bias = torch.tensor([1.0, 3.0]).log()[None, None, None]
+    once = Attended(q, k, k, bias).cls_attn()
+    often = Attended(q, k[:, :, [0, 1, 1, 1]], k).cls_attn()
+    assert torch.allclose(once[..., 0], often[..., 0])
+
+
+@pytest.mark.parametrize('keep_rate', [0.1, 0.25, 0.5])
+def test_at_least_half_of_the_tokens_after_cls_stay(keep_rate):
+    reducer, tokens, attended = toy(num_tokens=10, keep_rate=keep_rate)
+    merged = reducer.between(tokens, attended, 0)
+    assert merged.x.size(1) == 1 + 5
+
+
+def test_keep_rate_1_is_the_plain_model():
+    plain = build(vit(reduce_at=REDUCE_AT, cache=CACHE)).eval()
+    reducer = dict(type='mmclca.ToMe', keep_rate=1)
+    config = vit(reduce_at=REDUCE_AT, cache=CACHE, reducer=reducer)
+    model = MODELS.build(config).eval()
+    model.load_state_dict(plain.state_dict())
+    x = images()
+    assert torch.equal(model(x)[0], plain(x)[0])
+
+
+def warnings_of(**options):
+    """What a ToMe of 196 patches logs when it is built."""
+    with patch.object(MMLogger, 'get_current_instance') as logger:
+        ToMe(num_patches=196, **options)
+    return [call.args[0] for call in logger().warning.mock_calls]
+
+
+@pytest.mark.parametrize(
+    'options, named',
+    [
+        (dict(keep_rate=0.25), '[49, 12, 3] of 196'),
+        (dict(keep_rate=0.1), '[19, 1, 0] of 196'),
+        (dict(keep_rate=(0.7, 0.25, 1)), '[137, 34, 34] of 196'),
+        (dict(keep_rate=(1, 1, 0.4)), '[196, 196, 78] of 196'),
+        (dict(num_tokens=(98, 40, 30)), '[98, 40, 30] of 196'),
+    ],
+)
+def test_a_warning_names_counts_that_cannot_be_reached(options, named):
+    (message,) = warnings_of(**options)
+    assert message.startswith('ToMe merges at most half of the tokens')
+    assert f'stages are to leave {named}, more will be left' in message
+
+
+@pytest.mark.parametrize(
+    'options',
+    [
+        dict(keep_rate=1),
+        dict(keep_rate=0.5),
+        dict(keep_rate=(0.5, 0.7, 1)),
+        dict(num_tokens=(98, 49, 25)),
+    ],
+)
+def test_no_warning_where_they_can(options):
+    assert warnings_of(**options) == []

@@ -1,0 +1,96 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import math
+
+import pytest
+import torch
+from small_models import CACHE, REDUCE_AT, build, images, token_counts, vit
+
+from mmclca.models import TopK
+from mmclca.models.reduction.attention import Attended
+from mmclca.models.reduction.reducers.topk import top_tokens
+from mmclca.models.reduction.tokens import Tokens
+from mmclca.models.reduction.trace import Kept, Unchanged
+from mmclca.registry import MODELS
+
+
+def slow_top_tokens(scores, keep_rate):
+    """The best tokens of one image, picked one after the other."""
+    left = dict(enumerate(scores, start=1))
+    index = [0]
+    while len(index) <= math.ceil(keep_rate * len(scores)) and left:
+        index.append(max(left, key=left.get))
+        del left[index[-1]]
+    return index
+
+
+@pytest.mark.parametrize('keep_rate', [1, 0.97, 0.7, 0.5, 0.25, 0.1, 1e-3])
+@pytest.mark.parametrize('num_tokens', [1, 2, 4, 10, 31])
+def test_top_tokens_are_the_best_in_descending_order(num_tokens, keep_rate):
+    score = torch.rand(3, num_tokens)
+    expected = [slow_top_tokens(row, keep_rate) for row in score.tolist()]
+    assert top_tokens(score, keep_rate).tolist() == expected
+
+
+def test_score_is_the_mean_over_heads_of_the_attention_of_cls():
+    q, k, v = torch.randn(3, 2, 4, 7, 5).unbind(0)
+    tokens = Tokens(torch.randn(2, 7, 20))
+    reducer = TopK(keep_rate=(1, 0.5), num_stages=2)
+    reduced = reducer.between(tokens, Attended(q, k, v), stage=1)
+    for b in range(2):
+        score = torch.zeros(7)
+        for h in range(4):
+            logits = torch.stack([q[b, h, 0] @ k[b, h, j] for j in range(7)])
+            score += (logits / 5**0.5).softmax(0) / 4
+        kept = slow_top_tokens(score[1:].tolist(), 0.5)
+        assert len(kept) == 4
+        assert torch.equal(reduced.x[b], tokens.x[b, kept])
+    assert [type(record) for record in reduced.trace] == [Kept]
+
+
+@pytest.mark.parametrize('keep_rate', [1, 0.97])
+def test_nothing_happens_where_all_tokens_are_kept(keep_rate):
+    q, k, v = torch.randn(3, 1, 1, 5, 2).unbind(0)
+    tokens = Tokens(torch.randn(1, 5, 2))
+    reducer = TopK(keep_rate, num_stages=1)
+    same = reducer.between(tokens, Attended(q, k, v), 0)
+    assert same.x is tokens.x
+    assert [type(record) for record in same.trace] == [Unchanged]
+
+
+@pytest.mark.parametrize('reducer', ['mmclca.TopK', 'mmclca.EViT'])
+@pytest.mark.parametrize('train', [True, False])
+def test_keep_rate_1_is_the_plain_model(reducer, train):
+    options = dict(drop_rate=0.1, drop_path_rate=0.1, cache=CACHE)
+    plain = build(vit(reduce_at=REDUCE_AT, **options)).train(train)
+    config = vit(
+        reducer=dict(type=reducer, keep_rate=1), reduce_at=REDUCE_AT, **options
+    )
+    reduced = MODELS.build(config).train(train)
+    reduced.load_state_dict(plain.state_dict())
+    x = images()
+    outs = []
+    for model in (plain, reduced):
+        torch.manual_seed(1)
+        out = model(x)[0]
+        out.square().sum().backward()
+        outs.append(out)
+    assert torch.equal(*outs)
+    for one, other in zip(
+        plain.parameters(), reduced.parameters(), strict=True
+    ):
+        assert torch.equal(one.grad, other.grad)
+
+
+@pytest.mark.parametrize('reducer', ['mmclca.TopK', 'mmclca.EViT'])
+@pytest.mark.parametrize('cache', [None, CACHE])
+def test_one_patch_is_never_dropped(reducer, cache):
+    config = vit(
+        img_size=8,
+        reducer=dict(type=reducer, keep_rate=0.1),
+        reduce_at=REDUCE_AT,
+        cache=cache,
+    )
+    model = build(config)
+    counts = token_counts(model, images(height=8))
+    assert min(leaving for _, leaving in counts) >= 2
+    assert model(images(height=8))[0].isfinite().all()

@@ -1,0 +1,71 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""``python demo/app.py``: what it starts with, and what it says without."""
+
+import os
+
+import pytest
+from tiny_model import write_tiny
+from tiny_run import ROOT, load_tool
+
+from mmclca.page import trained_by_demo
+from mmclca.page.leaves import draw_examples, examples_for
+
+APP = ROOT / 'demo/app.py'
+
+
+def test_newest_checkpoint_of_the_demo(tmp_path):
+    folder = tmp_path / 'work_dirs/demo'
+    folder.mkdir(parents=True)
+    for age, name in enumerate(('best_b.pth', 'best_a.pth')):
+        (folder / name).touch()
+        os.utime(folder / name, (1000 - age, 1000 - age))
+    (folder / 'epoch_24.pth').touch()
+    assert trained_by_demo(tmp_path) == folder / 'best_b.pth'
+
+
+def test_no_checkpoint(tmp_path, monkeypatch):
+    with pytest.raises(FileNotFoundError) as error:
+        trained_by_demo(tmp_path)
+    assert 'make demo' in str(error.value)
+    assert 'python demo/app.py work_dirs/' in str(error.value)
+
+
+def test_errors_end_in_one_line(tmp_path, monkeypatch):
+    pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
+    app = load_tool(monkeypatch, APP, tmp_path / 'none.pth')
+    with pytest.raises(SystemExit, match='there is no checkpoint .*none.pth'):
+        app['main']()
+
+
+def test_missing_extra_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr('mmclca.utils.extras.find_spec', lambda name: None)
+    app = load_tool(monkeypatch, APP, tmp_path / 'none.pth')
+    with pytest.raises(SystemExit, match=r'pip install "mmclca\[demo\]"'):
+        app['main']()
+
+
+@pytest.mark.parametrize('config', [False, True])
+def test_checkpoint_and_config(config, tmp_path, monkeypatch):
+    write_tiny(tmp_path)
+    words = [tmp_path / 'tiny.pth', '--device', 'cpu']
+    words += ['--config', tmp_path / 'tiny.py'] * config
+    app = load_tool(monkeypatch, APP, *words)
+    args = app['parse_args']()
+    assert args.host == '127.0.0.1'
+    model, name = app['trained'](args, ROOT)
+    assert model.classes == ['ash', 'beech', 'elm', 'oak']
+    assert name == 'tiny.pth'
+
+
+def test_examples_are_drawn_leaves(tmp_path):
+    first, second = draw_examples(tmp_path, 2)
+    assert first.endswith('drawn_leaf_1.png')
+    assert os.path.getsize(second) > 10_000
+
+
+def test_only_a_model_that_knows_them_has_examples(tmp_path):
+    known = [f'cultivar_0{number}' for number in range(1, 9)]
+    assert len(examples_for(known, tmp_path)) == 8
+    for others in (known[:7], ['ash', *known[1:]], ['Tilia_tomentosa']):
+        assert examples_for(others, tmp_path / 'others') == []
+    assert not (tmp_path / 'others').exists()

@@ -1,0 +1,216 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The page, driven in a browser as its user would."""
+
+import json
+import re
+import runpy
+import shutil
+import socket
+import urllib.request
+from types import SimpleNamespace
+from urllib.parse import urlparse
+
+import pytest
+import torch
+from PIL import Image
+from tiny_model import write_tiny
+from tiny_run import CLASSES, ROOT
+
+from mmclca.apis import TokenReductionInferencer
+from mmclca.page import Limits
+from mmclca.page.leaves import draw_examples
+
+pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
+playwright = pytest.importorskip(
+    'playwright.sync_api', reason='a browser is driven by playwright'
+)
+if shutil.which('chromium') is None:
+    pytest.skip('no chromium: apt-get install chromium', True)
+
+from mmclca.page.server import served  # noqa: E402, needs gradio
+
+pytestmark = [pytest.mark.slow, pytest.mark.first]
+TOOL = ROOT / 'tools/dev/screenshot_page.py'
+drive = SimpleNamespace(**runpy.run_path(str(TOOL)))
+expect = playwright.expect
+HERE = ('127.0.0.1', 'localhost', '::1')
+LIMITS = Limits(megabytes=1)
+
+
+@pytest.fixture(scope='module')
+def leaf(tmp_path_factory):
+    """A drawn leaf."""
+    return draw_examples(tmp_path_factory.mktemp('leaf'), 1)[0]
+
+
+@pytest.fixture(scope='module')
+def asked_for():
+    """Hosts that this process connects to while the page is served, behind
+    a proxy that leads nowhere."""
+    hosts, connect = [], socket.socket.connect
+
+    def note(self, address):
+        if self.family in (socket.AF_INET, socket.AF_INET6):
+            hosts.append(address[0])
+        return connect(self, address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, 'connect', note)
+        patch.setenv('http_proxy', 'http://127.0.0.1:9')  # leads nowhere
+        # keeps the proxies of the first use in a process
+        patch.setattr(urllib.request, '_opener', None)
+        yield hosts
+
+
+@pytest.fixture(scope='module')
+def inferencer(tmp_path_factory):
+    """An EViT with two stages."""
+    folder = tmp_path_factory.mktemp('tiny')
+    torch.manual_seed(0)
+    evit = dict(type='mmclca.EViT', keep_rate=0.5)
+    write_tiny(folder, reducer=evit, reduce_at=(0, 1))
+    return TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
+
+
+@pytest.fixture(scope='module')
+def address(inferencer, asked_for):
+    """Where its page is served."""
+    with served(inferencer, limits=LIMITS, name='t.pth') as (address, _):
+        yield address
+
+
+@pytest.fixture
+def demo(inferencer, asked_for, monkeypatch):
+    """Where a page is served whose model knows the drawn leaves."""
+    monkeypatch.setattr('mmclca.page.leaves.CULTIVARS', CLASSES)
+    with served(inferencer) as (address, _):
+        yield address
+
+
+@pytest.fixture(scope='module')
+def chromium():
+    with drive.browser() as chromium:
+        yield chromium
+
+
+@pytest.fixture
+def page(chromium, address):
+    """The page; what it asks for and complains of is looked at at the end."""
+    page = chromium.new_page()
+    asked, errors = [], []
+    page.on('request', lambda request: asked.append(request.url))
+    page.on('pageerror', lambda error: errors.append(str(error)))
+    page.on(
+        'console',
+        lambda said: said.type == 'error' and errors.append(said.text),
+    )
+    drive.open_page(page, address)
+    yield page
+    page.close()
+    assert asked
+    places = {urlparse(url).hostname for url in asked if url[:4] == 'http'}
+    assert places == {'127.0.0.1'}
+    assert not errors
+
+
+def tokens(page):
+    shown = page.inner_text('#survivors')
+    return [int(number) for number in re.findall(r'(\d+) tokens', shown)]
+
+
+def test_leaf_is_named_and_seen(page, leaf, tmp_path):
+    drive.drop(page, leaf)
+    drive.wait_for_costs(page, 'EViT, keep rate 0.5')
+    for name in CLASSES:
+        expect(page.locator('#classes')).to_contain_text(name)
+    bars = page.locator('#classes .track span')
+    widths = [bars.nth(i).bounding_box()['width'] for i in range(4)]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[0] > 50
+    assert tokens(page) == [18, 11, 7]
+    expect(page.locator('#survivors img')).to_have_count(3)
+    assert 'GMACs' in page.inner_text('#costs')
+    assert page.inner_text('#costs').count(' ms') == 2
+    drive.write_picture(page, tmp_path / 'page.png')
+    with Image.open(tmp_path / 'page.png') as image:
+        assert image.width == 1280
+        assert image.height > 700
+        assert len(image.getcolors()) > 50
+
+
+def test_keep_rate_and_method(page, leaf):
+    drive.drop(page, leaf)
+    drive.wait_for_costs(page, 'EViT, keep rate 0.5')
+    slider = page.locator('#keep_rate input[type=range]')
+    slider.focus()
+    slider.press('End')
+    drive.wait_for_costs(page, 'EViT, keep rate 1')
+    assert tokens(page) == [18, 18, 18]
+    page.locator('#method label', has_text='TopK').click()
+    drive.wait_for_costs(page, 'TopK, keep rate 1')
+    number = page.locator('#keep_rate input[type=number]')
+    number.fill('0.25')
+    number.press('Enter')
+    drive.wait_for_costs(page, 'TopK, keep rate 0.25')
+    assert tokens(page) == [18, 6, 3]
+    assert 'let go' in page.inner_text('#survivors')
+
+
+def test_no_picture_gets_a_message_and_the_next_one_an_answer(
+    page, leaf, tmp_path
+):
+    (tmp_path / 'leaf.png').write_text('not a picture')
+    drive.drop(page, str(tmp_path / 'leaf.png'))
+    message = page.get_by_role('alert')
+    expect(message).to_contain_text('no picture that can be read')
+    assert 'Drop a leaf' in page.inner_text('#classes')
+    drive.drop(page, leaf)
+    drive.wait_for_costs(page, 'EViT')
+    expect(message).to_have_count(0)
+
+
+def test_file_too_large_is_refused_ahead_of_sending(page, tmp_path):
+    path = tmp_path / 'leaf.png'
+    path.write_bytes(bytes(2 * 2**20))
+    drive.drop(page, str(path))
+    said = page.get_by_text(re.compile('maximum allowed size'))
+    expect(said).to_contain_text('1.0 Mb')
+
+
+def test_model_is_named_and_has_no_leaves_of_others(page):
+    said = 't.pth knows 4 classes: ash, beech, elm, oak'
+    expect(page.locator('#model')).to_contain_text(said)
+    expect(page.locator('#drawn')).to_have_count(0)
+
+
+def test_drawn_leaf_is_tried_and_taken_away(chromium, demo):
+    page = chromium.new_page()
+    drive.open_page(page, demo)
+    drawn = page.locator('#drawn button')
+    expect(drawn).to_have_count(8)
+    drawn.nth(2).click()
+    drive.wait_for_costs(page, 'EViT')
+    page.get_by_label('Remove Image').click()
+    expect(page.locator('#survivors')).to_contain_text('Drop a leaf')
+    page.close()
+
+
+def test_nothing_outside_was_asked(address, asked_for):
+    assert asked_for  # the page itself, at least
+    assert set(asked_for) <= set(HERE)
+
+
+def test_answers_are_not_for_programs(address):
+    """Only the page asks: other programs find no endpoints."""
+    with urllib.request.urlopen(f'{address}gradio_api/info') as answer:
+        info = json.load(answer)
+    assert info['named_endpoints'] == info['unnamed_endpoints'] == {}
+
+
+def test_port_that_is_taken(address, inferencer):
+    port = urlparse(address).port
+    with (
+        pytest.raises(OSError, match=f'port {port}: .* --port'),
+        served(inferencer, port),
+    ):
+        pass
