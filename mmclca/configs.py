@@ -69,14 +69,14 @@ def require_settings(cfg, *names):
         names (str): Names of settings, nested ones with dots.
 
     Raises:
-        ValueError: If it lacks some; names all of them.
+        ValueError: If it has not all of them; names those missing.
     """
-    missing = [name for name in names if _lacks(cfg, name.split('.'))]
+    missing = [name for name in names if _is_missing(cfg, name.split('.'))]
     if missing:
         raise ValueError(f'the config has no {", no ".join(missing)}')
 
 
-def _lacks(settings, path):
+def _is_missing(settings, path):
     for name in path:
         settings = (settings or {}).get(name)
     return settings is None

@@ -22,27 +22,27 @@ class Module(NamedTuple):
         versions (str): Versions that work, upstream ones included. Empty:
             not checked.
         install (str): The requirement that pip installs it with.
-        twins (tuple[str]): Other distributions that hold the same module.
+        others (tuple[str]): Distributions of the same module.
     """
 
     versions: str
     install: str
-    twins: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
 
 
 MODULES = {
     'mmengine': Module(
         '>=0.10.7,<0.11',
         'onedl-mmengine>=0.10.12,<0.11',
-        twins=('mmengine', 'mmengine-lite'),
+        others=('mmengine', 'mmengine-lite'),
     ),
     'mmcv': Module(
         '>=2.1,<2.4',
         'onedl-mmcv>=2.3.6,<2.4',
-        twins=('mmcv', 'mmcv-lite', 'mmcv-full'),
+        others=('mmcv', 'mmcv-lite', 'mmcv-full'),
     ),
     'mmpretrain': Module(
-        '>=1.2,<1.4', 'onedl-mmpretrain>=1.3.6,<1.4', twins=('mmpretrain',)
+        '>=1.2,<1.4', 'onedl-mmpretrain>=1.3.6,<1.4', others=('mmpretrain',)
     ),
     'torch': Module('>=2.12', 'torch>=2.12,<2.16'),
     'torchvision': Module(
@@ -93,7 +93,7 @@ def is_installed(distribution):
 def holders(module):
     """Names of the installed distributions that hold a module."""
     own = module.install.partition('>=')[0]
-    return [name for name in (own, *module.twins) if is_installed(name)]
+    return [name for name in (own, *module.others) if is_installed(name)]
 
 
 def remedy(modules):
@@ -109,14 +109,14 @@ def check_dependencies():
 
     Raises:
         ImportError: If modules are missing or of a version that does not
-            work. Names all of them and the commands that mend it.
+            work. Names all of them and the commands that fix it.
     """
     problems = {name: problem_of(name, MODULES[name]) for name in MODULES}
     bad = [name for name in MODULES if problems[name]]
     if bad:
         raise ImportError(
             f'mmclca cannot run: {"; ".join(problems[name] for name in bad)}.'
-            f' To mend it:\n{remedy([MODULES[name] for name in bad])}'
+            f' To fix it:\n{remedy([MODULES[name] for name in bad])}'
         )
     for name, module in MODULES.items():
         if len(found := holders(module)) > 1:

@@ -32,7 +32,7 @@ class Tokens:
             1, CLS; 2, CLS and the distillation token; 0, none. Defaults
             to 1.
         weight (Tensor, optional): How much a token counts as a key, (B, N).
-            None: all alike. 0: not at all, which averages heed too.
+            None: all alike. 0: not at all, in averages neither.
         num_cached (int): Tokens at the end that came from the cache, CLR
             tokens included.
         num_pooled (int): Tokens that the average of the cache covers: the

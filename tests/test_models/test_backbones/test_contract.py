@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A backbone of the tests' own goes through every tool as it is."""
+"""Every backbone goes through every tool, and two of the tests' own."""
 
 import json
 
@@ -7,24 +7,32 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.runner import CheckpointLoader
+from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from mmpretrain.structures import DataSample
-from small_models import REDUCERS, images, vit
+from small_models import REDUCERS, arch, images, vit
 from tiny_run import ROOT, exit_code, load_tool, run_tool, write_run
 from toy_backbones import ToyReducible
 
 from mmclca.evaluation.cost import count
-from mmclca.models import Reducible, TokenReductionViT
+from mmclca.models import Reducible
 from mmclca.registry import MODELS
 
 TOOLS = ROOT / 'tools'
-BACKBONES = dict(
-    reducible=dict(
-        type='mmclca.ToyReducible',
-        reducer=dict(type='mmclca.EViT', keep_rate=0.5),
-        reduce_at=(1,),
-        cache=dict(type='mmclca.CrossLayerCache'),
-    ),
+REDUCTION = dict(
+    reducer=dict(type='mmclca.EViT', keep_rate=0.5),
+    reduce_at=(1,),
+    cache=dict(type='mmclca.CrossLayerCache'),
+)
+BACKBONES = dict(  # all have 24 channels and take images of 32 pixels
+    reducible=dict(REDUCTION, type='mmclca.ToyReducible'),
+    vit=dict(vit(3, **REDUCTION), arch=arch(3, 24)),
     plain=dict(type='mmclca.ToyPlain'),
+)
+TOKENS = dict(  # entering the layers
+    # 2 before 16 patches and a CLR token; 2, 9 and a fused one; 2 put back
+    reducible=[19, 12, 14],
+    vit=[18, 11, 13],
+    plain=[],
 )
 
 
@@ -62,15 +70,13 @@ def test_costs(run, monkeypatch, capsys):
     run_tool(monkeypatch, tool, config, '--shape', 32, '--json')
     cost = json.loads(capsys.readouterr().out)
     assert cost['flops'] > 3 * 24 * 32 * 32
-    # 2 before 16 patches and a CLR token; 2, 9 and a fused one; 2 put back
-    expected = dict(reducible=[19, 12, 14], plain=[])
-    assert cost['tokens'] == expected[kind]
+    assert cost['tokens'] == TOKENS[kind]
 
 
 def test_predictions(run, monkeypatch):
     kind, folder, config, checkpoint = run
     out = folder / 'out.json'
-    tokens = ['--tokens'] if kind == 'reducible' else []
+    tokens = ['--tokens'] if TOKENS[kind] else []
     run_tool(
         monkeypatch,
         TOOLS / 'predict.py',
@@ -86,7 +92,7 @@ def test_tokens_of_a_plain_backbone_are_refused_in_one_line(
     run, monkeypatch, capsys
 ):
     kind, folder, config, checkpoint = run
-    if kind == 'reducible':
+    if TOKENS[kind]:
         return
     tool = load_tool(
         monkeypatch,
@@ -117,9 +123,8 @@ def test_activation_map(run, monkeypatch, capsys):
         *('--save-path', out),
     )
     code = exit_code(tool['main'])
-    assert (code, out.exists()) == dict(reducible=(0, True), plain=(2, False))[
-        kind
-    ]
+    drawn = bool(TOKENS[kind])
+    assert (code, out.exists()) == ((0, True) if drawn else (2, False))
 
 
 def test_publishing(run, monkeypatch):
@@ -159,16 +164,23 @@ def test_no_reducer_drops_a_token_before_the_patches(name):
     assert not tokens.patch_weights[:, :2].any()
 
 
-def test_every_backbone_here_keeps_the_contract():
-    reducible = [
-        kind
-        for kind in MODELS.module_dict.values()
-        if issubclass(kind, Reducible)
-    ]
-    assert TokenReductionViT in reducible
-    for kind in reducible:
+def test_every_registered_backbone_is_among_them():
+    registered = {
+        f'mmclca.{name}'
+        for name, kind in MODELS.module_dict.items()
+        if issubclass(kind, BaseBackbone)
+    }
+    assert registered == {config['type'] for config in BACKBONES.values()}
+
+
+def test_none_overrides_the_loop():
+    for kind in filter(is_reducible, MODELS.module_dict.values()):
         for part in ('forward', 'forward_tokens', 'run_layer', 'reduces'):
             assert getattr(kind, part) is getattr(Reducible, part), kind
+
+
+def is_reducible(kind):
+    return issubclass(kind, Reducible)
 
 
 def test_a_plain_vit_teaches_it(tmp_path):

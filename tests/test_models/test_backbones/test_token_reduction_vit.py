@@ -59,18 +59,6 @@ def test_arguments_of_the_parent_are_checked(options, error, named):
             ),
             'num_tokens=0 and with_gap=False has nothing to cache',
         ),
-        *(
-            (
-                dict(
-                    reducer=dict(type=f'mmclca.{name}', keep_rate=0.5),
-                    reduce_at=(3,),
-                    with_cls_token=False,
-                    out_type='featmap',
-                ),
-                f'{name} .* with_cls_token=False is not allowed',
-            )
-            for name in ('TopK', 'EViT')
-        ),
         (
             dict(
                 cache=CACHE,

@@ -70,6 +70,8 @@ class ATS(CountedReducer):
         **backbone: See there.
     """
 
+    needs_cls_token = True
+
     def between(
         self, tokens: Tokens, attended: Attended, stage: int
     ) -> Tokens:

@@ -36,8 +36,8 @@ class TokenReducer(BaseModule):
             that of the stages.
     """
 
-    needs_cls_token = False
-    needs_teacher = False
+    needs_cls_token = False  # whether it reads what CLS attends to
+    needs_teacher = False  # whether its loss compares tokens with a teacher's
 
     def __init__(
         self,

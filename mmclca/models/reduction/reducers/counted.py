@@ -24,7 +24,6 @@ class CountedReducer(TokenReducer):
             one number per stage or asks for more tokens than there are.
     """
 
-    needs_cls_token = True
     least = 1  # tokens that a stage leaves at any keep rate
 
     def __init__(
@@ -42,7 +41,7 @@ class CountedReducer(TokenReducer):
         """Tokens that a stage leaves of ``num_patches`` patches.
 
         Args:
-            stage (int): The stage; -1 is ahead of the first one.
+            stage (int): The stage; -1 is before the first one.
             num_patches (int, optional): Patches of the image. Defaults to
                 None, those of the backbone's ``img_size``.
         """

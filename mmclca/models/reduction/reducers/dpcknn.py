@@ -11,7 +11,7 @@ from ..precision import at_least_float32
 from ..tokens import Tokens
 from ..trace import Merged
 from .counted import CountedReducer
-from .start import start_linear
+from .init import init_linear
 
 
 class Importance(nn.Module):
@@ -24,7 +24,7 @@ class Importance(nn.Module):
     def __init__(self, embed_dims: int):
         super().__init__()
         self.score = nn.Linear(embed_dims, 1)
-        start_linear(self)
+        init_linear(self)
 
     def forward(self, y: Tensor) -> Tensor:
         """Tokens (B, N, C) to positive weights (B, N)."""

@@ -47,6 +47,11 @@ class KMedoids(CountedReducer):
         self.num_iterations = num_iterations
         self.attention_of_all = attention_of_all
 
+    @property
+    def needs_cls_token(self) -> bool:
+        """Whether tokens weigh what CLS attends to."""
+        return not self.attention_of_all
+
     def between(
         self, tokens: Tokens, attended: Attended, stage: int
     ) -> Tokens:

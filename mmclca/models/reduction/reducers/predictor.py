@@ -2,7 +2,7 @@
 import torch
 from torch import Tensor, nn
 
-from .start import start_linear
+from .init import init_linear
 
 
 class Predictor(nn.Module):
@@ -30,7 +30,7 @@ class Predictor(nn.Module):
             *(nn.Linear(C // 2, C // 4), nn.GELU()),
             *(nn.Linear(C // 4, 2), nn.LogSoftmax(dim=-1)),
         )
-        start_linear(self)
+        init_linear(self)
 
     def forward(self, y: Tensor, counts: Tensor) -> Tensor:
         """Tokens (B, N, C) and whether each counts, (B, N): (B, N, 2)."""

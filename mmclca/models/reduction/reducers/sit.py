@@ -8,7 +8,7 @@ from mmclca.registry import MODELS
 from ..tokens import Tokens
 from ..trace import Kept
 from .counted import CountedReducer
-from .start import start_linear
+from .init import init_linear
 
 
 class Slimming(nn.Module):
@@ -30,7 +30,7 @@ class Slimming(nn.Module):
             nn.GELU(),
             nn.Linear(embed_dims // 2, num_tokens),
         )
-        start_linear(self)
+        init_linear(self)
 
     def forward(self, y: Tensor) -> Tensor:
         """Tokens (B, N, C) to weights (B, M, N), which sum to 1 over N."""

@@ -118,19 +118,6 @@ def test_settings_of_sinkhorn_that_are_not_allowed(options, named):
 
 
 @pytest.mark.parametrize('name', COUNTED)
-def test_a_cls_token_is_needed(name):
-    config = vit(
-        reducer=dict(type=f'mmclca.{name}'),
-        reduce_at=(3,),
-        with_cls_token=False,
-        out_type='featmap',
-    )
-    named = f'{name} needs a CLS token: with_cls_token=False is not allowed'
-    with pytest.raises(ValueError, match=named):
-        MODELS.build(config)
-
-
-@pytest.mark.parametrize('name', COUNTED)
 def test_an_option_that_there_is_not(name):
     config = dict(type=f'mmclca.{name}', keep_rates=0.5)
     with pytest.raises(TypeError, match="'keep_rates'"):

@@ -26,6 +26,7 @@ import mmclca
 from mmclca.registry import MODELS
 
 KEEP_RATES = (1, 0.7, 0.5, 0.25, 0.1, (0.7, 0.25, 0.5))
+ASK_CLS = ('ATS', 'EViT', 'KMedoids', 'TopK')
 SHORT = dict(num_layers=5, reduce_at=(1, 2, 3))
 BACKBONES = (
     {},
@@ -187,6 +188,33 @@ def test_logits_of_an_image_are_its_own(name, keep_rate, options):
     assert (logits - alone).abs().max() < 1e-9
     assert (logits[order] - shuffled).abs().max() < 1e-9
     assert (logits[0] - logits[1]).abs().max() > 1e-3
+
+
+def test_without_a_token_before_the_patches(name):
+    """Methods that ask CLS refuse it; the others train and tell images apart.
+
+    ``KMedoids`` asks CLS, unless told to ask all tokens.
+    """
+    backbone = reduced(
+        name,
+        cache=dict(CACHE, num_tokens=0),
+        with_cls_token=False,
+        out_type='avg_featmap',
+    )
+    if name in ASK_CLS:
+        named = f'{name} needs a CLS token: with_cls_token=False is not'
+        with pytest.raises(ValueError, match=named):
+            MODELS.build(backbone)
+        if name != 'KMedoids':
+            return
+        backbone['reducer']['attention_of_all'] = True
+    model, x = build(backbone), images(3)
+    model.train().forward_tokens(x)[0][0].sum().backward()
+    assert all(grad.isfinite().all() for grad in gradients(model).values())
+    with torch.no_grad():
+        together = model.eval()(x)[0]
+        alone = torch.cat([model(image[None])[0] for image in x])
+    torch.testing.assert_close(together, alone)
 
 
 def test_evaluation_gives_the_same_bits_twice_and_in_a_copy(name):

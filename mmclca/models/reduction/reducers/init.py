@@ -3,8 +3,8 @@ from mmengine.model import trunc_normal_init
 from torch import nn
 
 
-def start_linear(module: nn.Module) -> None:
-    """Start linear layers as those of vision transformers, in place."""
+def init_linear(module: nn.Module) -> None:
+    """Initialize linear layers as vision transformers do, in place."""
     for layer in module.modules():
         if isinstance(layer, nn.Linear):
             trunc_normal_init(layer, std=0.02)
