@@ -25,13 +25,24 @@ def as_reducible(backbone: nn.Module) -> Reducible:
     if isinstance(backbone, Reducible):
         return backbone
     if type(backbone) is VisionTransformer:
-        return TokenReductionViT.over(backbone)
+        return _over(backbone)
     raise ValueError(
         f'the backbone is a {type(backbone).__name__}, whose tokens cannot be '
         'followed: that takes a VisionTransformer or a backbone of mmclca '
         "that reduces tokens, such as dict(type='mmclca.TokenReductionViT', "
         '...)'
     )
+
+
+def _over(vit: VisionTransformer) -> TokenReductionViT:
+    own = TokenReductionViT.__new__(TokenReductionViT)
+    vars(own).update(vars(_copy(vit)))
+    own._parameters = dict(vit._parameters)
+    own.num_prefix = vit.num_extra_tokens
+    own.with_cls_pos = True
+    own.register_tokens = None
+    own.set_reduction()
+    return own
 
 
 def reduction_layers(backbone: nn.Module) -> tuple[int, ...]:

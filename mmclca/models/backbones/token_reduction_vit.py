@@ -14,7 +14,8 @@ from mmclca.registry import MODELS
 
 from ..layers.drop_path import use_plain_rates
 from ..reduction.attention import Attended, attend
-from ..reduction.tokens import Tokens
+from ..reduction.tokens import Tokens, featmap
+from ..stems import build_stem
 from .reducible import Reducible
 
 
@@ -99,7 +100,13 @@ class TokenReductionViT(Reducible, VisionTransformer):
         self.num_prefix = self.num_extra_tokens
         self.with_cls_pos = with_cls_pos
         if stem is not None:
-            self.patch_embed = self._build_stem(stem, patch_size, in_channels)
+            self.patch_embed = build_stem(
+                stem,
+                img_size=self.img_size,
+                patch_size=to_2tuple(patch_size),
+                in_channels=in_channels,
+                embed_dims=self.embed_dims,
+            )
         if self.with_cls_token and not with_cls_pos:
             pos_embed = self.pos_embed.detach()[:, self.num_prefix :]
             self.pos_embed = self._embedding(pos_embed)
@@ -109,47 +116,12 @@ class TokenReductionViT(Reducible, VisionTransformer):
         self.register_tokens = self._build_registers(num_registers)
         use_plain_rates(self)
 
-    @classmethod
-    def over(cls, vit: VisionTransformer) -> 'TokenReductionViT':
-        """A plain ViT as one of ours that reduces nothing; it shares all.
-
-        Args:
-            vit (VisionTransformer): mmpretrain's.
-        """
-        own = cls.__new__(cls)
-        vars(own).update(vars(vit))
-        own._modules = dict(vit._modules)
-        own._parameters = dict(vit._parameters)
-        own.num_prefix = vit.num_extra_tokens
-        own.with_cls_pos = True
-        own.register_tokens = None
-        own.set_reduction()
-        return own
-
     @property
     def stride(self) -> tuple[int, int]:
         """Height and width of a patch in pixels."""
         if isinstance(self.patch_embed, PatchEmbed):
             return tuple(self.patch_embed.projection.stride)
         return tuple(self.patch_embed.stride)
-
-    def _build_stem(self, stem: dict, patch_size, in_channels: int):
-        stem = MODELS.build(
-            stem,
-            default_args=dict(
-                img_size=self.img_size,
-                patch_size=patch_size,
-                in_channels=in_channels,
-                embed_dims=self.embed_dims,
-            ),
-        )
-        if tuple(stem.stride) != to_2tuple(patch_size):
-            raise ValueError(
-                f'{type(stem).__name__} makes patches of {stem.stride} px, '
-                f'patch_size={patch_size} is not allowed: give '
-                f'patch_size={tuple(stem.stride)}'
-            )
-        return stem
 
     def _embedding(self, values: Tensor) -> nn.Parameter:
         """A parameter that is frozen with the embedding, with any stage."""
@@ -232,13 +204,7 @@ class TokenReductionViT(Reducible, VisionTransformer):
             return self.ln2(tokens.average(self.num_prefix)[:, 0])
         if self.out_type != 'featmap' or not tokens.trace:
             return self._format_output(tokens.x, hw)
-        # (B, P, N), float32: in float16 small ones vanish
-        weights = tokens.patch_weights.transpose(1, 2)
-        # a patch that no token stands for gets zeros, not a division by zero
-        total = weights.sum(-1, keepdim=True)
-        weights = weights / total.masked_fill(total == 0, 1.0)
-        featmap = weights.to(tokens.x) @ tokens.x
-        return featmap.transpose(1, 2).unflatten(2, hw)
+        return featmap(tokens, hw)
 
     def check_cla(self) -> None:
         """See :class:`Reducible`."""

@@ -171,3 +171,19 @@ def from_start(tokens: Tokens) -> Tensor:
     for record in tokens.trace[len(first) :]:
         rows = record.apply(rows)
     return rows[:, tokens.num_prefix :, 0]
+
+
+def featmap(tokens: Tokens, hw: tuple[int, int]) -> Tensor:
+    """Tokens in the places of the patches that they stand for, (B, C, h, w).
+
+    Args:
+        tokens (Tokens): What is left; a patch that no token stands for is
+            zero.
+        hw (tuple[int, int]): Height and width of the grid of patches.
+    """
+    # (B, P, N), float32: in float16 small ones vanish
+    weights = tokens.patch_weights.transpose(1, 2)
+    total = weights.sum(-1, keepdim=True)
+    weights = weights / total.masked_fill(total == 0, 1.0)
+    patches = weights.to(tokens.x) @ tokens.x
+    return patches.transpose(1, 2).unflatten(2, hw)
