@@ -4,7 +4,7 @@
 # Reproduces: the recipe of the CLCA paper without its head and cache. The
 #   paper tries this method on SoyLocal and SoyGene.
 # Expected: not reported.
-# Evaluation: test split, last checkpoint, as the authors do it.
+# Evaluation: test split, last checkpoint, as in the authors' code.
 # Cost: at most 38.12 GMACs, 86.31 M parameters.
 # Command: python tools/train.py \
 #   configs/clca/ats-kr50_vit-base-p16_1xb32-50e_cotton80-448px.py

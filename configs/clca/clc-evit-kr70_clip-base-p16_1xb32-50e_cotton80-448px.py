@@ -3,7 +3,7 @@
 # CLIP ViT-B/16 (LAION-2B) on Cotton80, 448 px.
 # Reproduces: the recipe of the CLCA paper without its head (CLA).
 # Expected: not reported.
-# Evaluation: test split, last checkpoint, as the authors do it.
+# Evaluation: test split, last checkpoint, as in the authors' code.
 # Cost: 50.86 GMACs, 86.31 M parameters.
 # Command: python tools/train.py \
 #   configs/clca/clc-evit-kr70_clip-base-p16_1xb32-50e_cotton80-448px.py

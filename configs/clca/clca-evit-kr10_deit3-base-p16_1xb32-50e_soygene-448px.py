@@ -1,11 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # CLCA with EViT, keep rate 0.1.
 # DeiT III-B/16 (ImageNet-1k) on SoyGene, 448 px.
-# Reproduces: a point of Fig. 1 of the CLCA paper, which does not say which
-#   DeiT III it is.
+# Reproduces: a point of Fig. 1 of the CLCA paper, which does not specify
+#   the DeiT III weights.
 # Expected: not reported as a number; the text gives 61 to 81 % top-1 for all
 #   keep rates and both image sizes of the figure.
-# Evaluation: test split, last checkpoint, as the authors do it.
+# Evaluation: test split, last checkpoint, as in the authors' code.
 # Cost: 25.17 GMACs, 87.99 M parameters.
 # Command: python tools/train.py \
 #   configs/clca/clca-evit-kr10_deit3-base-p16_1xb32-50e_soygene-448px.py

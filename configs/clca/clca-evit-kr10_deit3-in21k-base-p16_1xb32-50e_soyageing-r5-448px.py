@@ -3,7 +3,7 @@
 # DeiT III-B/16 (ImageNet-21k) on SoyAgeing-R5, 448 px.
 # Reproduces: the recipe of the CLCA paper, on one growth stage of SoyAgeing.
 # Expected: not reported.
-# Evaluation: test split, last checkpoint, as the authors do it.
+# Evaluation: test split, last checkpoint, as in the authors' code.
 # Cost: 25.17 GMACs, 86.59 M parameters.
 # Command: python tools/train.py \
 #   configs/clca/clca-evit-kr10_deit3-in21k-base-p16_1xb32-50e_soyageing-r5-448px.py

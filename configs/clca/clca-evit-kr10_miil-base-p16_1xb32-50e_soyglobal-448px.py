@@ -4,7 +4,7 @@
 # Reproduces: Table I of the CLCA paper, "CLCA (10%)" on SoyGlobal.
 # Expected: 61.1 % top-1, averaged over three seeds, backbone not named; 25.2
 #   GFLOPs (multiply-accumulates).
-# Evaluation: test split, last checkpoint, as the authors do it.
+# Evaluation: test split, last checkpoint, as in the authors' code.
 # Cost: 25.17 GMACs, 89.21 M parameters.
 # Command: python tools/train.py \
 #   configs/clca/clca-evit-kr10_miil-base-p16_1xb32-50e_soyglobal-448px.py

@@ -3,7 +3,7 @@
 # MoCo v3 ViT-B/16 (ImageNet-1k) on SoyLocal, 448 px.
 # Reproduces: a cell of the CLCA paper's grid of runs.
 # Expected: not reported.
-# Evaluation: test split, last checkpoint, as the authors do it.
+# Evaluation: test split, last checkpoint, as in the authors' code.
 # Cost: 25.17 GMACs, 86.57 M parameters.
 # Command: python tools/train.py \
 #   configs/clca/clca-evit-kr10_mocov3-base-p16_1xb32-50e_soylocal-448px.py

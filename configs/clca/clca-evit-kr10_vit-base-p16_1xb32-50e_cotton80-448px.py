@@ -4,7 +4,7 @@
 # Reproduces: Table I of the CLCA paper, "CLCA (10%)" on Cotton.
 # Expected: 55.6 % top-1, averaged over three seeds, backbone not named; 25.2
 #   GFLOPs (multiply-accumulates).
-# Evaluation: test split, last checkpoint, as the authors do it.
+# Evaluation: test split, last checkpoint, as in the authors' code.
 # Cost: 25.17 GMACs, 86.39 M parameters.
 # Command: python tools/train.py \
 #   configs/clca/clca-evit-kr10_vit-base-p16_1xb32-50e_cotton80-448px.py

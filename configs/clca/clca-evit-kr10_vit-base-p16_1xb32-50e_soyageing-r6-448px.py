@@ -3,7 +3,7 @@
 # ViT-B/16 (ImageNet-21k) on SoyAgeing-R6, 448 px.
 # Reproduces: the recipe of the CLCA paper, on one growth stage of SoyAgeing.
 # Expected: not reported.
-# Evaluation: test split, last checkpoint, as the authors do it.
+# Evaluation: test split, last checkpoint, as in the authors' code.
 # Cost: 25.17 GMACs, 86.57 M parameters.
 # Command: python tools/train.py \
 #   configs/clca/clca-evit-kr10_vit-base-p16_1xb32-50e_soyageing-r6-448px.py

@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # CLCA with EViT, keep rate 0.25.
-# DeiT-Ti/16 (ImageNet-1k) on leaf40, 224 px, three training images a class.
+# DeiT-Ti/16 (ImageNet-1k) on leaf40, 224 px, three training images per class.
 # Reproduces: the recipe of the CLCA paper, on a data set that it does not use.
 # Expected: not reported in the paper; measured in docs/results.md.
-# Evaluation: test split, last checkpoint, as the authors do it.
+# Evaluation: test split, last checkpoint, as in the authors' code.
 # Cost: 0.51 GMACs, 5.54 M parameters.
 # Command: python tools/train.py \
 #   configs/clca/clca-evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-224px.py

@@ -1,10 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # CLCA with EViT, keep rate 0.5.
 # ViT-B/16 (ImageNet-21k) on Cotton80, 448 px.
-# Reproduces: the recipe of the CLCA paper, at a keep rate that Table I leaves
-#   out.
+# Reproduces: the recipe of the CLCA paper, at a keep rate that is
+#   not in Table I.
 # Expected: not reported.
-# Evaluation: test split, last checkpoint, as the authors do it.
+# Evaluation: test split, last checkpoint, as in the authors' code.
 # Cost: 38.77 GMACs, 86.39 M parameters.
 # Command: python tools/train.py \
 #   configs/clca/clca-evit-kr50_vit-base-p16_1xb32-50e_cotton80-448px.py

@@ -4,7 +4,7 @@
 # Reproduces: a run behind Fig. 3 of the CLCA paper, which does not name the
 #   image size.
 # Expected: not reported; the figure shows distributions over many runs.
-# Evaluation: test split, last checkpoint, as the authors do it.
+# Evaluation: test split, last checkpoint, as in the authors' code.
 # Cost: 38.77 GMACs, 87.97 M parameters.
 # Command: python tools/train.py \
 #   configs/clca/clca-evit-kr50_vit-base-p16_1xb32-50e_soygene-448px.py

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # CLCA with EViT, keep rate 0.5: a small ViT from scratch on drawn leaves.
-# Reproduces: nothing of the paper; the demo, some minutes on a CPU.
+# Reproduces: nothing in the paper; the demo, a few minutes on a CPU.
 # Expected: not reported in the paper.
 # Evaluation: val split while training; test split, best checkpoint.
 # Cost: 0.07 GMACs, 1.67 M parameters.

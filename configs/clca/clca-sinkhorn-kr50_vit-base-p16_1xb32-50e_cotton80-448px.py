@@ -4,7 +4,7 @@
 # Reproduces: the recipe of the CLCA paper. The paper does not name this
 #   method.
 # Expected: not reported.
-# Evaluation: test split, last checkpoint, as the authors do it.
+# Evaluation: test split, last checkpoint, as in the authors' code.
 # Cost: 36.49 GMACs, 86.91 M parameters.
 # Command: python tools/train.py \
 #   configs/clca/clca-sinkhorn-kr50_vit-base-p16_1xb32-50e_cotton80-448px.py

@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # EViT without CLC and CLA, keep rate 0.25.
-# DeiT-Ti/16 (ImageNet-1k) on leaf40, 224 px, three training images a class.
+# DeiT-Ti/16 (ImageNet-1k) on leaf40, 224 px, three training images per class.
 # Reproduces: the recipe of the CLCA paper without its head and cache.
 # Expected: not reported in the paper; measured in docs/results.md.
-# Evaluation: test split, last checkpoint, as the authors do it.
+# Evaluation: test split, last checkpoint, as in the authors' code.
 # Cost: 0.48 GMACs, 5.53 M parameters.
 # Command: python tools/train.py \
 #   configs/clca/evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-224px.py

@@ -3,7 +3,7 @@
 # ViT-B/16 (ImageNet-21k) on Cotton80, 448 px.
 # Reproduces: the recipe of the CLCA paper without its head and cache.
 # Expected: not reported.
-# Evaluation: test split, last checkpoint, as the authors do it.
+# Evaluation: test split, last checkpoint, as in the authors' code.
 # Cost: 38.21 GMACs, 86.31 M parameters.
 # Command: python tools/train.py \
 #   configs/clca/evit-kr50_vit-base-p16_1xb32-50e_cotton80-448px.py

@@ -4,7 +4,7 @@
 # Reproduces: the recipe of the CLCA paper without its head and cache. The
 #   paper does not name this method.
 # Expected: not reported.
-# Evaluation: test split, last checkpoint, as the authors do it.
+# Evaluation: test split, last checkpoint, as in the authors' code.
 # Cost: 38.10 GMACs, 87.10 M parameters.
 # Command: python tools/train.py \
 #   configs/clca/topk-kr50_vit-base-p16_1xb32-50e_soygene-448px.py

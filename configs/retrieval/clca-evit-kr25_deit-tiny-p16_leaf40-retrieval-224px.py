@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# Retrieval with CLA features: test images of leaf40 look for training images.
-# Reproduces: nothing of the paper.
+# Retrieval with CLA features: test images of leaf40 query training images.
+# Reproduces: nothing in the paper.
 # Expected: measured in docs/retrieval.md.
 # Evaluation: test split against training split; mAP, recall@k.
 # Command: python tools/test.py \

@@ -1,7 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# Fig. 3 of the CLCA paper: how accuracies spread by method, over backbones,
-# keep rates and seeds. The paper names neither the image size nor its seven
-# methods: 448 px, and the eight of its authors' code, stand here. 2,700 runs.
+# Fig. 3 of the CLCA paper: distribution of accuracies of each method over
+# backbones, keep rates and seeds. The paper specifies neither the image size
+# nor its seven methods; 448 px and the eight methods of the authors' code are
+# used here. 2,700 runs.
 # Command: python tools/sweep.py configs/sweeps/fig_3.py
 _base_ = '../_base_/sweeps/paper.py'
 datasets = ['soylocal', 'soygene']

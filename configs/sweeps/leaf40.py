@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# Does CLCA help with three photographs a class? EViT at four keep rates with
-# each of CLC and CLA and both; three other methods with and without both.
+# Does CLCA help with three photographs per class? EViT at four keep rates with
+# CLC, CLA, both and neither; three other methods with both and with neither.
 # Results: docs/results/leaf40.md.
 # Command: python tools/sweep.py configs/sweeps/leaf40.py --jobs 2
 # The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders
@@ -24,6 +24,6 @@ blocks = [
 weights = {
     'deit-tiny-p16': '{{$MMCLCA_WEIGHTS:weights}}/deit_tiny_patch16_224.pth'
 }
-# the images are small and are decoded once: processes of their own for that
-# would only take turns with the training
+# the images are small and decoded only once: separate worker processes would
+# only compete with the training
 options = {'train_dataloader.num_workers': 0, 'test_dataloader.num_workers': 0}

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # Why the cache raises the largest gradients of configs/sweeps/leaf40.py, and
-# what lowers them: which part of the model has them, and which tokens; no CLR
-# token; CLR tokens that start at the position of CLS; other learning rates;
-# weights whose CLS has no channel that stands out.
+# what reduces them: gradients by part of the model and by token; no CLR token;
+# CLR tokens that start at the position of CLS; other learning rates; weights
+# whose CLS token has no outlier channel.
 # Results: docs/results/leaf40.md.
 # Command: python tools/sweep.py configs/sweeps/leaf40_why.py --jobs 2
 _base_ = 'leaf40.py'

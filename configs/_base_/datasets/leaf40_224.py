@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# 40 plant species (UCI Leaf), background white, three training images a
+# 40 plant species (UCI Leaf), white background, three training images per
 # class. The environment variable MMCLCA_DATA names the folder of data sets.
 _base_ = './leaves_bs32_224.py'
 num_classes = 40

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# What all leaf data sets share. The last batch of an epoch is dropped, as a
-# batch of one would break the BatchNorm of the CLA head.
+# Settings shared by all leaf data sets. The last batch of an epoch is dropped,
+# because a batch of one would break the BatchNorm of the CLA head.
 train_dataloader = dict(
     batch_size=32,
     num_workers=4,

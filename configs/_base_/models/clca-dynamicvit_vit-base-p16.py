@@ -1,4 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# ViT-B/16 with CLCA and DynamicViT, which learns what tokens to drop.
+# ViT-B/16 with CLCA and DynamicViT, which learns which tokens to drop.
 _base_ = './clca-evit_vit-base-p16.py'
 model = dict(backbone=dict(reducer=dict(type='mmclca.DynamicViT')))

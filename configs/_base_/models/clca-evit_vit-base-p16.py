@@ -1,7 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # ViT-B/16, trained on ImageNet-21k, with CLCA and EViT; configs set the keep
 # rate, size and classes. As in the authors' code, images are normalized as for
-# ImageNet-1k, though these weights saw them with mean and deviation 0.5.
+# ImageNet-1k, although these weights were trained with mean and standard
+# deviation 0.5.
 model = dict(
     type='mmclca.TokenReductionClassifier',
     data_preprocessor=dict(

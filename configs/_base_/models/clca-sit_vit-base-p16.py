@@ -1,4 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# ViT-B/16 with CLCA and SiT, which adds tokens up with learned weights.
+# ViT-B/16 with CLCA and SiT, which mixes tokens with learned weights.
 _base_ = './clca-evit_vit-base-p16.py'
 model = dict(backbone=dict(reducer=dict(type='mmclca.SiT')))

@@ -1,4 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# ViT-B/16 with CLCA and ToMe, which merges the tokens that are most alike.
+# ViT-B/16 with CLCA and ToMe, which merges the most similar tokens.
 _base_ = './clca-evit_vit-base-p16.py'
 model = dict(backbone=dict(reducer=dict(type='mmclca.ToMe')))

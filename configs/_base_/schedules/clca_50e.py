@@ -3,10 +3,10 @@
 # epochs of warm-up from 1e-6, a cosine to epoch 45, five epochs at 1e-5. The
 # authors train in half precision: tools/train.py --amp, on a GPU.
 optim_wrapper = dict(
-    # one kernel a parameter; to rounding the same as without `fused`
+    # one kernel per parameter; equal to the unfused version up to rounding
     optimizer=dict(type='AdamW', lr=1e-4, weight_decay=0.05, fused=True),
     paramwise_cfg=dict(
-        flat_decay_mult=0.0,  # biases, norms, layer scale: all that is 1-D
+        flat_decay_mult=0.0,  # biases, norms, layer scale: all 1-D parameters
         custom_keys={
             '.cls_token': dict(decay_mult=0.0),
             '.pos_embed': dict(decay_mult=0.0),
