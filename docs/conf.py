@@ -71,7 +71,7 @@ def add_menu(app, docname, source):
         source[0] += f'\n```{{toctree}}\n{entries}\n```\n'
 
 
-def relink_included(app, path, docname, content):
+def fix_included(app, path, docname, content):
     """Links and pictures of a README, as seen from this folder."""
     from_here = re.sub(r'(\]\(|src=")(?!https?:|#)', r'\1../', content[0])
     content[0] = from_here.replace('../docs/', '')
@@ -108,7 +108,7 @@ def visit_math(self, node):
 
 def setup(app):
     app.connect('source-read', add_menu)
-    app.connect('include-read', relink_included)
+    app.connect('include-read', fix_included)
     app.add_transform(LinksOutOfTheFolder)
     app.add_html_math_renderer(
         'mathml', (visit_math, None), (visit_math, None)
