@@ -7,4 +7,5 @@ leaves one JSON file.
 
 from mmclca.utils.extras import require
 
-require('filelock', 'pandas', 'pyarrow', 'submitit', 'tabulate', extra='sweep')
+NEEDED = ('filelock', 'jinja2', 'pandas', 'pyarrow', 'submitit', 'tabulate')
+require(*NEEDED, extra='sweep')

@@ -4,8 +4,10 @@
 import pandas as pd
 
 from .labels import CLCA, over_seeds
+from .text_table import grid
 
 SETTING = ['dataset', 'backbone', 'method', 'keep_rate', 'size', 'variant']
+WORDS = ('dataset', 'backbone', 'method', 'variant')
 
 
 def gains(table: pd.DataFrame) -> pd.DataFrame:
@@ -46,23 +48,17 @@ def gains_to_markdown(gained: pd.DataFrame) -> str:
         gained (pandas.DataFrame): Of :func:`gains`.
     """
     cells = gained.assign(
-        text=list(map(over_seeds, gained.gain, gained.gain_std, gained.seeds)),
+        text=over_seeds(gained.gain, gained.gain_std, gained.seeds),
         ratio=gained.gradient_ratio.map('{:.2f}'.format),
+        keep_rate=gained.keep_rate.map('{:g}'.format),
     )
     kinds = [kind for kind in CLCA if (gained.clca == kind).any()]
-    rows = cells.groupby(SETTING, sort=False)
-    page = pd.DataFrame([_row(*row, kinds) for row in rows])
+    titles = {('text', kind): CLCA[kind] for kind in kinds}
+    titles |= {('ratio', k): f'gradient, {CLCA[k]}' for k in kinds}
+    page = cells.pivot(index=SETTING, columns='clca', values=['text', 'ratio'])
+    page = page[list(titles)].set_axis(titles.values(), axis=1).fillna('')
+    in_order = pd.MultiIndex.from_frame(cells[SETTING].drop_duplicates())
+    page = page.loc[in_order].reset_index().astype(str)
     if not gained.variant.any():
         page = page.drop(columns='variant')
-    return page.to_markdown(index=False, disable_numparse=True)
-
-
-def _row(setting: tuple, group: pd.DataFrame, kinds: list[str]) -> dict:
-    words = dict(zip(SETTING, setting, strict=True))
-    by_kind = group.set_index('clca')
-    return dict(
-        words,
-        keep_rate=f'{words["keep_rate"]:g}',
-        **{CLCA[k]: by_kind.text.get(k, '') for k in kinds},
-        **{f'gradient, {CLCA[k]}': by_kind.ratio.get(k, '') for k in kinds},
-    )
+    return grid(page, WORDS)

@@ -19,12 +19,9 @@ def dataset_label(name: str) -> str:
     return DATASETS.get(name, name)
 
 
-def setting_label(
-    dataset: str, backbone: str, size: int, method: str, variant: str
-) -> str:
-    """What a figure of one setting is of; '' is no variant."""
-    words = dataset_label(dataset), backbone, f'{size} px', method, variant
-    return ', '.join(filter(None, words))
+def setting_label(dataset: str, *words: str) -> str:
+    """What a figure is of: a data set, then other words; '' is left out."""
+    return ', '.join(filter(None, (dataset_label(dataset), *words)))
 
 
 def percent(share: float) -> str:
@@ -38,9 +35,12 @@ def plus_minus(mean: float, std: float, digits: int = 1) -> str:
     return f'{mean:.{digits}f}{spread}'
 
 
-def over_seeds(mean: float, std: float, seeds: int) -> str:
-    """A mean over seeds, its standard deviation, and how many there are."""
-    return f'{plus_minus(mean, std)} ({seeds})'
+def over_seeds(
+    means: Iterable[float], stds: Iterable[float], seeds: Iterable[int]
+) -> list[str]:
+    """Means over seeds, standard deviations, and how many seeds there are."""
+    numbers = zip(means, stds, seeds, strict=True)
+    return [f'{plus_minus(mean, std)} ({n})' for mean, std, n in numbers]
 
 
 def seeds_label(counts: Iterable[int]) -> str:

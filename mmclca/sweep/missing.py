@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class LackingResultsError(ValueError):
-    """The results lack all that a figure or a table shows."""
+class MissingResultsError(ValueError):
+    """There are no results of what a figure or a table shows."""
 
 
 @contextmanager
-def left_out_if_lacking(name: str) -> Iterator[None]:
-    """Warn where results are lacking, and go on after the block.
+def left_out_if_missing(name: str) -> Iterator[None]:
+    """Warn where results are missing, and go on after the block.
 
     Args:
         name (str): What is left out then.
     """
     try:
         yield
-    except LackingResultsError as error:
+    except MissingResultsError as error:
         # past this frame, contextlib's and that of the block
-        warnings.warn(f'no {name}, the results lack: {error}', stacklevel=4)
+        warnings.warn(f'no {name}, results are missing: {error}', stacklevel=4)

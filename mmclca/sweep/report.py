@@ -12,6 +12,7 @@ from mmclca.utils.atomic_write import replace_file
 
 from .gains import gains, gains_to_markdown
 from .labels import CLCA, over_seeds
+from .text_table import grid
 
 # what makes a cell, its seed apart
 SETTING = (
@@ -23,6 +24,16 @@ SETTING = (
     'clca',
     'variant',
 )
+ORDER = [
+    'dataset',
+    'backbone',
+    'variant',
+    'method',
+    'size',
+    'keep_rate',
+    'clca',
+    'seed',
+]
 COSTS = (
     'gmacs',
     'params',
@@ -52,7 +63,7 @@ MARKDOWN = (
     ('minutes', 'minutes', '{:.1f}'),
 )
 MAY_BE_NONE = ('keep_rate', 'peak_memory_mb', 'max_gradient')
-WORDS = ('dataset', 'backbone', 'method', 'clca', 'variant')
+WORDS = ('data set', 'backbone', 'method', 'CLCA', 'variant')
 
 
 def to_table(results: list[dict]) -> pd.DataFrame:
@@ -76,7 +87,7 @@ def to_table(results: list[dict]) -> pd.DataFrame:
             'grid and writes a JSON file for each that is finished'
         )
     table = pd.DataFrame([_row(result) for result in results])
-    _refuse_twins(table)
+    _refuse_duplicates(table)
     return _in_order(table.astype(dict.fromkeys(MAY_BE_NONE, float)))
 
 
@@ -103,32 +114,24 @@ def _row(result: dict) -> dict:
     )
 
 
-def _refuse_twins(table: pd.DataFrame) -> None:
+def _refuse_duplicates(table: pd.DataFrame) -> None:
     cell = [*SETTING, 'seed']
-    twins = table[table.duplicated(cell)]
-    if len(twins):
+    duplicates = table[table.duplicated(cell)]
+    if len(duplicates):
         raise ValueError(
-            f'more than one result of {len(twins)} cell(s); give the folders '
-            'of one sweep only. Among the cells are\n'
-            + twins[cell].head().to_string(index=False)
+            f'more than one result of {len(duplicates)} cell(s); give the '
+            'folders of one sweep only. Among the cells are\n'
+            + duplicates[cell].head().to_string(index=False)
         )
 
 
 def _in_order(table: pd.DataFrame) -> pd.DataFrame:
     """Methods after each other, keep rates falling, CLCA at the end."""
     rank = {kind: i for i, kind in enumerate(CLCA)}
-    keys = dict(
-        dataset=table.dataset,
-        backbone=table.backbone,
-        variant=table.variant,
-        method=table.method,
-        size=table['size'],
-        keep_rate=-table.keep_rate,
-        clca=table.clca.map(rank),
-        seed=table.seed,
-    )
-    order = pd.DataFrame(keys).sort_values(list(keys)).index
-    return table.loc[order].reset_index(drop=True)
+    keys = table.assign(
+        keep_rate=-table.keep_rate, clca=table.clca.map(rank)
+    ).sort_values(ORDER)
+    return table.loc[keys.index].reset_index(drop=True)
 
 
 def summarize(table: pd.DataFrame) -> pd.DataFrame:
@@ -163,13 +166,8 @@ def to_markdown(summary: pd.DataFrame) -> str:
         accuracy. There is a column for variants where there are any.
     """
     shown = summary.assign(
-        accuracy=list(
-            map(
-                over_seeds,
-                summary.accuracy,
-                summary.accuracy_std,
-                summary.seeds,
-            )
+        accuracy=over_seeds(
+            summary.accuracy, summary.accuracy_std, summary.seeds
         ),
         clca=summary.clca.map(CLCA),
         params=summary.params / 1e6,
@@ -180,14 +178,7 @@ def to_markdown(summary: pd.DataFrame) -> str:
         for title, name, form in MARKDOWN
         if name != 'variant' or shown.variant.any()
     }
-    names = {title: name for title, name, _ in MARKDOWN}
-    return pd.DataFrame(columns).to_markdown(
-        index=False,
-        disable_numparse=True,
-        colalign=[
-            'left' if names[title] in WORDS else 'right' for title in columns
-        ],
-    )
+    return grid(pd.DataFrame(columns), WORDS)
 
 
 def write_report(results: list[dict], folder: str | Path) -> list[Path]:
@@ -205,27 +196,24 @@ def write_report(results: list[dict], folder: str | Path) -> list[Path]:
         ``gains.csv`` and ``gains.md``.
     """
     runs = to_table(results)
-    tables = {'summary': (summarize(runs), to_markdown)}
+    files = {
+        'runs.csv': partial(runs.to_csv, index=False),
+        'runs.parquet': runs.to_parquet,
+        **_writers('summary', summarize(runs), to_markdown),
+    }
     gained = gains(runs)
     if len(gained):
-        tables['gains'] = (gained, gains_to_markdown)
-    folder = Path(folder)
-    written = [
-        _write(folder / 'runs.csv', partial(runs.to_csv, index=False)),
-        _write(folder / 'runs.parquet', runs.to_parquet),
-    ]
-    for name, (table, in_words) in tables.items():
-        csv = partial(table.to_csv, index=False)
-        page = partial(_write_page, text=in_words(table))
-        written.append(_write(folder / f'{name}.csv', csv))
-        written.append(_write(folder / f'{name}.md', page))
-    return written
+        files |= _writers('gains', gained, gains_to_markdown)
+    paths = [Path(folder) / name for name in files]
+    for path, write in zip(paths, files.values(), strict=True):
+        replace_file(path, write)
+    return paths
 
 
-def _write(path: Path, write: Callable[[Path], object]) -> Path:
-    replace_file(path, write)
-    return path
-
-
-def _write_page(path: Path, text: str) -> None:
-    path.write_text(f'{text}\n', encoding='utf-8')
+def _writers(name: str, table: pd.DataFrame, as_markdown: Callable) -> dict:
+    """What writes a table as CSV and as Markdown, by the name of the file."""
+    text = f'{as_markdown(table)}\n'
+    return {
+        f'{name}.csv': partial(table.to_csv, index=False),
+        f'{name}.md': lambda path: path.write_text(text, encoding='utf-8'),
+    }

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from .labels import INERT, dataset_label, percent, plus_minus, seeds_label
-from .missing import LackingResultsError, left_out_if_lacking
+from .missing import MissingResultsError, left_out_if_missing
 from .report import summarize, to_table
 from .text_table import DASH, TextTable, write_table
 
@@ -42,7 +42,7 @@ def write_table_1(results: list[dict], folder: str | Path) -> list[Path]:
     summary = summarize(to_table(results))
     paths = []
     for name, make in TABLES.items():
-        with left_out_if_lacking(name):
+        with left_out_if_missing(name):
             paths += write_table(make(summary), Path(folder) / name)
     return paths
 
@@ -57,7 +57,7 @@ def paper_table(summary: pd.DataFrame) -> TextTable:
         summary (pandas.DataFrame): Of :func:`mmclca.sweep.report.summarize`.
 
     Raises:
-        LackingResultsError: If none of its cells is among the results.
+        MissingResultsError: If none of its cells is among the results.
     """
     cells = summary[
         (summary['size'] == SIZE)
@@ -70,28 +70,28 @@ def paper_table(summary: pd.DataFrame) -> TextTable:
     for name, rate in CLCA.items():
         own[name] = clca[(clca.backbone == best) & (clca.keep_rate == rate)]
     if all(cells.empty for cells in own.values()):
-        raise LackingResultsError(
+        raise MissingResultsError(
             f'cells at {SIZE} px of {", ".join(DATASETS)}: '
             f"{' or '.join(PLAIN.values())} with clca='base' and keep rate "
             "1, or EViT with clca='clca' and keep rate 0.1 or 0.7"
         )
     nothing = cells.iloc[:0]
+    rows = [
+        [name, *_own(own.get(name, nothing), DATASETS), *map(str, quoted)]
+        for name, quoted in QUOTED.items()
+    ]
     return TextTable(
         f'Top-1 accuracy (%) and cost at {SIZE} px. {_spread(own)}',
-        _paper_columns(),
-        rows=[
-            [name, *_own(own.get(name, nothing), DATASETS), *map(str, quoted)]
-            for name, quoted in QUOTED.items()
-        ],
-        notes=_notes(best),
+        pd.DataFrame(rows, columns=_paper_columns()),
+        _notes(best),
     )
 
 
-def _paper_columns() -> list[tuple[str, str]]:
+def _paper_columns() -> pd.MultiIndex:
     labels = [*map(dataset_label, DATASETS)]
     ours = [('ours', label) for label in (*labels, 'GMACs')]
     quoted = [('quoted', label) for label in (*labels, 'GFLOPs')]
-    return [('', 'method'), *ours, *quoted]
+    return pd.MultiIndex.from_tuples([('', 'method'), *ours, *quoted])
 
 
 def _notes(best: str | None) -> list[str]:
@@ -113,7 +113,7 @@ def other_table(summary: pd.DataFrame) -> TextTable:
         summary (pandas.DataFrame): Of :func:`mmclca.sweep.report.summarize`.
 
     Raises:
-        LackingResultsError: If none of these cells is among the results.
+        MissingResultsError: If none of these cells is among the results.
     """
     others = summary[~summary.dataset.isin(DATASETS) & (summary.variant == '')]
     cells = {}
@@ -125,17 +125,17 @@ def other_table(summary: pd.DataFrame) -> TextTable:
             cells[(*model, f'CLCA ({percent(rate)} %)')] = same
     cells = {names: own for names, own in cells.items() if len(own)}
     if not cells:
-        raise LackingResultsError(
+        raise MissingResultsError(
             f'cells of other data sets than {", ".join(DATASETS)} with '
             "clca='base' and keep rate 1 or EViT with clca='clca'"
         )
     names = sorted({name for own in cells.values() for name in own.dataset})
-    titles = ('backbone', 'px', 'method', *map(dataset_label, names), 'GMACs')
+    titles = ['backbone', 'px', 'method', *map(dataset_label, names), 'GMACs']
+    rows = [[*model, *_own(own, names)] for model, own in cells.items()]
     return TextTable(
-        caption=f'Top-1 accuracy (%) and cost. {_spread(cells)}',
-        columns=[('', title) for title in titles],
-        rows=[[*model, *_own(own, names)] for model, own in cells.items()],
-        notes=['CLCA: EViT with cross-layer cache and aggregation.'],
+        f'Top-1 accuracy (%) and cost. {_spread(cells)}',
+        pd.DataFrame(rows, columns=titles),
+        ['CLCA: EViT with cross-layer cache and aggregation.'],
     )
 
 

@@ -1,15 +1,26 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A table of texts as Markdown and as LaTeX."""
+"""Tables of texts as Markdown and as LaTeX, both written by pandas."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
 
-from mmclca.utils.atomic_write import replace_file
+from mmclca.utils.atomic_write import replace_text
 
 DASH = '–'
+WORDS = ('method', 'backbone')  # titles of the columns that are no numbers
+LATEX = str.maketrans(
+    {
+        '\\': r'\textbackslash{}',
+        '^': r'\textasciicircum{}',
+        '~': r'\textasciitilde{}',
+        '±': r'$\pm$',
+        DASH: '--',
+        **{mark: f'\\{mark}' for mark in '&%$#_{}'},
+    }
+)
 
 
 @dataclass
@@ -18,14 +29,13 @@ class TextTable:
 
     Args:
         caption (str): What it shows.
-        columns (list[tuple[str, str]]): Group, or '', and title of each.
-        rows (list[list[str]]): Cells of each row.
+        cells (pandas.DataFrame): Texts; columns are titles, or pairs of a
+            group, which may be '', and a title.
         notes (list[str]): Sentences below it.
     """
 
     caption: str
-    columns: list[tuple[str, str]]
-    rows: list[list[str]]
+    cells: pd.DataFrame
     notes: list[str] = field(default_factory=list)
 
 
@@ -42,74 +52,65 @@ def write_table(table: TextTable, path: Path) -> list[Path]:
     texts = {'.md': to_markdown(table), '.tex': to_latex(table)}
     files = [path.with_name(path.name + suffix) for suffix in texts]
     for file, text in zip(files, texts.values(), strict=True):
-        replace_file(file, lambda part, t=text: part.write_text(t, 'utf-8'))
+        replace_text(file, text)
     return files
 
 
 def to_markdown(table: TextTable) -> str:
     """A table as Markdown, with the groups within its titles."""
-    titles = [f'{title} ({g})' if g else title for g, title in table.columns]
-    grid = pd.DataFrame(table.rows, columns=titles).to_markdown(
-        index=False, disable_numparse=True, colalign=_alignment(table)
+    cells = table.cells
+    if cells.columns.nlevels > 1:
+        titles = [f'{t} ({group})' if group else t for group, t in cells]
+        cells = cells.set_axis(titles, axis=1)
+    return '\n\n'.join([table.caption, grid(cells), *table.notes]) + '\n'
+
+
+def grid(cells: pd.DataFrame, words: Collection[str] = WORDS) -> str:
+    """Rows and titles in Markdown.
+
+    Args:
+        cells (pandas.DataFrame): Texts.
+        words (Collection[str]): Titles of the columns that are aligned to the
+            left. Defaults to those of methods and backbones.
+    """
+    sides = ['left' if title in words else 'right' for title in cells]
+    return cells.to_markdown(
+        index=False, disable_numparse=True, colalign=sides
     )
-    return '\n\n'.join([table.caption, grid, *table.notes]) + '\n'
-
-
-def _alignment(table: TextTable) -> list[str]:
-    words = ('method', 'backbone')
-    return ['left' if t in words else 'right' for _, t in table.columns]
 
 
 def to_latex(table: TextTable) -> str:
     """A table as LaTeX, for a document that uses ``booktabs``."""
-    sides = ''.join(side[0] for side in _alignment(table))
-    body = [_line(title for _, title in table.columns), r'\midrule']
-    body += [_line(row) for row in table.rows]
-    caption = escape(' '.join([table.caption, *table.notes]))
-    return '\n'.join(
-        [
-            r'\begin{table*}',
-            r'\centering',
-            rf'\caption{{{caption}}}',
-            rf'\begin{{tabular}}{{{sides}}}',
-            r'\toprule',
-            *_group_lines(table),
-            *body,
-            r'\bottomrule',
-            r'\end{tabular}',
-            r'\end{table*}',
-            '',
-        ]
+    titles = table.cells.columns
+    text = (
+        table.cells.style.hide(axis='index')
+        .format(escape)
+        .format_index(escape, axis='columns')
+        .to_latex(
+            environment='table*',
+            position_float='centering',
+            caption=escape(' '.join([table.caption, *table.notes])),
+            column_format=''.join(
+                'l' if title in WORDS else 'r'
+                for title in titles.get_level_values(-1)
+            ),
+            multicol_align='c',
+            hrules=True,
+        )
     )
+    if titles.nlevels == 1:
+        return text
+    # rules below the groups, which stand in the first line
+    return text.replace('\\\\\n', f'\\\\\n{_group_rules(titles)}\n', 1)
 
 
-def _group_lines(table: TextTable) -> list[str]:
-    """A line above the titles, with a rule under each group."""
-    groups = [group for group, _ in table.columns]
-    if not any(groups):
-        return []
-    cells, rules, start = [], [], 1
-    for group in dict.fromkeys(groups):
-        width = groups.count(group)
-        cells.append(rf'\multicolumn{{{width}}}{{c}}{{{escape(group)}}}')
-        if group:
-            rules.append(rf'\cmidrule(lr){{{start}-{start + width - 1}}}')
-        start += width
-    return [' & '.join(cells) + r' \\', ' '.join(rules)]
-
-
-def _line(cells: Iterable[str]) -> str:
-    return ' & '.join(map(escape, cells)) + r' \\'
+def _group_rules(titles: pd.MultiIndex) -> str:
+    columns = pd.Series(range(1, 1 + len(titles)), titles)
+    ends = columns.groupby(level=0).agg(['min', 'max']).drop('')
+    ends = ends.sort_values('min').itertuples(index=False)
+    return ' '.join(rf'\cmidrule(lr){{{a}-{b}}}' for a, b in ends)
 
 
 def escape(text: str) -> str:
     """A text for LaTeX, which reads some characters as commands."""
-    commands = {
-        '\\': r'\textbackslash{}',
-        '^': r'\textasciicircum{}',
-        '~': r'\textasciitilde{}',
-        '±': r'$\pm$',
-        DASH: '--',
-    }
-    commands |= {mark: f'\\{mark}' for mark in '&%$#_{}'}
-    return ''.join(commands.get(letter, letter) for letter in text)
+    return text.translate(LATEX)

@@ -15,7 +15,7 @@ from mmclca.sweep.figures import (
     write_figures,
 )
 from mmclca.sweep.figures.style import COLOURS, save
-from mmclca.sweep.missing import LackingResultsError
+from mmclca.sweep.missing import MissingResultsError
 
 
 def only(figures):
@@ -165,11 +165,11 @@ def test_ten_panels_take_two_pages():
 
 def test_ablations_are_not_among_the_costs():
     results = [result(clca='cla'), result(clca='clc', gmacs=0.6)]
-    with pytest.raises(LackingResultsError, match="clca='base'"):
+    with pytest.raises(MissingResultsError, match="clca='base'"):
         draw_costs(results)
-    with pytest.raises(LackingResultsError, match='two costs'):
+    with pytest.raises(MissingResultsError, match='two costs'):
         draw_costs([result(), *results])
-    with pytest.raises(LackingResultsError, match='two costs'):
+    with pytest.raises(MissingResultsError, match='two costs'):
         draw_costs([result(), result(size=448, dataset='soygene', gmacs=2)])
 
 
@@ -239,7 +239,7 @@ def test_keep_rate_1_of_methods_that_still_do_something():
 
 
 @pytest.mark.parametrize(
-    ('results', 'lacking'),
+    ('results', 'missing'),
     [
         ([result(), result(method='SiT')], "with 'clca'"),
         (
@@ -252,8 +252,8 @@ def test_keep_rate_1_of_methods_that_still_do_something():
         ),
     ],
 )
-def test_methods_that_cannot_be_compared(results, lacking):
-    with pytest.raises(LackingResultsError, match=lacking):
+def test_methods_that_cannot_be_compared(results, missing):
+    with pytest.raises(MissingResultsError, match=missing):
         draw_methods(results)
 
 
@@ -301,13 +301,13 @@ def test_runs_of_other_lengths_and_numbers_that_are_not_finite():
     assert clca.get_xydata().tolist() == [[1, 4.0], [3, 1.0]]
 
 
-def test_gradients_of_one_kind_are_lacking():
-    with pytest.raises(LackingResultsError, match='GradientStatsHook'):
+def test_gradients_of_one_kind_are_missing():
+    with pytest.raises(MissingResultsError, match='GradientStatsHook'):
         draw_gradients([result(), result(method='SiT', clca='clca')])
     bare = [result(), result(clca='clca')]
     for content in bare:
         content['gradients'] = {}
-    with pytest.raises(LackingResultsError, match='two epochs or more'):
+    with pytest.raises(MissingResultsError, match='two epochs or more'):
         draw_gradients(bare)
 
 
@@ -434,7 +434,7 @@ def test_equal_results_give_equal_files(tmp_path):
         assert one.read_bytes() == other.read_bytes(), one.name
 
 
-def test_figures_that_lack_results_are_left_out(tmp_path):
+def test_figures_without_results_are_left_out(tmp_path):
     with pytest.warns(UserWarning) as record:
         paths = write_figures([result()], tmp_path)
     said = [str(warning.message) for warning in record]
@@ -443,7 +443,7 @@ def test_figures_that_lack_results_are_left_out(tmp_path):
         'no methods',
         'no gradients',
     ]
-    assert all('the results lack: ' in text for text in said)
+    assert all('results are missing: ' in text for text in said)
     assert {warning.filename for warning in record} == {__file__}
     assert paths == [] == list(tmp_path.iterdir())
 

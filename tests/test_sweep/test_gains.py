@@ -43,7 +43,7 @@ def test_in_words():
     lines = gains_to_markdown(gains(to_table(sweep()))).splitlines()
     assert '+CLA' in lines[0] and 'gradient, CLCA' in lines[0]
     (quarter,) = [
-        line for line in lines if '| 0.25 ' in line and 'EViT' in line
+        line for line in lines if ' 0.25 |' in line and 'EViT' in line
     ]
     assert '6.0 ± 1.4 (2)' in quarter  # 87 - 80 and 89 - 84
     assert '0.5 ± 0.7 (2)' in quarter  # 81 - 80 and 84 - 84

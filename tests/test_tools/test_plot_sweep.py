@@ -26,7 +26,7 @@ def folder(tmp_path):
     return write_results(tmp_path / 'results', sweep())
 
 
-def test_paths_are_printed_and_what_lacks_is_said(plot, folder, tmp_path):
+def test_paths_are_printed_and_what_is_missing_is_said(plot, folder, tmp_path):
     printed, said = plot(folder)
     assert printed == [
         str(tmp_path / 'out' / name)
@@ -37,7 +37,7 @@ def test_paths_are_printed_and_what_lacks_is_said(plot, folder, tmp_path):
         )
     ]
     assert {str(path) for path in (tmp_path / 'out').iterdir()} == set(printed)
-    assert said.startswith('no table_1, the results lack: ')
+    assert said.startswith('no table_1, results are missing: ')
     assert said.count('\n') == 1  # without the line that warned
 
 

@@ -6,10 +6,18 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
 
-from ..labels import dataset_label, percent, seeds_label
-from ..missing import LackingResultsError
+from ..labels import percent, seeds_label, setting_label
+from ..missing import MissingResultsError
 from ..report import summarize, to_table
-from .style import COLOURS, COLUMN, FACES, LINES, PAGE, STYLE, legend_line
+from .style import (
+    COLOURS,
+    FACES,
+    LINES,
+    STYLE,
+    legend_below,
+    legend_line,
+    panel_grid,
+)
 
 MARKERS = 'os^DvPX*<>'
 MARKER_SIZES = (3.5, 5.5, 7.5)
@@ -31,14 +39,14 @@ def draw_costs(results: list[dict]) -> list[Figure]:
         list[Figure]: Pages of up to nine panels.
 
     Raises:
-        LackingResultsError: If no panel has runs of two costs, without CLCA
+        MissingResultsError: If no panel has runs of two costs, without CLCA
             or with all of it.
     """
     table = to_table(results)
     points = summarize(table[table.clca.isin(['base', 'clca'])])
     panels = list(points.groupby(['dataset', 'backbone', 'variant']))
     if not any(own.gmacs.nunique() > 1 for _, own in panels):
-        raise LackingResultsError(
+        raise MissingResultsError(
             "runs of two costs or more with clca='base' or 'clca' of a data "
             'set and backbone: other keep rates, sizes or methods'
         )
@@ -48,22 +56,15 @@ def draw_costs(results: list[dict]) -> list[Figure]:
 
 def _page(panels: list, points: pd.DataFrame) -> Figure:
     columns = min(COLUMNS, len(panels))
-    rows = -(-len(panels) // columns)
-    figure = Figure(
-        figsize=(COLUMN if columns == 1 else PAGE, PANEL_HEIGHT * rows + 0.6),
-        layout='constrained',
+    figure, axes = panel_grid(
+        len(panels), columns, PANEL_HEIGHT, 0.6, 'top-1 accuracy (%)'
     )
-    axes = figure.subplots(rows, columns, squeeze=False)
-    for axis in axes.flat[len(panels) :]:
-        axis.remove()
     looks = _looks(points)
-    for axis, (names, own) in zip(axes.flat, panels, strict=False):
+    for axis, (names, own) in zip(axes, panels, strict=True):
         _panel(axis, names, own, *looks)
-    for axis in axes[:, 0]:
-        axis.set_ylabel('top-1 accuracy (%)')
     _legend(figure, points, *looks)
     figure.draw_without_rendering()  # the labels need to know the places
-    for axis, (_, own) in zip(axes.flat, panels, strict=False):
+    for axis, (_, own) in zip(axes, panels, strict=True):
         _label_keep_rates(axis, own)
     return figure
 
@@ -79,7 +80,6 @@ def _looks(points: pd.DataFrame) -> tuple[dict, dict]:
 def _panel(
     axis: Axes, names: tuple, points: pd.DataFrame, markers, widths
 ) -> None:
-    dataset, backbone, variant = names
     lines = points.groupby(['method', 'size', 'clca'])
     for (method, size, kind), line in lines:
         axis.errorbar(
@@ -95,8 +95,7 @@ def _panel(
             capsize=1.5,
             label=f'{method} {size} {kind}',
         )
-    words = filter(None, (dataset_label(dataset), backbone, variant))
-    axis.set(title=', '.join(words), xlabel='GMACs', xscale='log')
+    axis.set(title=setting_label(*names), xlabel='GMACs', xscale='log')
     axis.margins(x=0.08, y=0.14)
     axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5, 7)))
     axis.xaxis.set_minor_locator(NullLocator())
@@ -123,16 +122,13 @@ def _legend(figure: Figure, points, markers, widths) -> None:
         )
         for marker, width, label in looks
     ]
-    wide = figure.get_figwidth() > COLUMN
-    figure.legend(
-        handles=handles,
-        loc='outside lower center',
-        ncols=min(len(handles), 8 if wide else 4),
+    legend_below(
+        figure,
+        handles,
+        f'mean and standard deviation of {seeds_label(points.seeds)}',
+        'numbers: keep rate in per cent',
         columnspacing=1.2,
         handletextpad=0.5,
-        title=f'mean and standard deviation of {seeds_label(points.seeds)}'
-        + (', ' if wide else ',\n')
-        + 'numbers: keep rate in per cent',
     )
 
 

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..labels import CLCA, percent, seeds_label, setting_label
-from ..missing import LackingResultsError
+from ..missing import MissingResultsError
 from ..report import to_table
-from .style import COLOURS, COLUMN, LINES, PAGE, STYLE, legend_line
+from .style import COLOURS, LINES, STYLE, legend_below, legend_line, panel_grid
 
 FIGURE = ['dataset', 'backbone', 'method', 'size', 'variant']
 HEIGHT = 2.5
@@ -33,7 +33,7 @@ def draw_gradients(results: list[dict]) -> list[Figure]:
         list[Figure]: At most eight, with a warning where there are more.
 
     Raises:
-        LackingResultsError: If no two kinds of model of a setting have
+        MissingResultsError: If no two kinds of model of a setting have
             gradients of two epochs or more.
     """
     curves = gradient_curves(results)
@@ -41,7 +41,7 @@ def draw_gradients(results: list[dict]) -> list[Figure]:
     kinds = {names: own.clca.nunique() for names, own in groups}
     most = max(kinds.values(), default=0)
     if most < 2:
-        raise LackingResultsError(
+        raise MissingResultsError(
             'gradients of two epochs or more (GradientStatsHook) with two or '
             'more of clca=' + ', '.join(map(repr, CLCA))
         )
@@ -86,22 +86,16 @@ def _figure(names: tuple, curves: pd.DataFrame) -> Figure:
     rates = sorted(curves.keep_rate.unique(), reverse=True)
     rows = -(-len(rates) // COLUMNS)
     columns = -(-len(rates) // rows)
-    figure = Figure(
-        figsize=(COLUMN if columns == 1 else PAGE, HEIGHT * rows),
-        layout='constrained',
+    figure, axes = panel_grid(
+        len(rates), columns, HEIGHT, 0, 'largest gradient', sharey=True
     )
-    axes = figure.subplots(rows, columns, squeeze=False, sharey=True)
-    for axis in axes.flat[len(rates) :]:
-        axis.remove()
-    for axis, rate in zip(axes.flat, rates, strict=False):
+    for axis, rate in zip(axes, rates, strict=True):
         _panel(axis, curves[curves.keep_rate == rate])
         axis.set_title(f'keep rate {percent(rate)} %', pad=15)
         axis.set_xlabel('epoch')
     dataset, backbone, method, size, variant = names
-    title = setting_label(dataset, backbone, size, method, variant)
+    title = setting_label(dataset, backbone, f'{size} px', method, variant)
     figure.suptitle(title, fontsize=8)
-    for axis in axes[:, 0]:
-        axis.set_ylabel('largest gradient')
     _legend(figure, curves)
     return figure
 
@@ -142,12 +136,9 @@ def _panel(axis: Axes, curves: pd.DataFrame) -> None:
 def _legend(figure: Figure, curves: pd.DataFrame) -> None:
     kinds = [kind for kind in CLCA if kind in set(curves.clca)]
     runs = curves.groupby(['keep_rate', 'clca']).seed.nunique()
-    wide = figure.get_figwidth() > COLUMN
-    figure.legend(
-        handles=[legend_line(kind) for kind in kinds],
-        loc='outside lower center',
-        ncols=len(kinds),
-        title=f'mean and range of {seeds_label(runs)}'
-        + (', ' if wide else ',\n')
-        + 'numbers: top-1 accuracy in per cent',
+    legend_below(
+        figure,
+        [legend_line(kind) for kind in kinds],
+        f'mean and range of {seeds_label(runs)}',
+        'numbers: top-1 accuracy in per cent',
     )

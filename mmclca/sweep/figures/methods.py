@@ -6,10 +6,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from ..labels import CLCA, INERT, dataset_label, percent
-from ..missing import LackingResultsError
+from ..labels import CLCA, INERT, percent, setting_label
+from ..missing import MissingResultsError
 from ..report import to_table
-from .style import COLOURS, COLUMN, FACES, PAGE, STYLE
+from .style import COLOURS, COLUMN, FACES, PAGE, STYLE, legend_below
 
 SETTING = ['backbone', 'size', 'keep_rate']
 NONE = 'none'
@@ -36,13 +36,13 @@ def draw_methods(results: list[dict]) -> list[Figure]:
         list[Figure]: Pages of up to four panels.
 
     Raises:
-        LackingResultsError: If runs without CLCA or with all of it are
+        MissingResultsError: If runs without CLCA or with all of it are
             missing, or the methods have no setting in common.
     """
     table = to_table(results)
     table = table[table.clca.isin(['base', 'clca'])]
     if table.clca.nunique() < 2:
-        raise LackingResultsError("runs with clca='base' and with 'clca'")
+        raise MissingResultsError("runs with clca='base' and with 'clca'")
     unreduced = (table.keep_rate == 1) & table.method.isin(INERT)
     table = table.assign(method=table.method.mask(unreduced, NONE))
     panels = [
@@ -51,7 +51,7 @@ def draw_methods(results: list[dict]) -> list[Figure]:
         if len(compared := comparable(own))
     ]
     if not panels:
-        raise LackingResultsError(
+        raise MissingResultsError(
             'runs of all methods, with and without CLCA, at one backbone, '
             'size and keep rate below 1'
         )
@@ -70,21 +70,15 @@ def comparable(table: pd.DataFrame) -> pd.DataFrame:
         backbones and sizes.
     """
     reduced = table[table.method != NONE]
-    groups = reduced.groupby(['method', 'clca'])
-    settings = [set(_settings(own, SETTING)) for _, own in groups]
-    common = set.intersection(*settings) if settings else set()
-    models = {setting[:2] for setting in common}
-    here = [
-        setting in common or (method == NONE and setting[:2] in models)
-        for setting, method in zip(
-            _settings(table, SETTING), table.method, strict=True
-        )
+    kinds = reduced.method + reduced.clca
+    found = kinds.groupby([reduced[name] for name in SETTING]).nunique()
+    common = found.index[found == kinds.nunique()]
+    models = common.droplevel('keep_rate')
+    here = pd.MultiIndex.from_frame(table[SETTING])
+    unreduced = here.droplevel('keep_rate').isin(models)
+    return table[
+        here.isin(common) | (unreduced & (table.method == NONE).to_numpy())
     ]
-    return table[here]
-
-
-def _settings(table: pd.DataFrame, columns: list) -> list[tuple]:
-    return list(table[columns].itertuples(index=False, name=None))
 
 
 def _page(panels: list) -> Figure:
@@ -103,12 +97,7 @@ def _page(panels: list) -> Figure:
         Patch(facecolor=face, edgecolor=COLOURS[kind], label=CLCA[kind])
         for kind, face in FACES.items()
     ]
-    figure.legend(
-        handles=handles,
-        loc='outside lower center',
-        ncols=2,
-        title='a dot is a run, a line the median',
-    )
+    legend_below(figure, handles, 'a dot is a run, a line the median')
     return figure
 
 
@@ -121,9 +110,8 @@ def _panel(axis: Axes, names: tuple, table: pd.DataFrame) -> None:
     axis.set_xticks(range(len(methods)), methods)
     rates = sorted(table.keep_rate[table.method != NONE].unique())
     shares = ', '.join(map(percent, rates))
-    title = ', '.join(filter(None, (dataset_label(names[0]), names[1])))
     axis.set(
-        title=f'{title}: keep rate {shares} %',
+        title=f'{setting_label(*names)}: keep rate {shares} %',
         xlim=(-0.6, len(methods) - 0.4),
         ylabel='top-1 accuracy (%)',
     )

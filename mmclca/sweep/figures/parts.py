@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from ..labels import CLCA, percent, seeds_label, setting_label
 from .style import PAGE, STYLE
 
-# as setting_label takes them, and the keep rate
 FIGURE = ['dataset', 'backbone', 'size', 'method', 'variant', 'keep_rate']
 USUAL = {'max', 'per_epoch', 'backbone', 'head'}  # what all results have
 MAP = 'viridis'  # read alike by the colour-blind
@@ -78,12 +77,11 @@ def _figure(names: tuple, curves: pd.DataFrame) -> Figure:
         ScalarMappable(norm, MAP), ax=list(axes), label='largest gradient'
     )
     bar.solids.set(rasterized=False, edgecolor='face')  # vectors, no gaps
-    *setting, rate = names
+    dataset, backbone, size, *more, rate = names
+    title = setting_label(dataset, backbone, f'{size} px', *more)
     seeds = seeds_label(curves.groupby('clca').seed.nunique())
     figure.suptitle(
-        f'{setting_label(*setting)}, keep rate {percent(rate)} %, '
-        f'mean of {seeds}',
-        fontsize=8,
+        f'{title}, keep rate {percent(rate)} %, mean of {seeds}', fontsize=8
     )
     return figure
 

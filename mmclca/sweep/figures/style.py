@@ -4,6 +4,7 @@
 from pathlib import Path
 
 import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -49,6 +50,56 @@ def legend_line(kind: str, **more) -> Line2D:
         color=COLOURS[kind],
         linestyle=LINES[kind],
         label=CLCA[kind],
+        **more,
+    )
+
+
+def panel_grid(
+    number: int,
+    columns: int,
+    height: float,
+    legend_height: float,
+    ylabel: str,
+    sharey: bool = False,
+) -> tuple[Figure, list[Axes]]:
+    """A figure of panels, row by row, as wide as a page or a column of it.
+
+    Args:
+        number (int): Panels.
+        columns (int): Panels in a row.
+        height (float): Of a row, in inches.
+        legend_height (float): More of the figure, in inches.
+        ylabel (str): At the first panel of each row.
+        sharey (bool): Whether all have one y axis. Defaults to False.
+    """
+    rows = -(-number // columns)
+    width = COLUMN if columns == 1 else PAGE
+    figure = Figure((width, height * rows + legend_height))
+    figure.set_layout_engine('constrained')
+    axes = figure.subplots(rows, columns, squeeze=False, sharey=sharey)
+    for axis in axes.flat[number:]:
+        axis.remove()
+    for axis in axes[:, 0]:
+        axis.set_ylabel(ylabel)
+    return figure, list(axes.flat[:number])
+
+
+def legend_below(figure: Figure, handles: list, *titles: str, **more) -> None:
+    """A legend under the panels.
+
+    Args:
+        figure (Figure): As wide as a page or a column.
+        handles (list): What it shows.
+        *titles (str): What stands above them, below each other where the
+            figure is narrow.
+        **more: Of matplotlib's ``legend``.
+    """
+    wide = figure.get_figwidth() > COLUMN
+    figure.legend(
+        handles=handles,
+        loc='outside lower center',
+        ncols=min(len(handles), 8 if wide else 4),
+        title=(', ' if wide else ',\n').join(titles),
         **more,
     )
 

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from pathlib import Path
 
-from ..missing import left_out_if_lacking
+from ..missing import left_out_if_missing
 from .costs import draw_costs
 from .gradients import draw_gradients
 from .methods import draw_methods
@@ -19,8 +19,8 @@ FIGURES = dict(
 def write_figures(results: list[dict], folder: str | Path) -> list[Path]:
     """Write the paper's figures of a sweep as PDF and PNG.
 
-    A figure for which the results lack something is left out with a warning
-    that says what.
+    A figure for which results are missing is left out with a warning that
+    says which.
 
     Args:
         results (list[dict]): Of :func:`mmclca.sweep.results.read_results`.
@@ -33,7 +33,7 @@ def write_figures(results: list[dict], folder: str | Path) -> list[Path]:
     """
     paths = []
     for name, draw in FIGURES.items():
-        with left_out_if_lacking(name):
+        with left_out_if_missing(name):
             for number, figure in enumerate(draw(results), start=1):
                 page = name if number == 1 else f'{name}-{number}'
                 paths += save(figure, Path(folder) / page)
