@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .candidates import Candidate, Size
 from .comparison import Result, compare
-from .interleaved import images_per_second, seconds_in_turns
+from .interleaved import images_per_second, interleaved_seconds
 from .setting import Setting
 
 __all__ = [
@@ -11,5 +11,5 @@ __all__ = [
     'Size',
     'compare',
     'images_per_second',
-    'seconds_in_turns',
+    'interleaved_seconds',
 ]

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What the command lines of the benchmarks refuse ahead of measuring."""
+"""What the command lines of the benchmarks refuse before measuring."""
 
 import torch
 
@@ -34,7 +34,7 @@ def check_setting(parser, setting: Setting) -> None:
 def with_memory(
     parser, setting: Setting, asked: bool | None, default: bool
 ) -> bool:
-    """Whether to measure memory; refused where it is asked for in vain.
+    """Whether to measure memory; refused where it cannot be measured.
 
     Args:
         parser (argparse.ArgumentParser): It ends the program.

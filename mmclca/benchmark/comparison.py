@@ -1,18 +1,22 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
 import torch
+from mmengine.utils import ProgressBar
 
 from mmclca.evaluation.cost import Cost
 
 from .candidates import Candidate, Size, timm_vit
-from .interleaved import clock_of, seconds_in_turns
+from .interleaved import clock_of, interleaved_seconds
 from .memory import peak_memory
 from .setting import Setting
 from .steps import step_of
+
+Plan = dict[Size, list[Candidate]]
 
 
 @dataclass
@@ -92,77 +96,85 @@ class Result:
             efficiency=self.efficiency,
             memory_mib=self.memory and self.memory / 2**20,
             memory_ratio=self.memory_ratio,
+            seconds=self.seconds,
         )
 
 
 def num_passes(
-    num_candidates: int,
-    rounds: int,
-    warm_up: int,
-    at_once: int,
-    with_memory: bool,
+    plan: Plan, rounds: int, warm_up: int, at_once: int, with_memory: bool
 ) -> int:
-    """How often :func:`compare` calls its ``after_each``."""
-    num_groups = max(1, -(-num_candidates // at_once))
-    timed = (num_candidates + num_groups) * (rounds + warm_up)
-    return timed + with_memory * (num_candidates + 1)
+    """How many passes and measurements of memory :func:`compare` makes."""
+    total = 0
+    for candidates in plan.values():
+        num_groups = max(1, -(-len(candidates) // at_once))
+        total += (len(candidates) + num_groups) * (rounds + warm_up)
+        total += with_memory * (len(candidates) + 1)
+    return total
 
 
 def compare(
-    size: Size,
-    candidates: list[Candidate],
+    plan: Plan,
     setting: Setting,
     rounds: int,
     warm_up: int,
     at_once: int,
     with_memory: bool,
-    after_each: Callable[[], object],
-    left_out: Callable[[Candidate], object],
+    missing: list[str],
 ) -> Iterator[Result]:
-    """Measure models of one size, and timm's of that size in turns with them.
+    """Measure models, and timm's of their size interleaved with them.
+
+    A progress bar is shown on stderr.
 
     Args:
-        size (Size): The size, for timm's model; its result comes first.
-        candidates (list[Candidate]): The other models.
+        plan (dict[Size, list[Candidate]]): Models of each size, beside timm's,
+            whose result comes first.
         setting (Setting): What all are put through.
         rounds (int): Timed passes of each model.
         warm_up (int): Passes before these that are not counted.
-        at_once (int): Models that are in memory and take turns with timm's.
+        at_once (int): Models that are in memory and interleaved with timm's.
             One of timm's passes is timed for each of their groups and rounds.
         with_memory (bool): Whether to measure peaks of memory.
-        after_each (Callable): Called after each pass that is timed, and after
-            each measurement of memory.
-        left_out (Callable): Called with each model that runs out of a GPU's
-            memory, of which there is no result. Where timm's does, those in
-            turns with it have none either.
+        missing (list[str]): Names of the models that run out of a GPU's
+            memory are added: there is no result of them. Where timm's does,
+            there is none of those interleaved with it either.
     """
-    plain = timm_vit(size)
-    peaks = dict.fromkeys((plain, *candidates))
-    if with_memory:
-        peaks = _peaks(peaks, setting, after_each, left_out)
-    if plain not in peaks:
-        return
-    candidates = [one for one in candidates if one in peaks]
-    for start in range(0, max(1, len(candidates)), at_once):
-        group = [plain, *candidates[start : start + at_once]]
-        seconds = _seconds(group, setting, rounds, warm_up, after_each)
-        for one in group:
-            if not {plain, one} <= set(seconds):
-                left_out(one)
-        if plain in seconds:
-            results = _results(seconds, peaks, setting.batch)
-            yield from results[start > 0 :]  # timm's once
+    total = num_passes(plan, rounds, warm_up, at_once, with_memory)
+    bar = ProgressBar(total, file=sys.stderr)
+    for size, candidates in plan.items():
+        plain = timm_vit(size)
+        peaks = dict.fromkeys((plain, *candidates))
+        if with_memory:
+            peaks = _peaks(peaks, setting, bar, missing)
+        if plain not in peaks:
+            continue
+        candidates = [one for one in candidates if one in peaks]
+        for start in range(0, max(1, len(candidates)), at_once):
+            group = [plain, *candidates[start : start + at_once]]
+            seconds = _seconds(group, setting, rounds, warm_up, bar)
+            for one in group:
+                if not {plain, one} <= set(seconds):
+                    _leave_out(one, missing)
+            if plain in seconds:
+                results = _results(seconds, peaks, setting.batch)
+                yield from results[start > 0 :]  # timm's once
 
 
-def _peaks(everyone, setting, after_each, left_out):
+def _peaks(everyone, setting, bar, missing):
     peaks = {}
     for one in everyone:
         try:
             peaks[one] = peak_memory(one, setting)
         except torch.OutOfMemoryError:
-            left_out(one)
-        after_each()
+            _leave_out(one, missing)
+        bar.update()
     return peaks
+
+
+def _leave_out(candidate: Candidate, missing: list[str]) -> None:
+    size = candidate.size
+    name = candidate.name or size.name
+    missing.append(f'{candidate.label} ({name}, {size.pixels} px)')
+    print(f'\nout of memory: {missing[-1]}', file=sys.stderr, flush=True)
 
 
 def _results(seconds, peaks, batch):
@@ -173,9 +185,9 @@ def _results(seconds, peaks, batch):
     return [plain, *(replace(other, baseline=plain) for other in others)]
 
 
-def _seconds(group, setting, rounds, warm_up, after_each):
+def _seconds(group, setting, rounds, warm_up, bar):
     steps = {one: step_of(one, setting) for one in group}
     clock = clock_of(setting)
-    seconds = seconds_in_turns(steps, clock, rounds, warm_up, after_each)
+    seconds = interleaved_seconds(steps, clock, rounds, warm_up, bar.update)
     torch.compiler.reset()  # else it gives up after a few models of a kind
     return seconds

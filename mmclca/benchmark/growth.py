@@ -2,7 +2,6 @@
 """How time, memory and multiply-accumulates grow with the image."""
 
 from collections.abc import Sequence
-from math import prod
 
 import matplotlib.figure
 import numpy as np
@@ -33,9 +32,8 @@ def attention_share(cost: Cost, size: Size) -> float:
 
 
 def pixels_of(record: dict) -> int:
-    """Pixels of an image of a record, 'side' or 'height x width'."""
-    sides = [int(side) for side in record['pixels'].split(' x ')]
-    return prod(sides if len(sides) == 2 else sides * 2)
+    """Pixels of the square image of a record."""
+    return int(record['pixels']) ** 2
 
 
 def by_model(records: list[dict]) -> dict[str, list[dict]]:
@@ -91,7 +89,7 @@ def draw_growth(
         for label in fitted:
             own = by_label[label]
             axis.plot(
-                [pixels_of(record) ** 0.5 for record in own],
+                [int(record['pixels']) for record in own],
                 [record[key] for record in own],
                 marker='.',
                 label=f'{label}: pixels$^{{{fitted[label][key]:.2f}}}$',
@@ -101,7 +99,7 @@ def draw_growth(
 
 
 def _style(axis, title: str, records: list[dict]) -> None:
-    sides = sorted({pixels_of(record) ** 0.5 for record in records})
+    sides = sorted({int(record['pixels']) for record in records})
     axis.set(
         title=title,
         xlabel='side of the image (px)',
@@ -112,7 +110,7 @@ def _style(axis, title: str, records: list[dict]) -> None:
     axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.yaxis.set_major_formatter(FormatStrFormatter('%g'))
     axis.yaxis.set_minor_locator(NullLocator())
-    axis.set_xticks(sides, [f'{side:.0f}' for side in sides])
+    axis.set_xticks(sides, sides)
     axis.grid(alpha=0.25)
     axis.spines[['top', 'right']].set_visible(False)
     axis.legend(fontsize=8, frameon=False, loc='lower right')

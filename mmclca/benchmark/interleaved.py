@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Models timed in turns, so that what disturbs one disturbs all."""
+"""Interleaved timing: what disturbs one model disturbs all."""
 
 import time
 from collections.abc import Callable, Hashable
@@ -63,14 +63,14 @@ def _nothing() -> None:
     pass
 
 
-def seconds_in_turns(
+def interleaved_seconds(
     steps: dict[Hashable, Callable[[], object]],
     clock: Clock,
     rounds: int = 15,
     warm_up: int = 2,
     after_each: Callable[[], object] = _nothing,
 ) -> dict[Hashable, list[float]]:
-    """Seconds of each pass of several models, timed in turns.
+    """Seconds of each pass of several models, interleaved.
 
     One pass of each model after the other (A B A B), so that a change of the
     machine's load meets all of them.
@@ -112,7 +112,7 @@ def seconds_of(step: Callable[[], object], clock: Clock) -> float:
 def images_per_second(
     models: dict[str, nn.Module], inputs: Tensor, rounds: int = 15
 ) -> dict[str, float]:
-    """Median inference speed of several models, timed in turns.
+    """Median inference speed of several models, interleaved.
 
     Args:
         models (dict[str, nn.Module]): Models that take a batch of images.
@@ -127,5 +127,5 @@ def images_per_second(
         name: inference_step(model, inputs, setting)
         for name, model in models.items()
     }
-    seconds = seconds_in_turns(steps, clock_of(setting), rounds)
+    seconds = interleaved_seconds(steps, clock_of(setting), rounds)
     return {k: len(inputs) / median(v) for k, v in seconds.items()}

@@ -4,13 +4,12 @@
 import os
 import platform
 import re
-import shutil
-import subprocess
 from datetime import date
 from pathlib import Path
 
 import timm
 import torch
+from torch.utils.collect_env import get_nvidia_driver_version, run
 
 from mmclca.version import __version__
 
@@ -33,7 +32,8 @@ def machine(setting: Setting, command: str) -> dict[str, str]:
     )
     if setting.on_gpu:
         facts['GPU'] = torch.cuda.get_device_name(setting.device)
-        facts['driver'] = f'{_driver()}, CUDA {torch.version.cuda}'
+        driver = get_nvidia_driver_version(run) or 'unknown'
+        facts['driver'] = f'{driver}, CUDA {torch.version.cuda}'
     return facts | dict(
         versions=f'Python {platform.python_version()}, PyTorch '
         f'{torch.__version__}, timm {timm.__version__}, mmclca {__version__}',
@@ -48,13 +48,3 @@ def cpu_name() -> str:
     text = info.read_text() if info.exists() else ''
     name = re.search(r'model name\s*: (.+)', text)
     return f'{name[1] if name else platform.processor()}, {platform.machine()}'
-
-
-def _driver() -> str:
-    """Version of NVIDIA's driver."""
-    tool = shutil.which('nvidia-smi')
-    if tool is None:
-        return 'unknown'
-    query = [tool, '--query-gpu=driver_version', '--format=csv,noheader']
-    lines = subprocess.run(query, capture_output=True, text=True).stdout
-    return lines.partition('\n')[0] or 'unknown'

@@ -11,6 +11,7 @@ at once what it frees.
 import gc
 import os
 import re
+import resource
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -112,3 +113,14 @@ def resident(name: str) -> int:
     """Bytes of a line of ``/proc/self/status``."""
     text = PROCESS.joinpath('status').read_text()
     return int(re.search(rf'{name}:\s+(\d+) kB', text)[1]) * 1024
+
+
+def peak_so_far() -> float:
+    """Peak of memory in MiB since this process began: of the GPU where there
+    is one, else of the process itself."""
+    if torch.cuda.is_available():
+        return torch.cuda.max_memory_allocated() / 2**20
+    if PROCESS.joinpath('status').exists():
+        return resident('VmHWM') / 2**20
+    # macOS, in bytes; on Linux it may be that of the parent
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

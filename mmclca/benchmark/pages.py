@@ -2,7 +2,6 @@
 """Results as a Markdown page, as CSV and as JSON."""
 
 import csv
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -75,6 +74,11 @@ def machine_lines(facts: dict[str, str]) -> list[str]:
     return [f'- {name}: {fact}' for name, fact in marked.items()]
 
 
+def out_of_memory_lines(missing: list[str]) -> list[str]:
+    """What a page says of the models of which there is no result."""
+    return ['', f'Out of memory: {"; ".join(missing)}.'] if missing else []
+
+
 def page(
     title: str, setting: Setting, facts: dict[str, str], lines: list[str]
 ) -> str:
@@ -92,38 +96,33 @@ def page(
     return '\n'.join([*head, *lines, ''])
 
 
-def as_csv(records: list[dict]) -> str:
-    """Records of the same keys as CSV."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, records[0], lineterminator='\n')
-    writer.writeheader()
-    writer.writerows(records)
-    return text.getvalue()
-
-
-def as_json(
-    setting: Setting, facts: dict[str, str], records: list[dict], **more
-) -> str:
-    """The setting, the machine and the records as JSON.
+def write_results(
+    prefix: str,
+    text: str,
+    setting: Setting,
+    facts: dict[str, str],
+    records: list[dict],
+    **more,
+) -> None:
+    """Write a page, and its numbers as CSV and as JSON.
 
     Args:
+        prefix (str): Path of the files without suffix.
+        text (str): Of :func:`page`.
         setting (Setting): What was measured.
         facts (dict[str, str]): Of :func:`machine`.
-        records (list[dict]): Of plain types.
-        **more: Further entries by name.
+        records (list[dict]): Of plain types and the same keys; lists go into
+            the JSON only.
+        **more: Further entries of the JSON by name.
     """
-    content = dict(
-        machine=facts, setting=asdict(setting), results=records, **more
-    )
-    return json.dumps(content, indent=1) + '\n'
-
-
-def write(prefix: str, texts: dict[str, str]) -> None:
-    """Write files of one name.
-
-    Args:
-        prefix (str): Their path without suffix.
-        texts (dict[str, str]): What goes into each, by its suffix.
-    """
-    for suffix, text in texts.items():
-        Path(f'{prefix}.{suffix}').write_text(text, encoding='utf-8')
+    content = dict(machine=facts, setting=asdict(setting), results=records)
+    as_json = json.dumps(content | more, indent=1) + '\n'
+    Path(f'{prefix}.md').write_text(text, encoding='utf-8')
+    Path(f'{prefix}.json').write_text(as_json, encoding='utf-8')
+    keys = [k for k, v in records[0].items() if not isinstance(v, list)]
+    with open(f'{prefix}.csv', 'w', encoding='utf-8', newline='') as file:
+        writer = csv.DictWriter(
+            file, keys, extrasaction='ignore', lineterminator='\n'
+        )
+        writer.writeheader()
+        writer.writerows(records)

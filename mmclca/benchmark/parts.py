@@ -13,7 +13,11 @@ from mmpretrain.models.utils import (
     SwiGLUFFN,
     SwiGLUFFNFused,
 )
+from timm.layers import LayerNorm, Mlp
+from timm.layers import PatchEmbed as TimmPatchEmbed
+from timm.models.vision_transformer import Attention
 from torch import nn
+from torch.utils.hooks import RemovableHandle
 
 from mmclca.models import Reducible
 
@@ -34,17 +38,22 @@ PARTS = {
     'head': 'after the backbone',
     OTHER: 'positions, residual sums of attention, outputs, Python between',
 }
-# modules of mmpretrain's transformers
+# modules of mmpretrain's transformers and of timm's
 KINDS = {
     nn.LayerNorm: 'norm',
+    LayerNorm: 'norm',
     FFN: 'FFN',
     SwiGLUFFN: 'FFN',
     SwiGLUFFNFused: 'FFN',
+    Mlp: 'FFN',
     PatchEmbed: 'embedding',
+    TimmPatchEmbed: 'embedding',
 }
+# modules with the projections ``qkv`` and ``proj``
+ATTENTIONS = (MultiheadAttention, Attention)
 
 
-class Watch:
+class PartTimer:
     """Books the time between marks to the part that runs in it.
 
     Of parts within each other the inner one counts.
@@ -93,83 +102,56 @@ class Watch:
 
         return call
 
-    def opened(self, attn: nn.Module) -> Iterator[tuple]:
+    def hooks(self, module: nn.Module, part: str) -> Iterator[RemovableHandle]:
+        """Hooks that book a module's forward pass to a part."""
+        yield module.register_forward_pre_hook(lambda *_: self.begin(part))
+        yield module.register_forward_hook(lambda *_: self.end())
+
+    def attention_hooks(self, attn: nn.Module) -> Iterator[RemovableHandle]:
         """What lies between two projections is attention."""
-        qkv = self.timed('projections', attn.qkv.forward)
-        proj = self.timed('projections', attn.proj.forward)
-
-        def first(x):
-            x = qkv(x)
-            self.begin('attention')
-            return x
-
-        def last(x):
-            self.end()
-            return proj(x)
-
-        yield attn.qkv, 'forward', first
-        yield attn.proj, 'forward', last
+        yield from self.hooks(attn.qkv, 'projections')
+        yield attn.qkv.register_forward_hook(
+            lambda *_: self.begin('attention')
+        )
+        yield attn.proj.register_forward_pre_hook(lambda *_: self.end())
+        yield from self.hooks(attn.proj, 'projections')
 
 
-def functions_of(model: nn.Module) -> Iterator[tuple]:
-    """Owner, name and part of what is timed, but for attention."""
+@contextmanager
+def timed_parts(model: nn.Module, timer: PartTimer):
+    """Book the passes of a model to its parts; after that it is as it was."""
+    with ExitStack() as stack:
+        for handle in _hooks_of(model, timer):
+            stack.enter_context(handle)
+        for owner, name, part in _methods_of(model):
+            setattr(owner, name, timer.timed(part, getattr(owner, name)))
+            stack.callback(delattr, owner, name)
+        yield
+
+
+def _hooks_of(model: nn.Module, timer: PartTimer) -> Iterator[RemovableHandle]:
+    of_timm = isinstance(model, TimmClassifier)
+    backbone = model.model if of_timm else model.backbone
+    for name, module in backbone.named_modules():
+        if isinstance(module, ATTENTIONS):
+            yield from timer.attention_hooks(module)
+        elif type(module) in KINDS and not name.startswith('reducer.'):
+            yield from timer.hooks(module, KINDS[type(module)])
+    yield from timer.hooks((backbone if of_timm else model).head, 'head')
+    if isinstance(backbone, Reducible) and backbone.cache is not None:
+        yield from timer.hooks(backbone.cache, 'cache')
+
+
+def _methods_of(model: nn.Module) -> Iterator[tuple[nn.Module, str, str]]:
+    """Owner, name and part of methods that are no forward pass."""
     if isinstance(model, TimmClassifier):
-        vit = model.model
-        for block in vit.blocks:
-            yield block.norm1, 'forward', 'norm'
-            yield block.norm2, 'forward', 'norm'
-            yield block.mlp, 'forward', 'FFN'
-        yield vit.norm, 'forward', 'norm'
-        yield vit.patch_embed, 'forward', 'embedding'
-        yield vit.head, 'forward', 'head'
         return
     backbone = model.backbone
-    for name, module in backbone.named_modules():
-        part = KINDS.get(type(module))
-        if part and not name.startswith('reducer.'):
-            yield module, 'forward', part
-    yield model.head, 'forward', 'head'
     if isinstance(backbone, Reducible):
-        yield from _functions_of_reduction(backbone)
-
-
-def _functions_of_reduction(backbone: Reducible) -> Iterator[tuple]:
-    for name in ('before', 'between', 'key_bias', 'softmax'):
-        yield backbone.reducer, name, 'selection'
-    if backbone.cache is not None:
-        yield backbone.cache, 'start', 'cache'
-        yield backbone.cache, 'forward', 'cache'
-
-
-def attentions_of(model: nn.Module) -> list[nn.Module]:
-    """Modules with the projections ``qkv`` and ``proj``."""
-    if isinstance(model, TimmClassifier):
-        return [block.attn for block in model.model.blocks]
-    modules = model.backbone.modules()
-    return [one for one in modules if isinstance(one, MultiheadAttention)]
-
-
-@contextmanager
-def _replaced(owner: nn.Module, name: str, function: Callable):
-    """A method of one module is another function for a while."""
-    setattr(owner, name, function)
-    try:
-        yield
-    finally:
-        delattr(owner, name)
-
-
-@contextmanager
-def watched(model: nn.Module, watch: Watch):
-    """The model's parts report to the watch; its code is as it was."""
-    with ExitStack() as stack:
-        for owner, name, part in functions_of(model):
-            timed = watch.timed(part, getattr(owner, name))
-            stack.enter_context(_replaced(owner, name, timed))
-        for attn in attentions_of(model):
-            for owner, name, function in watch.opened(attn):
-                stack.enter_context(_replaced(owner, name, function))
-        yield
+        for name in ('before', 'between', 'key_bias', 'softmax'):
+            yield backbone.reducer, name, 'selection'
+        if backbone.cache is not None:
+            yield backbone.cache, 'start', 'cache'
 
 
 def seconds_of_parts(
@@ -177,8 +159,8 @@ def seconds_of_parts(
 ) -> tuple[dict[str, float], float]:
     """Medians of the seconds of each part of a forward pass.
 
-    Watched passes and others take turns. On a GPU a part ends when the GPU
-    has come to the end of it, which holds nothing up.
+    Passes with and without this timing are interleaved. On a GPU a part ends
+    when the GPU has come to the end of it, which holds nothing up.
 
     Args:
         candidate (Candidate): A model, built here.
@@ -188,7 +170,7 @@ def seconds_of_parts(
 
     Returns:
         tuple[dict[str, float], float]: By the names of ``PARTS``, and the
-        seconds of a pass that nothing watches.
+        seconds of a pass whose parts are not timed.
     """
     model = build(candidate, setting.device)
     images = setting.images(candidate.size.img_size)
@@ -196,18 +178,18 @@ def seconds_of_parts(
     clock = clock_of(setting)
     parts, whole = [], []
     for _ in range(warm_up + rounds):
-        parts.append(_watched_pass(model, step, clock))
+        parts.append(_seconds_by_part(model, step, clock))
         whole.append(seconds_of(step, clock))
     counted = parts[warm_up:]
     medians = {part: median(one[part] for one in counted) for part in PARTS}
     return medians, median(whole[warm_up:])
 
 
-def _watched_pass(model, step: Callable, clock: Clock) -> Counter:
-    watch = Watch(clock)
-    with watched(model, watch):
+def _seconds_by_part(model, step: Callable, clock: Clock) -> Counter:
+    timer = PartTimer(clock)
+    with timed_parts(model, timer):
         clock.wait()
-        watch.mark()
+        timer.mark()
         step()
-        watch.mark()
-    return watch.seconds()
+        timer.mark()
+    return timer.seconds()

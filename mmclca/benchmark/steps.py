@@ -104,7 +104,7 @@ def _compiled(function: Callable, mode: str | None) -> Callable:
     compiled = torch.compile(function, mode=mode, fullgraph=True)
 
     def call(images):
-        # CUDA graphs of models in turns share memory
+        # CUDA graphs of interleaved models share memory
         torch.compiler.cudagraph_mark_step_begin()
         return compiled(images)
 

@@ -190,6 +190,22 @@ def setting_of(args: argparse.Namespace):
     )
 
 
+def begin(tool: str, setting) -> dict[str, str]:
+    """Set the threads and the seed of a measurement; gives the machine.
+
+    Args:
+        tool (str): Path of the tool, its ``__file__``.
+        setting (Setting): What is measured.
+    """
+    import torch
+
+    from mmclca.benchmark.machine import machine
+
+    torch.set_num_threads(setting.threads)
+    torch.manual_seed(0)
+    return machine(setting, command_line(tool))
+
+
 def command_line(tool: str, argv: Sequence[str] | None = None) -> str:
     """The command that runs, as it can be typed again.
 

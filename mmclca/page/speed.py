@@ -4,7 +4,7 @@ from functools import lru_cache
 from statistics import median
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.benchmark import Setting, seconds_in_turns
+from mmclca.benchmark import Setting, interleaved_seconds
 from mmclca.benchmark.candidates import Candidate, Size, plain_vit
 from mmclca.benchmark.interleaved import clock_of
 from mmclca.benchmark.steps import inference_step, step_of
@@ -41,7 +41,7 @@ class Speeds:
     def compare(
         self, inferencer: TokenReductionInferencer, packed: dict, gmacs: float
     ) -> tuple[Speed, Speed]:
-        """Cost of a leaf in a model and in the plain one, timed in turns.
+        """Cost of a leaf in a model and in the plain one, interleaved.
 
         Args:
             inferencer (TokenReductionInferencer): The model.
@@ -56,7 +56,7 @@ class Speeds:
             model=inference_step(model, images, self.setting), plain=plain
         )
         clock = clock_of(self.setting)
-        seconds = seconds_in_turns(steps, clock, ROUNDS, warm_up=1)
+        seconds = interleaved_seconds(steps, clock, ROUNDS, warm_up=1)
         times = {name: 1e3 * median(s) for name, s in seconds.items()}
         return Speed(gmacs, times['model']), Speed(plain_gmacs, times['plain'])
 

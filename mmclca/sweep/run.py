@@ -10,6 +10,7 @@ import torch
 from mmengine.config import Config
 from submitit.helpers import DelayedSubmission
 
+from mmclca.benchmark.memory import peak_so_far
 from mmclca.checkpoints.resuming import newest_checkpoint
 from mmclca.engine.runner import build_runner, set_loader_defaults
 from mmclca.evaluation.cost import count_config
@@ -21,7 +22,7 @@ from .identity import config_hash
 from .interrupted import first_start
 from .origin import commit, machine, versions
 from .results import OTHERWISE, is_of, read_result, set_aside
-from .statistics import gradients, peak_memory, throughput, train_time
+from .statistics import gradients, throughput, train_time
 
 # what a run of a cell comes to
 DONE, TAKEN = 'done', 'taken'
@@ -114,7 +115,7 @@ def measure(cfg: Config, work_dir: Path) -> dict:
         gmacs=cost.flops / 1e9,
         params=cost.params,
         throughput=throughput(runner),
-        peak_memory_mb=peak_memory(),
+        peak_memory_mb=peak_so_far(),
         gradients=gradients(runner),
         **origin,
         started=started.isoformat(timespec='seconds'),

@@ -4,10 +4,7 @@
 import statistics
 from math import isnan
 
-import torch
 from mmengine.runner import Runner
-
-from mmclca.benchmark.memory import PROCESS, resident
 
 
 def throughput(runner: Runner) -> dict[str, float]:
@@ -63,12 +60,3 @@ def train_time(runner: Runner, num_iters: int) -> float:
 
 def _history(runner: Runner, name: str) -> list[float]:
     return runner.message_hub.get_scalar(name).data[0].tolist()
-
-
-def peak_memory() -> float | None:
-    """Peak of memory in MiB: of the GPU where there is one, else of the
-    process, which only Linux tells."""
-    if torch.cuda.is_available():
-        return torch.cuda.max_memory_allocated() / 2**20
-    known = PROCESS.joinpath('status').exists()
-    return resident('VmHWM') / 2**20 if known else None

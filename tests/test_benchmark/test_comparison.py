@@ -1,6 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import csv
-import io
 import json
 
 import pytest
@@ -11,7 +10,7 @@ from mmclca.benchmark import Result, Setting, Size, comparison
 from mmclca.benchmark.candidates import plain_vit, reduced_vit, timm_vit
 from mmclca.benchmark.comparison import compare, num_passes
 from mmclca.benchmark.machine import machine
-from mmclca.benchmark.pages import as_csv, as_json, page, table_line, write
+from mmclca.benchmark.pages import page, table_line, write_results
 from mmclca.benchmark.speed_up_plot import draw_speed_up
 from mmclca.evaluation.cost import Cost
 
@@ -39,7 +38,7 @@ def test_ratios_are_those_of_rounds_not_of_medians():
     assert (timm.gmacs_ratio, timm.memory_ratio) == (1, 1)
 
 
-def test_table_csv_and_json_say_the_same():
+def test_table_csv_and_json_say_the_same(tmp_path):
     timm, one = pair()
     assert table_line(one, with_memory=True) == (
         '| tiny | EViT | 0.5 | yes | 64 | 10/7/5/5 | 2.00 | 1.00 | 1.333 '
@@ -47,13 +46,18 @@ def test_table_csv_and_json_say_the_same():
     )
     assert table_line(timm, with_memory=False).endswith('| 1.00 | 1.00 |')
     records = [timm.record(), one.record()]
-    rows = list(csv.DictReader(io.StringIO(as_csv(records))))
+    facts = dict(date='today')
+    write_results(tmp_path / 'a.b', 'text\n', Setting(), facts, records, x=1)
+    assert (tmp_path / 'a.b.md').read_text() == 'text\n'
+    with open(tmp_path / 'a.b.csv') as file:
+        rows = list(csv.DictReader(file))
     assert [row['method'] for row in rows] == ['timm', 'EViT']
     assert float(rows[1]['speed_up']) == 2
     assert (rows[0]['keep_rate'], rows[1]['memory_mib']) == ('', '2.0')
-    content = json.loads(as_json(Setting(), dict(date='today'), records))
+    assert 'seconds' not in rows[0]
+    content = json.loads((tmp_path / 'a.b.json').read_text())
     assert content['results'] == records
-    assert content['machine'] == dict(date='today')
+    assert (content['machine'], content['x']) == (facts, 1)
     assert content['setting']['batch'] == 8
 
 
@@ -63,38 +67,34 @@ def test_memory_that_was_not_measured():
     assert one.record()['memory_mib'] is one.record()['memory_ratio'] is None
 
 
-def test_machine_and_page(tmp_path):
+def test_machine_and_page():
     facts = machine(Setting(), 'python x.py')
     assert {'CPU', 'cores', 'load', 'versions', 'date'} < set(facts)
     assert 'GPU' not in facts
     text = page('Title', Setting(train=True), facts, ['text'])
     assert text.startswith('# Title\n\nTraining step, batch 8, float32')
     assert '- command: `python x.py`\n' in text
-    write(tmp_path / 'a.b', dict(md=text))
-    assert (tmp_path / 'a.b.md').read_text() == text
 
 
-def test_groups_take_turns_with_timm(monkeypatch):
-    groups, told = [], []
+def test_groups_are_interleaved_with_timm(monkeypatch, capsys):
+    groups = []
 
-    def seconds_in_turns(steps, clock, rounds, warm_up, after_each):
+    def interleaved_seconds(steps, clock, rounds, warm_up, after_each):
         groups.append([one.label for one in steps])
         seconds = float(len(groups))
         after_each()
         return {one: [seconds] * rounds for one in steps}
 
-    monkeypatch.setattr(comparison, 'seconds_in_turns', seconds_in_turns)
+    monkeypatch.setattr(comparison, 'interleaved_seconds', interleaved_seconds)
     found = list(
         compare(
-            TINY,
-            EVIT,
+            {TINY: EVIT},
             Setting(batch=1),
             rounds=3,
             warm_up=1,
             at_once=1,
             with_memory=False,
-            after_each=lambda: told.append(1),
-            left_out=pytest.fail,
+            missing=[],
         )
     )
     assert groups == [['timm', 'EViT 0.5'], ['timm', 'EViT 0.5 + CLCA']]
@@ -105,7 +105,7 @@ def test_groups_take_turns_with_timm(monkeypatch):
     ]
     # each beside timm of its own rounds
     assert [one.baseline.seconds[0] for one in found[1:]] == [1, 2]
-    assert len(told) == 2
+    assert '2/16' in capsys.readouterr().err
 
 
 def run_out(*labels):
@@ -122,20 +122,19 @@ def run_out(*labels):
 
 
 def compare_all(with_memory):
-    """Labels of the models that are measured, and of those left out."""
-    left_out = []
+    """Labels of the models that are measured, and names of the others."""
+    missing = []
     found = compare(
-        TINY,
-        [plain_vit(TINY), *EVIT],
+        {TINY: [plain_vit(TINY), *EVIT]},
         Setting(batch=1),
         rounds=2,
         warm_up=1,
         at_once=2,
         with_memory=with_memory,
-        after_each=lambda: None,
-        left_out=lambda one: left_out.append(one.label),
+        missing=missing,
     )
-    return [one.candidate.label for one in found], left_out
+    labels = [one.candidate.label for one in found]
+    return labels, [name.removesuffix(' (tiny, 64 px)') for name in missing]
 
 
 @pytest.mark.parametrize('with_memory', [False, True])
@@ -154,17 +153,18 @@ def test_a_model_out_of_memory_is_left_out(monkeypatch, with_memory):
 
 def test_without_timm_there_is_nothing_to_compare_with(monkeypatch):
     monkeypatch.setattr(comparison, 'step_of', run_out('timm'))
-    measured, left_out = compare_all(with_memory=False)
+    measured, missing = compare_all(with_memory=False)
     assert measured == []
-    assert set(left_out) == {'timm', 'none', 'EViT 0.5', 'EViT 0.5 + CLCA'}
+    assert set(missing) == {'timm', 'none', 'EViT 0.5', 'EViT 0.5 + CLCA'}
 
 
 @pytest.mark.parametrize(
     'candidates, at_once, passes', [(0, 3, 4), (3, 3, 16), (4, 3, 24)]
 )
 def test_number_of_passes(candidates, at_once, passes):
-    assert num_passes(candidates, 3, 1, at_once, False) == passes
-    with_memory = num_passes(candidates, 3, 1, at_once, True)
+    plan = {TINY: [plain_vit(TINY)] * candidates}
+    assert num_passes(plan, 3, 1, at_once, False) == passes
+    with_memory = num_passes(plan, 3, 1, at_once, True)
     assert with_memory == passes + candidates + 1
 
 

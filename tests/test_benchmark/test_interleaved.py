@@ -3,7 +3,11 @@ import pytest
 import torch
 from torch import nn
 
-from mmclca.benchmark import images_per_second, interleaved, seconds_in_turns
+from mmclca.benchmark import (
+    images_per_second,
+    interleaved,
+    interleaved_seconds,
+)
 from mmclca.benchmark.interleaved import Clock
 
 
@@ -50,7 +54,7 @@ def test_every_pass_is_told_and_only_passes_are_timed(clock):
         clock[0] += 100
         told.append(len(told))
 
-    seconds = seconds_in_turns(
+    seconds = interleaved_seconds(
         dict(a=step, b=step), Clock(), 2, warm_up=1, after_each=after_each
     )
     assert seconds == dict(a=[1, 1], b=[1, 1])
@@ -69,5 +73,7 @@ def test_the_clock_of_a_gpu_waits_for_its_work():
             x @ x
 
     steps = dict(one=lambda: step(1), many=lambda: step(20))
-    seconds = seconds_in_turns(steps, interleaved.CUDAClock('cuda'), rounds=5)
+    seconds = interleaved_seconds(
+        steps, interleaved.CUDAClock('cuda'), rounds=5
+    )
     assert min(seconds['many']) > 5 * min(seconds['one'])

@@ -8,7 +8,7 @@ at the clock, which sees any other way to be as slow.
 import pytest
 from toy_reducers import MaskBySoftmax, MaskFromFirstStage
 
-from mmclca.benchmark import Setting, Size, seconds_in_turns
+from mmclca.benchmark import Setting, Size, interleaved_seconds
 from mmclca.benchmark.candidates import METHODS, plain_vit, reduced_vit
 from mmclca.benchmark.interleaved import Clock
 from mmclca.benchmark.steps import step_of
@@ -45,7 +45,7 @@ def ratios(slow):
         candidates[name] = candidate
     setting = Setting(batch=1)
     steps = {name: step_of(one, setting) for name, one in candidates.items()}
-    seconds = seconds_in_turns(steps, Clock(), rounds=5, warm_up=1)
+    seconds = interleaved_seconds(steps, Clock(), rounds=5, warm_up=1)
     fastest = {name: min(values) for name, values in seconds.items()}
     return {name: own / fastest['plain'] for name, own in fastest.items()}
 

@@ -12,7 +12,12 @@ from mmclca.benchmark.candidates import (
     reduced_vit,
     timm_vit,
 )
-from mmclca.benchmark.parts import PARTS, Watch, seconds_of_parts, watched
+from mmclca.benchmark.parts import (
+    PARTS,
+    PartTimer,
+    seconds_of_parts,
+    timed_parts,
+)
 from mmclca.benchmark.steps import build
 
 TINY = Size('tiny', (64, 64), 32, 4, 2, 64)
@@ -40,39 +45,44 @@ class Steps:
 
 
 def test_of_parts_within_each_other_the_inner_one_counts():
-    watch = Watch(Steps())
-    inner = watch.timed('norm', lambda: 3)
-    outer = watch.timed('FFN', lambda: 1 + inner())
-    watch.mark()  # 1
+    timer = PartTimer(Steps())
+    inner = timer.timed('norm', lambda: 3)
+    outer = timer.timed('FFN', lambda: 1 + inner())
+    timer.mark()  # 1
     assert outer() == 4  # FFN 2 to 3, norm to 4, FFN to 5
-    watch.mark()  # 6
-    assert watch.seconds() == dict(other=2, FFN=2, norm=1)
+    timer.mark()  # 6
+    assert timer.seconds() == dict(other=2, FFN=2, norm=1)
 
 
 @pytest.mark.parametrize('one', ALL, ids=lambda one: one.label)
 def test_model_is_as_it_was(one):
     model = build(one, 'cpu').eval()
     x = torch.randn(2, 3, 64, 64)
-    watch = Watch(Steps())
+    timer = PartTimer(Steps())
     with torch.no_grad():
         before = model(x)
-        with watched(model, watch):
+        with timed_parts(model, timer):
             assert torch.equal(model(x), before)
-        count = len(watch.marks)
+        count = len(timer.marks)
         assert torch.equal(model(x), before)
-    assert len(watch.marks) == count
-    assert watch.running == ['other']
+    assert len(timer.marks) == count
+    assert timer.running == ['other']
     assert 'forward' not in vars(model.modules().__next__())
 
 
 def seen(one):
     """How often each part begins."""
     model = build(one, 'cpu').eval()
-    watch = Watch(Steps())
+    timer = PartTimer(Steps())
     begun = []
-    begin = watch.begin
-    watch.begin = lambda part: (begun.append(part), begin(part))
-    with torch.no_grad(), watched(model, watch):
+    begin = timer.begin
+
+    def noted(part):
+        begun.append(part)
+        begin(part)
+
+    timer.begin = noted
+    with torch.no_grad(), timed_parts(model, timer):
         model(torch.zeros(1, 3, *one.size.img_size))
     return {part: begun.count(part) for part in set(begun)}
 

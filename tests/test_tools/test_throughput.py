@@ -173,15 +173,15 @@ def test_a_model_out_of_memory_is_named(tool, greedy, tmp_path, capsys):
 
 def test_what_was_measured_stays(tool, monkeypatch, tmp_path):
     """The second group of models ends the program."""
-    seconds_in_turns, calls = results.seconds_in_turns, []
+    interleaved_seconds, calls = results.interleaved_seconds, []
 
     def interrupted(*arguments):
         calls.append(1)
         if len(calls) > 1:
             raise KeyboardInterrupt
-        return seconds_in_turns(*arguments)
+        return interleaved_seconds(*arguments)
 
-    monkeypatch.setattr(results, 'seconds_in_turns', interrupted)
+    monkeypatch.setattr(results, 'interleaved_seconds', interrupted)
     prefix = tmp_path / 'page'
     chosen = ('--methods', 'mmpretrain', 'none', '--at-once', 1)
     with pytest.raises(KeyboardInterrupt):

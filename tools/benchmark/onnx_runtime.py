@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """ONNX Runtime's speed on the CPU beside that of PyTorch.
 
-Each method is exported and timed in turns: PyTorch (eager), ONNX Runtime in
-float32, and with 8-bit matrix products. Weights are random.
+Each method is exported and timed, interleaved: PyTorch (eager), ONNX Runtime
+in float32, and with 8-bit matrix products. Weights are random.
 """
 
 from mmclca import cli

@@ -2,9 +2,9 @@
 """How fast models with token reduction are, and what their FLOPs promise.
 
 Any configs, and any list of architectures, methods, keep rates and image
-sizes, in turns with timm's plain ViT of the same size: multiply-accumulates,
-speed, efficiency (the speed-up as a share of the ratio of multiply-
-accumulates) and peak memory, of inference or of a training step.
+sizes, interleaved with timm's plain ViT of the same size: multiply-
+accumulates, speed, efficiency (the speed-up as a share of the ratio of
+multiply-accumulates) and peak memory, of inference or of a training step.
 """
 
 from mmclca import cli
@@ -31,7 +31,7 @@ def parse_args():
         '--at-once',
         type=positive,
         default=6,
-        help="models in memory, beside timm's, that take turns (default: "
+        help="models in memory, interleaved with timm's (default: "
         '%(default)s); 1 is the steadiest and slowest',
     )
     parser.add_argument(

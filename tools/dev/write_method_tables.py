@@ -13,12 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / 'docs/methods'
 BEGIN = '<!-- tables: tools/dev/write_method_tables.py -->\n'
 END = '<!-- end of tables -->'
-HEAD = """
-ViT-B/16, {size} px, 80 classes:
-
-| keep rate | tokens | GMACs | tokens, CLCA | GMACs, CLCA |
-| --- | --- | --- | --- | --- |
-"""
+TITLES = ('keep rate', 'tokens', 'GMACs', 'tokens, CLCA', 'GMACs, CLCA')
 SIZES = (224, 448)
 KEEP_RATES = (1.0, 0.7, 0.5, 0.25, 0.1)
 
@@ -62,18 +57,20 @@ def cells(method, size, keep_rate, clca):
 
 
 def row(method, size, keep_rate):
-    """One row of a table: without CLCA, then with it."""
+    """Texts of a row of a table: without CLCA, then with it."""
     counted = (cells(method, size, keep_rate, clca) for clca in (False, True))
-    texts = [f'{keep_rate:g}', *(text for pair in counted for text in pair)]
-    return f'| {" | ".join(texts)} |\n'
+    return [f'{keep_rate:g}', *(text for pair in counted for text in pair)]
 
 
 def tables(method):
-    """The tables of one method, one an image size."""
+    """Lines of the tables of one method, one an image size."""
+    from mmclca.benchmark.pages import line, table_head
+
     for size in SIZES:
-        yield HEAD.format(size=size)
+        yield from ['', f'ViT-B/16, {size} px, 80 classes:', '']
+        yield from table_head(TITLES)
         for keep_rate in KEEP_RATES:
-            yield row(method, size, keep_rate)
+            yield line(row(method, size, keep_rate))
 
 
 def write(page):
@@ -82,8 +79,8 @@ def write(page):
     _, end, after = rest.partition(END)
     if not (begin and end):
         raise cli.Mistake(f'{page}: add the lines {BEGIN.strip()} and {END}')
-    counted = ''.join(tables(page.stem)).lstrip('\n')
-    page.write_text(f'{before}{begin}{counted}{end}{after}')
+    counted = '\n'.join(tables(page.stem)).lstrip('\n')
+    page.write_text(f'{before}{begin}{counted}\n{end}{after}')
 
 
 def main():

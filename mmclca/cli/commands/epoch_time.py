@@ -1,9 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What ``tools/benchmark/epoch_time.py`` does."""
 
-import resource
 import runpy
-import sys
 import time
 from pathlib import Path
 from statistics import median
@@ -15,6 +13,7 @@ from mmpretrain.models.backbones import VisionTransformer
 
 from mmclca.benchmark import Setting
 from mmclca.benchmark.machine import machine
+from mmclca.benchmark.memory import peak_so_far
 from mmclca.benchmark.pages import machine_lines
 from mmclca.configs import merge_options
 from mmclca.datasets.image_cache import without_cache
@@ -33,7 +32,7 @@ from ..start import starting
 CROPS = ('RandomCrop', 'CenterCrop')
 
 
-class Watch(Hook):
+class EpochTimeHook(Hook):
     """Notes when training begins, when each epoch and the test end, and on
     how many images it trains."""
 
@@ -174,23 +173,15 @@ def set_up(args):
     return cfg
 
 
-def peak_memory():
-    """MiB at the most: of the GPU, or else of this process."""
-    if torch.cuda.is_available():
-        return torch.cuda.max_memory_allocated() / 2**20
-    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return kilobytes / (2**20 if sys.platform == 'darwin' else 2**10)
-
-
-def report(watch, runner):
+def report(times, runner):
     """What was measured, as lines."""
-    first, *later = watch.epochs
-    top1 = watch.metrics['accuracy/top1']
+    first, *later = times.epochs
+    top1 = times.metrics['accuracy/top1']
     return [
-        f'first epoch to end of test: {watch.seconds:.2f} s',
+        f'first epoch to end of test: {times.seconds:.2f} s',
         f'first epoch: {first:.2f} s',
-        *([speed(later, watch.images / len(watch.epochs))] if later else []),
-        f'peak memory: {peak_memory():.0f} MiB',
+        *([speed(later, times.images / len(times.epochs))] if later else []),
+        f'peak memory: {peak_so_far():.0f} MiB',
         f'tested on {len(runner.val_dataloader.dataset)} images: '
         f'{top1:.1f} % top-1',
     ]
@@ -214,8 +205,8 @@ def main(args, argv, draw):
         draw_leaves(draw, args.leaves, args.leaf_size)
     with plain_errors(args.config):
         runner = build_runner(cfg)
-    watch = Watch()
-    runner.register_hook(watch)
+    times = EpochTimeHook()
+    runner.register_hook(times)
     with starting(args.config, runner):
         runner.train()
-    print('', *machine_lines(facts), '', *report(watch, runner), sep='\n')
+    print('', *machine_lines(facts), '', *report(times, runner), sep='\n')

@@ -1,31 +1,23 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What ``tools/benchmark/growth.py`` does."""
 
-import sys
-from functools import partial
 from pathlib import Path
 
-import torch
-from mmengine.utils import ProgressBar
-
-from mmclca.benchmark import out_of_memory
 from mmclca.benchmark.candidates import Size, reduced_vit
 from mmclca.benchmark.checks import check_img_size, check_setting, with_memory
-from mmclca.benchmark.comparison import compare, num_passes
+from mmclca.benchmark.comparison import compare
 from mmclca.benchmark.growth import attention_share, draw_growth, exponents
-from mmclca.benchmark.machine import machine
 from mmclca.benchmark.pages import (
-    as_csv,
-    as_json,
     line,
     machine_lines,
+    out_of_memory_lines,
     page,
     table_head,
-    write,
+    write_results,
 )
 from mmclca.benchmark.parts import seconds_of_parts
 
-from ..benchmark import check_out, command_line, setting_of
+from ..benchmark import begin, check_out, setting_of
 
 MODELS = (('EViT', 0.5, False), ('EViT', 0.1, True))
 SUFFIXES = ('md', 'csv', 'json', 'png')
@@ -54,9 +46,9 @@ def check(parser, args):
     check_img_size(parser, *args.img_size)
     if len(set(args.img_size)) < 2:
         parser.error('--img-size: two sizes at least, nothing grows with one')
-    setting = setting_of(args)
-    check_setting(parser, setting)
-    args.memory = with_memory(parser, setting, args.memory, default=True)
+    args.setting = setting_of(args)
+    check_setting(parser, args.setting)
+    args.memory = with_memory(parser, args.setting, args.memory, default=True)
     check_out(parser, args.out, SUFFIXES)
 
 
@@ -68,44 +60,40 @@ def numbers(memory, shares):
     return [column for column in NUMBERS if column[0] not in left_out]
 
 
-def watches(setting):
+def can_time_parts(setting):
     """Whether the time of attention can be told: in eager inference."""
     return not setting.train and setting.compile_mode is None
 
 
-def measure(args, bar, missing):
+def measure(args, missing):
     """Records of all models at all sizes."""
-    setting = setting_of(args)
-    for img_size in sorted(set(args.img_size)):
-        size = Size.of_arch(args.arch, img_size)
-        models = [reduced_vit(size, *model) for model in MODELS]
-        results = compare(
-            size,
-            models,
-            setting,
-            args.rounds,
-            args.warm_up,
-            len(models),
-            args.memory,
-            bar.update,
-            partial(out_of_memory.note, missing),
-        )
-        for result in results:
-            record = result.record()
-            record.update(
-                label=result.candidate.label,
-                seconds_per_image=1 / result.images_per_second,
-                attention_of_gmacs=attention_share(result.cost, size),
-            )
-            if watches(setting):
-                record.update(
-                    attention_of_time=attention_of_time(
-                        result.candidate, setting, args.rounds
-                    )
-                )
-            if args.memory:
-                record.update(features_mib=beside_weights(record))
-            yield record
+    sizes = [Size.of_arch(args.arch, px) for px in sorted(set(args.img_size))]
+    for result in compare(
+        {size: [reduced_vit(size, *one) for one in MODELS] for size in sizes},
+        args.setting,
+        args.rounds,
+        args.warm_up,
+        len(MODELS),
+        args.memory,
+        missing,
+    ):
+        yield record_of(result, args)
+
+
+def record_of(result, args):
+    """All numbers of a model at a size."""
+    candidate, record = result.candidate, result.record()
+    record.update(
+        label=candidate.label,
+        seconds_per_image=1 / result.images_per_second,
+        attention_of_gmacs=attention_share(result.cost, candidate.size),
+    )
+    if can_time_parts(args.setting):
+        shares = attention_of_time(candidate, args.setting, args.rounds)
+        record.update(attention_of_time=shares)
+    if args.memory:
+        record.update(features_mib=beside_weights(record))
+    return record
 
 
 def beside_weights(record):
@@ -135,35 +123,26 @@ def exponent_lines(fitted, keys):
     return lines
 
 
-def write_results(args, facts, records, lines, fitted):
+def write(args, facts, records, lines, fitted):
     """Write the page, the CSV, the JSON and the plot."""
     lines = [*lines, '', f'![growth]({Path(args.out).name}.png)']
-    setting = setting_of(args)
-    texts = dict(
-        md=page(f'{TITLE}, {args.arch}', setting, facts, lines),
-        csv=as_csv(records),
-        json=as_json(setting, facts, records, exponents=fitted),
+    text = page(f'{TITLE}, {args.arch}', args.setting, facts, lines)
+    write_results(
+        args.out, text, args.setting, facts, records, exponents=fitted
     )
-    write(args.out, texts)
     keys = next(iter(fitted.values()))
     titles = {key: title for key, title in GROWING.items() if key in keys}
     draw_growth(records, fitted, titles, f'{args.out}.png')
 
 
 def main(args):
-    setting = setting_of(args)
-    torch.set_num_threads(args.threads)
-    torch.manual_seed(0)
-    facts = machine(setting, command_line(__file__))
-    passes = num_passes(
-        len(MODELS), args.rounds, args.warm_up, len(MODELS), args.memory
-    )
-    bar = ProgressBar(passes * len(set(args.img_size)), file=sys.stderr)
-    shown = numbers(args.memory, watches(setting))
+    facts = begin(__file__, args.setting)
+    shown = numbers(args.memory, can_time_parts(args.setting))
     lines = table_head(['px', 'model', *(title for _, title, _ in shown)])
-    print(setting.words(), '', *machine_lines(facts), '', *lines, sep='\n')
+    head = [args.setting.words(), '', *machine_lines(facts), '']
+    print(*head, *lines, sep='\n')
     records, missing = [], []
-    for record in measure(args, bar, missing):
+    for record in measure(args, missing):
         records.append(record)
         lines.append(table_line(record, shown))
         print(lines[-1], flush=True)
@@ -172,6 +151,6 @@ def main(args):
     powers = ['', '## Exponents of the pixels', '']
     powers += exponent_lines(fitted, keys)
     print(*powers, sep='\n')
-    lines += out_of_memory.lines(missing) + powers
+    lines += out_of_memory_lines(missing) + powers
     if args.out and fitted:
-        write_results(args, facts, records, lines, fitted)
+        write(args, facts, records, lines, fitted)

@@ -6,12 +6,9 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-import torch
-
 from mmclca.benchmark.candidates import Size, candidates_of
-from mmclca.benchmark.interleaved import clock_of, seconds_in_turns
-from mmclca.benchmark.machine import machine
-from mmclca.benchmark.pages import line, machine_lines, page, table_head, write
+from mmclca.benchmark.interleaved import clock_of, interleaved_seconds
+from mmclca.benchmark.pages import line, machine_lines, page, table_head
 from mmclca.benchmark.setting import Setting
 from mmclca.benchmark.steps import build, inference_step
 from mmclca.deployment import (
@@ -22,7 +19,7 @@ from mmclca.deployment import (
 )
 
 from .. import plain_errors
-from ..benchmark import CLCA, command_line
+from ..benchmark import CLCA, begin
 
 EAGER, FLOAT, INT8 = 'eager', 'float32', 'int8'
 TITLE = 'ONNX Runtime beside PyTorch on the CPU'
@@ -50,7 +47,7 @@ def measure(candidate, setting, rounds):
     """The line of a model in the table."""
     with tempfile.TemporaryDirectory() as folder:
         steps = steps_of(candidate, setting, folder)
-        seconds = seconds_in_turns(steps, clock_of(setting), rounds)
+        seconds = interleaved_seconds(steps, clock_of(setting), rounds)
     eager = seconds[EAGER]
     cells = [f'{setting.batch / median(eager):.1f}']
     for name in (FLOAT, INT8):
@@ -63,10 +60,8 @@ def measure(candidate, setting, rounds):
 
 
 def main(args):
-    torch.set_num_threads(args.threads)
-    torch.manual_seed(0)
     setting = Setting(threads=args.threads, batch=args.batch)
-    facts = machine(setting, command_line(__file__))
+    facts = begin(__file__, setting)
     with plain_errors():
         version = import_onnxruntime().__version__
     facts['versions'] += f', ONNX Runtime {version}'
@@ -78,4 +73,5 @@ def main(args):
         lines.append(measure(candidate, setting, args.rounds))
         print(lines[-1], flush=True)
     if args.out:
-        write(args.out, dict(md=page(TITLE, setting, facts, lines)))
+        text = page(TITLE, setting, facts, lines)
+        Path(f'{args.out}.md').write_text(text, encoding='utf-8')

@@ -3,14 +3,10 @@
 
 import sys
 from contextlib import redirect_stdout
-from functools import partial
 from pathlib import Path
 
-import torch
 from mmengine.config import Config
-from mmengine.utils import ProgressBar
 
-from mmclca.benchmark import out_of_memory
 from mmclca.benchmark.candidates import Size, candidates_of, of_config
 from mmclca.benchmark.checks import (
     check_at_once,
@@ -18,23 +14,22 @@ from mmclca.benchmark.checks import (
     check_setting,
     with_memory,
 )
-from mmclca.benchmark.comparison import compare, num_passes
-from mmclca.benchmark.machine import machine
+from mmclca.benchmark.comparison import compare
 from mmclca.benchmark.pages import (
-    as_csv,
-    as_json,
     columns,
     line,
     machine_lines,
+    out_of_memory_lines,
     page,
     table_head,
     table_line,
-    write,
+    write_results,
 )
 from mmclca.benchmark.parts import PARTS, seconds_of_parts
 from mmclca.benchmark.speed_up_plot import draw_speed_up
 
-from ..benchmark import CLCA, check_out, command_line, setting_of
+from ..benchmark import CLCA, begin, check_out, setting_of
+from ..mistakes import WRONG_INPUT
 
 SUFFIXES = ('md', 'csv', 'json', 'png')
 TITLE = 'Speed of token reduction against its FLOPs'
@@ -45,10 +40,10 @@ def check(parser, args):
     check_img_size(parser, *args.img_size)
     if args.profile and (args.compile or args.train):
         parser.error('--profile is of eager inference')
-    setting = setting_of(args)
-    check_setting(parser, setting)
-    check_at_once(parser, setting, args.at_once)
-    args.memory = with_memory(parser, setting, args.memory, args.train)
+    args.setting = setting_of(args)
+    check_setting(parser, args.setting)
+    check_at_once(parser, args.setting, args.at_once)
+    args.memory = with_memory(parser, args.setting, args.memory, args.train)
     try:
         args.plan = plan(args)
     except ValueError as error:
@@ -72,15 +67,7 @@ def read_config(name, train):
                 raise ValueError('a teacher, which is not measured')
             model.pop('teacher', None)
             return of_config(Path(name).stem, model)
-    except (
-        AssertionError,
-        AttributeError,
-        KeyError,
-        OSError,
-        SyntaxError,
-        TypeError,
-        ValueError,
-    ) as error:  # what mmengine and mmpretrain raise for settings
+    except (*WRONG_INPUT, AttributeError) as error:
         reason = ' '.join(str(error).split())
         raise ValueError(f'--configs {name}: {reason}') from error
 
@@ -108,24 +95,20 @@ def plan(args):
     }
 
 
-def measure(args, bar, missing):
+def measure(args, missing):
     """Measure all models; rows are printed as they come."""
     print(*table_head([title for title, *_ in columns(args.memory)]), sep='\n')
-    for size, candidates in args.plan.items():
-        results = compare(
-            size,
-            candidates,
-            setting_of(args),
-            args.rounds,
-            args.warm_up,
-            args.at_once,
-            args.memory,
-            bar.update,
-            partial(out_of_memory.note, missing),
-        )
-        for result in results:
-            print(table_line(result, args.memory), flush=True)
-            yield result
+    for result in compare(
+        args.plan,
+        args.setting,
+        args.rounds,
+        args.warm_up,
+        args.at_once,
+        args.memory,
+        missing,
+    ):
+        print(table_line(result, args.memory), flush=True)
+        yield result
 
 
 def profile(args, candidates):
@@ -135,7 +118,7 @@ def profile(args, candidates):
     )
     for candidate in candidates:
         seconds, whole = seconds_of_parts(
-            candidate, setting_of(args), args.rounds, args.warm_up
+            candidate, args.setting, args.rounds, args.warm_up
         )
         lines.append(profile_line(candidate, seconds, whole))
     return lines
@@ -144,65 +127,40 @@ def profile(args, candidates):
 def profile_line(candidate, seconds, whole):
     """The line of a model in the table of parts."""
     total = sum(seconds.values())
-    return line(
-        [
-            candidate.name or candidate.size.name,
-            candidate.size.pixels,
-            candidate.label,
-            f'{1e3 * whole:.1f}',
-            *(
-                f'{1e3 * part:.1f} ({100 * part / total:.1f})'
-                for part in seconds.values()
-            ),
-        ]
-    )
+    size = candidate.size
+    model = [candidate.name or size.name, size.pixels, candidate.label]
+    shares = [
+        f'{1e3 * part:.1f} ({100 * part / total:.1f})'
+        for part in seconds.values()
+    ]
+    return line([*model, f'{1e3 * whole:.1f}', *shares])
 
 
-def write_results(args, facts, results, missing, profiled):
+def write(args, facts, results, missing, profiled):
     """Write the page, the CSV, the JSON and the plot."""
     lines = table_head([title for title, *_ in columns(args.memory)])
     lines += [table_line(result, args.memory) for result in results]
-    lines += out_of_memory.lines(missing)
+    lines += out_of_memory_lines(missing)
     lines += ['', f'![speed-up against GMACs]({Path(args.out).name}.png)']
     if profiled:
         lines += ['', '## Where the time of a forward pass goes', '']
         lines += profiled
+    text = page(TITLE, args.setting, facts, lines)
     records = [result.record() for result in results]
-    setting = setting_of(args)
-    full = [
-        dict(record, seconds=result.seconds)
-        for record, result in zip(records, results, strict=True)
-    ]
-    texts = dict(
-        md=page(TITLE, setting, facts, lines),
-        csv=as_csv(records),
-        json=as_json(setting, facts, full),
-    )
-    write(args.out, texts)
+    write_results(args.out, text, args.setting, facts, records)
     draw_speed_up(results, f'{args.out}.png')
 
 
 def main(args):
-    setting = setting_of(args)
-    torch.set_num_threads(args.threads)
-    torch.manual_seed(0)
-    facts = machine(setting, command_line(__file__))
-    print(setting.words(), '', *machine_lines(facts), '', sep='\n')
-    total = sum(
-        num_passes(
-            len(found), args.rounds, args.warm_up, args.at_once, args.memory
-        )
-        for found in args.plan.values()
-    )
-    results, missing = [], []
-    bar = ProgressBar(total, file=sys.stderr)
-    for result in measure(args, bar, missing):
+    facts = begin(__file__, args.setting)
+    print(args.setting.words(), '', *machine_lines(facts), '', sep='\n')
+    results, missing, profiled = [], [], []
+    for result in measure(args, missing):
         results.append(result)
         if args.out:  # what is there stays, whatever ends the program
-            write_results(args, facts, results, missing, [])
-    profiled = []
+            write(args, facts, results, missing, profiled)
     if args.profile:
         profiled = profile(args, [result.candidate for result in results])
         print('', *profiled, sep='\n')
     if args.out and results:
-        write_results(args, facts, results, missing, profiled)
+        write(args, facts, results, missing, profiled)
