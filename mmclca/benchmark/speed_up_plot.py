@@ -5,11 +5,13 @@ import matplotlib
 import matplotlib.figure
 from matplotlib.ticker import NullLocator, ScalarFormatter
 
+from mmclca.visualization.point_labels import label_points
+
 from .comparison import Result
 
 MARKERS = 'osD^vP*X<>'
 COLOURS = (*range(0, 20, 2), *range(1, 20, 2))
-ROOM = (35, 22)  # of a label, in dots
+ROOM = (25.2, 15.84)  # of a label, in points
 TICKS = (0.5, 0.7, 1, 1.5, 2, 3, 4, 6, 8)
 
 
@@ -91,25 +93,21 @@ def _draw_method(axis, results, colour, marker, name) -> None:
 
 
 def _label(axis, results: list[Result]) -> None:
-    """Keep rates beside the points, where there is room for them."""
-    taken = []
-    for result in results:
-        point = result.gmacs_ratio, result.speed_up[1]
-        x, y = axis.transData.transform(point)
-        if any(
-            abs(x - a) < ROOM[0] and abs(y - b) < ROOM[1] for a, b in taken
-        ):
-            continue
-        taken.append((x, y))
-        axis.annotate(
-            result.candidate.keep_rate,
-            point,
-            (6, -6),
-            textcoords='offset points',
-            fontsize=7,
-            color='0.3',
-            va='top',
-        )
+    """Keep rates beside the points."""
+    points = [
+        (result.gmacs_ratio, result.speed_up[1], result.candidate.keep_rate)
+        for result in results
+    ]
+    label_points(
+        axis,
+        points,
+        lambda *_: ROOM[0],
+        ROOM[1],
+        xytext=(6, -6),
+        fontsize=7,
+        color='0.3',
+        va='top',
+    )
 
 
 def _name(result: Result) -> str:

@@ -30,6 +30,20 @@ class Settings(argparse.Action):
             raise argparse.ArgumentError(self, f'{error}') from error
 
 
+def add_option(parser, name: str, default, meaning: str, **more) -> None:
+    """Add an option whose help ends with its default.
+
+    Args:
+        parser (argparse.ArgumentParser): The parser to extend.
+        name (str): With its dashes.
+        default (object): What holds where it is not given.
+        meaning (str): What the help says.
+        **more: Of ``add_argument``.
+    """
+    words = f'{meaning} (default: %(default)s)'
+    parser.add_argument(name, default=default, help=words, **more)
+
+
 def add_cfg_options(parser):
     """Add ``--cfg-options`` of every tool that reads a config.
 
@@ -118,11 +132,9 @@ def add_split_arguments(parser) -> None:
     parser.add_argument(
         '--out', type=Path, required=True, help='picture to write'
     )
-    parser.add_argument(
-        '--split',
-        choices=('train', 'val', 'test'),
-        default='test',
-        help='images of which split (default: %(default)s)',
+    splits = ('train', 'val', 'test')
+    add_option(
+        parser, '--split', 'test', 'images of which split', choices=splits
     )
 
 
@@ -138,18 +150,10 @@ def add_figure_arguments(parser):
         parser (argparse.ArgumentParser): The parser to extend.
     """
     parser.add_argument('--title', help='title of the figure')
-    parser.add_argument(
-        '--style',
-        choices=STYLES,
-        default='whitegrid',
-        help="one of seaborn's styles (default: %(default)s)",
-    )
-    parser.add_argument(
-        '--window-size',
-        type=size,
-        default='12*7',
-        metavar='W*H',
-        help='of the figure, in inches (default: %(default)s)',
+    style, shape = "one of seaborn's styles", 'of the figure, in inches'
+    add_option(parser, '--style', 'whitegrid', style, choices=STYLES)
+    add_option(
+        parser, '--window-size', '12*7', shape, type=size, metavar='W*H'
     )
 
 

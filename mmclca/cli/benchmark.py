@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .arguments import check_file
+from .arguments import add_option, check_file
 from .choices import AMP, ARCHS, CUDA_GRAPHS
 
 COMPILE_MODES = (
@@ -30,18 +30,18 @@ def keep_rate(text: str) -> float:
 
 def positive(text: str) -> int:
     """A number of a command line that is at least 1."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f'{text}: at least 1')
-    return number
+    return _at_least(1, text)
 
 
 def whole(text: str) -> int:
     """A number of a command line that is at least 0."""
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f'{text}: at least 0')
-    return number
+    return _at_least(0, text)
+
+
+def _at_least(least: int, text: str) -> int:
+    if int(text) < least:
+        raise argparse.ArgumentTypeError(f'{text}: at least {least}')
+    return int(text)
 
 
 def add_arch(parser: argparse.ArgumentParser) -> None:
@@ -69,14 +69,8 @@ def add_img_size(
         default (Sequence[int]): Sides in pixels.
         meaning (str): Of what they are the sides.
     """
-    parser.add_argument(
-        '--img-size',
-        nargs='+',
-        type=positive,
-        default=default,
-        metavar='PIXELS',
-        help=f'{meaning} (default: %(default)s)',
-    )
+    more = dict(nargs='+', type=positive, metavar='PIXELS')
+    add_option(parser, '--img-size', default, meaning, **more)
 
 
 def add_clca(parser: argparse.ArgumentParser, default: str) -> None:
@@ -86,12 +80,8 @@ def add_clca(parser: argparse.ArgumentParser, default: str) -> None:
         parser (argparse.ArgumentParser): The parser to extend.
         default (str): A key of ``CLCA``.
     """
-    parser.add_argument(
-        '--clca',
-        choices=list(CLCA),
-        default=default,
-        help='--methods with cache and CLA head (default: %(default)s)',
-    )
+    meaning = '--methods with cache and CLA head'
+    add_option(parser, '--clca', default, meaning, choices=list(CLCA))
 
 
 def add_setting(parser: argparse.ArgumentParser, batch: int) -> None:
@@ -102,23 +92,12 @@ def add_setting(parser: argparse.ArgumentParser, batch: int) -> None:
         parser (argparse.ArgumentParser): The parser to extend.
         batch (int): Default of ``--batch``.
     """
-    parser.add_argument(
-        '--device',
-        default='cpu',
-        help='cpu, cuda or cuda:1 (default: %(default)s)',
-    )
-    parser.add_argument(
-        '--threads',
-        type=positive,
-        default=1,
-        help='threads on the CPU (default: %(default)s)',
-    )
-    parser.add_argument(
-        '--batch',
-        type=positive,
-        default=batch,
-        help='images in a batch (default: %(default)s)',
-    )
+    add_option(parser, '--device', 'cpu', 'cpu, cuda or cuda:1')
+    for name, default, meaning in (
+        ('--threads', 1, 'threads on the CPU'),
+        ('--batch', batch, 'images in a batch'),
+    ):
+        add_option(parser, name, default, meaning, type=positive)
     parser.add_argument(
         '--amp',
         choices=AMP,
@@ -150,18 +129,10 @@ def add_rounds(
         rounds (int): Default of ``--rounds``.
         memory (str): When ``--memory`` is on by default, in words.
     """
-    parser.add_argument(
-        '--rounds',
-        type=positive,
-        default=rounds,
-        help='timed passes of each model (default: %(default)s)',
-    )
-    parser.add_argument(
-        '--warm-up',
-        type=whole,
-        default=2,
-        help='passes of each model before these (default: %(default)s)',
-    )
+    timed = 'timed passes of each model'
+    add_option(parser, '--rounds', rounds, timed, type=positive)
+    before = 'passes of each model before these'
+    add_option(parser, '--warm-up', 2, before, type=whole)
     parser.add_argument(
         '--memory',
         action=argparse.BooleanOptionalAction,

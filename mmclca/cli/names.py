@@ -5,7 +5,7 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from types import FrameType
+from traceback import walk_tb
 
 UNKNOWN_TYPE = re.compile(r'(\S+) is not in the \S+::(.+?) registry')
 UNKNOWN_KEYWORD = re.compile(
@@ -79,7 +79,8 @@ def _unknown_keyword(
 
 def _class_named(name: str, error: Exception) -> type | None:
     """The class of that name, or over one of it, that was to be built."""
-    for frame in _frames(error):
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    for frame in reversed(frames):  # from within to without
         for value in frame.f_locals.values():
             if inspect.isclass(value) and name in _names(value):
                 return value
@@ -90,16 +91,6 @@ def _class_named(name: str, error: Exception) -> type | None:
 
 def _names(kind: type) -> list[str]:
     return [one.__name__ for one in inspect.getmro(kind)]
-
-
-def _frames(error: Exception) -> Iterator[FrameType]:
-    """Where an error was raised, from within to without."""
-    frames = []
-    traceback = error.__traceback__
-    while traceback is not None:
-        frames.append(traceback.tb_frame)
-        traceback = traceback.tb_next
-    return reversed(frames)
 
 
 def _keywords(kind: type) -> Iterator[str]:

@@ -15,35 +15,18 @@ from .labels import CLCA, over_seeds
 from .text_table import grid
 
 # what makes a cell, its seed apart
-SETTING = (
-    'dataset',
-    'backbone',
-    'method',
-    'keep_rate',
-    'size',
-    'clca',
-    'variant',
-)
-ORDER = [
-    'dataset',
-    'backbone',
-    'variant',
-    'method',
-    'size',
-    'keep_rate',
-    'clca',
-    'seed',
+SETTING = [
+    *('dataset', 'backbone', 'method', 'keep_rate'),
+    *('size', 'clca', 'variant'),
 ]
-COSTS = (
-    'gmacs',
-    'params',
-    'train_images_per_s',
-    'test_images_per_s',
-    'peak_memory_mb',
-    'max_gradient',
-    'mean_gradient',
-    'seconds',
-)
+COSTS = [
+    *('gmacs', 'params', 'train_images_per_s', 'test_images_per_s'),
+    *('peak_memory_mb', 'max_gradient', 'mean_gradient', 'seconds'),
+]
+ORDER = [
+    *('dataset', 'backbone', 'variant', 'method'),
+    *('size', 'keep_rate', 'clca', 'seed'),
+]
 # title of a column of the Markdown table, column of the summary, format
 MARKDOWN = (
     ('data set', 'dataset', '{}'),
@@ -146,7 +129,7 @@ def summarize(table: pd.DataFrame) -> pd.DataFrame:
         NaN for one seed) and the means of what it cost.
     """
     means = {name: (name, 'mean') for name in COSTS}
-    groups = table.groupby(list(SETTING), sort=False)
+    groups = table.groupby(SETTING, sort=False)
     return groups.agg(
         seeds=('seed', 'count'),
         accuracy=('accuracy', 'mean'),

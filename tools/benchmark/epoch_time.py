@@ -14,7 +14,7 @@ import argparse
 from pathlib import Path
 
 from mmclca import cli
-from mmclca.cli.arguments import add_cfg_options
+from mmclca.cli.arguments import add_cfg_options, add_option
 from mmclca.cli.benchmark import positive, whole
 from mmclca.cli.choices import DEEP_ARCHS
 
@@ -46,13 +46,8 @@ def parse_args(argv):
         help='where they are, or are drawn (default: '
         'data/drawn_cotton80_SIZEpx)',
     )
-    parser.add_argument(
-        '--leaf-size',
-        type=positive,
-        default=800,
-        help='their side in pixels, where they are drawn '
-        '(default: %(default)s)',
-    )
+    side = 'their side in pixels, where they are drawn'
+    add_option(parser, '--leaf-size', 800, side, type=positive)
     add_model(parser)
     parser.add_argument(
         '--no-cache', action='store_true', help='decode in each epoch'

@@ -6,6 +6,7 @@ in float32, and with 8-bit matrix products. Weights are random.
 """
 
 from mmclca import cli
+from mmclca.cli.arguments import add_option
 from mmclca.cli.benchmark import (
     add_arch,
     add_clca,
@@ -37,12 +38,7 @@ def parse_args():
         ('--rounds', 7, 'timed passes of each model, after two others'),
         ('--threads', 1, 'threads'),
     ):
-        parser.add_argument(
-            name,
-            type=positive,
-            default=default,
-            help=f'{meaning} (default: %(default)s)',
-        )
+        add_option(parser, name, default, meaning, type=positive)
     parser.add_argument('--out', metavar='PREFIX', help='write PREFIX.md')
     args = parser.parse_args()
     from mmclca.benchmark.checks import check_img_size

@@ -2,12 +2,13 @@
 """How fast models with token reduction are, and what their FLOPs promise.
 
 Any configs, and any list of architectures, methods, keep rates and image
-sizes, interleaved with timm's plain ViT of the same size: multiply-
-accumulates, speed, efficiency (the speed-up as a share of the ratio of
-multiply-accumulates) and peak memory, of inference or of a training step.
+sizes, interleaved with timm's plain ViT of the same size:
+multiply-accumulates, speed, efficiency (the speed-up as a share of the ratio
+of multiply-accumulates) and peak memory, of inference or of a training step.
 """
 
 from mmclca import cli
+from mmclca.cli.arguments import add_option
 from mmclca.cli.benchmark import (
     ARCH,
     add_clca,
@@ -75,14 +76,9 @@ def add_models(parser):
         f'{MMPRETRAIN} is its plain ViT, {PLAIN} the TokenReductionViT '
         'without a reducer (default: all; with --configs these two)',
     )
-    parser.add_argument(
-        '--keep-rates',
-        nargs='+',
-        type=keep_rate,
-        default=[1.0, 0.7, 0.5, 0.25, 0.1],
-        metavar='RATE',
-        help='of --methods (default: %(default)s)',
-    )
+    rates = [1.0, 0.7, 0.5, 0.25, 0.1]
+    more = dict(nargs='+', type=keep_rate, metavar='RATE')
+    add_option(parser, '--keep-rates', rates, 'of --methods', **more)
     add_clca(parser, default='both')
 
 

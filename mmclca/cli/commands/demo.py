@@ -109,12 +109,17 @@ def draw_test_leaves(model, dataset, out):
     )
 
 
+def files_and_labels(dataset):
+    """The path and the class of each image."""
+    infos = [dataset.get_data_info(i) for i in range(len(dataset))]
+    return [i['img_path'] for i in infos], [i['gt_label'] for i in infos]
+
+
 def images_by_class(dataset, most):
     """Paths of the first images of each class, by its name."""
     paths = {name: [] for name in dataset.CLASSES}
-    for i in range(len(dataset)):
-        info = dataset.get_data_info(i)
-        paths[dataset.CLASSES[info['gt_label']]].append(info['img_path'])
+    for path, label in zip(*files_and_labels(dataset), strict=True):
+        paths[dataset.CLASSES[label]].append(path)
     return {name: found[:most] for name, found in paths.items()}
 
 
@@ -131,12 +136,8 @@ def draw_pictures(model, dataset, work_dir):
 
 def histogram_top1(train_set, test_set):
     """Per cent right by the nearest neighbour on colour histograms."""
-    lists = []
-    for dataset in (train_set, test_set):
-        infos = [dataset.get_data_info(i) for i in range(len(dataset))]
-        lists.append([info['img_path'] for info in infos])
-        lists.append([info['gt_label'] for info in infos])
-    return 100 * colour_histogram_1nn(*lists)
+    train, test = files_and_labels(train_set), files_and_labels(test_set)
+    return 100 * colour_histogram_1nn(*train, *test)
 
 
 def table(top1, histogram, chance, models, speeds):

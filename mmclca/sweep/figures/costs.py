@@ -6,6 +6,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
 
+from mmclca.visualization.point_labels import label_points
+
 from ..labels import percent, seeds_label, setting_label
 from ..missing import MissingResultsError
 from ..report import summarize, to_table
@@ -15,7 +17,7 @@ from .style import (
     LINES,
     STYLE,
     legend_below,
-    legend_line,
+    line_style,
     panel_grid,
 )
 
@@ -104,7 +106,7 @@ def _panel(
 
 def _legend(figure: Figure, points, markers, widths) -> None:
     handles = [
-        legend_line(kind, marker='o', markerfacecolor=face)
+        Line2D([], [], marker='o', markerfacecolor=face, **line_style(kind))
         for kind, face in FACES.items()
         if kind in set(points.clca)
     ]
@@ -142,24 +144,18 @@ def _label_keep_rates(axis: Axes, points: pd.DataFrame) -> None:
     rates = points.keep_rate
     tops = points.accuracy + points.accuracy_std.fillna(0)
     highest = tops.groupby([points['size'], rates]).idxmax()
-    taken = []
-    for row in sorted(highest, key=lambda row: -tops[row]):
-        point, text = (points.gmacs[row], tops[row]), percent(rates[row])
-        x, y = axis.transData.transform(point) * 72 / axis.figure.dpi
-        if any(
-            abs(x - a) < 2.2 * (len(text) + len(other)) + 1.5
-            and abs(y - b) < 9
-            for a, b, other in taken
-        ):
-            continue
-        taken.append((x, y, text))
-        axis.annotate(
-            text,
-            point,
-            (0, 4),
-            textcoords='offset points',
-            ha='center',
-            va='bottom',
-            fontsize=7,
-            color='0.3',
-        ).set_in_layout(False)
+    label_points(
+        axis,
+        [
+            (points.gmacs[row], tops[row], percent(rates[row]))
+            for row in sorted(highest, key=lambda row: -tops[row])
+        ],
+        lambda text, other: 2.2 * len(text + other) + 1.5,
+        9,
+        xytext=(0, 4),
+        ha='center',
+        va='bottom',
+        fontsize=7,
+        color='0.3',
+        in_layout=False,
+    )

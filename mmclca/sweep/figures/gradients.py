@@ -6,11 +6,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from ..labels import CLCA, percent, seeds_label, setting_label
 from ..missing import MissingResultsError
 from ..report import to_table
-from .style import COLOURS, LINES, STYLE, legend_below, legend_line, panel_grid
+from .style import COLOURS, STYLE, legend_below, line_style, panel_grid
 
 FIGURE = ['dataset', 'backbone', 'method', 'size', 'variant']
 HEIGHT = 2.5
@@ -106,13 +107,7 @@ def _panel(axis: Axes, curves: pd.DataFrame) -> None:
         if own.empty:
             continue
         by_epoch = own.groupby('epoch').gradient.agg(['mean', 'min', 'max'])
-        axis.plot(
-            by_epoch.index,
-            by_epoch['mean'],
-            color=COLOURS[kind],
-            linestyle=LINES[kind],
-            label=CLCA[kind],
-        )
+        axis.plot(by_epoch.index, by_epoch['mean'], **line_style(kind))
         axis.fill_between(
             by_epoch.index,
             by_epoch['min'],
@@ -138,7 +133,7 @@ def _legend(figure: Figure, curves: pd.DataFrame) -> None:
     runs = curves.groupby(['keep_rate', 'clca']).seed.nunique()
     legend_below(
         figure,
-        [legend_line(kind) for kind in kinds],
+        [Line2D([], [], **line_style(kind)) for kind in kinds],
         f'mean and range of {seeds_label(runs)}',
         'numbers: top-1 accuracy in per cent',
     )

@@ -6,7 +6,6 @@ from pathlib import Path
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from mmclca.utils.atomic_write import replace_file
 
@@ -42,16 +41,10 @@ LINES = dict(base='--', cla='-.', clc=':', clca='-')
 FACES = dict(base='white', clca=COLOURS['clca'])  # of markers
 
 
-def legend_line(kind: str, **more) -> Line2D:
-    """The line of a kind of model ('base', 'cla', 'clc', 'clca') in a
-    legend."""
-    return Line2D(
-        *([], []),
-        color=COLOURS[kind],
-        linestyle=LINES[kind],
-        label=CLCA[kind],
-        **more,
-    )
+def line_style(kind: str) -> dict:
+    """How the line of a kind of model ('base', 'cla', 'clc', 'clca') looks,
+    and what a legend calls it."""
+    return dict(color=COLOURS[kind], linestyle=LINES[kind], label=CLCA[kind])
 
 
 def panel_grid(
