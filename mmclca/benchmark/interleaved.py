@@ -59,16 +59,12 @@ def clock_of(setting: Setting) -> Clock:
     return CUDAClock(setting.device) if setting.on_gpu else Clock()
 
 
-def _nothing() -> None:
-    pass
-
-
 def interleaved_seconds(
     steps: dict[Hashable, Callable[[], object]],
     clock: Clock,
     rounds: int = 15,
     warm_up: int = 2,
-    after_each: Callable[[], object] = _nothing,
+    after_each: Callable[[], object] = lambda: None,
 ) -> dict[Hashable, list[float]]:
     """Seconds of each pass of several models, interleaved.
 

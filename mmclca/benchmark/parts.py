@@ -4,6 +4,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from statistics import median
 
 from mmcv.cnn.bricks.transformer import FFN, PatchEmbed
@@ -85,10 +86,8 @@ class PartTimer:
         """Seconds of each part from the first mark to the last one."""
         self.clock.wait()
         total = Counter()
-        last = self.marks[0][1]
-        for part, mark in self.marks:
-            total[part] += self.clock.seconds(last, mark)
-            last = mark
+        for (_, start), (part, end) in pairwise(self.marks):
+            total[part] += self.clock.seconds(start, end)
         return total
 
     def timed(self, part: str, function: Callable) -> Callable:

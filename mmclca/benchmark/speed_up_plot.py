@@ -55,7 +55,7 @@ def _draw(axis, results: list[Result]) -> None:
         ha='right',
         va='top',
     )
-    names = list(dict.fromkeys(_name(result) for result in results))
+    names = dict.fromkeys(_name(result) for result in results)
     # tab20: every other one is pale
     colours = [matplotlib.colormaps['tab20'](i) for i in COLOURS]
     for i, name in enumerate(names):

@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What the command lines of the tools share.
 
-Importing it takes no tenth of a second: torch, mmengine and mmpretrain are
-imported when a tool begins to work, so that ``--help`` and wrong options
-answer at once.
+Importing it takes less than a tenth of a second: torch, mmengine and
+mmpretrain are imported when a tool begins to work, so that ``--help`` and
+wrong options answer at once.
 """
 
 from .ending import run

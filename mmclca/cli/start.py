@@ -19,11 +19,11 @@ class StartedHook(Hook):
         self.started = False
 
     def before_train(self, runner):
-        """All is there to train with."""
+        """Data, model and weights are ready for training."""
         self.started = True
 
     def before_test(self, runner):
-        """All is there to test with."""
+        """Data, model and weights are ready for a test."""
         self.started = True
 
 

@@ -23,17 +23,15 @@ def choose(results, **choices):
             is.
     """
     chosen = {part: values for part, values in choices.items() if values}
-    there = {
-        part: sorted({result['cell'][part] for result in results})
-        for part in chosen
-    }
-    missing = [
-        f'{part}: no result of {value!r}; there are '
-        + ', '.join(map(repr, there[part]))
-        for part, values in chosen.items()
-        for value in values
-        if value not in there[part]
-    ]
+    missing = []
+    for part, values in chosen.items():
+        there = sorted({result['cell'][part] for result in results})
+        missing += [
+            f'{part}: no result of {value!r}; there are '
+            + ', '.join(map(repr, there))
+            for value in values
+            if value not in there
+        ]
     if missing:
         raise ValueError('; '.join(missing))
     return [
