@@ -14,10 +14,10 @@ import re
 import resource
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
+from unittest.mock import patch
 
 import torch
 
@@ -30,7 +30,7 @@ PASSES = 2  # from the second one on, the optimizer has its moments
 PROCESS = Path('/proc/self')
 # of the C library (mallopt(3)): larger blocks go back when they are freed, not
 # when the heap happens to shrink
-GIVE_BACK = ('MALLOC_MMAP_THRESHOLD_', '65536')
+GIVE_BACK = {'MALLOC_MMAP_THRESHOLD_': '65536'}
 TINY = Size('tiny', (32, 32), 64, 1, 1, 64)
 
 
@@ -44,21 +44,11 @@ def peak_memory(candidate: Candidate, setting: Setting) -> int:
     if setting.on_gpu:
         return _peak_on_gpu(candidate, setting)
     context = get_context('spawn')
-    with _environment(*GIVE_BACK), ProcessPoolExecutor(1, context) as pool:
+    with (
+        patch.dict(os.environ, GIVE_BACK),
+        ProcessPoolExecutor(1, context) as pool,
+    ):
         return pool.submit(_peak_on_cpu, candidate, setting).result()
-
-
-@contextmanager
-def _environment(name: str, value: str):
-    """A variable of the environment, for processes that start meanwhile."""
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        del os.environ[name]
-        if before is not None:
-            os.environ[name] = before
 
 
 def obstacle(setting: Setting) -> str:
