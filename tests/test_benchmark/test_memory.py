@@ -6,7 +6,12 @@ import torch
 
 from mmclca.benchmark import memory
 from mmclca.benchmark.candidates import Size, reduced_vit, timm_vit
-from mmclca.benchmark.memory import obstacle, peak_memory
+from mmclca.benchmark.memory import (
+    obstacle,
+    peak_memory,
+    peak_so_far,
+    resident,
+)
 from mmclca.benchmark.setting import Setting
 
 WIDE = timm_vit(Size('wide', (32, 32), 1024, 2, 2, 4096))
@@ -55,6 +60,14 @@ def test_what_cannot_be_measured():
     assert 'CUDA graph' in reasons['cuda', 'reduce-overhead']
     assert 'CUDA graph' in reasons['cuda', 'max-autotune']
     assert "compiler's own memory" in reasons['cpu', 'default']
+
+
+@pytest.mark.skipif(
+    torch.cuda.is_available() or bool(obstacle(Setting())),
+    reason='of the process itself, on Linux',
+)
+def test_peak_of_this_process():
+    assert resident('VmRSS') / 2**20 <= peak_so_far() < 2**20
 
 
 def test_each_measurement_on_a_gpu_begins_and_ends_without_the_last(
