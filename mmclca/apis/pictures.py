@@ -6,26 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from mmclca.models import reduces
-from mmclca.visualization import draw_reductions, reduced
+from mmclca.visualization import (
+    check_reduces,
+    draw_reductions,
+    reduced,
+    stage_titles,
+)
 from mmclca.visualization.inputs import view_of_input
 
 from .inferencer import TokenReductionInferencer
-
-
-def check_reduces(inferencer: TokenReductionInferencer) -> None:
-    """Refuse a model of whose stages there is nothing to draw.
-
-    Raises:
-        ValueError: If the backbone has no stage.
-    """
-    backbone = inferencer.model.backbone
-    if not reduces(backbone):
-        raise ValueError(
-            f'there are no stages to draw: a {type(backbone).__name__} '
-            "without a reducer. Give a model with backbone=dict(type='mmclca."
-            "TokenReductionViT', reducer=..., reduce_at=...)"
-        )
 
 
 def draw_prediction(
@@ -46,16 +35,15 @@ def draw_prediction(
     Raises:
         ValueError: If the model reduces nothing.
     """
-    check_reduces(inferencer)
     model = inferencer.model
+    check_reduces(model.backbone)
     unknown = result['pred_label'] == -1
     score = result['known_score' if unknown else 'pred_score']
     title = f'{result["pred_class"]}, {score:.3f}'
     seen = inferencer.prepare(source)['inputs']
     rows = reduced(model.backbone, [view_of_input(model, title, seen)])
     Path(out).parent.mkdir(parents=True, exist_ok=True)
-    layers = [f'after layer {layer}' for layer in model.backbone.reduce_at]
-    draw_reductions(rows, out, layers)
+    draw_reductions(rows, out, stage_titles(model.backbone))
 
 
 def picture_paths(images: Sequence[str], folder: str | Path) -> list[Path]:

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from mmclca.evaluation.cost import Counter
 from mmclca.models import Reducible
 from mmclca.models.reduction.tokens import Tokens
+from mmclca.visualization.patch_maps import assigned, survivor_maps
 from mmclca.visualization.recording import Recorded, Recorder
-from mmclca.visualization.survivors import assigned, survivor_maps
 
 
 class LastLayerRecorder(Recorder):

@@ -5,21 +5,17 @@ from .contact_sheet import contact_sheet
 from .curves import draw_curves, read_scalars
 from .heat_maps import Heated, draw_heat_maps, paint_map
 from .painting import kinds, paint
+from .patch_maps import assignment_maps, stage_weights, survivor_maps
 from .reductions import (
     Reduced,
+    check_reduces,
     draw_reductions,
     reduced,
     reductions_figure,
+    stage_titles,
     to_array,
-    weights_by_stage,
 )
 from .rollout import rollout
-from .survivors import (
-    assignment_maps,
-    draw_survivors,
-    stage_weights,
-    survivor_maps,
-)
 
 __all__ = [
     'Cached',
@@ -27,12 +23,12 @@ __all__ = [
     'Reduced',
     'assignment_maps',
     'cached_by_stage',
+    'check_reduces',
     'class_activation_maps',
     'contact_sheet',
     'draw_curves',
     'draw_heat_maps',
     'draw_reductions',
-    'draw_survivors',
     'kinds',
     'paint',
     'paint_map',
@@ -40,8 +36,8 @@ __all__ = [
     'reduced',
     'reductions_figure',
     'rollout',
+    'stage_titles',
     'stage_weights',
     'survivor_maps',
     'to_array',
-    'weights_by_stage',
 ]

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 import matplotlib
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from .legend import add_heat_bar
-from .painting import HEAT
-from .survivors import enlarge
+from .painting import HEAT, enlarge
+from .picture_grid import Row, picture_grid
 
 
 @dataclass
@@ -54,26 +53,15 @@ def draw_heat_maps(images: Sequence[Heated], out: str, label: str) -> None:
         out (str): Picture to write; its ending gives the format.
         label (str): What the colours mean.
     """
-    columns = 1 + len(images[0].maps)
     lines = 1 + max(name.count('\n') for one in images for name in one.maps)
     height = 2.2 + 0.18 * max(lines - 2, 0)
-    figure = Figure(
-        figsize=(2.1 * columns, height * len(images) + 0.8),
-        layout='constrained',
-    )
-    axes = figure.subplots(len(images), columns, squeeze=False)
-    above = []
-    for row, one in zip(axes, images, strict=True):
-        row[0].imshow(one.image)
-        row[0].set_ylabel(one.title, fontsize=9)
-        repeated = list(one.maps) == above
-        pairs = zip(row[1:], one.maps.items(), strict=True)
-        for axis, (name, values) in pairs:
-            axis.imshow(paint_map(one.image, values))
-            axis.set_title('' if repeated else name, fontsize=9)
-        above = list(one.maps)
-    for axis in axes.flat:
-        axis.set(xticks=[], yticks=[])
-        axis.spines[:].set_visible(False)
-    add_heat_bar(figure, axes.flat, label, ('none', 'most'))
+    rows, above = [], []
+    for one in images:
+        names = list(one.maps)
+        titles = [''] * len(names) if names == above else names
+        maps = [paint_map(one.image, values) for values in one.maps.values()]
+        rows.append(Row(one.title, [one.image, *maps], ['', *titles]))
+        above = names
+    figure, axes = picture_grid(rows, height, margin=0.8)
+    add_heat_bar(figure, axes, label, ('none', 'most'))
     figure.savefig(out, dpi=100, bbox_inches='tight', pad_inches=0.06)

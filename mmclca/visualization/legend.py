@@ -6,8 +6,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from .painting import DROPPED, FUSED, HEAT, INK, KEPT, MERGED, fuse
-from .survivors import fade
+from .painting import DROPPED, FUSED, HEAT, INK, KEPT, MERGED, fade, fuse
 
 SAMPLE = np.full((1, 1, 3), 128.0)
 TITLES = {

@@ -6,8 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .survivors import GREY, assigned, enlarge, fade, patch_of_pixels
+from .patch_maps import assigned
 
+GREY = 205
 INK = np.array([25.0, 25.0, 25.0])
 FUSED_BLUE = np.array([0.0, 114.0, 178.0])  # Okabe and Ito's; no leaf has it
 HEAT = 'inferno'
@@ -38,6 +39,12 @@ def kinds(weights: Tensor) -> Tensor:
     little = weights.sum(dim=1)[token] < AVERAGE
     kind = KEPT + (MERGED - KEPT) * shared + (FUSED - MERGED) * shared * little
     return torch.where(token >= 0, kind, DROPPED)
+
+
+def own_tokens(weights: Tensor) -> Tensor:
+    """Weights (N, P) without those of tokens that several patches share."""
+    alone = (weights > 0).sum(dim=1, keepdim=True) == 1
+    return weights * alone
 
 
 def paint(image: np.ndarray, weights: Tensor, hw: tuple[int, int]):
@@ -132,3 +139,22 @@ def _near(amount: np.ndarray) -> np.ndarray:
     padded = np.pad(amount, ((0, 1), (0, 1)), mode='edge')
     neighbors = (padded[:-1, :-1], padded[:-1, 1:], padded[1:, :-1])
     return np.maximum.reduce(neighbors)
+
+
+def fade(image: np.ndarray) -> np.ndarray:
+    """An RGB image (H, W, 3) as it looks where patches are dropped."""
+    return 0.12 * image + 0.88 * GREY
+
+
+def enlarge(one: Tensor, shape: tuple) -> np.ndarray:
+    """A map (h, w) or (h, w, C) of patches as one of pixels, float."""
+    rows, columns = patch_of_pixels(one.shape, shape)
+    return one.double().cpu().numpy()[rows[:, None], columns]
+
+
+def patch_of_pixels(hw: tuple, shape: tuple) -> list[np.ndarray]:
+    """For each row and each column of pixels that of the patch there."""
+    return [
+        np.arange(pixels) * patches // pixels
+        for patches, pixels in zip(hw[:2], shape[:2], strict=True)
+    ]

@@ -10,30 +10,15 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from mmclca.models import reduces
+
 from .cached_tokens import Cached, cached_by_stage
 from .inputs import View
 from .legend import add_heat_bar, add_legend
-from .painting import FUSED, KEPT, MERGED, is_mixed, kinds, paint
+from .painting import FUSED, KEPT, MERGED, is_mixed, kinds, own_tokens, paint
+from .patch_maps import assigned, stage_weights
+from .picture_grid import Row, picture_grid
 from .recording import grid_of
-from .survivors import assigned, stage_weights
-
-
-@torch.inference_mode()
-def weights_by_stage(backbone, images: Tensor) -> list[Tensor]:
-    """What the tokens after each stage stand for.
-
-    Args:
-        backbone (Reducible): The model.
-        images (Tensor): Preprocessed images, (B, 3, H, W).
-
-    Returns:
-        list[Tensor]: Weights (B, N, P) of the patches in each token, one a
-        stage; before what the cache puts back.
-    """
-    _, tokens = backbone.forward_tokens(images)
-    return stage_weights(
-        tokens.trace, len(images), tokens.num_patches, tokens.num_prefix
-    )
 
 
 @dataclass
@@ -54,6 +39,29 @@ class Reduced:
     hw: tuple[int, int]
     stages: list[Tensor]
     cached: list[Cached] = field(default_factory=list)
+
+
+def check_reduces(backbone) -> None:
+    """Refuse a backbone of whose stages there is nothing to draw.
+
+    Args:
+        backbone (BaseBackbone): Any backbone.
+
+    Raises:
+        ValueError: If it has no stage that reduces.
+    """
+    if not reduces(backbone):
+        raise ValueError(
+            f'there are no stages to draw: a {type(backbone).__name__} that '
+            "reduces nothing; give backbone=dict(type='mmclca."
+            "TokenReductionViT', reducer=..., reduce_at=...), or ask for no "
+            'pictures (--pictures, TokenVisualizationHook)'
+        )
+
+
+def stage_titles(backbone) -> list[str]:
+    """What to write above the pictures of a backbone's stages."""
+    return [f'after layer {layer}' for layer in backbone.reduce_at]
 
 
 @torch.inference_mode()
@@ -83,7 +91,10 @@ def _reduced(backbone, view: View) -> Reduced:
 
 
 def draw_reductions(
-    images: Sequence[Reduced], out: str, stages: Sequence[str]
+    images: Sequence[Reduced],
+    out: str,
+    stages: Sequence[str],
+    kept_only: bool = False,
 ) -> None:
     """Draw what is left of some images stage by stage, one row an image.
 
@@ -91,7 +102,14 @@ def draw_reductions(
         images (Sequence[Reduced]): The images.
         out (str): Picture to write; its ending gives the format.
         stages (Sequence[str]): What to write above each stage.
+        kept_only (bool): Whether to show the patches with a token of their
+            own alone, and above each stage the share of them in all images.
+            Defaults to False: what became of every patch, and how many
+            tokens are left in each image.
     """
+    if kept_only:
+        _kept_figure(images, stages).savefig(out, dpi=110)
+        return
     figure = reductions_figure(images, stages)
     figure.savefig(out, dpi=100, bbox_inches='tight', pad_inches=0.06)
 
@@ -100,20 +118,38 @@ def reductions_figure(
     images: Sequence[Reduced], stages: Sequence[str]
 ) -> Figure:
     """The figure of :func:`draw_reductions`."""
-    columns = 1 + len(stages)
-    figure = Figure(
-        figsize=(2.1 * columns, 2.5 * len(images) + 0.6), layout='constrained'
-    )
-    axes = figure.subplots(len(images), columns, squeeze=False)
-    for axis in axes.flat:
-        axis.set(xticks=[], yticks=[])
-        axis.spines[:].set_visible(False)
-    for row, one in zip(axes, images, strict=True):
-        _draw_row(row, one)
-    for axis, stage in zip(axes[0, 1:], stages, strict=True):
-        axis.set_title(f'{stage}\n{axis.get_title()}', fontsize=9)
+    rows = [_row(one) for one in images]
+    named = zip(stages, rows[0].titles[1:], strict=True)
+    rows[0].titles[1:] = [f'{stage}\n{title}' for stage, title in named]
+    figure, axes = picture_grid(rows, row_height=2.5, margin=0.6)
     _explain(figure, axes, images)
     return figure
+
+
+def _row(one: Reduced) -> Row:
+    pictures = [paint(one.image, stage, one.hw) for stage in one.stages]
+    notes = [cached.note() for cached in one.cached] or [''] * len(pictures)
+    headings = map(_heading, one.stages)
+    titles = [a + b for a, b in zip(headings, notes, strict=True)]
+    first = f'{one.hw[0]} x {one.hw[1]} patches'
+    return Row(one.title, [one.image, *pictures], [first, *titles])
+
+
+def _kept_figure(images: Sequence[Reduced], stages: Sequence[str]) -> Figure:
+    kept = [[own_tokens(stage) for stage in one.stages] for one in images]
+    rows = [
+        Row(
+            one.title,
+            [one.image, *(paint(one.image, w, one.hw) for w in weights)],
+            [''] * (1 + len(stages)),
+        )
+        for one, weights in zip(images, kept, strict=True)
+    ]
+    rows[0].titles = ['image\nall patches']
+    for stage, weights in zip(stages, zip(*kept, strict=True), strict=True):
+        share = torch.cat([w.sum(dim=0) > 0 for w in weights]).float().mean()
+        rows[0].titles.append(f'{stage}\n{100 * share:.0f} % kept')
+    return picture_grid(rows, row_height=2.15, margin=0.3)[0]
 
 
 def to_array(figure: Figure) -> np.ndarray:
@@ -121,16 +157,6 @@ def to_array(figure: Figure) -> np.ndarray:
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
-
-
-def _draw_row(row, one: Reduced) -> None:
-    row[0].imshow(one.image)
-    row[0].set_ylabel(one.title, fontsize=9)
-    row[0].set_title(f'{one.hw[0]} x {one.hw[1]} patches', fontsize=9)
-    notes = [cached.note() for cached in one.cached] or [''] * len(one.stages)
-    for axis, weights, note in zip(row[1:], one.stages, notes, strict=True):
-        axis.imshow(paint(one.image, weights, one.hw))
-        axis.set_title(_heading(weights) + note, fontsize=9)
 
 
 def _heading(weights: Tensor) -> str:
@@ -176,6 +202,6 @@ def _explain(figure: Figure, axes, images: Sequence[Reduced]) -> None:
     plain = [weights for weights in stages if not is_mixed(weights)]
     if len(plain) < len(stages):
         label = 'largest weight of a patch in a token'
-        add_heat_bar(figure, axes.flat, label, ('least', 'most'))
+        add_heat_bar(figure, axes, label, ('least', 'most'))
     found = [kinds(weights).unique() for weights in plain]
     add_legend(figure, torch.cat(found).tolist() if found else ())

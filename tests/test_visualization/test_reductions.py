@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from matplotlib.colors import rgb_to_hsv
+from matplotlib.figure import Figure
 from small_models import CACHE, build, images, vit
 
 from mmclca.models.reduction.trace import Kept, Merged
@@ -16,10 +17,15 @@ from mmclca.visualization import (
     reduced,
     reductions_figure,
     stage_weights,
-    weights_by_stage,
 )
 from mmclca.visualization.inputs import View
-from mmclca.visualization.painting import DROPPED, FUSED, KEPT, MERGED
+from mmclca.visualization.painting import (
+    DROPPED,
+    FUSED,
+    KEPT,
+    MERGED,
+    own_tokens,
+)
 from mmclca.visualization.reductions import patches_left
 
 COLOURS = torch.tensor([[200, 0, 0], [0, 100, 0], [0, 0, 60], [80, 80, 80]])
@@ -132,6 +138,38 @@ def test_patches_left():
     assert patches_left(mixed) == '4 patches in 2 tokens'
 
 
+def test_tokens_that_patches_share_are_no_own_tokens():
+    weights = torch.zeros(4, 4)
+    weights[1, 0] = 1
+    weights[2, 1] = 1 / (1 + 1e-6)  # a cluster of one patch in DPC-KNN
+    weights[3, 2:] = 0.5
+    own = own_tokens(weights)
+    assert torch.equal(own[:3], weights[:3]) and not own[3].any()
+    drawn = paint(picture(), own, (2, 2))
+    assert np.array_equal(drawn[:6], picture()[:6])
+    assert drawn[6:].min() > 175  # faded
+
+
+def test_kept_only_says_what_share_is_left(monkeypatch):
+    figures = []
+    keep = lambda figure, *_, **__: figures.append(figure)  # noqa: E731
+    monkeypatch.setattr(Figure, 'savefig', keep)
+    whole = torch.nn.functional.pad(torch.eye(4), (0, 0, 1, 0))
+    fused = torch.zeros(2, 4)
+    fused[1] = 0.1
+    rows = [
+        Reduced('a', picture(), (2, 2), [whole, whole[:3]]),
+        Reduced('b', picture(), (2, 2), [whole, fused]),
+    ]
+    draw_reductions(rows, 'out.png', ['one', 'two'], kept_only=True)
+    (figure,) = figures
+    above = ['image\nall patches', 'one\n100 % kept', 'two\n25 % kept']
+    assert words(figure) == ([], [], [*above, '', '', ''])
+    shown = [axis.images[0].get_array() for axis in figure.axes]
+    assert np.array_equal(shown[1], picture())
+    assert shown[5].min() > 175  # of the second image nothing is left
+
+
 def test_kinds_of_patches():
     weights = torch.zeros(5, 8)
     weights[1, 0] = weights[2, 4] = 1
@@ -171,19 +209,12 @@ def test_each_stage_has_an_entry_even_where_nothing_is_reduced(keep_rate):
     reducer = dict(type='mmclca.EViT', keep_rate=keep_rate)
     backbone = build(vit(6, reducer=reducer, reduce_at=(1, 3), cache=CACHE))
     backbone.eval()
-    x = images(2)
-    stages = weights_by_stage(backbone, x)
-    lengths = [len(weights[0]) for weights in stages]
-    if keep_rate == 1:
-        assert lengths == [18, 20]  # CLS, 16 patches, CLR; two cached
-        return
-    assert lengths == [11, 8]
     with torch.inference_mode():
-        _, tokens = backbone.forward_tokens(x)
-    for ours, theirs in zip(
-        stages, stage_weights(tokens.trace, 2, 16), strict=True
-    ):
-        assert torch.equal(ours, theirs)
+        _, tokens = backbone.forward_tokens(images(2))
+    stages = stage_weights(tokens.trace, 2, 16)
+    lengths = [len(weights[0]) for weights in stages]
+    # at keep rate 1: CLS, 16 patches, CLR; two cached
+    assert lengths == ([18, 20] if keep_rate == 1 else [11, 8])
 
 
 def test_picture_has_a_row_an_image_and_a_column_a_stage(tmp_path):

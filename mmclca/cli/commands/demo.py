@@ -22,10 +22,12 @@ from mmclca.evaluation.cost import count
 from mmclca.visualization import (
     contact_sheet,
     draw_curves,
-    draw_survivors,
+    draw_reductions,
     read_scalars,
-    survivor_maps,
+    reduced,
+    stage_titles,
 )
+from mmclca.visualization.inputs import view_of_input
 
 from .. import Mistake
 
@@ -91,22 +93,17 @@ def without_reduction(model):
     return dict(model, backbone=backbone, head=head)
 
 
-@torch.inference_mode()
 def draw_test_leaves(model, dataset, out):
     """Draw which patches survive each stage on four test leaves."""
     labels = dataset.get_gt_labels().tolist()
     samples = [dataset[labels.index(label)] for label in DRAWN]
-    inputs = [sample['inputs'] for sample in samples]
-    batch = model.data_preprocessor(dict(inputs=inputs))['inputs']
     backbone = model.eval().backbone
-    _, tokens = backbone.forward_tokens(batch)
-    draw_survivors(
-        [image.flip(0).permute(1, 2, 0).numpy() for image in inputs],
-        survivor_maps(tokens.trace, len(inputs), backbone.patch_resolution),
-        out,
-        titles=[dataset.CLASSES[label] for label in DRAWN],
-        stages=[f'after layer {layer}' for layer in backbone.reduce_at],
-    )
+    views = [
+        view_of_input(model, dataset.CLASSES[label], sample['inputs'])
+        for label, sample in zip(DRAWN, samples, strict=True)
+    ]
+    rows = reduced(backbone, views)
+    draw_reductions(rows, out, stage_titles(backbone), kept_only=True)
 
 
 def files_and_labels(dataset):

@@ -10,8 +10,12 @@ from mmpretrain.registry import MODELS
 
 from mmclca.checkpoints.trained import load_trained
 from mmclca.configs import read_config
-from mmclca.models import reduction_layers
-from mmclca.visualization import draw_reductions, reduced
+from mmclca.visualization import (
+    check_reduces,
+    draw_reductions,
+    reduced,
+    stage_titles,
+)
 from mmclca.visualization.inputs import (
     drawn_leaves,
     evaluation_transforms,
@@ -38,13 +42,7 @@ def build(cfg, checkpoint, pretrained):
     model = MODELS.build(
         cfg.model, default_args=dict(data_preprocessor=preprocessor)
     )
-    backbone = model.backbone
-    if not reduction_layers(backbone):
-        raise ValueError(
-            f'{cfg.filename}: a {type(backbone).__name__} that reduces '
-            'nothing; give a config with backbone=dict(type='
-            "'mmclca.TokenReductionViT', reducer=..., reduce_at=...)"
-        )
+    check_reduces(model.backbone)
     if checkpoint:
         load_trained(model, checkpoint)
     elif pretrained:
@@ -67,8 +65,7 @@ def draw(args):
     views = [view(model, pipeline, *image) for image in images]
     rows = reduced(model.backbone, views)
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    layers = [f'after layer {layer}' for layer in model.backbone.reduce_at]
-    draw_reductions(rows, args.out, layers)
+    draw_reductions(rows, args.out, stage_titles(model.backbone))
 
 
 def main(args):

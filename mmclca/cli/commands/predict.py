@@ -12,8 +12,8 @@ from mmclca.apis import (
     write_csv,
     write_json,
 )
-from mmclca.apis.pictures import check_reduces
 from mmclca.datasets.image_files import IMAGE_SUFFIXES
+from mmclca.visualization import check_reduces
 from mmclca.visualization.model_files import load
 
 from .. import Mistake, plain_errors
@@ -28,7 +28,7 @@ def load_checked(args):
         args.reject,
     )
     if args.pictures:
-        check_reduces(inferencer)
+        check_reduces(inferencer.model.backbone)
     if args.tokens:
         inferencer.check_tokens()
     return inferencer

@@ -1,9 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from mmengine.hooks import Hook
-from mmengine.model import BaseTTAModel, is_model_wrapper
 from mmengine.runner import BaseLoop
 
 from mmclca.registry import HOOKS
+
+from ..unwrapping import unwrapped
 
 
 @HOOKS.register_module()
@@ -43,7 +44,7 @@ class ClassCountHook(Hook):
         self._check(runner, loaders)
 
     def _check(self, runner, loaders):
-        expected = _num_classes(runner.model)
+        expected = unwrapped(runner.model).head.num_classes
         counts = {
             name: _count(loader.dataset, name, runner.logger)
             for name, loader in loaders.items()
@@ -51,12 +52,6 @@ class ClassCountHook(Hook):
         counts = {name: n for name, n in counts.items() if n is not None}
         if set(counts.values()) - {expected}:
             raise ValueError(_message(expected, counts))
-
-
-def _num_classes(model):
-    while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
-        model = model.module
-    return model.head.num_classes
 
 
 def _count(dataset, name, logger):

@@ -3,7 +3,6 @@ from types import MethodType
 
 import torch
 from mmengine.hooks import Hook
-from mmengine.model import BaseTTAModel, is_model_wrapper
 from mmpretrain.models.classifiers import ImageClassifier
 from packaging.version import Version
 from torch import nn
@@ -11,6 +10,7 @@ from torch import nn
 from mmclca.models import Reducible
 from mmclca.registry import HOOKS
 
+from ..unwrapping import unwrapped
 from .keep_rate_warm_up_hook import KeepRateWarmUpHook
 
 MODES = (
@@ -138,8 +138,7 @@ class CompileHook(Hook):
 
 
 def _classifier(model: nn.Module) -> ImageClassifier:
-    while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
-        model = model.module
+    model = unwrapped(model)
     if not (isinstance(model, ImageClassifier) and model.with_head):
         raise ValueError(
             'CompileHook is for an ImageClassifier with a head, not for '

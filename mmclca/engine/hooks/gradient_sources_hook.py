@@ -2,12 +2,12 @@
 from math import isfinite
 
 import torch
-from mmengine.model import is_model_wrapper
 from torch import Tensor, nn
 
 from mmclca.models import CrossLayerCache
 from mmclca.registry import HOOKS
 
+from ..unwrapping import unwrapped
 from .epoch_maxima_hook import EpochMaximaHook
 
 
@@ -46,9 +46,7 @@ class GradientSourcesHook(EpochMaximaHook):
 
     def before_train(self, runner) -> None:
         """Watch the layer."""
-        model = runner.model
-        model = model.module if is_model_wrapper(model) else model
-        modules = dict(model.named_modules())
+        modules = dict(unwrapped(runner.model).named_modules())
         linear = modules.get(self.linear)
         if not isinstance(linear, nn.Linear):
             kind = self.linear.rpartition('.')[2]

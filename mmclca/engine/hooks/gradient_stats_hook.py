@@ -1,10 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import torch
-from mmengine.model import is_model_wrapper
 from torch import Tensor
 
 from mmclca.registry import HOOKS
 
+from ..unwrapping import unwrapped
 from .epoch_maxima_hook import EpochMaximaHook
 
 
@@ -43,11 +43,9 @@ class GradientStatsHook(EpochMaximaHook):
 
     def before_train(self, runner) -> None:
         """Watch the optimizer."""
-        model = runner.model
-        model = model.module if is_model_wrapper(model) else model
         trained = {
             name: param
-            for name, param in model.named_parameters()
+            for name, param in unwrapped(runner.model).named_parameters()
             if param.requires_grad
         }
         self.names = {

@@ -2,11 +2,12 @@
 from math import cos, pi
 
 from mmengine.hooks import Hook
-from mmengine.model import is_model_wrapper
 
 from mmclca.models import Reducible, TopK
 from mmclca.models.reduction.reducers.base import per_stage
 from mmclca.registry import HOOKS
+
+from ..unwrapping import unwrapped
 
 
 @HOOKS.register_module()
@@ -73,12 +74,11 @@ def warm_up(keep_rate: float, epoch: float, epochs: int) -> float:
 
 
 def _reducer(runner):
-    model = runner.model
-    model = model.module if is_model_wrapper(model) else model
-    if not isinstance(model.backbone, Reducible):
+    backbone = unwrapped(runner.model).backbone
+    if not isinstance(backbone, Reducible):
         raise ValueError(
-            f'{type(model.backbone).__name__} has no keep rate: '
+            f'{type(backbone).__name__} has no keep rate: '
             'KeepRateWarmUpHook is for backbones that reduce tokens, such as '
             'mmclca.TokenReductionViT'
         )
-    return model.backbone.reducer
+    return backbone.reducer

@@ -5,13 +5,19 @@ import numpy as np
 import torch
 from mmengine.dist import master_only
 from mmengine.hooks import Hook
-from mmengine.model import is_model_wrapper
 
-from mmclca.models import reduction_layers
 from mmclca.registry import HOOKS
-from mmclca.visualization import reduced, reductions_figure, to_array
+from mmclca.visualization import (
+    check_reduces,
+    reduced,
+    reductions_figure,
+    stage_titles,
+    to_array,
+)
 from mmclca.visualization.inputs import view_of_input
 from mmclca.visualization.random_state import same_random_state
+
+from ..unwrapping import unwrapped
 
 
 @HOOKS.register_module()
@@ -50,22 +56,11 @@ class TokenVisualizationHook(Hook):
 
     def before_train(self, runner) -> None:
         """Stop at once where there is nothing to draw."""
-        self._check(runner)
+        check_reduces(unwrapped(runner.model).backbone)
 
     def before_val(self, runner) -> None:
         """As :meth:`before_train`."""
-        self._check(runner)
-
-    def _check(self, runner) -> None:
-        backbone = _model(runner).backbone
-        if reduction_layers(backbone):
-            return
-        raise ValueError(
-            f'TokenVisualizationHook: a {type(backbone).__name__} that '
-            "reduces nothing; give backbone=dict(type='mmclca."
-            "TokenReductionViT', reducer=..., reduce_at=...) or remove the "
-            'hook from custom_hooks'
-        )
+        self.before_train(runner)
 
     def after_val_epoch(self, runner, metrics=None) -> None:
         """Draw, where it is time to."""
@@ -83,19 +78,18 @@ class TokenVisualizationHook(Hook):
                 self._draw_image(runner, dataset, index)
 
     def _draw_image(self, runner, dataset, index: int) -> None:
-        model = _model(runner)
+        model = unwrapped(runner.model)
         packed = dataset[index]
         sample = packed['data_samples']
         view = view_of_input(model, '', packed['inputs'])
         scores = model(view.batch, mode='tensor')
         view.title = _title(sample, int(scores.argmax()), dataset.metainfo)
         (row,) = reduced(model.backbone, [view])
-        stages = [f'after layer {n}' for n in model.backbone.reduce_at]
-        picture = to_array(reductions_figure([row], stages))
+        figure = reductions_figure([row], stage_titles(model.backbone))
         # not all data sets have files
         name = f'survivors_{index}_{Path(sample.get("img_path", "")).stem}'
         step = runner.epoch if _by_epoch(runner) else runner.iter
-        runner.visualizer.add_image(name, picture, step)
+        runner.visualizer.add_image(name, to_array(figure), step)
 
 
 def spread(length: int, number: int) -> list[int]:
@@ -116,8 +110,3 @@ def _title(sample, predicted: int, metainfo: dict) -> str:
 def _by_epoch(runner) -> bool:
     cfg = runner.cfg.get('train_cfg') or {}
     return cfg.get('by_epoch', True)
-
-
-def _model(runner):
-    model = runner.model
-    return model.module if is_model_wrapper(model) else model

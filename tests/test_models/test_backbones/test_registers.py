@@ -19,7 +19,7 @@ from small_models import (
 from mmclca.models.reduction.tokens import from_start
 from mmclca.models.reduction.trace import patch_weights
 from mmclca.registry import MODELS
-from mmclca.visualization.survivors import survivor_maps
+from mmclca.visualization import survivor_maps
 
 EVIT = dict(type='mmclca.EViT', keep_rate=0.5)
 

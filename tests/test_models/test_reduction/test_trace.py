@@ -15,11 +15,7 @@ from mmclca.models.reduction.attention import Attended
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import patch_weights
 from mmclca.registry import MODELS
-from mmclca.visualization import (
-    assignment_maps,
-    survivor_maps,
-    weights_by_stage,
-)
+from mmclca.visualization import assignment_maps, stage_weights, survivor_maps
 
 HW = (2, 3)
 ATTENTION = (0.1, 0.05, 0.30, 0.10, 0.20, 0.15, 0.10)  # of CLS to [CLS | p]
@@ -245,10 +241,9 @@ def test_every_method_composes_in_a_model_with_a_cache(name):
     model = dict(type=f'mmclca.{name}', keep_rate=0.5, **options)
     backbone = build(vit(6, reducer=model, reduce_at=(1, 3), cache=CACHE))
     backbone.eval()
-    x = images(3)
-    by_stage = weights_by_stage(backbone, x)
     with torch.inference_mode():
-        _, tokens = backbone.forward_tokens(x)
+        _, tokens = backbone.forward_tokens(images(3))
+    by_stage = stage_weights(tokens.trace, 3, 16)
     final = patch_weights(tokens.trace, 3, 16)
     assert final.shape[:2] == tokens.x.shape[:2]
     num_tokens = by_stage[-1].size(1)

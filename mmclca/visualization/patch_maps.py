@@ -1,15 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from collections.abc import Sequence
+"""Which patches the tokens after each reduction stand for."""
 
-import matplotlib.figure
-import numpy as np
 import torch
 from torch import Tensor
 
 from mmclca.models.reduction.trace import Appended, patch_weights
-
-GREY = 205
-OWN = 0.999  # above it, a patch has a token of its own
 
 
 def stage_weights(
@@ -81,75 +76,3 @@ def assigned(weights: Tensor) -> Tensor:
     most = weights.amax(dim=1, keepdim=True)
     token = (weights == most).to(torch.uint8).argmax(dim=1)
     return token.masked_fill(most[:, 0] == 0, -1)
-
-
-def veil(image: np.ndarray, survivors: Tensor) -> np.ndarray:
-    """Fade the patches of an image that have no token of their own.
-
-    Args:
-        image (np.ndarray): RGB image (H, W, 3), uint8.
-        survivors (Tensor): One map (h, w) of :func:`survivor_maps`.
-
-    Returns:
-        np.ndarray: Image of the same size, uint8.
-    """
-    kept = enlarge(survivors > OWN, image.shape[:2])[..., None]
-    return (kept * image + (1 - kept) * fade(image)).astype(np.uint8)
-
-
-def fade(image: np.ndarray) -> np.ndarray:
-    """An RGB image (H, W, 3) as it looks where patches are dropped."""
-    return 0.12 * image + 0.88 * GREY
-
-
-def enlarge(one: Tensor, shape: tuple) -> np.ndarray:
-    """A map (h, w) or (h, w, C) of patches as one of pixels, float."""
-    rows, columns = patch_of_pixels(one.shape, shape)
-    return one.double().cpu().numpy()[rows[:, None], columns]
-
-
-def patch_of_pixels(hw: tuple, shape: tuple) -> list[np.ndarray]:
-    """For each row and each column of pixels that of the patch there."""
-    return [
-        np.arange(pixels) * patches // pixels
-        for patches, pixels in zip(hw[:2], shape[:2], strict=True)
-    ]
-
-
-def draw_survivors(
-    images: Sequence[np.ndarray],
-    maps: list[Tensor],
-    out: str,
-    titles: Sequence[str],
-    stages: Sequence[str],
-) -> None:
-    """Draw which patches survive each stage, one row an image.
-
-    Args:
-        images (Sequence[np.ndarray]): RGB images as the model saw them,
-            (H, W, 3), uint8.
-        maps (list[Tensor]): Maps (B, h, w) of :func:`survivor_maps`.
-        out (str): Picture to write.
-        titles (Sequence[str]): What to write beside each image.
-        stages (Sequence[str]): What to write above each map.
-    """
-    figure = matplotlib.figure.Figure(
-        figsize=(2.1 * (1 + len(maps)), 2.15 * len(images) + 0.3),
-        layout='constrained',
-    )
-    axes = figure.subplots(len(images), 1 + len(maps), squeeze=False)
-    for row, image, title in zip(axes, images, titles, strict=True):
-        row[0].set_ylabel(title, fontsize=9)
-        row[0].imshow(image)
-    for column, (stage, survivors) in enumerate(
-        zip(stages, maps, strict=True), start=1
-    ):
-        for row, image, one in zip(axes, images, survivors, strict=True):
-            row[column].imshow(veil(image, one.cpu()))
-        share = 100 * (survivors > OWN).float().mean().item()
-        axes[0, column].set_title(f'{stage}\n{share:.0f} % kept', fontsize=9)
-    axes[0, 0].set_title('image\nall patches', fontsize=9)
-    for axis in axes.flat:
-        axis.set(xticks=[], yticks=[])
-        axis.spines[:].set_visible(False)
-    figure.savefig(out, dpi=110)
