@@ -9,7 +9,7 @@ from mmengine.dataset import default_collate
 from mmpretrain.utils import track
 from torch import Tensor
 
-from mmclca.models.retrievers.stages import check_stage, feature_of
+from mmclca.models.retrievers.features import check_stage, feature_of
 
 from .inferencer import TokenReductionInferencer
 

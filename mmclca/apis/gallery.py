@@ -3,7 +3,6 @@
 
 import json
 import os
-import warnings
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -13,16 +12,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mmclca.evaluation.retrieval import (
-    average_precision,
-    cosine_similarity,
-    knn_scores,
-    recall_at,
-)
+from mmclca.models.retrievers.features import cosine_similarity
 
 from .labelled_images import LabelledImages
-
-RECALLS = (1, 5, 10)
 
 
 @dataclass
@@ -150,136 +142,3 @@ def _check_local(paths: list[str]) -> None:
     for path in paths:
         if '://' in path:
             raise ValueError(f'it names {path}, no file of this machine')
-
-
-def look_up(
-    gallery: Gallery,
-    queries: LabelledImages,
-    features: Tensor,
-    topk: int = 10,
-    neighbours: int = 5,
-) -> tuple[list[dict], dict[str, float]]:
-    """The nearest gallery images of queries.
-
-    Args:
-        gallery (Gallery): The gallery.
-        queries (LabelledImages): The queries.
-        features (Tensor): Their features (N, C).
-        topk (int): Gallery images to name for each. Defaults to 10.
-        neighbours (int): How many vote on the class. Defaults to 5.
-
-    Returns:
-        tuple[list[dict], dict[str, float]]: For each query ``image``,
-        ``name`` (of its class), ``neighbours`` (``image``, ``name``,
-        ``similarity``, nearest first), and, where gallery images have
-        classes, ``knn_class`` and ``knn_score``; where its class has other
-        images in the gallery, ``average_precision``. Then :func:`metrics`.
-
-    Raises:
-        ValueError: If features are of another size.
-    """
-    similarity = gallery.similarity(queries.paths, features)
-    entries = _nearest(gallery, queries, similarity, topk)
-    _vote(entries, similarity, gallery.images.names, neighbours)
-    relevant = _same_class(queries.names, gallery.images.names)
-    precisions = average_precision(similarity, relevant)
-    found = metrics(entries, similarity, relevant, precisions)
-    for entry, precision in zip(entries, precisions.tolist(), strict=True):
-        if precision == precision:
-            entry['average_precision'] = precision
-    return entries, found
-
-
-def _nearest(gallery, queries, similarity, topk) -> list[dict]:
-    images = gallery.images
-    order = similarity.argsort(dim=1, descending=True, stable=True)
-    return [
-        dict(
-            image=path,
-            name=name,
-            neighbours=[
-                dict(
-                    image=images.paths[i],
-                    name=images.names[i],
-                    similarity=float(row[i]),
-                )
-                for i in ranking[:topk].tolist()
-                if row[i] > -torch.inf
-            ],
-        )
-        for path, name, row, ranking in zip(
-            queries.paths, queries.names, similarity, order, strict=True
-        )
-    ]
-
-
-def _vote(entries, similarity, names, neighbours) -> None:
-    """Add the class that the nearest images with a class vote for."""
-    named = [i for i, name in enumerate(names) if name is not None]
-    if not named:
-        return
-    similarity, names = similarity[:, named], [names[i] for i in named]
-    classes = sorted(set(names))
-    labels = torch.tensor([classes.index(name) for name in names])
-    alone = (similarity == -torch.inf).all(dim=1)
-    scores = knn_scores(similarity, labels, len(classes), neighbours)
-    for entry, row, skip in zip(entries, scores, alone, strict=True):
-        if not skip:
-            entry['knn_class'] = classes[int(row.argmax())]
-            entry['knn_score'] = float(row.max())
-
-
-def _same_class(queries, gallery) -> Tensor:
-    """Whether (N, M) are of one class; no class is like no other."""
-    numbers = {name: i for i, name in enumerate({*queries, *gallery} - {None})}
-    ours = torch.tensor([numbers.get(name, -1) for name in queries])
-    theirs = torch.tensor([numbers.get(name, -2) for name in gallery])
-    return ours[:, None] == theirs
-
-
-def metrics(
-    entries: list[dict],
-    similarity: Tensor,
-    relevant: Tensor,
-    precision: Tensor,
-) -> dict[str, float]:
-    """How well queries find images of their class, in per cent.
-
-    Args:
-        entries (list[dict]): Of :func:`look_up`.
-        similarity (Tensor): (N, M).
-        relevant (Tensor): (N, M), bool.
-        precision (Tensor): Average precision of each query (N,), NaN where
-            it has no relevant image.
-
-    Returns:
-        dict[str, float]: ``mAP``, ``recall@1`` and so on, ``knn_top1``, over
-        the queries of which the gallery has another image of their class;
-        ``queries``, their number; ``unmatched``, how many others have a
-        class. Empty where no query has a class; of queries whose classes
-        are all new to the gallery only the numbers, with a warning.
-    """
-    labelled = sum(entry['name'] is not None for entry in entries)
-    if not labelled:
-        return {}
-    matched = ~precision.isnan()
-    number = int(matched.sum())
-    if not number:
-        named = sorted({entry['name'] for entry in entries} - {None})
-        warnings.warn(
-            'nothing to measure: the gallery has no other image of the '
-            f'classes of the queries ({", ".join(named[:3])}, ...). Name '
-            'folders, or lines of classes.txt, alike in both',
-            stacklevel=2,
-        )
-        return dict(queries=0, unmatched=labelled)
-    values = {'mAP': precision}
-    for k in RECALLS:
-        values[f'recall@{k}'] = recall_at(similarity, relevant, k)
-    right = [entry.get('knn_class') == entry['name'] for entry in entries]
-    values['knn_top1'] = torch.tensor(right, dtype=torch.float64)
-    means = {
-        name: 100 * float(value[matched].double().mean())
-        for name, value in values.items()
-    }
-    return dict(means, queries=number, unmatched=labelled - number)

@@ -53,7 +53,7 @@ AMP = ('bf16', 'fp16')
 CUDA_GRAPHS = ('reduce-overhead', 'max-autotune')
 # of mmclca.evaluation.open_set
 SCORES = ('max_softmax', 'energy')
-# of mmclca.models.retrievers.stages, and of mmclca.visualization.tsne
+# of mmclca.models.retrievers.features, and of mmclca.visualization.tsne
 STAGES = ('backbone', 'pre_logits')
 TSNE_STAGES = ('backbone', 'neck', 'pre_logits')
 # of mmclca.visualization.cam_methods and .cka

@@ -5,22 +5,10 @@ Similarities are (N, M), of N queries to M images of the gallery. What is not
 to be found, such as the query itself, has minus infinity.
 """
 
+from collections.abc import Sequence
+
 import torch
-import torch.nn.functional as F
 from torch import Tensor
-
-
-def cosine_similarity(queries: Tensor, gallery: Tensor) -> Tensor:
-    """Cosine of the angle between each query and each gallery feature.
-
-    Args:
-        queries (Tensor): Features (N, C).
-        gallery (Tensor): Features (M, C).
-
-    Returns:
-        Tensor: (N, M), in -1 to 1. Nothing of size N x M x C is made.
-    """
-    return F.normalize(queries, dim=-1) @ F.normalize(gallery, dim=-1).T
 
 
 def average_precision(similarity: Tensor, relevant: Tensor) -> Tensor:
@@ -62,6 +50,45 @@ def _ranked(similarity: Tensor, relevant: Tensor) -> Tensor:
     """Relevance by falling similarity; what cannot be found is not."""
     order = similarity.argsort(dim=1, descending=True, stable=True)
     return (relevant & (similarity > -torch.inf)).gather(1, order)
+
+
+def measure_queries(
+    similarity: Tensor, relevant: Tensor, recalls: Sequence[int]
+) -> dict[str, Tensor]:
+    """Average precision and recalls of each query.
+
+    Args:
+        similarity (Tensor): (N, M).
+        relevant (Tensor): (N, M), bool: which images are to be found.
+        recalls (Sequence[int]): The k of recall@k.
+
+    Returns:
+        dict[str, Tensor]: ``mAP`` and ``recall@k``, (N,), NaN where nothing
+        is relevant.
+    """
+    measured = {
+        f'recall@{k}': recall_at(similarity, relevant, k) for k in recalls
+    }
+    return dict(mAP=average_precision(similarity, relevant), **measured)
+
+
+def mean_over_matched(measured: dict[str, Tensor]) -> dict[str, float]:
+    """Means in per cent over the queries that have an image to find.
+
+    Args:
+        measured (dict[str, Tensor]): Of :func:`measure_queries`, and others
+            of each query (N,) beside them.
+
+    Returns:
+        dict[str, float]: By the same names; empty where no query has one.
+    """
+    matched = ~measured['mAP'].isnan()
+    if not matched.any():
+        return {}
+    return {
+        name: 100 * float(values[matched].double().mean())
+        for name, values in measured.items()
+    }
 
 
 def knn_scores(

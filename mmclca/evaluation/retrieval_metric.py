@@ -6,7 +6,7 @@ from mmengine.evaluator import BaseMetric
 
 from mmclca.registry import METRICS
 
-from .retrieval import average_precision, recall_at
+from .retrieval import mean_over_matched, measure_queries
 
 
 @METRICS.register_module()
@@ -51,9 +51,8 @@ class RetrievalMetric(BaseMetric):
         """
         for sample in data_samples:
             pair = sample['pred_score'][None], sample['gt_score'][None] > 0
-            recalls = [recall_at(*pair, k) for k in self.topk]
-            found = torch.stack([average_precision(*pair), *recalls])
-            self.results.append(found.flatten().tolist())
+            measured = measure_queries(*pair, self.topk)
+            self.results.append({k: v.item() for k, v in measured.items()})
 
     def compute_metrics(self, results: list) -> dict[str, float]:
         """The mean over queries.
@@ -61,14 +60,14 @@ class RetrievalMetric(BaseMetric):
         Args:
             results (list): Of :meth:`process`.
         """
-        values = torch.tensor(results, dtype=torch.float64)
-        matched = values[~values[:, 0].isnan()]
-        if len(matched) == 0:
+        measured = {
+            name: torch.tensor([r[name] for r in results], dtype=torch.float64)
+            for name in results[0]
+        }
+        means = mean_over_matched(measured)
+        if not means:
             raise ValueError(
-                f'none of {len(values)} queries has another image of its '
+                f'none of {len(results)} queries has another image of its '
                 'class in the gallery: take both from the same classes'
             )
-        names = ['mAP', *(f'recall@{k}' for k in self.topk)]
-        means = (100 * matched.mean(dim=0)).tolist()
-        unmatched = len(values) - len(matched)
-        return dict(zip(names, means, strict=True), unmatched=unmatched)
+        return dict(means, unmatched=int(measured['mAP'].isnan().sum()))

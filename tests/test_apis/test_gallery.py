@@ -11,12 +11,13 @@ from tiny_run import CLASSES, write_images
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import extract_features, extract_logits
-from mmclca.apis.gallery import Gallery, look_up, read_gallery, write_gallery
+from mmclca.apis.gallery import Gallery, read_gallery, write_gallery
 from mmclca.apis.labelled_images import (
     LabelledImages,
     images_at,
     images_of_split,
 )
+from mmclca.apis.look_up import look_up
 
 ANGLES = dict(a0=0, a1=10, b0=40, b1=65, c0=180)  # of features, in degrees
 
@@ -96,7 +97,7 @@ def test_images_without_a_class_do_not_vote():
     assert found['knn_top1'] == 100 and found['recall@1'] == 50
 
 
-def test_classes_that_the_gallery_lacks():
+def test_classes_that_are_not_in_the_gallery():
     queries = LabelledImages(['x', 'y'], ['oak', 'elm'], 'new')
     with pytest.warns(UserWarning, match=r'\(elm, oak, ...\). Name folders'):
         entries, found = look_up(gallery_of(), queries, features_at(0, 1))

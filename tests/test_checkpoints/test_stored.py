@@ -13,7 +13,7 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.rejection import fingerprint
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.stored import stored_classes, stored_config
-from mmclca.visualization.model_files import load
+from mmclca.cli.model_files import load
 
 
 @pytest.fixture(scope='module')

@@ -11,7 +11,6 @@ from mmclca.evaluation import (
     knn_scores,
     recall_at,
 )
-from mmclca.evaluation.retrieval import cosine_similarity
 
 
 @pytest.fixture
@@ -102,12 +101,6 @@ def test_the_nearest_alone_decides_and_few_images_are_enough(rankings):
     assert knn_scores(rankings[0], labels, 12, k=99).sum(1).tolist() == (
         pytest.approx([1] * 9)
     )
-
-
-def test_cosine_of_angles():
-    ours, theirs = torch.randn(3, 5), torch.randn(4, 5)
-    expected = torch.cosine_similarity(ours[:, None], theirs[None], dim=-1)
-    assert torch.allclose(cosine_similarity(ours, theirs), expected)
 
 
 def evaluated(rankings, **options):

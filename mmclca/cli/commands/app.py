@@ -6,9 +6,9 @@ from pathlib import Path
 
 from mmclca.page import trained_by_demo
 from mmclca.utils.extras import require
-from mmclca.visualization.model_files import load
 
 from .. import plain_errors
+from ..model_files import load
 
 
 def trained(args, root):

@@ -21,9 +21,9 @@ from mmclca.visualization.inputs import (
     evaluation_transforms,
     view,
 )
-from mmclca.visualization.model_files import read_images
 
 from .. import plain_errors
+from ..model_files import read_images
 
 
 def build(cfg, checkpoint, pretrained):

@@ -17,9 +17,9 @@ from mmclca.evaluation.open_set import (
     false_positive_rate,
     fit_threshold,
 )
-from mmclca.visualization.model_files import load
 
 from .. import plain_errors
+from ..model_files import load
 
 COLUMNS = (
     'score',

@@ -14,9 +14,9 @@ from mmclca.apis import (
 )
 from mmclca.datasets.image_files import IMAGE_SUFFIXES
 from mmclca.visualization import check_reduces
-from mmclca.visualization.model_files import load
 
 from .. import Mistake, plain_errors
+from ..model_files import load
 
 
 def load_checked(args):

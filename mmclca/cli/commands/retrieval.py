@@ -8,14 +8,15 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from mmclca.apis.features import extract_features
-from mmclca.apis.gallery import Gallery, look_up, read_gallery, write_gallery
+from mmclca.apis.gallery import Gallery, read_gallery, write_gallery
 from mmclca.apis.labelled_images import images_at, images_of_split
+from mmclca.apis.look_up import look_up
 from mmclca.apis.rejection import fingerprint
 from mmclca.visualization.contact_sheet import contact_sheet
 from mmclca.visualization.figure_files import check_picture
-from mmclca.visualization.model_files import load
 
 from .. import plain_errors
+from ..model_files import load
 
 SIDE = 160  # pixels of an image on the sheet
 

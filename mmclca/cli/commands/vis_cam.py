@@ -9,10 +9,10 @@ from mmclca.visualization.cam import smoothed_maps, weights_by_layer
 from mmclca.visualization.cam_methods import method_named
 from mmclca.visualization.figure_files import check_picture
 from mmclca.visualization.inputs import view
-from mmclca.visualization.model_files import load, read_images, sort_files
 from mmclca.visualization.reductions import patches_left
 
 from .. import plain_errors
+from ..model_files import load, read_images, sort_files
 
 
 def check_labels(labels, names):

@@ -6,9 +6,9 @@ from pathlib import Path
 from mmclca.visualization.batches import batches, dataset_of
 from mmclca.visualization.cka import cka, draw_cka, gram_matrices
 from mmclca.visualization.figure_files import check_picture
-from mmclca.visualization.model_files import load, sort_files
 
 from .. import plain_errors
+from ..model_files import load, sort_files
 
 
 def chosen(length, num_images, batch_size):

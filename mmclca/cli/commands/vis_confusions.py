@@ -4,9 +4,9 @@
 from mmclca.visualization.batches import batches, dataset_of
 from mmclca.visualization.confusions import draw_confusions, predict
 from mmclca.visualization.figure_files import check_picture
-from mmclca.visualization.model_files import load, sort_files
 
 from .. import plain_errors
+from ..model_files import load, sort_files
 
 
 def draw(args):

@@ -4,9 +4,9 @@
 from mmclca.visualization import Heated, draw_heat_maps, rollout
 from mmclca.visualization.figure_files import check_picture
 from mmclca.visualization.inputs import drawn_leaves, view
-from mmclca.visualization.model_files import load, read_images, sort_files
 
 from .. import plain_errors
+from ..model_files import load, read_images, sort_files
 
 
 def draw(args):

@@ -16,10 +16,10 @@ from mmclca.visualization.batches import (
     dataset_of,
     first_of_each_class,
 )
-from mmclca.visualization.model_files import load
 from mmclca.visualization.tsne import draw_points, image_features, tsne
 
 from .. import plain_errors
+from ..model_files import load
 
 
 def load_model(args):

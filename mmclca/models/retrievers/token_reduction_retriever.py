@@ -8,10 +8,9 @@ from mmpretrain.structures import DataSample
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from mmclca.evaluation.retrieval import cosine_similarity
 from mmclca.registry import MODELS
 
-from .stages import check_stage, feature_of
+from .features import check_stage, cosine_similarity, feature_of
 
 ENCODER = 'image_encoder.'
 

@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Which output of a classifier tells images apart."""
+"""What a classifier makes of images to compare them by."""
 
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 STAGES = ('backbone', 'pre_logits')
@@ -25,3 +26,16 @@ def feature_of(classifier: nn.Module, inputs: Tensor, stage: str) -> Tensor:
     """
     found = classifier.extract_feat(inputs, stage=stage)
     return found[-1] if isinstance(found, tuple) else found
+
+
+def cosine_similarity(queries: Tensor, gallery: Tensor) -> Tensor:
+    """Cosine of the angle between each query and each gallery feature.
+
+    Args:
+        queries (Tensor): Features (N, C).
+        gallery (Tensor): Features (M, C).
+
+    Returns:
+        Tensor: (N, M), in -1 to 1. Nothing of size N x M x C is made.
+    """
+    return F.normalize(queries, dim=-1) @ F.normalize(gallery, dim=-1).T
