@@ -1,17 +1,16 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Features and class scores of image files, by a trained classifier."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import torch
-from mmengine.dataset import default_collate
-from mmpretrain.utils import track
 from torch import Tensor
 
 from mmclca.models.retrievers.features import check_stage, feature_of
 
 from .inferencer import TokenReductionInferencer
+from .sources import prepared_batches
 
 
 def extract_features(
@@ -64,15 +63,11 @@ def extract_logits(
 @torch.no_grad()
 def _of_images(inferencer, paths, function, batch_size):
     found, unread = [], {}
-    for first, packed in _prepared(inferencer, paths, batch_size):
-        read = [one for one in packed if isinstance(one, dict)]
-        unread.update(
-            (first + i, one)
-            for i, one in enumerate(packed)
-            if isinstance(one, str)
-        )
-        if read:
-            data = inferencer.model.data_preprocessor(default_collate(read))
+    batches = prepared_batches(inferencer.prepare, paths, batch_size)
+    for _, inputs, reasons in batches:
+        unread |= reasons
+        if inputs:
+            data = inferencer.model.data_preprocessor(inputs)
             found.append(function(data['inputs']).flatten(1).float().cpu())
     if not found:
         reasons = '; '.join(sorted(set(unread.values())))
@@ -86,12 +81,3 @@ def _of_images(inferencer, paths, function, batch_size):
             'converge'
         )
     return features, unread
-
-
-def _prepared(inferencer, paths, batch_size) -> Iterator[tuple[int, list]]:
-    if batch_size < 1:
-        raise ValueError(f'batch_size={batch_size} must be 1 or more')
-    starts = range(0, len(paths), batch_size)
-    for first in track(starts, 'Images', total=len(starts)):
-        batch = paths[first : first + batch_size]
-        yield first, [inferencer.prepare(path) for path in batch]

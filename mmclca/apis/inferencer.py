@@ -8,20 +8,16 @@ import cv2
 import numpy as np
 import torch
 from mmengine.config import Config
-from mmengine.dataset import default_collate
 from mmengine.model import BaseModel
 from mmpretrain import ImageClassificationInferencer
 from mmpretrain.structures import DataSample
-from mmpretrain.utils import track
 
 from mmclca.datasets.image_cache import without_cache
-from mmclca.models import as_reducible
-from mmclca.visualization.recording import grid_of, recording
 
 from .loading import check_number, load_classifier
 from .rejection import UNKNOWN, note_known, noting_logits, read_threshold
-from .sources import find_images, read_image
-from .token_facts import LastLayerRecorder, count_macs, token_facts
+from .sources import find_images, prepared_batches, read_image
+from .token_facts import MacCounts, check_tokens, predict_with_facts
 
 FACTS = ('tokens', 'gmacs', 'kept', 'attribution', 'cls_attention')
 
@@ -53,7 +49,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
 
     Raises:
         FileNotFoundError: If there is no file ``reject``.
-        ValueError: If there are no weights or they lack parameters of the
+        ValueError: If there are no weights or they miss parameters of the
             model, the config has no model or no test data set, the names
             are not as many as the classes of the head, or ``reject`` is of
             another model.
@@ -87,7 +83,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         self.threshold = None
         if reject is not None:
             self.threshold = read_threshold(reject, self.model)
-        self._macs = {}  # by shape of the image and tokens of each layer
+        self._count = MacCounts(self.model)
 
     def __call__(
         self,
@@ -106,8 +102,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
             return_datasamples (bool): Whether to return a ``DataSample`` an
                 image in place of a dict. Defaults to False.
             batch_size (int): Images at a time. Defaults to 32.
-            return_tokens (bool): Whether to tell of tokens, with what needs
-                a second look at the last layer; for backbones of type
+            return_tokens (bool): Whether to tell of tokens, of a
                 :class:`Reducible` backbone or a plain ViT. Defaults to False.
             **kwargs: ``show``, ``show_dir`` and so on, as in mmpretrain.
 
@@ -125,7 +120,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
 
             With ``return_tokens`` besides:
 
-            - ``tokens`` (list[int]): tokens that leave each layer, ahead of
+            - ``tokens`` (list[int]): tokens that leave each layer, before
               what the cache puts back, CLS and cached ones included; in ATS
               those of this image, without padding;
             - ``gmacs`` (float): 1e9 multiply-accumulates spent on it, counted
@@ -185,46 +180,19 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         self, sources: list, batch_size: int, return_tokens: bool = False
     ) -> Iterator[DataSample]:
         """Predictions, with ``error`` where an image cannot be read."""
-        if batch_size < 1:
-            raise ValueError(f'batch_size={batch_size} must be 1 or more')
         if return_tokens:
-            self.check_tokens()
-        starts = range(0, len(sources), batch_size)
-        for start in track(starts, 'Inference', total=len(starts)):
-            batch = sources[start : start + batch_size]
-            samples = self._batch(batch, return_tokens)
-            for number, sample in enumerate(samples, start):
-                source = sources[number]
-                is_path = isinstance(source, str)
-                sample.set_metainfo(dict(image=source if is_path else number))
+            check_tokens(self.model)
+        batches = prepared_batches(self.prepare, sources, batch_size)
+        for positions, inputs, unread in batches:
+            read = iter(self.forward(inputs, return_tokens) if inputs else ())
+            for position in positions:
+                error = dict(error=unread.get(position))
+                found = position not in unread
+                sample = next(read) if found else DataSample(metainfo=error)
+                source = sources[position]
+                name = source if isinstance(source, str) else position
+                sample.set_metainfo(dict(image=name))
                 yield sample
-
-    def check_tokens(self) -> None:
-        """Refuse a model whose tokens cannot be told.
-
-        Raises:
-            ValueError: If the tokens of its backbone cannot be followed, or
-                there is no CLS among them.
-        """
-        backbone = recording(self.model).backbone
-        if not backbone.num_prefix:
-            raise ValueError(
-                'return_tokens tells what CLS attends to: with_cls_token='
-                'False is not allowed in the backbone'
-            )
-
-    def _batch(self, sources: list, return_tokens: bool) -> list[DataSample]:
-        packed = [self.prepare(source) for source in sources]
-        read = [one for one in packed if isinstance(one, dict)]
-        samples = iter(
-            self.forward(default_collate(read), return_tokens) if read else ()
-        )
-        return [
-            next(samples)
-            if isinstance(one, dict)
-            else DataSample(metainfo=dict(error=one))
-            for one in packed
-        ]
 
     def prepare(self, source: str | np.ndarray) -> dict | str:
         """An image as the model takes it, or why it cannot be read."""
@@ -261,23 +229,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
 
     def _predict_with_facts(self, inputs: dict) -> list[DataSample]:
         data = self.model.data_preprocessor(inputs, False)
-        images = data['inputs']
-        copied = recording(self.model, LastLayerRecorder)
-        samples = copied(**data, mode='predict')
-        layers = copied.backbone.reducer.layers
-        backbone = as_reducible(self.model.backbone)
-        facts = token_facts(backbone, layers, grid_of(backbone, images))
-        for sample, image, fact in zip(samples, images, facts, strict=True):
-            gmacs = self._count(image, fact['tokens']) / 1e9
-            sample.set_data(dict(fact, gmacs=gmacs))
-        return samples
-
-    def _count(self, image: torch.Tensor, tokens: list[int]) -> int:
-        """Multiply-accumulates, which depend on nothing but the key."""
-        key = (*image.shape, *tokens)
-        if key not in self._macs:
-            self._macs[key] = count_macs(self.model, image)
-        return self._macs[key]
+        return predict_with_facts(self.model, data, self._count)
 
     def postprocess(
         self,

@@ -1,15 +1,17 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Images to predict: finding them, and reading one."""
+"""Images to predict: finding, reading and preparing them."""
 
 import glob
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import BytesIO
 
 import cv2
 import mmcv
 import numpy as np
 from mmengine import fileio
+from mmengine.dataset import default_collate
+from mmpretrain.utils import track
 
 from mmclca.datasets.image_files import IMAGE_SUFFIXES, glance
 
@@ -64,6 +66,35 @@ def _images_below(folder: str) -> list[str]:
 
 def _shown(name: str) -> bool:
     return name[0] != '.' and name.lower().endswith(IMAGE_SUFFIXES)
+
+
+def prepared_batches(
+    prepare: Callable, sources: Sequence, batch_size: int
+) -> Iterator[tuple[range, dict | None, dict[int, str]]]:
+    """Prepare images batch by batch, with a progress bar.
+
+    Args:
+        prepare (Callable): ``TokenReductionInferencer.prepare``.
+        sources (Sequence[str | np.ndarray]): The images.
+        batch_size (int): Images at a time.
+
+    Yields:
+        tuple[range, dict | None, dict[int, str]]: Positions of the images;
+        those that can be read, collated, None without any; by position why
+        others cannot.
+
+    Raises:
+        ValueError: If ``batch_size`` is below 1.
+    """
+    if batch_size < 1:
+        raise ValueError(f'batch_size={batch_size} must be 1 or more')
+    starts = range(0, len(sources), batch_size)
+    for start in track(starts, 'Inference', total=len(starts)):
+        positions = range(start, min(start + batch_size, len(sources)))
+        prepared = {n: prepare(sources[n]) for n in positions}
+        unread = {n: x for n, x in prepared.items() if isinstance(x, str)}
+        read = [x for n, x in prepared.items() if n not in unread]
+        yield positions, default_collate(read) if read else None, unread
 
 
 def read_image(source: str | np.ndarray) -> np.ndarray:

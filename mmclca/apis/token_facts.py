@@ -2,13 +2,19 @@
 """What became of the tokens of an image, and what the last CLS looks at."""
 
 import torch
+from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
 from mmclca.evaluation.cost import Counter
-from mmclca.models import Reducible
+from mmclca.models import Reducible, as_reducible
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.visualization.patch_maps import assigned, survivor_maps
-from mmclca.visualization.recording import Recorded, Recorder
+from mmclca.visualization.recording import (
+    Recorded,
+    Recorder,
+    grid_of,
+    recording,
+)
 
 
 class LastLayerRecorder(Recorder):
@@ -24,6 +30,76 @@ class LastLayerRecorder(Recorder):
 def _bare(tokens: Tokens) -> Tokens:
     """The sequence without features, which take the memory."""
     return tokens.with_x(tokens.x.new_empty(*tokens.x.shape[:2], 0))
+
+
+class MacCounts:
+    """Multiply-accumulates that an image takes, each kind counted once.
+
+    Args:
+        model (nn.Module): A classifier.
+    """
+
+    def __init__(self, model: nn.Module):
+        self.model = model
+        self.counted = {}
+
+    def __call__(self, image: Tensor, tokens: list[int]) -> int:
+        """As in ``Cost.flops``.
+
+        Args:
+            image (Tensor): The preprocessed image, (3, H, W).
+            tokens (list[int]): Tokens that leave each layer; they depend on
+                nothing else.
+        """
+        key = (*image.shape, *tokens)
+        if key not in self.counted:
+            counter = Counter()
+            with counter:
+                self.model(image[None])
+            self.counted[key] = counter.others()
+        return self.counted[key]
+
+
+def check_tokens(model: nn.Module) -> None:
+    """Refuse a model of whose tokens nothing can be told.
+
+    Args:
+        model (nn.Module): A classifier.
+
+    Raises:
+        ValueError: If the tokens of its backbone cannot be followed, or
+            there is no CLS among them.
+    """
+    if not as_reducible(model.backbone).num_prefix:
+        raise ValueError(
+            'return_tokens tells what CLS attends to: with_cls_token='
+            'False is not allowed in the backbone'
+        )
+
+
+def predict_with_facts(
+    model: nn.Module, data: dict, count: MacCounts
+) -> list[DataSample]:
+    """Predict images and tell what became of their tokens.
+
+    Args:
+        model (nn.Module): A classifier that :func:`check_tokens` passes.
+        data (dict): A preprocessed batch.
+        count (MacCounts): Of the same model.
+
+    Returns:
+        list[DataSample]: Predictions, with what :func:`token_facts` says and
+        ``gmacs``.
+    """
+    copied = recording(model, LastLayerRecorder)
+    samples = copied(**data, mode='predict')
+    backbone, images = as_reducible(model.backbone), data['inputs']
+    layers = copied.backbone.reducer.layers
+    facts = token_facts(backbone, layers, grid_of(backbone, images))
+    for sample, image, fact in zip(samples, images, facts, strict=True):
+        gmacs = count(image, fact['tokens']) / 1e9
+        sample.set_data(dict(fact, gmacs=gmacs))
+    return samples
 
 
 def token_facts(
@@ -112,16 +188,3 @@ def paint_attention(attention: Tensor, weights: Tensor) -> Tensor:
     """
     token = assigned(weights)
     return attention.gather(1, token.clamp(min=0)) * (token >= 0)
-
-
-def count_macs(model: nn.Module, image: Tensor) -> int:
-    """Multiply-accumulates that one image takes, as in ``Cost.flops``.
-
-    Args:
-        model (nn.Module): A classifier.
-        image (Tensor): The preprocessed image, (3, H, W).
-    """
-    counter = Counter()
-    with counter:
-        model(image[None])
-    return counter.others()

@@ -139,7 +139,7 @@ def test_tokens_and_gmacs_are_those_of_the_cost_counter(model, images):
     for result in inferencer(images, return_tokens=True):
         assert result['tokens'] == cost.tokens
         assert result['gmacs'] == cost.flops / 1e9
-    assert len(inferencer._macs) == 1  # counted once
+    assert len(inferencer._count.counted) == 1  # counted once
 
 
 @torch.no_grad()
@@ -149,9 +149,9 @@ def test_tokens_and_gmacs_of_an_image_in_ats(images, tmp_path):
     assert len({tuple(result['tokens']) for result in results}) > 1
     C, hidden, classes = 24, 48, 4
     for image, result in zip(images, results, strict=True):
-        twin = recording(model)
-        twin.backbone.forward_tokens(batch(model, [image]))
-        layers = twin.backbone.reducer.layers
+        copied = recording(model)
+        copied.backbone.forward_tokens(batch(model, [image]))
+        layers = copied.backbone.reducer.layers
         entered = [seen.entered.x.size(1) for seen in layers]
         left = [seen.left.x.size(1) for seen in layers]
         assert result['tokens'] == left
@@ -308,7 +308,7 @@ def test_a_pipeline_that_caches_its_first_steps(folder):
 
 def test_results_come_as_batches_are_done(folder, monkeypatch):
     bar = Mock(side_effect=lambda batches, name, total: batches)
-    monkeypatch.setattr('mmclca.apis.inferencer.track', bar)
+    monkeypatch.setattr('mmclca.apis.sources.track', bar)
     inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
     stream = inferencer.stream(folder / 'data', batch_size=3)
     first = [next(stream) for _ in range(4)]

@@ -12,6 +12,7 @@ from mmclca.apis import (
     write_csv,
     write_json,
 )
+from mmclca.apis.token_facts import check_tokens
 from mmclca.datasets.image_files import IMAGE_SUFFIXES
 from mmclca.visualization import check_reduces
 
@@ -30,7 +31,7 @@ def load_checked(args):
     if args.pictures:
         check_reduces(inferencer.model.backbone)
     if args.tokens:
-        inferencer.check_tokens()
+        check_tokens(inferencer.model)
     return inferencer
 
 
