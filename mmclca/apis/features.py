@@ -46,7 +46,7 @@ def extract_logits(
     paths: Sequence[str],
     batch_size: int = 32,
 ) -> tuple[Tensor, dict[int, str]]:
-    """Class scores of images ahead of softmax.
+    """Class scores of images before softmax.
 
     Args:
         inferencer (TokenReductionInferencer): The classifier.

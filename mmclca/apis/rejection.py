@@ -47,7 +47,7 @@ class Threshold:
             raise ValueError(f'threshold {self.threshold!r} is no number')
 
     def scores(self, logits: Tensor) -> Tensor:
-        """Scores (N,) of class scores ahead of softmax (N, classes)."""
+        """Scores (N,) of class scores before softmax (N, classes)."""
         return SCORES[self.score](logits.float())
 
 
@@ -130,7 +130,7 @@ def read_threshold(path: str | PathLike, model: nn.Module) -> Threshold:
 
 @contextmanager
 def noting_logits(head: nn.Module) -> Iterator[list[Tensor]]:
-    """Note the class scores that a head gives, ahead of softmax.
+    """Note the class scores that a head gives, before softmax.
 
     Args:
         head (nn.Module): Of a classifier.
@@ -151,7 +151,7 @@ def note_known(samples: list, logits: Tensor, threshold: Threshold) -> None:
 
     Args:
         samples (list[DataSample]): Predictions.
-        logits (Tensor): Their class scores ahead of softmax, (N, classes).
+        logits (Tensor): Their class scores before softmax, (N, classes).
         threshold (Threshold): Tells which are known.
     """
     scores = threshold.scores(logits)

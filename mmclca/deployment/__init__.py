@@ -8,12 +8,12 @@ from .onnx_file import (
     quantize,
     write_onnx,
 )
-from .preparation import Preparation, preparation_of
+from .preprocessing import Preprocessing, preprocessing_of
 from .program import classifier_program, export_pt2
 from .requirements import import_onnx, import_onnxruntime
 
 __all__ = [
-    'Preparation',
+    'Preprocessing',
     'check_logits',
     'classifier_program',
     'export_onnx',
@@ -24,7 +24,7 @@ __all__ = [
     'noise',
     'onnx_logits',
     'onnx_session',
-    'preparation_of',
+    'preprocessing_of',
     'quantize',
     'write_onnx',
 ]

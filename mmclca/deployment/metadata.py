@@ -9,13 +9,13 @@ from torch import nn
 from mmclca.models import reduces
 from mmclca.version import __version__
 
-from .preparation import Preparation
+from .preprocessing import Preprocessing
 
 
 def metadata_of(
     config: Config,
     model: nn.Module,
-    preparation: Preparation,
+    preprocessing: Preprocessing,
     classes: Sequence[str],
 ) -> dict[str, str]:
     """What travels in an exported file beside the weights.
@@ -23,7 +23,7 @@ def metadata_of(
     Args:
         config (Config): The config of the model.
         model (nn.Module): The classifier.
-        preparation (Preparation): What is done to an image before it.
+        preprocessing (Preprocessing): What is done to an image before it.
         classes (Sequence[str]): Names of the classes.
 
     Returns:
@@ -34,7 +34,8 @@ def metadata_of(
     """
     method, keep_rate = _reduction(model.backbone)
     return dict(
-        preparation=json.dumps(asdict(preparation)),
+        # the name that exported files have had from the start
+        preparation=json.dumps(asdict(preprocessing)),
         classes=json.dumps(list(classes), ensure_ascii=False),
         config=config.pretty_text,
         mmclca_version=__version__,

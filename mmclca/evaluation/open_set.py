@@ -18,7 +18,7 @@ def max_softmax(logits: Tensor) -> Tensor:
     <https://arxiv.org/abs/1610.02136>`_ (2017), section 2.
 
     Args:
-        logits (Tensor): Class scores ahead of softmax, (N, classes).
+        logits (Tensor): Class scores before softmax, (N, classes).
 
     Returns:
         Tensor: (N,), in 0 to 1.
@@ -33,7 +33,7 @@ def energy(logits: Tensor, temperature: float = 1.0) -> Tensor:
     <https://arxiv.org/abs/2010.03759>`_ (2020), equations 4 and 7.
 
     Args:
-        logits (Tensor): Class scores ahead of softmax, (N, classes).
+        logits (Tensor): Class scores before softmax, (N, classes).
         temperature (float): T. Defaults to 1.
 
     Returns:

@@ -55,14 +55,14 @@ def read_results(path, *wanted: str) -> list[dict]:
         raise ValueError(f'{path} is not read ({error}): {how}') from error
     if not isinstance(results, list) or not results:
         raise ValueError(f'{path} holds no predictions: {how}')
-    lacking = {
+    missing = {
         name
         for result in results
         for name in wanted
         if not isinstance(result, dict) or name not in result
     }
-    if lacking:
+    if missing:
         raise ValueError(
-            f'{path} has no {", no ".join(sorted(lacking))}: {how}'
+            f'{path} has no {", no ".join(sorted(missing))}: {how}'
         )
     return results

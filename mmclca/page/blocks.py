@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The page: its parts, and what happens where."""
+"""The page: its parts, and which event calls what."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,25 +7,25 @@ from dataclasses import dataclass, field
 import gradio as gr
 
 from . import html, strings
-from .callbacks import Answers
+from .callbacks import Callbacks
 
-QUEUE = 'model'  # one question at a time, lest they slow each other down
+QUEUE = 'model'  # one request at a time, or they would slow each other
 
 
 @dataclass
 class Parts:
-    """What is asked and answered on the page.
+    """The inputs and outputs of the page.
 
     Args:
-        leaf (gr.Image): The place for a picture.
+        leaf (gr.Image): Where a picture is dropped.
         problem (gr.HTML): What is wrong with a picture.
-        method (gr.Radio): Which method.
+        method (gr.Radio): The method.
         keep_rate (gr.Slider): Its keep rate.
         classes (gr.HTML): The best classes.
         survivors (gr.HTML): The leaf step by step.
-        costs (gr.HTML): The work for it.
+        costs (gr.HTML): What it costs to compute.
         packed (gr.State): The picture as the model takes it.
-        gmacs (gr.State): The work counted.
+        gmacs (gr.State): Its multiply-accumulates.
     """
 
     leaf: gr.Image
@@ -40,12 +40,12 @@ class Parts:
 
 
 def build_page(
-    answers: Answers, examples: Sequence[str], about: str
+    callbacks: Callbacks, examples: Sequence[str], about: str
 ) -> gr.Blocks:
     """The page of a trained model.
 
     Args:
-        answers (Answers): What it answers.
+        callbacks (Callbacks): What it does.
         examples (Sequence[str]): Paths of pictures to try; may be none.
         about (str): HTML of what is said of the model.
 
@@ -61,18 +61,18 @@ def build_page(
         gr.HTML(about, elem_id='model')
         with gr.Row():
             with gr.Column(scale=4, min_width=320):
-                leaf, problem, drawn = _pictures(answers, examples)
-                controls = _controls(answers)
+                leaf, problem, drawn = _pictures(callbacks, examples)
+                controls = _controls(callbacks)
             with gr.Column(scale=7, min_width=480):
                 parts = Parts(leaf, problem, *controls, *_results())
-        _connect(parts, answers, drawn)
+        _connect(parts, callbacks, drawn)
     return page
 
 
-def _pictures(answers: Answers, examples: Sequence[str]):
+def _pictures(callbacks: Callbacks, examples: Sequence[str]):
     leaf = gr.Image(
         sources=['upload', 'clipboard'],
-        placeholder=strings.drop_here(answers.limits),
+        placeholder=strings.drop_here(callbacks.limits),
         show_label=False,
         height=300,
         buttons=[],
@@ -93,8 +93,8 @@ def _examples(leaf: gr.Image, paths: Sequence[str]) -> gr.Examples:
     )
 
 
-def _controls(answers: Answers):
-    methods, start = answers.variants.methods, answers.variants.start
+def _controls(callbacks: Callbacks):
+    methods, start = callbacks.variants.methods, callbacks.variants.start
     method = gr.Radio(
         [(strings.method_label(m), name) for name, m in methods.items()],
         value=start.name,
@@ -124,35 +124,38 @@ def _results():
     )
 
 
-def _connect(parts: Parts, answers: Answers, drawn) -> None:
-    """Say what happens where; whatever is asked, the leaf is looked at."""
-    leaf, taken = parts.leaf, [parts.leaf, parts.packed, parts.problem]
-    events = [leaf.upload]
+def _connect(parts: Parts, callbacks: Callbacks, drawn) -> None:
+    """Bind events to callbacks; after each of them comes a prediction."""
+    leaf, method, keep_rate = parts.leaf, parts.method, parts.keep_rate
+    shown = [leaf, parts.packed, parts.problem]
+    uploads = [leaf.upload]
     if drawn:
-        events.append(drawn.load_input_event.then)
-    for event in events:
-        # Gradio itself would decode the file ahead of any check
-        new = _on(event, answers.take, [leaf], taken, preprocess=False)
-        _look(new.then, parts, answers)
-    gone = _on(leaf.clear, answers.forget, [], taken[1:])
-    _look(gone.then, parts, answers)
-    method, keep_rate = parts.method, parts.keep_rate
-    changed = _on(method.input, answers.choose, [method], [keep_rate])
-    _look(changed.then, parts, answers)
-    _look(keep_rate.input, parts, answers)
+        uploads.append(drawn.load_input_event.then)
+    changes = [
+        # Gradio itself would decode the file before any check
+        *(
+            _bind(upload, callbacks.read_upload, [leaf], shown, False)
+            for upload in uploads
+        ),
+        _bind(leaf.clear, callbacks.clear, [], shown[1:]),
+        _bind(method.input, callbacks.select_method, [method], [keep_rate]),
+    ]
+    for event in (*(change.then for change in changes), keep_rate.input):
+        _predict(event, parts, callbacks)
 
 
-def _look(event, parts: Parts, answers: Answers) -> None:
+def _predict(event, parts: Parts, callbacks: Callbacks) -> None:
     asked = [parts.packed, parts.method, parts.keep_rate]
     seen = [parts.classes, parts.survivors, parts.costs, parts.gmacs]
-    looked = _on(event, answers.look, asked, seen)
-    _on(looked.then, answers.time, [*asked, parts.gmacs], [parts.costs])
+    predicted = _bind(event, callbacks.predict, asked, seen)
+    asked.append(parts.gmacs)
+    _bind(predicted.then, callbacks.measure, asked, [parts.costs])
 
 
-def _on(event, answer, inputs: list, outputs: list, preprocess=True):
-    """Let an event be answered, the last one of several in a row."""
+def _bind(event, callback, inputs: list, outputs: list, preprocess=True):
+    """Bind an event to a callback; of several in a row the last one counts."""
     return event(
-        answer,
+        callback,
         inputs,
         outputs,
         concurrency_id=QUEUE,

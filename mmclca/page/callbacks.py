@@ -9,15 +9,15 @@ from mmclca.apis import TokenReductionInferencer
 
 from . import html, strings
 from .limits import Limits, read_leaf
-from .prediction import predict
+from .prediction import predict as predict_leaf
 from .speed import Speeds
 from .variants import Variants
 
 PREVIEW = 1024  # pixels of the longer side of the picture shown
 
 
-class Answers:
-    """What the page answers, as values of its parts.
+class Callbacks:
+    """The functions behind the page; they return values of its parts.
 
     Args:
         inferencer (TokenReductionInferencer): The trained model.
@@ -42,13 +42,15 @@ class Answers:
         self.uploads = Path(uploads).resolve()
         self.limits = limits or Limits()
 
-    def take(self, upload: dict):
-        """A new picture: the one to show, the prepared one, a message."""
+    def read_upload(self, upload: dict):
+        """Of a new picture: a preview, the model's input, a message."""
         try:
             image = read_leaf(self._uploaded(upload['path']), self.limits)
             packed = self.variants.trained.prepare(image)
             if isinstance(packed, str):
-                raise ValueError(f'The model cannot take this: {packed}')
+                raise ValueError(
+                    f'The model cannot use this picture: {packed}'
+                )
         except ValueError as error:
             message = html.problem(str(error))
             return None, None, gr.HTML(message, visible=True)
@@ -65,23 +67,23 @@ class Answers:
             )
         return file
 
-    def forget(self):
-        """No picture: nothing prepared, and no message."""
+    def clear(self):
+        """Without a picture: no input, and no message."""
         return None, gr.HTML('', visible=False)
 
-    def choose(self, name: str):
-        """A new method: what the slider then is."""
+    def select_method(self, name: str):
+        """The slider of a method."""
         method = self.variants.methods[name]
         info = strings.about_keep_rate(method)
         if not method.fixed:
             return gr.Slider(interactive=True, info=info)
         return gr.Slider(value=method.keep_rate, interactive=False, info=info)
 
-    def look(self, packed: dict | None, method: str, keep_rate: float):
-        """Classes, what is left step by step, a place for costs, GMACs."""
+    def predict(self, packed: dict | None, method: str, keep_rate: float):
+        """Classes, the leaf step by step, a note in place of costs, GMACs."""
         if packed is None:
             return *html.nothing_yet(), None
-        found = predict(self.variants.at(method, keep_rate), packed)
+        found = predict_leaf(self.variants.at(method, keep_rate), packed)
         return (
             html.classes(found.classes),
             html.survivors(found),
@@ -89,8 +91,8 @@ class Answers:
             found.gmacs,
         )
 
-    def time(self, packed, method: str, keep_rate: float, gmacs):
-        """The work for a leaf beside that of the plain model."""
+    def measure(self, packed, method: str, keep_rate: float, gmacs):
+        """The cost of a leaf beside that of the model without reduction."""
         if packed is None:
             return html.nothing_yet()[-1]
         variant = self.variants.at(method, keep_rate)

@@ -23,7 +23,7 @@ def note(text: str) -> str:
 
 
 def about(name: str, classes: Sequence[str]) -> str:
-    """Which model answers, and what it tells apart."""
+    """Which model it is, and which classes it knows."""
     return note(strings.about_model(name, classes))
 
 
@@ -33,7 +33,7 @@ def problem(text: str) -> str:
 
 
 def nothing_yet() -> tuple[str, str, str]:
-    """The three answers where there is no leaf."""
+    """The three results before there is a leaf."""
     waiting = note(strings.WAITING)
     return (
         _titled(strings.CLASSES, waiting),
@@ -144,12 +144,12 @@ def _swatch(text: str, fill: str, edge: str = 'transparent') -> str:
 
 
 def costs(text: str) -> str:
-    """A line in place of the work for a leaf."""
+    """A line in place of the cost of a leaf."""
     return _titled(strings.COSTS, note(text))
 
 
 def compared(here: Speed, plain: Speed, name: str) -> str:
-    """The work for one leaf beside that of the model with all squares.
+    """The cost of one leaf beside that of the model with all squares.
 
     Args:
         here (Speed): Of the model.

@@ -11,13 +11,13 @@ from mmclca.apis import TokenReductionInferencer
 
 from . import html
 from .blocks import build_page
-from .callbacks import Answers
+from .callbacks import Callbacks
 from .leaves import examples_for
 from .limits import Limits
 from .theme import CSS, THEME
 
 HOST = '127.0.0.1'
-WAITING = 20  # questions in the queue, further ones are refused
+WAITING = 20  # requests in the queue; further ones are refused
 
 
 @contextmanager
@@ -53,12 +53,12 @@ def served(
         tempfile.TemporaryDirectory(prefix='mmclca_page_') as folder,
         patch.dict(os.environ, _environment(folder, host)),
     ):
-        answers = Answers(inferencer, folder, limits)
+        callbacks = Callbacks(inferencer, folder, limits)
         classes = inferencer.classes
         about = html.about(name, classes)
-        page = build_page(answers, examples_for(classes, folder), about)
+        page = build_page(callbacks, examples_for(classes, folder), about)
         page.queue(max_size=WAITING)
-        address = _launch(page, port, host, answers.limits)
+        address = _launch(page, port, host, callbacks.limits)
         try:
             yield address, page
         finally:

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What stands on the page, for a reader who knows plants, not networks."""
+"""The texts of the page, for a reader who knows plants, not networks."""
 
 from collections.abc import Sequence
 
@@ -9,47 +9,47 @@ from .limits import Limits
 from .methods import Method
 
 FIRST = 6  # classes that are named
-TITLE = 'Name a leaf, and see what the model looks at'
+TITLE = 'Identify a leaf, and see what the model looks at'
 INTRODUCTION = (
     'Drop a photograph or a scan of a leaf. A model cuts it into small '
-    'squares, lets go of some of them step by step, and names the leaf by '
-    'what is left. Pictures go no further than to the computer that serves '
-    'this page, and are deleted there within two hours.'
+    'squares, discards some of them step by step, and identifies the leaf '
+    'from those that are left. Pictures are sent only to the computer that '
+    'serves this page, and are deleted there within two hours.'
 )
 ABOUT_METHODS = {
     'EViT': 'keep the squares that matter most, blend the others into one',
     'TopK': 'keep the squares that matter most, drop the others',
     'ToMe': 'merge squares that look alike, in pairs',
-    'ATS': 'as many squares as this leaf needs',
-    'KMedoids': 'keep one typical square of each group',
+    'ATS': 'keep as many squares as this leaf needs',
+    'KMedoids': 'keep the most typical square of each group',
     'DPCKNN': 'merge groups of squares that look alike',
-    'DynamicViT': 'a learned judge drops squares',
-    'SiT': 'mix all squares into fewer, as learned',
-    'PatchMerger': 'mix all squares into fewer, as learned',
-    'Sinkhorn': 'mix all squares into fewer, as learned',
+    'DynamicViT': 'a small trained network decides which squares to drop',
+    'SiT': 'mix all squares into fewer ones, with trained weights',
+    'PatchMerger': 'mix all squares into fewer ones, with trained weights',
+    'Sinkhorn': 'mix all squares into fewer ones, with trained weights',
 }
 LOOKS = {
     KEPT: 'kept: as photographed',
-    MERGED: 'merged with others: one colour a group',
+    MERGED: 'merged: one colour per group',
     FUSED: 'blended faintly into one',
-    DROPPED: 'let go',
+    DROPPED: 'dropped',
 }
-MIXED = 'all squares are mixed: the brighter one is, the more of it is used'
+MIXED = 'all squares are mixed: the brighter one is, the more it counts'
 DRAWN = 'Drawn leaves to try'
-METHOD = 'How squares are let go'
+METHOD = 'How squares are reduced'
 KEEP_RATE = 'Keep rate'
 CLASSES = 'Best guesses'
 SURVIVORS = 'What is left of the leaf, step by step'
-COSTS = 'Work for this leaf'
+COSTS = 'Computing cost of this leaf'
 WAITING = 'Drop a leaf.'
 TOKENS = (
-    'A token is what the model works with: one for each square or group of '
-    'squares that is left, and a few for the leaf as a whole.'
+    'The model works with tokens: one for each square or group of squares '
+    'that is left, and a few for the leaf as a whole.'
 )
 MEASURING = 'Measuring ...'
 NOT_FASTER = (
-    'Not faster here: in a small model, with one leaf at a time, choosing '
-    'squares takes as long as it saves. Larger models and pictures gain.'
+    'Not faster here: in a small model, for one leaf at a time, choosing '
+    'squares takes as long as it saves. Larger models and pictures get faster.'
 )
 GMACS = 'GMACs are billions of multiplications and additions.'
 
@@ -69,7 +69,7 @@ def about_model(name: str, classes: Sequence[str]) -> str:
 
 
 def drop_here(limits: Limits) -> str:
-    """What stands in the place for a picture, a heading first."""
+    """The text where a picture is dropped, a heading first."""
     return (
         f'# Drop a leaf here, or click\nJPEG, PNG, TIFF, WebP, up to '
         f'{limits.megabytes} MB and {limits.megapixels} million pixels'
@@ -77,7 +77,7 @@ def drop_here(limits: Limits) -> str:
 
 
 def method_label(method: Method) -> str:
-    """A method as it stands among the choices."""
+    """A method in the list of choices."""
     about = ABOUT_METHODS.get(method.name)
     label = f'{method.name}: {about}' if about else method.name
     return f'{label} (trained with it)' if method.trained else label
@@ -88,13 +88,13 @@ def about_keep_rate(method: Method) -> str:
     steps = len(method.reduce_at)
     if method.fixed:
         return (
-            f'This method has learned to work with {method.keep_rate:g} and '
-            'no other value.'
+            'The weights of this method were trained for a keep rate of '
+            f'{method.keep_rate:g} and work with no other.'
         )
     times = 'once' if steps == 1 else f'{steps} times'
     trained = f' Trained with {method.keep_rate:g}.' if method.trained else ''
     return (
-        f'The share of squares that goes on at each step, {times} in all: '
-        f'0.5 is every second one. Less is less work, and may err more.'
-        f'{trained}'
+        f'The share of squares kept at each step, {times} in all: 0.5 keeps '
+        'every second one. A lower rate is cheaper, but the model may make '
+        f'more mistakes.{trained}'
     )

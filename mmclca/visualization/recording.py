@@ -29,10 +29,10 @@ class Recorded:
 
 
 class Recorder(TokenReducer):
-    """Stands in for a reducer and records the tokens of each layer.
+    """Wraps a reducer and records the tokens of each layer.
 
     Args:
-        reducer (TokenReducer): What it stands in for.
+        reducer (TokenReducer): The reducer.
     """
 
     def __init__(self, reducer: TokenReducer):

@@ -32,7 +32,7 @@ def rollout(model: nn.Module, images: Tensor) -> Tensor:
 
     Returns:
         Tensor: The row of CLS after the last layer over the patches of the
-        image, (B, h, w). What it lacks to a sum of 1 is on CLS itself, on
+        image, (B, h, w). The rest, to a sum of 1, is on CLS itself, on
         registers and on CLR tokens.
 
     Raises:

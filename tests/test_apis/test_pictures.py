@@ -19,9 +19,9 @@ def test_paths_follow_those_of_the_images(tmp_path):
     expected = [out / name for name in ('a/x.png', 'a/y.png', 'b/x.png')]
     assert picture_paths([*map(str, images)], out) == expected
     assert picture_paths([str(images[0])], out) == [out / 'x.png']
-    twins = ['leaves/x.jpg', 'leaves/x.tif', 'leaves/y.jpg']
+    alike = ['leaves/x.jpg', 'leaves/x.tif', 'leaves/y.jpg']
     names = ['x.jpg.png', 'x.tif.png', 'y.png']
-    assert picture_paths(twins, 'out') == [Path('out', n) for n in names]
+    assert picture_paths(alike, 'out') == [Path('out', n) for n in names]
 
 
 def test_no_picture_replaces_an_image(tmp_path):

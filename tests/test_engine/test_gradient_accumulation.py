@@ -64,9 +64,9 @@ def test_fused_adamw_is_adamw_to_rounding():
     assert config.optimizer.fused
     plain = dict(config.optimizer, fused=False)
     model = build(classifier(BACKBONE)).double()
-    twin, batches = deepcopy(model), [batch_of_eight() for _ in range(3)]
+    copied, batches = deepcopy(model), [batch_of_eight() for _ in range(3)]
     before = {k: v.detach().clone() for k, v in model.named_parameters()}
     fused = train(model, batches)
     assert largest_difference(fused, before) > 1e-4
-    plain = train(twin, batches, optimizer=plain)
+    plain = train(copied, batches, optimizer=plain)
     assert largest_difference(fused, plain) < 1e-12

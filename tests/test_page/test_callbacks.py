@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What the page answers about a leaf."""
+"""What the page says of a leaf."""
 
 import re
 from html.parser import HTMLParser
@@ -125,7 +125,7 @@ def test_pieces_of_the_page(evit, leaf):
     assert 'After step 2' in shown
     assert 'kept: as photographed' in shown
     assert 'blended faintly' in shown
-    assert 'merged with others' not in shown  # EViT does not
+    assert 'one colour per group' not in shown  # EViT does not
     shown = text_of(pieces.classes(found.classes))
     assert all(name in shown for name in CLASSES)
     shown = text_of(pieces.compared(Speed(1, 9.5), Speed(2, 12), 'EViT, 0.5'))
@@ -172,48 +172,59 @@ def test_keep_rate_is_explained(tmp_path):
 def test_fixed_keep_rate_is_explained(tmp_path):
     methods = methods_of(write_tiny(tmp_path, **SIT))
     about = strings.about_keep_rate(methods['SiT'])
-    assert about.endswith('0.5 and no other value.')
+    assert about.endswith('0.5 and work with no other.')
     assert strings.method_label(methods['SiT']).endswith('(trained with it)')
 
 
 def test_uploads_are_answered(tmp_path, leaf):
     pytest.importorskip('gradio', reason='extra demo: pip install gradio')
-    from mmclca.page.callbacks import Answers
+    from mmclca.page.callbacks import Callbacks
 
-    answers = Answers(inferencer(tmp_path, **SIT), tmp_path)
+    callbacks = Callbacks(inferencer(tmp_path, **SIT), tmp_path)
     Image.fromarray(leaf).resize((2000, 1000)).save(tmp_path / 'leaf.png')
-    shown, packed, problem = answers.take(dict(path=tmp_path / 'leaf.png'))
+    shown, packed, problem = callbacks.read_upload(
+        dict(path=tmp_path / 'leaf.png')
+    )
     assert shown.shape == (512, 1024, 3)
     assert not problem.visible
-    classes, survivors, costs, gmacs = answers.look(packed, 'SiT', 0.5)
+    classes, survivors, costs, gmacs = callbacks.predict(packed, 'SiT', 0.5)
     assert all(name in classes for name in CLASSES)
     assert strings.MEASURING in costs
     assert gmacs > 0
-    assert 'SiT, keep rate 0.5' in answers.time(packed, 'SiT', 0.5, gmacs)
-    slider = answers.choose('SiT')
+    assert 'SiT, keep rate 0.5' in callbacks.measure(packed, 'SiT', 0.5, gmacs)
+    slider = callbacks.select_method('SiT')
     assert (slider.value, slider.interactive) == (0.5, False)
-    assert answers.choose('TopK').interactive
+    assert callbacks.select_method('TopK').interactive
 
     (tmp_path / 'bad.png').write_text('<b>no</b>')
-    shown, packed, problem = answers.take(dict(path=tmp_path / 'bad.png'))
+    shown, packed, problem = callbacks.read_upload(
+        dict(path=tmp_path / 'bad.png')
+    )
     assert (shown, packed, problem.visible) == (None, None, True)
     assert 'no picture that can be read' in problem.value
-    assert answers.look(packed, 'SiT', 0.5) == (*pieces.nothing_yet(), None)
-    assert answers.time(packed, 'SiT', 0.5, None) == pieces.nothing_yet()[-1]
+    assert callbacks.predict(packed, 'SiT', 0.5) == (
+        *pieces.nothing_yet(),
+        None,
+    )
+    assert (
+        callbacks.measure(packed, 'SiT', 0.5, None) == pieces.nothing_yet()[-1]
+    )
 
 
 def test_only_what_was_uploaded_is_read(evit, tmp_path, leaf):
     pytest.importorskip('gradio', reason='extra demo: pip install gradio')
-    from mmclca.page.callbacks import Answers
+    from mmclca.page.callbacks import Callbacks
 
-    answers = Answers(evit, tmp_path / 'uploads')
+    callbacks = Callbacks(evit, tmp_path / 'uploads')
     (tmp_path / 'uploads').mkdir()
     Image.fromarray(leaf).save(tmp_path / 'mine.png')
     (tmp_path / 'uploads/link.png').symlink_to(tmp_path / 'mine.png')
     for place in ('mine.png', 'uploads/../mine.png', 'uploads/link.png'):
-        shown, packed, problem = answers.take(dict(path=tmp_path / place))
+        shown, packed, problem = callbacks.read_upload(
+            dict(path=tmp_path / place)
+        )
         assert shown is packed is None
         assert 'not sent to this page' in problem.value
     (tmp_path / 'mine.png').rename(tmp_path / 'uploads/sent.png')
     sent = dict(path=tmp_path / 'uploads/sent.png')
-    assert answers.take(sent)[0].shape == (32, 32, 3)
+    assert callbacks.read_upload(sent)[0].shape == (32, 32, 3)

@@ -153,7 +153,7 @@ def test_keep_rate_and_method(page, leaf):
     number.press('Enter')
     drive.wait_for_costs(page, 'TopK, keep rate 0.25')
     assert tokens(page) == [18, 6, 3]
-    assert 'let go' in page.inner_text('#survivors')
+    assert 'dropped' in page.inner_text('#survivors')
 
 
 def test_no_picture_gets_a_message_and_the_next_one_an_answer(
@@ -169,7 +169,7 @@ def test_no_picture_gets_a_message_and_the_next_one_an_answer(
     expect(message).to_have_count(0)
 
 
-def test_file_too_large_is_refused_ahead_of_sending(page, tmp_path):
+def test_file_too_large_is_refused_before_it_is_sent(page, tmp_path):
     path = tmp_path / 'leaf.png'
     path.write_bytes(bytes(2 * 2**20))
     drive.drop(page, str(path))

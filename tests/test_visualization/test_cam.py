@@ -60,10 +60,10 @@ def test_equals_small_steps_and_a_slow_loop(layer):
     model, x = model_of('EViT', CACHE), noise(1).double()
     (found,) = class_activation_maps(model, x, [2], layer)
     features, slope = slopes(model, x, layer, 2)
-    twin = recording(model)
+    copied = recording(model)
     with torch.no_grad():
-        twin(x, mode='tensor')
-    trace = twin.backbone.reducer.layers[layer].entered.trace
+        copied(x, mode='tensor')
+    trace = copied.backbone.reducer.layers[layer].entered.trace
     (weights,) = patch_weights(trace, 1, 16).double()
     of_patches = [n for n in range(len(features)) if weights[n].any()]
     assert len(features) > 1 + len(of_patches)  # cached tokens

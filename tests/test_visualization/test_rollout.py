@@ -49,11 +49,11 @@ def test_equals_the_paper_where_nothing_is_reduced():
 
 
 def final_rows(model, x):
-    twin = recording(model, AttentionRecorder)
+    copied = recording(model, AttentionRecorder)
     with torch.no_grad():
-        twin(x, mode='tensor')
-        layers = twin.backbone.reducer.layers
-        return layers, roll(layers, twin.backbone.cache)
+        copied(x, mode='tensor')
+        layers = copied.backbone.reducer.layers
+        return layers, roll(layers, copied.backbone.cache)
 
 
 def by_hand(layers, recover_at, image):

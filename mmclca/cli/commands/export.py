@@ -9,7 +9,7 @@ from mmclca.deployment import (
     export_onnx,
     export_pt2,
     metadata_of,
-    preparation_of,
+    preprocessing_of,
 )
 from mmclca.deployment.onnx_file import OLDEST_OPSET
 
@@ -31,13 +31,13 @@ def export(args, out):
     check_patches(cfg)
     inferencer = TokenReductionInferencer(cfg, args.checkpoint, 'cpu')
     model = inferencer.model.eval()
-    preparation = preparation_of(cfg, model)
-    metadata = metadata_of(cfg, model, preparation, inferencer.classes)
+    preprocessing = preprocessing_of(cfg, model)
+    metadata = metadata_of(cfg, model, preprocessing, inferencer.classes)
     if args.format == 'pt2':
-        return export_pt2(model, preparation.size, out, metadata)
+        return export_pt2(model, preprocessing.size, out, metadata)
     opset = args.opset or OLDEST_OPSET
     return export_onnx(
-        model, preparation.size, out, metadata, opset, args.int8
+        model, preprocessing.size, out, metadata, opset, args.int8
     )
 
 

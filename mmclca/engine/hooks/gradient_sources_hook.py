@@ -25,11 +25,11 @@ class GradientSourcesHook(EpochMaximaHook):
     - ``grad_channel_input``: the largest magnitude of an input there.
 
     They are of one process, of the last pass where gradients accumulate,
-    ahead of clipping, and with the scale of mixed precision where that is
+    before clipping, and with the scale of mixed precision where that is
     used; a pass that overflows has none.
 
     Args:
-        linear (str): Name of the linear layer, ahead of which tokens are
+        linear (str): Name of the linear layer, whose input tokens are
             (B, N, C). Defaults to ``'backbone.layers.0.attn.qkv'``.
 
     Raises:
@@ -45,7 +45,7 @@ class GradientSourcesHook(EpochMaximaHook):
         self.handle = None
 
     def before_train(self, runner) -> None:
-        """Watch the layer."""
+        """Hook into the layer."""
         modules = dict(unwrapped(runner.model).named_modules())
         linear = modules.get(self.linear)
         if not isinstance(linear, nn.Linear):

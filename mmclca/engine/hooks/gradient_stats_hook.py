@@ -14,7 +14,7 @@ class GradientStatsHook(EpochMaximaHook):
 
     `Cross-Layer Cache Aggregation for Token Reduction in Ultra-Fine-Grained
     Image Recognition`, Fig. 4: the largest magnitude among all gradients.
-    They are read just ahead of the optimizer's step: summed over accumulated
+    They are read just before the optimizer's step: summed over accumulated
     iterations and processes, without the scale of mixed precision, after
     clipping where there is any. mmengine logs the values with the loss and
     hands them to its visualizers. A step that mixed precision skips, for a
@@ -42,7 +42,7 @@ class GradientStatsHook(EpochMaximaHook):
         self.handle = None
 
     def before_train(self, runner) -> None:
-        """Watch the optimizer."""
+        """Hook into the optimizer."""
         trained = {
             name: param
             for name, param in unwrapped(runner.model).named_parameters()

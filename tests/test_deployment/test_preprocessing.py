@@ -3,7 +3,7 @@ import pytest
 from mmengine.config import Config
 from torch import nn
 
-from mmclca.deployment import preparation_of
+from mmclca.deployment import preprocessing_of
 from mmclca.registry import MODELS
 
 LOAD, PACK = dict(type='LoadImageFromFile'), dict(type='PackInputs')
@@ -26,7 +26,7 @@ def build(processor):
 def describe(*steps, processor=NORMALIZE, load=LOAD):
     dataset = dict(pipeline=[load, *steps, PACK])
     config = Config(dict(test_dataloader=dict(dataset=dataset)))
-    return preparation_of(config, build(processor))
+    return preprocessing_of(config, build(processor))
 
 
 def test_resize_crop_and_normalization():
@@ -88,7 +88,7 @@ def test_data_preprocessor_that_cannot_be_described():
     model = build(NORMALIZE)
     model.data_preprocessor = nn.Identity()
     with pytest.raises(ValueError, match='data_preprocessor=Identity'):
-        preparation_of(config, model)
+        preprocessing_of(config, model)
 
 
 @pytest.mark.parametrize(

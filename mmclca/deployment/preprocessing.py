@@ -20,8 +20,8 @@ ALLOWED = (
 
 
 @dataclass
-class Preparation:
-    """What is done to a decoded image (8-bit, BGR) ahead of a model.
+class Preprocessing:
+    """What is done to a decoded image (8-bit, BGR) before it enters a model.
 
     Args:
         steps (list[dict]): Resizing and cropping in their order. ``type`` is
@@ -42,7 +42,7 @@ class Preparation:
     size: tuple[int, int]
 
 
-def preparation_of(config: Config, model: nn.Module) -> Preparation:
+def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
     """The test pipeline of a config and the data preprocessor of its model.
 
     Args:
@@ -70,7 +70,7 @@ def preparation_of(config: Config, model: nn.Module) -> Preparation:
     steps = [words for step in built for words in _words(step)]
     size = _final_size(steps)
     _check_padding(processor.pad_size_divisor, size)
-    return Preparation(
+    return Preprocessing(
         steps,
         'RGB' if processor.to_rgb else 'BGR',
         *_constants(processor),
