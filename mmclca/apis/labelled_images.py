@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from mmengine import list_from_file
 from mmengine.config import Config
-from mmengine.registry import init_default_scope
-from mmpretrain.registry import DATASETS
 
 from mmclca.datasets.image_files import IMAGE_SUFFIXES
+from mmclca.visualization.batches import dataset_of
 
 from .sources import find_images
 
@@ -119,15 +118,8 @@ def images_of_split(cfg: Config, split: str) -> LabelledImages:
         FileNotFoundError: If its files are not there.
         ValueError: If the config has no such data set, or it is empty.
     """
-    loader = cfg.get(f'{split}_dataloader')
-    if loader is None:
-        raise ValueError(
-            f'the config has no {split}_dataloader: name a folder or a list'
-        )
-    init_default_scope('mmpretrain')
     # mmengine cannot serialize a data set without images
-    settings = dict(loader.dataset, pipeline=[], serialize_data=False)
-    dataset = DATASETS.build(settings)
+    dataset = dataset_of(cfg, split, pipeline=[], serialize_data=False)
     infos = [dataset.get_data_info(i) for i in range(len(dataset))]
     if not infos:
         raise ValueError(f'the {split} data set of the config is empty')

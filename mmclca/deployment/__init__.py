@@ -10,7 +10,6 @@ from .onnx_file import (
 )
 from .preprocessing import Preprocessing, preprocessing_of
 from .program import classifier_program, export_pt2
-from .requirements import import_onnx, import_onnxruntime
 
 __all__ = [
     'Preprocessing',
@@ -18,8 +17,6 @@ __all__ = [
     'classifier_program',
     'export_onnx',
     'export_pt2',
-    'import_onnx',
-    'import_onnxruntime',
     'metadata_of',
     'noise',
     'onnx_logits',

@@ -9,10 +9,11 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from mmclca.utils.extras import require
+
 from .checks import check_logits
 from .program import classifier_program
 from .replacing import replacing
-from .requirements import import_onnx, import_onnxruntime
 
 OLDEST_OPSET = 18
 INPUT, OUTPUT = 'images', 'logits'
@@ -48,7 +49,7 @@ def export_onnx(
         ImportError: If onnx, onnxscript or onnxruntime is missing.
         ValueError: If logits differ; no file is left then.
     """
-    import_onnxruntime()
+    require('onnx', 'onnxscript', 'onnxruntime', extra='deploy')
     with replacing(path) as part:
         write_onnx(model, size, part, metadata, opset)
         error = check_logits(model, onnx_logits(part), size)
@@ -65,7 +66,7 @@ def write_onnx(
     opset: int = OLDEST_OPSET,
 ) -> None:
     """As :func:`export_onnx`, without a check."""
-    import_onnx()
+    require('onnx', 'onnxscript', extra='deploy')
     _write_graph(classifier_program(model, size), path, opset)
     _finish(path, metadata)
 
@@ -77,7 +78,7 @@ def quantize(path: Path, out: Path) -> None:
         path (Path): An ONNX file.
         out (Path): The file to write, which may be the same.
     """
-    import_onnxruntime()
+    require('onnxruntime', extra='deploy')
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     root = logging.getLogger()
@@ -105,7 +106,9 @@ def onnx_session(path: Path, threads: int = 1):
     Returns:
         onnxruntime.InferenceSession: The model.
     """
-    onnxruntime = import_onnxruntime()
+    require('onnxruntime', extra='deploy')
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3  # errors
@@ -150,7 +153,8 @@ def _finish(path: Path, metadata: dict[str, str]) -> None:
 
     Of the shapes that it notes, those of weights mislead the quantization.
     """
-    onnx = import_onnx()
+    import onnx
+
     file = onnx.load(path)
     onnx.helper.set_model_props(file, metadata)
     file.graph.ClearField('value_info')

@@ -6,6 +6,7 @@ from .curves import draw_curves, read_scalars
 from .heat_maps import Heated, draw_heat_maps, paint_map
 from .painting import kinds, paint
 from .patch_maps import assignment_maps, stage_weights, survivor_maps
+from .picture_grid import to_array
 from .reductions import (
     Reduced,
     check_reduces,
@@ -13,7 +14,6 @@ from .reductions import (
     reduced,
     reductions_figure,
     stage_titles,
-    to_array,
 )
 from .rollout import rollout
 

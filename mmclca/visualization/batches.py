@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from mmengine.config import Config
-from mmengine.dataset import pseudo_collate
+from mmengine.dataset import BaseDataset, pseudo_collate
 from mmengine.registry import init_default_scope
 from mmpretrain.registry import DATASETS
 from torch import Tensor, nn
@@ -28,23 +28,26 @@ class Batch:
     paths: list[str]
 
 
-def dataset_of(cfg: Config, split: str = 'test'):
+def dataset_of(cfg: Config, split: str = 'test', **changes) -> BaseDataset:
     """A data set of a config.
 
     Args:
         cfg (Config): The config.
         split (str): 'train', 'val' or 'test'. Defaults to 'test'.
+        **changes: Settings of the data set that take the place of the
+            config's, such as ``pipeline=[]``, which reads no image.
 
     Raises:
         ValueError: If the config has none of that name.
     """
-    loader = cfg.get(f'{split}_dataloader')
-    if loader is None:
+    loader = cfg.get(f'{split}_dataloader') or {}
+    if 'dataset' not in loader:
         raise ValueError(
-            f'the config has no {split}_dataloader: give a config that has'
+            f'the config has no {split}_dataloader with a dataset: give one '
+            'that has, or name images where the tool takes some'
         )
     init_default_scope('mmpretrain')
-    return DATASETS.build(loader.dataset)
+    return DATASETS.build({**loader['dataset'], **changes})
 
 
 def first_of_each_class(

@@ -2,13 +2,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import matplotlib
 import numpy as np
-import torch
 from torch import Tensor
 
 from .legend import add_heat_bar
-from .painting import HEAT, enlarge
+from .painting import paint_heat
 from .picture_grid import Row, picture_grid
 
 
@@ -38,11 +36,8 @@ def paint_map(image: np.ndarray, one: Tensor) -> np.ndarray:
     Returns:
         np.ndarray: Image of the same size, uint8.
     """
-    share = (one / one.max().clamp(min=1e-12)).cpu().numpy()
-    colours = torch.from_numpy(255 * matplotlib.colormaps[HEAT](share))
-    heat = enlarge(colours[..., :3], image.shape)
-    grey = image.mean(axis=2, keepdims=True)
-    return (0.25 * grey + 0.75 * heat).round().astype(np.uint8)
+    share = one / one.max().clamp(min=1e-12)
+    return paint_heat(image, share.cpu()).round().astype(np.uint8)
 
 
 def draw_heat_maps(images: Sequence[Heated], out: str, label: str) -> None:

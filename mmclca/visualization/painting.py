@@ -67,21 +67,24 @@ def paint(image: np.ndarray, weights: Tensor, hw: tuple[int, int]):
         np.ndarray: Image of the same size, uint8.
     """
     weights = weights.cpu()
-    draw = paint_heat if is_mixed(weights) else paint_groups
+    draw = paint_mixed if is_mixed(weights) else paint_groups
     return draw(image, weights, hw).round().astype(np.uint8)
 
 
-def paint_heat(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:
+def paint_mixed(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:
     """The largest weight of each patch as a colour; see :func:`paint`."""
     most = weights.amax(dim=0)
     low, high = most.min(), most.max()
     span = torch.maximum(high - low, LEAST_SPAN * high)
     most = 0.5 + (most - (low + high) / 2) / span
-    colours = matplotlib.colormaps[HEAT](most.numpy())[:, :3]
-    heat = enlarge(
-        torch.from_numpy(255 * colours).unflatten(0, hw), image.shape
-    )
-    return 0.25 * image.mean(axis=2, keepdims=True) + 0.75 * heat
+    return paint_heat(image, most.unflatten(0, hw))
+
+
+def paint_heat(image: np.ndarray, heat: Tensor) -> np.ndarray:
+    """A map (h, w), 0 to 1, as colours over an RGB image (H, W, 3), float."""
+    colours = 255 * matplotlib.colormaps[HEAT](heat.numpy())[..., :3]
+    drawn = enlarge(torch.from_numpy(colours), image.shape)
+    return 0.25 * image.mean(axis=2, keepdims=True) + 0.75 * drawn
 
 
 def paint_groups(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:

@@ -2,8 +2,9 @@
 import textwrap
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+
+from .picture_grid import to_array
 
 _DPI = 100
 _ROW = 5  # panels beside each other
@@ -39,9 +40,7 @@ def draw_panels(panels, heading, height=320):
         axes.axis('off')
     for axes, (name, image) in zip(grid, panels, strict=False):
         _draw(axes, _wrap(name, wide * 13), image)
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+    return to_array(figure)
 
 
 def _wrap(text, width):

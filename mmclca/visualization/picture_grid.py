@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 WIDTH = 2.1  # inches of a picture
@@ -53,3 +54,10 @@ def picture_grid(
             axis.set(xticks=[], yticks=[])
             axis.spines[:].set_visible(False)
     return figure, list(axes.flat)
+
+
+def to_array(figure: Figure) -> np.ndarray:
+    """A figure as an RGB image (H, W, 3), uint8."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from torch import Tensor
 
@@ -150,13 +149,6 @@ def _kept_figure(images: Sequence[Reduced], stages: Sequence[str]) -> Figure:
         share = torch.cat([w.sum(dim=0) > 0 for w in weights]).float().mean()
         rows[0].titles.append(f'{stage}\n{100 * share:.0f} % kept')
     return picture_grid(rows, row_height=2.15, margin=0.3)[0]
-
-
-def to_array(figure: Figure) -> np.ndarray:
-    """A figure as an RGB image (H, W, 3), uint8."""
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
 def _heading(weights: Tensor) -> str:

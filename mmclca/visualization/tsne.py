@@ -47,32 +47,15 @@ def image_features(
     return torch.cat(features), labels
 
 
-def tsne(
-    features: Tensor,
-    n_components: int = 2,
-    perplexity: float = 30.0,
-    early_exaggeration: float = 12.0,
-    learning_rate: float = 200.0,
-    max_iter: int = 1000,
-    n_iter_without_progress: int = 300,
-    init: str = 'random',
-    seed: int = 0,
-) -> np.ndarray:
-    """t-SNE of scikit-learn; see ``sklearn.manifold.TSNE``.
+def tsne(features: Tensor, **options) -> np.ndarray:
+    """t-SNE of scikit-learn, the same one each time.
 
     `Visualizing Data using t-SNE`.
 
     Args:
         features (Tensor): (N, C).
-        n_components (int): Dimensions of the result. Defaults to 2.
-        perplexity (float): Neighbours that count, less than N.
-            Defaults to 30.
-        early_exaggeration (float): Defaults to 12.
-        learning_rate (float): Defaults to 200.
-        max_iter (int): Defaults to 1000.
-        n_iter_without_progress (int): Defaults to 300.
-        init (str): 'random' or 'pca'. Defaults to 'random'.
-        seed (int): Of the start. Defaults to 0.
+        **options: Of ``sklearn.manifold.TSNE``. Other defaults than there:
+            ``learning_rate=200``, ``init='random'``, ``random_state=0``.
 
     Returns:
         np.ndarray: (N, n_components).
@@ -84,17 +67,8 @@ def tsne(
     require('sklearn', extra='pictures')
     from sklearn.manifold import TSNE
 
-    settings = TSNE(
-        n_components=n_components,
-        perplexity=perplexity,
-        early_exaggeration=early_exaggeration,
-        learning_rate=learning_rate,
-        max_iter=max_iter,
-        n_iter_without_progress=n_iter_without_progress,
-        init=init,
-        random_state=seed,
-    )
-    return settings.fit_transform(features.numpy())
+    defaults = dict(learning_rate=200.0, init='random', random_state=0)
+    return TSNE(**defaults | options).fit_transform(features.numpy())
 
 
 def draw_points(

@@ -222,5 +222,5 @@ def test_wrong_places(inferencer, tmp_path):
     with pytest.raises(ValueError, match='the test data set of the config is'):
         images_of_split(config, 'test')
     config.val_dataloader = None
-    with pytest.raises(ValueError, match='no val_dataloader: name a folder'):
+    with pytest.raises(ValueError, match='no val_dataloader with a dataset'):
         images_of_split(config, 'val')

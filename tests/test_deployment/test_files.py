@@ -140,6 +140,6 @@ def test_a_file_that_answers_otherwise_is_not_left(write, tmp_path):
 @pytest.mark.parametrize('name', ['onnx', 'onnxscript', 'onnxruntime'])
 def test_missing_extra(name, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, name, None)
-    message = rf'needs {name}: pip install "mmclca\[deploy\]"'
+    message = rf'{name} is not installed: pip install "mmclca\[deploy\]"'
     with pytest.raises(ImportError, match=message):
         export_onnx(OtherWhenTraced(), (4, 4), tmp_path / 'model.onnx', {})

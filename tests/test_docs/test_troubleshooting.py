@@ -308,7 +308,7 @@ def port_in_use(tool, patch):
 
 PROVOKED = {
     'ImportError: mmclca cannot run': old_mmengine,
-    'export.py: error: ...: Exporting to ONNX': no_onnxscript,
+    'export.py: error: ...: onnxscript': no_onnxscript,
     'sweep.py: error: submitit': no_submitit,
     f'{TRAIN}Please run "pip install wandb"': no_wandb,
     '...: No such file, and no config': wrong_name,

@@ -91,7 +91,7 @@ def test_what_stands_on_a_picture(config, monkeypatch, tmp_path):
     results = write_results(tmp_path / 'r.pkl')
     words = (config, results, '--out-dir', tmp_path / 'out')
     tool = load_tool(monkeypatch, TOOL, *words)
-    dataset = tool['test_set'](tool['read_config'](config))
+    dataset = tool['dataset_of'](tool['read_config'](config), pipeline=[])
     (worst,) = (
         one
         for one in tool['predictions'](tool['read_results'](results))

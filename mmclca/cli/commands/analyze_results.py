@@ -5,11 +5,10 @@ from pathlib import Path
 
 import mmcv
 import mmengine
-from mmengine.registry import init_default_scope
-from mmpretrain.registry import DATASETS
 
-from mmclca.configs import read_config, require_settings
+from mmclca.configs import read_config
 from mmclca.evaluation.predictions import read_results
+from mmclca.visualization.batches import dataset_of
 from mmclca.visualization.panels import draw_panels
 
 from .. import plain_errors
@@ -66,18 +65,12 @@ def save(chosen, dataset, folder, rescale_factor):
     print(f'{folder}: {len(chosen)}')
 
 
-def test_set(cfg):
-    require_settings(cfg, 'test_dataloader.dataset')
-    init_default_scope('mmpretrain')
-    return DATASETS.build({**cfg.test_dataloader.dataset, 'pipeline': []})
-
-
 def analyze(args):
     cfg = read_config(args.config, args.cfg_options)
     results = read_results(
         args.result, 'sample_idx', 'gt_label', 'pred_label', 'pred_score'
     )
-    dataset = test_set(cfg)
+    dataset = dataset_of(cfg, pipeline=[])
     if len(results) != len(dataset):
         raise ValueError(
             f'{args.result} has {len(results)} predictions, the test set of '

@@ -6,15 +6,14 @@ import tempfile
 import matplotlib.pyplot as plt
 import mmengine
 from mmengine.evaluator import Evaluator
-from mmengine.registry import init_default_scope
 from mmpretrain.evaluation import ConfusionMatrix
-from mmpretrain.registry import DATASETS
 
 from mmclca.checkpoints.stored import is_checkpoint
 from mmclca.checkpoints.trained import load_trained
 from mmclca.configs import read_config, require_settings
 from mmclca.engine.runner import build_runner, set_loader_defaults
 from mmclca.evaluation.predictions import read_results
+from mmclca.visualization.batches import dataset_of
 from mmclca.visualization.figure_files import check_picture
 
 from .. import plain_errors
@@ -44,12 +43,8 @@ def matrix_of_results(cfg, path):
 
 def classes_of(cfg):
     """Names of the test set, None where it is not here."""
-    require_settings(cfg, 'test_dataloader.dataset')
-    init_default_scope('mmpretrain')
     try:
-        dataset = DATASETS.build(
-            {**cfg.test_dataloader.dataset, 'pipeline': []}
-        )
+        dataset = dataset_of(cfg, pipeline=[])
     except OSError as error:
         print(f'no class names, the test set is not here: {error}')
         return None

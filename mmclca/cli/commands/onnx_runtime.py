@@ -11,12 +11,8 @@ from mmclca.benchmark.interleaved import clock_of, interleaved_seconds
 from mmclca.benchmark.pages import line, machine_lines, page, table_head
 from mmclca.benchmark.setting import Setting
 from mmclca.benchmark.steps import build, inference_step
-from mmclca.deployment import (
-    import_onnxruntime,
-    onnx_logits,
-    quantize,
-    write_onnx,
-)
+from mmclca.deployment import onnx_logits, quantize, write_onnx
+from mmclca.utils.extras import require
 
 from .. import plain_errors
 from ..benchmark import CLCA, begin
@@ -63,8 +59,10 @@ def main(args):
     setting = Setting(threads=args.threads, batch=args.batch)
     facts = begin(__file__, setting)
     with plain_errors():
-        version = import_onnxruntime().__version__
-    facts['versions'] += f', ONNX Runtime {version}'
+        require('onnx', 'onnxscript', 'onnxruntime', extra='deploy')
+    import onnxruntime
+
+    facts['versions'] += f', ONNX Runtime {onnxruntime.__version__}'
     lines = table_head(TITLES)
     print(*machine_lines(facts), '', *lines, sep='\n', flush=True)
     size = Size.of_arch(args.arch, args.img_size)

@@ -9,12 +9,11 @@ import matplotlib.pyplot as plt
 import torch
 from mmengine.hooks import Hook
 from mmengine.model import BaseModel
-from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
-from mmpretrain.registry import DATASETS
 from torch import nn
 
 from mmclca.configs import read_config, require_settings
+from mmclca.visualization.batches import dataset_of
 from mmclca.visualization.figure_files import can_show, check_picture, new_axes
 
 from .. import plain_errors
@@ -70,11 +69,10 @@ def value_of(optim_wrapper, parameter):
     return optim_wrapper.get_lr()['lr'][0]
 
 
-def count_images(loader):
+def count_images(cfg):
     """Images of the training set, none of them opened."""
-    init_default_scope('mmpretrain')
     try:
-        return len(DATASETS.build(dict(loader.dataset, pipeline=[])))
+        return len(dataset_of(cfg, 'train', pipeline=[]))
     except OSError as error:
         raise ValueError(
             f'the training set is not here ({error}); give the number of its '
@@ -139,7 +137,7 @@ def iterations_an_epoch(cfg, num_images, ngpus):
     if 'max_epochs' not in cfg.train_cfg:
         return None
     loader = cfg.train_dataloader
-    num_images = num_images or count_images(loader)
+    num_images = num_images or count_images(cfg)
     per_epoch = count_batches(loader, num_images, ngpus)
     print(f'{num_images} training images, {per_epoch} iterations an epoch')
     return per_epoch

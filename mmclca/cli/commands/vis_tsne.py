@@ -59,13 +59,13 @@ def draw(args):
     features, labels = image_features(model, found, args.vis_stage)
     points = tsne(
         features,
-        args.n_components,
-        args.perplexity,
-        args.early_exaggeration,
-        args.learning_rate,
-        args.n_iter,
-        args.n_iter_without_progress,
-        args.init,
+        n_components=args.n_components,
+        perplexity=args.perplexity,
+        early_exaggeration=args.early_exaggeration,
+        learning_rate=args.learning_rate,
+        max_iter=args.n_iter,
+        n_iter_without_progress=args.n_iter_without_progress,
+        init=args.init,
     )
     folder = args.work_dir or Path('work_dirs', Path(args.config).stem)
     folder.mkdir(parents=True, exist_ok=True)
