@@ -102,3 +102,9 @@ def token_counts(backbone, x):
 def gradients(model):
     """Gradients by the name of their parameter."""
     return {name: p.grad for name, p in model.named_parameters()}
+
+
+def traced(trace, batch_size, num_patches):
+    """Tokens without features, to which this was done."""
+    x = torch.empty(batch_size, 0, 0)
+    return Tokens(x, num_patches=num_patches, trace=trace)

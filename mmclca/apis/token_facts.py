@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from mmclca.evaluation.cost import Counter
 from mmclca.models import Reducible, as_reducible
 from mmclca.models.reduction.tokens import Tokens
-from mmclca.visualization.patch_maps import assigned, survivor_maps
+from mmclca.visualization.patch_maps import assigned, share_out, survivor_maps
 from mmclca.visualization.recording import (
     Recorded,
     Recorder,
@@ -121,7 +121,7 @@ def token_facts(
     attention = last_attention(backbone, entered)
     weights = entered.patch_weights
     left = [layer.left for layer in layers]
-    kept = survivor_maps(left[-1].trace, B, hw, entered.num_prefix)
+    kept = survivor_maps(left[-1], hw)
     counts = [(tokens.weights > 0).sum(dim=1) for tokens in left]
     facts = dict(
         tokens=torch.stack(counts, dim=1),
@@ -169,9 +169,7 @@ def attribute(attention: Tensor, weights: Tensor) -> Tensor:
     Returns:
         Tensor: (B, P); all zero where no token stands for a patch.
     """
-    total = weights.sum(dim=-1, keepdim=True)
-    shares = weights / total.masked_fill(total == 0, 1.0)
-    patches = (attention.unsqueeze(1) @ shares).squeeze(1)
+    patches = share_out(attention, weights)
     total = patches.sum(dim=-1, keepdim=True)
     return patches / total.masked_fill(total == 0, 1.0)
 

@@ -1,10 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch.nn.functional as F
 from torch import Tensor
 
-from mmclca.models.reduction.trace import Appended, patch_weights
+from mmclca.models.reduction.tokens import Tokens
+from mmclca.models.reduction.trace import Appended
 
 
 @dataclass
@@ -25,41 +26,33 @@ class Cached:
         return f'\n{self.num_left} cached, then {self.num_put_back} put back'
 
 
-def cached_by_stage(
-    trace: list, batch_size: int, num_patches: int, num_prefix: int = 1
-) -> list[list[Cached]]:
+def cached_by_stage(tokens: Tokens) -> list[list[Cached]]:
     """The cached tokens of each reduction, for each image.
 
     Args:
-        trace (list): ``Tokens.trace`` of a forward pass.
-        batch_size (int): Images of that pass.
-        num_patches (int): Patches P of an image.
-        num_prefix (int): Tokens before the patches. Defaults to 1, CLS.
+        tokens (Tokens): The final ones of a forward pass.
 
     Returns:
         list[list[Cached]]: A list a stage with an entry an image; empty
         where no cache takes part.
     """
-    if not any(isinstance(r, Appended) and r.cached for r in trace):
+    if not tokens.with_cache:
         return []
     stages = []
-    for step, record in enumerate(trace, start=1):
+    for step, record in enumerate(tokens.trace, start=1):
         if isinstance(record, Appended):
             continue
-        numbers = batch_size, num_patches, num_prefix
-        left = _left(trace[:step], *numbers)
-        put_back = _put_back(trace[step:])
+        left = _left(replace(tokens, trace=tokens.trace[:step]))
+        put_back = _put_back(tokens.trace[step:])
         stages.append([Cached(number, put_back) for number in left])
     return stages
 
 
-def _left(
-    trace: list, batch_size: int, num_patches: int, num_prefix: int
-) -> list[int]:
-    weights = patch_weights(trace, batch_size, num_patches, num_prefix)
-    patches = weights.sum(dim=-1)
-    start = patches.new_zeros(batch_size, num_prefix + num_patches, 1)
-    cached = from_cache(trace, start)
+def _left(tokens: Tokens) -> list[int]:
+    patches = tokens.patch_weights.sum(dim=-1)
+    num_tokens = tokens.num_prefix + tokens.num_patches
+    start = patches.new_zeros(len(patches), num_tokens, 1)
+    cached = from_cache(tokens.trace, start)
     return ((cached > 0) & (patches == 0)).sum(dim=1).tolist()
 
 

@@ -8,6 +8,7 @@ from mmclca.models import Reducible
 from mmclca.models.reduction.tokens import Tokens
 
 from .cam_methods import METHODS, OF_COMPONENT, first_component, method_named
+from .patch_maps import share_out
 from .recording import grid_of, recording
 
 
@@ -144,8 +145,7 @@ def map_of(
         cam = first_component(parts, stands)
     else:
         cam = parts.sum(dim=-1, keepdim=True)
-    share = weights / total.masked_fill(total == 0, 1.0)
-    return (share * cam.relu()).sum(dim=1)
+    return share_out(cam.relu().squeeze(-1), weights)
 
 
 def smoothed_maps(model: nn.Module, images: Tensor, **options) -> Tensor:

@@ -77,15 +77,12 @@ def reduced(backbone, views: Sequence[View]) -> list[Reduced]:
 def _reduced(backbone, view: View) -> Reduced:
     # one at a time, so that none is padded
     _, tokens = backbone.forward_tokens(view.batch)
-    numbers = 1, tokens.num_patches, tokens.num_prefix
-    weights = stage_weights(tokens.trace, *numbers)
-    cached = cached_by_stage(tokens.trace, *numbers)
     return Reduced(
         view.title,
         view.image,
         grid_of(backbone, view.batch),
-        [stage[0] for stage in weights],
-        [stage[0] for stage in cached],
+        [stage[0] for stage in stage_weights(tokens)],
+        [stage[0] for stage in cached_by_stage(tokens)],
     )
 
 

@@ -123,7 +123,7 @@ def test_attention_and_attribution_by_slow_loops(model, images):
 def test_kept_maps_are_the_survivor_maps(model, images):
     results = TokenReductionInferencer(model)(images, return_tokens=True)
     _, tokens = model.backbone.forward_tokens(batch(model, images))
-    maps = survivor_maps(tokens.trace, len(images), (4, 4))
+    maps = survivor_maps(tokens, (4, 4))
     assert len(maps) == len(model.backbone.reduce_at)
     for b, result in enumerate(results):
         assert len(result['kept']) == len(maps)

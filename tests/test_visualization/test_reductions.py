@@ -5,7 +5,7 @@ import pytest
 import torch
 from matplotlib.colors import rgb_to_hsv
 from matplotlib.figure import Figure
-from small_models import CACHE, build, images, vit
+from small_models import CACHE, build, images, traced, vit
 
 from mmclca.models.reduction.trace import Kept, Merged
 from mmclca.visualization import (
@@ -48,13 +48,13 @@ def test_dropped_patches_get_no_token_and_equal_ones_the_first():
         Kept(torch.tensor([[0, 4, 2]])),
         Merged(torch.tensor([[0, 1, 1]]), torch.tensor([[1.0, 0.5, 0.5]]), 2),
     ]
-    kept, merged = assignment_maps(trace, 1, (2, 2))
+    kept, merged = assignment_maps(traced(trace, 1, 4), (2, 2))
     assert kept.tolist() == [[[-1, 2], [-1, 1]]]
     assert merged.tolist() == [[[-1, 1], [-1, 1]]]
     # the patches of one token in equal shares: the first of the tokens
     trace.append(Kept(torch.tensor([[0, 1, 1]])))
     assert (
-        assignment_maps(trace, 1, (2, 2))[-1].tolist()
+        assignment_maps(traced(trace, 1, 4), (2, 2))[-1].tolist()
         == kept[:, [0, 0]].clamp(max=1).tolist()
     )
 
@@ -211,7 +211,7 @@ def test_each_stage_has_an_entry_even_where_nothing_is_reduced(keep_rate):
     backbone.eval()
     with torch.inference_mode():
         _, tokens = backbone.forward_tokens(images(2))
-    stages = stage_weights(tokens.trace, 2, 16)
+    stages = stage_weights(tokens)
     lengths = [len(weights[0]) for weights in stages]
     # at keep rate 1: CLS, 16 patches, CLR; two cached
     assert lengths == ([18, 20] if keep_rate == 1 else [11, 8])

@@ -95,7 +95,7 @@ def test_they_stand_for_no_patch(cache):
     assert weights.shape[:2] == tokens.x.shape[:2]
     assert set(weights.unique().tolist()) <= {0.0, 1.0}
     assert (weights.sum(dim=1) <= 1).all()
-    maps = survivor_maps(tokens.trace, 2, (4, 4))
+    maps = survivor_maps(tokens, (4, 4))
     assert len(maps) == 3  # pictures of reductions, of nothing else
     start = patch_weights(tokens.trace[: 1 + (cache is not None)], 2, 16)
     assert not start[:, 17:].any() and start[:, 1:17].sum() == 32

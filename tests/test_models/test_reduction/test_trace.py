@@ -60,10 +60,9 @@ def keyed(*keys):
 
 def check(tokens, assignment, survivors, image=0):
     """Compare the maps of the last reduction with those of the hand."""
-    B = tokens.x.size(0)
-    token = assignment_maps(tokens.trace, B, HW)[-1][image]
+    token = assignment_maps(tokens, HW)[-1][image]
     assert token.tolist() == assignment
-    most = survivor_maps(tokens.trace, B, HW)[-1][image]
+    most = survivor_maps(tokens, HW)[-1][image]
     assert_close(most, torch.tensor(survivors), atol=1e-5, rtol=1e-5)
 
 
@@ -243,13 +242,13 @@ def test_every_method_composes_in_a_model_with_a_cache(name):
     backbone.eval()
     with torch.inference_mode():
         _, tokens = backbone.forward_tokens(images(3))
-    by_stage = stage_weights(tokens.trace, 3, 16)
+    by_stage = stage_weights(tokens)
     final = patch_weights(tokens.trace, 3, 16)
     assert final.shape[:2] == tokens.x.shape[:2]
     num_tokens = by_stage[-1].size(1)
     assert_close(final[:, :num_tokens], by_stage[-1])
     assert not final[:, num_tokens:].any() and not final[:, 0].any()
-    maps = survivor_maps(tokens.trace, 3, (4, 4))
+    maps = survivor_maps(tokens, (4, 4))
     for weights, survivors in zip(by_stage, maps, strict=True):
         assert_close(weights.amax(dim=1).reshape(3, 4, 4), survivors)
         assert survivors.amin() >= 0 and 0 < survivors.amax() <= 1 + 1e-6
