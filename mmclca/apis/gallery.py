@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mmclca.models.retrievers.features import cosine_similarity
+from mmclca.models.retrievers.features import (
+    cosine_similarity,
+    hide_same_files,
+    positions_of,
+)
 
 from .labelled_images import LabelledImages
 
@@ -68,13 +71,9 @@ class Gallery:
                 f'gallery of {self.features.shape[1]}: make both with the '
                 'same model and stage'
             )
-        files = [os.path.realpath(path) for path in self.images.paths]
-        where = {}
-        for position, file in enumerate(files):
-            where.setdefault(file, []).append(position)
         similarity = cosine_similarity(features, self.features)
-        for row, path in zip(similarity, paths, strict=True):
-            row[where.get(os.path.realpath(path), [])] = -torch.inf
+        positions = positions_of(self.images.paths)
+        hide_same_files(similarity, paths, positions)
         return similarity
 
 

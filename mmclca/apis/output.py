@@ -77,7 +77,7 @@ def write_json(
         )
         for result in results
     ]
-    with _opened(path) as file:
+    with open_text(path) as file:
         json.dump(
             entries,
             file,
@@ -107,7 +107,7 @@ def write_csv(
         classes (Sequence[str]): Names of the classes.
         topk (int): Classes to name for each image. Defaults to 5.
     """
-    with _opened(path) as file:
+    with open_text(path) as file:
         csv.writer(file).writerows(_rows(results, classes, topk))
 
 
@@ -130,7 +130,8 @@ def _cell(value):
     return ' '.join(map(str, value)) if isinstance(value, list) else value
 
 
-def _opened(path: str | Path):
+def open_text(path: str | Path):
+    """Open a file of results to write to it; its folder is made."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     # names of files may be no UTF-8

@@ -3,12 +3,12 @@
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from .batches import Batch
+from .legend import write_values
 from .recording import recording
 
 COLOURS = 'cividis'
@@ -159,10 +159,7 @@ def draw_cka(
     ):
         _number_layers(side, number, name, marked)
     axis.tick_params(axis='x', labelrotation=90)
-    for (row, column), value in np.ndenumerate(similarity.cpu().numpy()):
-        ink = 'black' if value > 0.6 else 'white'
-        style = dict(color=ink, ha='center', va='center', size=6)
-        axis.text(column, row, f'{value:.2f}', **style)
+    write_values(axis, drawn, '{:.2f}', size=6)
     figure.colorbar(drawn, ax=axis, shrink=0.8).set_label('CKA', size=9)
     figure.savefig(out, dpi=110, bbox_inches='tight', pad_inches=0.06)
 

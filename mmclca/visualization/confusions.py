@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from torch import nn
 
 from .batches import Batch
+from .legend import write_values
 
 COLOURS = 'cividis'
 
@@ -134,7 +135,7 @@ def _draw_matrix(figure, matrix, shown, classes) -> None:
     axis = figure.subplots()
     # small numbers, the confusions, are told apart beside large ones
     norm = PowerNorm(0.5, 0, part.max())
-    axis.imshow(part, COLOURS, norm=norm)
+    drawn = axis.imshow(part, COLOURS, norm=norm)
     names = [classes[label] for label in shown]
     places = range(len(shown))
     axis.set_xticks(places, names, rotation=45, ha='right', fontsize=8)
@@ -146,12 +147,7 @@ def _draw_matrix(figure, matrix, shown, classes) -> None:
         f'{np.trace(matrix)} of {matrix.sum()} images right',
         fontsize=10,
     )
-    for row, column in np.ndindex(part.shape):
-        value = part[row, column]
-        ink = 'black' if norm(value) > 0.6 else 'white'
-        axis.text(
-            *(column, row, value), color=ink, ha='center', va='center', size=8
-        )
+    write_values(axis, drawn, '{}', size=8)
 
 
 def _draw_examples(figure, predictions, pairs, examples) -> None:

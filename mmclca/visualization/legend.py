@@ -2,8 +2,10 @@
 from collections.abc import Iterable
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from matplotlib.patches import Patch
 
 from .painting import DROPPED, FUSED, HEAT, INK, KEPT, MERGED, fade, fuse
@@ -74,3 +76,19 @@ def add_heat_bar(figure: Figure, axes, label: str, ends) -> None:
     bar.set_label(label, fontsize=9, labelpad=1)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0)
+
+
+def write_values(axis: Axes, drawn: AxesImage, form: str, size: int) -> None:
+    """Write the values of a matrix into its cells.
+
+    Args:
+        axis (Axes): Where it is drawn.
+        drawn (AxesImage): The matrix, in colours that are bright for what is
+            large.
+        form (str): How to format a value.
+        size (int): Size of the font.
+    """
+    for (row, column), value in np.ndenumerate(drawn.get_array()):
+        ink = 'black' if drawn.norm(value) > 0.6 else 'white'
+        style = dict(color=ink, ha='center', va='center', size=size)
+        axis.text(column, row, form.format(value), **style)

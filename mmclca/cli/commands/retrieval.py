@@ -11,6 +11,7 @@ from mmclca.apis.features import extract_features
 from mmclca.apis.gallery import Gallery, read_gallery, write_gallery
 from mmclca.apis.labelled_images import images_at, images_of_split
 from mmclca.apis.look_up import look_up
+from mmclca.apis.output import open_text
 from mmclca.apis.rejection import fingerprint
 from mmclca.visualization.contact_sheet import contact_sheet
 from mmclca.visualization.figure_files import check_picture
@@ -75,8 +76,8 @@ def run(args):
 
 def write_json(entries, metrics, path):
     content = dict(metrics=metrics, queries=entries)
-    text = json.dumps(content, indent=1, ensure_ascii=False)
-    path.write_text(text, encoding='utf-8', errors='surrogateescape')
+    with open_text(path) as file:
+        json.dump(content, file, indent=1, ensure_ascii=False)
 
 
 def write_csv(entries, metrics, path):
@@ -87,9 +88,7 @@ def write_csv(entries, metrics, path):
     for entry in entries:
         near = [one[key] for one in entry['neighbours'] for key in keys]
         rows.append([*(entry.get(fact) for fact in facts), *near])
-    with path.open(
-        'w', encoding='utf-8', errors='surrogateescape', newline=''
-    ) as file:
+    with open_text(path) as file:
         csv.writer(file).writerows(rows)
 
 

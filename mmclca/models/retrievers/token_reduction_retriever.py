@@ -1,6 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import os
-
 import torch
 from mmengine.dataset import BaseDataset
 from mmpretrain.models import ImageToImageRetriever
@@ -10,7 +8,13 @@ from torch.utils.data import DataLoader
 
 from mmclca.registry import MODELS
 
-from .features import check_stage, cosine_similarity, feature_of
+from .features import (
+    check_stage,
+    cosine_similarity,
+    feature_of,
+    hide_same_files,
+    positions_of,
+)
 
 ENCODER = 'image_encoder.'
 
@@ -94,9 +98,7 @@ class TokenReductionRetriever(ImageToImageRetriever):
         infos = [dataset.get_data_info(i) for i in range(len(dataset))]
         if 'gt_label' in infos[0]:
             self.labels = torch.tensor([int(i['gt_label']) for i in infos])
-        for position, info in enumerate(infos):
-            path = os.path.realpath(info['img_path'])
-            self.positions.setdefault(path, []).append(position)
+        self.positions = positions_of(info['img_path'] for info in infos)
 
     def prepare_prototype(self) -> None:
         """Turn the gallery into features."""
@@ -113,13 +115,15 @@ class TokenReductionRetriever(ImageToImageRetriever):
                 'did not converge'
             )
 
-    def matching(self, inputs: Tensor, own: list[list[int]] = ()) -> dict:
+    def matching(
+        self, inputs: Tensor, files: list[str | None] | None = None
+    ) -> dict:
         """Similarities to the gallery.
 
         Args:
             inputs (Tensor): Features (B, C).
-            own (list[list[int]]): For each, which gallery images are the
-                same file. Defaults to ().
+            files (list[str | None], optional): Their files, which are not to
+                be found. Defaults to None: not known.
         """
         if inputs.shape[1] != self.prototype_vecs.shape[1]:
             raise ValueError(
@@ -128,8 +132,7 @@ class TokenReductionRetriever(ImageToImageRetriever):
                 'gallery with this model'
             )
         score = self.similarity_fn(inputs, self.prototype_vecs)
-        for row, positions in zip(score, own, strict=False):
-            row[positions] = -torch.inf
+        hide_same_files(score, files or [None] * len(score), self.positions)
         pred_score, pred_label = score.sort(descending=True, dim=-1)
         return dict(score=score, pred_label=pred_label, pred_score=pred_score)
 
@@ -146,11 +149,7 @@ class TokenReductionRetriever(ImageToImageRetriever):
         if not self.prototype_inited:
             self.prepare_prototype()
         files = [sample.get('img_path') for sample in data_samples or ()]
-        own = [
-            self.positions.get(os.path.realpath(file), []) if file else []
-            for file in files
-        ]
-        result = self.matching(self.extract_feat(inputs), own)
+        result = self.matching(self.extract_feat(inputs), files)
         samples = self._get_predictions(result, data_samples)
         for sample in samples if self.labels is not None else ():
             if 'gt_label' in sample:
