@@ -15,7 +15,7 @@ from mmclca.datasets.ultra_fgvc import folders as layouts
 from mmclca.datasets.ultra_fgvc import info
 from mmclca.deployment import onnx_file
 from mmclca.evaluation import open_set
-from mmclca.models.retrievers import stages
+from mmclca.models.retrievers import features
 from mmclca.visualization import cam_methods, cka, tsne
 
 TOOLS = sorted(
@@ -61,7 +61,7 @@ def test_help_and_wrong_options_import_nothing_heavy(tmp_path):
         (choices.AMP, setting.AMP),
         (choices.CUDA_GRAPHS, memory.CUDA_GRAPHS),
         (choices.SCORES, open_set.SCORES),
-        (choices.STAGES, stages.STAGES),
+        (choices.STAGES, features.STAGES),
         (choices.TSNE_STAGES, tsne.STAGES),
         (choices.CAM_METHODS, cam_methods.METHODS),
         (choices.FEATURES, cka.FEATURES),
