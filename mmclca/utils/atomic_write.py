@@ -13,17 +13,22 @@ MIB = 2**20
 PARTIAL = '.*.' + '[0-9a-f]' * 32 + '*'
 
 
-def replace_file(path: Path, write: Callable[[Path], object]) -> None:
+def replace_file(
+    path: Path, write: Callable[[Path], object], sync: bool = True
+) -> None:
     """Write a file under another name, then rename it.
 
     Readers find the whole file or none, on network file systems too, and of
-    many writers each leaves a whole one. It is on disk before it has its
-    name; where that fails, what had the name before keeps it.
+    many writers each leaves a whole one. Where writing fails, what had the
+    name before keeps it.
 
     Args:
         path (Path): The file; its folder is made.
         write (Callable): Writes to the path that it is given, whose suffix
             is that of the file.
+        sync (bool): Whether it is on disk before it has its name, as a file
+            must be that outlives the machine's next failure of power.
+            Defaults to True.
 
     Raises:
         OSError: If it cannot be written, as on a full disk.
@@ -32,27 +37,30 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
     partial = path.with_name(f'.{path.stem}.{uuid4().hex}{path.suffix}')
     try:
         write(partial)
-        _sync(partial)
+        if sync:
+            _sync(partial)
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
-    with suppress(OSError):  # not every file system syncs folders
-        _sync(path.parent)
+    if sync:
+        with suppress(OSError):  # not every file system syncs folders
+            _sync(path.parent)
 
 
-def replace_bytes(path: Path, content: bytes) -> None:
+def replace_bytes(path: Path, content: bytes, sync: bool = True) -> None:
     """Write bytes to a file; see :func:`replace_file`.
 
     Args:
         path (Path): The file.
         content (bytes): Its content.
+        sync (bool): See there. Defaults to True.
 
     Raises:
         OSError: If it cannot be written; says what is needed and what is
             free.
     """
     try:
-        replace_file(path, lambda partial: partial.write_bytes(content))
+        replace_file(path, lambda part: part.write_bytes(content), sync)
     except OSError as error:
         folder = next(parent for parent in path.parents if parent.is_dir())
         free = shutil.disk_usage(folder).free

@@ -1,18 +1,17 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A folder whose files are there as long as a process uses them.
+"""A folder that is there as long as a process uses it.
 
-A process that uses a file holds a shared lock on another one beside it. The
-system gives a lock up when its process ends, however it ends, so what nobody
-locks is left over and can be deleted.
+A process that uses it holds a shared lock on a file beside it. The system
+releases a lock when its process ends, however it ends, so a folder that
+nobody locks is left over and can be deleted.
 """
 
 import fcntl
 import os
+import shutil
 from contextlib import suppress
 from multiprocessing.util import Finalize
 from pathlib import Path
-
-_LOCK, _CONTENT, _SAID = '.lock', '.images', '.full'
 
 
 def own_folder(parent: Path) -> Path:
@@ -35,66 +34,35 @@ def own_folder(parent: Path) -> Path:
     return folder
 
 
-class SharedFile:
-    """A file that is deleted when the last process that uses it ends.
+class SharedFolder:
+    """A folder that is deleted when the last process that uses it ends.
 
     Args:
-        folder (Path): Of :func:`own_folder`.
-        name (str): Processes that give the same name share the file.
+        path (Path): Processes that give the same path share the folder.
+
+    Raises:
+        OSError: If it cannot be made.
     """
 
-    def __init__(self, folder: Path, name: str):
-        _sweep(folder)
-        self.base = folder / name
-        self.path = self.base.with_suffix(_CONTENT)
-        lock = _hold(self.base.with_suffix(_LOCK))
+    def __init__(self, path: Path):
+        for lock in path.parent.glob('*.lock'):
+            _delete_unused(lock)  # of processes that were killed
+        self.path = path
+        lock = path.with_suffix('.lock')
+        held = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(held, fcntl.LOCK_SH)
+        path.mkdir(exist_ok=True)
         # negative: after the workers, which share the lock, were ended
-        Finalize(self, _leave, (lock, self.base), exitpriority=-10)
-
-    def first_to_say(self) -> bool:
-        """Tell whether no process has asked this before."""
-        flags = os.O_CREAT | os.O_EXCL
-        try:
-            os.close(os.open(self.base.with_suffix(_SAID), flags, 0o600))
-        except FileExistsError:
-            return False
-        except OSError:  # better twice than never
-            return True
-        return True
+        Finalize(self, _leave, (held, lock), exitpriority=-10)
 
 
-def _hold(path: Path) -> int:
-    """Open a file and lock it for use, beside others."""
-    while True:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_SH)
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(lock), os.stat(path)):
-                return lock
-        os.close(lock)  # it was deleted between the two lines
+def _leave(held: int, lock: Path) -> None:
+    os.close(held)
+    _delete_unused(lock)
 
 
-def _leave(lock: int, base: Path) -> None:
-    os.close(lock)
-    with suppress(OSError):
-        _delete_unused(base)
-
-
-def _sweep(folder: Path) -> None:
-    """Delete what processes that were killed have left."""
-    for lock in folder.glob(f'*{_LOCK}'):
-        with suppress(OSError):
-            _delete_unused(lock.with_suffix(''))
-
-
-def _delete_unused(base: Path) -> None:
-    path = base.with_suffix(_LOCK)
-    lock = os.open(path, os.O_RDWR)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not os.path.samestat(os.fstat(lock), os.stat(path)):
-            return  # another process has deleted it and begun anew
-        for suffix in (_CONTENT, _SAID, _LOCK):
-            base.with_suffix(suffix).unlink(missing_ok=True)
-    finally:
-        os.close(lock)
+def _delete_unused(lock: Path) -> None:
+    with suppress(OSError), open(lock, 'r+b') as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(lock.with_suffix(''), ignore_errors=True)
+        lock.unlink()

@@ -26,7 +26,7 @@ def name_of(transforms: list[dict]) -> str:
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def key_of(path: str) -> bytes | None:
+def key_of(path: str) -> str | None:
     """Name an image, anew whenever its file was written or replaced.
 
     Args:
@@ -45,4 +45,4 @@ def key_of(path: str) -> bytes | None:
         return None
     state = status.st_ino, status.st_size, status.st_mtime_ns
     text = repr((os.path.abspath(path), *state, status.st_ctime_ns))
-    return blake2b(text.encode(), digest_size=16).digest()
+    return blake2b(text.encode(), digest_size=16).hexdigest()

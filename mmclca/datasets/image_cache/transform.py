@@ -26,11 +26,11 @@ class CacheImages(BaseTransform):
 
     Small sets are read again in each epoch. The image that the first steps
     give (decoded and resized, before anything random) is kept in shared
-    memory, and what is over its limit in a file; later epochs copy it from
-    there. All workers and processes of a machine share what is kept, in
-    whatever way they were started, and it goes when the last of them ends.
-    The pixels are those of the steps, bit for bit. An image whose file has
-    changed is read anew.
+    memory, and what is over its limit on disk, a file an image; later epochs
+    read it from there. All workers and processes of a machine share what is
+    kept, in whatever way they were started, and it is deleted when the last
+    of them ends. The pixels are those of the steps, bit for bit. An image
+    whose file has changed is read anew.
 
     It stands first in the pipelines of training and validation::
 
@@ -47,10 +47,10 @@ class CacheImages(BaseTransform):
         memory_mb (int): Most MiB in shared memory, for all images that these
             steps give on this machine. At least half of its space stays
             free, as workers need it too. Defaults to 1024.
-        disk_mb (int): Most MiB in a file, where memory is full; a tenth of
-            the disk stays free. Defaults to 4096. Both 0: nothing is kept.
-        folder (str, optional): Where that file is made. Defaults to the
-            system's folder for temporary files (``TMPDIR``).
+        disk_mb (int): Most MiB on disk, where memory is full; a tenth of the
+            disk stays free. Defaults to 4096. Both 0: nothing is kept.
+        folder (str, optional): Where on disk. Defaults to the system's folder
+            for temporary files (``TMPDIR``).
 
     Raises:
         ValueError: If a step is random or a limit negative.
@@ -63,7 +63,7 @@ class CacheImages(BaseTransform):
         self.limits = f'memory_mb={memory_mb}, disk_mb={disk_mb}'
         self.steps = Compose([TRANSFORMS.build(step) for step in transforms])
         _check_steps(self.steps.transforms)
-        self.said = False
+        self.warned = False
         places = (
             (_MEMORY, memory_mb, _SPARE_MEMORY),
             (Path(folder or tempfile.gettempdir()), disk_mb, _SPARE_DISK),
@@ -85,40 +85,43 @@ class CacheImages(BaseTransform):
         Returns:
             dict | None: What the steps return.
         """
-        key = key_of(results['img_path']) if self.stores else None
+        if not self.stores:
+            return self.steps(results)
+        key = key_of(results['img_path'])
         if key is None:
-            return self._decode(results)
-        for store in list(self.stores):
-            found = self._try(store, store.get, key)
+            self._warn_once(
+                f'{results["img_path"]} is no file of this machine, of which '
+                'a change could be seen; such images are not kept'
+            )
+            return self.steps(results)
+        for store in self.stores:
+            found = store.get(key)
             if found:
                 image, more = found
                 return dict(results, **more, img=image)
         return self._decode_and_keep(results, key)
 
-    def _decode(self, results):
-        if self.stores:
-            self._say_once(
-                f'{results["img_path"]} is no file of this machine, of which '
-                'a change could be seen; such images are not kept'
-            )
-        return self.steps(results)
-
     def _decode_and_keep(self, results, key):
         before = dict(results)
         after = self.steps(results)
-        if after is None:  # an image that the steps leave out
-            return None
-        image, more = _what_is_new(before, after)
-        for store in list(self.stores):
-            if self._try(store, store.put, key, image, more):
-                return after
-        if self.stores:
-            self._say_once(
-                f'the image cache is full ({self.limits}, or what may be '
-                'taken of memory and disk); other images are decoded in each '
-                'epoch'
-            )
+        if after is not None:  # else an image that the steps leave out
+            self._keep(key, *_what_is_new(before, after))
         return after
+
+    def _keep(self, key, image, more):
+        for store in self.stores:
+            try:
+                if store.put(key, image, more):
+                    return
+            except OSError as error:
+                store.limit = 0
+                self._warn_once(
+                    f'no more images are kept in {store.folder}: {error}'
+                )
+        self._warn_once(
+            f'the image cache is full ({self.limits}, or what may be taken of '
+            'memory and disk); other images are decoded in each epoch'
+        )
 
     def _store(self, name, parent, megabytes, spare):
         if not megabytes or (parent == _MEMORY and not parent.is_dir()):
@@ -129,20 +132,18 @@ class CacheImages(BaseTransform):
             _warn(f'no images are kept in {parent}: {error}')
             return None
 
-    def _try(self, store, action, *arguments):
-        """Do without a store from the first error of the system on."""
-        try:
-            return action(*arguments)
-        except OSError as error:
-            self._say_once(f'{store.shared.path} is given up: {error}')
-            self.stores.remove(store)
-            return None
-
-    def _say_once(self, message):
+    def _warn_once(self, message):
         """Warn, in one process of those that share the images."""
-        if not self.said and self.stores[0].shared.first_to_say():
-            _warn(message)
-        self.said = True
+        if self.warned:
+            return
+        self.warned = True
+        try:
+            (self.stores[0].folder / 'warned').touch(exist_ok=False)
+        except FileExistsError:
+            return
+        except OSError:  # better twice than never
+            pass
+        _warn(message)
 
     def __repr__(self):
         return f'{type(self).__name__}({self.limits}, steps={self.steps})'
