@@ -12,7 +12,7 @@ from PIL import Image
 from tiny_run import exit_code
 
 from mmclca.datasets.baselines import colour_histogram, colour_histogram_1nn
-from mmclca.datasets.splits import check_fractions, split_sizes
+from mmclca.datasets.preparation.split import check_fractions, split_sizes
 from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
 from mmclca.datasets.ultra_fgvc import UltraFGVC
 

@@ -5,94 +5,45 @@ import itertools
 import os
 import re
 import shlex
-import zlib
-from collections import Counter
 from pathlib import Path
 
-import numpy as np
-from mmengine.utils import track_parallel_progress, track_progress
-from PIL import Image
-
-from mmclca.datasets.image_files import IMAGE_SUFFIXES, find_problem
-from mmclca.datasets.splits import check_fractions, split_sizes
+from mmclca.datasets.preparation.lists import list_lines, write_lists
+from mmclca.datasets.preparation.split import (
+    SPLITS,
+    check_fractions,
+    find_classes,
+    open_images,
+    split,
+    without,
+)
 
 from .. import plain_errors
 
 CONFIG = 'configs/clca/clca-evit-kr25_deit-tiny-p16_1xb32-50e_custom-224px.py'
-SPLITS = ('train', 'val', 'test')
-NAMES = ('classes.txt', *(f'{name}.txt' for name in SPLITS))
+REFUSAL = (
+    'a split that differs is there; keep it, write elsewhere with --out, or '
+    'replace it with --force'
+)
 
 
-def find_files(folder):
-    """Walk through a folder, links followed and hidden files left out."""
-    for place, folders, files in os.walk(folder, followlinks=True):
-        folders[:] = sorted(f for f in folders if not f.startswith('.'))
-        for name in sorted(files):
-            if not name.startswith('.'):
-                yield Path(place, name)
-
-
-def find_classes(folder):
-    """Find the images of each class, and say what is left aside.
-
-    Args:
-        folder (Path): Has a folder a class.
-
-    Returns:
-        dict[str, list[Path]]: Images by class, both sorted by name.
-
-    Raises:
-        ValueError: If there are not at least two classes with images.
-    """
-    if not folder.is_dir():
-        raise ValueError(f'{folder} is not a folder')
-    classes, ignored = {}, Counter()
-    for file in find_files(folder):
-        parts = file.relative_to(folder).parts
-        if len(parts) == 1:
-            ignored['beside the class folders'] += is_image(file)
-        elif is_image(file):
-            classes.setdefault(parts[0], []).append(file)
-        else:
-            ignored[f'ending in {file.suffix.lower() or "nothing"}'] += 1
+def classes_of(folder):
+    """Images by class; says what is left aside."""
+    classes, ignored = find_classes(folder)
     for what, count in ignored.items():
-        if count:
-            print(f'ignored: {count} {what}')
-    if len(classes) < 2:
-        raise ValueError(
-            f'{folder} holds {len(classes)} folders with images; at least 2, '
-            f'one a class, are needed ({folder}/aurora/IMG_1.jpg and so on), '
-            f'with images ending in {IMAGE_SUFFIXES}'
-        )
-    return dict(sorted(classes.items()))
+        print(f'ignored: {count} {what}')
+    return classes
 
 
-def is_image(file):
-    return file.suffix.lower() in IMAGE_SUFFIXES
-
-
-def leave_out_unreadable(classes, skip, jobs):
-    """Open all images.
-
-    Args:
-        classes (dict[str, list[Path]]): Images by class.
-        skip (bool): Whether to go on without those that cannot be read.
-        jobs (int): Processes that open images.
-
-    Returns:
-        dict[str, list[Path]]: The readable ones, by class.
+def readable(classes, skip, jobs):
+    """Images by class without those that cannot be read, which it names.
 
     Raises:
         ValueError: Naming all unreadable images, unless ``skip``.
     """
-    files = [str(file) for group in classes.values() for file in group]
-    print(f'opening {len(files)} images of {len(classes)} classes')
-    if jobs == 1:
-        problems = track_progress(open_image, files)
-    else:
-        problems = track_parallel_progress(open_image, files, jobs)
+    number = sum(map(len, classes.values()))
+    print(f'opening {number} images of {len(classes)} classes')
+    bad = open_images(classes, jobs)
     print()
-    bad = {f: p for f, p in zip(files, problems, strict=True) if p}
     if bad and not skip:
         lines = ''.join(f'\n  {f}: {problem}' for f, problem in bad.items())
         raise ValueError(
@@ -101,41 +52,7 @@ def leave_out_unreadable(classes, skip, jobs):
         )
     for file, problem in bad.items():
         print(f'left out: {file}: {problem}')
-    readable = {
-        name: [file for file in group if str(file) not in bad]
-        for name, group in classes.items()
-    }
-    return {name: group for name, group in readable.items() if group}
-
-
-def open_image(path):
-    """Say what is wrong with an image; nothing, if it can be decoded."""
-    Image.MAX_IMAGE_PIXELS = None  # a scan at 1200 dpi is no attack
-    return find_problem(path)
-
-
-def split(classes, val_fraction, test_fraction, seed):
-    """Split each class at random, on its own.
-
-    A class keeps its split when others come or go.
-
-    Args:
-        classes (dict[str, list[Path]]): Images by class.
-        val_fraction (float): Share for validation.
-        test_fraction (float): Share for the test.
-        seed (int): Seed of the choice.
-
-    Returns:
-        dict[str, list[tuple[Path, int]]]: Images and labels by split.
-    """
-    lists = {name: [] for name in SPLITS}
-    for label, (name, files) in enumerate(classes.items()):
-        rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
-        sizes = split_sizes(len(files), val_fraction, test_fraction)
-        order = rng.permutation(np.repeat(SPLITS, sizes))
-        for file, part in zip(files, order, strict=True):
-            lists[str(part)].append((file, label))
-    return lists
+    return without(classes, bad)
 
 
 def warn_of_small_classes(classes, wanted):
@@ -148,41 +65,6 @@ def warn_of_small_classes(classes, wanted):
             f'warning: fewer than {wanted} images, so that the class is '
             f'trained on, and missing in other lists: {", ".join(small)}'
         )
-
-
-def texts(lists, classes, out):
-    """The content of each list, with paths as seen from ``out``."""
-    content = {'classes.txt': ''.join(f'{name}\n' for name in classes)}
-    for part, images in lists.items():
-        lines = (f'{os.path.relpath(f, out)} {n}\n' for f, n in images)
-        if images:
-            content[f'{part}.txt'] = ''.join(lines)
-    return content
-
-
-def write(content, out, force):
-    """Write the lists; none if that would lose another one.
-
-    Args:
-        content (dict[str, str]): Texts by file name.
-        out (Path): Folder to write into.
-        force (bool): Whether to replace lists that differ.
-
-    Raises:
-        ValueError: If a list is there and differs, unless ``force``.
-    """
-    old = [out / name for name in NAMES if (out / name).exists()]
-    differ = [f for f in old if f.read_text() != content.get(f.name)]
-    if differ and not force:
-        raise ValueError(
-            f'{", ".join(map(str, differ))}: a split that differs is there; '
-            'keep it, write elsewhere with --out, or replace it with --force'
-        )
-    for file in differ:
-        file.unlink()
-    out.mkdir(parents=True, exist_ok=True)
-    for name, text in content.items():
-        (out / name).write_text(text)
 
 
 def free_link(target, name):
@@ -216,19 +98,24 @@ def training_command(out, num_classes, has_test):
 
 
 def run(args):
-    check_fractions(args.val_fraction, args.test_fraction)
+    fractions = args.val_fraction, args.test_fraction
+    check_fractions(*fractions)
     out = args.out or args.folder
-    found = find_classes(args.folder)
-    classes = leave_out_unreadable(found, args.skip_unreadable, args.jobs)
-    lists = split(classes, args.val_fraction, args.test_fraction, args.seed)
+    classes = classes_of(args.folder)
+    classes = readable(classes, args.skip_unreadable, args.jobs)
+    parts = split(classes, *fractions, args.seed)
     warn_of_small_classes(classes, 3 if args.test_fraction else 2)
-    content = texts(lists, classes, out)
-    write(content, out, args.force)
-    for name, text in content.items():
-        print(f'{out / name}: {text.count(chr(10))} lines')
+    lists = {out / 'classes.txt': list(classes)}
+    for name, images in parts.items():
+        if images:
+            lists[out / f'{name}.txt'] = list_lines(images, out)
+    old = [out / f'{name}.txt' for name in SPLITS]
+    write_lists(lists, REFUSAL, old, args.force)
+    for file, lines in lists.items():
+        print(f'{file}: {len(lines)} lines')
     print('\nTo train on them:\n')
-    has_test = 'test.txt' in content
-    print('\n'.join(training_command(out, len(classes), has_test)))
+    command = training_command(out, len(classes), bool(parts['test']))
+    print('\n'.join(command))
 
 
 def main(args):

@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What ``tools/dataset_converters/synthetic_leaves.py`` does."""
 
-import csv
 import json
 from functools import partial
 from pathlib import Path
@@ -9,9 +8,18 @@ from typing import NamedTuple
 
 import cv2
 import numpy as np
-from mmengine.utils import track_parallel_progress, track_progress
 
-from mmclca.datasets.splits import check_fractions, split_sizes
+from mmclca.datasets.preparation.lists import (
+    list_lines,
+    write_csv,
+    write_lists,
+)
+from mmclca.datasets.preparation.progress import track
+from mmclca.datasets.preparation.split import (
+    SPLITS,
+    check_fractions,
+    split_sizes,
+)
 from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
 
 from .. import plain_errors
@@ -51,7 +59,7 @@ def plan(options):
     name_of, _ = LAYOUTS[options['layout']]
     fractions = options['val_fraction'], options['test_fraction']
     sizes = split_sizes(options['per_class'], *fractions)
-    splits = np.repeat(['train', 'val', 'test'], sizes).tolist()
+    splits = np.repeat(SPLITS, sizes).tolist()
     return [
         Specimen(name_of(label, index, split), label, index, split)
         for label in range(options['classes'])
@@ -73,20 +81,23 @@ def name_as_released(label, index, split):
     return f'images/{label + 1}_{index + 1}_{part}.png'
 
 
-def write_lists(out, specimens):
+def write_text_lists(out, specimens):
     """Write ``train.txt``, ``val.txt``, ``test.txt`` and ``classes.txt``."""
-    for split in ('train', 'val', 'test'):
-        lines = [
-            f'{s.path} {s.label}\n' for s in specimens if s.split == split
-        ]
-        (out / f'{split}.txt').write_text(''.join(lines))
-    names = dict.fromkeys(class_name(s.label) for s in specimens)
-    (out / 'classes.txt').write_text(''.join(f'{n}\n' for n in names))
+    lists = {
+        out / f'{split}.txt': list_lines(
+            ((out / s.path, s.label) for s in specimens if s.split == split),
+            out,
+        )
+        for split in SPLITS
+    }
+    labels = dict.fromkeys(s.label for s in specimens)
+    lists[out / 'classes.txt'] = map(class_name, labels)
+    write_lists(lists, force=True)
 
 
-def write_csv(out, specimens):
+def write_csv_lists(out, specimens):
     """Write the four CSV files, whose paths start in ``images``."""
-    parts = dict(train=['train'], val=['val'], test=['test'])
+    parts = {split: [split] for split in SPLITS}
     parts['train_val'] = ['train', 'val']
     for name, splits in parts.items():
         rows = [
@@ -94,14 +105,12 @@ def write_csv(out, specimens):
             for s in specimens
             if s.split in splits
         ]
-        with open(out / f'{name}.csv', 'w', newline='') as file:
-            writer = csv.writer(file, lineterminator='\n')
-            writer.writerows([('class_id', 'dir'), *rows])
+        write_csv(out / f'{name}.csv', rows)
 
 
 LAYOUTS = {
-    'folders': (name_in_folder, write_lists),
-    'ultra-fgvc': (name_as_released, write_csv),
+    'folders': (name_in_folder, write_text_lists),
+    'ultra-fgvc': (name_as_released, write_csv_lists),
 }
 
 
@@ -150,10 +159,7 @@ def draw_all(out, options, jobs):
     task = partial(
         draw, out=out, cultivars=cultivars, size=options['size'], seed=seed
     )
-    if jobs == 1:
-        track_progress(task, specimens)
-    else:
-        track_parallel_progress(task, specimens, jobs, chunksize=16)
+    track(task, specimens, jobs)
     _, write = LAYOUTS[options['layout']]
     write(out, specimens)
     return specimens

@@ -4,12 +4,11 @@
 import sys
 from typing import NamedTuple
 
-from mmengine.utils import track_parallel_progress, track_progress
-
 from ..image_files import MISSING, find_problem
 from ..ultra_fgvc.info import SETS, plain
 from ..ultra_fgvc.lists import divide, natural, read_source
 from ..ultra_fgvc.places import find_sources
+from .progress import track
 
 
 class Row(NamedTuple):
@@ -157,14 +156,6 @@ def _problems(images, jobs):
     """Map the path of each bad image to what is wrong with it."""
     # In the order of the files, so that a row group is read once.
     paths = sorted({image.path for image in images}, key=natural)
-    reasons = _track(find_problem, paths, jobs)
+    reasons = track(find_problem, paths, jobs, sys.stderr)
     found = zip(paths, reasons, strict=True)
     return {path: reason for path, reason in found if reason}
-
-
-def _track(function, items, jobs):
-    if jobs == 1:
-        return track_progress(function, items, file=sys.stderr)
-    return track_parallel_progress(
-        function, items, jobs, chunksize=32, file=sys.stderr
-    )

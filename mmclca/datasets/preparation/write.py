@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Write images in each layout."""
 
-import csv
 import os
 import sys
 from collections import defaultdict
@@ -14,6 +13,7 @@ from PIL import Image
 
 from ..image_files import IMAGE_SUFFIXES
 from ..parquet_backend import import_parquet
+from .lists import write_csv
 
 # Large enough for sequential reading, small enough for one image of it.
 ROW_GROUP_BYTES = 4 << 20
@@ -101,9 +101,7 @@ def _write_csv(root, written, info):
         lists |= dict(train=train, val=val)
     lists['train_val'] = sorted(train + val)
     for name, rows in lists.items():
-        with open(root / f'{name}.csv', 'w', newline='') as file:
-            writer = csv.writer(file, lineterminator='\n')
-            writer.writerows([('class_id', 'dir'), *rows])
+        write_csv(root / f'{name}.csv', rows)
 
 
 def write_parquet(root, images, info):
