@@ -9,10 +9,10 @@ can name it.
 
 import os
 import re
-import tempfile
 from difflib import get_close_matches
 from hashlib import sha256
 from http.client import HTTPException
+from pathlib import Path
 from pickle import UnpicklingError
 from urllib.parse import urlparse
 
@@ -23,6 +23,8 @@ import torch
 from huggingface_hub.utils import HfHubHTTPError
 from mmengine.dist import barrier, is_main_process
 from mmengine.runner.checkpoint import CheckpointLoader
+
+from mmclca.utils.atomic_write import replace_file
 
 from .error import CheckpointError
 from .releases import name_source, unwrap
@@ -138,12 +140,10 @@ def load_from_http(filename: str, map_location=None) -> dict:
 
 def _download(url: str, path: str) -> None:
     """Fetch a file into the cache, unless it is there."""
-    folder, name = os.path.split(path)
     if os.path.isfile(path):
         return
-    os.makedirs(folder, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as fresh:
-        part = os.path.join(fresh, name)
+
+    def fetch(part: Path) -> None:
         try:
             torch.hub.download_url_to_file(url, part)
         except (OSError, HTTPException) as error:
@@ -151,8 +151,9 @@ def _download(url: str, path: str) -> None:
                 f'{url} cannot be downloaded ({error}): fetch it with a '
                 f'browser and give the path of the file, or put it at {path}'
             ) from error
-        _open(part, url)  # a download that broke off is not kept
-        os.replace(part, path)
+        _open(str(part), url)  # a download that broke off is not kept
+
+    replace_file(Path(path), fetch)
 
 
 @CheckpointLoader.register_scheme('timm://')

@@ -9,11 +9,11 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from mmclca.utils.atomic_write import replace_file
 from mmclca.utils.extras import require
 
 from .checks import check_logits
 from .program import classifier_program
-from .replacing import replacing
 
 OLDEST_OPSET = 18
 INPUT, OUTPUT = 'images', 'logits'
@@ -50,12 +50,15 @@ def export_onnx(
         ValueError: If logits differ; no file is left then.
     """
     require('onnx', 'onnxscript', 'onnxruntime', extra='deploy')
-    with replacing(path) as part:
+
+    def write(part: Path) -> float:
         write_onnx(model, size, part, metadata, opset)
         error = check_logits(model, onnx_logits(part), size)
         if int8:
             quantize(part, part)
-    return error
+        return error
+
+    return replace_file(path, write)
 
 
 def write_onnx(

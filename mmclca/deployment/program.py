@@ -7,8 +7,9 @@ import torch
 from torch import nn
 from torch.export import Dim, ExportedProgram
 
+from mmclca.utils.atomic_write import replace_file
+
 from .checks import check_logits, noise
-from .replacing import replacing
 
 
 @torch.no_grad()
@@ -54,6 +55,9 @@ def export_pt2(
         ValueError: If logits differ; no file is left then.
     """
     program = classifier_program(model, size)
-    with replacing(path) as part:
+
+    def write(part: Path) -> float:
         torch.export.save(program, part, extra_files=metadata)
         return check_logits(model, torch.export.load(part).module(), size)
+
+    return replace_file(path, write)

@@ -6,16 +6,18 @@ import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 from uuid import uuid4
 
 MIB = 2**20
+Written = TypeVar('Written')
 # what a writer that was killed leaves, as named below
 PARTIAL = '.*.' + '[0-9a-f]' * 32 + '*'
 
 
 def replace_file(
-    path: Path, write: Callable[[Path], object], sync: bool = True
-) -> None:
+    path: Path, write: Callable[[Path], Written], sync: bool = True
+) -> Written:
     """Write a file under another name, then rename it.
 
     Readers find the whole file or none, on network file systems too, and of
@@ -30,13 +32,16 @@ def replace_file(
             must be that outlives the machine's next failure of power.
             Defaults to True.
 
+    Returns:
+        What ``write`` returned.
+
     Raises:
         OSError: If it cannot be written, as on a full disk.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f'.{path.stem}.{uuid4().hex}{path.suffix}')
     try:
-        write(partial)
+        written = write(partial)
         if sync:
             _sync(partial)
         os.replace(partial, path)
@@ -45,6 +50,7 @@ def replace_file(
     if sync:
         with suppress(OSError):  # not every file system syncs folders
             _sync(path.parent)
+    return written
 
 
 def replace_bytes(path: Path, content: bytes, sync: bool = True) -> None:

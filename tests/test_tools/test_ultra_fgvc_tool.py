@@ -539,12 +539,6 @@ def test_download_without_a_network(tmp_path, monkeypatch, capsys):
     assert FILE in error and 'Griffith' in error
 
 
-def test_download_without_the_library(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, 'huggingface_hub', None)
-    assert fetch(tmp_path) == 2
-    assert 'pip install "mmclca[parquet]"' in capsys.readouterr().err
-
-
 @pytest.mark.slow
 def test_the_command_line(hub, tmp_path):
     """As a user types it: exit codes, and no traceback."""

@@ -3,6 +3,7 @@
 
 import tempfile
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 
@@ -60,9 +61,7 @@ def main(args):
     facts = begin(__file__, setting)
     with plain_errors():
         require('onnx', 'onnxscript', 'onnxruntime', extra='deploy')
-    import onnxruntime
-
-    facts['versions'] += f', ONNX Runtime {onnxruntime.__version__}'
+    facts['versions'] += f', ONNX Runtime {version("onnxruntime")}'
     lines = table_head(TITLES)
     print(*machine_lines(facts), '', *lines, sep='\n', flush=True)
     size = Size.of_arch(args.arch, args.img_size)

@@ -5,9 +5,7 @@ import datetime
 import hashlib
 import io
 import json
-import os
 import sys
-import tempfile
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from torch import Tensor
 
 from mmclca.checkpoints.stored import stored_classes, stored_text
 from mmclca.configs import read_config
+from mmclca.utils.atomic_write import replace_bytes
 from mmclca.version import __version__
 
 from .. import plain_errors
@@ -130,10 +129,7 @@ def write(name, ending, data):
     path = name.with_name(f'{name.name}_{date}-{digest}{ending}')
     if path.exists():
         raise FileExistsError(f'{path} is there already; it is not written')
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        part = Path(folder, path.name)
-        part.write_bytes(data)
-        os.replace(part, path)  # a whole file or none
+    replace_bytes(path, data)
     return path
 
 

@@ -7,6 +7,9 @@ import re
 import shutil
 from pathlib import Path
 
+from huggingface_hub import get_hf_file_metadata, hf_hub_url
+from huggingface_hub.file_download import http_get
+
 REPOSITORY = 'hibana2077/CV-dataset-all-in-parquet'
 FOLDER = 'datasets/ufgvc'
 MARGIN = 64 << 20
@@ -66,8 +69,7 @@ def download(info, folder, revision='main', force=False):
 
 
 def _metadata(name, revision):
-    hub = _import_hub()
-    url = hub.hf_hub_url(
+    url = hf_hub_url(
         REPOSITORY,
         f'{FOLDER}/{name}',
         repo_type='dataset',
@@ -75,7 +77,7 @@ def _metadata(name, revision):
         endpoint=os.environ.get('HF_ENDPOINT'),
     )
     try:
-        remote = hub.get_hf_file_metadata(url)
+        remote = get_hf_file_metadata(url)
     except Exception as error:  # which one depends on the hub's HTTP client
         raise DownloadError(
             f'{url} cannot be reached: {error}\n{BY_HAND.format(name=name)}'
@@ -89,8 +91,6 @@ def _metadata(name, revision):
 
 
 def _fetch(remote, part, name):
-    from huggingface_hub.file_download import http_get
-
     done = _size(part)
     if done > remote.size:
         part.unlink()
@@ -152,13 +152,3 @@ def sha256(path):
 
 def _size(path):
     return path.stat().st_size if path.exists() else 0
-
-
-def _import_hub():
-    try:
-        import huggingface_hub
-    except ImportError as error:
-        raise DownloadError(
-            'Downloading needs huggingface_hub: pip install "mmclca[parquet]"'
-        ) from error
-    return huggingface_hub

@@ -48,8 +48,8 @@ def read_list(folder, name, num_classes):
             wrong.append(f'\n  {number}: {line}')
     if wrong:
         raise ValueError(
-            f'{folder / name}: lines must be "path label", with labels from 0 to '
-            f'{num_classes - 1}, but there are:{"".join(wrong)}'
+            f'{folder / name}: lines must be "path label", with labels from '
+            f'0 to {num_classes - 1}, but there are:{"".join(wrong)}'
         )
     return pairs
 

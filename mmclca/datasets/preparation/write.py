@@ -11,8 +11,9 @@ from mmengine import fileio
 from mmengine.utils import track_iter_progress
 from PIL import Image
 
+from mmclca.utils.extras import require
+
 from ..image_files import IMAGE_SUFFIXES
-from ..parquet_backend import import_parquet
 from .lists import write_csv
 
 # Large enough for sequential reading, small enough for one image of it.
@@ -118,7 +119,9 @@ def write_parquet(root, images, info):
 
 
 def _write_parquet_file(path, images):
+    require('pyarrow', extra='parquet')
     import pyarrow as pa
+    from pyarrow import parquet
 
     schema = pa.schema(
         dict(
@@ -131,7 +134,7 @@ def _write_parquet_file(path, images):
     )
     # Images are compressed already; small row groups can be read at random.
     options = dict(compression='none', use_dictionary=['class_name', 'split'])
-    with import_parquet().ParquetWriter(path, schema, **options) as writer:
+    with parquet.ParquetWriter(path, schema, **options) as writer:
         for rows in _batches(images):
             writer.write_table(pa.Table.from_pylist(rows, schema))
 

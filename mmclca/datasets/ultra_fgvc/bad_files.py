@@ -7,7 +7,7 @@ from collections import defaultdict
 from io import BytesIO
 
 from ..image_files import EMPTY, MISSING, glance, glance_at_files
-from ..parquet_backend import PREFIX, iter_images, parquet_uri, split_uri
+from ..parquet import PREFIX, iter_images, parquet_uri, split_uri
 
 _SHOWN = 5
 

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Reader of the parquet mirror; see ``layouts``."""
 
-from ..parquet_backend import open_parquet, parquet_uri
+from ..parquet import open_parquet, parquet_uri
 from .leaf_image import SPLIT_WORDS, LeafImage, canonical, stage_of
 
 

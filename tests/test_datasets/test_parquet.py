@@ -19,14 +19,14 @@ from mmpretrain.registry import TRANSFORMS
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset
 
-from mmclca.datasets import parquet_backend
-from mmclca.datasets.parquet_backend import (
+from mmclca.datasets.parquet import (
     ParquetBackend,
     iter_images,
     open_parquet,
     parquet_uri,
     split_uri,
 )
+from mmclca.datasets.parquet.file import ImageColumn
 
 ROWS = [bytes([i]) * 1000 for i in range(20)]
 
@@ -43,9 +43,9 @@ def file(tmp_path):
 def reads(monkeypatch):
     """The row groups that are read from disk, in turn."""
     groups = []
-    read = parquet_backend._ImageColumn.read
+    read = ImageColumn.read
     monkeypatch.setattr(
-        parquet_backend._ImageColumn,
+        ImageColumn,
         'read',
         lambda self, group: groups.append(group) or read(self, group),
     )
@@ -121,7 +121,7 @@ def test_forked_workers_read_right(file):
 def test_spawned_workers_read_right(file):
     code = f"""
 from torch.utils.data import DataLoader
-from test_parquet_backend import ROWS, Rows
+from test_parquet import ROWS, Rows
 if __name__ == '__main__':
     loader = DataLoader(
         Rows({str(file)!r}), 1, num_workers=1, multiprocessing_context='spawn'
@@ -148,9 +148,9 @@ def test_images_of_the_datasets_library(tmp_path):
 
 def test_images_are_read_once_in_order(file, monkeypatch):
     groups = []
-    batches = parquet_backend._ImageColumn.batches
+    batches = ImageColumn.batches
     monkeypatch.setattr(
-        parquet_backend._ImageColumn,
+        ImageColumn,
         'batches',
         lambda self, group: groups.append(group) or batches(self, group),
     )
@@ -199,7 +199,7 @@ def test_errors(file):
 
 
 def test_without_pyarrow(file, monkeypatch):
-    monkeypatch.setitem(sys.modules, 'pyarrow.parquet', None)
+    monkeypatch.setitem(sys.modules, 'pyarrow', None)
     with pytest.raises(ImportError, match=r'pip install "mmclca\[parquet\]"'):
         open_parquet(file)
 
