@@ -13,7 +13,7 @@ from mmengine import fileio
 from mmengine.dataset import default_collate
 from mmpretrain.utils import track
 
-from mmclca.datasets.image_files import IMAGE_SUFFIXES, glance
+from mmclca.datasets.image_files import IMAGE_SUFFIXES, check_header
 
 
 def find_images(places: Iterable) -> list:
@@ -114,7 +114,7 @@ def read_image(source: str | np.ndarray) -> np.ndarray:
         return _checked(source)
     try:
         content = fileio.get(source)
-        problem = glance(BytesIO(content))
+        problem = check_header(BytesIO(content))
         image = None if problem else mmcv.imfrombytes(content)
     except FileNotFoundError:
         raise ValueError('no such file or folder') from None

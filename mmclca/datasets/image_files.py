@@ -2,6 +2,7 @@
 """Image files: their endings, and whether they can be read."""
 
 import os
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
@@ -10,6 +11,8 @@ from mmengine import fileio
 from PIL import Image, UnidentifiedImageError
 
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES as IMAGE_SUFFIXES
+
+from .parquet import PREFIX, iter_images, parquet_uri, split_uri
 
 MISSING = 'missing'
 EMPTY = 'empty file'
@@ -40,27 +43,12 @@ def find_problem(path):
         return _reason(error)
 
 
-def glance_at_files(paths):
-    """Look for images that cannot be read, by their first and last bytes.
-
-    See :func:`glance`. Files are opened in several threads.
-
-    Args:
-        paths (Sequence[str]): Files.
-
-    Returns:
-        list[str]: For each, what :func:`find_problem` returns.
-    """
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(_glance_at_file, paths))
-
-
-def glance(file):
-    """Look for what is wrong with an image, decoding it only on suspicion.
+def check_header(file):
+    """Look for what is wrong with an image by its first and last bytes.
 
     A PNG or JPEG file that Pillow recognizes by its header and that ends as
     it must, save for padding with zeros, is taken for whole. Anything else is
-    decoded: rare formats, and what ends otherwise, which may still be fine.
+    decoded: rare formats, and what ends differently, which may still be fine.
 
     Args:
         file (BinaryIO): An image, at its beginning.
@@ -74,10 +62,38 @@ def glance(file):
     return _decode(file.read())
 
 
-def _glance_at_file(path):
+def check_headers(paths):
+    """Look for images that cannot be read, each as :func:`check_header` does.
+
+    Files are opened in several threads; a parquet file is read through once.
+
+    Args:
+        paths (Sequence[str]): Files, and addresses in parquet files.
+
+    Returns:
+        dict[str, str]: What is wrong with each that cannot be read.
+    """
+    files = [path for path in paths if not path.startswith(PREFIX)]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        problems = pool.map(_check_file, files)
+        found = dict(zip(files, problems, strict=True))
+    rows = defaultdict(list)
+    for path in paths:
+        if path.startswith(PREFIX):
+            file, row = split_uri(path)
+            rows[file].append(row)
+    for file, wanted in rows.items():
+        for row, content in iter_images(file, wanted):
+            found[parquet_uri(file, row)] = (
+                MISSING if content is None else check_header(BytesIO(content))
+            )
+    return {path: found[path] for path in paths if found[path]}
+
+
+def _check_file(path):
     try:
         with open(path, 'rb') as file:
-            return glance(file)
+            return check_header(file)
     except OSError as error:
         return _reason(error)
 

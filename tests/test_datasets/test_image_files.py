@@ -10,15 +10,15 @@ from mmclca.datasets.image_files import (
     EMPTY,
     IMAGE_SUFFIXES,
     MISSING,
+    check_header,
+    check_headers,
     find_problem,
-    glance,
-    glance_at_files,
 )
 
 
 @pytest.fixture
 def decoded(monkeypatch):
-    """What is decoded, in turn."""
+    """What is decoded, in order."""
     contents = []
     decode = image_files._decode
     monkeypatch.setattr(
@@ -35,13 +35,13 @@ def test_every_kind_of_image_is_in_order(ending):
     Image.new('RGB', (40, 30)).save(
         content, Image.registered_extensions()[ending]
     )
-    assert glance(content) == ''
+    assert check_header(content) == ''
 
 
 @pytest.mark.parametrize('ending', ['.png', '.jpg'])
 def test_padding_is_no_suspicion(ending, decoded):
-    assert glance(BytesIO(trees.noise(ending))) == ''
-    assert glance(BytesIO(trees.noise(ending) + bytes(512))) == ''
+    assert check_header(BytesIO(trees.noise(ending))) == ''
+    assert check_header(BytesIO(trees.noise(ending) + bytes(512))) == ''
     assert decoded == []
 
 
@@ -49,9 +49,9 @@ def test_padding_is_no_suspicion(ending, decoded):
 @pytest.mark.parametrize(
     'after', [b'a camera writes a film here', bytes(9000)]
 )
-def test_what_ends_otherwise_is_decoded(ending, after, decoded):
+def test_what_ends_differently_is_decoded(ending, after, decoded):
     content = trees.noise(ending) + after
-    assert glance(BytesIO(content)) == ''
+    assert check_header(BytesIO(content)) == ''
     assert decoded == [content]
 
 
@@ -60,7 +60,7 @@ def test_what_ends_otherwise_is_decoded(ending, after, decoded):
 @pytest.mark.parametrize('lost', [20, 200, 2500])
 def test_an_end_that_is_missing(ending, lost, padding):
     content = trees.noise(ending)[:-lost] + bytes(padding)
-    assert glance(BytesIO(content))
+    assert check_header(BytesIO(content))
 
 
 def test_files_and_problems(tmp_path):
@@ -71,9 +71,11 @@ def test_files_and_problems(tmp_path):
         (tmp_path / name).write_bytes(content)
     names = (*contents, 'none', 'good/none')
     paths = [str(tmp_path / name) for name in names]
-    problems = glance_at_files(paths)
+    found = check_headers(paths)
+    problems = [found.get(path, '') for path in paths]
     assert problems[:2] == ['', EMPTY] and problems[4:] == [MISSING, MISSING]
     assert problems[2] == "no image: it begins with b'<html>'"
     assert 'no image' in problems[3]
     assert [find_problem(path) for path in paths] == problems
-    assert 'IsADirectoryError' in glance_at_files([str(tmp_path)])[0]
+    folder = str(tmp_path)
+    assert 'IsADirectoryError' in check_headers([folder])[folder]

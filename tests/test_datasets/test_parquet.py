@@ -41,7 +41,7 @@ def file(tmp_path):
 
 @pytest.fixture
 def reads(monkeypatch):
-    """The row groups that are read from disk, in turn."""
+    """The row groups that are read from disk, in order."""
     groups = []
     read = ImageColumn.read
     monkeypatch.setattr(

@@ -22,7 +22,7 @@ def read(root, info=COTTON, layout=None):
         split: [(x.path, x.label) for x in lists.label(listed, classes)]
         for split, listed in lists.divide(images, info).items()
     }
-    return splits, checks.counts_otherwise(images, classes)
+    return splits, checks.is_ordered_differently(images, classes)
 
 
 def write_anno(root, leaves, splits=('train', 'val', 'test'), base=1):
@@ -38,12 +38,12 @@ def test_labels_of_all_true_lists(shared, name):
     """No image is needed to read a list."""
     leaves = trees.true_leaves(shared, name)
     root = shared / 'data' / 'ufgvc_splits' / trees.TRUE_LISTS[name]
-    splits, otherwise = read(root, SETS[name])
+    splits, differ = read(root, SETS[name])
     assert {s: len(x) for s, x in splits.items()} == SETS[name].counts
     labels = {leaf.name: leaf.label for leaf in leaves}
     found = splits['trainval'] + splits['test']
     assert {os.path.basename(path): x for path, x in found} == labels
-    assert not otherwise
+    assert not differ
 
 
 def test_lists_do_not_depend_on_their_order(tmp_path):
@@ -59,19 +59,19 @@ def test_the_base_of_labels_does_not_matter(tmp_path, base):
     """The file names tell the class: the usual slip by one is harmless."""
     leaves = trees.cotton_leaves()
     write_anno(tmp_path, leaves, base=base)
-    splits, otherwise = read(tmp_path)
+    splits, differ = read(tmp_path)
     expected = {leaf.name: leaf.label for leaf in leaves}
     for listed in splits.values():
         for path, label in listed:
             assert expected[os.path.basename(path)] == label
-    assert not otherwise
+    assert not differ
 
 
 def test_labels_in_another_order_are_noted(tmp_path):
     leaves = [x._replace(label=79 - x.label) for x in trees.cotton_leaves()]
     write_anno(tmp_path, leaves)
-    splits, otherwise = read(tmp_path)
-    assert otherwise
+    splits, differ = read(tmp_path)
+    assert differ
     assert [label for _, label in splits['val']] == list(range(80))
 
 

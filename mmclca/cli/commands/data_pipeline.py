@@ -69,7 +69,7 @@ def images_per_second(loader):
 
 
 def measure(loaders, epochs):
-    """Load epochs with the cache and without it in turns.
+    """Load epochs, one with the cache after one without it.
 
     Args:
         loaders (dict[bool, DataLoader]): Of :func:`loaders_of`.

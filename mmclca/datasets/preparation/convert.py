@@ -10,8 +10,7 @@ from itertools import count
 from pathlib import Path
 
 from ..image_files import IMAGE_SUFFIXES
-from ..ultra_fgvc.bad_files import check_files
-from ..ultra_fgvc.checks import check_split
+from ..ultra_fgvc.checks import check_images, check_split
 from ..ultra_fgvc.lists import class_names, divide, label, read_source
 from .write import write_files, write_parquet
 
@@ -94,7 +93,7 @@ def _plan(source, info, layout, counts):
     splits = divide(images, info)
     for split in splits if counts else ():
         check_split(images, splits, split, info, source)
-    check_files(images, info, source)
+    check_images(images, info, source)
     # The CSV files list all stages of SoyAgeing together.
     parts = (info,) if layout == 'csv' else info.parts
     return [

@@ -9,7 +9,7 @@ from mmpretrain.datasets.base_dataset import expanduser
 
 from mmclca.registry import DATASETS
 
-from . import bad_files, checks, lists, places
+from . import checks, lists, places
 from .info import SPLITS, get_info
 
 
@@ -124,11 +124,11 @@ class UltraFGVC(BaseDataset):
             self.check_counts,
         )
         listed = splits[self.split]
-        bad_files.check_files(listed, self.info, self.source)
+        checks.check_images(listed, self.info, self.source)
         classes = lists.class_names(
             images, self.info, self._metainfo.get('classes')
         )
-        if checks.counts_otherwise(images, classes):
+        if checks.is_ordered_differently(images, classes):
             print_log(
                 f'{self.source}: its labels count the classes in another '
                 'order. Labels here follow the class names, the same in '

@@ -63,7 +63,7 @@ def read_csv(root, info):
         list[LeafImage]: All images of all lists.
 
     Raises:
-        ValueError: If a file lacks the columns or a class_id is no number.
+        ValueError: If a file has no such columns or a class_id is no number.
     """
     rows = []
     for split, file in csv_files(root, info).items():
@@ -180,7 +180,7 @@ def _images(rows, info, base=None):
 def _class_of_each(names, given, info, base):
     """Take classes from file names where all follow the set's rule.
 
-    Otherwise a class is called as its folder, or by its number from 1.
+    Else a class is called as its folder, or by its number from 1.
     """
     found = [re.match(info.class_pattern, name) for name in names]
     if all(found):
