@@ -91,7 +91,7 @@ def remove_partial_files(folder: Path) -> None:
     """Remove what writers that were killed left in a folder.
 
     Args:
-        folder (Path): The folder, to which nobody is writing.
+        folder (Path): The folder, to which no process is writing.
     """
     for partial in folder.glob(PARTIAL):
         partial.unlink(missing_ok=True)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Split one's own images, a folder a class, into training and validation.
+"""Split your own images, a folder a class, into training and validation.
 
 python tools/dataset_converters/split_folder.py my_leaves --val-fraction 0.2
 

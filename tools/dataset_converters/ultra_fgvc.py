@@ -27,7 +27,7 @@ def parse_args(argv):
 
 def add_download(commands):
     parser = commands.add_parser(
-        'download', help='fetch the parquet mirror; goes on where it stopped'
+        'download', help='fetch the parquet mirror; resumes where it stopped'
     )
     parser.add_argument('name', help='a set, or all')
     parser.add_argument('--to', required=True, help='folder for the files')

@@ -122,7 +122,7 @@ def take_over(out, options):
         options (dict): The command line's, by name.
 
     Raises:
-        ValueError: If somebody else's files are in it.
+        ValueError: If it has files that were not drawn by this tool.
     """
     mark = out / MARK
     if mark.exists():

@@ -27,7 +27,7 @@ def name_of(transforms: list[dict]) -> str:
 
 
 def key_of(path: str) -> str | None:
-    """Name an image, anew whenever its file was written or replaced.
+    """Name an image; the name changes when its file is written or replaced.
 
     Args:
         path (str): What mmengine reads: a path, or the address of an image

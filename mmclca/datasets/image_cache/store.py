@@ -44,8 +44,9 @@ class ImageStore:
             key (str): What it was put under.
 
         Returns:
-            tuple[np.ndarray, dict] | None: The pixels, a copy of one's own,
-            and the values; None where there are none that can be read.
+            tuple[np.ndarray, dict] | None: The pixels, which the caller may
+            change, and the values; None where there are none that can be
+            read.
         """
         try:
             # read in one go: a mapping, from which to copy, takes longer

@@ -30,7 +30,7 @@ class CacheImages(BaseTransform):
     read it from there. All workers and processes of a machine share what is
     kept, in whatever way they were started, and it is deleted when the last
     of them ends. The pixels are those of the steps, bit for bit. An image
-    whose file has changed is read anew.
+    whose file has changed is read again.
 
     It stands first in the pipelines of training and validation::
 
@@ -74,7 +74,7 @@ class CacheImages(BaseTransform):
         )
 
     def __reduce__(self):
-        return type(self), self.arguments  # a spawned worker opens it anew
+        return type(self), self.arguments  # a spawned worker opens its own
 
     def transform(self, results):
         """Give a sample its image.

@@ -19,8 +19,8 @@ class ParquetBackend(BaseStorageBackend):
     that fits costs one reading of it. A larger file is better rewritten once
     with small row groups (``ultra_fgvc.py convert --layout parquet``).
 
-    Files are opened lazily, and anew in each process; a copy that is pickled
-    starts with an empty cache.
+    Files are opened lazily, in each process again; a pickled copy starts with
+    an empty cache.
 
     Args:
         column (str): The column that holds the encoded images. Defaults to

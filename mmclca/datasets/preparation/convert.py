@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..image_files import IMAGE_SUFFIXES
 from ..ultra_fgvc.checks import check_images, check_split
-from ..ultra_fgvc.lists import class_names, divide, label, read_source
+from ..ultra_fgvc.lists import class_names, divide, label, of_part, read_source
 from .write import write_files, write_parquet
 
 
@@ -104,8 +104,7 @@ def _plan(source, info, layout, counts):
 
 
 def _part(images, part, classes):
-    own = [i for i in images if not part.stages or i.stage in part.stages]
-    splits = divide(own, part)
+    splits = divide(of_part(images, part), part)
     if 'train' in splits and 'val' in splits:
         del splits['trainval']
     else:

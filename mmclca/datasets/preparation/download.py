@@ -34,7 +34,7 @@ def download(info, folder, revision='main', force=False):
 
     The file appears under its name only when it is whole and its SHA-256 is
     the one that the hub states. Until then it grows in a hidden file beside
-    it, which a later call takes up.
+    it, which a later call resumes.
 
     Args:
         info (UltraFGVCInfo): A set with a file of its own in the mirror.
@@ -108,9 +108,9 @@ def _fetch(remote, part, name):
             )
     except Exception as error:  # which one depends on the hub's HTTP client
         raise DownloadError(
-            f'{name}: the download broke off: {error}\n{_size(part)} of '
-            f'{remote.size} bytes are kept. The same command goes on from '
-            f'there.\n{BY_HAND.format(name=name)}'
+            f'{name}: the download was interrupted: {error}\n{_size(part)} of '
+            f'{remote.size} bytes are kept. The same command resumes it.\n'
+            f'{BY_HAND.format(name=name)}'
         ) from error
 
 

@@ -32,7 +32,7 @@ def draw_classes(num_classes, num, seed):
 def hold_out(lists, classes, held_out, out):
     """Make the lists of a data set without some of its classes.
 
-    An image that stands in several lists is taken in the first of them only.
+    An image of several lists is kept in the first of them only.
 
     Args:
         lists (dict[str, list[tuple[Path, int]]]): Images and labels by the
@@ -43,7 +43,7 @@ def hold_out(lists, classes, held_out, out):
 
     Returns:
         dict[Path, list[str]]: The lines of each file: the classes of ``out``
-        and of ``out/held_out``, numbered anew, and their images.
+        and of ``out/held_out``, renumbered, and their images.
     """
     lists = _each_once(lists)
     known = [i for i in range(len(classes)) if i not in held_out]
@@ -69,5 +69,5 @@ def _each_once(lists):
 
 
 def _of(pairs, wanted):
-    """Images of the classes ``wanted``, numbered anew."""
+    """Images of the classes ``wanted``, which are renumbered."""
     return [(p, wanted.index(label)) for p, label in pairs if label in wanted]

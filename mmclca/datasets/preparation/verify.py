@@ -15,7 +15,7 @@ class Row(NamedTuple):
     """A line of the table: one split of one set in one layout.
 
     ``expected`` holds the class and the image count of the table of sets;
-    the latter is None where nobody states it.
+    the latter is None where none is published.
     """
 
     dataset: str
@@ -36,7 +36,7 @@ class Row(NamedTuple):
 
 
 class Bad(NamedTuple):
-    """An image, or a whole list, that is not in order."""
+    """An image, or a whole list, with something wrong."""
 
     dataset: str
     layout: str

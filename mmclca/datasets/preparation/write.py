@@ -14,6 +14,7 @@ from PIL import Image
 from mmclca.utils.extras import require
 
 from ..image_files import IMAGE_SUFFIXES
+from ..ultra_fgvc.lists import of_part
 from .lists import write_csv
 
 # Large enough for sequential reading, small enough for one image of it.
@@ -114,8 +115,7 @@ def write_parquet(root, images, info):
         info (UltraFGVCInfo): The set.
     """
     for part in info.parts:
-        own = [i for i in images if not part.stages or i.stage in part.stages]
-        _write_parquet_file(root / part.parquet, own)
+        _write_parquet_file(root / part.parquet, of_part(images, part))
 
 
 def _write_parquet_file(path, images):

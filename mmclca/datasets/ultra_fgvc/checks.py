@@ -64,7 +64,7 @@ def check_images(images, info, source):
     """Look for images that are missing, empty, cut short or no images.
 
     Each is looked at as :func:`~mmclca.datasets.image_files.check_header`
-    does, which decodes none that is in order.
+    does, which decodes none that looks whole.
 
     Args:
         images (Sequence[LeafImage]): What to look at.

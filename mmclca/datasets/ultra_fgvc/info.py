@@ -23,8 +23,8 @@ class UltraFGVCInfo:
         name (str): The key: ``UltraFGVC(dataset=name)``.
         title (str): The name in the papers.
         num_classes (int): Number of classes, the same in every split.
-        counts (dict): Images of each split; a split that nobody states is
-            absent and goes unchecked.
+        counts (dict): Images of each split; a split of which no number is
+            published is missing and not checked.
         class_pattern (str): Regular expression that finds the class, as its
             first group, at the start of a file name.
         file_format (str): How a file is named, with the fields ``cls``,

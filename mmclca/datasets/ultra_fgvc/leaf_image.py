@@ -17,7 +17,7 @@ class LeafImage(NamedTuple):
             file that keeps no names.
         class_name (str): Its class, called alike in every layout.
         given (str): Its class as the layout calls it: a label, a folder.
-        split (str): The list that it stands in.
+        split (str): The list that it is in.
         stage (str): Growth stage, where the layout tells it; else empty.
         label (int, optional): The number of its class, once all classes are
             known. Defaults to None.
@@ -33,7 +33,7 @@ class LeafImage(NamedTuple):
 
 
 def canonical(class_name):
-    """Call a class 7 that somebody calls 007."""
+    """Call a class 7 where a file says 007."""
     return str(int(class_name)) if class_name.isdecimal() else class_name
 
 

@@ -30,6 +30,19 @@ def read_source(source, info):
     return _count_from_one(images, info)
 
 
+def of_part(images, part):
+    """Keep the images of a part of a set.
+
+    Args:
+        images (list[LeafImage]): The images.
+        part (UltraFGVCInfo): One of the set's ``parts``.
+
+    Returns:
+        list[LeafImage]: Those of its stages, or all where it has none.
+    """
+    return [i for i in images if not part.stages or i.stage in part.stages]
+
+
 def _of_stage(images, info):
     if len(info.stages) != 1:
         return images
@@ -81,7 +94,7 @@ def divide(images, info):
         dict[str, list[LeafImage]]: The splits that there are, no empty ones.
 
     Raises:
-        ValueError: If an image stands in both the training and the test list.
+        ValueError: If an image is in both the training and the test list.
     """
     train, val, whole, test = (
         [image for image in images if image.split == split]

@@ -17,7 +17,7 @@ def read_parquet(path, info):
         list[LeafImage]: All rows, with addresses for ``ParquetBackend``.
 
     Raises:
-        ValueError: If a column is absent or a split unheard of.
+        ValueError: If a column is missing or a split unknown.
     """
     table = _read_rows(path)
     _check_words(table['split'], path)
@@ -39,11 +39,11 @@ def read_parquet(path, info):
 def _read_rows(path):
     file = open_parquet(path)
     names = file.schema_arrow.names
-    absent = {'image', 'label', 'class_name', 'split'} - set(names)
-    if absent:
+    missing = {'image', 'label', 'class_name', 'split'} - set(names)
+    if missing:
         raise ValueError(
             f'{path} has the columns {", ".join(names)}; '
-            f'{", ".join(sorted(absent))} not found'
+            f'{", ".join(sorted(missing))} not found'
         )
     wanted = ['label', 'class_name', 'split', 'file_name']
     columns = [name for name in wanted if name in names]
