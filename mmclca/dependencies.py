@@ -22,7 +22,7 @@ class Module(NamedTuple):
         versions (str): Versions that work, upstream ones included. Empty:
             not checked.
         install (str): The requirement that pip installs it with.
-        others (tuple[str]): Distributions of the same module.
+        others (tuple[str]): Other distributions that hold the same module.
     """
 
     versions: str

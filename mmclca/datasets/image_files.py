@@ -12,7 +12,8 @@ from PIL import Image, UnidentifiedImageError
 
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES as IMAGE_SUFFIXES
 
-from .parquet import PREFIX, iter_images, parquet_uri, split_uri
+from .parquet import iter_images
+from .parquet.uri import PREFIX, parquet_uri, split_uri
 
 MISSING = 'missing'
 EMPTY = 'empty file'

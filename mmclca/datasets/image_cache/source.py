@@ -9,7 +9,7 @@ import cv2
 import mmcv
 import PIL
 
-from ..parquet import PREFIX, split_uri
+from ..parquet.uri import PREFIX, split_uri
 
 
 def name_of(transforms: list[dict]) -> str:

@@ -9,10 +9,9 @@ works on them unchanged.
 
 from .backend import ParquetBackend
 from .file import iter_images, open_parquet
-from .uri import PREFIX, parquet_uri, split_uri
+from .uri import parquet_uri, split_uri
 
 __all__ = [
-    'PREFIX',
     'ParquetBackend',
     'iter_images',
     'open_parquet',
