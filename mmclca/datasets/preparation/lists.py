@@ -79,10 +79,10 @@ def write_lists(lists, refusal='', old=(), force=False):
     ]
     if differ and not force:
         raise ValueError(f'{", ".join(map(str, differ))}: {refusal}')
-    for file in differ:
-        file.unlink()
     for file, text in texts.items():
         replace_text(file, text)
+    for file in set(differ) - texts.keys():
+        file.unlink()
 
 
 def write_csv(file, rows):
