@@ -228,10 +228,7 @@ def _near(colour, rng, brightness, hue):
 
 def _ribbons(curves, width):
     """Polygons around curves of the same number of points."""
-    step = np.empty_like(curves)
-    step[:, 1:-1] = curves[:, 2:] - curves[:, :-2]
-    step[:, 0] = curves[:, 1] - curves[:, 0]
-    step[:, -1] = curves[:, -1] - curves[:, -2]
+    step = np.gradient(curves, axis=1)
     length = np.sqrt((step**2).sum(-1, keepdims=True))
     side = step[..., ::-1] * [0.5, -0.5] / length * width[:, None]
     return np.concatenate([curves + side, (curves - side)[:, ::-1]], axis=1)
