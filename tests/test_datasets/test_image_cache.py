@@ -2,6 +2,7 @@
 """Images decoded once: the same pixels, shared, fresh and within limits."""
 
 import errno
+import fcntl
 import os
 import random
 import shutil
@@ -23,6 +24,7 @@ from tiny_run import ROOT, environment, write_images
 
 from mmclca.datasets import CacheImages
 from mmclca.datasets.image_cache import transform, without_cache
+from mmclca.datasets.image_cache.folder import SharedFolder
 from mmclca.datasets.image_cache.store import ImageStore
 from mmclca.registry import TRANSFORMS
 
@@ -250,6 +252,25 @@ def test_what_a_killed_process_left_is_deleted(leaves, tmp_path):
     step = cached()
     assert not list(folder.glob('gone*'))
     assert step.stores[0].folder.exists()
+
+
+def test_lock_that_is_deleted_while_it_is_taken(tmp_path, monkeypatch):
+    lock, flock, taken = tmp_path / 'name.lock', fcntl.flock, []
+
+    def late(file, kind):
+        if not taken:
+            lock.unlink()  # as the process does that ends just now
+        taken.append(kind)
+        flock(file, kind)
+
+    monkeypatch.setattr(fcntl, 'flock', late)
+    shared = SharedFolder(tmp_path / 'name')
+    assert taken == [fcntl.LOCK_SH] * 2 and lock.exists()
+    other = SharedFolder(tmp_path / 'name')
+    del other
+    assert shared.path.exists()
+    del shared
+    assert not list(tmp_path.glob('name*'))
 
 
 @pytest.mark.parametrize('content', [b'', b'no image', b'cut'])

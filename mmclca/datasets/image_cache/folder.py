@@ -49,11 +49,19 @@ class SharedFolder:
             _delete_unused(lock)  # of processes that were killed
         self.path = path
         lock = path.with_suffix('.lock')
-        held = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(held, fcntl.LOCK_SH)
+        held = _hold(lock)
         path.mkdir(exist_ok=True)
         # negative: after the workers, which share the lock, were ended
         Finalize(self, _leave, (held, lock), exitpriority=-10)
+
+
+def _hold(lock: Path) -> int:
+    held = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(held, fcntl.LOCK_SH)
+    if os.fstat(held).st_nlink:
+        return held
+    os.close(held)  # another process has just deleted it
+    return _hold(lock)
 
 
 def _leave(held: int, lock: Path) -> None:
@@ -64,5 +72,6 @@ def _leave(held: int, lock: Path) -> None:
 def _delete_unused(lock: Path) -> None:
     with suppress(OSError), open(lock, 'r+b') as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(lock.with_suffix(''), ignore_errors=True)
-        lock.unlink()
+        if os.fstat(file.fileno()).st_nlink:
+            shutil.rmtree(lock.with_suffix(''), ignore_errors=True)
+            lock.unlink()
