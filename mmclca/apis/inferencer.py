@@ -2,6 +2,7 @@
 import warnings
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from functools import partial
 from os import PathLike
 
 import cv2
@@ -186,11 +187,12 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         for positions, inputs, unread in batches:
             read = iter(self.forward(inputs, return_tokens) if inputs else ())
             for position in positions:
-                error = dict(error=unread.get(position))
-                found = position not in unread
-                sample = next(read) if found else DataSample(metainfo=error)
                 source = sources[position]
                 name = source if isinstance(source, str) else position
+                if position in unread:
+                    sample = DataSample(metainfo=dict(error=unread[position]))
+                else:
+                    sample = next(read)
                 sample.set_metainfo(dict(image=name))
                 yield sample
 
@@ -219,17 +221,13 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         """
         predict = super().forward
         if return_tokens:
-            predict = self._predict_with_facts
+            predict = partial(predict_with_facts, self.model, self._count)
         if self.threshold is None:
             return predict(inputs)
         with noting_logits(self.model.head) as seen:
             samples = predict(inputs)
         note_known(samples, seen[0], self.threshold)
         return samples
-
-    def _predict_with_facts(self, inputs: dict) -> list[DataSample]:
-        data = self.model.data_preprocessor(inputs, False)
-        return predict_with_facts(self.model, data, self._count)
 
     def postprocess(
         self,

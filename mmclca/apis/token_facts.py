@@ -78,19 +78,20 @@ def check_tokens(model: nn.Module) -> None:
 
 
 def predict_with_facts(
-    model: nn.Module, data: dict, count: MacCounts
+    model: nn.Module, count: MacCounts, inputs: dict
 ) -> list[DataSample]:
     """Predict images and tell what became of their tokens.
 
     Args:
         model (nn.Module): A classifier that :func:`check_tokens` passes.
-        data (dict): A preprocessed batch.
         count (MacCounts): Of the same model.
+        inputs (dict): What the pipeline made of images, collated.
 
     Returns:
         list[DataSample]: Predictions, with what :func:`token_facts` says and
         ``gmacs``.
     """
+    data = model.data_preprocessor(inputs, False)
     copied = recording(model, LastLayerRecorder)
     samples = copied(**data, mode='predict')
     backbone, images = as_reducible(model.backbone), data['inputs']

@@ -6,8 +6,9 @@ from mmengine.hooks import Hook
 class EpochMaximaHook(Hook):
     """Hands on values of each step, and the largest of each epoch.
 
-    A subclass puts the values of a step into ``stats``. mmengine logs them
-    with the loss, as ``train/NAME``, and hands them to its visualizers.
+    A subclass puts the values of a step into ``stats``, and what removes its
+    hook of PyTorch into ``handle``. mmengine logs the values with the loss,
+    as ``train/NAME``, and hands them to its visualizers.
 
     Args:
         logged (list[str]): Names of the values whose largest of an epoch is
@@ -17,7 +18,12 @@ class EpochMaximaHook(Hook):
     def __init__(self, logged: list[str]):
         self.logged = logged
         self.stats = None
+        self.handle = None
         self.largest = {}
+
+    def after_train(self, runner) -> None:
+        """Remove the hook of PyTorch."""
+        self.handle.remove()
 
     def after_train_iter(
         self, runner, batch_idx, data_batch=None, outputs=None

@@ -42,7 +42,6 @@ class GradientSourcesHook(EpochMaximaHook):
         super().__init__([f'grad_max_{group}' for group in groups])
         self.linear = linear
         self.num_clr = 0
-        self.handle = None
 
     def before_train(self, runner) -> None:
         """Hook into the layer."""
@@ -62,10 +61,6 @@ class GradientSourcesHook(EpochMaximaHook):
             if isinstance(module, CrossLayerCache)
         )
         self.handle = linear.register_forward_hook(self._note_pass)
-
-    def after_train(self, runner) -> None:
-        """Leave the layer alone."""
-        self.handle.remove()
 
     def _note_pass(self, linear, args, output: Tensor) -> None:
         if not output.requires_grad:

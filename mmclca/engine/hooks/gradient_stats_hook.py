@@ -39,7 +39,6 @@ class GradientStatsHook(EpochMaximaHook):
         super().__init__(['grad_max', *(f'grad_max_{part}' for part in parts)])
         self.parts = tuple(parts)
         self.names = {}
-        self.handle = None
 
     def before_train(self, runner) -> None:
         """Hook into the optimizer."""
@@ -67,10 +66,6 @@ class GradientStatsHook(EpochMaximaHook):
 
         optimizer = runner.optim_wrapper.optimizer
         self.handle = optimizer.register_step_pre_hook(look)
-
-    def after_train(self, runner) -> None:
-        """Leave the optimizer alone."""
-        self.handle.remove()
 
     def _measure(self, params: list, optimizer) -> dict[str, float]:
         # a fused optimizer takes scaled gradients, and their scale
