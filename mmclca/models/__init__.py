@@ -7,5 +7,6 @@ from .heads import *  # noqa: F403
 from .reduction.cross_layer_cache import CrossLayerCache
 from .reduction.reducers import *  # noqa: F403
 from .retrievers import *  # noqa: F403
+from .variants import list_methods, reduction_of, with_reduction
 
-__all__ = ['CrossLayerCache']
+__all__ = ['CrossLayerCache', 'list_methods', 'reduction_of', 'with_reduction']

@@ -3,8 +3,8 @@ from .checkpoint import trained_by_demo
 from .limits import Limits, read_leaf
 from .methods import Method, methods_of
 from .prediction import Prediction, Stage, predict
+from .shared_weights import Variants
 from .speed import Speed, Speeds
-from .variants import Variants
 
 __all__ = [
     'Limits',

@@ -10,8 +10,8 @@ from mmclca.apis import TokenReductionInferencer
 from . import html, strings
 from .limits import Limits, read_leaf
 from .prediction import predict as predict_leaf
+from .shared_weights import Variants
 from .speed import Speeds
-from .variants import Variants
 
 PREVIEW = 1024  # pixels of the longer side of the picture shown
 
@@ -27,8 +27,7 @@ class Callbacks:
             None, the defaults of :class:`Limits`.
 
     Raises:
-        ValueError: If the backbone of the model is no
-            :class:`TokenReductionViT`.
+        ValueError: If the tokens of the backbone cannot be reduced.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Which token-reduction methods the weights of a model allow."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
@@ -10,8 +10,14 @@ import torch
 from mmengine.logging import MMLogger
 from mmengine.model import BaseModel
 
-from mmclca.benchmark.candidates import METHODS, Size
-from mmclca.models import Reducible, TokenReducer
+from mmclca.models import (
+    Reducible,
+    TokenReducer,
+    as_reducible,
+    list_methods,
+    reduction_of,
+    with_reduction,
+)
 from mmclca.registry import MODELS
 
 
@@ -21,8 +27,6 @@ class Method:
 
     Args:
         name (str): Class of the reducer.
-        settings (Mapping): Its config, with its keep rate where it has been
-            trained with it.
         reduce_at (tuple[int, ...]): Layers that reduce.
         keep_rate (float): What it starts with: that of training, where
             stages differ the one that leaves as much after the last of them.
@@ -31,18 +35,30 @@ class Method:
     """
 
     name: str
-    settings: Mapping
     reduce_at: tuple[int, ...]
     keep_rate: float
     trained: bool = False
     fixed: bool = False
 
-    def backbone(self, keep_rate: float) -> dict:
-        """Settings of a backbone that reduces in this way."""
-        reducer = dict(self.settings)
-        if not (self.trained and keep_rate == self.keep_rate):
-            reducer = at_rate(reducer, keep_rate)
-        return dict(reducer=reducer, reduce_at=self.reduce_at)
+    def config(self, model: dict, keep_rate: float) -> dict:
+        """The config of a model with this method at a keep rate."""
+        if self.trained and keep_rate == self.keep_rate:
+            return model
+        return at_rate(model, self.name, keep_rate)
+
+
+def at_rate(model: dict, method: str, keep_rate: float) -> dict:
+    """The config of a model with a method; cache and head stay.
+
+    Args:
+        model (dict): Config of a classifier.
+        method (str): Name of the reducer.
+        keep_rate (float): Its keep rate, at every stage.
+    """
+    has = reduction_of(model)
+    return with_reduction(
+        model, method, keep_rate, cache=has['cache'], cla=has['cla']
+    )
 
 
 def methods_of(model: BaseModel) -> dict[str, Method]:
@@ -55,52 +71,44 @@ def methods_of(model: BaseModel) -> dict[str, Method]:
         model (BaseModel): A classifier, with its config as ``_config``.
 
     Raises:
-        ValueError: If its backbone is no :class:`Reducible`, or there is no
-            CLS among its tokens.
+        ValueError: If the tokens of its backbone cannot be reduced, or there
+            is no CLS among them.
     """
-    if not isinstance(model.backbone, Reducible):
-        raise ValueError(
-            f'the backbone is a {type(model.backbone).__name__}, whose tokens '
-            'cannot be reduced: give --config with backbone=dict(type='
-            "'mmclca.TokenReductionViT', ...), which takes the weights of a "
-            'VisionTransformer too'
-        )
-    if not model.backbone.num_prefix:
+    backbone, config = as_reducible(model.backbone), model._config.model
+    if not backbone.num_prefix:
         raise ValueError(
             'methods choose by what CLS attends to: with_cls_token=False is '
             'not allowed in the backbone'
         )
-    backbone, settings = model.backbone, model._config.model
-    trained = settings.backbone.get('reducer')
     methods = {}
     if backbone.reduces:
-        methods[type(backbone.reducer).__name__] = _own(backbone, trained)
-    layers = backbone.reduce_at or Size.of_config(settings).reduce_at
+        own = _own(backbone, config)
+        methods[own.name] = own
     start = next((m.keep_rate for m in methods.values()), 0.5)
-    for name in METHODS:
-        reducer = dict(type=f'mmclca.{name}', keep_rate=start)
-        if name not in methods and fits(backbone, reducer, len(layers)):
-            methods[name] = Method(name, reducer, layers, start)
+    for name in list_methods():
+        settings = at_rate(config, name, start)['backbone']
+        layers = settings['reduce_at']
+        if name not in methods and fits(backbone, settings):
+            methods[name] = Method(name, layers, start)
     return methods
 
 
-def fits(backbone: Reducible, reducer: dict, num_stages: int) -> bool:
+def fits(backbone: Reducible, settings: dict) -> bool:
     """Whether the weights of a backbone are all that a reducer needs.
 
     Args:
         backbone (Reducible): A trained backbone.
-        reducer (dict): Config of the reducer.
-        num_stages (int): Its stages.
+        settings (dict): Config of the backbone with that reducer.
     """
     own = backbone.reducer
     try:
         with torch.device('meta'), _nothing_logged():
             built = MODELS.build(
-                reducer,
+                settings['reducer'],
                 default_args=dict(
                     embed_dims=backbone.embed_dims,
                     num_patches=own.num_patches,
-                    num_stages=num_stages,
+                    num_stages=len(settings['reduce_at']),
                 ),
             )
     except ValueError:  # too few patches for it, for instance
@@ -124,24 +132,16 @@ def _shapes(reducer: TokenReducer) -> dict[str, torch.Size]:
     return {name: value.shape for name, value in reducer.state_dict().items()}
 
 
-def at_rate(reducer: Mapping, keep_rate: float) -> dict:
-    """Config of a reducer with another keep rate, at every stage."""
-    kept = {k: v for k, v in reducer.items() if k != 'num_tokens'}
-    return dict(kept, keep_rate=keep_rate)
-
-
-def _own(backbone: Reducible, settings: Mapping) -> Method:
+def _own(backbone: Reducible, config: dict) -> Method:
     """The method that a backbone was trained with."""
-    rate = _one_rate(backbone.reducer)
-    other = at_rate(settings, 1.0 if rate < 0.75 else 0.5)
-    num_stages = len(backbone.reduce_at)
+    name, rate = type(backbone.reducer).__name__, _one_rate(backbone.reducer)
+    other = at_rate(config, name, 1.0 if rate < 0.75 else 0.5)
     return Method(
-        type(backbone.reducer).__name__,
-        dict(settings),
+        name,
         backbone.reduce_at,
         rate,
         trained=True,
-        fixed=not fits(backbone, other, num_stages),
+        fixed=not fits(backbone, other['backbone']),
     )
 
 

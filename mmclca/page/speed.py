@@ -1,13 +1,18 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from dataclasses import dataclass, replace
+from copy import deepcopy
+from dataclasses import dataclass
 from functools import lru_cache
 from statistics import median
 
+import torch
+
 from mmclca.apis import TokenReductionInferencer
 from mmclca.benchmark import Setting, interleaved_seconds
-from mmclca.benchmark.candidates import Candidate, Size, plain_vit
 from mmclca.benchmark.interleaved import clock_of
-from mmclca.benchmark.steps import inference_step, step_of
+from mmclca.benchmark.steps import inference_step
+from mmclca.evaluation.cost import count_config
+from mmclca.models import with_reduction
+from mmclca.registry import MODELS
 
 ROUNDS = 5
 
@@ -26,7 +31,7 @@ class Speed:
 
 
 class Speeds:
-    """Holds a model against the same vision transformer without reduction.
+    """Compares a model with the same one without reduction.
 
     Args:
         trained (TokenReductionInferencer): The model.
@@ -34,7 +39,7 @@ class Speeds:
 
     def __init__(self, trained: TokenReductionInferencer):
         device = next(trained.model.parameters()).device
-        self.size = Size.of_config(trained.model._config.model)
+        self.plain = with_reduction(trained.model._config.model)
         self.setting = Setting(device=str(device), batch=1)
         self._plain = lru_cache(maxsize=4)(self._build)
 
@@ -62,5 +67,10 @@ class Speeds:
 
     def _build(self, shape: tuple[int, int]):
         """The plain model's GMACs and a pass of it; weights are random."""
-        plain: Candidate = plain_vit(replace(self.size, img_size=shape))
-        return plain.cost().flops / 1e9, step_of(plain, self.setting)
+        config = deepcopy(self.plain)
+        config['backbone']['img_size'] = shape
+        gmacs = count_config(config).flops / 1e9
+        with torch.device(self.setting.device):
+            model = MODELS.build(config)
+        images = self.setting.images(shape)
+        return gmacs, inference_step(model, images, self.setting)

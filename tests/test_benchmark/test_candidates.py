@@ -34,7 +34,9 @@ def test_plain_models_are_of_the_same_size(arch):
         for one in plain
     ]
     assert len(set(params)) == 1
-    assert size.reduce_at == ((6, 12, 18) if arch == 'large' else (3, 6, 9))
+    reduced = reduced_vit(size, 'EViT', 0.5, clca=False)
+    layers = (6, 12, 18) if arch == 'large' else (3, 6, 9)
+    assert reduced.reduce_at == layers
 
 
 def test_cost_of_timm_is_what_torch_counts_of_it():

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from mmpretrain.models.backbones import VisionTransformer
 from tiny_run import ROOT, environment
 
 from mmclca.benchmark import candidates, memory, setting
@@ -54,7 +55,7 @@ def test_help_and_wrong_options_import_nothing_heavy(tmp_path):
 @pytest.mark.parametrize(
     'offered, known',
     [
-        (choices.ARCHS, sorted(candidates.VisionTransformer.arch_zoo)),
+        (choices.ARCHS, sorted(VisionTransformer.arch_zoo)),
         (choices.METHODS, candidates.METHODS),
         (choices.MMPRETRAIN, candidates.MMPRETRAIN),
         (choices.PLAIN, candidates.PLAIN),
@@ -78,7 +79,7 @@ def test_offered_are_those_there_are(offered, known):
 
 
 def test_deep_models_have_the_layers_that_configs_reduce_in():
-    zoo = candidates.VisionTransformer.arch_zoo
+    zoo = VisionTransformer.arch_zoo
     deep = [name for name in choices.ARCHS if zoo[name]['num_layers'] >= 12]
     assert tuple(deep) == choices.DEEP_ARCHS
 

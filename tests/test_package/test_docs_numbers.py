@@ -128,7 +128,7 @@ def test_the_figure_puts_back_what_the_cache_stores(monkeypatch, tmp_path):
     functions = load_tool(monkeypatch, tool, '--out', out)
     functions['main']()
     assert out.stat().st_size > 10_000
-    cost = count(functions['build']())
+    cost = count(functions['build'](**functions['CLCA']))
     assert [str(n) for n in cost.tokens[3::3]] == counted(0.25)[1:7:2]
     put_back = functions['put_back'](cost)
     assert put_back == [0, 0, 0, 6, 0, 0, 6, 0, 0, 6, 2]

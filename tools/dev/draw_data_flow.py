@@ -13,6 +13,7 @@ from mmclca import cli
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / 'configs/_base_/models/clca-evit_vit-base-p16.py'
 KEEP_RATE, SIZE = 0.25, 448
+CLCA = dict(method='EViT', keep_rate=KEEP_RATE, cache=True, cla=True)
 # of Okabe and Ito, which the colour-blind can tell apart
 CLS, PATCH, CACHED, INK = '#D55E00', '#56B4E9', '#009E73', '#333333'
 # a layer is a column of width 1, around height 0
@@ -29,32 +30,18 @@ STEPS = (  # of the CLA head
 )
 
 
-def build():
-    """The classifier without weights, on the meta device."""
+def build(**reduction):
+    """The classifier with some reduction, on the meta device."""
     import torch
     from mmengine.config import Config
 
+    from mmclca.models import with_reduction
     from mmclca.registry import MODELS
 
-    config = Config.fromfile(CONFIG).model
-    config.backbone.update(img_size=SIZE)
-    config.backbone.reducer.update(keep_rate=KEEP_RATE)
+    config = with_reduction(Config.fromfile(CONFIG).model, **reduction)
+    config.backbone.img_size = SIZE
     with torch.device('meta'):
         return MODELS.build(config)
-
-
-def plain_cost():
-    """Cost of the same ViT with all its tokens."""
-    import torch
-    from mmengine.config import Config
-
-    from mmclca.evaluation.cost import count
-    from mmclca.registry import MODELS
-
-    config = Config.fromfile(CONFIG).model
-    config.backbone.update(img_size=SIZE, reducer=None, cache=None)
-    with torch.device('meta'):
-        return count(MODELS.build(config))
 
 
 def draw_tokens(axes, column, num_tokens, num_cached, pitch):
@@ -190,19 +177,20 @@ def add_words(axes, cost, plain):
     axes.legend(handles=handles, loc='lower center', ncols=3, frameon=False)
 
 
-def draw(model, plain):
+def draw():
     """The figure."""
     import matplotlib.pyplot as plt
 
     from mmclca.evaluation.cost import count
 
+    model = build(**CLCA)
     cost, backbone = count(model), model.backbone
     plt.rcParams['font.size'] = 9
     figure, axes = plt.subplots(figsize=(10, 4.4), layout='constrained')
     draw_layers(axes, cost, backbone)
     draw_cache(axes, cost, backbone.cache)
     draw_head(axes, sorted(backbone.out_indices))
-    add_words(axes, cost, plain)
+    add_words(axes, cost, count(build()))
     axes.set(xlim=(-0.5, 11.9), ylim=(-2.3, 1.7), aspect='equal')
     axes.axis('off')
     return figure
@@ -214,8 +202,7 @@ def main():
         '--out', type=Path, default=ROOT / 'docs/pictures/data_flow.png'
     )
     out = parser.parse_args().out
-    figure = draw(build(), plain_cost())
-    figure.savefig(out, dpi=180, bbox_inches='tight')
+    draw().savefig(out, dpi=180, bbox_inches='tight')
 
 
 if __name__ == '__main__':

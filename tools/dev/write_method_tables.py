@@ -29,16 +29,13 @@ def config(method, size, keep_rate, clca):
     """
     from mmengine.config import Config
 
-    from mmclca.sweep.cell import Cell
-    from mmclca.sweep.pieces import set_model
+    from mmclca.models import reduction_of, with_reduction
 
     base = ROOT / f'configs/_base_/models/clca-{method}_vit-base-p16.py'
     model = Config.fromfile(base).model
-    reducer = model.backbone.reducer.type.partition('.')[2]
-    ablation = 'clca' if clca else 'base'
-    cell = Cell('any', 'any', reducer, keep_rate, size, ablation, seed=1)
-    set_model(model, cell, num_classes=80)
-    return model
+    model.backbone.img_size, model.head.num_classes = size, 80
+    name = reduction_of(model)['method']
+    return with_reduction(model, name, keep_rate, cache=clca, cla=clca)
 
 
 def cells(method, size, keep_rate, clca):

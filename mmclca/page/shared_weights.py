@@ -3,6 +3,7 @@ from copy import deepcopy
 from functools import lru_cache
 
 import torch
+from mmengine.config import Config
 from mmengine.model import BaseModel
 from mmpretrain import get_model
 
@@ -23,7 +24,7 @@ class Variants:
         most (int): Variants to keep. Defaults to 8.
 
     Raises:
-        ValueError: If its backbone is no :class:`TokenReductionViT`.
+        ValueError: If the tokens of its backbone cannot be reduced.
     """
 
     def __init__(self, trained: TokenReductionInferencer, most: int = 8):
@@ -61,20 +62,19 @@ class Variants:
 
     def _inferencer(self, name: str, rate: float) -> TokenReductionInferencer:
         method = self.methods[name]
-        model = _rebuilt(self.trained.model, method.backbone(rate))
+        trained = self.trained.model
+        config = deepcopy(trained._config)
+        config.model = method.config(config.model, rate)
+        model = _rebuilt(trained, config)
         return TokenReductionInferencer(
             model,
-            device=next(self.trained.model.parameters()).device,
+            device=next(trained.parameters()).device,
             classes=self.trained.classes,
         )
 
 
-def _rebuilt(trained: BaseModel, changes: dict) -> BaseModel:
-    """A model with some settings of the backbone changed; weights shared."""
-    config = deepcopy(trained._config)
-    # not update(): settings of one reducer are not those of another
-    for name, value in changes.items():
-        config.model.backbone[name] = value
+def _rebuilt(trained: BaseModel, config: Config) -> BaseModel:
+    """A model of another config that shares the weights of a trained one."""
     with torch.no_grad():
         model = get_model(config, pretrained=False)
     state = trained.state_dict()

@@ -1,0 +1,85 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""How large a vision transformer and its images are."""
+
+from dataclasses import dataclass
+
+import torch
+from mmpretrain.models.backbones import VisionTransformer
+
+from mmclca.models import as_reducible
+from mmclca.registry import MODELS
+
+KEYS = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
+
+
+@dataclass(frozen=True)
+class Size:
+    """Size of a vision transformer and of its images.
+
+    Args:
+        name (str): The ``arch`` of ``VisionTransformer``, or 'channels x
+            layers' for one of its own.
+        img_size (tuple[int, int]): Height and width of an image in pixels.
+        embed_dims (int): Channels C.
+        num_layers (int): Layers.
+        num_heads (int): Heads H.
+        feedforward_channels (int): Channels within the FFN.
+        patch_size (int): Side of a patch in pixels. Defaults to 16.
+        num_classes (int): Classes. Defaults to 80.
+    """
+
+    name: str
+    img_size: tuple[int, int]
+    embed_dims: int
+    num_layers: int
+    num_heads: int
+    feedforward_channels: int
+    patch_size: int = 16
+    num_classes: int = 80
+
+    @classmethod
+    def of_arch(cls, arch: str, img_size: int) -> 'Size':
+        """Of an ``arch`` of mmpretrain's ``VisionTransformer``."""
+        settings = {k: VisionTransformer.arch_zoo[arch][k] for k in KEYS}
+        return cls(arch, (img_size, img_size), **settings)
+
+    @classmethod
+    def of_config(cls, model: dict) -> 'Size':
+        """Of the config of a classifier.
+
+        Raises:
+            ValueError: If its backbone is no ``VisionTransformer`` or it has
+                no head.
+        """
+        kind = MODELS.get(model['backbone']['type'])
+        if kind is None or not issubclass(kind, VisionTransformer):
+            raise ValueError(
+                f'{model["backbone"]["type"]} is no VisionTransformer: there '
+                "is no plain ViT of timm's of the same size"
+            )
+        if not model.get('head'):
+            raise ValueError('the model has no head: nothing is classified')
+        with torch.device('meta'):
+            backbone = MODELS.build(model['backbone'])
+        arch = model['backbone'].get('arch', 'base')
+        settings = {k: backbone.arch_settings[k] for k in KEYS}
+        own = '{embed_dims} x {num_layers}'.format(**settings)
+        (side,) = set(as_reducible(backbone).stride)
+        return cls(
+            arch if isinstance(arch, str) else own,
+            tuple(backbone.img_size),
+            **settings,
+            patch_size=side,
+            num_classes=model['head']['num_classes'],
+        )
+
+    @property
+    def pixels(self) -> str:
+        """Side of an image, or its height and width."""
+        height, width = self.img_size
+        return str(height) if height == width else f'{height} x {width}'
+
+    @property
+    def arch(self) -> dict:
+        """The ``arch`` of a ``VisionTransformer`` of this size."""
+        return {key: vars(self)[key] for key in KEYS}

@@ -1,0 +1,252 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""A model with another token reduction: configs in, configs out."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from inspect import signature
+
+import torch
+from mmengine.config import ConfigDict
+from mmpretrain.models.backbones import DeiT3, VisionTransformer
+from mmpretrain.models.classifiers import ImageClassifier
+from mmpretrain.models.heads import ClsHead
+
+from mmclca.registry import MODELS
+from mmclca.utils.known_names import not_one_of
+
+from .backbones import Reducible
+from .heads import CLAHead
+from .reduction.reducers import TokenReducer
+from .reduction.reducers.base import per_stage
+
+
+def list_methods() -> list[str]:
+    """Names of the registered reducers, as :func:`with_reduction` takes."""
+    return sorted(
+        name
+        for name, kind in MODELS.module_dict.items()
+        if issubclass(kind, TokenReducer) and kind is not TokenReducer
+    )
+
+
+def reduction_of(model: dict) -> dict:
+    """What a model has of what :func:`with_reduction` sets.
+
+    Args:
+        model (dict): Config of a classifier.
+
+    Returns:
+        dict: ``method`` (None without a reducer), ``keep_rate`` (None where
+        the config has none), ``reduce_at`` (a tuple), ``cache`` and ``cla``.
+
+    Raises:
+        ValueError: If the model has no backbone.
+    """
+    backbone = _backbone_of(model)
+    reducer = backbone.get('reducer') or {}
+    return dict(
+        method=reducer['type'].rpartition('.')[2] if reducer else None,
+        keep_rate=reducer.get('keep_rate'),
+        reduce_at=_as_tuple(backbone.get('reduce_at', ())),
+        cache=backbone.get('cache') is not None,
+        cla=issubclass(_class_of(model.get('head')), CLAHead),
+    )
+
+
+def with_reduction(
+    model: dict,
+    method: str | None = None,
+    keep_rate: float | Sequence[float] | None = None,
+    reduce_at: Sequence[int] | int | None = None,
+    cache: bool = False,
+    cla: bool = False,
+) -> dict:
+    """A model with a reducer, a cache (CLC) and an aggregation head (CLA).
+
+    What is not asked for is taken out: ``with_reduction(model)`` is the plain
+    model. mmpretrain's ``VisionTransformer`` and ``ImageClassifier`` become
+    the types of mmclca with the same parameters. All other settings stay.
+
+    Args:
+        model (dict): Config of a classifier, which is not changed.
+        method (str, optional): Name of a registered reducer, such as 'EViT'.
+            If the model has the same one, its settings stay. Defaults to
+            None, no reducer.
+        keep_rate (float | Sequence[float], optional): Its keep rate, or one
+            per stage. Defaults to None: that of the model's reducer, or else
+            the default of the method.
+        reduce_at (Sequence[int] | int, optional): Layers, from 0, that
+            reduce. Defaults to None: those of the model, or else those after
+            the first three quarters of the depth, (3, 6, 9) of twelve.
+        cache (bool): Whether to have a cache. If the model has one, its
+            settings stay. Defaults to False.
+        cla (bool): Whether to have a CLA head, which reads the layers
+            ``reduce_at`` and the last one. If the model has one, its settings
+            stay and, unless ``reduce_at`` changes, the layers that it reads.
+            Defaults to False, a linear head.
+
+    Returns:
+        dict: The new config, of the type of ``model``.
+
+    Raises:
+        ValueError: If the tokens of the backbone cannot be reduced, there is
+            no such method, a keep rate is not allowed, or a CLA head cannot
+            take the place of the model's head.
+    """
+    had = reduction_of(model)
+    new = deepcopy(model)
+    _make_reducible(new)
+    backbone = new['backbone']
+    layers = had['reduce_at'] if reduce_at is None else _as_tuple(reduce_at)
+    if not layers and (method or cache or cla):
+        layers = _quarters(backbone)
+    # not update(), which merges a dict into one that is there
+    backbone['reducer'] = _reducer(backbone, method, keep_rate, len(layers))
+    backbone['reduce_at'] = layers if method or cache else ()
+    backbone['cache'] = _cache(backbone) if cache else None
+    same_layers = reduce_at is None or layers == had['reduce_at']
+    if cla and not (had['cla'] and same_layers):
+        _put_cla_head(new, layers)
+    if had['cla'] and not cla:
+        _remove_cla_head(new)
+    return ConfigDict(new) if isinstance(model, ConfigDict) else new
+
+
+def _backbone_of(model: dict) -> dict:
+    if not model.get('backbone'):
+        raise ValueError(
+            f'{model.get("type", "this")} has no backbone to reduce tokens '
+            'in: give the config of an ImageClassifier, dict(type=..., '
+            'backbone=..., head=...)'
+        )
+    return model['backbone']
+
+
+def _class_of(settings: dict | None) -> type:
+    """What a config would build; None has no class of note."""
+    kind = settings['type'] if settings else object
+    found = kind if isinstance(kind, type) else MODELS.get(kind)
+    if found is None:
+        raise ValueError(
+            f'type={kind!r} is not registered: import its module, for example '
+            "by custom_imports=dict(imports=['my_module'])"
+        )
+    return found
+
+
+def _make_reducible(model: dict) -> None:
+    """Give mmpretrain's types way to ours of the same parameters."""
+    kind = _class_of(model['backbone'])
+    if kind is VisionTransformer:
+        model['backbone']['type'] = 'mmclca.TokenReductionViT'
+    elif not issubclass(kind, Reducible):
+        raise ValueError(
+            f'the tokens of the backbone {kind.__name__} cannot be reduced'
+            f'{_reason(kind)}: that takes a VisionTransformer of mmpretrain '
+            'or a Reducible backbone, such as mmclca.TokenReductionViT'
+        )
+    if _class_of(model) is ImageClassifier:
+        model['type'] = 'mmclca.TokenReductionClassifier'
+
+
+def _reason(kind: type) -> str:
+    if issubclass(kind, DeiT3):
+        return (
+            ' (its layers leave out one norm; DeiT III is TokenReductionViT '
+            'with layer_scale_init_value=1e-6, with_cls_pos=False)'
+        )
+    if issubclass(kind, VisionTransformer):
+        return ' (its forward pass is not that of VisionTransformer)'
+    return ''
+
+
+def _as_tuple(layers: Sequence[int] | int) -> tuple[int, ...]:
+    return tuple(layers) if isinstance(layers, Sequence) else (layers,)
+
+
+def _quarters(backbone: dict) -> tuple[int, ...]:
+    depth = len(_built(backbone).layers)
+    return tuple(sorted({depth * quarter // 4 for quarter in (1, 2, 3)}))
+
+
+def _built(backbone: dict) -> Reducible:
+    """The backbone without memory, which knows its depth and channels."""
+    with torch.device('meta'):
+        return MODELS.build(deepcopy(backbone))
+
+
+def _reducer(
+    backbone: dict, method: str | None, keep_rate, num_stages: int
+) -> dict | None:
+    if method is None:
+        if keep_rate is not None:
+            raise ValueError(
+                f'keep_rate={keep_rate!r} without a method: name one of '
+                f'{", ".join(list_methods())}'
+            )
+        return None
+    own = backbone.get('reducer') or {}
+    kind = _class_of_method(method)
+    if own and _class_of(own) is kind:
+        settings = dict(own)
+    else:
+        settings = {k: own[k] for k in ('keep_rate',) if k in own}
+        settings['type'] = method if '.' in method else f'mmclca.{method}'
+    if keep_rate is not None:
+        per_stage(keep_rate, num_stages)  # refuses
+        settings.pop('num_tokens', None)  # it would count instead
+        settings['keep_rate'] = keep_rate
+    return settings
+
+
+def _class_of_method(method: str) -> type:
+    kind = MODELS.get(method)
+    if kind is None or not issubclass(kind, TokenReducer):
+        raise ValueError(f'method: {not_one_of(method, list_methods())}')
+    return kind
+
+
+def _cache(backbone: dict) -> dict:
+    return backbone.get('cache') or dict(type='mmclca.CrossLayerCache')
+
+
+def _put_cla_head(model: dict, reduce_at: tuple[int, ...]) -> None:
+    backbone = model['backbone']
+    built = _built(backbone)
+    read = sorted({*reduce_at, len(built.layers) - 1})
+    backbone['out_indices'] = tuple(read)
+    if built.final_norm:
+        backbone['final_norm'] = False
+    _built(backbone).check_cla()
+    model['head'] = _cla_head(model.get('head'), built.embed_dims, len(read))
+
+
+def _cla_head(head: dict | None, in_channels: int, num_layers: int) -> dict:
+    """The head, or a CLA head with the settings that both of them know."""
+    kind = _class_of(head)
+    sizes = dict(in_channels=in_channels, num_layers=num_layers)
+    if issubclass(kind, CLAHead):
+        return dict(head, **sizes)
+    own_loss = not issubclass(kind, ClsHead) or kind.loss is not ClsHead.loss
+    if own_loss or 'num_classes' not in head:
+        raise ValueError(
+            f'a CLA head cannot take the place of head={head}: that takes '
+            "num_classes and the loss of a ClsHead, such as dict(type='"
+            "LinearClsHead', num_classes=80)"
+        )
+    known = signature(CLAHead).parameters.keys() - {'init_cfg'}
+    kept = {k: v for k, v in head.items() if k in known}
+    return dict(kept, type='mmclca.CLAHead', **sizes)
+
+
+def _remove_cla_head(model: dict) -> None:
+    backbone, head = model['backbone'], model['head']
+    arguments = signature(_class_of(backbone)).parameters
+    backbone['out_indices'] = arguments['out_indices'].default
+    if 'final_norm' in backbone:
+        backbone['final_norm'] = True
+    linear = {
+        k: v for k, v in head.items() if k not in ('num_layers', 'multiplier')
+    }
+    linear.update(type='VisionTransformerClsHead', init_cfg=None)
+    model['head'] = linear

@@ -1,0 +1,211 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Any model with any reduction, by its config."""
+
+from copy import deepcopy
+from pathlib import Path
+
+import mmpretrain
+import pytest
+import torch
+import toy_backbones  # noqa: F401, registers them
+from mmengine.config import Config, ConfigDict
+from small_models import classifier, images, vit
+from tiny_run import ROOT
+
+from mmclca.models import list_methods, reduction_of, with_reduction
+from mmclca.registry import MODELS
+
+MMPRETRAIN = Path(mmpretrain.__file__).parent / '.mim/configs'
+PIECES = ROOT / 'configs/_base_/models'
+EVIT = dict(type='mmclca.EViT', keep_rate=0.7)
+CLCA = dict(
+    method='EViT', keep_rate=0.5, reduce_at=(3, 6, 9), cache=True, cla=True
+)
+
+
+def built(model):
+    with torch.device('meta'):
+        return MODELS.build(deepcopy(model))
+
+
+def plain(num_layers=12):
+    """What a user of mmpretrain has."""
+    backbone = dict(vit(num_layers), type='VisionTransformer')
+    return dict(classifier(backbone), type='ImageClassifier')
+
+
+def toy(**settings):
+    return classifier(
+        dict(type='mmclca.ToyReducible', channels=16, **settings)
+    )
+
+
+@pytest.mark.parametrize('method', list_methods())
+@pytest.mark.parametrize('model', [plain(), toy()], ids=['vit', 'toy'])
+def test_every_method_on_ours_and_theirs_with_all_and_nothing(model, method):
+    before = deepcopy(model)
+    clca = with_reduction(model, method, 0.5, cache=True, cla=True)
+    assert model == before
+    assert reduction_of(clca)['method'] == method
+    net = MODELS.build(deepcopy(clca)).eval()
+    assert net(images()).shape == (2, 5)
+    assert net.backbone.reduces and net.backbone.cache is not None
+    assert len(net.backbone.reduce_at) == 3
+    last = len(net.backbone.layers) - 1
+    assert net.head.num_layers == len({*net.backbone.reduce_at, last})
+    back = with_reduction(clca)
+    assert not any(reduction_of(back).values())
+    again = with_reduction(back, method, 0.5, cache=True, cla=True)
+    assert reduction_of(again) == reduction_of(clca)
+    one, two = built(back).backbone, built(model).backbone
+    assert one.state_dict().keys() == two.state_dict().keys()
+
+
+def test_pieces_are_what_is_made_of_the_plain_model():
+    model = Config.fromfile(PIECES / 'clca-evit_vit-base-p16.py').model
+    assert reduction_of(model) == CLCA
+    assert with_reduction(model, **CLCA) == model
+    plain = with_reduction(model)
+    assert plain.head == dict(
+        type='VisionTransformerClsHead',
+        num_classes=1000,
+        in_channels=768,
+        init_cfg=None,
+    )
+    assert with_reduction(plain, **CLCA) == model
+    assert isinstance(plain, ConfigDict)
+
+
+@pytest.mark.parametrize(
+    'name, layers',
+    [
+        ('vit-base-p16_64xb64_in1k', (3, 6, 9)),
+        ('vit-large-p16_64xb64_in1k-384px', (6, 12, 18)),
+    ],
+)
+def test_configs_of_mmpretrain(name, layers):
+    file = MMPRETRAIN / f'vision_transformer/{name}.py'
+    model = Config.fromfile(file).model
+    clca = with_reduction(model, 'ToMe', 0.7, cache=True, cla=True)
+    assert clca.backbone.reduce_at == layers
+    assert clca.backbone.out_indices == (*layers, layers[-1] // 3 * 4 - 1)
+    assert clca.head.loss == model.head.loss
+    assert clca.backbone.drop_rate == 0.1
+    net = built(clca)
+    assert type(net.backbone.reducer).__name__ == 'ToMe'
+    assert net.head.in_channels == net.backbone.embed_dims
+
+
+def test_plain_models_have_the_parameters_of_mmpretrain():
+    ours, theirs = with_reduction(plain()), plain()
+    assert ours['type'] == 'mmclca.TokenReductionClassifier'
+    one, two = built(ours), built(theirs)
+    assert one.state_dict().keys() == two.state_dict().keys()
+
+
+def test_what_the_model_has_stays():
+    cache = dict(type='mmclca.CrossLayerCache', num_tokens=3)
+    sit = dict(type='mmclca.SiT', num_tokens=(9, 8), recalibrate=True)
+    backbone = vit(reducer=sit, reduce_at=(2, 5), cache=cache)
+    model = classifier(backbone, cla=True)
+    model['head']['multiplier'] = 3
+    assert with_reduction(model, 'SiT', cache=True, cla=True) == model
+    # as a whole config has it, whose dicts merge what they are updated with
+    model = ConfigDict(model)
+    other = with_reduction(model, 'SiT', (0.7, 0.5), cache=True, cla=True)
+    assert other['backbone']['reducer'] == dict(
+        type='mmclca.SiT', recalibrate=True, keep_rate=(0.7, 0.5)
+    )
+    assert other['backbone']['cache'] == cache
+    assert other['head'] == model['head']
+
+
+def test_another_method_takes_over_the_keep_rate():
+    model = classifier(vit(reducer=EVIT, reduce_at=(1, 2)))
+    other = with_reduction(model, 'mmclca.ToMe')['backbone']
+    assert other['reducer'] == dict(type='mmclca.ToMe', keep_rate=0.7)
+    assert other['reduce_at'] == (1, 2)
+
+
+@pytest.mark.parametrize('reduce_at', [(1, 2, 4), [1, 2, 4], 4])
+def test_a_cla_head_follows_the_layers(reduce_at):
+    model = with_reduction(plain(), 'EViT', 0.5, cla=True)
+    moved = with_reduction(model, 'EViT', 0.5, reduce_at, cla=True)
+    layers = (4,) if reduce_at == 4 else (1, 2, 4)
+    assert moved['backbone']['out_indices'] == (*layers, 11)
+    assert built(moved).head.num_layers == len(layers) + 1
+
+
+def test_the_layers_that_a_cla_head_reads_stay():
+    model = classifier(vit(reducer=EVIT, reduce_at=(3, 6)), cla=True)
+    model['backbone']['out_indices'] = (0, 5, 11)
+    other = with_reduction(model, 'TopK', 0.5, cla=True)
+    assert other['backbone']['out_indices'] == (0, 5, 11)
+    other = with_reduction(model, 'TopK', 0.5, [3, 6], cla=True)
+    assert other['backbone']['out_indices'] == (0, 5, 11)
+
+
+@pytest.mark.parametrize(
+    'change, arguments, said',
+    [
+        (
+            {},
+            ('Evit', 0.5),
+            r"method: no 'Evit' \(do you mean EViT\?\); there",
+        ),
+        ({}, ('LinearClsHead',), "method: no 'LinearClsHead'"),
+        ({}, (None, 0.5), 'keep_rate=0.5 without a method'),
+        ({}, ('EViT', 1.5), 'keep_rate=1.5: 1.5 is not allowed'),
+        ({}, ('EViT', (0.5, 0.5)), '2 entries for 3 stages'),
+        (
+            dict(type='ResNet', depth=18),
+            ('EViT',),
+            'backbone ResNet cannot be',
+        ),
+        (
+            dict(type='DeiT3'),
+            ('EViT',),
+            'DeiT3 .* layer_scale_init_value=1e-6',
+        ),
+        (
+            dict(type='DistilledVisionTransformer'),
+            ('EViT',),
+            r'its forward pass is not that of VisionTransformer',
+        ),
+        (dict(type='NoSuch'), ('EViT',), "type='NoSuch' is not registered"),
+    ],
+)
+def test_what_is_not_possible(change, arguments, said):
+    model = plain()
+    model['backbone'].update(change)
+    with pytest.raises(ValueError, match=said) as error:
+        with_reduction(model, *arguments)
+    assert '\n' not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    'head',
+    [
+        None,
+        dict(type='ArcFaceClsHead', num_classes=5, in_channels=16),
+        dict(type='ClsHead'),
+    ],
+)
+def test_heads_that_a_cla_head_cannot_replace(head):
+    model = dict(plain(), head=head)
+    assert with_reduction(model, 'EViT', 0.5)['head'] == head
+    with pytest.raises(ValueError, match='cannot take the place of head='):
+        with_reduction(model, 'EViT', 0.5, cla=True)
+
+
+def test_cla_reads_cls_tokens():
+    model = plain()
+    model['backbone']['out_type'] = 'avg_featmap'
+    with pytest.raises(ValueError, match="out_type='avg_featmap' is not"):
+        with_reduction(model, 'EViT', 0.5, cla=True)
+
+
+def test_models_without_a_backbone():
+    timm = dict(type='TimmClassifier', model_name='vit_tiny_patch16_224')
+    with pytest.raises(ValueError, match='TimmClassifier has no backbone'):
+        with_reduction(timm, 'EViT')
