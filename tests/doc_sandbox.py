@@ -70,6 +70,7 @@ def fill(folder, monkeypatch):
     for name in ('tools', 'mmclca', 'tests', 'demo'):
         (folder / name).symlink_to(ROOT / name)
     _write_configs(folder)
+    _write_own_pieces(folder)
     _write_results(folder)
     write_shims(folder / '.shims')
     activate = folder / '.venv/bin/activate'  # of make install
@@ -165,6 +166,19 @@ def _write_configs(folder):
             (configs / 'clca' / path.name).symlink_to(path)
     (name,) = (configs / 'clca').glob('clca-evit-kr10_vit-*cotton80*')
     shutil.copy(name, folder / 'cotton.py')
+
+
+def _write_own_pieces(folder):
+    base = ROOT / 'configs/_base_'
+    mine = {
+        'datasets/orchids': base / 'datasets/leaf40_224.py',
+        'models/my-vit': base / 'models/clca-evit_vit-mini-p14.py',
+        'schedules/short': base / 'schedules/clca_50e.py',
+    }
+    for name, ours in mine.items():
+        path = folder / f'my_configs/_base_/{name}.py'
+        path.parent.mkdir(parents=True)
+        path.write_text(f'_base_ = {str(ours)!r}')
 
 
 def _write_results(folder):

@@ -9,6 +9,12 @@ _base_ = 'leaf40.py'
 methods = ['EViT']
 keep_rates = [0.25]
 clca = ['clc', 'clca']
+_by_layer = {
+    'custom_hooks.1.parts': [
+        *(f'backbone.layers.{layer}' for layer in range(12)),
+        'head',
+    ]
+}
 blocks = [
     dict(
         variant='clr-at-cls', options={'model.backbone.cache.clr_at_cls': True}
@@ -16,12 +22,7 @@ blocks = [
     dict(
         variant='by-layer',
         clca=['base', 'cla', 'clc', 'clca'],
-        options={
-            'custom_hooks.1.parts': [
-                *(f'backbone.layers.{layer}' for layer in range(12)),
-                'head',
-            ]
-        },
+        options=_by_layer,
     ),
     dict(
         variant='by-token',
@@ -69,12 +70,7 @@ blocks = [
         backbones=['vit-tiny-p16'],
         clca=['base', 'cla', 'clc', 'clca'],
         seeds=[1],
-        options={
-            'custom_hooks.1.parts': [
-                *(f'backbone.layers.{layer}' for layer in range(12)),
-                'head',
-            ]
-        },
+        options=_by_layer,
     ),
 ]
 weights = {

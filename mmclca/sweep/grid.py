@@ -3,18 +3,19 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from difflib import get_close_matches
-from itertools import product
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, product
 from pathlib import Path
 
 from mmengine.config import Config
 
-from mmclca.benchmark.candidates import METHODS
+from mmclca.models import list_methods
+from mmclca.utils.known_names import not_one_of
 
 from .cell import ABLATIONS, Cell
-from .pieces import backbones, datasets
+from .compose import RECIPE, compose
+from .pieces import DATASETS, MODELS, RECIPES, find, read
 
 # what a grid lists, and the argument of Cell that each value becomes
 LISTS = dict(
@@ -26,8 +27,10 @@ LISTS = dict(
     clca='clca',
     seeds='seed',
 )
-MORE = ('variant', 'options')
-OF_THE_WHOLE = ('blocks', 'weights', 'keep_checkpoints')
+MORE = dict(variant='', recipe=RECIPE, options={})
+OF_THE_WHOLE = dict(
+    blocks=[{}], weights={}, config_dirs=[], keep_checkpoints=False
+)
 
 
 @dataclass
@@ -36,16 +39,32 @@ class Grid:
 
     Args:
         cells (dict[Cell, dict]): The cells, in the order in which they are
-            to run, and the settings of each that are changed, by dotted name.
+            to run, and ``options`` and ``recipe`` of each, see
+            :func:`mmclca.sweep.compose.compose`.
         weights (dict[str, str]): Checkpoints of backbones that are not to
             start from the one that their config names.
+        folders (tuple[Path, ...]): Folders of the user in which pieces are
+            looked for first.
         keep_checkpoints (bool): Whether a finished cell keeps its last
             checkpoint.
     """
 
     cells: dict[Cell, dict]
-    weights: dict[str, str] = field(default_factory=dict)
-    keep_checkpoints: bool = False
+    weights: dict[str, str]
+    folders: tuple[Path, ...]
+    keep_checkpoints: bool
+
+    def configs(self) -> dict[Cell, Config]:
+        """The whole config of each cell.
+
+        Raises:
+            ValueError: See :func:`mmclca.sweep.compose.compose`.
+        """
+        shared = dict(weights=self.weights, folders=self.folders)
+        return {
+            cell: compose(cell, **own, **shared)
+            for cell, own in self.cells.items()
+        }
 
 
 def read_grid(path: str | Path) -> Grid:
@@ -54,9 +73,11 @@ def read_grid(path: str | Path) -> Grid:
     The file lists ``datasets``, ``backbones``, ``methods``, ``keep_rates``,
     ``sizes``, ``clca`` (of ``ABLATIONS``) and ``seeds``; every combination is
     a cell. ``blocks``, a list of dicts of the same, makes several such
-    products; what they leave out is as in the file. ``options`` changes
-    settings as ``--cfg-options`` does, and ``variant`` is a word for cells
-    that differ by options alone.
+    products; what they leave out is as in the file. ``recipe`` names another
+    schedule, ``options`` changes settings as ``--cfg-options`` does, and
+    ``variant`` is a word for cells that differ by these alone.
+    ``config_dirs`` are folders with pieces of the user's own, relative to
+    the file. A name that starts with ``_`` is for the file itself.
 
     All cells of a seed come before those of the next, so that a sweep that is
     stopped has whole seeds.
@@ -69,41 +90,58 @@ def read_grid(path: str | Path) -> Grid:
         ValueError: If it lists what does not exist; names all that is wrong
             and what there is.
     """
-    if not Path(path).is_file():
+    path = Path(path)
+    if not path.is_file():
         raise FileNotFoundError(f'there is no grid {path}')
     content = Config.fromfile(path).to_dict()
-    whole = {k: content.pop(k) for k in OF_THE_WHOLE if k in content}
-    blocks = whole.pop('blocks', [{}])
-    wrong = _unknown('the file', content, (*LISTS, *MORE, *OF_THE_WHOLE))
+    content = {k: v for k, v in content.items() if not k.startswith('_')}
+    whole = {k: content.pop(k, v) for k, v in OF_THE_WHOLE.items()}
+    folders = tuple(path.parent / name for name in whole['config_dirs'])
+    wrong = [
+        *_unknown('the file', content, (*LISTS, *MORE, *OF_THE_WHOLE)),
+        *_unknown('blocks', chain(*whole['blocks']), (*LISTS, *MORE)),
+        *(f'config_dirs: no folder {f}' for f in folders if not f.is_dir()),
+    ]
+    blocks = [_merged(content, block) for block in whole['blocks']]
     for block in blocks:
-        wrong += _unknown('blocks', block, (*LISTS, *MORE))
-    blocks = [_merged(content, block) for block in blocks]
-    wrong += [problem for block in blocks for problem in _problems(block)]
-    wrong += _unknown('weights', whole.get('weights', {}), backbones())
-    wrong = wrong or _twins(blocks)
+        wrong += _problems(block, folders)
+    wrong += _missing('weights', MODELS, whole['weights'], folders)
+    wrong = wrong or _repeated(blocks)
     if wrong:
         listed = '\n  '.join(dict.fromkeys(wrong))
         raise ValueError(f'{path} is no grid that can run:\n  {listed}')
-    cells = [(c, block['options']) for block in blocks for c in _cells(block)]
-    cells.sort(key=lambda pair: pair[0].seed)  # else in the file's order
-    return Grid(dict(cells), **whole)
+    return Grid(
+        _in_order(blocks), whole['weights'], folders, whole['keep_checkpoints']
+    )
 
 
 def _merged(content: dict, block: dict) -> dict:
     """A block with what it leaves out."""
     options = {**content.get('options', {}), **block.get('options', {})}
-    return {'variant': '', **content, **block, 'options': options}
+    return {**MORE, **content, **block, 'options': options}
+
+
+def _in_order(blocks: list[dict]) -> dict[Cell, dict]:
+    """Cells, those of a seed in the order of the file."""
+    cells = [
+        (cell, {name: block[name] for name in ('recipe', 'options')})
+        for block in blocks
+        for cell in _cells(block)
+    ]
+    return dict(sorted(cells, key=lambda pair: pair[0].seed))
 
 
 def _cells(block: dict) -> list[Cell]:
     return [
-        Cell(**dict(zip(LISTS.values(), values, strict=True)), variant=word)
-        for word in [block['variant']]
+        Cell(
+            **dict(zip(LISTS.values(), values, strict=True)),
+            variant=block['variant'],
+        )
         for values in product(*(block[name] for name in LISTS))
     ]
 
 
-def _problems(block: dict) -> list[str]:
+def _problems(block: dict, folders: tuple[Path, ...]) -> list[str]:
     """All that is wrong with a block."""
     missing = [name for name in LISTS if name not in block]
     if missing:
@@ -111,45 +149,49 @@ def _problems(block: dict) -> list[str]:
     unlisted = [k for k in LISTS if not isinstance(block[k], list | tuple)]
     if unlisted:
         return [f'{", ".join(unlisted)}: write a list, as [...]']
-    wrong = [f'{name} is empty' for name in LISTS if not block[name]]
-    known = dict(
-        datasets=datasets(),
-        backbones=backbones(),
-        methods=METHODS,
-        clca=ABLATIONS,
-    )
-    for name, names in known.items():
-        wrong += _unknown(name, block[name], names)
-    wrong += [
-        f'keep_rates: {rate!r} is no number above 0 and at most 1'
-        for rate in block['keep_rates']
-        if not (type(rate) in (int, float) and 0 < rate <= 1)
-    ]
-    wrong += [
-        f'{name}: {value!r} is no positive integer'
-        for name in ('sizes', 'seeds')
-        for value in block[name]
-        if type(value) is not int or value < (name == 'sizes')
+    wrong = [
+        *(f'{name} is empty' for name in LISTS if not block[name]),
+        *_missing('datasets', DATASETS, block['datasets'], folders),
+        *_missing('backbones', MODELS, block['backbones'], folders),
+        *_missing('recipe', RECIPES, [block['recipe']], folders),
+        # pieces have been read, which may register methods
+        *_unknown('methods', block['methods'], list_methods()),
+        *_unknown('clca', block['clca'], ABLATIONS),
+        *_not_numbers(block),
     ]
     if not re.fullmatch(r'[\w.-]*', block['variant']):
         wrong.append(f'variant: {block["variant"]!r} is no word')
     return wrong
 
 
-def _unknown(where: str, names: Iterable, known: Iterable[str]) -> list[str]:
-    """What is said of names that are not known."""
+def _not_numbers(block: dict) -> Iterator[str]:
+    for rate in block['keep_rates']:
+        if not (type(rate) in (int, float) and 0 < rate <= 1):
+            yield f'keep_rates: {rate!r} is no number above 0 and at most 1'
+    for name in ('sizes', 'seeds'):
+        for value in block[name]:
+            if type(value) is not int or value < (name == 'sizes'):
+                yield f'{name}: {value!r} is no positive integer'
+
+
+def _unknown(where: str, names: Iterable, known: Iterable) -> Iterator[str]:
     known = list(known)
-    said = []
     for name in names:
         if name not in known:
-            close = get_close_matches(str(name), known, n=1, cutoff=0.4)
-            hint = f' (do you mean {close[0]}?)' if close else ''
-            there = ', '.join(known)
-            said.append(f'{where}: no {name!r}{hint}; there are {there}')
-    return said
+            yield f'{where}: {not_one_of(name, known)}'
 
 
-def _twins(blocks: list[dict]) -> list[str]:
+def _missing(
+    where: str, kind: str, names: Iterable, folders: tuple[Path, ...]
+) -> Iterator[str]:
+    for name in names:
+        try:
+            read(find(kind, name, folders))
+        except ValueError as error:
+            yield f'{where}: {error}'
+
+
+def _repeated(blocks: list[dict]) -> list[str]:
     """What is said of cells that two blocks make."""
     counts = Counter(cell.name for block in blocks for cell in _cells(block))
     return [

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The config of a cell, put together from the pieces in ``configs/_base_``."""
+"""Pieces of configs by their names: those of a user first, then ours."""
 
 import os
 from functools import cache
@@ -8,88 +8,58 @@ from pathlib import Path
 from mmengine.config import Config
 
 from mmclca.model_index import home
+from mmclca.utils.known_names import not_one_of
 
-from .cell import Cell
-
+# kinds of pieces: the folders that they are in
+MODELS, DATASETS, RECIPES, RUNTIME = 'models', 'datasets', 'schedules', '.'
+# what names leave out: `vit-base-p16` is clca-evit_vit-base-p16.py
 MODEL = 'clca-evit_'
-# as in the paper, an image is resized to its size over this, then cropped
-CROP = 0.875
-# steps of a pipeline, their argument that is a size, and whether the crop
-# follows
-SIZED = dict(
-    Resize=('scale', True),
-    RandomCrop=('crop_size', False),
-    CenterCrop=('crop_size', False),
-    RandomResizedCrop=('scale', False),
-)
+# files that our data sets share begin so; they are no data sets
+SHARED = 'leaves_'
 
 
-@cache
-def _folder() -> Path:
-    folder = home() / 'configs/_base_'
-    if not folder.is_dir():
-        raise FileNotFoundError(
-            f'{folder} is not there: a sweep needs a checkout of mmclca, or '
-            'its wheel'
-        )
-    return folder
-
-
-def backbones() -> list[str]:
-    """Names of the backbones that have a model piece."""
-    files = _folder().glob(f'models/{MODEL}*.py')
-    return sorted(file.stem.removeprefix(MODEL) for file in files)
-
-
-def datasets() -> list[str]:
-    """Names of the data sets that have a piece."""
-    return sorted(_dataset_files())
-
-
-@cache
-def _dataset_files() -> dict[str, Path]:
-    files = sorted(_folder().glob('datasets/*_*.py'))
-    named = {file.stem.rpartition('_'): file for file in files}
-    return {
-        name: file
-        for (name, _, size), file in named.items()
-        if size.isdigit() and not name.startswith('leaves')
-    }
-
-
-def compose(cell: Cell, options: dict, weights: dict[str, str]) -> Config:
-    """The whole config of a cell.
+def names(kind: str, folders: tuple[Path, ...] = ()) -> list[str]:
+    """Names of the pieces that there are, sorted.
 
     Args:
-        cell (Cell): The cell.
-        options (dict): Settings to change last, by dotted name.
-        weights (dict[str, str]): Checkpoints of backbones, by name.
+        kind (str): ``MODELS``, ``DATASETS`` or ``RECIPES``.
+        folders (tuple[Path, ...]): A user's folders. Defaults to ().
+    """
+    return sorted(_pieces(kind, folders))
+
+
+def find(kind: str, name: str, folders: tuple[Path, ...] = ()) -> Path:
+    """The file of a piece.
+
+    Args:
+        kind (str): See :func:`names`.
+        name (str): Its name, or that of its file without ``.py``.
+        folders (tuple[Path, ...]): A user's folders, which come before ours.
+            Defaults to ().
 
     Raises:
-        ValueError: If an option is no setting of the config.
+        ValueError: If there is none; names those that there are.
     """
-    files = (
-        _folder() / f'models/{MODEL}{cell.backbone}.py',
-        _dataset_files()[cell.dataset],
-        _folder() / 'schedules/clca_50e.py',
-        _folder() / 'default_runtime.py',
+    pieces = _pieces(kind, folders)
+    if name in pieces:
+        return pieces[name]
+    of_stem = (file for file in pieces.values() if file.stem == name)
+    if file := next(of_stem, None):
+        return file
+    looked_in = ', '.join(map(str, (*folders, _ours())))
+    raise ValueError(
+        f'{not_one_of(name, names(kind, folders))}; looked in {looked_in}'
     )
-    cfg = Config({k: v for file in files for k, v in _read(file).items()})
-    set_model(cfg.model, cell, cfg.num_classes)
-    for loader in (cfg.train_dataloader, cfg.test_dataloader):
-        set_image_size(loader.dataset.pipeline, cell.size)
-    cfg.load_from = weights.get(cell.backbone, cfg.load_from)
-    cfg.randomness.seed = cell.seed
-    cfg.custom_hooks.append(dict(type='mmclca.GradientStatsHook'))
-    # a cell is tested once, at its end
-    cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
-    try:
-        cfg.merge_from_dict(options)
-    except (AssertionError, KeyError, TypeError) as error:
-        raise ValueError(
-            f'{cell.name}: its options cannot be set: {error}'
-        ) from error
-    return cfg
+
+
+def read(file: Path) -> dict:
+    """The settings of a piece; its ``custom_imports`` are imported.
+
+    Args:
+        file (Path): Its file.
+    """
+    # pieces of data sets read the variable
+    return _parsed(file, os.environ.get('MMCLCA_DATA')).to_dict()
 
 
 @cache
@@ -97,43 +67,38 @@ def _parsed(file: Path, data: str | None) -> Config:
     return Config.fromfile(file)
 
 
-def _read(file: Path) -> dict:
-    # pieces of data sets read the variable
-    return _parsed(file, os.environ.get('MMCLCA_DATA')).to_dict()
+@cache
+def _pieces(kind: str, folders: tuple[Path, ...]) -> dict[str, Path]:
+    """Files by the names of the pieces; the first folder counts."""
+    found = {}
+    for folder in (*folders, _ours()):
+        for file in _files(folder, kind):
+            found.setdefault(_name(kind, file.stem), file)
+    return found
 
 
-def set_model(model: dict, cell: Cell, num_classes: int) -> None:
-    """Give a CLCA classifier what a cell says, in place.
-
-    Args:
-        model (ConfigDict): Config of the classifier, with CLC and CLA.
-        cell (Cell): The cell.
-        num_classes (int): Classes of its data set.
-    """
-    backbone, head = model['backbone'], model['head']
-    backbone['img_size'] = cell.size
-    backbone['reducer'] = dict(
-        type=f'mmclca.{cell.method}', keep_rate=cell.keep_rate
-    )
-    head['num_classes'] = num_classes
-    if cell.clca in ('base', 'cla'):
-        backbone['cache'] = None
-    if cell.clca in ('base', 'clc'):
-        backbone.update(out_indices=-1, final_norm=True)
-        head.update(type='VisionTransformerClsHead', init_cfg=None)
-        head.pop('num_layers')
+def _files(folder: Path, kind: str) -> list[Path]:
+    base = folder / '_base_'
+    files = [*(base if base.is_dir() else folder).joinpath(kind).glob('*.py')]
+    if kind == MODELS:  # whole configs, too
+        files += folder.glob('*.py')
+    hidden = ('_', SHARED) if kind == DATASETS else '_'
+    return sorted(f for f in files if not f.stem.startswith(hidden))
 
 
-def set_image_size(pipeline: list, size: int) -> None:
-    """Set the size of images all through a pipeline, in place.
+def _name(kind: str, stem: str) -> str:
+    if kind == MODELS:
+        return stem.removeprefix(MODEL)
+    name, _, size = stem.rpartition('_')
+    return name if kind == DATASETS and name and size.isdigit() else stem
 
-    Args:
-        pipeline (list[dict]): Steps, some of which may hold further ones.
-        size (int): Height and width in pixels that leave the pipeline.
-    """
-    for step in pipeline:
-        set_image_size(step.get('transforms', []), size)
-        name, crops = SIZED.get(step['type'], (None, False))
-        if name:
-            side = int(size / CROP) if crops else size
-            step[name] = (side, side)
+
+@cache
+def _ours() -> Path:
+    folder = home() / 'configs'
+    if not folder.is_dir():
+        raise FileNotFoundError(
+            f'{folder} is not there: a sweep needs a checkout of mmclca, or '
+            'its wheel'
+        )
+    return folder

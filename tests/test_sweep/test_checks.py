@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What is missing is said for all cells ahead of the first."""
+"""What is missing is said for all cells before the first."""
 
 import json
 from dataclasses import replace
@@ -10,8 +10,8 @@ from PIL import Image
 from sweep_results import CELL, result_of
 
 from mmclca.sweep.checks import check_inputs, check_results
+from mmclca.sweep.compose import compose
 from mmclca.sweep.identity import config_hash
-from mmclca.sweep.pieces import compose
 from mmclca.utils.atomic_write import replace_text
 
 
@@ -32,7 +32,7 @@ def data(tmp_path, monkeypatch):
 
 def configs_of(*cells, weights):
     named = {'deit-tiny-p16': str(weights)}
-    return {cell: compose(cell, {}, named) for cell in cells}
+    return {cell: compose(cell, weights=named) for cell in cells}
 
 
 CELLS = [replace(CELL, seed=seed) for seed in (1, 2)]
@@ -62,7 +62,7 @@ def test_a_missing_image_root(tmp_path, monkeypatch):
     monkeypatch.setenv('MMCLCA_DATA', str(tmp_path / 'nowhere'))
     cell = replace(CELL, dataset='soygene', size=448)
     with pytest.raises(ValueError) as error:
-        check_inputs({cell: compose(cell, {'load_from': None}, {})})
+        check_inputs({cell: compose(cell, {'load_from': None})})
     assert str(tmp_path / 'nowhere') in str(error.value)
 
 

@@ -7,15 +7,15 @@ import pytest
 from mmengine.config import Config
 
 from mmclca.sweep.cell import Cell
+from mmclca.sweep.compose import compose
 from mmclca.sweep.identity import config_hash
-from mmclca.sweep.pieces import compose
 
 CELL = Cell('leaf40', 'deit-tiny-p16', 'EViT', 0.25, 224, 'clca', 2)
 
 
 def digest(**options):
     dotted = {name.replace('__', '.'): v for name, v in options.items()}
-    return config_hash(compose(CELL, dotted, {}))
+    return config_hash(compose(CELL, dotted))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_pace_and_places_do_not(options):
 
 
 def test_the_folder_of_all_sets_does_not_count(monkeypatch):
-    cfg = compose(replace(CELL, dataset='soygene'), {}, {})
+    cfg = compose(replace(CELL, dataset='soygene'))
     before = config_hash(cfg)
     for loader in (cfg.train_dataloader, cfg.test_dataloader):
         loader.dataset.data_root = '/scratch/my sets'
@@ -65,13 +65,13 @@ def test_the_folder_of_all_sets_does_not_count(monkeypatch):
 
 
 def test_weights_count_by_their_file_name():
-    one = compose(CELL, {}, {'deit-tiny-p16': '/a/b/deit.pth'})
-    two = compose(CELL, {}, {'deit-tiny-p16': 'c/deit.pth'})
+    one = compose(CELL, weights={'deit-tiny-p16': '/a/b/deit.pth'})
+    two = compose(CELL, weights={'deit-tiny-p16': 'c/deit.pth'})
     assert config_hash(one) == config_hash(two)
 
 
 def test_a_config_that_was_written_and_read_is_the_same(tmp_path):
-    cfg = compose(CELL, {}, {})
+    cfg = compose(CELL)
     path = tmp_path / 'config.py'
     path.write_text(cfg.pretty_text)
     assert config_hash(Config.fromfile(path)) == config_hash(cfg)

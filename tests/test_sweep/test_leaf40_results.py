@@ -6,7 +6,6 @@ from tiny_run import ROOT
 
 from mmclca.sweep.checks import check_results
 from mmclca.sweep.grid import read_grid
-from mmclca.sweep.pieces import compose
 from mmclca.sweep.results import read_results
 
 SWEEPS = ('leaf40', 'leaf40_why')
@@ -14,11 +13,7 @@ SWEEPS = ('leaf40', 'leaf40_why')
 
 @pytest.mark.parametrize('name', SWEEPS)
 def test_a_fresh_clone_can_report_and_go_on(name):
-    grid = read_grid(ROOT / f'configs/sweeps/{name}.py')
-    configs = {
-        cell: compose(cell, options, grid.weights)
-        for cell, options in grid.cells.items()
-    }
+    configs = read_grid(ROOT / f'configs/sweeps/{name}.py').configs()
     folder = ROOT / 'docs/results' / name
     check_results(folder, configs)
     names = {cell.name for cell in configs}

@@ -16,7 +16,6 @@ from mmclca.sweep.executors import (
 )
 from mmclca.sweep.grid import read_grid
 from mmclca.sweep.launcher import Launcher
-from mmclca.sweep.pieces import compose
 from mmclca.sweep.progress import progress
 from mmclca.sweep.queue import Queue
 from mmclca.sweep.report import write_report
@@ -83,10 +82,7 @@ def prepare(args, console):
     grid = read_grid(args.grid)
     root = args.work_dir or Path('work_dirs/sweeps') / args.grid.stem
     root = root.absolute()
-    configs = {
-        cell: compose(cell, options, grid.weights)
-        for cell, options in grid.cells.items()
-    }
+    configs = grid.configs()
     check_results(root, configs)
     if args.report:
         report(configs, root, console)

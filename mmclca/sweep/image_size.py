@@ -1,0 +1,54 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The size of images in the pipelines of a data set."""
+
+from collections.abc import Iterator
+
+# crops, and their argument that is a size
+CROPS = dict(
+    RandomCrop='crop_size', CenterCrop='crop_size', RandomResizedCrop='scale'
+)
+RESIZES = ('Resize', 'ResizeEdge')
+# as in the paper, an image is resized to its size over this, then cropped
+CROP = 0.875
+
+
+def set_image_size(dataset: dict | list, size: int) -> None:
+    """Set the size of images all through a data set, in place.
+
+    Images are resized to more than the size where a crop follows.
+
+    Args:
+        dataset (dict | list): Config of a data set or of a pipeline, which
+            may hold further ones.
+        size (int): Height and width in pixels that leave the pipeline.
+
+    Raises:
+        ValueError: If no step has a size that is known here.
+    """
+    crops = [step for step in _dicts(dataset) if _name(step) in CROPS]
+    resizes = [step for step in _dicts(dataset) if _name(step) in RESIZES]
+    if not (crops or resizes):
+        raise ValueError(
+            'no step of the pipeline has a size that can be set: it needs '
+            f'one of {", ".join((*CROPS, *RESIZES))}'
+        )
+    for step in crops:
+        step[CROPS[_name(step)]] = (size, size)
+    side = int(size / CROP) if crops else size
+    for step in resizes:
+        edge = _name(step) == 'ResizeEdge'  # takes one number
+        step['scale'] = side if edge else (side, side)
+
+
+def _name(step: dict) -> str:
+    return str(step.get('type', '')).rpartition('.')[2]
+
+
+def _dicts(value: object) -> Iterator[dict]:
+    """All dicts within a value."""
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for inner in value:
+            yield from _dicts(inner)

@@ -1,0 +1,115 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Configs of cells against the config files that they stand for."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from mmengine.config import Config
+from tiny_run import ROOT
+
+from mmclca.registry import MODELS
+from mmclca.sweep.cell import ABLATIONS, Cell
+from mmclca.sweep.compose import compose
+from mmclca.sweep.image_size import set_image_size
+from mmclca.sweep.pieces import MODELS as MODEL_PIECES
+from mmclca.sweep.pieces import names
+
+CELL = Cell('leaf40', 'deit-tiny-p16', 'EViT', 0.25, 224, 'clca', 2)
+COTTON = Cell('cotton80', 'deit3-base-p16', 'EViT', 0.1, 448, 'clca', 1)
+
+
+def names_of(cell):
+    ablation = '' if cell.clca == 'base' else f'{cell.clca}-'
+    return (
+        f'{ablation}{cell.method.lower()}-kr{100 * cell.keep_rate:g}_'
+        f'{cell.backbone}_1xb32-50e_{cell.dataset}-{cell.size}px.py'
+    )
+
+
+@pytest.mark.parametrize(
+    'cell',
+    [
+        CELL,
+        replace(CELL, clca='base'),
+        *(replace(COTTON, clca=clca) for clca in ABLATIONS),
+        replace(COTTON, method='ATS', keep_rate=0.5, backbone='vit-base-p16'),
+    ],
+    ids=lambda cell: cell.name,
+)
+def test_a_cell_is_the_config_file_of_its_name(cell):
+    cfg = compose(cell)
+    file = Config.fromfile(ROOT / 'configs/clca' / names_of(cell))
+    assert cfg.model == file.model
+    assert cfg.load_from == file.load_from
+    assert cfg.optim_wrapper == file.optim_wrapper
+    assert cfg.param_scheduler == file.param_scheduler
+    assert cfg.train_cfg == file.train_cfg
+    set_image_size(file.train_dataloader.dataset.pipeline, cell.size)
+    set_image_size(file.test_dataloader.dataset.pipeline, cell.size)
+    assert cfg.train_dataloader == file.train_dataloader
+    assert cfg.test_dataloader == file.test_dataloader
+
+
+def test_folder_of_the_data_is_that_of_now(monkeypatch):
+    for folder in ('here', 'there'):
+        monkeypatch.setenv('MMCLCA_DATA', folder)
+        cfg = compose(CELL)
+        root = cfg.train_dataloader.dataset.data_root
+        assert root == f'{folder}/leaf40_white'
+
+
+def test_seed_weights_options_and_hooks():
+    options = {'optim_wrapper.optimizer.lr': 3e-4}
+    cfg = compose(CELL, options, {'deit-tiny-p16': 'file.pth'})
+    assert cfg.randomness.seed == 2
+    assert cfg.load_from == 'file.pth'
+    assert cfg.optim_wrapper.optimizer.lr == 3e-4
+    assert [hook.type for hook in cfg.custom_hooks] == [
+        'mmclca.ClassCountHook',
+        'mmclca.GradientStatsHook',
+    ]
+    assert cfg.val_cfg is None
+    assert compose(CELL).optim_wrapper.optimizer.lr == 1e-4
+
+
+def test_an_option_that_cannot_be_set():
+    with pytest.raises(ValueError, match='clca_seed2: its options cannot'):
+        compose(CELL, {'model.backbone.img_size.x': 3})
+
+
+def test_another_size():
+    cfg = compose(replace(COTTON, size=224))
+    assert cfg.model.backbone.img_size == 224
+    (cached, *others) = cfg.train_dataloader.dataset.pipeline
+    assert cached.transforms[1].scale == (256, 256)
+    assert others[0].crop_size == (224, 224)
+    assert cfg.test_dataloader.dataset.pipeline[1].scale == (256, 256)
+    assert cfg.test_dataloader.dataset.pipeline[2].crop_size == (224, 224)
+
+
+def test_sizes_of_other_steps():
+    pipeline = [
+        dict(type='LoadImageFromFile'),
+        dict(type='RandomResizedCrop', scale=99, backend='pillow'),
+        dict(type='PackInputs'),
+    ]
+    set_image_size(pipeline, 100)
+    assert pipeline[1] == dict(
+        type='RandomResizedCrop', scale=(100, 100), backend='pillow'
+    )
+    assert pipeline[0] == dict(type='LoadImageFromFile')
+
+
+@pytest.mark.parametrize('clca', ABLATIONS)
+@pytest.mark.parametrize('backbone', names(MODEL_PIECES))
+def test_every_backbone_in_every_ablation_builds(backbone, clca):
+    size = 112 if 'mini' in backbone else 448
+    cell = Cell('soyglobal', backbone, 'ToMe', 0.25, size, clca, 1)
+    model = compose(cell).model
+    with torch.device('meta'):
+        built = MODELS.build(model)
+    assert built.head.num_classes == 1938
+    assert (built.backbone.cache is None) == (clca in ('base', 'cla'))
+    assert built.backbone.final_norm == (clca in ('base', 'clc'))
+    assert built.backbone.img_size == (size, size)

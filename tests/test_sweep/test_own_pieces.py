@@ -1,0 +1,207 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""A sweep over models, data and a recipe of the user's own folder."""
+
+import json
+
+import pytest
+from quick_runs import make_quick
+from tiny_run import ROOT, write_images, write_run
+
+from mmclca.registry import MODELS
+from mmclca.sweep.checks import check_inputs
+from mmclca.sweep.grid import read_grid
+from mmclca.sweep.identity import config_hash
+from mmclca.sweep.run import DONE, run_cell
+from mmclca.utils.atomic_write import replace_text
+
+OURS = ROOT / 'configs'
+MODEL = """
+model = dict(
+    type='ImageClassifier',
+    backbone=dict(
+        type='VisionTransformer',
+        arch=dict(
+            embed_dims=16,
+            num_layers=4,
+            num_heads=2,
+            feedforward_channels=32,
+        ),
+        img_size=224,
+        patch_size=8,
+    ),
+    head=dict(type='LinearClsHead', num_classes=1000, in_channels=16),
+)
+"""
+DATA = """
+num_classes = 4
+data_preprocessor = dict(num_classes=1000, mean=[127.5] * 3, std=[127.5] * 3)
+_loader = dict(
+    batch_size=8,
+    num_workers=0,
+    dataset=dict(
+        type='CustomDataset',
+        data_root='DATA',
+        pipeline=[
+            dict(type='LoadImageFromFile'),
+            dict(type='ResizeEdge', scale=256, edge='short'),
+            dict(type='CenterCrop', crop_size=224),
+            dict(type='PackInputs'),
+        ],
+    ),
+    sampler=dict(type='DefaultSampler', shuffle=True),
+)
+train_dataloader = _loader
+test_dataloader = _loader
+test_evaluator = dict(type='Accuracy', topk=(1,))
+"""
+RECIPE = """
+optim_wrapper = dict(optimizer=dict(type='SGD', lr=0.01))
+train_cfg = dict(by_epoch=True, max_epochs=1)
+test_cfg = dict()
+"""
+REDUCER = """
+from mmclca.models import TopK
+from mmclca.registry import MODELS
+
+
+@MODELS.register_module()
+class MineOfTest(TopK):
+    pass
+"""
+GRID = """
+config_dirs = ['mine']
+datasets = ['noise']
+backbones = ['my-vit', 'tiny']
+recipe = 'short'
+methods = ['EViT']
+keep_rates = [0.5]
+sizes = [32]
+clca = ['clca']
+seeds = [1]
+"""
+
+
+@pytest.fixture
+def grid(tmp_path):
+    """The file of a grid, beside a folder with a piece of each kind and a
+    whole config, whose data and schedule are not used."""
+    write_images(tmp_path / 'noise')
+    base = tmp_path / 'mine/_base_'
+    data = DATA.replace('DATA', str(tmp_path / 'noise'))
+    replace_text(base / 'models/my-vit.py', MODEL)
+    replace_text(base / 'datasets/noise_224.py', data)
+    replace_text(base / 'schedules/short.py', RECIPE)
+    write_run(tmp_path / 'mine')
+    path = tmp_path / 'grid.py'
+    path.write_text(GRID)
+    return path
+
+
+def test_own_pieces_are_put_together(grid):
+    vit, tiny = read_grid(grid).configs().values()
+    for cfg in (vit, tiny):
+        assert cfg.model.type == 'mmclca.TokenReductionClassifier'
+        assert cfg.model.head.type == 'mmclca.CLAHead'
+        assert cfg.model.head.num_classes == 4
+        assert cfg.model.data_preprocessor.num_classes == 4
+        assert cfg.model.backbone.img_size == 32
+        assert cfg.train_dataloader.dataset.data_root.endswith('/noise')
+        assert cfg.optim_wrapper.optimizer.type == 'SGD'
+        assert [hook.type for hook in cfg.custom_hooks] == [
+            'mmclca.ClassCountHook',  # of our default_runtime
+            'mmclca.GradientStatsHook',
+        ]
+    _, resize, crop, _ = vit.test_dataloader.dataset.pipeline
+    assert (resize.scale, crop.crop_size) == (36, (32, 32))
+    assert vit.model.backbone.reduce_at == (1, 2, 3)
+    assert tiny.model.backbone.reduce_at == (1,)  # its own
+
+
+def test_own_pieces_run(grid, monkeypatch, tmp_path):
+    make_quick(monkeypatch)
+    configs = read_grid(grid).configs()
+    check_inputs(configs)
+    for cell, cfg in configs.items():
+        digest = config_hash(cfg)
+        file = tmp_path / cell.name / digest / 'config.py'
+        replace_text(file, cfg.pretty_text)
+        assert run_cell(cell, tmp_path, digest, 0, 1, False) == DONE
+        result = json.loads((tmp_path / f'{cell.name}.json').read_text())
+        assert 0 <= result['accuracy'] <= 100
+        assert result['cell']['backbone'] in ('my-vit', 'tiny')
+        assert result['config_hash'] == digest
+
+
+@pytest.mark.parametrize(
+    'change, said',
+    [
+        (("'my-vit'", "'my-vit2'"), "backbones: no 'my-vit2' (do you mean my"),
+        (("'noise'", "'nose'"), "datasets: no 'nose' (do you mean noise?)"),
+        (("'short'", "'shor'"), "recipe: no 'shor' (do you mean short?)"),
+    ],
+)
+def test_what_is_not_there(grid, change, said):
+    grid.write_text(GRID.replace(*change))
+    with pytest.raises(ValueError) as error:
+        read_grid(grid)
+    (line,) = (line for line in str(error.value).splitlines() if said in line)
+    assert line.endswith(f'looked in {grid.parent / "mine"}, {OURS}')
+
+
+def test_a_folder_that_is_not_there(grid):
+    grid.write_text(GRID.replace("['mine']", "['mein']"))
+    with pytest.raises(ValueError, match='config_dirs: no folder .*/mein'):
+        read_grid(grid)
+
+
+@pytest.mark.parametrize(
+    'file, change, said',
+    [
+        ('datasets/noise_224', ('num_classes = 4', ''), 'has no num_classes'),
+        (
+            'datasets/noise_224',
+            ('data_pre', '_pre'),
+            'model.data_preprocessor',
+        ),
+        ('schedules/short', ('test_cfg', '_cfg'), 'has no test_cfg'),
+        ('models/my-vit', ('VisionTransformer', 'DeiT3'), 'DeiT3 cannot be'),
+    ],
+)
+def test_pieces_that_do_not_suffice(grid, file, change, said):
+    path = grid.parent / f'mine/_base_/{file}.py'
+    path.write_text(path.read_text().replace(*change))
+    with pytest.raises(ValueError, match=said) as error:
+        read_grid(grid).configs()
+    assert '\n' not in str(error.value)
+    assert str(path) in str(error.value)
+
+
+def test_a_recipe_needs_a_variant_beside_another(grid):
+    grid.write_text(GRID + "blocks = [{}, dict(recipe='clca_50e')]\n")
+    with pytest.raises(ValueError, match='comes 2 times: give one of its'):
+        read_grid(grid)
+    text = "blocks = [{}, dict(recipe='clca_50e', variant='long')]\n"
+    grid.write_text(GRID + text)
+    configs = read_grid(grid).configs()
+    epochs = {c.name: cfg.train_cfg.max_epochs for c, cfg in configs.items()}
+    assert epochs['noise-32px_my-vit_evit-kr50_clca_seed1'] == 1
+    assert epochs['noise-32px_my-vit_evit-kr50_clca_long_seed1'] == 50
+
+
+def test_methods_that_a_piece_imports(grid, monkeypatch):
+    folder = grid.parent
+    (folder / 'my_reducers_of_test.py').write_text(REDUCER)
+    monkeypatch.syspath_prepend(folder)
+    path = folder / 'mine/_base_/models/my-vit.py'
+    path.write_text(
+        MODEL + "custom_imports = dict(imports=['my_reducers_of_test'])\n"
+    )
+    grid.write_text(GRID.replace("'EViT'", "'MineOfTest'"))
+    try:
+        configs = read_grid(grid).configs()
+    finally:
+        MODELS.module_dict.pop('MineOfTest')
+    for cell, cfg in configs.items():
+        assert cfg.model.backbone.reducer.type == 'mmclca.MineOfTest'
+        if cell.backbone == 'my-vit':  # for the process of the cell
+            assert cfg.custom_imports.imports == ['my_reducers_of_test']
