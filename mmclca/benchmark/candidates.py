@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The models of a comparison, and the plain ones that they are held against.
+"""The models of a comparison, and the plain ones that they are compared with.
 
 All are configs of mmpretrain's classifiers, with random weights: timm's come
 in its ``TimmClassifier``, so that every model has the same ``forward`` and

@@ -45,7 +45,7 @@ def reduction_of(model: dict) -> dict:
     backbone = _backbone_of(model)
     reducer = backbone.get('reducer') or {}
     return dict(
-        method=reducer['type'].rpartition('.')[2] if reducer else None,
+        method=_class_of(reducer).__name__ if reducer else None,
         keep_rate=reducer.get('keep_rate'),
         reduce_at=_as_tuple(backbone.get('reduce_at', ())),
         cache=backbone.get('cache') is not None,
@@ -103,7 +103,8 @@ def with_reduction(
     # not update(), which merges a dict into one that is there
     backbone['reducer'] = _reducer(backbone, method, keep_rate, len(layers))
     backbone['reduce_at'] = layers if method or cache else ()
-    backbone['cache'] = _cache(backbone) if cache else None
+    own = backbone.get('cache') or dict(type='mmclca.CrossLayerCache')
+    backbone['cache'] = own if cache else None
     same_layers = reduce_at is None or layers == had['reduce_at']
     if cla and not (had['cla'] and same_layers):
         _put_cla_head(new, layers)
@@ -123,7 +124,7 @@ def _backbone_of(model: dict) -> dict:
 
 
 def _class_of(settings: dict | None) -> type:
-    """What a config would build; None has no class of note."""
+    """The class that a config names; ``object`` for None."""
     kind = settings['type'] if settings else object
     found = kind if isinstance(kind, type) else MODELS.get(kind)
     if found is None:
@@ -135,7 +136,7 @@ def _class_of(settings: dict | None) -> type:
 
 
 def _make_reducible(model: dict) -> None:
-    """Give mmpretrain's types way to ours of the same parameters."""
+    """Replace mmpretrain's types by ours, which have the same parameters."""
     kind = _class_of(model['backbone'])
     if kind is VisionTransformer:
         model['backbone']['type'] = 'mmclca.TokenReductionViT'
@@ -170,7 +171,7 @@ def _quarters(backbone: dict) -> tuple[int, ...]:
 
 
 def _built(backbone: dict) -> Reducible:
-    """The backbone without memory, which knows its depth and channels."""
+    """The backbone on the meta device: it knows its depth and channels."""
     with torch.device('meta'):
         return MODELS.build(deepcopy(backbone))
 
@@ -204,10 +205,6 @@ def _class_of_method(method: str) -> type:
     if kind is None or not issubclass(kind, TokenReducer):
         raise ValueError(f'method: {not_one_of(method, list_methods())}')
     return kind
-
-
-def _cache(backbone: dict) -> dict:
-    return backbone.get('cache') or dict(type='mmclca.CrossLayerCache')
 
 
 def _put_cla_head(model: dict, reduce_at: tuple[int, ...]) -> None:

@@ -12,10 +12,9 @@ class Cell:
     """What one run of a grid trains.
 
     Args:
-        dataset (str): Data set, the first word of a file in
-            ``configs/_base_/datasets``.
-        backbone (str): Backbone, the last word of a file in
-            ``configs/_base_/models``.
+        dataset (str): Name of the piece of its data set, see
+            :func:`mmclca.sweep.pieces.find`.
+        backbone (str): Name of the piece of its model.
         method (str): Class name of the reducer.
         keep_rate (float): Its keep rate.
         size (int): Height and width of an image in pixels.

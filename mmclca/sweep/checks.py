@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What would stop cells, found for all of them ahead of the first."""
+"""What would stop cells, found for all of them before the first."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from pathlib import Path
@@ -83,14 +84,12 @@ def check_results(root: Path, configs: dict[Cell, Config]) -> None:
 
 def _failures(attempt: Callable, things: list) -> Iterator[str]:
     """What is said of those of the things that cannot be had."""
-    alike = {}
-    for thing in things:
-        alike.setdefault(repr(thing), []).append(thing)
-    for group in alike.values():
+    counts = Counter(map(repr, things))
+    for text, thing in {repr(thing): thing for thing in things}.items():
         try:
-            attempt(group[0])
+            attempt(thing)
         except BAD_INPUT as error:
-            yield f'{error} (needed {len(group)} times)'
+            yield f'{error} (needed {counts[text]} times)'
 
 
 def _load(checkpoint: str | None) -> None:
@@ -100,10 +99,13 @@ def _load(checkpoint: str | None) -> None:
 
 def _open_images(dataset: dict) -> None:
     """Open a data set, and see that its images are there."""
+    while isinstance(dataset.get('dataset'), dict):  # that repeats another
+        dataset = dataset['dataset']
     opened = DATASETS.build(dict(dataset, pipeline=[]))
     if isinstance(opened, UltraFGVC):  # it has looked for itself
         return
-    paths = [opened.get_data_info(i)['img_path'] for i in range(len(opened))]
+    images = map(opened.get_data_info, range(len(opened)))
+    paths = [image['img_path'] for image in images if 'img_path' in image]
     missing = [path for path in paths if not Path(path).is_file()]
     if missing:
         raise FileNotFoundError(

@@ -27,16 +27,13 @@ def claim(folder: Path, patience: float = PATIENCE) -> Iterator[bool]:
         bool: Whether the cell is claimed; if not, another process has it.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / LOCK)
     try:
-        lock.acquire(timeout=patience)
+        held = FileLock(folder / LOCK).acquire(timeout=patience)
     except Timeout:
         yield False
         return
-    try:
+    with held:
         yield True
-    finally:
-        lock.release()
 
 
 def is_claimed(folder: Path) -> bool:

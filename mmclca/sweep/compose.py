@@ -13,6 +13,7 @@ from .image_size import set_image_size
 from .pieces import DATASETS, MODELS, RECIPES, RUNTIME, find, read
 
 RECIPE = 'clca_50e'
+ACCURACY = ('Accuracy', 'mmpretrain.Accuracy')
 NEEDED = (
     'model.backbone',
     'model.head',
@@ -61,6 +62,7 @@ def compose(
     cfg.load_from = weights.get(cell.backbone, cfg.load_from)
     try:
         require_settings(cfg, *NEEDED)
+        _check_metric(cfg.test_evaluator)
         _set(cfg, cell)
     except ValueError as error:
         listed = ', '.join(map(str, files))
@@ -93,6 +95,17 @@ def _joined(files: list[Path]) -> Config:
 def _imports(part: dict) -> list[str]:
     named = part.get('custom_imports', {}).get('imports', [])
     return [named] if isinstance(named, str) else named
+
+
+def _check_metric(evaluator: dict | list) -> None:
+    """See that a test tells what a result holds."""
+    metrics = evaluator if isinstance(evaluator, list) else [evaluator]
+    topk = [m.get('topk', 1) for m in metrics if m['type'] in ACCURACY]
+    if not any(1 in (k if isinstance(k, list | tuple) else [k]) for k in topk):
+        raise ValueError(
+            'test_evaluator tells no top-1 accuracy: add '
+            "dict(type='Accuracy', topk=(1,))"
+        )
 
 
 def _set(cfg: Config, cell: Cell) -> None:

@@ -25,36 +25,27 @@ def progress(console: Console) -> Iterator[Callable[[State], None]]:
         Callable: To be called with the state again and again.
     """
     if not console.is_terminal:
-        yield Lines(console)
+        yield _lines(console)
         return
     with Live(console=console, refresh_per_second=2) as live:
         yield lambda state: live.update(table(state))
 
 
-class Lines:
-    """Prints what has changed since the last call.
+def _lines(console: Console) -> Callable[[State], None]:
+    """Print what has changed since the last call."""
+    before = {}
 
-    Args:
-        console (Console): Where to print.
-    """
+    def show(state: State) -> None:
+        for cell, status in state.status.items():
+            if before.get(cell, Status.WAITING) is not status:
+                console.print(
+                    f'{cell.name}: {status.value} ({summary(state)})',
+                    highlight=False,
+                    soft_wrap=True,
+                )
+        before.update(state.status)
 
-    def __init__(self, console: Console):
-        self.console = console
-        self.before = {}
-
-    def __call__(self, state: State) -> None:
-        changed = {
-            cell: status
-            for cell, status in state.status.items()
-            if self.before.get(cell, Status.WAITING) != status
-        }
-        self.before = dict(state.status)
-        for cell, status in changed.items():
-            self.console.print(
-                f'{cell.name}: {status.value} ({summary(state)})',
-                highlight=False,
-                soft_wrap=True,
-            )
+    return show
 
 
 def table(state: State) -> Table:
@@ -67,10 +58,14 @@ def table(state: State) -> Table:
     shown.add_column('cell')
     shown.add_column('status')
     shown.add_column('for', justify='right')
+    now = time.monotonic()
     for cell in state.of(
         Status.RUNNING, Status.QUEUED, Status.ELSEWHERE, Status.FAILED
     ):
-        shown.add_row(cell.name, state.status[cell].value, _age(state, cell))
+        status = state.status[cell]
+        runs = status is Status.RUNNING
+        age = duration(now - state.started[cell]) if runs else ''
+        shown.add_row(cell.name, status.value, age)
     return shown
 
 
@@ -85,12 +80,6 @@ def summary(state: State) -> str:
     if left:
         counts.append(f'about {duration(left)} left')
     return ', '.join(counts)
-
-
-def _age(state: State, cell) -> str:
-    if state.status[cell] is not Status.RUNNING:
-        return ''
-    return duration(time.monotonic() - state.started[cell])
 
 
 def duration(seconds: float) -> str:

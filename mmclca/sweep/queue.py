@@ -92,12 +92,10 @@ class Queue:
             self._look_at(cell)
 
     def _look_at(self, cell: Cell) -> None:
-        if self._has_result(cell):
-            return
-        if is_claimed(self.launcher.root / cell.name):
-            self.state.status[cell] = Status.ELSEWHERE
-        else:
-            self.state.status[cell] = Status.WAITING
+        if not self._has_result(cell):
+            claimed = is_claimed(self.launcher.root / cell.name)
+            status = Status.ELSEWHERE if claimed else Status.WAITING
+            self.state.status[cell] = status
 
     def _has_result(self, cell: Cell) -> bool:
         """Whether a cell has a result, which settles it."""
@@ -113,11 +111,9 @@ class Queue:
 
     def _launch(self) -> None:
         free = self.launcher.slots - len(self.jobs)
-        cells = self.state.of(Status.WAITING)[:free]
-        if cells:
+        if cells := self.state.of(Status.WAITING)[:free]:
             self.jobs.update(self.launcher.launch(cells))
-        for cell in cells:
-            self.state.status[cell] = Status.QUEUED
+            self.state.status.update(dict.fromkeys(cells, Status.QUEUED))
 
 
 def _last_lines(job: submitit.Job) -> str:

@@ -19,7 +19,6 @@ from mmclca.utils.atomic_write import replace_text
 from .cell import Cell
 from .claim import claim
 from .identity import config_hash
-from .interrupted import first_start
 from .origin import commit, machine, versions
 from .results import OTHERWISE, is_of, read_result, set_aside
 from .statistics import gradients, throughput, train_time
@@ -98,7 +97,7 @@ def measure(cfg: Config, work_dir: Path) -> dict:
     """
     origin = dict(commit=commit(), versions=versions(), machine=machine())
     digest, resumed = config_hash(cfg), datetime.now(timezone.utc)
-    started = first_start(work_dir, resumed)
+    started = _first_start(work_dir, resumed)
     cost = count_config(cfg.model)
     latest, num_iters = newest_checkpoint(work_dir)
     cfg.work_dir = str(work_dir)
@@ -122,6 +121,15 @@ def measure(cfg: Config, work_dir: Path) -> dict:
         finished=finished.isoformat(timespec='seconds'),
         seconds=seconds + train_time(runner, num_iters),
     )
+
+
+def _first_start(work_dir: Path, started: datetime) -> datetime:
+    """When a run began, noted at its first part."""
+    note = work_dir / 'started.txt'
+    if note.exists():
+        return datetime.fromisoformat(note.read_text())
+    replace_text(note, started.isoformat())
+    return started
 
 
 def _remove_checkpoints(work_dir: Path) -> None:

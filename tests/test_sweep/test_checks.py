@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from mmpretrain.datasets import CustomDataset
 from PIL import Image
 from sweep_results import CELL, result_of
 
@@ -56,6 +57,25 @@ def test_missing_weights_and_images_are_said_at_once(data, tmp_path):
     assert 'train_3shot.txt' in lines[1] and '2 times' in lines[1]
     assert lines[2].strip().startswith('1 of 1 images are missing, the first')
     assert lines[2].endswith('test.png (needed 2 times)')
+
+
+def test_a_data_set_within_another(data, tmp_path):
+    (cfg,) = configs_of(CELL, weights=tmp_path / 'weights.pth').values()
+    own = cfg.train_dataloader.dataset
+    repeated = dict(type='RepeatDataset', times=2, dataset=own)
+    cfg.train_dataloader.dataset = repeated
+    check_inputs({CELL: cfg})
+    (data / 'images' / 'train_3shot.png').unlink()
+    with pytest.raises(ValueError, match='1 of 1 images are missing'):
+        check_inputs({CELL: cfg})
+
+
+def test_images_that_are_no_files(data, tmp_path, monkeypatch):
+    (data / 'images' / 'train_3shot.png').unlink()
+    monkeypatch.setattr(
+        CustomDataset, 'get_data_info', lambda *_: dict(img=0, gt_label=0)
+    )
+    check_inputs(configs_of(CELL, weights=tmp_path / 'weights.pth'))
 
 
 def test_a_missing_image_root(tmp_path, monkeypatch):

@@ -163,6 +163,7 @@ def test_a_folder_that_is_not_there(grid):
             ('data_pre', '_pre'),
             'model.data_preprocessor',
         ),
+        ('datasets/noise_224', ('topk=(1,)', 'topk=5'), 'no top-1 accuracy'),
         ('schedules/short', ('test_cfg', '_cfg'), 'has no test_cfg'),
         ('models/my-vit', ('VisionTransformer', 'DeiT3'), 'DeiT3 cannot be'),
     ],
