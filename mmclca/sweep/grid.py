@@ -96,7 +96,9 @@ def read_grid(path: str | Path) -> Grid:
     content = Config.fromfile(path).to_dict()
     content = {k: v for k, v in content.items() if not k.startswith('_')}
     whole = {k: content.pop(k, v) for k, v in OF_THE_WHOLE.items()}
-    folders = tuple(path.parent / name for name in whole['config_dirs'])
+    dirs = whole['config_dirs']
+    dirs = [dirs] if isinstance(dirs, str) else dirs
+    folders = tuple(path.parent / name for name in dirs)
     wrong = [
         *_unknown('the file', content, (*LISTS, *MORE, *OF_THE_WHOLE)),
         *_unknown('blocks', chain(*whole['blocks']), (*LISTS, *MORE)),

@@ -57,6 +57,9 @@ def read(file: Path) -> dict:
 
     Args:
         file (Path): Its file.
+
+    Raises:
+        ValueError: If it is no Python.
     """
     # pieces of data sets read the variable
     return _parsed(file, os.environ.get('MMCLCA_DATA')).to_dict()
@@ -64,7 +67,12 @@ def read(file: Path) -> dict:
 
 @cache
 def _parsed(file: Path, data: str | None) -> Config:
-    return Config.fromfile(file)
+    try:
+        return Config.fromfile(file)
+    except SyntaxError as error:
+        raise ValueError(
+            f'{file}, line {error.lineno}: {error.msg}'
+        ) from error
 
 
 @cache

@@ -6,10 +6,12 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.logging import MMLogger
+from mmpretrain import get_model
 from tiny_model import write_tiny
+from tiny_run import CLASSES, write_run
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.page import Variants, methods_of
+from mmclca.page import Speeds, Variants, methods_of
 
 FREE = {'ATS', 'EViT', 'KMedoids', 'ToMe', 'TopK'}
 THREE = dict(reduce_at=(0, 1, 2))
@@ -119,6 +121,25 @@ def test_model_without_reduction_gets_stages(tmp_path, leaf):
     np.testing.assert_allclose(
         all_kept['pred_scores'], expected['pred_scores'], rtol=1e-5
     )
+
+
+def test_plain_model_of_mmpretrain(tmp_path, leaf):
+    config = write_run(tmp_path)
+    cfg = Config.fromfile(config)
+    for name in ('reducer', 'reduce_at', 'cache'):
+        del cfg.model.backbone[name]
+    cfg.model.backbone.type = 'VisionTransformer'
+    model = get_model(cfg, pretrained=False)
+    trained = TokenReductionInferencer(model, classes=CLASSES)
+    found = Variants(trained)
+    assert set(found.methods) == FREE
+    model = found.at('EViT', 0.5).model
+    assert model.backbone.reduce_at == (0, 1, 2)
+    weight = trained.model.head.fc.weight
+    assert model.head.fc.weight.data_ptr() == weight.data_ptr()
+    (result,) = found.at('EViT', 0.5)([leaf], return_tokens=True)
+    assert result['tokens'][-1] < 17
+    assert Speeds(trained).plain['backbone']['reducer'] is None
 
 
 def test_what_was_not_trained_is_refused(tmp_path):

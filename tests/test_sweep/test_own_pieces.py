@@ -148,6 +148,19 @@ def test_what_is_not_there(grid, change, said):
     assert line.endswith(f'looked in {grid.parent / "mine"}, {OURS}')
 
 
+def test_one_folder_needs_no_list(grid):
+    cells = read_grid(grid).cells
+    grid.write_text(GRID.replace("['mine']", "'mine'"))
+    assert read_grid(grid).cells == cells
+
+
+def test_a_piece_that_is_no_python(grid):
+    path = grid.parent / 'mine/_base_/models/my-vit.py'
+    path.write_text('model = dict(')
+    with pytest.raises(ValueError, match="my-vit.py, line 1: '.' was never"):
+        read_grid(grid)
+
+
 def test_a_folder_that_is_not_there(grid):
     grid.write_text(GRID.replace("['mine']", "['mein']"))
     with pytest.raises(ValueError, match='config_dirs: no folder .*/mein'):
