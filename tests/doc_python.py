@@ -66,7 +66,7 @@ def run_python(block, known, folder):
     model = settings.get('model')
     if isinstance(model, dict) and 'arch' in model.get('backbone', {}):
         with torch.device('meta'):
-            MODELS.build({k: v for k, v in model.items() if k != 'teacher'})
+            MODELS.build(model)
 
 
 def _as_config(block, folder):

@@ -1,5 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from copy import deepcopy
 from os import PathLike
 from pathlib import Path
 
@@ -9,31 +8,32 @@ from mmengine.model import BaseModel
 from mmengine.registry import init_default_scope
 from mmpretrain import get_model
 
+from mmclca.checkpoints.downloading import open_checkpoint
+from mmclca.checkpoints.loading import load_trained
 from mmclca.checkpoints.stored import (
     is_checkpoint,
     stored_classes,
     stored_config,
 )
-from mmclca.checkpoints.trained import load_trained
 from mmclca.configs import read_config
 
 
 def load_classifier(
-    model: BaseModel | Config | str | PathLike, pretrained: str | None
+    model: BaseModel | Config | str | PathLike,
+    pretrained: str | PathLike | dict | None,
 ) -> tuple[BaseModel, list[str]]:
     """A classifier with weights, and the names of its classes.
 
     See :class:`TokenReductionInferencer` for the arguments.
     """
-    if pretrained is not None:
-        pretrained = str(pretrained)
     if is_checkpoint(model):
         if pretrained is not None:
             raise ValueError(
                 f'{model} and {pretrained} are both checkpoints: give one, or '
                 'a config and one'
             )
-        model, pretrained = stored_config(str(model)), str(model)
+        pretrained = open_checkpoint(str(model))
+        model = stored_config(pretrained)
     if not isinstance(model, BaseModel):
         model = _build(model, pretrained)
     elif not hasattr(model, '_config'):
@@ -43,13 +43,17 @@ def load_classifier(
             'model._config = Config(...)'
         )
     _check_config(model._config)
-    loaded = load_trained(model, pretrained) if pretrained else {}
-    stored = pretrained and stored_classes(pretrained, loaded)
-    return model, _class_names(model, stored, pretrained or 'the model')
+    if pretrained is None:
+        return model, _class_names(model, None, 'the model')
+    if not isinstance(pretrained, dict):
+        pretrained = open_checkpoint(str(pretrained))
+    report = load_trained(model, pretrained)
+    names = _class_names(model, stored_classes(pretrained), report.source)
+    return model, names
 
 
-def _build(config: Config | str | PathLike, pretrained: str | None):
-    """The model of a config, ahead of its weights."""
+def _build(config: Config | str | PathLike, pretrained):
+    """The model of a config, before its weights are loaded."""
     if pretrained is None:
         name = config.filename if isinstance(config, Config) else config
         raise ValueError(
@@ -62,8 +66,6 @@ def _build(config: Config | str | PathLike, pretrained: str | None):
     # mmcv looks up layers and steps of mmpretrain in it, and imports a name
     # that it does not find
     init_default_scope('mmpretrain')
-    config = deepcopy(config)
-    config.model.pop('teacher', None)  # its files are not asked for
     return get_model(config, pretrained=False)
 
 

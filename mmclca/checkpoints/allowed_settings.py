@@ -14,6 +14,11 @@ from mmengine.registry import Registry
 
 from mmclca.registry import DATASETS, MODELS, TRANSFORMS
 
+
+def _below(package: str, modules: str) -> list[str]:
+    return [f'{package}.{module}' for module in modules.split()]
+
+
 # of which modules the type of a model may be
 CLASSIFIERS = (
     'mmclca.models.classifiers',
@@ -30,17 +35,12 @@ PARTS = dict(
     # without those that look up tokenizers, or read lists of answers
     head=(
         'mmclca.models.heads',
-        'mmpretrain.models.heads.cls_head',
-        'mmpretrain.models.heads.conformer_head',
-        'mmpretrain.models.heads.deit_head',
-        'mmpretrain.models.heads.efficientformer_head',
-        'mmpretrain.models.heads.levit_head',
-        'mmpretrain.models.heads.linear_head',
-        'mmpretrain.models.heads.margin_head',
-        'mmpretrain.models.heads.multi_label',
-        'mmpretrain.models.heads.stacked_head',
-        'mmpretrain.models.heads.vig_head',
-        'mmpretrain.models.heads.vision_transformer_head',
+        *_below(
+            'mmpretrain.models.heads',
+            'cls_head conformer_head deit_head efficientformer_head '
+            'levit_head linear_head margin_head multi_label stacked_head '
+            'vig_head vision_transformer_head',
+        ),
     ),
     reducer=('mmclca.models.reduction.reducers',),
     cache=('mmclca.models.reduction.cross_layer_cache',),
@@ -52,13 +52,11 @@ PARTS = dict(
 # under any other name, such as norm_cfg and loss
 LAYERS = (
     'torch.nn',
-    'mmcv.cnn.bricks.activation',
-    'mmcv.cnn.bricks.conv2d_adaptive_padding',
-    'mmcv.cnn.bricks.conv_ws',
-    'mmcv.cnn.bricks.drop',
-    'mmcv.cnn.bricks.hsigmoid',
-    'mmcv.cnn.bricks.swish',
-    'mmcv.cnn.bricks.wrappers',
+    *_below(
+        'mmcv.cnn.bricks',
+        'activation conv2d_adaptive_padding conv_ws drop hsigmoid swish '
+        'wrappers',
+    ),
     'mmengine.utils.dl_utils.parrots_wrapper',
     'mmpretrain.models.losses',
     'mmpretrain.models.utils.norm',
@@ -67,19 +65,11 @@ LAYERS = (
 DATA_SETS = (
     'mmclca.datasets.ultra_fgvc',
     'mmengine.dataset.dataset_wrapper',
-    'mmpretrain.datasets.caltech101',
-    'mmpretrain.datasets.cub',
-    'mmpretrain.datasets.custom',
-    'mmpretrain.datasets.dataset_wrappers',
-    'mmpretrain.datasets.dtd',
-    'mmpretrain.datasets.fgvcaircraft',
-    'mmpretrain.datasets.flowers102',
-    'mmpretrain.datasets.food101',
-    'mmpretrain.datasets.imagenet',
-    'mmpretrain.datasets.oxfordiiitpet',
-    'mmpretrain.datasets.places205',
-    'mmpretrain.datasets.stanfordcars',
-    'mmpretrain.datasets.sun397',
+    *_below(
+        'mmpretrain.datasets',
+        'caltech101 cub custom dataset_wrappers dtd fgvcaircraft flowers102 '
+        'food101 imagenet oxfordiiitpet places205 stanfordcars sun397',
+    ),
 )
 STEPS = (
     'mmclca.datasets.image_cache',

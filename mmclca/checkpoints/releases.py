@@ -2,11 +2,13 @@
 """What a checkpoint file keeps its weights under."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from torch import Tensor
 
 from .error import CheckpointError
+from .report import Report
 
 # likely first: mmengine, MoCo v3, open_clip; DeiT, MAE, the CLCA authors,
 # TokenReduction; DINO, of whose two networks the teacher is the better one
@@ -15,15 +17,31 @@ WRAPPERS = ('state_dict', 'model', 'teacher')
 
 @dataclass
 class Source:
-    """Where weights come from, for what is said of them.
+    """Where weights come from; it travels with them to the load hooks.
 
     Args:
         name (str): Path or address of the file, as the user gave it.
         keys (list[str]): The names in the file.
+        report (Report, optional): What the hooks of the load that goes on
+            have reported. Defaults to None, none of them ran.
+        answer (Callable): What is done with the report of a load. Defaults
+            to a line in the log.
     """
 
     name: str
     keys: list[str]
+    report: Report | None = None
+    answer: Callable[[Report], None] = Report.log
+
+    def begin(self) -> Report:
+        """The report of a load, begun by its first hook."""
+        self.report = self.report or Report(self.name)
+        return self.report
+
+    def end(self) -> None:
+        """Answer a load with its report, after its last hook."""
+        self.answer(self.report)
+        self.report = None
 
 
 class StateDict(OrderedDict):
@@ -35,12 +53,33 @@ class StateDict(OrderedDict):
         raise KeyError(key)
 
 
-def unwrap(checkpoint, source: str) -> dict:
+def name_source(weights: dict, name: str) -> StateDict:
+    """Weights whose metadata tell load hooks where they came from.
+
+    Args:
+        weights (dict): Tensors by name.
+        name (str): Path or address of their file.
+    """
+    # what wraps a model for several processes is no part of it
+    pairs = (
+        (str(key).removeprefix('module.'), weights[key]) for key in weights
+    )
+    named = StateDict(pairs)
+    # torch hands the metadata of a module to its load hooks
+    named._metadata = dict(getattr(weights, '_metadata', {}))
+    source = Source(name, [str(key) for key in weights])
+    for module in ('', 'backbone'):
+        metadata = named._metadata.get(module, {})
+        named._metadata[module] = dict(metadata, source=source)
+    return named
+
+
+def unwrap(checkpoint, name: str) -> dict:
     """Find the weights in a checkpoint, and note where they came from.
 
     Args:
         checkpoint (dict): What a file holds.
-        source (str): Path or address of the file.
+        name (str): Path or address of the file.
 
     Returns:
         dict: The checkpoint with its weights under ``'state_dict'``, or the
@@ -55,18 +94,18 @@ def unwrap(checkpoint, source: str) -> dict:
         weights = checkpoint if wrapper is None else checkpoint[wrapper]
     if not isinstance(weights, dict):
         raise CheckpointError(
-            f'{source} holds a {type(weights).__name__} in place of a dict '
+            f'{name} holds a {type(weights).__name__} in place of a dict '
             'of tensors: save model.state_dict() and load that'
         )
     if wrapper is None:
-        _refuse_unknown(weights, source)
-    weights = name_source(weights, source)
+        _refuse_unknown(weights, name)
+    weights = name_source(weights, name)
     if wrapper == 'state_dict':
         return dict(checkpoint, state_dict=weights)
     return weights
 
 
-def _refuse_unknown(weights: dict, source: str) -> None:
+def _refuse_unknown(weights: dict, name: str) -> None:
     """Dicts and no tensor: the weights are under another key."""
     kinds = {
         kind
@@ -76,25 +115,25 @@ def _refuse_unknown(weights: dict, source: str) -> None:
     }
     if kinds == {dict}:
         raise CheckpointError(
-            f'{source} holds no weights where they are looked for: its keys '
+            f'{name} holds no weights where they are looked for: its keys '
             f'are {", ".join(map(str, weights))}, and weights are taken from '
             f'{", ".join(WRAPPERS)}, or from a file that holds nothing else. '
             'Save the dict of tensors alone and load that'
         )
 
 
-def name_source(weights: dict, source: str) -> StateDict:
-    """Weights whose metadata tell where they came from.
+def weights_of(checkpoint: dict) -> StateDict:
+    """The weights in an opened checkpoint.
 
     Args:
-        weights (dict): Tensors by name.
-        source (str): Path or address of their file.
+        checkpoint (dict): As :func:`unwrap` or mmengine gives it.
     """
-    named = StateDict(weights)
-    # torch hands the metadata of a module to its load hooks
-    named._metadata = dict(getattr(weights, '_metadata', {}))
-    source = Source(source, [str(key) for key in weights])
-    for module in ('', 'backbone'):
-        metadata = named._metadata.get(module, {})
-        named._metadata[module] = dict(metadata, source=source)
-    return named
+    weights = checkpoint.get('state_dict', checkpoint)
+    if isinstance(weights, StateDict):
+        return weights
+    return name_source(weights, 'the checkpoint')  # opened by mmengine
+
+
+def source_of(weights: StateDict) -> Source:
+    """Where weights of :func:`weights_of` come from."""
+    return weights._metadata['']['source']

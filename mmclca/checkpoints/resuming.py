@@ -75,7 +75,7 @@ def _check(checkpoint: str, work_dir: Path) -> None:
     if '://' in checkpoint:  # opened, once, where it is fetched
         return
     try:
-        load_from_file(checkpoint)
+        load_from_file(checkpoint, mapped=True)
     except (CheckpointError, FileNotFoundError) as error:
         newest, _ = newest_checkpoint(work_dir)
         whole = f'{newest} is whole' if newest else 'no other is whole'
@@ -101,7 +101,7 @@ def _first_whole(files: Iterable[Path]) -> list[tuple[str, int]]:
     """Of the files the first that can be opened, with its iterations."""
     for file in files:
         try:
-            meta = load_from_file(str(file)).get('meta')
+            meta = load_from_file(str(file), mapped=True).get('meta')
         except CheckpointError as error:
             warnings.warn(f'passed over: {error}', stacklevel=3)
             continue

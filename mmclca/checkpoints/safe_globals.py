@@ -15,17 +15,6 @@ from mmengine.config import ConfigDict
 from mmengine.logging import HistoryBuffer
 
 
-def _stand_in(module: str, name: str, function: Callable) -> Callable:
-    """What is called where a pickle names ``module.name``."""
-
-    def stand_in(*args):
-        return function(*args)
-
-    stand_in.__module__ = module
-    stand_in.__name__ = stand_in.__qualname__ = name
-    return stand_in
-
-
 def _statistic(owner, name: str) -> Callable:
     """All that a pickled HistoryBuffer needs of ``getattr``."""
     statistics = ('min', 'max', 'current', 'mean')
@@ -34,38 +23,30 @@ def _statistic(owner, name: str) -> Callable:
     return getattr(owner, name)
 
 
-def _numpy_functions() -> list:
-    """Rebuilding of arrays and numbers, by the names of numpy 1 and 2."""
-    array = np.zeros(1).__reduce__()[0]
-    number = np.float64(0).__reduce__()[0]
-    modules = ('numpy.core.multiarray', 'numpy._core.multiarray')
-    return [
-        _stand_in(module, function.__name__, function)
-        for module in modules
-        for function in (array, number)
-    ]
-
-
-def _paths() -> list:
-    """Paths become pure ones: they open on other systems too."""
-    pure = dict(
-        PosixPath=pathlib.PurePosixPath, WindowsPath=pathlib.PureWindowsPath
+# rebuilding of arrays and numbers, by the names of numpy 1 and 2
+_NUMPY = [
+    (function, f'{module}.{function.__name__}')
+    for module in ('numpy.core.multiarray', 'numpy._core.multiarray')
+    for function in (
+        np.zeros(1).__reduce__()[0],
+        np.float64(0).__reduce__()[0],
     )
-    return [
-        _stand_in(module, name, path)
-        for module in ('pathlib', 'pathlib._local')
-        for name, path in pure.items()
-    ]
-
-
+]
+# paths become pure ones: they open on other systems too
+_PATHS = [
+    (path, f'{module}.{path.__name__.removeprefix("Pure")}')
+    for module in ('pathlib', 'pathlib._local')
+    for path in (pathlib.PurePosixPath, pathlib.PureWindowsPath)
+]
+# what a pickle may name; pairs are what it gets, and what it names
 SAFE_GLOBALS = [
     HistoryBuffer,
-    _stand_in('builtins', 'getattr', _statistic),
+    (_statistic, 'builtins.getattr'),
     np.ndarray,
     np.dtype,
     *{type(np.dtype(code)) for code in np.typecodes['All']},
-    *_numpy_functions(),
+    *_NUMPY,
     ConfigDict,
     Namespace,
-    *_paths(),
+    *_PATHS,
 ]

@@ -8,6 +8,7 @@ import numpy as np
 
 from mmclca.apis import TokenReductionInferencer, find_images
 from mmclca.apis.sources import read_image
+from mmclca.checkpoints.downloading import open_checkpoint
 from mmclca.checkpoints.stored import is_checkpoint, stored_config
 from mmclca.configs import merge_options, read_config
 from mmclca.datasets.image_files import IMAGE_SUFFIXES
@@ -88,8 +89,9 @@ def load(
             no known class, see :class:`TokenReductionInferencer`. Defaults
             to None.
     """
+    checkpoint = open_checkpoint(str(checkpoint))
     if config is None:
-        cfg = stored_config(str(checkpoint))
+        cfg = stored_config(checkpoint)
         merge_options(cfg, options)
     else:
         cfg = read_config(config, options)

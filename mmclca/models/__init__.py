@@ -1,6 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from mmclca.checkpoints import opening  # noqa: F401
-
 from .backbones import *  # noqa: F403
 from .classifiers import *  # noqa: F403
 from .heads import *  # noqa: F403

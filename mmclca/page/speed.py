@@ -7,7 +7,7 @@ from statistics import median
 import torch
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.benchmark import Setting, seconds_in_turns
+from mmclca.benchmark import Setting, interleaved_seconds
 from mmclca.benchmark.interleaved import clock_of
 from mmclca.benchmark.steps import inference_step
 from mmclca.evaluation.cost import count_config
@@ -61,7 +61,7 @@ class Speeds:
             model=inference_step(model, images, self.setting), plain=plain
         )
         clock = clock_of(self.setting)
-        seconds = seconds_in_turns(steps, clock, ROUNDS, warm_up=1)
+        seconds = interleaved_seconds(steps, clock, ROUNDS, warm_up=1)
         times = {name: 1e3 * median(s) for name, s in seconds.items()}
         return Speed(gmacs, times['model']), Speed(plain_gmacs, times['plain'])
 

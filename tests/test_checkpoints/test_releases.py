@@ -374,7 +374,7 @@ def test_modules_of_token_reduction_arrive(tmp_path):
     'name, beside',
     [
         ('dino, full', 'head.mlp.0.weight'),
-        ('moco v3', 'momentum_encoder.cls_token'),
+        ('moco v3', 'momentum_encoder.blocks'),
         ('open_clip', 'text_projection'),
     ],
 )

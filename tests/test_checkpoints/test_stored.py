@@ -11,6 +11,8 @@ from tiny_run import CLASSES
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.rejection import fingerprint
+from mmclca.checkpoints import opening
+from mmclca.checkpoints.downloading import open_checkpoint
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.stored import stored_classes, stored_config
 from mmclca.cli.model_files import load
@@ -25,7 +27,7 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize('name', ['tiny.pth', 'tiny.safetensors'])
 def test_config_and_classes_out_of_a_file(folder, name):
-    checkpoint = str(folder / name)
+    checkpoint = open_checkpoint(str(folder / name))
     config = Config.fromfile(folder / 'tiny.py')
     read = stored_config(checkpoint).to_dict()
     assert {'model', 'val_dataloader', 'test_dataloader'} <= {*read}
@@ -35,8 +37,7 @@ def test_config_and_classes_out_of_a_file(folder, name):
         if name.endswith('_dataloader'):
             wanted = dict(dataset=wanted.dataset)
         assert part == wanted
-    loaded = torch.load(folder / 'tiny.pth', weights_only=True)
-    assert tuple(stored_classes(checkpoint, loaded)) == CLASSES
+    assert tuple(stored_classes(checkpoint)) == CLASSES
 
 
 def test_bare_weights_hold_no_config(folder, tmp_path):
@@ -44,8 +45,8 @@ def test_bare_weights_hold_no_config(folder, tmp_path):
     weights = torch.load(folder / 'tiny.pth', weights_only=True)['state_dict']
     torch.save(weights, bare)
     with pytest.raises(ValueError, match='bare.pth holds no config: give'):
-        stored_config(str(bare))
-    assert stored_classes(str(bare), weights) is None
+        stored_config(open_checkpoint(str(bare)))
+    assert stored_classes(open_checkpoint(str(bare))) is None
     config = str(folder / 'tiny.py')
     assert TokenReductionInferencer(config, bare).classes == list('0123')
 
@@ -149,7 +150,7 @@ def test_files_of_training_are_not_asked_for(folder, tmp_path):
     config.val_dataloader = None  # as train.py --no-validate leaves it
     config.dump(tmp_path / 'full.py')
     plant(folder, tmp_path, config.pretty_text)
-    read = stored_config(str(tmp_path / 'evil.pth'))
+    read = stored_config(open_checkpoint(str(tmp_path / 'evil.pth')))
     assert {*read} == {
         *('default_scope', 'model', 'data_preprocessor'),
         *('train_dataloader', 'test_dataloader'),
@@ -166,11 +167,34 @@ def test_files_of_training_are_not_asked_for(folder, tmp_path):
     assert fingerprint(alone) == fingerprint(beside)
 
 
+@pytest.mark.parametrize('name', ['tiny.pth', 'tiny.safetensors'])
+@pytest.mark.parametrize('by', ['inferencer', 'tools', 'config beside it'])
+def test_a_file_is_opened_once(folder, name, by, monkeypatch):
+    """For its config, its class names and its weights."""
+    opened = []
+
+    def note(path, *arguments, **options):
+        opened.append(path)
+        return open_file(path, *arguments, **options)
+
+    open_file = opening.open_file
+    monkeypatch.setattr(opening, 'open_file', note)
+    file = str(folder / name)
+    if by == 'inferencer':
+        inferencer = TokenReductionInferencer(file)
+    elif by == 'tools':
+        inferencer = load(None, file, {}, 'cpu')
+    else:
+        inferencer = TokenReductionInferencer(str(folder / 'tiny.py'), file)
+    assert opened == [file]
+    assert tuple(inferencer.classes) == CLASSES
+
+
 def test_files_that_are_none(tmp_path):
     with pytest.raises(FileNotFoundError, match='there is no checkpoint'):
-        stored_config(str(tmp_path / 'gone.safetensors'))
+        TokenReductionInferencer(tmp_path / 'gone.safetensors')
     with pytest.raises(FileNotFoundError, match='there is no checkpoint'):
-        stored_config(str(tmp_path / 'gone.pth'))
+        TokenReductionInferencer(tmp_path / 'gone.pth')
     (tmp_path / 'text.safetensors').write_text('no weights')
-    with pytest.raises(CheckpointError, match='text.safetensors cannot be op'):
-        stored_config(str(tmp_path / 'text.safetensors'))
+    with pytest.raises(CheckpointError, match=r'text.safetensors \(10 b'):
+        TokenReductionInferencer(tmp_path / 'text.safetensors')

@@ -330,7 +330,7 @@ PROVOKED = {
     'evil.pth': harmful_checkpoint,
     'short.pth': short_checkpoint,
     f'{TRAIN}tiny.pth does not fit': other_width,
-    'tiny.pth lacks': other_head,
+    'tiny.pth: 2 parameters': other_head,
     'bare.pth': bare_weights,
     'the config in odd.pth': harmful_config,
     f'{TRAIN}timm://': no_network,

@@ -74,7 +74,7 @@ def test_weights_that_a_training_begins_with(config, draw, tmp_path, capsys):
     begun = draw(config, '--leaves', 1, *part)
     assert 'random' not in capsys.readouterr().err
     assert not np.array_equal(begun, draw(config, '--leaves', 1))
-    with pytest.raises(SystemExit, match='lacks 2 parameters of the model'):
+    with pytest.raises(SystemExit, match='2 parameters of the model are'):
         draw(config, tmp_path / 'part.pth', '--leaves', 1)
     with pytest.raises(SystemExit):
         draw(config, tmp_path / 'part.pth', '--leaves', 1, *part)

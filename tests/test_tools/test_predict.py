@@ -246,7 +246,7 @@ def test_checkpoint_of_another_model(checkpoint, predict, tmp_path):
     save_checkpoint(state, str(tmp_path / 'six.pth'))
     with pytest.raises(SystemExit, match='4 class names for a head of 6'):
         predict(tmp_path / 'six.pth', image)
-    with pytest.raises(SystemExit, match='lacks 2 parameters of the model'):
+    with pytest.raises(SystemExit, match='2 parameters of the model are'):
         predict(checkpoint, image, '--cfg-options', option)
 
 

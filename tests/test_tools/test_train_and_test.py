@@ -295,5 +295,5 @@ def test_a_head_that_was_not_trained_is_not_tested(run_tool, tmp_path):
     model = get_model('tiny.py')
     weights = model.backbone.state_dict()
     torch.save(weights, tmp_path / 'backbone.pth')
-    with pytest.raises(SystemExit, match=r'backbone.pth lacks 2 parameters'):
+    with pytest.raises(SystemExit, match=r'backbone.pth: 2 parameters of'):
         run_tool('test', 'tiny.py', 'backbone.pth')

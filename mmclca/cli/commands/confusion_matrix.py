@@ -8,8 +8,8 @@ import mmengine
 from mmengine.evaluator import Evaluator
 from mmpretrain.evaluation import ConfusionMatrix
 
+from mmclca.checkpoints.loading import load_trained
 from mmclca.checkpoints.stored import is_checkpoint
-from mmclca.checkpoints.trained import load_trained
 from mmclca.configs import read_config, require_settings
 from mmclca.engine.runner import build_runner, set_loader_defaults
 from mmclca.evaluation.predictions import read_results
@@ -22,7 +22,6 @@ from .. import plain_errors
 def matrix_of_checkpoint(cfg, checkpoint):
     """Test a checkpoint; gives the matrix and the names of the classes."""
     require_settings(cfg, 'model', 'test_dataloader', 'test_cfg')
-    cfg.model.pop('teacher', None)  # its files are not asked for
     cfg.test_evaluator = dict(type='ConfusionMatrix')
     cfg.load_from = None
     cfg.resume = False

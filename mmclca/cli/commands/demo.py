@@ -16,7 +16,7 @@ from mmengine.registry import init_default_scope
 from mmpretrain.registry import DATASETS, MODELS
 
 from mmclca.benchmark import images_per_second
-from mmclca.checkpoints.trained import load_trained
+from mmclca.checkpoints.loading import load_trained
 from mmclca.datasets.baselines import colour_histogram_1nn
 from mmclca.evaluation.cost import count
 from mmclca.visualization import (

@@ -8,7 +8,7 @@ from mmengine.registry import init_default_scope
 from mmengine.runner import load_checkpoint
 from mmpretrain.registry import MODELS
 
-from mmclca.checkpoints.trained import load_trained
+from mmclca.checkpoints.loading import load_trained
 from mmclca.configs import read_config
 from mmclca.visualization import (
     check_reduces,
@@ -38,7 +38,6 @@ def build(cfg, checkpoint, pretrained):
         ValueError: If there is nothing to draw of it.
     """
     preprocessor = cfg.get('data_preprocessor')
-    cfg.model.pop('teacher', None)  # its files are not asked for
     model = MODELS.build(
         cfg.model, default_args=dict(data_preprocessor=preprocessor)
     )

@@ -19,7 +19,6 @@ def measure(config, cfg_options, shape):
         cfg = read_config(config, cfg_options)
         if cfg.get('model') is None:
             raise ValueError('no model in it: model=dict(...) is enough')
-        cfg.model.pop('teacher', None)  # it costs training only
         return count_config(cfg.model, shape and (shape[0], shape[-1]))
 
 

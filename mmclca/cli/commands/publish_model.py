@@ -13,10 +13,11 @@ import mmpretrain
 import safetensors.torch
 import torch
 from mmengine.registry import init_default_scope
-from mmengine.runner import CheckpointLoader
 from mmpretrain.registry import DATASETS
 from torch import Tensor
 
+from mmclca.checkpoints import releases
+from mmclca.checkpoints.downloading import open_checkpoint
 from mmclca.checkpoints.stored import stored_classes, stored_text
 from mmclca.configs import read_config
 from mmclca.utils.atomic_write import replace_bytes
@@ -31,7 +32,7 @@ def weights_of(checkpoint, no_ema):
     mmengine stores the average where a model looks for its weights, and what
     was trained beside it.
     """
-    weights = dict(checkpoint['state_dict'])
+    weights = dict(releases.weights_of(checkpoint))
     trained = {
         key.removeprefix('module.'): value
         for key, value in checkpoint.get('ema_state_dict', {}).items()
@@ -49,14 +50,16 @@ def weights_of(checkpoint, no_ema):
     }
 
 
-def text_of(in_file, config):
+def text_of(checkpoint, config):
     """The config as text, None where there is none."""
-    return read_config(config).pretty_text if config else stored_text(in_file)
+    if config:
+        return read_config(config).pretty_text
+    return stored_text(checkpoint)
 
 
-def classes_of(in_file, checkpoint, dataset_type):
+def classes_of(checkpoint, dataset_type):
     """Names of the classes, None where there are none."""
-    classes = stored_classes(in_file, checkpoint)
+    classes = stored_classes(checkpoint)
     if classes is not None or dataset_type is None:
         return classes
     init_default_scope('mmpretrain')
@@ -138,9 +141,9 @@ def publish(in_file, out_file, no_ema, dataset_type, config):
     name, endings = split_name(out_file)
     if not name.parent.is_dir():
         raise FileNotFoundError(f'there is no folder {name.parent}: make it')
-    checkpoint = CheckpointLoader.load_checkpoint(in_file, map_location='cpu')
-    text = text_of(in_file, config)
-    classes = classes_of(in_file, checkpoint, dataset_type)
+    checkpoint = open_checkpoint(in_file)
+    text = text_of(checkpoint, config)
+    classes = classes_of(checkpoint, dataset_type)
     weights = weights_of(checkpoint, no_ema)
     warn_of_missing(text, classes)
     return [

@@ -9,7 +9,7 @@ from mmengine.dist import is_main_process
 from mmengine.evaluator import DumpResults
 from mmengine.hooks import Hook
 
-from mmclca.checkpoints.trained import check_complete, forget
+from mmclca.checkpoints.loading import inner_model, load_trained
 from mmclca.configs import read_config, require_settings
 from mmclca.engine.runner import (
     build_runner,
@@ -56,14 +56,11 @@ def use_tta(cfg):
 class CompleteWeightsHook(Hook):
     """Stop before the first image where the head would be one of noise."""
 
-    def __init__(self, checkpoint):
-        self.checkpoint = checkpoint
+    priority = 'HIGHEST'  # before EMA takes its weights
 
-    def before_run(self, runner):
-        forget(runner.model)
-
-    def before_test(self, runner):  # the runner has loaded, EMA with it
-        check_complete(runner.model, self.checkpoint)
+    def after_load_checkpoint(self, runner, checkpoint):
+        load_trained(runner.model, checkpoint)
+        checkpoint['state_dict'] = inner_model(runner.model).state_dict()
 
 
 def configure(args):
@@ -72,7 +69,8 @@ def configure(args):
     set_up_run(cfg, args.config, args.work_dir, args.launcher, args.local_rank)
     require_settings(cfg, 'model', 'test_dataloader', 'test_cfg')
     cfg.load_from = args.checkpoint
-    cfg.model.pop('teacher', None)  # its files are not asked for
+    # FlexibleRunner would fetch what only training starts from
+    cfg.init_weights_for_test_or_val = False
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.compile:
@@ -91,7 +89,7 @@ def main(args):
     source = f'{args.config}, {args.checkpoint}'
     with plain_errors(source):
         runner = build_runner(configure(args))
-        runner.register_hook(CompleteWeightsHook(args.checkpoint))
+        runner.register_hook(CompleteWeightsHook())
         if args.out and args.out_item != 'metrics':
             runner.test_evaluator.metrics.append(DumpResults(args.out))
     with starting(source, runner):

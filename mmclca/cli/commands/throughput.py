@@ -65,7 +65,6 @@ def read_config(name, train):
             model = config.model.to_dict()
             if train and model.get('teacher'):
                 raise ValueError('a teacher, which is not measured')
-            model.pop('teacher', None)
             return of_config(Path(name).stem, model)
     except (*WRONG_INPUT, AttributeError) as error:
         reason = ' '.join(str(error).split())

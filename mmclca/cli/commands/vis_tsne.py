@@ -31,7 +31,6 @@ def load_model(args):
         return load(config, checkpoint, args.cfg_options, args.device).model
     print('no --checkpoint: weights are random', file=sys.stderr)
     cfg = read_config(config, args.cfg_options)
-    cfg.model.pop('teacher', None)  # its files are not asked for
     return get_model(cfg, pretrained=False, device=args.device)
 
 

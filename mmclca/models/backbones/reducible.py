@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from mmclca.checkpoints.loading import load_into_backbone, load_into_classifier
 from mmclca.registry import MODELS
 
 from ..reduction.attention import Attended
@@ -30,6 +31,9 @@ class Reducible:
 
     with_cp = False
     final_norm = False  # whether ``finish`` normalizes
+    # parameters that weights of others need not have; all else decides what
+    # the model computes
+    may_be_new = ('cache.', 'reducer.')
 
     @property
     def stride(self) -> tuple[int, ...]:
@@ -118,6 +122,7 @@ class Reducible:
         self.stage_of = {layer: s for s, layer in enumerate(self.reduce_at)}
         self.reducer = self._build_reducer(reducer)
         self.cache = self._build_cache(cache)
+        self._register_load_state_dict_pre_hook(self._load_hook)
 
     def _build_reducer(self, reducer: dict | None) -> TokenReducer:
         if reducer is not None and not self.reduce_at:
@@ -182,6 +187,13 @@ class Reducible:
             if i in self.out_indices:
                 outs.append(self.format_tokens(tokens, hw))
         return tuple(outs), tokens
+
+    def _load_hook(self, state_dict, prefix, metadata, *_):
+        load_into_backbone(self, state_dict, prefix, metadata)
+
+    def _checkpoint_filter(self, state_dict, prefix, metadata, *_):
+        """Load hook that mmpretrain's classifiers put on themselves."""
+        load_into_classifier(state_dict, prefix, metadata)
 
     def train(self, mode: bool = True) -> 'Reducible':
         """Set the mode; unlike mmpretrain's backbones, return self."""

@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Copies of models that share parameters, for what looks into a pass."""
 
+from collections import OrderedDict
 from copy import copy
 
 from mmpretrain.models.backbones import VisionTransformer
@@ -38,6 +39,7 @@ def _over(vit: VisionTransformer) -> TokenReductionViT:
     own = TokenReductionViT.__new__(TokenReductionViT)
     vars(own).update(vars(_copy(vit)))
     own._parameters = dict(vit._parameters)
+    own._load_state_dict_pre_hooks = OrderedDict()
     own.num_prefix = vit.num_extra_tokens
     own.with_cls_pos = True
     own.register_tokens = None

@@ -7,9 +7,6 @@ from mmpretrain.models.backbones import VisionTransformer
 from mmpretrain.models.utils import resize_pos_embed, to_2tuple
 from torch import Tensor, nn
 
-from mmclca.checkpoints.fit import check_backbone, fill
-from mmclca.checkpoints.positions import fit_pos_embed, start_clr
-from mmclca.checkpoints.renames import rename_to_backbone, rename_to_classifier
 from mmclca.registry import MODELS
 
 from ..layers.drop_path import use_plain_rates
@@ -73,6 +70,8 @@ class TokenReductionViT(Reducible, VisionTransformer):
             one is needed, if ``num_registers`` is no number of tokens, or if
             patches of the stem are not of ``patch_size``.
     """
+
+    may_be_new = (*Reducible.may_be_new, 'ln1.', 'ln2.')
 
     def __init__(
         self,
@@ -246,15 +245,5 @@ class TokenReductionViT(Reducible, VisionTransformer):
             return self.reduce_at[self.stage_of_param(name)] + 1, num_layers
         return depth, num_layers
 
-    def _checkpoint_filter(self, state_dict, prefix, *_):
-        """Load hook that mmpretrain's classifiers put on themselves."""
-        rename_to_classifier(state_dict, prefix)
-
-    def _prepare_pos_embed(self, state_dict, prefix, metadata, *_):
-        """Load hook of the backbone: names, positions, CLR, and a check."""
-        rename_to_backbone(state_dict, prefix)
-        with_pos = fit_pos_embed(self, state_dict, prefix)
-        start_clr(self, state_dict, prefix, with_pos)
-        if 'source' in metadata:  # loaded from a file
-            check_backbone(self, state_dict, prefix, metadata)
-            fill(self.state_dict(), state_dict, prefix, metadata)
+    def _prepare_pos_embed(self, *_):
+        """mmpretrain's load hook, in whose place :class:`Reducible` has one"""

@@ -4,7 +4,7 @@ from mmpretrain.models.heads import ClsHead
 from mmpretrain.structures import DataSample
 from torch import Tensor
 
-from mmclca.checkpoints.fit import fill_around_backbone
+from mmclca.checkpoints.loading import load_around_backbone
 from mmclca.registry import MODELS
 
 from ..backbones import Reducible
@@ -40,8 +40,9 @@ class TokenReductionClassifier(ImageClassifier):
         ValueError: If the backbone is no :class:`Reducible`; if a CLA
             head would read another number of layers than the backbone
             returns, other channels, normalized layers, or something else
-            than CLS tokens; if the teacher does not fit; at the first
-            training step, if the reducer needs one and there is none.
+            than CLS tokens; where a training begins, if the teacher cannot
+            be had or does not fit; at the first training step, if the
+            reducer needs one and there is none.
     """
 
     def __init__(
@@ -87,7 +88,13 @@ class TokenReductionClassifier(ImageClassifier):
                 'way, in which a teacher has no place: use CLAHead, '
                 'VisionTransformerClsHead or LinearClsHead'
             )
-        return Teacher(self, **teacher)
+        return Teacher(**teacher)
+
+    def init_weights(self) -> None:
+        """Initialize parameters, and see that there is the teacher."""
+        super().init_weights()
+        if self.teacher is not None:
+            self.teacher.prepare(self)
 
     def extract_feat(self, inputs: Tensor, stage: str = 'neck'):
         """See ``ImageClassifier.extract_feat``."""
@@ -133,15 +140,12 @@ class TokenReductionClassifier(ImageClassifier):
         """Losses of the head and of the teacher, by name."""
         scores = self.head(feats)
         losses = self.head._get_loss(scores, data_samples)
-        losses.update(
-            self.teacher.losses(inputs, scores, tokens, self.backbone)
-        )
+        losses.update(self.teacher.losses(inputs, scores, tokens, self))
         return losses
 
     def _fill_head(self, state_dict, prefix, metadata, *_):
         """Load hook: all but the backbone may be new, and is reported."""
-        if 'source' in metadata:  # loaded from a file
-            fill_around_backbone(self, state_dict, prefix, metadata)
+        load_around_backbone(self, state_dict, prefix, metadata)
 
 
 def _check_fit(backbone, head: CLAHead) -> None:

@@ -1,4 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from copy import deepcopy
 from pathlib import Path
 
 import torch
@@ -6,7 +7,9 @@ import torch.nn.functional as F
 from mmengine.config import Config
 from torch import Tensor, nn
 
-from mmclca.checkpoints.trained import load_trained
+from mmclca.checkpoints.downloading import open_checkpoint
+from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.loading import fit
 from mmclca.registry import MODELS
 
 from ..backbones import as_reducible
@@ -23,8 +26,11 @@ class Teacher:
     distillation for every other method. Both models see the same normalized
     images.
 
+    Its files are not asked for before :meth:`prepare`, which a training calls
+    before its first iteration; its weights are read when the first batch
+    needs them.
+
     Args:
-        student (TokenReductionClassifier): Who is taught.
         config (str | dict): Config file of the teacher, or the config of its
             classifier.
         checkpoint (str): Its trained weights.
@@ -36,13 +42,11 @@ class Teacher:
             Defaults to 1.
 
     Raises:
-        ValueError: If the teacher is unknown, no vision transformer, has a
-            reducer, or does not fit the student.
+        ValueError: If a weight or the temperature is not allowed.
     """
 
     def __init__(
         self,
-        student,
         config: str | dict,
         checkpoint: str,
         logit_weight: float = 0.5,
@@ -50,17 +54,38 @@ class Teacher:
         temperature: float = 1.0,
     ):
         check_numbers(logit_weight, token_weight, temperature)
+        self.config = config
+        self.checkpoint = checkpoint
         self.logit_weight = logit_weight
         self.token_weight = token_weight
         self.temperature = temperature
-        self.model = _build(config)
-        check_kind(self.model)
-        self.model.backbone = as_reducible(self.model.backbone)
-        check_fit(self.model, student, token_weight)
-        if '://' not in checkpoint and not Path(checkpoint).is_file():
-            raise ValueError(f'teacher: there is no file {checkpoint}')
-        load_trained(self.model, checkpoint)
-        self.model.eval().requires_grad_(False)
+        self.model = None
+        self.is_read = False
+
+    def prepare(self, student) -> None:
+        """Build and check the teacher, unless that is done.
+
+        Args:
+            student (TokenReductionClassifier): Who is taught.
+
+        Raises:
+            ValueError: If the teacher is unknown, no vision transformer, has
+                a reducer or does not fit the student; if its weights cannot
+                be opened, or are not all of it.
+        """
+        if self.model is not None:
+            return
+        model = _build(self.config)
+        check_kind(model)
+        model.backbone = as_reducible(model.backbone)
+        check_fit(model, student, self.token_weight)
+        try:
+            model, _ = fit(
+                model, open_checkpoint(self.checkpoint, mapped=True)
+            )
+        except (CheckpointError, OSError, ValueError) as error:
+            raise ValueError(f'teacher: {error}') from error
+        self.model = model.eval().requires_grad_(False)
 
     def __deepcopy__(self, memo) -> 'Teacher':
         return self
@@ -74,8 +99,12 @@ class Teacher:
             inputs (Tensor): Images (B, 3, H, W).
             scores (Tensor): Class scores of the student, (B, classes).
             tokens (Tokens): Final tokens of the student.
-            student (Reducible): Its backbone.
+            student (TokenReductionClassifier): Who is taught.
         """
+        self.prepare(student)
+        if not self.is_read:  # the parameters are still parts of a file
+            self.model, self.is_read = deepcopy(self.model), True
+        backbone = student.backbone
         teacher_scores, patches = self.answer(inputs, tokens.num_patches)
         losses = {}
         if self.logit_weight:
@@ -83,9 +112,9 @@ class Teacher:
                 self.logit_weight * self.divergence(scores, teacher_scores)
             )
         if self.token_weight:
-            if not student.final_norm:
+            if not backbone.final_norm:
                 tokens = tokens.with_x(_standardize(tokens.x))
-            error = student.reducer.token_loss(tokens, patches)
+            error = backbone.reducer.token_loss(tokens, patches)
             losses['loss_distill_tokens'] = self.token_weight * error
         return losses
 

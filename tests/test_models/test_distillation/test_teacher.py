@@ -69,6 +69,7 @@ def taught(tmp_path):
 
 
 def teacher_of(model):
+    model.teacher.prepare(model)
     return model.teacher.model
 
 
@@ -196,6 +197,37 @@ def test_config_file_with_our_own_kind_of_teacher(taught, tmp_path):
     assert len(model(images(4), SAMPLES, mode='loss')) == 3
 
 
+def test_a_model_is_used_without_the_files_of_its_teacher(taught):
+    gone = dict(config='gone.py', checkpoint='gone.pth')
+    model = taught(**gone)
+    assert model.eval()(images(2)).shape == (2, 5)
+    with pytest.raises(ValueError, match='teacher: there is no config file'):
+        model.train()(images(4), SAMPLES, mode='loss')  # not initialized
+
+
+def test_weights_are_read_with_the_first_batch(taught, tmp_path):
+    """Checked before, and opened once."""
+    model = taught()
+    with patch.object(torch, 'load', wraps=torch.load) as opened:
+        model.init_weights()
+        assert opened.call_count == 1 and opened.call_args.kwargs['mmap']
+        before = {p.data_ptr() for p in model.teacher.model.parameters()}
+        for _ in range(2):
+            model(images(4), SAMPLES, mode='loss')
+    assert opened.call_count == 1
+    after = {p.data_ptr() for p in model.teacher.model.parameters()}
+    assert not before & after  # no part of the file, which may change now
+    (tmp_path / 'teacher.pth').write_bytes(b'')
+    assert model(images(4), SAMPLES, mode='loss')['loss'].isfinite()
+
+
+def test_a_teacher_is_reported_as_all_weights_are(taught, tmp_path):
+    with patch.object(MMLogger, 'info') as said:
+        teacher_of(taught())
+    path = tmp_path / 'teacher.pth'
+    assert said.call_args.args[0] == f'{path}: 44 tensors loaded'
+
+
 @pytest.mark.parametrize(
     'teacher, options, message',
     [
@@ -203,7 +235,11 @@ def test_config_file_with_our_own_kind_of_teacher(taught, tmp_path):
         (plain_vit(embed_dims=8), {}, r'channels .* 8, the student 16; they'),
         (plain_vit(patch_size=16), {}, r'patch_size \(16, 16\), the student'),
         (None, dict(config='no/such.py'), 'no config file no/such.py'),
-        (None, dict(checkpoint='no/such.pth'), 'no file no/such.pth'),
+        (
+            None,
+            dict(checkpoint='no/such.pth'),
+            'teacher: there is no checkpoint no/such.pth',
+        ),
         (None, dict(config=dict(type='NoSuchNet')), 'unknown model.*NoSuch'),
         (None, dict(logit_weight=-1), 'logit_weight=-1 .* not be negative'),
         (None, dict(temperature=0), 'temperature=0 must be above 0'),
@@ -226,7 +262,7 @@ def test_config_file_with_our_own_kind_of_teacher(taught, tmp_path):
 )
 def test_what_does_not_fit_is_refused(taught, teacher, options, message):
     with pytest.raises(ValueError, match=message):
-        taught(teacher=teacher, **options)
+        taught(teacher=teacher, **options).init_weights()
 
 
 @pytest.mark.parametrize('teacher', [{}, 'teacher.py', dict(config='a.py')])
@@ -248,13 +284,14 @@ def test_teacher_that_is_no_vision_transformer(taught):
         head=dict(type='LinearClsHead', num_classes=5, in_channels=84),
     )
     with pytest.raises(ValueError, match='teacher: the backbone is a LeNet5'):
-        taught(teacher=lenet)
+        taught(teacher=lenet).init_weights()
 
 
 def test_checkpoint_of_another_model_is_refused(taught, tmp_path):
     torch.save({'head.layers.head.bias': torch.zeros(5)}, tmp_path / 'x.pth')
-    with pytest.raises(ValueError, match='x.pth lacks'):
-        taught(checkpoint=str(tmp_path / 'x.pth'))
+    model = taught(checkpoint=str(tmp_path / 'x.pth'))
+    with pytest.raises(ValueError, match='x.pth does not fit TokenReduction'):
+        model.init_weights()
 
 
 def processing(mean=127.5, to_rgb=True):
@@ -281,7 +318,7 @@ def normalized(tmp_path):
 
 
 def test_same_normalization(normalized):
-    assert normalized(processing(), processing()).teacher is not None
+    teacher_of(normalized(processing(), processing()))
 
 
 @pytest.mark.parametrize(
@@ -289,12 +326,12 @@ def test_same_normalization(normalized):
 )
 def test_other_normalization_is_refused(normalized, student):
     with pytest.raises(ValueError, match='has normalization'):
-        normalized(processing(), student)
+        teacher_of(normalized(processing(), student))
 
 
 def test_normalization_of_one_only_is_warned_of(normalized):
     with patch.object(MMLogger, 'warning') as warning:
-        normalized(None, processing())
+        teacher_of(normalized(None, processing()))
     assert 'only one of teacher and student' in warning.call_args.args[0]
 
 

@@ -24,7 +24,9 @@ from mmengine.runner import Runner, load_checkpoint
 from mmpretrain.structures import DataSample
 from safetensors.torch import save_file
 
+from mmclca.checkpoints import opening, renames
 from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.families import Family
 from mmclca.registry import MODELS
 
 
@@ -101,6 +103,30 @@ def test_timm_names_in_every_place(place, style, save, tmp_path):
     cls_token, logits = difference(here, there)
     assert cls_token < 1e-9
     assert logits < 1e-9 or place is on_backbone
+
+
+@pytest.mark.parametrize('place', PLACES)
+def test_each_step_is_done_once(place, save, tmp_path, log, monkeypatch):
+    """Opened once, recognized once, renamed once, reported once."""
+    path = save(theirs().state_dict())
+    steps = []
+
+    def count(module, name):
+        function = getattr(module, name)
+
+        def counted(*arguments):
+            steps.append(name)
+            return function(*arguments)
+
+        monkeypatch.setattr(module, name, counted)
+
+    count(opening, 'open_file')
+    count(renames, 'recognize')
+    count(Family, 'rename')
+    place(config(), path, tmp_path / 'work')
+    tensors = len(theirs().state_dict())
+    assert steps == ['open_file', 'recognize', *(['rename'] * tensors)]
+    assert sum(f'{path}: ' in line for line in log) == 1
 
 
 def gammas(weights):
@@ -206,7 +232,7 @@ def test_release_of_the_authors(save, log):
     assert torch.equal(
         here.backbone.cache.clr, weights['clr'].float().double()
     )
-    assert not any('new' in line for line in log)
+    assert not any('new, not loaded' in line for line in log)
 
 
 def test_linear_release_of_the_authors(save):
@@ -224,7 +250,9 @@ def test_new_head_is_reported_and_no_error(place, save, log):
     path = save(theirs(num_classes=7).state_dict())
     here = place(config(), path, None)
     said = '\n'.join(log)
-    assert f'{path}: new, not loaded: head.layers.head.weight' in said
+    assert (
+        f'{path}: 42 tensors loaded; new, not loaded: head.layers.* (2' in said
+    )
     assert 'do not match' not in said
     assert here.head.layers.head.weight.shape == (5, 16)
 
@@ -234,17 +262,16 @@ def test_linear_head_to_cla_head(save, log):
     path = save(there.state_dict())
     here = by_hand(config(cla=True), path, None)
     said = '\n'.join(log)
-    assert 'new, not loaded: head.layers.0.weight' in said
-    assert 'not used here: head.layers.head.weight' in said
-    assert 'not used here: backbone.ln1.weight' in said
+    new = 'head.layers.* (14), backbone.cache.* (2)'
+    unused = 'head.layers.* (2), backbone.ln1.* (2)'
+    assert f'new, not loaded: {new}; not used here: {unused}' in said
     assert 'do not match' not in said
     assert (here.backbone.cls_token - there.cls_token).abs().max() < 1e-9
 
 
 def test_cla_head_to_linear_head(save, log):
     here = by_hand(config(), save({'model': release(theirs())}), None)
-    assert any('new, not loaded: head.layers.head' in line for line in log)
-    assert any('new, not loaded: backbone.ln1.weight' in line for line in log)
+    assert 'loaded: head.layers.* (2), backbone.ln1.* (2)' in '\n'.join(log)
     assert here.backbone.ln1.weight.eq(1).all()
 
 

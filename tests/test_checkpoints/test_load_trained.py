@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch import nn
 
-from mmclca.checkpoints.trained import load_trained
+from mmclca.checkpoints.loading import load_trained
 
 
 def model():

@@ -1,0 +1,149 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Checkpoints of all places: files, addresses, weights by timm's names."""
+
+import os
+import re
+from difflib import get_close_matches
+from hashlib import sha256
+from http.client import HTTPException
+from pathlib import Path
+from urllib.parse import urlparse
+
+import huggingface_hub
+import timm
+import torch
+from huggingface_hub.utils import HfHubHTTPError
+from mmengine.dist import barrier, is_main_process
+from mmengine.runner.checkpoint import CheckpointLoader
+
+from mmclca.utils.atomic_write import replace_file
+
+from .error import CheckpointError
+from .opening import load_from_file, open_file
+from .releases import name_source
+
+
+def open_checkpoint(name: str, mapped: bool = False) -> dict:
+    """Open a checkpoint of any place, on the CPU.
+
+    Args:
+        name (str): Path, address or ``timm://NAME``.
+        mapped (bool): For a file, whether tensors are read when they are
+            used, and no sooner. Defaults to False.
+
+    Returns:
+        dict: See :func:`mmclca.checkpoints.opening.load_from_file`.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        CheckpointError: If it cannot be had or opened.
+    """
+    if mapped and '://' not in name:
+        return load_from_file(name, mapped=True)
+    return CheckpointLoader.load_checkpoint(name, map_location='cpu')
+
+
+@CheckpointLoader.register_scheme(('http://', 'https://'), force=True)
+def load_from_http(filename: str, map_location=None) -> dict:
+    """Download a checkpoint once, then open it as a local file.
+
+    It is kept in torch's cache, under its own name where that ends in a hash,
+    else under one made unique.
+
+    Args:
+        filename (str): URL of a checkpoint.
+        map_location (str | Callable, optional): See ``torch.load``.
+
+    Raises:
+        CheckpointError: If it cannot be fetched; see also
+            :func:`load_from_file`.
+    """
+    name = os.path.basename(urlparse(filename).path)
+    if not re.search(r'-[0-9a-f]{8,}\.', name):
+        name = f'{sha256(filename.encode()).hexdigest()[:8]}-{name}'
+    path = os.path.join(torch.hub.get_dir(), 'checkpoints', name)
+    if is_main_process():
+        _download(filename, path)
+    barrier()
+    _download(filename, path)  # on a machine that does not share the cache
+    return open_file(path, filename, map_location)
+
+
+def _download(url: str, path: str) -> None:
+    """Fetch a file into the cache, unless it is there."""
+    if os.path.isfile(path):
+        return
+
+    def fetch(part: Path) -> None:
+        try:
+            torch.hub.download_url_to_file(url, part)
+        except (OSError, HTTPException) as error:
+            raise CheckpointError(
+                f'{url} cannot be downloaded ({error}): fetch it with a '
+                f'browser and give the path of the file, or put it at {path}'
+            ) from error
+        open_file(str(part), url)  # a download that broke off is not kept
+
+    replace_file(Path(path), fetch)
+
+
+@CheckpointLoader.register_scheme('timm://')
+def load_from_timm(filename: str, map_location=None) -> dict:
+    """Fetch pretrained weights by timm's name, ``timm://NAME``.
+
+    Args:
+        filename (str): For example
+            ``timm://deit3_base_patch16_224.fb_in1k``.
+        map_location (str, optional): Kept for mmengine; tensors come on the
+            CPU.
+
+    Raises:
+        CheckpointError: If timm does not know the name, or cannot fetch it.
+    """
+    name = filename[len('timm://') :]
+    if not timm.is_model_pretrained(name):
+        known = timm.list_pretrained()
+        close = ', '.join(get_close_matches(name, known, n=3, cutoff=0.4))
+        raise CheckpointError(
+            f'timm has no pretrained model {name!r}; '
+            f'timm.list_pretrained() lists them. Close: {close or "none"}'
+        )
+    if is_main_process():
+        weights = _fetch_from_timm(name)
+    barrier()
+    if not is_main_process():
+        weights = _fetch_from_timm(name)  # from the cache
+    return name_source(weights, filename)
+
+
+def _fetch_from_timm(name: str) -> dict:
+    try:
+        _ask_hub(timm.get_pretrained_cfg(name).hf_hub_id)
+        return timm.create_model(name, pretrained=True).state_dict()
+    except Exception as error:  # timm and the hub raise many kinds
+        file = f'{name}.safetensors'
+        raise CheckpointError(
+            f'timm://{name} cannot be fetched ({type(error).__name__}). By '
+            'hand: on a machine with a network run\n'
+            '  python -c "import timm, safetensors.torch as st; '
+            f"st.save_file(timm.create_model('{name}', pretrained=True)"
+            f".state_dict(), '{file}')\"\n"
+            f'copy {file} here and give its path in place of timm://{name}: '
+            f'--cfg-options load_from={file}'
+        ) from None  # the hub's own traceback is hundreds of lines
+
+
+def _ask_hub(repository: str) -> None:
+    """Without a network and without a copy in the cache, fail at once.
+
+    timm would have the hub asked a dozen times, for a minute.
+    """
+    if not repository:  # timm has it from elsewhere
+        return
+    url = huggingface_hub.hf_hub_url(repository, 'model.safetensors')
+    try:
+        huggingface_hub.get_hf_file_metadata(url, timeout=5)
+    except HfHubHTTPError:  # it answers, timm looks for other files
+        return
+    except Exception:  # by its version, the hub raises requests' or httpx's
+        huggingface_hub.snapshot_download(repository, local_files_only=True)

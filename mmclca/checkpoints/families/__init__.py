@@ -1,0 +1,36 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Whose names a file has: a table for each family of releases.
+
+A new family is a file here and a place in ``FAMILIES``.
+"""
+
+import re
+
+from .clca_authors import CLCA, TOKEN_REDUCTION
+from .clip import CLIP
+from .family import Family
+from .mmpretrain import BARE
+from .timm_vit import VIT
+
+__all__ = ['Family', 'recognize']
+
+# in this order: those with names of others come before them
+FAMILIES = (CLIP, CLCA, TOKEN_REDUCTION, VIT, BARE)
+
+
+def recognize(names: list[str]) -> tuple[Family, str] | None:
+    """The family of a file, and what precedes the names of its encoder.
+
+    Args:
+        names (list[str]): All names of the file.
+
+    Returns:
+        tuple[Family, str] | None: None where they are those of a classifier
+        of this package, or of no known family.
+    """
+    for family in FAMILIES:
+        for encoder in family.encoders:
+            mark = re.compile(re.escape(encoder) + f'(?:{family.mark})')
+            if any(map(mark.match, names)):
+                return family, encoder
+    return None

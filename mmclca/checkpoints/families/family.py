@@ -1,0 +1,45 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor
+
+# the name of positions from a foreign file, in which CLS may have none
+POS_EMBED = 'backbone.foreign_pos_embed'
+
+
+@dataclass(frozen=True)
+class Family:
+    """Files whose tensors have the same names, and what these become.
+
+    All patterns are matched at the beginning of a name, after what precedes
+    those of the encoder.
+
+    Args:
+        mark (str): Pattern of a name by which a file is recognized.
+        renames (tuple[tuple[str, str]]): Patterns, and the names in a
+            classifier of this package (``backbone.``, ``head.``). The first
+            pattern that matches a name applies. Other names go to the
+            backbone, which refuses what it has no place for.
+        left_out (str): Pattern of what a file has and no model needs.
+            Defaults to one that no name matches.
+        values (tuple[tuple[str, str, Callable]]): Name in the file, name
+            under which it goes on, and what makes the one tensor of the
+            other.
+        encoders (tuple[str]): What may precede the names of the encoder: of
+            MoCo v3, DINO, CLIP, others. What lies beside it is left alone.
+    """
+
+    mark: str
+    renames: tuple[tuple[str, str], ...]
+    left_out: str = r'(?!)'
+    values: tuple[tuple[str, str, Callable[[Tensor], Tensor]], ...] = ()
+    encoders: tuple[str, ...] = ('base_encoder.', 'backbone.', 'visual.', '')
+
+    def rename(self, name: str) -> str:
+        """The name in a classifier of this package."""
+        for pattern, new in self.renames:
+            if re.match(pattern, name):
+                return re.sub(pattern, new, name, count=1)
+        return f'backbone.{name}'

@@ -1,0 +1,225 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""From the weights of any file to the parameters of a model.
+
+``load_into_*`` are the load hooks of backbones and classifiers, by which every
+way to load weights goes, mmengine's and mmpretrain's too; what comes from a
+file is reported in one line of the log. :func:`load_trained` is for models
+that are used: it takes all of their parameters from a file, or raises.
+"""
+
+from copy import deepcopy
+
+import torch
+from mmengine.model import BaseTTAModel, is_model_wrapper
+from torch import Tensor, nn
+
+from .downloading import open_checkpoint
+from .error import CheckpointError
+from .positions import explain_rows, fit_pos_embed, init_clr
+from .releases import source_of, weights_of
+from .renames import rename_to_backbone, rename_to_classifier
+from .report import Report, first
+
+# tokens of others, which a backbone without them does not need
+MAY_BE_LEFT = ('cls_token', 'mask_token')
+
+
+def load_into_classifier(state_dict: dict, prefix: str, metadata: dict):
+    """Load hook of a classifier: the names, which those of a head are among.
+
+    Args:
+        state_dict (dict): Weights under any names, changed in place.
+        prefix (str): What the names of the classifier begin with.
+        metadata (dict): What torch hands to load hooks, with the
+            :class:`Source` of the weights under ``'source'`` where they come
+            from a file.
+    """
+    left_out = rename_to_classifier(state_dict, prefix)
+    if 'source' in metadata:
+        metadata['source'].begin().unused += left_out
+
+
+def load_around_backbone(
+    classifier, state_dict: dict, prefix: str, metadata: dict
+) -> None:
+    """Load hook of a classifier: all but the backbone may be new."""
+    if 'source' not in metadata:
+        return
+    own = classifier.state_dict()
+    own = {k: v for k, v in own.items() if not k.startswith('backbone.')}
+    inner = [key for key in state_dict if key.startswith(f'{prefix}backbone.')]
+    backbone = {key: state_dict.pop(key) for key in inner}
+    unfit, unused = _compare(own, state_dict, prefix)
+    report = metadata['source'].begin()
+    _fill(own, state_dict, prefix, unfit, unused, report)
+    state_dict.update(backbone)
+
+
+def load_into_backbone(
+    backbone, state_dict: dict, prefix: str, metadata: dict
+) -> None:
+    """Load hook of a backbone, the last one: names, positions, CLR tokens.
+
+    Args:
+        backbone (Reducible): The backbone that is to be loaded.
+        state_dict (dict): See :func:`load_into_classifier`.
+        prefix (str): What the names of the backbone begin with.
+        metadata (dict): See :func:`load_into_classifier`.
+
+    Raises:
+        CheckpointError: If weights from a file are not of this backbone.
+    """
+    left_out = rename_to_backbone(state_dict, prefix)
+    resized, with_pos = fit_pos_embed(backbone, state_dict, prefix)
+    new = init_clr(backbone, state_dict, prefix, with_pos)
+    if 'source' not in metadata:  # plain torch, as strict as ever
+        return
+    source, own = metadata['source'], backbone.state_dict()
+    unfit, unused = _compare(own, state_dict, prefix)
+    if 'pos_embed' in unfit:
+        unfit['pos_embed'] += explain_rows(backbone, own, state_dict, prefix)
+    _check_backbone(backbone, unfit, unused, source)
+    report = source.begin()
+    report.unused += left_out
+    report.resized += resized
+    _fill(own, state_dict, prefix, unfit, unused, report)
+    report.new += new
+    report.loaded = [key for key in report.loaded if key not in new]
+    source.end()
+
+
+def _compare(own: dict, state_dict: dict, prefix: str) -> tuple[dict, list]:
+    """Which parameters of a module do not come, and why; what is unused."""
+    unfit = {}
+    for name, value in own.items():
+        came = state_dict.get(prefix + name)
+        if not isinstance(came, Tensor):
+            unfit[name] = 'is missing'
+        elif came.shape != value.shape:
+            unfit[name] = f'is {tuple(came.shape)}, not {tuple(value.shape)}'
+    keys = [key for key in state_dict if key.startswith(prefix)]
+    names = [key[len(prefix) :] for key in keys]
+    return unfit, [name for name in names if name not in own]
+
+
+def _check_backbone(backbone, unfit: dict, unused: list, source) -> None:
+    """Refuse weights of another backbone."""
+    may_be_new = backbone.may_be_new
+    wrong = [
+        f'{name} {why}'
+        for name, why in unfit.items()
+        if not name.startswith(may_be_new)
+    ]
+    wrong += [
+        f'{name} has no place'
+        for name in unused
+        if not name.startswith((*may_be_new, *MAY_BE_LEFT))
+    ]
+    if wrong:
+        raise CheckpointError(
+            f'{source.name} does not fit {type(backbone).__name__} '
+            f'({backbone.embed_dims} channels, {len(backbone.layers)} '
+            f'layers): {len(wrong)} parameters are wrong: {first(wrong)}. '
+            f'The first keys of the file: {first(source.keys)}. '
+            'Is it the right file, and are arch, img_size and patch_size '
+            'those of its model?'
+        )
+
+
+def _fill(own, state_dict, prefix, unfit, unused, report: Report) -> None:
+    """Make a state dict fit parameters exactly, in place, and report it."""
+    for name in unused:
+        del state_dict[prefix + name]
+    for name in unfit:  # keeps its own values
+        state_dict[prefix + name] = own[name]
+    report.unused += [prefix + name for name in unused]
+    report.new += [prefix + name for name in unfit]
+    report.loaded += [prefix + name for name in own if name not in unfit]
+
+
+def load_trained(model: nn.Module, checkpoint: str | dict) -> Report:
+    """Load a checkpoint that must hold all parameters of a model.
+
+    A model whose checkpoint is refused stays as it was.
+
+    Args:
+        model (nn.Module): The model, changed in place.
+        checkpoint (str | dict): Path or address of the weights, or what
+            :func:`mmclca.checkpoints.downloading.open_checkpoint` gives.
+
+    Raises:
+        CheckpointError: If the backbone in it is another one.
+        ValueError: If parameters are missing or NaN; names them.
+    """
+    if isinstance(checkpoint, str):
+        checkpoint = open_checkpoint(checkpoint)
+    fitted, report = fit(model, checkpoint)
+    named = fitted.named_parameters()
+    _refuse([name for name, p in named if p.isnan().any()], report.source)
+    weights = fitted.state_dict()
+    with torch.no_grad():
+        for name, tensor in inner_model(model).state_dict().items():
+            tensor.copy_(weights[name])
+    return report
+
+
+def fit(model: nn.Module, checkpoint: dict) -> tuple[nn.Module, Report]:
+    """A copy of a model whose parameters are the tensors of a checkpoint.
+
+    No tensor is read or copied but for another size or form.
+
+    Args:
+        model (nn.Module): The model, which is left as it is.
+        checkpoint (dict): An opened checkpoint.
+
+    Raises:
+        CheckpointError: If the backbone in it is another one.
+        ValueError: If parameters are missing; names them.
+    """
+    weights, told = weights_of(checkpoint), []
+    source = source_of(weights)
+    source.answer = told.append
+    fitted = _without_parameters(inner_model(model))
+    missing, unused = [], []
+    try:
+        missing, unused = fitted.load_state_dict(weights, False, assign=True)
+    except RuntimeError as error:  # torch's; the parameters stay missing
+        if 'size mismatch' not in str(error):
+            raise
+    report = told[0] if told else Report(source.name)  # not a model of ours
+    own = fitted.state_dict()
+    new = {*report.new, *missing, *(n for n in own if own[n].is_meta)}
+    report.new = [name for name in own if name in new]
+    report.loaded = [name for name in own if name not in new]
+    report.unused += unused
+    report.log()
+    params = dict(fitted.named_parameters())
+    _refuse([name for name in report.new if name in params], source.name)
+    return fitted, report
+
+
+def inner_model(model: nn.Module) -> nn.Module:
+    """The model that takes the weights, out of wrappers."""
+    while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
+        model = model.module
+    return model
+
+
+def _without_parameters(model: nn.Module) -> nn.Module:
+    """A copy whose parameters have a shape and no memory."""
+    blank = {
+        id(p): nn.Parameter(p.detach().to('meta'), p.requires_grad)
+        for p in model.parameters()
+    }
+    return deepcopy(model, blank)
+
+
+def _refuse(wrong: list[str], source: str) -> None:
+    """ValueError if there are names; a random head would predict noise."""
+    if wrong:
+        raise ValueError(
+            f'{source}: {len(wrong)} parameters of the model are missing, '
+            f'have another shape or are NaN: {first(wrong)}. Give the config '
+            'that it was trained with; the number of classes is '
+            'model.head.num_classes'
+        )
