@@ -8,7 +8,7 @@ from tiny_export import EXPORT, write_model
 from tiny_run import CLASSES, run_tool
 
 import mmclca
-from mmclca.deployment import noise
+from mmclca.deployment.checks import noise
 
 
 @pytest.fixture
