@@ -33,23 +33,18 @@ def fit_pos_embed(
         has a position in the state dict.
     """
     own = dict(backbone.named_parameters())
-    grid = tuple(backbone.patch_resolution)
     name, cls_token, clr, clr_pos = (prefix + name for name in NAMES)
-    may_have_none = _may_have_no_cls_row(state_dict, prefix)
+    if 'pos_embed' not in own:
+        return [], True
+    grid = tuple(backbone.patch_resolution)
+    own_cls_rows = own['pos_embed'].size(1) - prod(grid)
+    cls_rows = _cls_rows(own, own_cls_rows, state_dict, prefix)
     if prefix + FOREIGN_POS_EMBED in state_dict:
         state_dict[name] = state_dict.pop(prefix + FOREIGN_POS_EMBED)
     pos = state_dict.get(name)
-    if 'pos_embed' not in own or not _is_rows(pos):
-        return [], True
-    own_cls_rows = own['pos_embed'].size(1) - prod(grid)
-    cls_rows = (1, 0) if may_have_none else (1,)
-    if not _with_cls(own, state_dict, prefix):
-        cls_rows = (0,)
-    elif 'cls_token' in own and not own_cls_rows:
-        cls_rows = (0, 1)
     joined = clr in state_dict and clr_pos not in state_dict
     num_clr = state_dict[clr].size(1) if joined else 0
-    layout = _layout(pos.size(1), cls_rows, num_clr, grid)
+    layout = _layout(pos, cls_rows, num_clr, grid)
     if layout is None:
         return [], True
     num_cls, old, num_clr = layout
@@ -69,6 +64,23 @@ def fit_pos_embed(
     return resized, num_cls > 0
 
 
+def _cls_rows(
+    own: dict, own_cls_rows: int, state_dict: dict, prefix: str
+) -> tuple[int, ...]:
+    """The numbers of rows that CLS may have in a state dict, likely first.
+
+    It may have none in a foreign file (DeiT III) and in one of mmpretrain's
+    ``DeiT3``, known by its layer scale.
+    """
+    if not _with_cls(own, state_dict, prefix):
+        return (0,)
+    if 'cls_token' in own and not own_cls_rows:
+        return (0, 1)
+    marks = (FOREIGN_POS_EMBED, 'layers.0.attn.gamma1.weight')
+    may_have_none = any(prefix + mark in state_dict for mark in marks)
+    return (1, 0) if may_have_none else (1,)
+
+
 def _changes(name: str, old: tuple, grid: tuple, no_cls: bool) -> list[str]:
     """What was resized, in words."""
     if old == grid and not no_cls:
@@ -76,13 +88,6 @@ def _changes(name: str, old: tuple, grid: tuple, no_cls: bool) -> list[str]:
     none = ' and none for CLS' if no_cls else ''
     (h, w), (new_h, new_w) = old, grid
     return [f'{name} of {h} x {w} patches{none} to {new_h} x {new_w}']
-
-
-def _may_have_no_cls_row(state_dict: dict, prefix: str) -> bool:
-    """Whether CLS may have no position: in a foreign file (DeiT III) and in
-    one of mmpretrain's ``DeiT3``, known by its layer scale."""
-    marks = (FOREIGN_POS_EMBED, 'layers.0.attn.gamma1.weight')
-    return any(prefix + mark in state_dict for mark in marks)
 
 
 def _is_rows(pos) -> bool:
@@ -93,21 +98,21 @@ def _with_cls(own: dict, state_dict: dict, prefix: str) -> bool:
     return 'cls_token' in own or f'{prefix}cls_token' in state_dict
 
 
-def _layout(
-    num_rows: int, cls_rows: tuple[int, ...], num_clr: int, grid: tuple
-):
+def _layout(pos, cls_rows: tuple[int, ...], num_clr: int, grid: tuple):
     """Rows of CLS, grid of patches, rows of CLR tokens; None if no grid.
 
     The backbone's own grid goes before a square one, but where it is a
     rectangle, CLS and a square go before a rectangle without CLS: 50 rows
     are 1 + 7 x 7 rather than 5 x 10.
     """
+    if not _is_rows(pos):
+        return None
     tries = [(num_cls, own) for own in (True, False) for num_cls in cls_rows]
     if grid[0] != grid[1]:
         tries = sorted(tries, reverse=True)
     for num_cls, own in tries:
         clr_rows = num_clr if num_cls else 0
-        num_patches = max(num_rows - num_cls - clr_rows, 0)
+        num_patches = max(pos.size(1) - num_cls - clr_rows, 0)
         old = grid if own else (isqrt(num_patches),) * 2
         if num_patches and prod(old) == num_patches:
             return num_cls, old, clr_rows

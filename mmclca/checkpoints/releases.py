@@ -107,13 +107,11 @@ def unwrap(checkpoint, name: str) -> dict:
 
 def _refuse_unknown(weights: dict, name: str) -> None:
     """Dicts and no tensor: the weights are under another key."""
-    kinds = {
-        kind
-        for value in weights.values()
-        for kind in (Tensor, dict)
-        if isinstance(value, kind)
-    }
-    if kinds == {dict}:
+    has_dicts, has_tensors = (
+        any(isinstance(value, kind) for value in weights.values())
+        for kind in (dict, Tensor)
+    )
+    if has_dicts and not has_tensors:
         raise CheckpointError(
             f'{name} holds no weights where they are looked for: its keys '
             f'are {", ".join(map(str, weights))}, and weights are taken from '

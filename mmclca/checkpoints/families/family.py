@@ -24,9 +24,9 @@ class Family:
             backbone, which refuses what it has no place for.
         left_out (str): Pattern of what a file has and no model needs.
             Defaults to one that no name matches.
-        values (tuple[tuple[str, str, Callable]]): Name in the file, name
-            under which it goes on, and what makes the one tensor of the
-            other.
+        values (tuple[tuple[str, str, Callable]]): Name in the file, name of
+            what is made of that tensor (the same or one more), and what
+            makes it. Names change after that.
         encoders (tuple[str]): What may precede the names of the encoder: of
             MoCo v3, DINO, CLIP, others. What lies beside it is left alone.
     """

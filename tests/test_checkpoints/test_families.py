@@ -1,0 +1,108 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Tables of names, for a backbone that is none of this package's."""
+
+import pytest
+import torch
+import toy_backbones  # noqa: F401, registers them
+from mmengine.runner import load_checkpoint
+
+from mmclca.checkpoints import families
+from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.families import FAMILIES, Family, recognize
+from mmclca.checkpoints.loading import load_trained
+from mmclca.registry import MODELS
+
+TABLE = Family(
+    mark=r'stage\d+\.',
+    renames=(
+        (r'stage(\d+)\.', r'backbone.layers.\1.'),
+        (r'classifier\.', 'head.fc.'),
+        (r'start$', 'backbone.prefix'),
+    ),
+    left_out='teacher_',
+    values=(('start', 'start', lambda x: x[None]),),
+)
+
+
+def toy(channels=24):
+    head = dict(type='LinearClsHead', num_classes=3, in_channels=channels)
+    model = MODELS.build(
+        dict(
+            type='mmclca.TokenReductionClassifier',
+            backbone=dict(type='mmclca.ToyReducible', channels=channels),
+            head=head,
+        )
+    )
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter)
+    return model
+
+
+def foreign(model):
+    """Its weights as others would name them."""
+    weights = {'teacher_temperature': torch.ones(1)}
+    for name, value in model.state_dict().items():
+        name = name.removeprefix('backbone.').replace('layers.', 'stage')
+        name = name.replace('head.fc.', 'classifier.')
+        weights[name] = value
+    weights['start'] = weights.pop('prefix')[0]
+    return weights
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / 'toy.pth'
+
+    def file(weights):
+        torch.save(weights, path)
+        return str(path)
+
+    return file
+
+
+def test_a_new_backbone_is_a_table_more(file, monkeypatch):
+    there, here = toy(), toy()
+    path = file({'model': foreign(there)})
+    with pytest.raises(CheckpointError, match='does not fit ToyReducible'):
+        load_checkpoint(here, path)
+    monkeypatch.setattr(families, 'FAMILIES', (TABLE, *FAMILIES))
+    report = load_trained(here, path)
+    for name, value in there.state_dict().items():
+        assert torch.equal(value, here.state_dict()[name]), name
+    assert report.loaded == [*here.state_dict()]
+    assert report.unused == ['teacher_temperature']
+    assert not report.new and not report.resized
+    load_checkpoint(toy().backbone, path, strict=True)
+
+
+def test_any_backbone_of_the_contract_is_checked(file):
+    path = file(toy(48).state_dict())
+    with pytest.raises(CheckpointError, match=r'ToyReducible \(24 channels'):
+        load_checkpoint(toy(), path)
+
+
+@pytest.mark.parametrize(
+    'names, family, encoder',
+    [
+        (['blocks.0.norm1.weight'], 'VIT', ''),
+        (
+            ['head.0.bias', 'backbone.blocks.0.norm1.weight'],
+            'VIT',
+            'backbone.',
+        ),
+        (['blocks.0.norm1.weight', 'clr'], 'TOKEN_REDUCTION', ''),
+        (['clr', 'blocks.0.norm1.weight', 'ifa_head.0.1.bias'], 'CLCA', ''),
+        (
+            ['transformer.resblocks.0.x', 'visual.transformer.resblocks.0.x'],
+            'CLIP',
+            'visual.',
+        ),
+        (['layers.0.ln1.weight'], 'BARE', ''),
+    ],
+)
+def test_a_family_is_known_by_what_a_file_holds(names, family, encoder):
+    assert recognize(names) == (getattr(families, family), encoder)
+
+
+def test_names_of_a_classifier_are_nobody_elses():
+    assert recognize(['backbone.layers.0.ln1.weight', 'head.fc.bias']) is None
