@@ -10,12 +10,14 @@ def model():
     return nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
 
 
-@pytest.mark.parametrize('wrong', ['lacks', 'nan', 'no file'])
+@pytest.mark.parametrize('wrong', ['missing', 'shape', 'nan', 'no file'])
 def test_a_refused_checkpoint_leaves_the_model_as_it_was(tmp_path, wrong):
     here, path = model(), tmp_path / 'weights.pth'
     weights = model().state_dict()
-    if wrong == 'lacks':
+    if wrong == 'missing':
         del weights['1.weight']
+    if wrong == 'shape':
+        weights['1.weight'] = torch.ones(5)
     weights['1.running_mean'] += 7
     if wrong == 'nan':
         weights['1.weight'][0] = torch.nan
@@ -32,6 +34,9 @@ def test_a_refused_checkpoint_leaves_the_model_as_it_was(tmp_path, wrong):
 def test_a_whole_checkpoint(tmp_path):
     here, there = model(), model()
     torch.save(there.state_dict(), tmp_path / 'weights.pth')
-    load_trained(here, str(tmp_path / 'weights.pth'))
+    before = [parameter.data_ptr() for parameter in here.parameters()]
+    report = load_trained(here, str(tmp_path / 'weights.pth'))
+    assert report.loaded == [*there.state_dict()]
+    assert before == [parameter.data_ptr() for parameter in here.parameters()]
     for name, tensor in here.state_dict().items():
         assert torch.equal(tensor, there.state_dict()[name]), name
