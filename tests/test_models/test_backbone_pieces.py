@@ -51,11 +51,11 @@ def test_weights_are_those_of_the_name(backbone):
 def test_first_lines_say_what_it_is(backbone):
     lines = (FOLDER / f'clca-evit_{backbone}.py').read_text().splitlines()
     assert lines[0].startswith('# Copyright')
-    header = ' '.join(line for line in lines[1:8] if line.startswith('# '))
+    comments = (line[2:] for line in lines[1:8] if line.startswith('# '))
+    header = ' '.join(comments)
     assert 'trained on' in header
-    assert ('saw them with' in header or 'as CLIP does' in header) == (
-        backbone in SEEN_OTHERWISE
-    )
+    otherwise = 'images are normalized as for ImageNet' in header
+    assert otherwise == (backbone in SEEN_OTHERWISE)
 
 
 def test_it_builds_with_clca(backbone):
