@@ -12,7 +12,7 @@ import shlex
 from typing import NamedTuple
 
 WHAT_TO_DO = """
-Mend the page or the tool. Where the command needs what a test cannot have, add
+Fix the page or the tool. Where the command needs what a test cannot have, add
 it to tests/doc_homes.py: NAMES for a word that stands for a file of the
 reader's, SMALLER for options that make a training small, NOT_RUN, with the
 reason, for what needs a GPU, a cluster, a network or minutes."""
@@ -29,7 +29,7 @@ NAMES = {
     'infer_onnx.py': 'tools/deployment/infer_onnx.py',
 }
 
-# where another file is needed, ahead of NAMES: command, word, file
+# where another file is needed, before NAMES: command, word, file
 INSTEAD = [
     (r'pipeline\.0\.transforms', 'CONFIG', 'cotton.py'),
     (r'data_pipeline\.py', 'CONFIG', 'cotton.py'),

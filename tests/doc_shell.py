@@ -21,7 +21,7 @@ exit "$status"
 
 
 def write_shims(folder):
-    """Write a stand-in for each program into ``folder``."""
+    """Write a substitute for each program into ``folder``."""
     folder.mkdir()
     for program in PROGRAMS:
         (folder / program).write_text(SHIM)

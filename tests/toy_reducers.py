@@ -10,7 +10,7 @@ from mmclca.models import TokenReducer
 
 
 class Halve(TokenReducer):
-    """Ahead of a layer, keeps every other token and its first one."""
+    """Before a layer, keeps every other token and its first one."""
 
     def before(self, tokens, stage):
         index = torch.arange(0, tokens.x.size(1), 2, device=tokens.x.device)

@@ -58,9 +58,10 @@ def use_amp(cfg, dtype='fp16'):
 
     Args:
         cfg (mmengine.Config): The config, changed in place.
-        dtype (str): 'fp16', whose loss is scaled lest small gradients vanish
-            (the config's ``loss_scale``, or else dynamic), or 'bf16', whose
-            range is that of float32 and needs no scale. Defaults to 'fp16'.
+        dtype (str): 'fp16', whose loss is scaled so that small gradients do
+            not vanish (the config's ``loss_scale``, or else dynamic), or
+            'bf16', whose range is that of float32 and needs no scale.
+            Defaults to 'fp16'.
     """
     wrapper = cfg.optim_wrapper
     wrapper.type = 'AmpOptimWrapper'

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Operators that torch's exporter lacks, ties and padding included."""
+"""Operators that torch's exporter does not have, ties and padding included."""
 
 import onnxruntime
 import pytest

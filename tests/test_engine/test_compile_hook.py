@@ -144,7 +144,7 @@ def small_model(**options):
 
 
 def compile_model(model, **options):
-    """What the hook does ahead of the first batch."""
+    """What the hook does before the first batch."""
     hook = HOOKS.build(dict(COMPILE, **options))
     runner = SimpleNamespace(
         model=model, iter=0, logger=logging.getLogger('mmclca')

@@ -17,7 +17,7 @@ from mmclca.registry import MODELS
 # The CLCA authors' ViT-B/16 with 80 classes. Image size, method, keep rate;
 # millions of parameters, GMACs and the tokens that leave layers 3, 6, 9 and
 # 11, without and then with CLCA (less a head that theirs does not use). Of
-# ATS the GMACs leave something out, and at keep rate 1 the tokens hang on
+# ATS the GMACs leave something out, and at keep rate 1 the tokens depend on
 # the image.
 AUTHORS = """
 224 plain 1.0 85.860 17.57 197/197/197/197 85.934 18.37 198/204/210/218

@@ -120,7 +120,7 @@ def test_half_removed_module_is_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    'module, twin',
+    'module, other',
     [
         ('mmengine', 'mmengine'),
         ('mmengine', 'mmengine-lite'),
@@ -128,14 +128,14 @@ def test_half_removed_module_is_refused(tmp_path, monkeypatch):
         ('mmpretrain', 'mmpretrain'),
     ],
 )
-def test_overlaid_installations_warn(module, twin, distributions):
-    distributions.add(twin)
+def test_overlaid_installations_warn(module, other, distributions):
+    distributions.add(other)
     with pytest.warns(UserWarning) as warned:
         check_dependencies()
     (warning,) = warned
     message = str(warning.message)
-    assert f'onedl-{module} and {twin} are installed over' in message
-    assert f'pip uninstall -y onedl-{module} {twin}\n' in message
+    assert f'onedl-{module} and {other} are installed over' in message
+    assert f'pip uninstall -y onedl-{module} {other}\n' in message
     assert f"pip install '{MODULES[module].install}'" in message
 
 

@@ -125,11 +125,11 @@ def test_wheel_holds_package_tools_and_configs(wheel, sources):
     for name in ('tools/train.py', 'model-index.yml', 'dataset-index.yml'):
         assert f'mmclca/.mim/{name}' in names
     ours = {name for name in names if name.startswith('mmclca/.mim/')}
-    twin = {name for name in names if name.startswith('_mmclca/.mim/')}
-    assert {f'_{name}' for name in ours} == twin
+    copy = {name for name in names if name.startswith('_mmclca/.mim/')}
+    assert {f'_{name}' for name in ours} == copy
     information = f'mmclca-{wheel.name.split("-")[1]}.dist-info/'
     assert all(
-        n.startswith(information) for n in names - package - ours - twin
+        n.startswith(information) for n in names - package - ours - copy
     )
 
 

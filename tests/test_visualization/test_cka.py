@@ -59,7 +59,7 @@ def model_of(reducer, cache=CACHE):
 
 
 def outputs(model, x):
-    """What leaves each layer, ahead of what the cache puts back."""
+    """What leaves each layer, before what the cache puts back."""
     found = []
     handles = [
         layer.ffn.register_forward_hook(lambda *a: found.append(a[2]))

@@ -28,7 +28,7 @@ def parse_args():
         '--pretrained',
         metavar='FILE',
         help='weights that a training begins with, in place of a trained '
-        'CHECKPOINT: what they lack, head and reducer, stays random',
+        'CHECKPOINT: what they do not have, head and reducer, stays random',
     )
     parser.add_argument(
         '--leaves',

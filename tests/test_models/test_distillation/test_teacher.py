@@ -45,10 +45,10 @@ def plain_vit(num_classes=5, embed_dims=16, patch_size=8, **options):
 
 
 @pytest.fixture
-def taught(tmp_path):
+def distilled(tmp_path):
     """Makes a student; keyword arguments are those of the teacher."""
 
-    def taught(
+    def distilled(
         reducer=dict(type='mmclca.EViT', keep_rate=0.5),
         teacher=None,
         cla=True,
@@ -65,7 +65,7 @@ def taught(tmp_path):
         )
         return build(classifier(backbone, cla, teacher=options)).train()
 
-    return taught
+    return distilled
 
 
 def teacher_of(model):
@@ -74,8 +74,10 @@ def teacher_of(model):
 
 
 @pytest.mark.parametrize('cla', [False, True])
-def test_losses_are_what_they_say(taught, cla):
-    model = taught(cla=cla, logit_weight=3.0, token_weight=2.0, temperature=4)
+def test_losses_are_what_they_say(distilled, cla):
+    model = distilled(
+        cla=cla, logit_weight=3.0, token_weight=2.0, temperature=4
+    )
     teacher, x = teacher_of(model), images(4)
     losses = model(x, SAMPLES, mode='loss')
     assert losses.keys() == {
@@ -107,23 +109,23 @@ def test_losses_are_what_they_say(taught, cla):
     assert torch.allclose(losses['loss_distill_tokens'], expected, rtol=1e-4)
 
 
-def test_loss_of_the_head_stays_as_it_is(taught):
-    model = taught(cla=False)
+def test_loss_of_the_head_stays_as_it_is(distilled):
+    model = distilled(cla=False)
     x = images(4)
     feats = model.backbone(x)
     alone = model.head.loss(feats, SAMPLES)['loss']
     assert torch.allclose(model(x, SAMPLES, mode='loss')['loss'], alone)
 
 
-def test_batch_statistics_of_the_head_move_once_a_step(taught):
-    model = taught()
+def test_batch_statistics_of_the_head_move_once_a_step(distilled):
+    model = distilled()
     model(images(4), SAMPLES, mode='loss')
     assert model.head.layers[0].num_batches_tracked == 1
 
 
 @pytest.mark.parametrize('name', REDUCERS)
-def test_every_reducer_learns_from_it(taught, name):
-    model = taught(dict(type=f'mmclca.{name}', keep_rate=0.5))
+def test_every_reducer_learns_from_it(distilled, name):
+    model = distilled(dict(type=f'mmclca.{name}', keep_rate=0.5))
     losses = model(images(4), SAMPLES, mode='loss')
     assert {'loss_distill_logits', 'loss_distill_tokens'} < losses.keys()
     model.parse_losses(losses)[0].backward()
@@ -131,8 +133,8 @@ def test_every_reducer_learns_from_it(taught, name):
         assert parameter.grad.isfinite().all(), key
 
 
-def test_sit_recalibrates_its_tokens(taught):
-    model = taught(
+def test_sit_recalibrates_its_tokens(distilled):
+    model = distilled(
         dict(type='mmclca.SiT', keep_rate=0.5, recalibrate=True), cla=False
     )
     x = images(4)
@@ -151,8 +153,8 @@ def test_sit_recalibrates_its_tokens(taught):
     assert reverse.weight[1].weight.grad.any()
 
 
-def test_teacher_is_frozen_and_outside_of_the_student(taught):
-    model = taught()
+def test_teacher_is_frozen_and_outside_of_the_student(distilled):
+    model = distilled()
     teacher = teacher_of(model)
     before = deepcopy(teacher.state_dict())
     alone = build(dict(classifier(vit(4, reduce_at=(1, 2)), cla=True)))
@@ -170,44 +172,44 @@ def test_teacher_is_frozen_and_outside_of_the_student(taught):
         assert torch.equal(value, before[key]), key
 
 
-def test_copies_share_the_teacher_and_it_follows_the_images(taught):
-    model = taught()
+def test_copies_share_the_teacher_and_it_follows_the_images(distilled):
+    model = distilled()
     assert deepcopy(model).teacher is model.teacher
     model.double()
     losses = model(images(4).double(), SAMPLES, mode='loss')
     assert losses['loss_distill_tokens'].dtype == torch.float64
 
 
-def test_no_weight_no_loss(taught):
-    model = taught(logit_weight=0, token_weight=0)
+def test_no_weight_no_loss(distilled):
+    model = distilled(logit_weight=0, token_weight=0)
     assert model(images(4), SAMPLES, mode='loss').keys() == {'loss'}
 
 
-def test_evaluation_does_not_ask_the_teacher(taught):
-    model = taught().eval()
+def test_evaluation_does_not_ask_the_teacher(distilled):
+    model = distilled().eval()
     model.teacher.model = None
     assert model(images(2)).shape == (2, 5)
 
 
-def test_config_file_with_our_own_kind_of_teacher(taught, tmp_path):
+def test_config_file_with_our_own_kind_of_teacher(distilled, tmp_path):
     teacher = classifier(vit(num_layers=3, cache=None, reduce_at=()))
     file = tmp_path / 'teacher.py'
     Config(dict(model=teacher)).dump(file)
-    model = taught(teacher=teacher, config=str(file))
+    model = distilled(teacher=teacher, config=str(file))
     assert len(model(images(4), SAMPLES, mode='loss')) == 3
 
 
-def test_a_model_is_used_without_the_files_of_its_teacher(taught):
+def test_a_model_is_used_without_the_files_of_its_teacher(distilled):
     gone = dict(config='gone.py', checkpoint='gone.pth')
-    model = taught(**gone)
+    model = distilled(**gone)
     assert model.eval()(images(2)).shape == (2, 5)
     with pytest.raises(ValueError, match='teacher: there is no config file'):
         model.train()(images(4), SAMPLES, mode='loss')  # not initialized
 
 
-def test_weights_are_read_with_the_first_batch(taught, tmp_path):
+def test_weights_are_read_with_the_first_batch(distilled, tmp_path):
     """Checked before, and opened once."""
-    model = taught()
+    model = distilled()
     with patch.object(torch, 'load', wraps=torch.load) as opened:
         model.init_weights()
         assert opened.call_count == 1 and opened.call_args.kwargs['mmap']
@@ -221,9 +223,9 @@ def test_weights_are_read_with_the_first_batch(taught, tmp_path):
     assert model(images(4), SAMPLES, mode='loss')['loss'].isfinite()
 
 
-def test_a_teacher_is_reported_as_all_weights_are(taught, tmp_path):
+def test_a_teacher_is_reported_as_all_weights_are(distilled, tmp_path):
     with patch.object(MMLogger, 'info') as said:
-        teacher_of(taught())
+        teacher_of(distilled())
     path = tmp_path / 'teacher.pth'
     assert said.call_args.args[0] == f'{path}: 44 tensors loaded'
 
@@ -260,9 +262,9 @@ def test_a_teacher_is_reported_as_all_weights_are(taught, tmp_path):
         ),
     ],
 )
-def test_what_does_not_fit_is_refused(taught, teacher, options, message):
+def test_what_does_not_fit_is_refused(distilled, teacher, options, message):
     with pytest.raises(ValueError, match=message):
-        taught(teacher=teacher, **options).init_weights()
+        distilled(teacher=teacher, **options).init_weights()
 
 
 @pytest.mark.parametrize('teacher', [{}, 'teacher.py', dict(config='a.py')])
@@ -271,25 +273,25 @@ def test_teacher_without_config_and_checkpoint_is_refused(teacher):
         build(classifier(vit(3), teacher=teacher))
 
 
-def test_other_channels_may_teach_class_scores(taught):
-    model = taught(teacher=plain_vit(embed_dims=8), token_weight=0)
+def test_other_channels_may_teach_class_scores(distilled):
+    model = distilled(teacher=plain_vit(embed_dims=8), token_weight=0)
     losses = model(images(4), SAMPLES, mode='loss')
     assert losses.keys() == {'loss', 'loss_distill_logits'}
 
 
-def test_teacher_that_is_no_vision_transformer(taught):
+def test_teacher_that_is_no_vision_transformer(distilled):
     lenet = dict(
         type='ImageClassifier',
         backbone=dict(type='LeNet5', num_classes=-1),
         head=dict(type='LinearClsHead', num_classes=5, in_channels=84),
     )
     with pytest.raises(ValueError, match='teacher: the backbone is a LeNet5'):
-        taught(teacher=lenet).init_weights()
+        distilled(teacher=lenet).init_weights()
 
 
-def test_checkpoint_of_another_model_is_refused(taught, tmp_path):
+def test_checkpoint_of_another_model_is_refused(distilled, tmp_path):
     torch.save({'head.layers.head.bias': torch.zeros(5)}, tmp_path / 'x.pth')
-    model = taught(checkpoint=str(tmp_path / 'x.pth'))
+    model = distilled(checkpoint=str(tmp_path / 'x.pth'))
     with pytest.raises(ValueError, match='x.pth does not fit TokenReduction'):
         model.init_weights()
 
@@ -335,11 +337,11 @@ def test_normalization_of_one_only_is_warned_of(normalized):
     assert 'only one of teacher and student' in warning.call_args.args[0]
 
 
-def test_reducer_that_needs_a_teacher_says_so(taught):
+def test_reducer_that_needs_a_teacher_says_so(distilled):
     reducer = dict(type='mmclca.SiT', keep_rate=0.5, recalibrate=True)
     config = classifier(vit(3, reducer=reducer, reduce_at=(1,)))
     alone = build(config).train()
-    for model in (alone, taught(reducer, token_weight=0)):
+    for model in (alone, distilled(reducer, token_weight=0)):
         with pytest.raises(ValueError, match='SiT as configured learns from'):
             model(images(4), SAMPLES, mode='loss')
     assert alone.eval()(images(2)).shape == (2, 5)
@@ -348,14 +350,14 @@ def test_reducer_that_needs_a_teacher_says_so(taught):
         plain(images(4), SAMPLES, mode='loss')
 
 
-def test_recalibration_is_for_images_of_one_size(taught):
-    model = taught(dict(type='mmclca.SiT', keep_rate=0.5, recalibrate=True))
+def test_recalibration_is_for_images_of_one_size(distilled):
+    model = distilled(dict(type='mmclca.SiT', keep_rate=0.5, recalibrate=True))
     with pytest.raises(ValueError, match='makes 16 tokens, .* 36 patches'):
         model(images(4, 48), SAMPLES, mode='loss')
 
 
-def test_images_of_another_size_may_be_taught(taught):
-    losses = taught()(images(4, 48), SAMPLES, mode='loss')
+def test_images_of_another_size_may_be_taught(distilled):
+    losses = distilled()(images(4, 48), SAMPLES, mode='loss')
     assert losses['loss_distill_tokens'].isfinite()
 
 

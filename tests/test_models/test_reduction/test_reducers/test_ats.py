@@ -160,7 +160,7 @@ def test_length_is_fixed_where_shapes_must_be_static():
 
 @pytest.mark.parametrize('cache', [None, CACHE])
 def test_images_keep_different_numbers_of_tokens(cache):
-    """What the tests of independence hang on: there is padding at all."""
+    """What the tests of independence depend on: there is padding at all."""
     reducer = dict(type='mmclca.ATS', keep_rate=0.7)
     config = vit(reducer=reducer, reduce_at=REDUCE_AT, cache=cache)
     model = build(config).eval()
