@@ -199,7 +199,7 @@ def fit(model: nn.Module, checkpoint: dict) -> tuple[nn.Module, Report]:
 
 
 def inner_model(model: nn.Module) -> nn.Module:
-    """The model that takes the weights, out of wrappers."""
+    """The model inside what distributes it or augments its test images."""
     while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
         model = model.module
     return model

@@ -2,9 +2,8 @@
 from mmengine.hooks import Hook
 from mmengine.runner import BaseLoop
 
+from mmclca.checkpoints.loading import inner_model
 from mmclca.registry import HOOKS
-
-from ..unwrapping import unwrapped
 
 
 @HOOKS.register_module()
@@ -36,19 +35,12 @@ class ClassCountHook(Hook):
             val=runner._val_loop,
             test=runner._test_loop,
         )
-        loaders = {
-            name: loop.dataloader
+        counts = {
+            name: _count(loop.dataloader.dataset, name, runner.logger)
             for name, loop in loops.items()
             if isinstance(loop, BaseLoop)
         }
-        self._check(runner, loaders)
-
-    def _check(self, runner, loaders):
-        expected = unwrapped(runner.model).head.num_classes
-        counts = {
-            name: _count(loader.dataset, name, runner.logger)
-            for name, loader in loaders.items()
-        }
+        expected = inner_model(runner.model).head.num_classes
         counts = {name: n for name, n in counts.items() if n is not None}
         if set(counts.values()) - {expected}:
             raise ValueError(_message(expected, counts))

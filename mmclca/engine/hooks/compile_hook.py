@@ -7,10 +7,10 @@ from mmpretrain.models.classifiers import ImageClassifier
 from packaging.version import Version
 from torch import nn
 
+from mmclca.checkpoints.loading import inner_model
 from mmclca.models import Reducible
 from mmclca.registry import HOOKS
 
-from ..unwrapping import unwrapped
 from .keep_rate_warm_up_hook import KeepRateWarmUpHook
 
 MODES = (
@@ -61,9 +61,9 @@ class CompileHook(Hook):
                 f'CompileHook: mode={mode!r} is not one of {", ".join(MODES)}'
             )
         self.mode = mode
-        self.fullgraph = fullgraph
-        self.dynamic = dynamic
-        self.backend = backend
+        self.options = dict(
+            mode=mode, fullgraph=fullgraph, dynamic=dynamic, backend=backend
+        )
         self.first_iter = 0
         self.compiled = []
 
@@ -116,13 +116,8 @@ class CompileHook(Hook):
             (model.head, 'forward'),
         ]
         for module, method in self.compiled:
-            compiled = torch.compile(
-                getattr(type(module), method),
-                mode=self.mode,
-                fullgraph=self.fullgraph,
-                dynamic=self.dynamic,
-                backend=self.backend,
-            )
+            function = getattr(type(module), method)
+            compiled = torch.compile(function, **self.options)
             # bound, so that a copy of the module has its own parameters
             setattr(module, method, MethodType(compiled, module))
         if not compiles_right():
@@ -132,13 +127,13 @@ class CompileHook(Hook):
                 '2.14 or newer, or train without CompileHook (--compile)'
             )
         runner.logger.info(
-            f'Backbone and head are compiled ({self.backend}, mode='
-            f'{self.mode}): the first batch of each shape takes long'
+            f'Backbone and head are compiled ({self.options["backend"]}, '
+            f'mode={self.mode}): the first batch of each shape takes long'
         )
 
 
 def _classifier(model: nn.Module) -> ImageClassifier:
-    model = unwrapped(model)
+    model = inner_model(model)
     if not (isinstance(model, ImageClassifier) and model.with_head):
         raise ValueError(
             'CompileHook is for an ImageClassifier with a head, not for '

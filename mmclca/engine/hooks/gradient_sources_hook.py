@@ -4,10 +4,10 @@ from math import isfinite
 import torch
 from torch import Tensor, nn
 
+from mmclca.checkpoints.loading import inner_model
 from mmclca.models import CrossLayerCache
 from mmclca.registry import HOOKS
 
-from ..unwrapping import unwrapped
 from .epoch_maxima_hook import EpochMaximaHook
 
 
@@ -45,7 +45,7 @@ class GradientSourcesHook(EpochMaximaHook):
 
     def before_train(self, runner) -> None:
         """Hook into the layer."""
-        modules = dict(unwrapped(runner.model).named_modules())
+        modules = dict(inner_model(runner.model).named_modules())
         linear = modules.get(self.linear)
         if not isinstance(linear, nn.Linear):
             kind = self.linear.rpartition('.')[2]

@@ -2,9 +2,9 @@
 import torch
 from torch import Tensor
 
+from mmclca.checkpoints.loading import inner_model
 from mmclca.registry import HOOKS
 
-from ..unwrapping import unwrapped
 from .epoch_maxima_hook import EpochMaximaHook
 
 
@@ -44,7 +44,7 @@ class GradientStatsHook(EpochMaximaHook):
         """Hook into the optimizer."""
         trained = {
             name: param
-            for name, param in unwrapped(runner.model).named_parameters()
+            for name, param in inner_model(runner.model).named_parameters()
             if param.requires_grad
         }
         self.names = {

@@ -3,11 +3,10 @@ from math import cos, pi
 
 from mmengine.hooks import Hook
 
+from mmclca.checkpoints.loading import inner_model
 from mmclca.models import Reducible, TopK
 from mmclca.models.reduction.reducers.base import per_stage
 from mmclca.registry import HOOKS
-
-from ..unwrapping import unwrapped
 
 
 @HOOKS.register_module()
@@ -74,7 +73,7 @@ def warm_up(keep_rate: float, epoch: float, epochs: int) -> float:
 
 
 def _reducer(runner):
-    backbone = unwrapped(runner.model).backbone
+    backbone = inner_model(runner.model).backbone
     if not isinstance(backbone, Reducible):
         raise ValueError(
             f'{type(backbone).__name__} has no keep rate: '

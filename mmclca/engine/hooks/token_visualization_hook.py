@@ -6,6 +6,7 @@ import torch
 from mmengine.dist import master_only
 from mmengine.hooks import Hook
 
+from mmclca.checkpoints.loading import inner_model
 from mmclca.registry import HOOKS
 from mmclca.visualization import (
     check_reduces,
@@ -16,8 +17,6 @@ from mmclca.visualization import (
 )
 from mmclca.visualization.inputs import view_of_input
 from mmclca.visualization.random_state import same_random_state
-
-from ..unwrapping import unwrapped
 
 
 @HOOKS.register_module()
@@ -56,7 +55,7 @@ class TokenVisualizationHook(Hook):
 
     def before_train(self, runner) -> None:
         """Stop at once where there is nothing to draw."""
-        check_reduces(unwrapped(runner.model).backbone)
+        check_reduces(inner_model(runner.model).backbone)
 
     def before_val(self, runner) -> None:
         """As :meth:`before_train`."""
@@ -78,7 +77,7 @@ class TokenVisualizationHook(Hook):
                 self._draw_image(runner, dataset, index)
 
     def _draw_image(self, runner, dataset, index: int) -> None:
-        model = unwrapped(runner.model)
+        model = inner_model(runner.model)
         packed = dataset[index]
         sample = packed['data_samples']
         view = view_of_input(model, '', packed['inputs'])

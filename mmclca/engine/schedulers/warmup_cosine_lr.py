@@ -29,15 +29,8 @@ class WarmupCosineLR(_ParamScheduler):
             Defaults to 0.01.
         eta_min_ratio (float): Share m at the end of the cosine and after it.
             Defaults to 0.
-        begin (int): Step from which it counts. Defaults to 0.
-        end (int): Step from which the learning rate stays as it is.
-            Defaults to INF; mmengine's runner gives the length of training.
-        last_step (int): The index of the last step, to resume without a
-            state dict. Defaults to -1.
-        by_epoch (bool): Whether a step is an epoch, else an iteration.
-            Defaults to True.
-        verbose (bool): Whether to print each learning rate.
-            Defaults to False.
+        **kwargs: ``begin``, ``end``, ``last_step``, ``by_epoch`` and
+            ``verbose``, as in every scheduler of mmengine.
 
     Raises:
         ValueError: If a share is outside [0, 1], or the warm-up does not end
@@ -51,11 +44,7 @@ class WarmupCosineLR(_ParamScheduler):
         warmup: int = 0,
         start_factor: float = 0.01,
         eta_min_ratio: float = 0.0,
-        begin: int = 0,
-        end: int = INF,
-        last_step: int = -1,
-        by_epoch: bool = True,
-        verbose: bool = False,
+        **kwargs,
     ):
         shares = dict(start_factor=start_factor, eta_min_ratio=eta_min_ratio)
         for name, share in shares.items():
@@ -73,15 +62,7 @@ class WarmupCosineLR(_ParamScheduler):
         self.warmup = warmup
         self.start_factor = start_factor
         self.eta_min_ratio = eta_min_ratio
-        super().__init__(
-            optimizer,
-            'lr',
-            begin=begin,
-            end=end,
-            last_step=last_step,
-            by_epoch=by_epoch,
-            verbose=verbose,
-        )
+        super().__init__(optimizer, 'lr', **kwargs)
 
     @classmethod
     def build_iter_from_epoch(cls, optimizer, *, epoch_length, **options):
