@@ -21,8 +21,8 @@ class RetrievalMetric(BaseMetric):
 
     Args:
         topk (Sequence[int]): The k of recall@k. Defaults to (1, 5, 10).
-        collect_device (str): 'cpu' or 'gpu'. Defaults to 'cpu'.
-        prefix (str, optional): Of the names. Defaults to None: 'retrieval'.
+        **kwargs: ``collect_device`` and ``prefix`` ('retrieval' by default)
+            of mmengine's ``BaseMetric``.
 
     Raises:
         ValueError: If a k is no positive integer; at the end, if no query has
@@ -31,13 +31,8 @@ class RetrievalMetric(BaseMetric):
 
     default_prefix = 'retrieval'
 
-    def __init__(
-        self,
-        topk: Sequence[int] = (1, 5, 10),
-        collect_device: str = 'cpu',
-        prefix: str | None = None,
-    ):
-        super().__init__(collect_device, prefix)
+    def __init__(self, topk: Sequence[int] = (1, 5, 10), **kwargs):
+        super().__init__(**kwargs)
         if not topk or any(type(k) is not int or k < 1 for k in topk):
             raise ValueError(f'topk={topk!r} must be positive integers')
         self.topk = tuple(topk)

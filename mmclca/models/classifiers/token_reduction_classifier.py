@@ -25,16 +25,11 @@ class TokenReductionClassifier(ImageClassifier):
         backbone (dict): Config of the backbone.
         neck (dict, optional): Config of a neck. Defaults to None.
         head (dict, optional): Config of the head. Defaults to None.
-        pretrained (str, optional): Checkpoint to start from.
-            Defaults to None.
-        train_cfg (dict, optional): Batch augmentations, as in
-            ``ImageClassifier``. Defaults to None.
-        data_preprocessor (dict, optional): As in ``ImageClassifier``.
-            Defaults to None.
-        init_cfg (dict, optional): Initialization config.
         teacher (dict, optional): ``config`` and ``checkpoint`` of a frozen
             vision transformer without reduction to distill from, and the
             weights of the losses; see :class:`Teacher`. Defaults to None.
+        **kwargs: ``pretrained``, ``train_cfg`` (batch augmentations),
+            ``data_preprocessor`` and ``init_cfg`` of ``ImageClassifier``.
 
     Raises:
         ValueError: If the backbone is no :class:`Reducible`; if a CLA
@@ -50,21 +45,10 @@ class TokenReductionClassifier(ImageClassifier):
         backbone: dict,
         neck: dict | None = None,
         head: dict | None = None,
-        pretrained: str | None = None,
-        train_cfg: dict | None = None,
-        data_preprocessor: dict | None = None,
-        init_cfg: dict | None = None,
         teacher: dict | None = None,
+        **kwargs,
     ):
-        super().__init__(
-            backbone,
-            neck,
-            head,
-            pretrained,
-            train_cfg,
-            data_preprocessor,
-            init_cfg,
-        )
+        super().__init__(backbone, neck, head, **kwargs)
         if not isinstance(self.backbone, Reducible):
             raise ValueError(
                 f'{type(self.backbone).__name__} is not a backbone for '
@@ -115,20 +99,22 @@ class TokenReductionClassifier(ImageClassifier):
             inputs (Tensor): Images (B, 3, H, W).
             data_samples (list[DataSample]): Their annotations.
         """
-        self._check_taught()
+        self._check_teacher()
         feats, tokens = self.backbone.forward_tokens(inputs)
         feats = self.neck(feats) if self.with_neck else feats
         if self.teacher is None:
             losses = self.head.loss(feats, data_samples)
         else:
-            losses = self.taught_losses(inputs, data_samples, feats, tokens)
+            losses = self.distillation_losses(
+                inputs, data_samples, feats, tokens
+            )
         losses.update(self.backbone.reducer.loss(tokens))
         return losses
 
-    def _check_taught(self) -> None:
+    def _check_teacher(self) -> None:
         reducer, teacher = self.backbone.reducer, self.teacher
-        taught = teacher is not None and teacher.token_weight > 0
-        if reducer.needs_teacher and not taught:
+        has_tokens = teacher is not None and teacher.token_weight > 0
+        if reducer.needs_teacher and not has_tokens:
             raise ValueError(
                 f'{type(reducer).__name__} as configured learns from the '
                 'tokens of a teacher: give the classifier '
@@ -136,7 +122,7 @@ class TokenReductionClassifier(ImageClassifier):
                 'above 0'
             )
 
-    def taught_losses(self, inputs, data_samples, feats, tokens) -> dict:
+    def distillation_losses(self, inputs, data_samples, feats, tokens) -> dict:
         """Losses of the head and of the teacher, by name."""
         scores = self.head(feats)
         losses = self.head._get_loss(scores, data_samples)

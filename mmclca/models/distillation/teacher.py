@@ -66,7 +66,7 @@ class Teacher:
         """Build and check the teacher, unless that is done.
 
         Args:
-            student (TokenReductionClassifier): Who is taught.
+            student (TokenReductionClassifier): The student.
 
         Raises:
             ValueError: If the teacher is unknown, no vision transformer, has
@@ -99,7 +99,7 @@ class Teacher:
             inputs (Tensor): Images (B, 3, H, W).
             scores (Tensor): Class scores of the student, (B, classes).
             tokens (Tokens): Final tokens of the student.
-            student (TokenReductionClassifier): Who is taught.
+            student (TokenReductionClassifier): The student.
         """
         self.prepare(student)
         if not self.is_read:  # the parameters are still parts of a file

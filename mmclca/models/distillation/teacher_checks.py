@@ -73,17 +73,15 @@ def check_kind(teacher: nn.Module) -> None:
 
 def check_fit(teacher: nn.Module, student, token_weight: float) -> None:
     """ValueError unless a student can learn from the teacher."""
+    backbones = teacher.backbone, student.backbone
+    classes = [head.num_classes for head in (teacher.head, student.head)]
     pairs = {
-        'classes (head.num_classes)': [
-            m.head.num_classes for m in (teacher, student)
-        ],
+        'classes (head.num_classes)': classes,
         'normalization (data_preprocessor)': _normalizations(teacher, student),
     }
     if token_weight:
-        pairs['channels (embed_dims)'] = [
-            m.backbone.embed_dims for m in (teacher, student)
-        ]
-        pairs['patch_size'] = [m.backbone.stride for m in (teacher, student)]
+        pairs['channels (embed_dims)'] = [b.embed_dims for b in backbones]
+        pairs['patch_size'] = [b.stride for b in backbones]
     for what, (theirs, ours) in pairs.items():
         if theirs != ours:
             hint = ''

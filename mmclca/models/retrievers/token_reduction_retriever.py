@@ -42,11 +42,9 @@ class TokenReductionRetriever(ImageToImageRetriever):
         stage (str): 'pre_logits' for the features that the last layer of the
             head reads, those of CLA or the last CLS without it; 'backbone'
             for the last CLS in any case. Defaults to 'pre_logits'.
-        data_preprocessor (dict, optional): As in ``ImageClassifier``; that of
-            ``image_encoder`` is not used. Defaults to None.
-        topk (int): How many images are in ``pred_label``, -1 for all.
-            Defaults to -1.
-        init_cfg (dict, optional): Initialization config.
+        **kwargs: ``data_preprocessor`` (that of ``image_encoder`` is not
+            used), ``topk``, how many images are in ``pred_label`` (-1, the
+            default, for all), and ``init_cfg``, of ``ImageToImageRetriever``.
 
     Raises:
         ValueError: If the stage is unknown; when the gallery is prepared, if
@@ -58,18 +56,11 @@ class TokenReductionRetriever(ImageToImageRetriever):
         image_encoder: dict,
         prototype: dict | str | Tensor | DataLoader,
         stage: str = 'pre_logits',
-        data_preprocessor: dict | None = None,
-        topk: int = -1,
-        init_cfg: dict | None = None,
+        **kwargs,
     ):
         check_stage(stage)
         super().__init__(
-            image_encoder,
-            prototype,
-            similarity_fn=cosine_similarity,
-            data_preprocessor=data_preprocessor,
-            topk=topk,
-            init_cfg=init_cfg,
+            image_encoder, prototype, similarity_fn=cosine_similarity, **kwargs
         )
         self.stage = stage
         self.labels = None  # of the gallery
