@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Fetch sets from their parquet mirror on the Hugging Face hub."""
 
-import hashlib
 import os
 import re
 import shutil
@@ -9,6 +8,7 @@ from pathlib import Path
 
 from huggingface_hub import get_hf_file_metadata, hf_hub_url
 from huggingface_hub.file_download import http_get
+from huggingface_hub.utils.sha import sha_fileobj
 
 REPOSITORY = 'hibana2077/CV-dataset-all-in-parquet'
 FOLDER = 'datasets/ufgvc'
@@ -143,11 +143,8 @@ def sha256(path):
     Returns:
         str: 64 hexadecimal digits.
     """
-    digest = hashlib.sha256()
     with open(path, 'rb') as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return sha_fileobj(file).hex()
 
 
 def _size(path):

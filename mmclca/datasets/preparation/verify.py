@@ -65,7 +65,7 @@ def find_sets(folder, info=None):
         (info, source)
         for info in SETS.values()
         for source in find_sources(folder, info)
-        if _is_its_place(source, info)
+        if _is_named_so(source) or _has_its_classes(source, info)
     ]
     wholes = {(i.name, s.layout) for i, s in found}
     return [
@@ -73,10 +73,6 @@ def find_sets(folder, info=None):
         for info, source in found
         if len(info.stages) != 1 or ('soyageing', source.layout) not in wholes
     ]
-
-
-def _is_its_place(source, info):
-    return _is_named_so(source) or _has_its_classes(source, info)
 
 
 def _is_named_so(source):

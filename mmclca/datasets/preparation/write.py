@@ -48,7 +48,7 @@ def write_files(root, images, info, layout):
     """
     written = []
     for image, content in _contents(images):
-        place = _PLACES[layout](image, info)
+        place = _place(image, info, layout)
         file = root / place
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
@@ -59,28 +59,15 @@ def write_files(root, images, info, layout):
         _write_csv(root, written, info)
 
 
-def _stage_folder(image, info):
-    return f'{image.stage}/' if len(info.stages) > 1 else ''
-
-
-def _released_place(image, info):
-    return f'{_stage_folder(image, info)}images/{image.file_name}'
-
-
-def _csv_place(image, info):
+def _place(image, info, layout):
+    stage = f'{image.stage}/' if len(info.stages) > 1 else ''
+    if layout == 'folders':
+        return f'{stage}{image.split}/{image.class_name}/{image.file_name}'
+    if layout == 'released':
+        return f'{stage}images/{image.file_name}'
     if image.stage:
         return f'{image.stage}/images/{image.file_name}'
     return f'{info.image_folder}/{image.file_name}'
-
-
-def _folders_place(image, info):
-    stage = _stage_folder(image, info)
-    return f'{stage}{image.split}/{image.class_name}/{image.file_name}'
-
-
-_PLACES = dict(
-    released=_released_place, csv=_csv_place, folders=_folders_place
-)
 
 
 def _write_anno(root, written):
@@ -142,15 +129,7 @@ def _write_parquet_file(path, images):
 def _batches(images):
     rows, size = [], 0
     for image, content in _contents(images):
-        rows.append(
-            dict(
-                image=content,
-                label=image.label,
-                class_name=image.class_name,
-                split=image.split,
-                file_name=image.file_name,
-            )
-        )
+        rows.append(image._asdict() | dict(image=content))
         size += len(content)
         if size >= ROW_GROUP_BYTES:
             yield rows

@@ -97,17 +97,16 @@ def _draw_veins(leaf, unit, canvas):
     layer = np.zeros((canvas, canvas), np.uint8)
     lines = _fixed(leaf.tertiaries)
     cv2.polylines(layer, lines, False, 70, 1, cv2.LINE_AA, SHIFT)
-    thin, middle, thick = (
-        np.linspace(0.0065, 0.0030, 14) * unit,
-        np.linspace(0.0100, 0.0035, 14) * unit,
-        np.r_[np.full(PETIOLE, 0.024), np.linspace(0.020, 0.004, 30)] * unit,
-    )
-    for vein in _ribbons(leaf.forks, thin):
-        _fill(layer, vein, 130)
-    for vein in _ribbons(leaf.secondaries, middle):
-        _fill(layer, vein, 170)
-    for vein in _ribbons(leaf.midrib[None], thick):
-        _fill(layer, vein, 255)
+    thin = np.linspace(0.0065, 0.0030, 14)
+    middle = np.linspace(0.0100, 0.0035, 14)
+    thick = np.r_[np.full(PETIOLE, 0.024), np.linspace(0.020, 0.004, 30)]
+    for curves, width, value in (
+        (leaf.forks, thin, 130),
+        (leaf.secondaries, middle, 170),
+        (leaf.midrib[None], thick, 255),
+    ):
+        for vein in _ribbons(curves, width * unit):
+            _fill(layer, vein, value)
     return layer
 
 

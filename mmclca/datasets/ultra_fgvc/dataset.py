@@ -52,17 +52,9 @@ class UltraFGVC(BaseDataset):
             None, the first of these.
         check_counts (bool): Whether classes and images must be as many as in
             the whole set. Defaults to True.
-        pipeline (Sequence): Processing pipeline. Defaults to ().
-        test_mode (bool): Whether an image that fails raises an error rather
-            than being replaced. Defaults to False.
-        indices (int | Sequence[int], optional): Use the first few images, or
-            these. Defaults to None.
-        serialize_data (bool): Whether loader workers share the list.
-            Defaults to True.
-        lazy_init (bool): Whether to read the lists only when they are needed.
-            Defaults to False.
-        max_refetch (int): Most replacements for an image that fails.
-            Defaults to 1000.
+        **kwargs: ``pipeline``, ``test_mode``, ``indices``,
+            ``serialize_data``, ``lazy_init`` and ``max_refetch`` of
+            ``mmpretrain.datasets.BaseDataset``.
 
     Raises:
         ValueError: If the set, the split or the layout is unknown, or if the
@@ -78,12 +70,7 @@ class UltraFGVC(BaseDataset):
         metainfo=None,
         layout=None,
         check_counts=True,
-        pipeline=(),
-        test_mode=False,
-        indices=None,
-        serialize_data=True,
-        lazy_init=False,
-        max_refetch=1000,
+        **kwargs,
     ):
         if split not in SPLITS:
             raise ValueError(
@@ -98,12 +85,7 @@ class UltraFGVC(BaseDataset):
             ann_file='',
             metainfo=metainfo,
             data_root=expanduser(data_root),
-            pipeline=pipeline,
-            test_mode=test_mode,
-            indices=indices,
-            serialize_data=serialize_data,
-            lazy_init=lazy_init,
-            max_refetch=max_refetch,
+            **kwargs,
         )
 
     def load_data_list(self):

@@ -90,26 +90,19 @@ def get_info(name):
     )
 
 
-def _per_class(num_classes, train, val, test):
-    return dict(
-        train=num_classes * train,
-        val=num_classes * val,
-        trainval=num_classes * (train + val),
-        test=num_classes * test,
-    )
-
-
-def _numbered(name, title, num_classes, folders, image_folder, parquet):
+def _numbered(title, num_classes, folder, image_folder, parquet):
+    """A set of six images a class: two, one and three of the splits."""
+    n = num_classes
     return UltraFGVCInfo(
-        name,
+        plain(title),
         title,
         num_classes,
-        _per_class(num_classes, train=2, val=1, test=3),
+        dict(train=2 * n, val=n, trainval=3 * n, test=3 * n),
         class_pattern=r'(\d+)_\d+',
         file_format='{cls}_{k}_{split}',
-        folders=folders,
+        folders=(plain(title), folder),
         image_folder=image_folder,
-        parquet=parquet,
+        parquet=f'{parquet}_dataset.parquet',
     )
 
 
@@ -136,22 +129,8 @@ def _stage(stage):
 
 
 _ALL = (
-    _numbered(
-        'cotton80',
-        'Cotton80',
-        80,
-        ('cotton80', 'cotton'),
-        'cotton_square_new',
-        'cotton80_dataset.parquet',
-    ),
-    _numbered(
-        'soylocal',
-        'SoyLocal',
-        200,
-        ('soylocal', 'soybean200'),
-        'soybean200_square',
-        'soybean_dataset.parquet',
-    ),
+    _numbered('Cotton80', 80, 'cotton', 'cotton_square_new', 'cotton80'),
+    _numbered('SoyLocal', 200, 'soybean200', 'soybean200_square', 'soybean'),
     UltraFGVCInfo(
         'soygene',
         'SoyGene',
@@ -173,13 +152,6 @@ _ALL = (
         **_AGEING,
     ),
     *map(_stage, STAGES),
-    _numbered(
-        'soyglobal',
-        'SoyGlobal',
-        1938,
-        ('soyglobal', 'soybean2000'),
-        'soybean2000',
-        'soyglobal_dataset.parquet',
-    ),
+    _numbered('SoyGlobal', 1938, 'soybean2000', 'soybean2000', 'soyglobal'),
 )
 SETS = {info.name: info for info in _ALL}

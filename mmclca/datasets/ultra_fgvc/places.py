@@ -162,12 +162,8 @@ def _is_released(root, info):
     )
 
 
-def _is_csv(root, info):
-    return bool(csv_files(root, info))
-
-
 def _is_folders(root, info):
     return any(subfolders(root / split) for split in ('train', 'test'))
 
 
-_IS = dict(released=_is_released, csv=_is_csv, folders=_is_folders)
+_IS = dict(released=_is_released, csv=csv_files, folders=_is_folders)
