@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from mmclca.checkpoints.allowed_settings import without_training
 from mmclca.datasets.image_cache import without_cache
 from mmclca.evaluation.open_set import SCORES
+from mmclca.utils.atomic_write import replace_text
 
 UNKNOWN = 'unknown'
 
@@ -88,10 +89,8 @@ def write_threshold(
         path (str | Path): The file; its folder is made.
         **notes: What else is to stand in it, for people.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(asdict(threshold) | notes, indent=1, ensure_ascii=False)
-    path.write_text(text + '\n', encoding='utf-8')
+    replace_text(Path(path), f'{text}\n')
 
 
 def read_threshold(path: str | PathLike, model: nn.Module) -> Threshold:

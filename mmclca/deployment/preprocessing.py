@@ -17,6 +17,16 @@ ALLOWED = (
     "without keep_ratio, ResizeEdge of the edge 'short', CenterCrop without "
     'auto_pad, and PackInputs'
 )
+# what a step must be set to
+WANTED = {
+    LoadImageFromFile: dict(
+        to_float32=False, color_type='color', imdecode_backend='cv2'
+    ),
+    Resize: dict(keep_ratio=False, scale_factor=None),
+    ResizeEdge: dict(edge='short'),
+    CenterCrop: dict(auto_pad=False),
+    PackInputs: {},
+}
 
 
 @dataclass
@@ -81,21 +91,11 @@ def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
 def _problems(step) -> list[str]:
     """What cannot be described of a step; empty where all can."""
     name = type(step).__name__
-    if type(step) is LoadImageFromFile:
-        wanted = dict(
-            to_float32=False, color_type='color', imdecode_backend='cv2'
-        )
-    elif type(step) is Resize:
-        wanted = dict(keep_ratio=False, scale_factor=None)
-    elif type(step) is ResizeEdge:
-        wanted = dict(edge='short')
-    elif type(step) is CenterCrop:
-        wanted = dict(auto_pad=False)
-    else:
-        return [] if type(step) is PackInputs else [name]
+    if type(step) not in WANTED:
+        return [name]
     return [
         f'{name}({key}={getattr(step, key)!r})'
-        for key, value in wanted.items()
+        for key, value in WANTED[type(step)].items()
         if getattr(step, key) != value
     ]
 
