@@ -16,6 +16,7 @@ from mmclca.models.retrievers.features import (
     hide_same_files,
     positions_of,
 )
+from mmclca.utils.atomic_write import replace_file
 
 from .labelled_images import LabelledImages
 
@@ -84,8 +85,6 @@ def write_gallery(gallery: Gallery, path: str | PathLike) -> None:
         gallery (Gallery): The gallery. Of its images paths are written.
         path (str | Path): A ``.safetensors`` file; its folder is made.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     images = gallery.images
     facts = dict(
         paths=json.dumps([os.path.abspath(path) for path in images.paths]),
@@ -94,7 +93,8 @@ def write_gallery(gallery: Gallery, path: str | PathLike) -> None:
         model=gallery.model,
         stage=gallery.stage,
     )
-    save_file(dict(features=gallery.features.contiguous()), path, facts)
+    features = dict(features=gallery.features.contiguous())
+    replace_file(Path(path), lambda part: save_file(features, part, facts))
 
 
 def read_gallery(path: str | PathLike, model: str, stage: str) -> Gallery:

@@ -138,11 +138,8 @@ def noting_logits(head: nn.Module) -> Iterator[list[Tensor]]:
         list[Tensor]: Filled by each pass.
     """
     seen = []
-    handle = head.register_forward_hook(lambda _, __, out: seen.append(out))
-    try:
+    with head.register_forward_hook(lambda _, __, out: seen.append(out)):
         yield seen
-    finally:
-        handle.remove()
 
 
 def note_known(samples: list, logits: Tensor, threshold: Threshold) -> None:

@@ -40,7 +40,7 @@ def load_into_classifier(state_dict: dict, prefix: str, metadata: dict):
 
 
 def load_around_backbone(
-    classifier, state_dict: dict, prefix: str, metadata: dict
+    classifier, state_dict: dict, prefix: str, metadata: dict, *_
 ) -> None:
     """Load hook of a classifier: all but the backbone may be new."""
     if 'source' not in metadata:

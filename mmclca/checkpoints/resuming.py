@@ -35,11 +35,10 @@ def newest_checkpoint(work_dir: Path) -> tuple[str | None, int]:
     whole = _first_whole([last] if last.is_file() else [])
     since = last.stat().st_mtime_ns if whole else 0
     for name in NAMES:
-        others = [
-            file for file in _numbered(last.parent, name) if file != last
-        ]
+        files = _numbered(last.parent, name)
+        others = (file for file in files if file != last)
         whole += _first_whole(
-            file for file in others if file.stat().st_mtime_ns > since
+            f for f in others if f.stat().st_mtime_ns > since
         )
     return max(whole, key=lambda found: found[1], default=(None, 0))
 

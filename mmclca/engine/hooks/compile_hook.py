@@ -111,8 +111,9 @@ class CompileHook(Hook):
 
     def _compile(self, runner) -> None:
         model = _classifier(runner.model)
+        reducible = isinstance(model.backbone, Reducible)
         self.compiled = [
-            (model.backbone, _forward(model.backbone)),
+            (model.backbone, 'forward_tokens' if reducible else 'forward'),
             (model.head, 'forward'),
         ]
         for module, method in self.compiled:
@@ -148,12 +149,6 @@ def compiles_right() -> bool:
     In 2.12 the scores of three of them are others than in eager mode.
     """
     return Version(torch.__version__) >= Version('2.14')
-
-
-def _forward(backbone: nn.Module) -> str:
-    """The method through which a classifier runs a backbone."""
-    reducible = isinstance(backbone, Reducible)
-    return 'forward_tokens' if reducible else 'forward'
 
 
 def _end_of_warm_up(runner) -> int:

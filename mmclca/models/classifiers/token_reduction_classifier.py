@@ -1,4 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from inspect import signature
+
 from mmpretrain.models.classifiers import ImageClassifier
 from mmpretrain.models.heads import ClsHead
 from mmpretrain.structures import DataSample
@@ -58,12 +60,15 @@ class TokenReductionClassifier(ImageClassifier):
         if isinstance(self.head, CLAHead):
             _check_fit(self.backbone, self.head)
         self.teacher = self._build_teacher(teacher)
-        self._register_load_state_dict_pre_hook(self._fill_head)
+        # all but the backbone may be new, and is reported
+        self._register_load_state_dict_pre_hook(
+            load_around_backbone, with_module=True
+        )
 
     def _build_teacher(self, teacher: dict | None) -> Teacher | None:
         if teacher is None:
             return None
-        check_options(teacher)
+        check_options(teacher, signature(Teacher).parameters)
         if not isinstance(self.head, ClsHead) or (
             type(self.head).loss is not ClsHead.loss
         ):
@@ -128,10 +133,6 @@ class TokenReductionClassifier(ImageClassifier):
         losses = self.head._get_loss(scores, data_samples)
         losses.update(self.teacher.losses(inputs, scores, tokens, self))
         return losses
-
-    def _fill_head(self, state_dict, prefix, metadata, *_):
-        """Load hook: all but the backbone may be new, and is reported."""
-        load_around_backbone(self, state_dict, prefix, metadata)
 
 
 def _check_fit(backbone, head: CLAHead) -> None:

@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Whether a teacher can be had and fits its student."""
 
+from collections.abc import Collection
 from numbers import Real
 
 from mmengine.logging import MMLogger
@@ -9,28 +10,20 @@ from torch import nn
 
 from ..backbones import as_reducible, reduces
 
-OPTIONS = (
-    'config',
-    'checkpoint',
-    'logit_weight',
-    'token_weight',
-    'temperature',
-)
 
-
-def check_options(options) -> None:
-    """ValueError unless these are the options of a teacher."""
+def check_options(options, known: Collection[str]) -> None:
+    """ValueError unless these are the options of a teacher, all known."""
     needed = {'config', 'checkpoint'}
     if not isinstance(options, dict) or not needed <= options.keys():
         raise ValueError(
             f'teacher={options!r} is not allowed: give a dict with config '
             'and checkpoint'
         )
-    unknown = sorted(options.keys() - set(OPTIONS))
+    unknown = sorted(options.keys() - set(known))
     if unknown:
         raise ValueError(
             f'teacher: unknown {", ".join(unknown)}; there are '
-            f'{", ".join(OPTIONS)}'
+            f'{", ".join(known)}'
         )
     if not isinstance(options['checkpoint'], str):
         raise ValueError(
