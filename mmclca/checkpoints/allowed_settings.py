@@ -102,7 +102,7 @@ OF_TRAINING = ('_scope_', 'batch_augments', 'init_cfg')
 
 
 def without_training(settings):
-    """Settings without what starts a model, or only training reads.
+    """Settings without what initializes a model, or only training reads.
 
     Args:
         settings (dict | list | ...): Of a model or data set; any value.

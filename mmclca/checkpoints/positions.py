@@ -145,7 +145,7 @@ def explain_rows(backbone, own: dict, state_dict: dict, prefix: str) -> str:
 def init_clr(
     backbone, state_dict: dict, prefix: str, with_pos: bool
 ) -> list[str]:
-    """Start CLR tokens as copies of the CLS token of a state dict, in place.
+    """Initialize CLR tokens by the CLS token of a state dict, in place.
 
     Nothing happens where the state dict has as many CLR tokens already.
     With ``clr_at_cls`` their positions are that of CLS, the backbone's drawn
@@ -155,8 +155,8 @@ def init_clr(
         backbone (Reducible): The backbone that is to be loaded.
         state_dict (dict): With the names of the backbone.
         prefix (str): What the names begin with.
-        with_pos (bool): Whether the positions of CLR tokens start as the
-            backbone drew them, else at zero.
+        with_pos (bool): Whether the positions of CLR tokens are those that
+            the backbone has drawn, else zero.
 
     Returns:
         list[str]: The keys of what is new.

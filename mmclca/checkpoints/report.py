@@ -15,7 +15,7 @@ class Report:
         loaded (list[str]): What came from the file.
         new (list[str]): What the file does not have, or has in another
             shape, and what stays as the model was initialized. CLR tokens
-            that start as copies of CLS count as new.
+            that are initialized by CLS count as new.
         unused (list[str]): What of the file has no place in the model.
         resized (list[str]): What was changed in size, and how.
     """

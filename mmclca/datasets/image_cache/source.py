@@ -34,7 +34,7 @@ def key_of(path: str) -> str | None:
             in a parquet file.
 
     Returns:
-        bytes | None: 16 bytes; None where there is no file of which a change
+        str | None: 32 digits; None where there is no file of which a change
         could be seen: it is missing, or on another machine.
     """
     path = str(path)

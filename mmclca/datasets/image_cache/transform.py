@@ -68,10 +68,7 @@ class CacheImages(BaseTransform):
             (_MEMORY, memory_mb, _SPARE_MEMORY),
             (Path(folder or tempfile.gettempdir()), disk_mb, _SPARE_DISK),
         )
-        name = name_of(transforms)
-        self.stores = list(
-            filter(None, (self._store(name, *place) for place in places))
-        )
+        self.stores = list(_open_stores(name_of(transforms), places))
 
     def __reduce__(self):
         return type(self), self.arguments  # a spawned worker opens its own
@@ -123,15 +120,6 @@ class CacheImages(BaseTransform):
             'memory and disk); other images are decoded in each epoch'
         )
 
-    def _store(self, name, parent, megabytes, spare):
-        if not megabytes or (parent == _MEMORY and not parent.is_dir()):
-            return None
-        try:
-            return ImageStore(parent, name, megabytes * _MIB, spare)
-        except OSError as error:
-            _warn(f'no images are kept in {parent}: {error}')
-            return None
-
     def _warn_once(self, message):
         """Warn, in one process of those that share the images."""
         if self.warned:
@@ -163,6 +151,16 @@ def without_cache(pipeline):
         cached = step['type'] == 'mmclca.CacheImages'
         steps += step['transforms'] if cached else [step]
     return steps
+
+
+def _open_stores(name, places):
+    for parent, megabytes, spare in places:
+        if not megabytes or (parent == _MEMORY and not parent.is_dir()):
+            continue
+        try:
+            yield ImageStore(parent, name, megabytes * _MIB, spare)
+        except OSError as error:
+            _warn(f'no images are kept in {parent}: {error}')
 
 
 def _warn(message):

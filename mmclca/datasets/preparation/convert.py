@@ -64,15 +64,11 @@ def _new_folder(target):
 
 
 def _check_target(target, source, force):
-    inside = [
-        root
-        for _, root in source.roots
-        if target.resolve() in (root.resolve(), *root.resolve().parents)
-    ]
-    if inside:
-        raise FileExistsError(
-            f'{target} holds the source ({inside[0]}); choose another folder'
-        )
+    for _, root in source.roots:
+        if root.resolve().is_relative_to(target.resolve()):
+            raise FileExistsError(
+                f'{target} holds the source ({root}); choose another folder'
+            )
     if target.exists() and not force:
         raise FileExistsError(f'{target} exists; --force replaces it')
 

@@ -94,25 +94,20 @@ class UltraFGVC(BaseDataset):
         Returns:
             list[dict]: ``img_path`` and ``gt_label`` of each image.
         """
-        self.source = self._find()
-        images = lists.read_source(self.source, self.info)
-        splits = lists.divide(images, self.info)
+        info = self.info
+        self.source = source = self._find()
+        images = lists.read_source(source, info)
+        splits = lists.divide(images, info)
         checks.check_split(
-            images,
-            splits,
-            self.split,
-            self.info,
-            self.source,
-            self.check_counts,
+            images, splits, self.split, info, source, self.check_counts
         )
         listed = splits[self.split]
-        checks.check_images(listed, self.info, self.source)
-        classes = lists.class_names(
-            images, self.info, self._metainfo.get('classes')
-        )
+        checks.check_images(listed, info, source)
+        order = self._metainfo.get('classes')
+        classes = lists.class_names(images, info, order)
         if checks.is_ordered_differently(images, classes):
             print_log(
-                f'{self.source}: its labels count the classes in another '
+                f'{source}: its labels count the classes in another '
                 'order. Labels here follow the class names, the same in '
                 'every layout.',
                 'current',

@@ -85,7 +85,8 @@ def read_folders(root, info):
     rows = []
     for split in ('train', 'val', 'test'):
         for folder in subfolders(root / split):
-            names = sorted(n for n in os.listdir(folder) if _is_image(n))
+            files = sorted(os.listdir(folder))
+            names = [n for n in files if n.lower().endswith(IMAGE_SUFFIXES)]
             rows += [(split, f'{folder}/{n}', folder.name) for n in names]
     return _images(rows, info)
 
@@ -199,7 +200,3 @@ def subfolders(folder):
         for e in os.scandir(folder)
         if e.is_dir() and not e.name.startswith('.')
     )
-
-
-def _is_image(name):
-    return name.lower().endswith(IMAGE_SUFFIXES)

@@ -4,7 +4,7 @@ from mmengine.hooks import Hook
 
 
 class EpochMaximaHook(Hook):
-    """Hands on values of each step, and the largest of each epoch.
+    """Logs values of each step, and the largest of each epoch.
 
     A subclass puts the values of a step into ``stats``, and what removes its
     hook of PyTorch into ``handle``. mmengine logs the values with the loss,
@@ -28,7 +28,7 @@ class EpochMaximaHook(Hook):
     def after_train_iter(
         self, runner, batch_idx, data_batch=None, outputs=None
     ) -> None:
-        """Hand on what the last step saw, where there was one."""
+        """Log the values of the last step, where it has any."""
         if self.stats is None:
             return
         for name, value in self.stats.items():
