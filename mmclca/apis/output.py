@@ -77,14 +77,9 @@ def write_json(
         )
         for result in results
     ]
+    layout = dict(indent=1, ensure_ascii=False, default=np.ndarray.tolist)
     with open_text(path) as file:
-        json.dump(
-            entries,
-            file,
-            indent=1,
-            ensure_ascii=False,
-            default=np.ndarray.tolist,
-        )
+        json.dump(entries, file, **layout)
 
 
 def write_csv(

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from math import prod
 
 import torch
@@ -102,38 +103,29 @@ class _Meter:
         model = shallow_copy(model)
         backbone = model.backbone
         self.cost.parts.update(dict.fromkeys(PARTS, 0))
-        backbone.embed = self._embed(backbone.embed)
-        backbone.attend = self._attend(backbone.attend)
-        backbone.feed = self._feed(backbone.feed)
+        backbone.embed = partial(self._embed, backbone.embed)
+        backbone.attend = partial(self._attend, backbone.attend)
+        backbone.feed = partial(self._feed, backbone.feed)
         return model
 
-    def _embed(self, embed: Callable) -> Callable:
-        def metered(x):
-            embedded = embed(x)
-            self.book('embedding')
-            return embedded
+    def _embed(self, embed: Callable, x):
+        embedded = embed(x)
+        self.book('embedding')
+        return embedded
 
-        return metered
+    def _attend(self, attend: Callable, layer, tokens, key_bias, softmax):
+        self.book('reduction')
+        self.cost.attended.append(tokens.x.size(1))
+        attended = attend(layer, tokens, key_bias, softmax)
+        self.book('attention')
+        return attended
 
-    def _attend(self, attend: Callable) -> Callable:
-        def metered(layer, tokens, key_bias, softmax):
-            self.book('reduction')
-            self.cost.attended.append(tokens.x.size(1))
-            attended = attend(layer, tokens, key_bias, softmax)
-            self.book('attention')
-            return attended
-
-        return metered
-
-    def _feed(self, feed: Callable) -> Callable:
-        def metered(layer, x):
-            self.book('reduction')
-            self.cost.tokens.append(x.size(1))
-            x = feed(layer, x)
-            self.book('FFN')
-            return x
-
-        return metered
+    def _feed(self, feed: Callable, layer, x):
+        self.book('reduction')
+        self.cost.tokens.append(x.size(1))
+        x = feed(layer, x)
+        self.book('FFN')
+        return x
 
     def book(self, part: str) -> None:
         """What was counted since the last call belongs to a part."""

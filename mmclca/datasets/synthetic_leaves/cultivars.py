@@ -7,12 +7,17 @@ weather and scanner. Colour and size vary from specimen to specimen only, so
 a class can be told by its shape alone.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
 from .painting import paint_leaf
 from .shape import grow_leaf
+
+
+def _trait(default, spread):
+    """A trait, and how far it may go from the plant's own at difference 1."""
+    return field(default=default, metadata=dict(spread=spread))
 
 
 @dataclass(frozen=True)
@@ -36,35 +41,21 @@ class Cultivar:
         forks (float): Share of the secondary veins that fork, 0 to 1.
     """
 
-    width: float = 0.66
-    widest: float = 0.38
-    taper: float = 1.30
-    acumen: float = 0.45
-    cordate: float = 0.05
-    lobes: float = 0.10
-    teeth: float = 22.0
-    tooth_depth: float = 0.018
-    veins: float = 7.0
-    vein_angle: float = 46.0
-    forks: float = 0.5
+    width: float = _trait(0.66, 0.12)
+    widest: float = _trait(0.38, 0.07)
+    taper: float = _trait(1.30, 0.26)
+    acumen: float = _trait(0.45, 0.40)
+    cordate: float = _trait(0.05, 0.05)
+    lobes: float = _trait(0.10, 0.09)
+    teeth: float = _trait(22.0, 7.0)
+    tooth_depth: float = _trait(0.018, 0.009)
+    veins: float = _trait(7.0, 2.0)
+    vein_angle: float = _trait(46.0, 10.0)
+    forks: float = _trait(0.5, 0.45)
 
 
-# How far a trait may go from the plant's own, at difference 1.
-SPREAD = Cultivar(
-    width=0.12,
-    widest=0.07,
-    taper=0.26,
-    acumen=0.40,
-    cordate=0.05,
-    lobes=0.09,
-    teeth=7.0,
-    tooth_depth=0.009,
-    veins=2.0,
-    vein_angle=10.0,
-    forks=0.45,
-)
-
-# What a specimen's traits differ from its cultivar's, in units of SPREAD.
+TRAITS = fields(Cultivar)
+# What a specimen's traits differ from its cultivar's, in units of the spread.
 SPECIMEN_NOISE = 0.12
 
 
@@ -109,14 +100,14 @@ def draw_leaf(cultivar, rng, size=224):
     Returns:
         np.ndarray: RGB image, uint8, (size, size, 3).
     """
-    noise = rng.standard_normal(len(vars(SPREAD))) * SPECIMEN_NOISE
+    noise = rng.standard_normal(len(TRAITS)) * SPECIMEN_NOISE
     leaf = grow_leaf(_vary(cultivar, noise), rng)
     return paint_leaf(leaf, rng, size)
 
 
 def _latin_hypercube(num_classes, rng):
     levels = np.linspace(-1, 1, num_classes) if num_classes > 1 else [0.0]
-    return np.stack([rng.permutation(levels) for _ in vars(SPREAD)], axis=1)
+    return np.stack([rng.permutation(levels) for _ in TRAITS], axis=1)
 
 
 def _smallest_distance(rows):
@@ -125,8 +116,7 @@ def _smallest_distance(rows):
 
 
 def _vary(cultivar, steps):
-    """Move every trait by so many units of SPREAD."""
-    changes = zip(vars(SPREAD).items(), steps, strict=True)
-    traits = vars(cultivar)
-    moved = {name: traits[name] + by * step for (name, by), step in changes}
-    return replace(cultivar, **moved)
+    """Move every trait by so many units of its spread."""
+    traits = zip(TRAITS, vars(cultivar).values(), steps, strict=True)
+    moved = [own + t.metadata['spread'] * step for t, own, step in traits]
+    return Cultivar(*moved)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Reader of the parquet mirror; see ``layouts``."""
+"""Reader of the parquet mirror; see ``folders``."""
 
 from ..parquet import open_parquet, parquet_uri
 from .leaf_image import SPLIT_WORDS, LeafImage, canonical, stage_of
@@ -19,20 +19,18 @@ def read_parquet(path, info):
     Raises:
         ValueError: If a column is missing or a split unknown.
     """
-    table = _read_rows(path)
-    _check_words(table['split'], path)
-    numbers = range(len(table['split']))
-    names = table['file_name'] or [str(i) for i in numbers]
+    rows = _read_rows(path)
+    _check_words({row['split'] for row in rows}, path)
     return [
         LeafImage(
             parquet_uri(path, i),
-            names[i],
-            canonical(str(table['class_name'][i])),
-            str(table['label'][i]),
-            SPLIT_WORDS[table['split'][i]],
-            stage_of(names[i], info),
+            row.get('file_name', str(i)),
+            canonical(str(row['class_name'])),
+            str(row['label']),
+            SPLIT_WORDS[row['split']],
+            stage_of(row.get('file_name', ''), info),
         )
-        for i in numbers
+        for i, row in enumerate(rows)
     ]
 
 
@@ -45,14 +43,13 @@ def _read_rows(path):
             f'{path} has the columns {", ".join(names)}; '
             f'{", ".join(sorted(missing))} not found'
         )
-    wanted = ['label', 'class_name', 'split', 'file_name']
+    wanted = ('label', 'class_name', 'split', 'file_name')
     columns = [name for name in wanted if name in names]
-    table = file.read(columns=columns, use_threads=False).to_pydict()
-    return {name: table.get(name) for name in wanted}
+    return file.read(columns=columns, use_threads=False).to_pylist()
 
 
 def _check_words(splits, path):
-    unknown = set(splits) - set(SPLIT_WORDS)
+    unknown = splits - SPLIT_WORDS.keys()
     if unknown:
         raise ValueError(
             f'{path}: the column split has {sorted(map(str, unknown))}; '
