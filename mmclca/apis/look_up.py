@@ -64,26 +64,18 @@ def look_up(
 
 
 def _nearest(gallery, queries, similarity, topk) -> list[dict]:
-    images = gallery.images
+    paths, names = gallery.images.paths, gallery.images.names
     order = similarity.argsort(dim=1, descending=True, stable=True)
-    return [
-        dict(
-            image=path,
-            name=name,
-            neighbours=[
-                dict(
-                    image=images.paths[i],
-                    name=images.names[i],
-                    similarity=float(row[i]),
-                )
-                for i in ranking[:topk].tolist()
-                if row[i] > -torch.inf
-            ],
-        )
-        for path, name, row, ranking in zip(
-            queries.paths, queries.names, similarity, order, strict=True
-        )
-    ]
+    entries = []
+    rows = zip(queries.paths, queries.names, similarity, order, strict=True)
+    for path, name, row, ranking in rows:
+        neighbours = [
+            dict(image=paths[i], name=names[i], similarity=float(row[i]))
+            for i in ranking[:topk].tolist()
+            if row[i] > -torch.inf
+        ]
+        entries.append(dict(image=path, name=name, neighbours=neighbours))
+    return entries
 
 
 def _vote(entries, similarity, names, neighbours) -> None:

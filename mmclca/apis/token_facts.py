@@ -118,27 +118,24 @@ def token_facts(
         ``cls_attention`` of each image; see
         :class:`TokenReductionInferencer`.
     """
-    entered, B = layers[-1].entered, len(layers[-1].entered.x)
+    entered = layers[-1].entered
     attention = last_attention(backbone, entered)
     weights = entered.patch_weights
     left = [layer.left for layer in layers]
-    kept = survivor_maps(left[-1], hw)
     counts = [(tokens.weights > 0).sum(dim=1) for tokens in left]
-    facts = dict(
-        tokens=torch.stack(counts, dim=1),
-        attribution=attribute(attention, weights).unflatten(1, hw),
-        cls_attention=paint_attention(attention, weights).unflatten(1, hw),
-    )
-    facts = {name: batch.cpu().numpy() for name, batch in facts.items()}
-    kept = [stage.cpu().numpy() for stage in kept]
+    counts = torch.stack(counts, dim=1).tolist()
+    kept = [stage.cpu().numpy() for stage in survivor_maps(left[-1], hw)]
+    attribution = attribute(attention, weights).unflatten(1, hw).cpu().numpy()
+    painted = paint_attention(attention, weights).unflatten(1, hw)
+    painted = painted.cpu().numpy()
     return [
         dict(
-            tokens=facts['tokens'][i].tolist(),
+            tokens=tokens,
             kept=[stage[i] for stage in kept],
-            attribution=facts['attribution'][i],
-            cls_attention=facts['cls_attention'][i],
+            attribution=attribution[i],
+            cls_attention=painted[i],
         )
-        for i in range(B)
+        for i, tokens in enumerate(counts)
     ]
 
 

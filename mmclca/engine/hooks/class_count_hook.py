@@ -61,8 +61,8 @@ def _count(dataset, name, logger):
 def _message(expected, counts):
     found = ', '.join(f'{n} in the {name} set' for name, n in counts.items())
     message = f'model.head.num_classes is {expected}, but the classes are '
-    if len(set(counts.values())) == 1:
-        (count,) = set(counts.values())
+    count, *others = set(counts.values())
+    if not others:
         fix = f'add `--cfg-options model.head.num_classes={count}`'
     else:
         fix = 'give all sets the same list of classes'

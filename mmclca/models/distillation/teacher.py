@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from copy import deepcopy
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -17,6 +18,7 @@ from ..reduction.tokens import Tokens
 from .teacher_checks import check_fit, check_kind, check_numbers
 
 
+@dataclass(eq=False)
 class Teacher:
     """A frozen vision transformer with all its tokens, to distill from.
 
@@ -45,20 +47,14 @@ class Teacher:
         ValueError: If a weight or the temperature is not allowed.
     """
 
-    def __init__(
-        self,
-        config: str | dict,
-        checkpoint: str,
-        logit_weight: float = 0.5,
-        token_weight: float = 0.5,
-        temperature: float = 1.0,
-    ):
-        check_numbers(logit_weight, token_weight, temperature)
-        self.config = config
-        self.checkpoint = checkpoint
-        self.logit_weight = logit_weight
-        self.token_weight = token_weight
-        self.temperature = temperature
+    config: str | dict
+    checkpoint: str
+    logit_weight: float = 0.5
+    token_weight: float = 0.5
+    temperature: float = 1.0
+
+    def __post_init__(self):
+        check_numbers(self.logit_weight, self.token_weight, self.temperature)
         self.model = None
         self.is_read = False
 
