@@ -122,9 +122,8 @@ def check_patches(cfg):
     """
     backbone = cfg.model.get('backbone') or {}
     size, patch = backbone.get('img_size'), backbone.get('patch_size', 16)
-    for side, of_patch in zip(
-        to_2tuple(size or 0), to_2tuple(patch), strict=True
-    ):
+    sides = zip(to_2tuple(size or 0), to_2tuple(patch), strict=True)
+    for side, of_patch in sides:
         if side % of_patch:
             below = side - side % of_patch
             raise ValueError(

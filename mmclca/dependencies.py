@@ -45,9 +45,8 @@ MODULES = {
         '>=1.2,<1.4', 'onedl-mmpretrain>=1.3.6,<1.4', others=('mmpretrain',)
     ),
     'torch': Module('>=2.12', 'torch>=2.12,<2.16'),
-    'torchvision': Module(
-        '', 'torchvision>=0.27,<0.30'
-    ),  # its version.py imports
+    # not checked: its version.py imports the package
+    'torchvision': Module('', 'torchvision>=0.27,<0.30'),
     'timm': Module('>=1.0.24,<2', 'timm>=1.0.24,<2'),
 }
 

@@ -47,6 +47,7 @@ class TokenReductionClassifier(ImageClassifier):
         backbone: dict,
         neck: dict | None = None,
         head: dict | None = None,
+        *,
         teacher: dict | None = None,
         **kwargs,
     ):
