@@ -32,19 +32,13 @@ def metadata_of(
         name of the reducer or 'none'; ``keep_rate``, JSON, a number or one a
         stage.
     """
-    method, keep_rate = _reduction(model.backbone)
+    reducer = model.backbone.reducer if reduces(model.backbone) else None
     return dict(
         # the name that exported files have had from the start
         preparation=json.dumps(asdict(preprocessing)),
         classes=json.dumps(list(classes), ensure_ascii=False),
         config=config.pretty_text,
         mmclca_version=__version__,
-        method=method,
-        keep_rate=json.dumps(keep_rate),
+        method=type(reducer).__name__ if reducer else 'none',
+        keep_rate=json.dumps(reducer.keep_rate if reducer else 1.0),
     )
-
-
-def _reduction(backbone: nn.Module):
-    if not reduces(backbone):
-        return 'none', 1.0
-    return type(backbone.reducer).__name__, backbone.reducer.keep_rate
