@@ -17,7 +17,7 @@ from mmclca.registry import DATASETS, MODELS
 
 from .cell import Cell
 from .identity import config_hash
-from .results import OTHERWISE, is_of, read_result
+from .results import OTHERWISE, read_result
 
 # what data sets, models and checkpoints raise at bad input
 BAD_INPUT = (
@@ -73,7 +73,7 @@ def check_results(root: Path, configs: dict[Cell, Config]) -> None:
     others = [
         cell.name
         for cell, result in found.items()
-        if result and not is_of(result, config_hash(configs[cell]))
+        if result and result['config_hash'] != config_hash(configs[cell])
     ]
     if others:
         raise ValueError(

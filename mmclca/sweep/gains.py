@@ -31,13 +31,13 @@ def gains(table: pd.DataFrame) -> pd.DataFrame:
         gain=pairs.accuracy - pairs.accuracy_base,
         ratio=pairs.max_gradient / pairs.max_gradient_base,
     )
-    groups = pairs.groupby([*SETTING, 'clca'], sort=False)
+    groups = pairs.groupby([*SETTING, 'clca'], sort=False, as_index=False)
     return groups.agg(
         seeds=('seed', 'count'),
         gain=('gain', 'mean'),
         gain_std=('gain', 'std'),
         gradient_ratio=('ratio', 'mean'),
-    ).reset_index()
+    )
 
 
 def gains_to_markdown(gained: pd.DataFrame) -> str:

@@ -17,15 +17,10 @@ from .cell import ABLATIONS, Cell
 from .compose import RECIPE, compose
 from .pieces import DATASETS, MODELS, RECIPES, find, read
 
-# what a grid lists, and the argument of Cell that each value becomes
-LISTS = dict(
-    datasets='dataset',
-    backbones='backbone',
-    methods='method',
-    keep_rates='keep_rate',
-    sizes='size',
-    clca='clca',
-    seeds='seed',
+# what a grid lists, in the order of the arguments of Cell
+LISTS = (
+    *('datasets', 'backbones', 'methods', 'keep_rates'),
+    *('sizes', 'clca', 'seeds'),
 )
 MORE = dict(variant='', recipe=RECIPE, options={})
 OF_THE_WHOLE = dict(
@@ -134,13 +129,8 @@ def _in_order(blocks: list[dict]) -> dict[Cell, dict]:
 
 
 def _cells(block: dict) -> list[Cell]:
-    return [
-        Cell(
-            **dict(zip(LISTS.values(), values, strict=True)),
-            variant=block['variant'],
-        )
-        for values in product(*(block[name] for name in LISTS))
-    ]
+    values = product(*(block[name] for name in LISTS))
+    return [Cell(*one, block['variant']) for one in values]
 
 
 def _problems(block: dict, folders: tuple[Path, ...]) -> list[str]:

@@ -25,8 +25,7 @@ def commit() -> str:
     root = Path(mmclca.__file__).parents[1]
     if _git(root, 'rev-parse', '--show-toplevel') != str(root):
         return ''
-    changed = _git(root, 'status', '--porcelain', '--untracked-files=no')
-    return _git(root, 'rev-parse', '--short', 'HEAD') + '+' * bool(changed)
+    return _git(root, 'describe', '--always', '--dirty=+', '--exclude=*')
 
 
 def _git(folder: Path, *arguments: str) -> str:

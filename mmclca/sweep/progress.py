@@ -8,9 +8,12 @@ from datetime import timedelta
 
 from rich.console import Console
 from rich.live import Live
-from rich.table import Table
+from rich.table import Column, Table
 
 from .state import State, Status
+
+# cells of the table
+SHOWN = (Status.RUNNING, Status.QUEUED, Status.ELSEWHERE, Status.FAILED)
 
 
 @contextmanager
@@ -54,14 +57,11 @@ def table(state: State) -> Table:
     Args:
         state (State): The state of a sweep.
     """
-    shown = Table(title=summary(state), title_justify='left')
-    shown.add_column('cell')
-    shown.add_column('status')
-    shown.add_column('for', justify='right')
+    age = Column('for', justify='right')
+    title = summary(state)
+    shown = Table('cell', 'status', age, title=title, title_justify='left')
     now = time.monotonic()
-    for cell in state.of(
-        Status.RUNNING, Status.QUEUED, Status.ELSEWHERE, Status.FAILED
-    ):
+    for cell in state.of(*SHOWN):
         status = state.status[cell]
         runs = status is Status.RUNNING
         age = duration(now - state.started[cell]) if runs else ''

@@ -9,7 +9,7 @@ import submitit
 from .cell import Cell
 from .claim import is_claimed
 from .launcher import Launcher
-from .results import OTHERWISE, is_of, read_result
+from .results import OTHERWISE, read_result
 from .run import DONE
 from .state import LEFT, State, Status
 
@@ -103,7 +103,7 @@ class Queue:
         result = read_result(path)
         if result is None:
             return False
-        if is_of(result, self.launcher.digests[cell]):
+        if result['config_hash'] == self.launcher.digests[cell]:
             self.state.finish(cell, result)
         else:  # of a sweep that began meanwhile
             self.state.fail(cell, f'{path} is of other settings. {OTHERWISE}')

@@ -2,6 +2,7 @@
 """Results of a sweep as tables of runs and of means over seeds."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
@@ -10,15 +11,13 @@ import pandas as pd
 
 from mmclca.utils.atomic_write import replace_file
 
+from .cell import Cell
 from .gains import gains, gains_to_markdown
 from .labels import CLCA, over_seeds
 from .text_table import grid
 
 # what makes a cell, its seed apart
-SETTING = [
-    *('dataset', 'backbone', 'method', 'keep_rate'),
-    *('size', 'clca', 'variant'),
-]
+SETTING = [field.name for field in fields(Cell) if field.name != 'seed']
 COSTS = [
     *('gmacs', 'params', 'train_images_per_s', 'test_images_per_s'),
     *('peak_memory_mb', 'max_gradient', 'mean_gradient', 'seconds'),
@@ -128,14 +127,13 @@ def summarize(table: pd.DataFrame) -> pd.DataFrame:
         ``seeds`` (how many), ``accuracy``, ``accuracy_std`` (with ``n - 1``;
         NaN for one seed) and the means of what it cost.
     """
-    means = {name: (name, 'mean') for name in COSTS}
-    groups = table.groupby(SETTING, sort=False)
+    groups = table.groupby(SETTING, sort=False, as_index=False)
     return groups.agg(
         seeds=('seed', 'count'),
         accuracy=('accuracy', 'mean'),
         accuracy_std=('accuracy', 'std'),
-        **means,
-    ).reset_index()
+        **{name: (name, 'mean') for name in COSTS},
+    )
 
 
 def to_markdown(summary: pd.DataFrame) -> str:
@@ -148,10 +146,9 @@ def to_markdown(summary: pd.DataFrame) -> str:
         str: A Markdown table; the number of seeds stands behind each
         accuracy. There is a column for variants where there are any.
     """
+    accuracies = summary.accuracy, summary.accuracy_std, summary.seeds
     shown = summary.assign(
-        accuracy=over_seeds(
-            summary.accuracy, summary.accuracy_std, summary.seeds
-        ),
+        accuracy=over_seeds(*accuracies),
         clca=summary.clca.map(CLCA),
         params=summary.params / 1e6,
         minutes=summary.seconds / 60,

@@ -37,43 +37,30 @@ def read_result(path: Path) -> dict | None:
         path (Path): The file.
     """
     try:
-        text = path.read_bytes()
+        return _parsed(path.read_bytes())
     except FileNotFoundError:
         return None
-    problem = _problem(text)
-    if problem:
+    except ValueError as error:
         warnings.warn(
-            f'{path} is no result ({problem}): its cell counts as not run',
+            f'{path} is no result ({error}): its cell counts as not run',
             stacklevel=2,
         )
         return None
-    return json.loads(text)
 
 
-def _problem(text: bytes) -> str:
-    """Why a text is no result; empty where it is one."""
-    try:
-        result = json.loads(text)
-    except ValueError as error:
-        return str(error)
+def _parsed(text: bytes) -> dict:
+    """The result that a text is, if it is a whole one."""
+    result = json.loads(text)
     if not isinstance(result, dict):
-        return 'no JSON object'
+        raise ValueError('no JSON object')
     wrong = [
         key
         for key, kind in KEYS.items()
         if not isinstance(result.get(key), kind)
     ]
-    return f'without {", ".join(wrong)}' if wrong else ''
-
-
-def is_of(result: dict, digest: str) -> bool:
-    """Whether a result is that of a config.
-
-    Args:
-        result (dict): The result.
-        digest (str): Hash of the config.
-    """
-    return result['config_hash'] == digest
+    if wrong:
+        raise ValueError(f'without {", ".join(wrong)}')
+    return result
 
 
 def set_aside(path: Path) -> None:

@@ -4,6 +4,7 @@
 import json
 from dataclasses import asdict
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -20,7 +21,7 @@ from .cell import Cell
 from .claim import claim
 from .identity import config_hash
 from .origin import commit, machine, versions
-from .results import OTHERWISE, is_of, read_result, set_aside
+from .results import OTHERWISE, read_result, set_aside
 from .statistics import gradients, throughput, train_time
 
 # what a run of a cell comes to
@@ -58,10 +59,9 @@ def run_cell(
     with claim(folder.parent) as mine:
         if not mine:
             return TAKEN
-        result = read_result(path)
-        if result is not None and not is_of(result, digest):
-            raise ValueError(f'{path} is of other settings. {OTHERWISE}')
-        if result is not None:
+        if result := read_result(path):
+            if result['config_hash'] != digest:
+                raise ValueError(f'{path} is of other settings. {OTHERWISE}')
             return DONE
         if path.exists():
             set_aside(path)
@@ -69,20 +69,16 @@ def run_cell(
         if torch.cuda.is_available():
             torch.cuda.set_device(gpu)
         work_dir = folder / 'work_dir'
-        result = measure(Config.fromfile(folder / 'config.py'), work_dir)
-        result = dict(cell=asdict(cell), **result)
+        cfg = Config.fromfile(folder / 'config.py')
+        result = dict(cell=asdict(cell), **measure(cfg, work_dir))
         replace_text(path, json.dumps(result, indent=1) + '\n')
         if not keep_checkpoints:
             _remove_checkpoints(work_dir)
     return DONE
 
 
-def _go_on(*arguments) -> DelayedSubmission:
-    return DelayedSubmission(run_cell, *arguments)
-
-
 # what submitit calls where a cluster ends a job before its time
-run_cell.checkpoint = _go_on
+run_cell.checkpoint = partial(DelayedSubmission, run_cell)
 
 
 def measure(cfg: Config, work_dir: Path) -> dict:

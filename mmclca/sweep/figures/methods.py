@@ -83,13 +83,8 @@ def comparable(table: pd.DataFrame) -> pd.DataFrame:
 
 def _page(panels: list) -> Figure:
     most = max(own.method.nunique() for _, own in panels)
-    figure = Figure(
-        figsize=(
-            COLUMN if most <= FEW else PAGE,
-            PANEL_HEIGHT * len(panels) + 0.4,
-        ),
-        layout='constrained',
-    )
+    size = COLUMN if most <= FEW else PAGE, PANEL_HEIGHT * len(panels) + 0.4
+    figure = Figure(size, layout='constrained')
     axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
     for axis, (names, own) in zip(axes, panels, strict=True):
         _panel(axis, names, own)
@@ -132,9 +127,8 @@ def _strip(axis: Axes, x: float, accuracies: pd.Series, kind: str) -> None:
         color=colour,
         markerfacecolor=FACES[kind],
     )
-    axis.hlines(
-        np.median(accuracies), x - 0.17, x + 0.17, color=colour, zorder=3
-    )
+    median = np.median(accuracies)
+    axis.hlines(median, x - 0.17, x + 0.17, color=colour, zorder=3)
     if len(accuracies) < BOXED:
         return
     lines = dict(color=colour, linewidth=0.8)

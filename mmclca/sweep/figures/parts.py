@@ -64,9 +64,8 @@ def _figure(names: tuple, curves: pd.DataFrame) -> Figure:
     parts = list(dict.fromkeys(curves.part))
     means = curves.groupby(['clca', 'part', 'epoch']).gradient.mean()
     norm = LogNorm(means.min(), means.max())
-    figure = Figure(
-        figsize=(PAGE, 0.9 + 0.13 * max(len(parts), 8)), layout='constrained'
-    )
+    height = 0.9 + 0.13 * max(len(parts), 8)
+    figure = Figure((PAGE, height), layout='constrained')
     axes = figure.subplots(1, len(kinds), squeeze=False, sharey=True)[0]
     for axis, kind in zip(axes, kinds, strict=True):
         _panel(axis, means[kind].unstack().reindex(parts), norm)

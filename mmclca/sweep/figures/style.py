@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What the figures share: sizes, fonts, colours, files."""
 
+from functools import partial
 from pathlib import Path
 
 import matplotlib
@@ -107,15 +108,10 @@ def save(figure: Figure, path: Path) -> list[Path]:
     Returns:
         list[Path]: The two files.
     """
-    files = [path.with_name(f'{path.name}{end}') for end in ('.pdf', '.png')]
     # no date, so that equal results give equal files
-    dates = [dict(CreationDate=None), {}]
+    metadata = {'.pdf': dict(CreationDate=None), '.png': {}}
+    files = [path.with_name(f'{path.name}{end}') for end in metadata]
     with matplotlib.rc_context(STYLE):
-        for file, metadata in zip(files, dates, strict=True):
-            replace_file(
-                file,
-                lambda partial, m=metadata: figure.savefig(
-                    partial, metadata=m
-                ),
-            )
+        for file, entries in zip(files, metadata.values(), strict=True):
+            replace_file(file, partial(figure.savefig, metadata=entries))
     return files
