@@ -78,10 +78,8 @@ def batches(
         indices (Sequence[int]): Which of its images, in this order.
         batch_size (int): Images at a time.
     """
-    loader = DataLoader(
-        Subset(dataset, indices), batch_size, collate_fn=pseudo_collate
-    )
-    for packed in loader:
+    chosen = Subset(dataset, indices)
+    for packed in DataLoader(chosen, batch_size, collate_fn=pseudo_collate):
         data = model.data_preprocessor(packed, False)
         samples = data['data_samples']
         yield Batch(

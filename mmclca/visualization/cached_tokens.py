@@ -43,7 +43,9 @@ def cached_by_stage(tokens: Tokens) -> list[list[Cached]]:
         if isinstance(record, Appended):
             continue
         left = _left(replace(tokens, trace=tokens.trace[:step]))
-        put_back = _put_back(tokens.trace[step:])
+        after = tokens.trace[step : step + 1]
+        # cached tokens that come before anything else is done
+        put_back = sum(r.num_tokens for r in after if isinstance(r, Appended))
         stages.append([Cached(number, put_back) for number in left])
     return stages
 
@@ -74,10 +76,3 @@ def from_cache(trace: list, rows: Tensor) -> Tensor:
             new = (0, 0, 0, record.num_tokens)
             rows = F.pad(rows[:, :before], new, value=1.0)
     return rows.squeeze(-1)
-
-
-def _put_back(following: list) -> int:
-    """Cached tokens that come before anything else is done."""
-    if following and isinstance(following[0], Appended):
-        return following[0].num_tokens
-    return 0

@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -160,12 +161,8 @@ def smoothed_maps(model: nn.Module, images: Tensor, **options) -> Tensor:
     Returns:
         Tensor: Maps (B, h, w).
     """
-    maps = []
+    look, maps = partial(class_activation_maps, model, **options), []
     for factor in (0.9, 1.0, 1.1):
         view = images * factor
-        mirrored = class_activation_maps(model, view.flip(-1), **options)
-        maps += [
-            class_activation_maps(model, view, **options),
-            mirrored.flip(-1),
-        ]
+        maps += [look(view), look(view.flip(-1)).flip(-1)]
     return torch.stack(maps).mean(dim=0)

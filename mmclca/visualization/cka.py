@@ -143,21 +143,13 @@ def draw_cka(
             Defaults to none.
     """
     rows, columns = similarity.shape
-    figure = Figure(
-        figsize=(2 + 0.35 * columns, 1.2 + 0.35 * rows), layout='constrained'
-    )
+    size = 2 + 0.35 * columns, 1.2 + 0.35 * rows
+    figure = Figure(size, layout='constrained')
     axis = figure.subplots()
-    drawn = axis.imshow(
-        similarity.cpu().numpy(), COLOURS, vmin=0, vmax=1, origin='lower'
-    )
-    for side, number, name, marked in zip(
-        (axis.yaxis, axis.xaxis),
-        (rows, columns),
-        names,
-        reduce_at,
-        strict=True,
-    ):
-        _number_layers(side, number, name, marked)
+    values = similarity.cpu().numpy()
+    drawn = axis.imshow(values, COLOURS, vmin=0, vmax=1, origin='lower')
+    _number_layers(axis.yaxis, rows, names[0], reduce_at[0])
+    _number_layers(axis.xaxis, columns, names[1], reduce_at[1])
     axis.tick_params(axis='x', labelrotation=90)
     write_values(axis, drawn, '{:.2f}', size=6)
     figure.colorbar(drawn, ax=axis, shrink=0.8).set_label('CKA', size=9)

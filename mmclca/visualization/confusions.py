@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import mmcv
 import numpy as np
@@ -35,10 +36,9 @@ class Predictions:
 
     def matrix(self) -> np.ndarray:
         """Images by class (row) and what they are taken for (column)."""
-        number = len(self.classes)
-        places = self.labels * number + self.predicted
-        counts = np.bincount(places, minlength=number**2)
-        return counts.reshape(number, number)
+        counts = np.zeros([len(self.classes)] * 2, dtype=int)
+        np.add.at(counts, (self.labels, self.predicted), 1)
+        return counts
 
     def taken_for(self, label: int, predicted: int) -> list[str]:
         """The images of a class that are taken for a certain one."""
@@ -63,9 +63,8 @@ def predict(
         predicted += scores.argmax(dim=1).tolist()
         labels += batch.labels
         paths += batch.paths
-    return Predictions(
-        paths, np.array(labels), np.array(predicted), list(classes)
-    )
+    found = np.array(labels), np.array(predicted)
+    return Predictions(paths, *found, list(classes))
 
 
 def most_confused(matrix: np.ndarray, number: int) -> list[tuple[int, int]]:
@@ -112,19 +111,14 @@ def draw_confusions(
     matrix = predictions.matrix()
     confused = most_confused(matrix, pairs)
     if not confused:
-        raise ValueError(
-            f'nothing is confused: all {len(predictions.paths)} images are '
-            'right'
-        )
-    shown = list(dict.fromkeys(label for pair in confused for label in pair))
+        number = len(predictions.paths)
+        raise ValueError(f'nothing is confused: all {number} images are right')
+    shown = list(dict.fromkeys(chain(*confused)))
     side = 1.2 + 0.45 * len(shown)
     width = max(3.2 * examples, side + 2)
-    figure = Figure(
-        figsize=(width, side + 1.3 * len(confused) + 0.6), layout='constrained'
-    )
-    top, below = figure.subfigures(
-        2, 1, height_ratios=(side, 1.3 * len(confused) + 0.6)
-    )
+    heights = side, 1.3 * len(confused) + 0.6
+    figure = Figure((width, sum(heights)), layout='constrained')
+    top, below = figure.subfigures(2, 1, height_ratios=heights)
     _draw_matrix(top, matrix, shown, predictions.classes)
     _draw_examples(below, predictions, confused, examples)
     figure.savefig(out, dpi=100, bbox_inches='tight', pad_inches=0.08)
@@ -134,8 +128,7 @@ def _draw_matrix(figure, matrix, shown, classes) -> None:
     part = matrix[np.ix_(shown, shown)]
     axis = figure.subplots()
     # small numbers, the confusions, are told apart beside large ones
-    norm = PowerNorm(0.5, 0, part.max())
-    drawn = axis.imshow(part, COLOURS, norm=norm)
+    drawn = axis.imshow(part, COLOURS, norm=PowerNorm(0.5, 0, part.max()))
     names = [classes[label] for label in shown]
     places = range(len(shown))
     axis.set_xticks(places, names, rotation=45, ha='right', fontsize=8)

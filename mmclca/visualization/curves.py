@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import json
+from collections import defaultdict
 from pathlib import Path
 
 import matplotlib.figure
@@ -19,36 +20,24 @@ def draw_curves(scalars: list, out: str, chance: float) -> None:
         out (str): Picture to write.
         chance (float): Accuracy of guessing, in per cent, drawn as a line.
     """
-    losses = [(r['epoch'], r['loss']) for r in scalars if 'loss' in r]
-    accuracies = [
-        (r['step'], r['accuracy/top1'])
-        for r in scalars
-        if 'accuracy/top1' in r
-    ]
+    by_epoch = defaultdict(list)
+    for record in scalars:
+        if 'loss' in record:
+            by_epoch[record['epoch']].append(record['loss'])
+    tests = [record for record in scalars if 'accuracy/top1' in record]
+    epochs = [record['step'] for record in tests]
+    accuracies = [record['accuracy/top1'] for record in tests]
     figure = matplotlib.figure.Figure(figsize=(8, 3), layout='constrained')
     left, right = figure.subplots(1, 2)
-    by_epoch = {}
-    for epoch, loss in losses:
-        by_epoch.setdefault(epoch, []).append(loss)
     means = [sum(values) / len(values) for values in by_epoch.values()]
     left.plot(list(by_epoch), means, color='#1b6ca8')
     left.set(xlabel='epoch', ylabel='loss', title='training loss', ylim=0)
-    right.plot(*zip(*accuracies, strict=True), color='#2a7f3f', marker='.')
+    right.plot(epochs, accuracies, color='#2a7f3f', marker='.')
     right.axhline(chance, color='0.5', linestyle='--')
-    right.text(
-        accuracies[-1][0],
-        chance - 1,
-        'chance',
-        color='0.4',
-        ha='right',
-        va='top',
-    )
-    right.set(
-        xlabel='epoch',
-        ylabel='top-1 (%)',
-        title='validation accuracy',
-        ylim=(0, 100),
-    )
+    below = dict(color='0.4', ha='right', va='top')
+    right.text(epochs[-1], chance - 1, 'chance', **below)
+    right.set(xlabel='epoch', ylabel='top-1 (%)', ylim=(0, 100))
+    right.set_title('validation accuracy')
     for axis in (left, right):
         axis.xaxis.get_major_locator().set_params(integer=True)
         axis.grid(alpha=0.25)

@@ -29,6 +29,7 @@ def add_legend(figure: Figure, kinds: Iterable[int]) -> None:
         figure (Figure): The figure, of constrained layout.
         kinds (Iterable[int]): See :func:`mmclca.visualization.kinds`.
     """
+    shown = [kind for kind in TITLES if kind in set(kinds)]
     handles = [
         Patch(
             facecolor=_colour(FILLS.get(kind)),
@@ -36,19 +37,13 @@ def add_legend(figure: Figure, kinds: Iterable[int]) -> None:
             linewidth=0.8 if kind == KEPT else 1.8,
             label=TITLES[kind],
         )
-        for kind in TITLES
-        if kind in set(kinds)
+        for kind in shown
     ]
     if handles:
-        figure.legend(
-            handles=handles,
-            loc='outside lower center',
-            ncols=len(handles),
-            fontsize=9,
-            frameon=False,
-            handlelength=1.2,
-            handleheight=1.2,
-        )
+        place = dict(loc='outside lower center', ncols=len(handles))
+        square = dict(handlelength=1.2, handleheight=1.2)
+        style = dict(fontsize=9, frameon=False, **square)
+        figure.legend(handles=handles, **place, **style)
 
 
 def _colour(rgb: np.ndarray | None):
@@ -64,14 +59,8 @@ def add_heat_bar(figure: Figure, axes, label: str, ends) -> None:
         label (str): What the colours mean.
         ends (tuple[str, str]): What the dark and the bright end mean.
     """
-    bar = figure.colorbar(
-        ScalarMappable(cmap=HEAT),
-        ax=list(axes),
-        location='bottom',
-        shrink=0.5,
-        aspect=25,
-        pad=0.02,
-    )
+    place = dict(location='bottom', shrink=0.5, aspect=25, pad=0.02)
+    bar = figure.colorbar(ScalarMappable(cmap=HEAT), ax=list(axes), **place)
     bar.set_ticks([0, 1], labels=ends, fontsize=8)
     bar.set_label(label, fontsize=9, labelpad=1)
     bar.outline.set_visible(False)

@@ -98,15 +98,12 @@ def paint_groups(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:
         for one in (kinds(weights), clear, token)
     )
     faded = fade(image)
-    drawn = np.select(
-        [kind == KEPT, kind == MERGED, kind == FUSED],
-        [
-            clear * image + (1 - clear) * faded,
-            clear * colours + (1 - clear) * faded,
-            fuse(image),
-        ],
-        faded,
-    )
+    looks = {
+        KEPT: clear * image + (1 - clear) * faded,
+        MERGED: clear * colours + (1 - clear) * faded,
+        FUSED: fuse(image),
+    }
+    drawn = np.select([kind == k for k in looks], [*looks.values()], faded)
     border = _edges(token[..., 0]) * _near(kind[..., 0] == MERGED)
     return np.where(border[..., None] > 0, INK, drawn)
 

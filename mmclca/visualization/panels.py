@@ -29,11 +29,8 @@ def draw_panels(panels, heading, height=320):
     shapes = [np.shape(image)[:2] for _, image in panels]
     widest = max(width / height for height, width in shapes)
     wide, high = max(side * widest, 2.4), side + 0.5
-    figure = Figure(
-        figsize=(columns * wide, rows * high + 0.5),
-        dpi=_DPI,
-        layout='constrained',
-    )
+    size = columns * wide, rows * high + 0.5
+    figure = Figure(size, dpi=_DPI, layout='constrained')
     figure.suptitle(_wrap(heading, columns * wide * 10), fontsize=12)
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes in grid[len(panels) :]:

@@ -62,7 +62,7 @@ class AttentionRecorder(Recorder):
     """Records the attention of each layer too, which is not fused then."""
 
     def softmax(self, tokens: Tokens) -> Callable:
-        softmax = self.reducer.softmax(tokens) or _softmax
+        softmax = self.reducer.softmax(tokens) or nn.Softmax(dim=-1)
         recorded = self.layers[-1]
 
         def record(logits: Tensor) -> Tensor:
@@ -71,10 +71,6 @@ class AttentionRecorder(Recorder):
             return weights
 
         return record
-
-
-def _softmax(logits: Tensor) -> Tensor:
-    return logits.softmax(dim=-1)
 
 
 def recording(model: nn.Module, recorder: type = Recorder) -> nn.Module:

@@ -71,19 +71,14 @@ def reduced(backbone, views: Sequence[View]) -> list[Reduced]:
         backbone (Reducible): The model.
         views (Sequence[View]): The images.
     """
-    return [_reduced(backbone, one) for one in views]
-
-
-def _reduced(backbone, view: View) -> Reduced:
-    # one at a time, so that none is padded
-    _, tokens = backbone.forward_tokens(view.batch)
-    return Reduced(
-        view.title,
-        view.image,
-        grid_of(backbone, view.batch),
-        [stage[0] for stage in stage_weights(tokens)],
-        [stage[0] for stage in cached_by_stage(tokens)],
-    )
+    found = []
+    for view in views:  # one at a time, so that none is padded
+        _, tokens = backbone.forward_tokens(view.batch)
+        stages = [stage[0] for stage in stage_weights(tokens)]
+        cached = [stage[0] for stage in cached_by_stage(tokens)]
+        hw = grid_of(backbone, view.batch)
+        found.append(Reduced(view.title, view.image, hw, stages, cached))
+    return found
 
 
 def draw_reductions(
@@ -133,14 +128,10 @@ def _row(one: Reduced) -> Row:
 
 def _kept_figure(images: Sequence[Reduced], stages: Sequence[str]) -> Figure:
     kept = [[own_tokens(stage) for stage in one.stages] for one in images]
-    rows = [
-        Row(
-            one.title,
-            [one.image, *(paint(one.image, w, one.hw) for w in weights)],
-            [''] * (1 + len(stages)),
-        )
-        for one, weights in zip(images, kept, strict=True)
-    ]
+    rows, untitled = [], [''] * (1 + len(stages))
+    for one, weights in zip(images, kept, strict=True):
+        pictures = [paint(one.image, stage, one.hw) for stage in weights]
+        rows.append(Row(one.title, [one.image, *pictures], untitled))
     rows[0].titles = ['image\nall patches']
     for stage, weights in zip(stages, zip(*kept, strict=True), strict=True):
         share = torch.cat([w.sum(dim=0) > 0 for w in weights]).float().mean()
@@ -159,11 +150,11 @@ def _heading(weights: Tensor) -> str:
 def _contents(weights: Tensor) -> str:
     """How many tokens are of patches kept, merged and fused."""
     kind, token = kinds(weights), assigned(weights[None])[0]
-    numbers = {
-        word: token[kind == one].unique().numel()
-        for one, word in ((KEPT, 'kept'), (MERGED, 'merged'), (FUSED, 'fused'))
-    }
-    said = [f'{n} {w}' for w, n in numbers.items() if n or w == 'kept']
+    said = []
+    for one, word in ((KEPT, 'kept'), (MERGED, 'merged'), (FUSED, 'fused')):
+        number = token[kind == one].unique().numel()
+        if number or one == KEPT:
+            said.append(f'{number} {word}')
     return ', '.join(said)
 
 

@@ -94,15 +94,10 @@ def draw_points(
     axis.set(xticks=[], yticks=[], title=f't-SNE of {len(points)} images')
     for n, label in enumerate(sorted(set(labels))):
         own = points[np.asarray(labels) == label]
-        axis.scatter(
-            *own.T,
-            s=28,
-            color=COLOURS[n % len(COLOURS)],
-            marker=MARKERS[n // len(COLOURS) % len(MARKERS)],
-            linewidths=0,
-            alpha=0.75,
-            label=classes[label],
-        )
+        marker = MARKERS[n // len(COLOURS) % len(MARKERS)]
+        look = dict(marker=marker, s=28, linewidths=0, alpha=0.75)
+        colour = COLOURS[n % len(COLOURS)]
+        axis.scatter(*own.T, color=colour, label=classes[label], **look)
         if not legend:
             _name(axis, np.median(own, axis=0), classes[label])
     if legend:
