@@ -116,9 +116,8 @@ def reduced_vit(
         keep_rate (float): Its keep rate.
         clca (bool): Whether with cache (one CLR token) and CLA head.
     """
-    config = with_reduction(
-        plain_vit(size).config, method, keep_rate, cache=clca, cla=clca
-    )
+    plain = plain_vit(size).config
+    config = with_reduction(plain, method, keep_rate, cache=clca, cla=clca)
     extra = 'yes' if clca else 'no'
     return Candidate(size, method, config, f'{keep_rate:g}', extra)
 

@@ -1,11 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """How time, memory and multiply-accumulates grow with the image."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import matplotlib.figure
 import numpy as np
-from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FormatStrFormatter, LogLocator
 
 from mmclca.evaluation.cost import Cost
 
@@ -31,16 +32,11 @@ def attention_share(cost: Cost, size: Size) -> float:
     return products / cost.flops
 
 
-def pixels_of(record: dict) -> int:
-    """Pixels of the square image of a record."""
-    return int(record['pixels']) ** 2
-
-
 def by_model(records: list[dict]) -> dict[str, list[dict]]:
     """The records of each model, which their ``label`` names."""
-    found = {}
+    found = defaultdict(list)
     for record in records:
-        found.setdefault(record['label'], []).append(record)
+        found[record['label']].append(record)
     return found
 
 
@@ -56,17 +52,13 @@ def exponents(records: list[dict], keys: Sequence[str]) -> dict[str, dict]:
     Returns:
         dict[str, dict[str, float]]: By label, then by key.
     """
-    return {
-        label: {
-            key: exponent(
-                [pixels_of(record) for record in own],
-                [record[key] for record in own],
-            )
-            for key in keys
-        }
-        for label, own in by_model(records).items()
-        if len(own) > 1
-    }
+    found = {}
+    for label, own in by_model(records).items():
+        if len(own) > 1:
+            pixels = [int(record['pixels']) ** 2 for record in own]
+            values = {key: [record[key] for record in own] for key in keys}
+            found[label] = {k: exponent(pixels, v) for k, v in values.items()}
+    return found
 
 
 def draw_growth(
@@ -80,36 +72,27 @@ def draw_growth(
         titles (dict[str, str]): Title of the picture of each key.
         out (str): Picture to write.
     """
-    figure = matplotlib.figure.Figure(
-        figsize=(4.2 * len(titles), 4.2), layout='constrained'
-    )
+    size = 4.2 * len(titles), 4.2
+    figure = matplotlib.figure.Figure(size, layout='constrained')
     axes = figure.subplots(1, len(titles), squeeze=False)[0]
     by_label = by_model(records)
     for axis, (key, title) in zip(axes, titles.items(), strict=True):
-        for label in fitted:
-            own = by_label[label]
-            axis.plot(
-                [int(record['pixels']) for record in own],
-                [record[key] for record in own],
-                marker='.',
-                label=f'{label}: pixels$^{{{fitted[label][key]:.2f}}}$',
-            )
+        for label, powers in fitted.items():
+            sides = [int(record['pixels']) for record in by_label[label]]
+            values = [record[key] for record in by_label[label]]
+            name = f'{label}: pixels$^{{{powers[key]:.2f}}}$'
+            axis.plot(sides, values, marker='.', label=name)
         _style(axis, title, records)
     figure.savefig(out, dpi=130)
 
 
 def _style(axis, title: str, records: list[dict]) -> None:
     sides = sorted({int(record['pixels']) for record in records})
-    axis.set(
-        title=title,
-        xlabel='side of the image (px)',
-        xscale='log',
-        yscale='log',
-    )
-    axis.xaxis.set_minor_locator(NullLocator())
+    axis.set(title=title, xlabel='side of the image (px)')
+    axis.set(xscale='log', yscale='log')
+    axis.minorticks_off()
     axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.yaxis.set_major_formatter(FormatStrFormatter('%g'))
-    axis.yaxis.set_minor_locator(NullLocator())
     axis.set_xticks(sides, sides)
     axis.grid(alpha=0.25)
     axis.spines[['top', 'right']].set_visible(False)

@@ -43,11 +43,8 @@ def peak_memory(candidate: Candidate, setting: Setting) -> int:
     """
     if setting.on_gpu:
         return _peak_on_gpu(candidate, setting)
-    context = get_context('spawn')
-    with (
-        patch.dict(os.environ, GIVE_BACK),
-        ProcessPoolExecutor(1, context) as pool,
-    ):
+    pool = ProcessPoolExecutor(1, get_context('spawn'))
+    with patch.dict(os.environ, GIVE_BACK), pool:
         return pool.submit(_peak_on_cpu, candidate, setting).result()
 
 

@@ -67,10 +67,7 @@ def table_line(result: Result, with_memory: bool) -> str:
 
 def machine_lines(facts: dict[str, str]) -> list[str]:
     """The machine as a Markdown list."""
-    marked = {
-        name: f'`{fact}`' if name == 'command' else fact
-        for name, fact in facts.items()
-    }
+    marked = dict(facts, command=f'`{facts["command"]}`')
     return [f'- {name}: {fact}' for name, fact in marked.items()]
 
 
@@ -120,9 +117,6 @@ def write_results(
     Path(f'{prefix}.md').write_text(text, encoding='utf-8')
     Path(f'{prefix}.json').write_text(as_json, encoding='utf-8')
     keys = [k for k, v in records[0].items() if not isinstance(v, list)]
+    rows = [keys, *([record[key] for key in keys] for record in records)]
     with open(f'{prefix}.csv', 'w', encoding='utf-8', newline='') as file:
-        writer = csv.DictWriter(
-            file, keys, extrasaction='ignore', lineterminator='\n'
-        )
-        writer.writeheader()
-        writer.writerows(records)
+        csv.writer(file, lineterminator='\n').writerows(rows)

@@ -41,14 +41,9 @@ PARTS = {
 }
 # modules of mmpretrain's transformers and of timm's
 KINDS = {
-    nn.LayerNorm: 'norm',
-    LayerNorm: 'norm',
-    FFN: 'FFN',
-    SwiGLUFFN: 'FFN',
-    SwiGLUFFNFused: 'FFN',
-    Mlp: 'FFN',
-    PatchEmbed: 'embedding',
-    TimmPatchEmbed: 'embedding',
+    **dict.fromkeys((nn.LayerNorm, LayerNorm), 'norm'),
+    **dict.fromkeys((FFN, SwiGLUFFN, SwiGLUFFNFused, Mlp), 'FFN'),
+    **dict.fromkeys((PatchEmbed, TimmPatchEmbed), 'embedding'),
 }
 # modules with the projections ``qkv`` and ``proj``
 ATTENTIONS = (MultiheadAttention, Attention)

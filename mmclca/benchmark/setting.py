@@ -48,12 +48,11 @@ class Setting:
         """The setting in words."""
         mode = self.compile_mode
         place = 'GPU' if self.on_gpu else f'CPU, {self.threads} thread'
-        return ', '.join(
-            [
-                'training step' if self.train else 'inference',
-                f'batch {self.batch}',
-                self.amp or 'float32',
-                f'torch.compile ({mode})' if mode else 'eager',
-                place + 's' * (not self.on_gpu and self.threads > 1),
-            ]
-        )
+        words = [
+            'training step' if self.train else 'inference',
+            f'batch {self.batch}',
+            self.amp or 'float32',
+            f'torch.compile ({mode})' if mode else 'eager',
+            place + 's' * (not self.on_gpu and self.threads > 1),
+        ]
+        return ', '.join(words)

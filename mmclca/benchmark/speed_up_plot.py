@@ -26,18 +26,14 @@ def draw_speed_up(results: list[Result], out: str) -> None:
         results (list[Result]): Those of a size after each other.
         out (str): Picture to write.
     """
-    by_size = [list(g) for _, g in groupby(results, _size)]
-    figure = matplotlib.figure.Figure(
-        figsize=(7.5 * len(by_size), 7), layout='constrained'
-    )
+    groups = groupby(results, lambda result: result.candidate.size)
+    by_size = [list(group) for _, group in groups]
+    size = 7.5 * len(by_size), 7
+    figure = matplotlib.figure.Figure(size, layout='constrained')
     axes = figure.subplots(1, len(by_size), squeeze=False)[0]
     for axis, group in zip(axes, by_size, strict=True):
         _draw(axis, group)
     figure.savefig(out, dpi=130)
-
-
-def _size(result: Result):
-    return result.candidate.size
 
 
 def _draw(axis, results: list[Result]) -> None:
@@ -46,49 +42,30 @@ def _draw(axis, results: list[Result]) -> None:
     numbers += [speed for result in results for speed in result.speed_up]
     ends = (min(numbers) * 0.95, max(numbers) * 1.1)
     axis.plot(ends, ends, color='0.5', linestyle='--', zorder=0)
-    axis.annotate(
-        'ideal',
-        (ends[1], ends[1]),
-        (-22, -2),
-        textcoords='offset points',
-        color='0.4',
-        ha='right',
-        va='top',
-    )
+    style = dict(color='0.4', ha='right', va='top')
+    end, offset = (ends[1], ends[1]), (-22, -2)
+    axis.annotate('ideal', end, offset, textcoords='offset points', **style)
     names = dict.fromkeys(_name(result) for result in results)
     # tab20: every other one is pale
     colours = [matplotlib.colormaps['tab20'](i) for i in COLOURS]
     for i, name in enumerate(names):
         own = [result for result in results if _name(result) == name]
         _draw_method(axis, own, colours[i % 20], MARKERS[i % 10], name)
-    axis.set(
-        title=f'{size.name}, {size.pixels} px',
-        xlabel="GMACs of timm's plain ViT / GMACs",
-        ylabel="speed / speed of timm's plain ViT",
-        xscale='log',
-        yscale='log',
-        xlim=ends,
-        ylim=ends,
-    )
+    axis.set_title(f'{size.name}, {size.pixels} px')
+    axis.set_xlabel("GMACs of timm's plain ViT / GMACs")
+    axis.set_ylabel("speed / speed of timm's plain ViT")
+    axis.set(xscale='log', yscale='log', xlim=ends, ylim=ends)
     _style(axis)
     _label(axis, results)
 
 
 def _draw_method(axis, results, colour, marker, name) -> None:
     for result in results:
-        candidate = result.candidate
-        filled = candidate.clca != 'no'
-        (x, (low, y, high)) = result.gmacs_ratio, result.speed_up
-        axis.plot(
-            x,
-            y,
-            color=colour,
-            marker=marker,
-            markersize=6,
-            fillstyle='full' if filled else 'none',
-            linestyle='',
-            label=name if result is results[0] else None,
-        )
+        x, (low, y, high) = result.gmacs_ratio, result.speed_up
+        fill = 'none' if result.candidate.clca == 'no' else 'full'
+        label = name if result is results[0] else None
+        style = dict(marker=marker, markersize=6, fillstyle=fill, linestyle='')
+        axis.plot(x, y, color=colour, label=label, **style)
         axis.plot((x, x), (low, high), color=colour, linewidth=1)
 
 
@@ -98,16 +75,8 @@ def _label(axis, results: list[Result]) -> None:
         (result.gmacs_ratio, result.speed_up[1], result.candidate.keep_rate)
         for result in results
     ]
-    label_points(
-        axis,
-        points,
-        lambda *_: ROOM[0],
-        ROOM[1],
-        xytext=(6, -6),
-        fontsize=7,
-        color='0.3',
-        va='top',
-    )
+    style = dict(xytext=(6, -6), fontsize=7, color='0.3', va='top')
+    label_points(axis, points, lambda *_: ROOM[0], ROOM[1], **style)
 
 
 def _name(result: Result) -> str:
@@ -124,10 +93,5 @@ def _style(axis) -> None:
     axis.set(xticks=shown, yticks=shown)
     axis.grid(alpha=0.25)
     axis.spines[['top', 'right']].set_visible(False)
-    axis.legend(
-        title='filled: with CLCA',
-        loc='upper left',
-        fontsize=7,
-        title_fontsize=7,
-        frameon=False,
-    )
+    style = dict(fontsize=7, title_fontsize=7, frameon=False)
+    axis.legend(title='filled: with CLCA', loc='upper left', **style)

@@ -9,7 +9,6 @@ from mmclca.benchmark.growth import (
     draw_growth,
     exponent,
     exponents,
-    pixels_of,
 )
 
 RECORDS = [
@@ -25,7 +24,6 @@ def test_exponent_of_a_power_law():
 
 
 def test_exponents_of_each_model():
-    assert [pixels_of(record) for record in RECORDS[:3]] == [1024, 4096, 1024]
     fitted = exponents(RECORDS, ['seconds'])
     assert fitted['a']['seconds'] == pytest.approx(1)
     assert fitted['b']['seconds'] == pytest.approx(2)
