@@ -2,7 +2,6 @@
 """The page: its parts, and which event calls what."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import gradio as gr
 
@@ -10,33 +9,6 @@ from . import html, strings
 from .callbacks import Callbacks
 
 QUEUE = 'model'  # one request at a time, or they would slow each other
-
-
-@dataclass
-class Parts:
-    """The inputs and outputs of the page.
-
-    Args:
-        leaf (gr.Image): Where a picture is dropped.
-        problem (gr.HTML): What is wrong with a picture.
-        method (gr.Radio): The method.
-        keep_rate (gr.Slider): Its keep rate.
-        classes (gr.HTML): The best classes.
-        survivors (gr.HTML): The leaf step by step.
-        costs (gr.HTML): What it costs to compute.
-        packed (gr.State): The picture as the model takes it.
-        gmacs (gr.State): Its multiply-accumulates.
-    """
-
-    leaf: gr.Image
-    problem: gr.HTML
-    method: gr.Radio
-    keep_rate: gr.Slider
-    classes: gr.HTML
-    survivors: gr.HTML
-    costs: gr.HTML
-    packed: gr.State = field(default_factory=gr.State)
-    gmacs: gr.State = field(default_factory=gr.State)
 
 
 def build_page(
@@ -61,15 +33,17 @@ def build_page(
         gr.HTML(about, elem_id='model')
         with gr.Row():
             with gr.Column(scale=4, min_width=320):
-                leaf, problem, drawn = _pictures(callbacks, examples)
+                pictures = _pictures(callbacks, examples)
                 controls = _controls(callbacks)
             with gr.Column(scale=7, min_width=480):
-                parts = Parts(leaf, problem, *controls, *_results())
-        _connect(parts, callbacks, drawn)
+                results = _results()
+        _connect(callbacks, *pictures, *controls, results)
     return page
 
 
 def _pictures(callbacks: Callbacks, examples: Sequence[str]):
+    """Where a picture is dropped, what is wrong with it, and the events that
+    bring a new one."""
     leaf = gr.Image(
         sources=['upload', 'clipboard'],
         placeholder=strings.drop_here(callbacks.limits),
@@ -79,18 +53,17 @@ def _pictures(callbacks: Callbacks, examples: Sequence[str]):
         elem_id='leaf',
     )
     problem = gr.HTML(visible=False, elem_id='problem')
-    return leaf, problem, _examples(leaf, examples) if examples else None
-
-
-def _examples(leaf: gr.Image, paths: Sequence[str]) -> gr.Examples:
-    return gr.Examples(
-        [[path] for path in paths],
+    if not examples:
+        return leaf, problem, [leaf.upload]
+    drawn = gr.Examples(
+        [[path] for path in examples],
         leaf,
         label=strings.DRAWN,
-        examples_per_page=len(paths),
+        examples_per_page=len(examples),
         elem_id='drawn',
         api_visibility='private',
     )
+    return leaf, problem, [leaf.upload, drawn.load_input_event.then]
 
 
 def _controls(callbacks: Callbacks):
@@ -115,41 +88,35 @@ def _controls(callbacks: Callbacks):
     return method, keep_rate
 
 
-def _results():
-    classes, survivors, costs = html.nothing_yet()
-    return (
-        gr.HTML(classes, container=True, elem_id='classes'),
-        gr.HTML(survivors, container=True, elem_id='survivors'),
-        gr.HTML(costs, container=True, elem_id='costs'),
-    )
+def _results() -> list[gr.HTML]:
+    """The best classes, the leaf step by step, and what it costs."""
+    names = ('classes', 'survivors', 'costs')
+    return [
+        gr.HTML(text, container=True, elem_id=name)
+        for name, text in zip(names, html.nothing_yet(), strict=True)
+    ]
 
 
-def _connect(parts: Parts, callbacks: Callbacks, drawn) -> None:
+def _connect(
+    callbacks: Callbacks, leaf, problem, uploads, method, keep_rate, results
+) -> None:
     """Bind events to callbacks; after each of them comes a prediction."""
-    leaf, method, keep_rate = parts.leaf, parts.method, parts.keep_rate
-    shown = [leaf, parts.packed, parts.problem]
-    uploads = [leaf.upload]
-    if drawn:
-        uploads.append(drawn.load_input_event.then)
+    # the picture as the model takes it, and its multiply-accumulates
+    packed, gmacs = gr.State(), gr.State()
+    shown = [leaf, packed, problem]
     changes = [
         # Gradio itself would decode the file before any check
-        *(
-            _bind(upload, callbacks.read_upload, [leaf], shown, False)
-            for upload in uploads
-        ),
+        _bind(upload, callbacks.read_upload, [leaf], shown, preprocess=False)
+        for upload in uploads
+    ]
+    changes += [
         _bind(leaf.clear, callbacks.clear, [], shown[1:]),
         _bind(method.input, callbacks.select_method, [method], [keep_rate]),
     ]
+    asked = [packed, method, keep_rate]
     for event in (*(change.then for change in changes), keep_rate.input):
-        _predict(event, parts, callbacks)
-
-
-def _predict(event, parts: Parts, callbacks: Callbacks) -> None:
-    asked = [parts.packed, parts.method, parts.keep_rate]
-    seen = [parts.classes, parts.survivors, parts.costs, parts.gmacs]
-    predicted = _bind(event, callbacks.predict, asked, seen)
-    asked.append(parts.gmacs)
-    _bind(predicted.then, callbacks.measure, asked, [parts.costs])
+        predicted = _bind(event, callbacks.predict, asked, [*results, gmacs])
+        _bind(predicted.then, callbacks.measure, [*asked, gmacs], results[-1:])
 
 
 def _bind(event, callback, inputs: list, outputs: list, preprocess=True):

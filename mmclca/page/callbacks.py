@@ -8,7 +8,7 @@ import numpy as np
 from mmclca.apis import TokenReductionInferencer
 
 from . import html, strings
-from .limits import Limits, read_leaf
+from .limits import LIMITS, Limits, read_leaf
 from .prediction import predict as predict_leaf
 from .shared_weights import Variants
 from .speed import Speeds
@@ -23,8 +23,8 @@ class Callbacks:
         inferencer (TokenReductionInferencer): The trained model.
         uploads (str | Path): Folder in which pictures arrive; none from
             elsewhere is read.
-        limits (Limits, optional): How large a picture may be. Defaults to
-            None, the defaults of :class:`Limits`.
+        limits (Limits): How large a picture may be. Defaults to those of
+            :class:`Limits`.
 
     Raises:
         ValueError: If the tokens of the backbone cannot be reduced.
@@ -34,12 +34,12 @@ class Callbacks:
         self,
         inferencer: TokenReductionInferencer,
         uploads: str | Path,
-        limits: Limits | None = None,
+        limits: Limits = LIMITS,
     ):
         self.variants = Variants(inferencer)
         self.speeds = Speeds(inferencer)
         self.uploads = Path(uploads).resolve()
-        self.limits = limits or Limits()
+        self.limits = limits
 
     def read_upload(self, upload: dict):
         """Of a new picture: a preview, the model's input, a message."""

@@ -2,7 +2,6 @@
 """Results as pieces of HTML that need nothing from elsewhere."""
 
 import base64
-from collections.abc import Sequence
 from html import escape
 
 import cv2
@@ -20,11 +19,6 @@ from .speed import Speed
 def note(text: str) -> str:
     """A line of small print."""
     return f'<p class="note">{escape(text)}</p>'
-
-
-def about(name: str, classes: Sequence[str]) -> str:
-    """Which model it is, and which classes it knows."""
-    return note(strings.about_model(name, classes))
 
 
 def problem(text: str) -> str:
@@ -63,20 +57,14 @@ def classes(best: list[dict]) -> str:
 
 def survivors(prediction: Prediction) -> str:
     """The leaf and what is left of it after each step, with a legend."""
-    most = prediction.tokens
+    seen, most = prediction.seen, prediction.tokens
     squares = f'{prediction.num_patches} squares'
-    figures = [
-        _figure(prediction.seen, 'What the model sees', squares, most, most)
-    ]
+    figures = _figure(seen, 'What the model sees', squares, most, most)
     for number, stage in enumerate(prediction.stages, start=1):
-        title = f'After step {number}'
-        figures.append(
-            _figure(stage.picture, title, _left(stage), stage.tokens, most)
-        )
-    body = (
-        f'<div class="steps">{"".join(figures)}</div>'
-        f'{_legend(prediction.stages)}{note(strings.TOKENS)}'
-    )
+        title, left = f'After step {number}', _left(stage)
+        figures += _figure(stage.picture, title, left, stage.tokens, most)
+    legend = _legend(prediction.stages) + note(strings.TOKENS)
+    body = f'<div class="steps">{figures}</div>{legend}'
     return _titled(strings.SURVIVORS, body)
 
 
@@ -110,33 +98,25 @@ def _data(image: np.ndarray) -> str:
 
 def _legend(stages: list[Stage]) -> str:
     found = {kind for stage in stages for kind in stage.kinds}
-    entries = [
-        _swatch(
-            text,
-            _rgb(FILLS.get(kind), 'white'),  # a dark page would hide edges
-            _rgb(EDGES.get(kind), 'transparent'),
-        )
-        for kind, text in strings.LOOKS.items()
-        if kind in found
-    ]
+    entries = ''
+    for kind, text in strings.LOOKS.items():
+        if kind in found:
+            fill = _rgb(FILLS.get(kind), 'white')  # a dark page hides edges
+            entries += _swatch(text, fill, _rgb(EDGES.get(kind)))
     if any(not stage.kinds for stage in stages):
-        ends = [_rgb(255 * np.array(_heat(x)[:3])) for x in (0.0, 0.5, 1.0)]
-        ramp = f'linear-gradient(90deg,{",".join(ends)})'
-        entries.append(_swatch(strings.MIXED, ramp))
-    return f'<p class="legend">{"".join(entries)}</p>'
+        heat = 255 * matplotlib.colormaps[HEAT]([0.0, 0.5, 1.0])[:, :3]
+        ramp = f'linear-gradient(90deg,{",".join(map(_rgb, heat))})'
+        entries += _swatch(strings.MIXED, ramp, 'transparent')
+    return f'<p class="legend">{entries}</p>'
 
 
-def _heat(share: float):
-    return matplotlib.colormaps[HEAT](share)
-
-
-def _rgb(colour: np.ndarray | None, otherwise: str = '') -> str:
+def _rgb(colour: np.ndarray | None, otherwise: str = 'transparent') -> str:
     if colour is None:
         return otherwise
     return 'rgb({:.0f},{:.0f},{:.0f})'.format(*colour)
 
 
-def _swatch(text: str, fill: str, edge: str = 'transparent') -> str:
+def _swatch(text: str, fill: str, edge: str) -> str:
     return (
         f'<span class="entry"><span class="swatch" style="background:{fill};'
         f'border-color:{edge}"></span>{escape(text)}</span>'
@@ -157,19 +137,13 @@ def compared(here: Speed, plain: Speed, name: str) -> str:
         name (str): What to call the first one.
     """
     names = (escape(name), 'all squares kept')
-    pairs = (
-        ('Computing', '{:.3f} GMACs', (here.gmacs, plain.gmacs)),
-        (
-            'Time on this computer',
-            '{:.1f} ms',
-            (here.milliseconds, plain.milliseconds),
-        ),
-    )
-    drawn = [_pair(title, form, names, two) for title, form, two in pairs]
-    slower = here.milliseconds >= plain.milliseconds
-    text = f'{strings.GMACS} {strings.NOT_FASTER if slower else ""}'
-    body = f'<div class="costs">{"".join(drawn)}</div>{note(text)}'
-    return _titled(strings.COSTS, body)
+    gmacs = here.gmacs, plain.gmacs
+    times = here.milliseconds, plain.milliseconds
+    drawn = _pair('Computing', '{:.3f} GMACs', names, gmacs)
+    drawn += _pair('Time on this computer', '{:.1f} ms', names, times)
+    slower = strings.NOT_FASTER if times[0] >= times[1] else ''
+    text = note(f'{strings.GMACS} {slower}')
+    return _titled(strings.COSTS, f'<div class="costs">{drawn}</div>{text}')
 
 
 def _pair(title: str, form: str, names, values) -> str:

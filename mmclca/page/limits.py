@@ -35,7 +35,10 @@ class Limits:
     longest_shape: int = 30
 
 
-def read_leaf(path: str | Path, limits: Limits | None = None) -> np.ndarray:
+LIMITS = Limits()
+
+
+def read_leaf(path: str | Path, limits: Limits = LIMITS) -> np.ndarray:
     """Read an uploaded picture as training does, if it is one.
 
     Its size is taken from its first bytes, so that one that is too large is
@@ -45,8 +48,8 @@ def read_leaf(path: str | Path, limits: Limits | None = None) -> np.ndarray:
 
     Args:
         path (str | Path): The file.
-        limits (Limits, optional): What is allowed. Defaults to None, the
-            defaults of :class:`Limits`.
+        limits (Limits): What is allowed. Defaults to those of
+            :class:`Limits`.
 
     Returns:
         np.ndarray: BGR image (H, W, 3), uint8.
@@ -55,7 +58,6 @@ def read_leaf(path: str | Path, limits: Limits | None = None) -> np.ndarray:
         ValueError: If it is no picture, damaged, too large or too small; in
             words that need no knowledge of programming.
     """
-    limits = limits or Limits()
     _check_bytes(os.path.getsize(path), limits)
     _check_shape(*_size_of(path, limits), limits)
     try:
@@ -85,9 +87,8 @@ def _size_of(path, limits: Limits) -> tuple[int, int]:
         with Image.open(path, formats=FORMATS) as image:
             return image.size
     except Image.DecompressionBombError:
-        raise ValueError(
-            _too_many('hundreds of millions of', limits)
-        ) from None
+        many = 'hundreds of millions of'
+        raise ValueError(_too_many(many, limits)) from None
     except Exception:  # a decoder may raise anything
         raise ValueError(_no_picture(path)) from None
 

@@ -1,10 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Which token-reduction methods the weights of a model allow."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
+from unittest.mock import patch
 
 import torch
 from mmengine.logging import MMLogger
@@ -80,11 +79,9 @@ def methods_of(model: BaseModel) -> dict[str, Method]:
             'methods choose by what CLS attends to: with_cls_token=False is '
             'not allowed in the backbone'
         )
-    methods = {}
-    if backbone.reduces:
-        own = _own(backbone, config)
-        methods[own.name] = own
-    start = next((m.keep_rate for m in methods.values()), 0.5)
+    own = [_own(backbone, config)] if backbone.reduces else []
+    methods = {method.name: method for method in own}
+    start = own[0].keep_rate if own else 0.5
     for name in list_methods():
         settings = at_rate(config, name, start)['backbone']
         layers = settings['reduce_at']
@@ -101,31 +98,20 @@ def fits(backbone: Reducible, settings: dict) -> bool:
         settings (dict): Config of the backbone with that reducer.
     """
     own = backbone.reducer
+    shape = dict(
+        embed_dims=backbone.embed_dims,
+        num_patches=own.num_patches,
+        num_stages=len(settings['reduce_at']),
+    )
+    # a reducer that nobody has chosen warns of nothing
+    quiet = patch.object(MMLogger.get_current_instance(), 'disabled', True)
     try:
-        with torch.device('meta'), _nothing_logged():
-            built = MODELS.build(
-                settings['reducer'],
-                default_args=dict(
-                    embed_dims=backbone.embed_dims,
-                    num_patches=own.num_patches,
-                    num_stages=len(settings['reduce_at']),
-                ),
-            )
+        with torch.device('meta'), quiet:
+            built = MODELS.build(settings['reducer'], default_args=shape)
     except ValueError:  # too few patches for it, for instance
         return False
     needed = _shapes(built)
     return not needed or (type(built) is type(own) and needed == _shapes(own))
-
-
-@contextmanager
-def _nothing_logged() -> Iterator[None]:
-    """A reducer that nobody has chosen warns of nothing."""
-    logger = MMLogger.get_current_instance()
-    before, logger.disabled = logger.disabled, True
-    try:
-        yield
-    finally:
-        logger.disabled = before
 
 
 def _shapes(reducer: TokenReducer) -> dict[str, torch.Size]:

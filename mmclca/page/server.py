@@ -9,11 +9,11 @@ import gradio as gr
 
 from mmclca.apis import TokenReductionInferencer
 
-from . import html
+from . import html, strings
 from .blocks import build_page
 from .callbacks import Callbacks
 from .leaves import examples_for
-from .limits import Limits
+from .limits import LIMITS, Limits
 from .theme import CSS, THEME
 
 HOST = '127.0.0.1'
@@ -25,7 +25,7 @@ def served(
     inferencer: TokenReductionInferencer,
     port: int | None = None,
     host: str = HOST,
-    limits: Limits | None = None,
+    limits: Limits = LIMITS,
     name: str = '',
 ) -> Iterator[tuple[str, gr.Blocks]]:
     """Serve the page of a trained model until the context is left.
@@ -39,8 +39,8 @@ def served(
             free one from 7860 on.
         host (str): Address to listen at. Defaults to ``HOST``, which this
             computer alone reaches; '0.0.0.0' is all of its addresses.
-        limits (Limits, optional): How large a picture may be. Defaults to
-            None, the defaults of :class:`Limits`.
+        limits (Limits): How large a picture may be. Defaults to those of
+            :class:`Limits`.
         name (str): Name of the checkpoint, to be shown. Defaults to ''.
 
     Yields:
@@ -55,7 +55,7 @@ def served(
     ):
         callbacks = Callbacks(inferencer, folder, limits)
         classes = inferencer.classes
-        about = html.about(name, classes)
+        about = html.note(strings.about_model(name, classes))
         page = build_page(callbacks, examples_for(classes, folder), about)
         page.queue(max_size=WAITING)
         address = _launch(page, port, host, callbacks.limits)

@@ -65,9 +65,8 @@ class Variants:
         trained = self.trained.model
         config = deepcopy(trained._config)
         config.model = method.config(config.model, rate)
-        model = _rebuilt(trained, config)
         return TokenReductionInferencer(
-            model,
+            _rebuilt(trained, config),
             device=next(trained.parameters()).device,
             classes=self.trained.classes,
         )

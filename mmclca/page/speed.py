@@ -57,9 +57,8 @@ class Speeds:
         data = dict(inputs=[packed['inputs']])
         images = model.data_preprocessor(data)['inputs']
         plain_gmacs, plain = self._plain(tuple(images.shape[2:]))
-        steps = dict(
-            model=inference_step(model, images, self.setting), plain=plain
-        )
+        step = inference_step(model, images, self.setting)
+        steps = dict(model=step, plain=plain)
         clock = clock_of(self.setting)
         seconds = interleaved_seconds(steps, clock, ROUNDS, warm_up=1)
         times = {name: 1e3 * median(s) for name, s in seconds.items()}

@@ -148,7 +148,7 @@ def test_swatches_are_those_of_the_pictures(evit, leaf):
 
 
 def test_model_is_named():
-    shown = text_of(pieces.about('<a>.pth', CLASSES))
+    shown = text_of(pieces.note(strings.about_model('<a>.pth', CLASSES)))
     assert '&lt;a&gt;.pth knows 4 classes: ash, beech, elm, oak' in shown
     many = strings.about_model('', [f'c{n}' for n in range(80)])
     assert many == 'This model knows 80 classes: c0, c1, c2, c3, c4, c5, ...'

@@ -161,4 +161,4 @@ def test_defaults_read_a_scan_and_refuse_more(tmp_path, monkeypatch):
     path.write_bytes(huge_png(7100, 7000))  # 49.7 million
     assert read_leaf(path) == 'read'
     path.write_bytes(huge_png(7200, 7000))
-    assert '7200 x 7000' in refused(path, None)
+    assert '7200 x 7000' in refused(path, Limits())
