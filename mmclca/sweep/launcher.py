@@ -66,12 +66,7 @@ class Launcher:
         used = Counter(self.gpus.values())
         gpu = min(range(max(self.num_gpus, 1)), key=lambda n: used[n])
         self.gpus[cell] = gpu
+        settings = self.threads, self.keep_checkpoints
         return self.executor.submit(
-            run_cell,
-            cell,
-            self.root,
-            digest,
-            gpu,
-            self.threads,
-            self.keep_checkpoints,
+            run_cell, cell, self.root, digest, gpu, *settings
         )

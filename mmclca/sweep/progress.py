@@ -41,11 +41,8 @@ def _lines(console: Console) -> Callable[[State], None]:
     def show(state: State) -> None:
         for cell, status in state.status.items():
             if before.get(cell, Status.WAITING) is not status:
-                console.print(
-                    f'{cell.name}: {status.value} ({summary(state)})',
-                    highlight=False,
-                    soft_wrap=True,
-                )
+                line = f'{cell.name}: {status.value} ({summary(state)})'
+                console.print(line, highlight=False, soft_wrap=True)
         before.update(state.status)
 
     return show

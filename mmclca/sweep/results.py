@@ -41,10 +41,8 @@ def read_result(path: Path) -> dict | None:
     except FileNotFoundError:
         return None
     except ValueError as error:
-        warnings.warn(
-            f'{path} is no result ({error}): its cell counts as not run',
-            stacklevel=2,
-        )
+        said = f'{path} is no result ({error}): its cell counts as not run'
+        warnings.warn(said, stacklevel=2)
         return None
 
 

@@ -59,11 +59,8 @@ def paper_table(summary: pd.DataFrame) -> TextTable:
     Raises:
         MissingResultsError: If none of its cells is among the results.
     """
-    cells = summary[
-        (summary['size'] == SIZE)
-        & summary.dataset.isin(DATASETS)
-        & (summary.variant == '')
-    ]
+    wanted = "size == @SIZE and dataset in @DATASETS and variant == ''"
+    cells = summary.query(wanted)
     clca = with_clca(cells)
     best = best_backbone(clca[clca.keep_rate.isin(CLCA.values())])
     own = {name: plain(cells, backbone) for name, backbone in PLAIN.items()}
@@ -136,19 +133,15 @@ def other_table(summary: pd.DataFrame) -> TextTable:
 def plain(cells: pd.DataFrame, backbone: str) -> pd.DataFrame:
     """Those of a backbone without CLCA and without a reduction, of one
     method a data set: several that reduce nothing are the same model."""
-    cells = cells[
-        (cells.backbone == backbone)
-        & (cells.clca == 'base')
-        & (cells.keep_rate == 1)
-        & cells.method.isin(INERT)
-    ]
+    unreduced = "clca == 'base' and keep_rate == 1 and method in @INERT"
+    cells = cells.query(f'backbone == @backbone and {unreduced}')
     order = cells.method.map(INERT.index).sort_values(kind='stable').index
     return cells.loc[order].drop_duplicates(['dataset', 'size', 'variant'])
 
 
 def with_clca(cells: pd.DataFrame) -> pd.DataFrame:
     """Those of EViT with CLCA."""
-    return cells[(cells.method == 'EViT') & (cells.clca == 'clca')]
+    return cells.query("method == 'EViT' and clca == 'clca'")
 
 
 def best_backbone(cells: pd.DataFrame) -> str | None:

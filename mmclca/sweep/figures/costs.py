@@ -11,15 +11,7 @@ from mmclca.visualization.point_labels import label_points
 from ..labels import percent, seeds_label, setting_label
 from ..missing import MissingResultsError
 from ..report import summarize, to_table
-from .style import (
-    COLOURS,
-    FACES,
-    LINES,
-    STYLE,
-    legend_below,
-    line_style,
-    panel_grid,
-)
+from .style import FACES, STYLE, legend_below, line_style, panel_grid
 
 MARKERS = 'os^DvPX*<>'
 MARKER_SIZES = (3.5, 5.5, 7.5)
@@ -84,19 +76,10 @@ def _panel(
 ) -> None:
     lines = points.groupby(['method', 'size', 'clca'])
     for (method, size, kind), line in lines:
-        axis.errorbar(
-            line.gmacs,
-            line.accuracy,
-            yerr=line.accuracy_std,
-            color=COLOURS[kind],
-            linestyle=LINES[kind],
-            marker=markers[method],
-            markersize=widths[size],
-            markerfacecolor=FACES[kind],
-            elinewidth=0.8,
-            capsize=1.5,
-            label=f'{method} {size} {kind}',
-        )
+        look = line_style(kind) | dict(label=f'{method} {size} {kind}')
+        look |= dict(marker=markers[method], markersize=widths[size])
+        look |= dict(markerfacecolor=FACES[kind], elinewidth=0.8, capsize=1.5)
+        axis.errorbar(line.gmacs, line.accuracy, line.accuracy_std, **look)
     axis.set(title=setting_label(*names), xlabel='GMACs', xscale='log')
     axis.margins(x=0.08, y=0.14)
     axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5, 7)))
@@ -113,25 +96,15 @@ def _legend(figure: Figure, points, markers, widths) -> None:
     looks = [(marker, 4.5, name) for name, marker in markers.items()]
     if len(widths) > 1:
         looks += [('o', width, f'{px} px') for px, width in widths.items()]
+    grey = dict(color='0.35', linestyle='')
     handles += [
-        Line2D(
-            *([], []),
-            color='0.35',
-            linestyle='',
-            marker=marker,
-            markersize=width,
-            label=label,
-        )
+        Line2D([], [], marker=marker, markersize=width, label=label, **grey)
         for marker, width, label in looks
     ]
-    legend_below(
-        figure,
-        handles,
-        f'mean and standard deviation of {seeds_label(points.seeds)}',
-        'numbers: keep rate in per cent',
-        columnspacing=1.2,
-        handletextpad=0.5,
-    )
+    title = f'mean and standard deviation of {seeds_label(points.seeds)}'
+    numbers = 'numbers: keep rate in per cent'
+    close = dict(columnspacing=1.2, handletextpad=0.5)
+    legend_below(figure, handles, title, numbers, **close)
 
 
 def _label_keep_rates(axis: Axes, points: pd.DataFrame) -> None:
@@ -144,18 +117,15 @@ def _label_keep_rates(axis: Axes, points: pd.DataFrame) -> None:
     rates = points.keep_rate
     tops = points.accuracy + points.accuracy_std.fillna(0)
     highest = tops.groupby([points['size'], rates]).idxmax()
-    label_points(
-        axis,
-        [
-            (points.gmacs[row], tops[row], percent(rates[row]))
-            for row in sorted(highest, key=lambda row: -tops[row])
-        ],
-        lambda text, other: 2.2 * len(text + other) + 1.5,
-        9,
-        xytext=(0, 4),
-        ha='center',
-        va='bottom',
-        fontsize=7,
-        color='0.3',
-        in_layout=False,
-    )
+    labelled = [
+        (points.gmacs[row], tops[row], percent(rates[row]))
+        for row in sorted(highest, key=lambda row: -tops[row])
+    ]
+    style = dict(ha='center', va='bottom', fontsize=7, color='0.3')
+    style |= dict(xytext=(0, 4), in_layout=False)
+    label_points(axis, labelled, _width, 9, **style)
+
+
+def _width(text: str, other: str) -> float:
+    """Points that two labels need beside each other."""
+    return 2.2 * len(text + other) + 1.5

@@ -106,24 +106,15 @@ def _panel(axis: Axes, curves: pd.DataFrame) -> None:
         own = curves[curves.clca == kind]
         if own.empty:
             continue
-        by_epoch = own.groupby('epoch').gradient.agg(['mean', 'min', 'max'])
-        axis.plot(by_epoch.index, by_epoch['mean'], **line_style(kind))
-        axis.fill_between(
-            by_epoch.index,
-            by_epoch['min'],
-            by_epoch['max'],
-            color=COLOURS[kind],
-            alpha=0.15,
-            linewidth=0,
-        )
-        axis.text(
-            (place + 0.5) / len(CLCA),
-            1.02,
-            f'{own.groupby("seed").accuracy.first().mean():.1f}',
-            color=COLOURS[kind],
-            ha='center',
-            transform=axis.transAxes,
-        )
+        colour, gradients = COLOURS[kind], own.groupby('epoch').gradient
+        mean, low, high = gradients.mean(), gradients.min(), gradients.max()
+        axis.plot(mean.index, mean, **line_style(kind))
+        band = dict(color=colour, alpha=0.15, linewidth=0)
+        axis.fill_between(mean.index, low, high, **band)
+        x = (place + 0.5) / len(CLCA)
+        accuracy = own.groupby('seed').accuracy.first().mean()
+        above = dict(color=colour, ha='center', transform=axis.transAxes)
+        axis.text(x, 1.02, f'{accuracy:.1f}', **above)
     axis.set_yscale('log')
     axis.xaxis.get_major_locator().set_params(integer=True)
 
@@ -131,9 +122,7 @@ def _panel(axis: Axes, curves: pd.DataFrame) -> None:
 def _legend(figure: Figure, curves: pd.DataFrame) -> None:
     kinds = [kind for kind in CLCA if kind in set(curves.clca)]
     runs = curves.groupby(['keep_rate', 'clca']).seed.nunique()
-    legend_below(
-        figure,
-        [Line2D([], [], **line_style(kind)) for kind in kinds],
-        f'mean and range of {seeds_label(runs)}',
-        'numbers: top-1 accuracy in per cent',
-    )
+    handles = [Line2D([], [], **line_style(kind)) for kind in kinds]
+    title = f'mean and range of {seeds_label(runs)}'
+    numbers = 'numbers: top-1 accuracy in per cent'
+    legend_below(figure, handles, title, numbers)

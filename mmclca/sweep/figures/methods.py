@@ -114,32 +114,18 @@ def _panel(axis: Axes, names: tuple, table: pd.DataFrame) -> None:
 
 def _strip(axis: Axes, x: float, accuracies: pd.Series, kind: str) -> None:
     colour = COLOURS[kind]
-    many = len(accuracies) >= MANY
+    size, edge = (1.8, 0.4) if len(accuracies) >= MANY else (3, 0.7)
+    dots = dict(marker='o', markersize=size, markeredgewidth=edge)
+    dots |= dict(linestyle='', color=colour, markerfacecolor=FACES[kind])
     # evenly spread, whatever their number, and the same each time
     offsets = (np.arange(len(accuracies)) * GOLDEN + 0.5) % 1 - 0.5
-    axis.plot(
-        x + 0.22 * offsets,
-        accuracies,
-        linestyle='',
-        marker='o',
-        markersize=1.8 if many else 3,
-        markeredgewidth=0.4 if many else 0.7,
-        color=colour,
-        markerfacecolor=FACES[kind],
-    )
+    axis.plot(x + 0.22 * offsets, accuracies, **dots)
     median = np.median(accuracies)
     axis.hlines(median, x - 0.17, x + 0.17, color=colour, zorder=3)
     if len(accuracies) < BOXED:
         return
     lines = dict(color=colour, linewidth=0.8)
-    axis.boxplot(
-        accuracies,
-        positions=[x],
-        widths=0.34,
-        showfliers=False,
-        manage_ticks=False,
-        boxprops=lines,
-        whiskerprops=lines,
-        capprops=lines,
-        medianprops=dict(linewidth=0),
-    )
+    looks = dict.fromkeys(('boxprops', 'whiskerprops', 'capprops'), lines)
+    looks |= dict(medianprops=dict(linewidth=0), widths=0.34)
+    looks |= dict(showfliers=False, manage_ticks=False)
+    axis.boxplot(accuracies, positions=[x], **looks)

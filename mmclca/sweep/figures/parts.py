@@ -72,16 +72,14 @@ def _figure(names: tuple, curves: pd.DataFrame) -> Figure:
         axis.set_title(CLCA[kind])
     axes[0].set_yticks(range(len(parts)), map(_label, parts))
     axes[0].invert_yaxis()
-    bar = figure.colorbar(
-        ScalarMappable(norm, MAP), ax=list(axes), label='largest gradient'
-    )
+    colours = ScalarMappable(norm, MAP)
+    bar = figure.colorbar(colours, ax=list(axes), label='largest gradient')
     bar.solids.set(rasterized=False, edgecolor='face')  # vectors, no gaps
     dataset, backbone, size, *more, rate = names
     title = setting_label(dataset, backbone, f'{size} px', *more)
     seeds = seeds_label(curves.groupby('clca').seed.nunique())
-    figure.suptitle(
-        f'{title}, keep rate {percent(rate)} %, mean of {seeds}', fontsize=8
-    )
+    title += f', keep rate {percent(rate)} %, mean of {seeds}'
+    figure.suptitle(title, fontsize=8)
     return figure
 
 
@@ -89,15 +87,9 @@ def _panel(axis: Axes, table: pd.DataFrame, norm: LogNorm) -> None:
     """A row a part, a column an epoch; white where there was no gradient."""
     epochs = np.append(table.columns, table.columns[-1] + 1) - 0.5
     rows = np.arange(len(table) + 1) - 0.5
-    axis.pcolormesh(
-        epochs,
-        rows,
-        table.to_numpy(),
-        norm=norm,
-        cmap=MAP,
-        edgecolors='face',  # else viewers show the gaps between cells
-        linewidth=0.1,
-    )
+    # without edges, viewers show the gaps between cells
+    edges = dict(edgecolors='face', linewidth=0.1)
+    axis.pcolormesh(epochs, rows, table, norm=norm, cmap=MAP, **edges)
     axis.grid(False)
     axis.set_xlabel('epoch')
     axis.xaxis.get_major_locator().set_params(integer=True)
