@@ -14,22 +14,20 @@ def parse_args():
         description='Serve a page on this computer: drop a leaf, see its '
         'name, what is left of it step by step, and the work it takes'
     )
-    parser.add_argument(
+    parser.add(
         'checkpoint',
-        nargs='?',
-        help='path or URL of the weights, which hold config and class names '
+        'path or URL of the weights, which hold config and class names '
         '(default: those of "make demo")',
+        nargs='?',
     )
     add_config_argument(parser)
-    parser.add_argument(
-        '--port', type=int, help='port (default: a free one from 7860 on)'
-    )
-    parser.add_argument(
+    parser.add('--port', 'port (default: a free one from 7860 on)', type=int)
+    parser.add(
         '--host',
-        default='127.0.0.1',
-        help='address to listen at (default: %(default)s, reached from this '
+        'address to listen at (default: %(default)s, reached from this '
         'computer alone). 0.0.0.0 shows the page to the whole network, '
         'without a password',
+        '127.0.0.1',
     )
     add_model_arguments(parser)
     return parser.parse_args()

@@ -15,19 +15,18 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def parse_args():
     parser = cli.Parser(description=__doc__)
-    parser.add_argument(
+    parser.add(
         '--work-dir',
-        default='work_dirs/demo',
-        help='folder for results, which a later demo empties (default: '
-        '%(default)s)',
+        'folder for results, which a later demo empties',
+        'work_dirs/demo',
     )
-    parser.add_argument('--seed', type=int, default=1)
-    parser.add_argument(
+    parser.add('--seed', 'of leaves, weights and training', 1)
+    parser.add(
         '--cfg-options',
+        'passed on to training and testing',
+        [],
         nargs='+',
-        default=[],
         metavar='KEY=VALUE',
-        help='passed on to training and testing',
     )
     return parser.parse_args()
 

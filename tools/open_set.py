@@ -14,6 +14,8 @@ from mmclca.cli.arguments import (
     add_config_argument,
     add_model_arguments,
     check_file,
+    file_named,
+    positive,
 )
 from mmclca.cli.choices import SCORES
 
@@ -26,46 +28,39 @@ def parse_args():
         'below which an image is named unknown. It is written beside the '
         'checkpoint, for predict.py --reject'
     )
-    parser.add_argument('checkpoint', help='weights of a classifier')
+    parser.add('checkpoint', 'weights of a classifier')
     add_config_argument(parser)
-    parser.add_argument(
+    parser.add(
         '--known',
-        metavar='PLACE',
-        help=f'images to choose the threshold on: {PLACE} (default: the '
+        f'images to choose the threshold on: {PLACE} (default: the '
         'validation split of the config)',
+        metavar='PLACE',
     )
-    parser.add_argument(
+    parser.add(
         '--score',
+        'what is compared with the threshold',
+        'max_softmax',
         choices=SCORES,
-        default='max_softmax',
-        help='what is compared with the threshold (default: %(default)s)',
     )
-    parser.add_argument(
-        '--accept',
-        type=float,
-        default=0.95,
-        help='share of the known images to accept (default: %(default)s)',
-    )
-    parser.add_argument(
+    parser.add('--accept', 'share of the known images to accept', 0.95)
+    parser.add(
         '--unknown',
+        'images of unknown classes, to measure with',
         metavar='PLACE',
-        help='images of unknown classes, to measure with',
     )
-    parser.add_argument(
+    parser.add(
         '--test',
+        'other images of known classes, to measure with (default: the test '
+        'split of the config)',
         metavar='PLACE',
-        help='other images of known classes, to measure with (default: the '
-        'test split of the config)',
     )
-    parser.add_argument(
+    parser.add(
         '--out',
-        type=Path,
-        help='file for the threshold (default: CHECKPOINT without its ending '
-        'and with .threshold.json)',
+        'file for the threshold (default: CHECKPOINT without its ending and '
+        'with .threshold.json)',
+        type=file_named('.json'),
     )
-    parser.add_argument(
-        '--batch-size', type=int, default=32, help='images at a time'
-    )
+    parser.add('--batch-size', 'images at a time', 32, type=positive)
     add_model_arguments(parser)
     args = parser.parse_args()
     if args.test and not args.unknown:
@@ -74,18 +69,11 @@ def parse_args():
         parser.error('weights from an address need --out')
     if args.out is None:
         args.out = Path(args.checkpoint).with_suffix('.threshold.json')
-    if args.out.suffix != '.json':
-        parser.error(f'--out {args.out}: the name must end in .json')
     check_file(parser, args.out)
     return args
 
 
-def main():
-    args = parse_args()
-    from mmclca.cli.commands import open_set
-
-    open_set.main(args)
-
+main = cli.command('open_set', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

@@ -11,6 +11,8 @@ from mmclca.cli.arguments import (
     add_config_argument,
     add_model_arguments,
     check_file,
+    file_named,
+    positive,
 )
 from mmclca.cli.choices import STAGES
 
@@ -23,26 +25,19 @@ def parse_args():
         'the features of a trained classifier. An image never finds itself: '
         'without --queries, the images of the gallery look for each other'
     )
-    parser.add_argument('checkpoint', help='weights of a classifier')
+    parser.add('checkpoint', 'weights of a classifier')
     add_config_argument(parser)
     add_places(parser)
-    parser.add_argument(
+    parser.add(
         '--stage',
+        'whose output: pre_logits is what the last layer of the head reads, '
+        'with CLA its aggregated features; backbone the last CLS',
+        'pre_logits',
         choices=STAGES,
-        default='pre_logits',
-        help='whose output: pre_logits is what the last layer of the head '
-        'reads, with CLA its aggregated features; backbone the last CLS '
-        '(default: %(default)s)',
     )
-    parser.add_argument(
-        '--topk', type=int, default=10, help='images to name (default: 10)'
-    )
-    parser.add_argument(
-        '--neighbours',
-        type=int,
-        default=5,
-        help='images that vote on the class (default: 5)',
-    )
+    parser.add('--topk', 'images to name', 10, type=positive)
+    votes = 'images that vote on the class'
+    parser.add('--neighbours', votes, 5, type=positive)
     add_outputs(parser)
     add_model_arguments(parser)
     args = parser.parse_args()
@@ -51,86 +46,57 @@ def parse_args():
 
 
 def add_places(parser):
-    parser.add_argument(
+    parser.add(
         '--gallery',
+        f'images to find: {PLACE} (default: the training split of the config)',
         metavar='PLACE',
-        help=f'images to find: {PLACE} (default: the training split of the '
-        'config)',
     )
-    parser.add_argument(
+    parser.add(
         '--index',
+        'a gallery that --save-index wrote, in place of --gallery',
         metavar='FILE',
-        help='a gallery that --save-index wrote, in place of --gallery',
     )
-    parser.add_argument(
+    parser.add(
         '--queries',
+        'images to look for, as for --gallery; they need no class (default: '
+        'with --gallery or --index, those of the gallery; else the test '
+        'split of the config)',
         metavar='PLACE',
-        help='images to look for, as for --gallery; they need no class '
-        '(default: with --gallery or --index, those of the gallery; else the '
-        'test split of the config)',
     )
-    parser.add_argument(
-        '--batch-size', type=int, default=32, help='images at a time'
-    )
+    parser.add('--batch-size', 'images at a time', 32, type=positive)
 
 
 def add_outputs(parser):
-    parser.add_argument(
-        '--out', type=Path, help='write the results to a .csv or .json file'
-    )
-    parser.add_argument(
+    out = 'write the results to a .csv or .json file'
+    parser.add('--out', out, type=file_named('.csv', '.json'))
+    parser.add(
         '--save-index',
-        type=Path,
+        'write the features of the gallery to a .safetensors file',
+        type=file_named('.safetensors'),
         metavar='FILE',
-        help='write the features of the gallery to a .safetensors file',
     )
-    parser.add_argument(
+    parser.add(
         '--sheet',
+        'draw queries, each with its nearest images below, in blue frames '
+        'where they are of its class (if it has none, of the one that is '
+        'voted for), else in orange ones',
         type=Path,
         metavar='PICTURE',
-        help='draw queries, each with its nearest images below, in blue '
-        'frames where they are of its class (if it has none, of the one that '
-        'is voted for), else in orange ones',
     )
-    parser.add_argument(
-        '--sheet-queries',
-        type=int,
-        default=8,
-        help='how many to draw, evenly spread over all (default: 8)',
-    )
-    parser.add_argument(
-        '--sheet-nearest',
-        type=int,
-        default=5,
-        help='nearest images to draw (default: 5)',
-    )
+    spread = 'how many to draw, evenly spread over all'
+    parser.add('--sheet-queries', spread, 8, type=positive)
+    nearest = 'nearest images to draw'
+    parser.add('--sheet-nearest', nearest, 5, type=positive)
 
 
 def check(parser, args):
-    numbers = 'topk neighbours batch_size sheet_queries sheet_nearest'
-    for name in numbers.split():
-        if vars(args)[name] < 1:
-            flag = name.replace('_', '-')
-            parser.error(f'--{flag} must be 1 or more')
     if args.index and (args.gallery or args.save_index):
         parser.error('--index is a gallery already: leave out the other')
-    endings = dict(out=('.csv', '.json'), save_index=('.safetensors',))
-    for name, allowed in endings.items():
-        path = vars(args)[name]
-        if path and path.suffix not in allowed:
-            parser.error(
-                f'{path}: the name must end in {" or ".join(allowed)}'
-            )
-        if path:
-            check_file(parser, path)
+    for path in filter(None, (args.out, args.save_index)):
+        check_file(parser, path)
 
 
-def main():
-    args = parse_args()
-    from mmclca.cli.commands import retrieval
-
-    retrieval.main(args)
-
+main = cli.command('retrieval', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

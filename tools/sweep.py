@@ -8,31 +8,29 @@ that was stopped. ``--report`` writes tables of what there is.
 from pathlib import Path
 
 from mmclca import cli
-from mmclca.cli.arguments import Settings
+from mmclca.cli.arguments import Settings, positive
 
 
 def parse_args():
     parser = cli.Parser(description='Run a grid of cells')
-    parser.add_argument('grid', type=Path, help='the grid, a Python file')
-    parser.add_argument(
+    parser.add('grid', 'the grid, a Python file', type=Path)
+    parser.add(
         '--work-dir',
+        'folder of results and logs (default: work_dirs/sweeps/GRID)',
         type=Path,
-        help='folder of results and logs (default: work_dirs/sweeps/GRID)',
     )
-    parser.add_argument(
+    parser.add(
         '--executor',
+        'processes of this machine, or an array of Slurm jobs',
+        'local',
         choices=['local', 'slurm'],
-        default='local',
-        help='processes of this machine, or an array of Slurm jobs',
     )
-    parser.add_argument(
-        '--jobs', type=int, default=1, help='cells that run at a time'
-    )
-    parser.add_argument(
+    parser.add('--jobs', 'cells that run at a time', 1, type=positive)
+    parser.add(
         '--threads',
-        type=int,
-        help='CPU threads of a cell (default: the cores over --jobs; on '
-        'Slurm those of cpus_per_task)',
+        'CPU threads of a cell (default: the cores over --jobs; on Slurm '
+        'those of cpus_per_task)',
+        type=positive,
     )
     parser.add_argument(
         '--executor-options',
@@ -42,23 +40,11 @@ def parse_args():
         metavar='KEY=VALUE',
         help="submitit's parameters, as slurm_partition=gpu timeout_min=600",
     )
-    parser.add_argument(
-        '--report', action='store_true', help='write tables; run nothing'
-    )
-    args = parser.parse_args()
-    for name in ('jobs', 'threads'):
-        if getattr(args, name) is not None and getattr(args, name) < 1:
-            parser.error(f'--{name} must be at least 1')
-    return args
+    parser.flag('--report', 'write tables; run nothing')
+    return parser.parse_args()
 
 
-def main():
-    args = parse_args()
-    with cli.plain_errors():  # packages may be missing
-        from mmclca.cli.commands import sweep
-
-    return sweep.main(args)
-
+main = cli.command('sweep', parse_args)
 
 if __name__ == '__main__':
     cli.run(main, go_on='the same command goes on')

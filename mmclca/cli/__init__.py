@@ -6,8 +6,9 @@ mmpretrain are imported when a tool begins to work, so that ``--help`` and
 wrong options answer at once.
 """
 
+from .command import command
 from .ending import run
 from .mistakes import Mistake, plain_errors
 from .parser import Parser
 
-__all__ = ['Mistake', 'Parser', 'plain_errors', 'run']
+__all__ = ['Mistake', 'Parser', 'command', 'plain_errors', 'run']

@@ -3,6 +3,7 @@
 
 import argparse
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 WEIGHTS = ('.bin', '.ckpt', '.pt', '.pth', '.safetensors')
@@ -30,25 +31,53 @@ class Settings(argparse.Action):
             raise argparse.ArgumentError(self, f'{error}') from error
 
 
-def add_option(parser, name: str, default, meaning: str, **more) -> None:
-    """Add an option whose help ends with its default.
+def keep_rate(text: str) -> float:
+    """A keep rate of a command line."""
+    rate = float(text)
+    if not 0 < rate <= 1:
+        raise argparse.ArgumentTypeError(f'{text}: above 0 and at most 1')
+    return rate
+
+
+def positive(text: str) -> int:
+    """A number of a command line that is at least 1."""
+    return _at_least(1, text)
+
+
+def whole(text: str) -> int:
+    """A number of a command line that is at least 0."""
+    return _at_least(0, text)
+
+
+def _at_least(least: int, text: str) -> int:
+    if int(text) < least:
+        raise argparse.ArgumentTypeError(f'{text}: at least {least}')
+    return int(text)
+
+
+def file_named(*endings: str) -> Callable[[str], Path]:
+    """The type of a file whose name has one of some endings.
 
     Args:
-        parser (argparse.ArgumentParser): The parser to extend.
-        name (str): With its dashes.
-        default (object): What holds where it is not given.
-        meaning (str): What the help says.
-        **more: Of ``add_argument``.
+        *endings (str): With their dots.
     """
-    words = f'{meaning} (default: %(default)s)'
-    parser.add_argument(name, default=default, help=words, **more)
+
+    def checked(text):
+        path = Path(text)
+        if path.suffix not in endings:
+            raise argparse.ArgumentTypeError(
+                f'{text}: the name must end in {" or ".join(endings)}'
+            )
+        return path
+
+    return checked
 
 
 def add_cfg_options(parser):
     """Add ``--cfg-options`` of every tool that reads a config.
 
     Args:
-        parser (argparse.ArgumentParser): The parser to extend.
+        parser (mmclca.cli.Parser): The parser to extend.
     """
     parser.add_argument(
         '--cfg-options',
@@ -65,25 +94,23 @@ def add_run_arguments(parser):
     """Add the arguments of every tool that builds a runner from a config.
 
     Args:
-        parser (argparse.ArgumentParser): The parser to extend.
+        parser (mmclca.cli.Parser): The parser to extend.
     """
-    parser.add_argument('--work-dir', help='folder for logs and results')
-    parser.add_argument(
+    parser.add('--work-dir', 'folder for logs and results')
+    parser.flag(
         '--compile',
-        action='store_true',
-        help='compile backbone and head: slow to start, faster after that',
+        'compile backbone and head: slow to start, faster after that',
     )
-    parser.add_argument(
+    parser.flag(
         '--no-pin-memory',
-        action='store_true',
-        help='do not pin the memory of batches (default: where CUDA is)',
+        'do not pin the memory of batches (default: where CUDA is)',
     )
     add_cfg_options(parser)
-    parser.add_argument(
+    parser.add(
         '--launcher',
+        'what starts the processes of a distributed run',
+        'none',
         choices=['none', 'pytorch', 'slurm', 'mpi'],
-        default='none',
-        help='what starts the processes of a distributed run',
     )
     # torch.distributed.launch passes it unless told to use the environment
     parser.add_argument('--local_rank', '--local-rank', type=int, default=0)
@@ -93,12 +120,12 @@ def add_model_arguments(parser) -> None:
     """Add what every tool takes that loads a model.
 
     Args:
-        parser (argparse.ArgumentParser): The parser to extend.
+        parser (mmclca.cli.Parser): The parser to extend.
     """
-    parser.add_argument(
+    parser.add(
         '--device',
-        help='where to run the model (default: cuda where there is a GPU, '
-        'else cpu)',
+        'where to run the model (default: cuda where there is a GPU, else '
+        'cpu)',
     )
     add_cfg_options(parser)
 
@@ -107,11 +134,11 @@ def add_config_argument(parser) -> None:
     """Add the config of tools that a checkpoint is enough for.
 
     Args:
-        parser (argparse.ArgumentParser): The parser to extend.
+        parser (mmclca.cli.Parser): The parser to extend.
     """
-    parser.add_argument(
+    parser.add(
         '--config',
-        help='path or name of a config to use in place of the one in the '
+        'path or name of a config to use in place of the one in the '
         'checkpoint',
     )
 
@@ -120,22 +147,32 @@ def add_split_arguments(parser) -> None:
     """Add what tools take that draw a model on the images of a split.
 
     Args:
-        parser (argparse.ArgumentParser): The parser to extend.
+        parser (mmclca.cli.Parser): The parser to extend.
     """
-    parser.add_argument(
+    parser.add(
         'files',
+        'a config (path or name; without, the one in the checkpoint) and '
+        'weights',
         nargs='+',
         metavar='[CONFIG] CHECKPOINT',
-        help='a config (path or name; without, the one in the checkpoint) '
-        'and weights',
     )
-    parser.add_argument(
-        '--out', type=Path, required=True, help='picture to write'
-    )
+    parser.add('--out', 'picture to write', type=Path, required=True)
     splits = ('train', 'val', 'test')
-    add_option(
-        parser, '--split', 'test', 'images of which split', choices=splits
-    )
+    parser.add('--split', 'images of which split', 'test', choices=splits)
+
+
+def check_window(parser, hint: str, not_show: bool = False) -> None:
+    """Refuse to draw in a window where there is none.
+
+    Args:
+        parser (argparse.ArgumentParser): It ends the program.
+        hint (str): What to do instead.
+        not_show (bool): Whether no window is to open. Defaults to False.
+    """
+    from mmclca.visualization.figure_files import can_show
+
+    if not_show or not can_show():
+        parser.error(f'no window to draw in: {hint}')
 
 
 def is_weights(name: str) -> bool:
@@ -147,14 +184,13 @@ def add_figure_arguments(parser):
     """Add the arguments of every tool that draws curves.
 
     Args:
-        parser (argparse.ArgumentParser): The parser to extend.
+        parser (mmclca.cli.Parser): The parser to extend.
     """
-    parser.add_argument('--title', help='title of the figure')
-    style, shape = "one of seaborn's styles", 'of the figure, in inches'
-    add_option(parser, '--style', 'whitegrid', style, choices=STYLES)
-    add_option(
-        parser, '--window-size', '12*7', shape, type=size, metavar='W*H'
-    )
+    parser.add('--title', 'title of the figure')
+    style = "one of seaborn's styles"
+    parser.add('--style', style, 'whitegrid', choices=STYLES)
+    shape = 'of the figure, in inches'
+    parser.add('--window-size', shape, '12*7', type=size, metavar='W*H')
 
 
 def size(text):

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .arguments import add_option, check_file
+from .arguments import check_file, positive, whole
 from .choices import AMP, ARCHS, CUDA_GRAPHS
+from .parser import Parser
 
 COMPILE_MODES = (
     'default',
@@ -20,119 +21,82 @@ ARCH = dict(choices=ARCHS, metavar='NAME')
 CLCA = dict(no=[False], yes=[True], both=[False, True])
 
 
-def keep_rate(text: str) -> float:
-    """A keep rate of a command line."""
-    rate = float(text)
-    if not 0 < rate <= 1:
-        raise argparse.ArgumentTypeError(f'{text}: above 0 and at most 1')
-    return rate
-
-
-def positive(text: str) -> int:
-    """A number of a command line that is at least 1."""
-    return _at_least(1, text)
-
-
-def whole(text: str) -> int:
-    """A number of a command line that is at least 0."""
-    return _at_least(0, text)
-
-
-def _at_least(least: int, text: str) -> int:
-    if int(text) < least:
-        raise argparse.ArgumentTypeError(f'{text}: at least {least}')
-    return int(text)
-
-
-def add_arch(parser: argparse.ArgumentParser) -> None:
+def add_arch(parser: Parser) -> None:
     """Add the size of a model, ViT-S/16 by default.
 
     Args:
-        parser (argparse.ArgumentParser): The parser to extend.
+        parser (Parser): The parser to extend.
     """
-    parser.add_argument(
+    parser.add(
         '--arch',
-        default='deit-small',
-        help='of VisionTransformer in MMPretrain (default: %(default)s, '
-        'which is ViT-S/16)',
+        'of VisionTransformer in MMPretrain (default: %(default)s, which is '
+        'ViT-S/16)',
+        'deit-small',
         **ARCH,
     )
 
 
-def add_img_size(
-    parser: argparse.ArgumentParser, default: Sequence[int], meaning: str
-) -> None:
+def add_img_size(parser: Parser, default: Sequence[int], meaning: str) -> None:
     """Add the sizes of images.
 
     Args:
-        parser (argparse.ArgumentParser): The parser to extend.
+        parser (Parser): The parser to extend.
         default (Sequence[int]): Sides in pixels.
         meaning (str): Of what they are the sides.
     """
     more = dict(nargs='+', type=positive, metavar='PIXELS')
-    add_option(parser, '--img-size', default, meaning, **more)
+    parser.add('--img-size', meaning, default, **more)
 
 
-def add_clca(parser: argparse.ArgumentParser, default: str) -> None:
+def add_clca(parser: Parser, default: str) -> None:
     """Add whether methods have CLCA.
 
     Args:
-        parser (argparse.ArgumentParser): The parser to extend.
+        parser (Parser): The parser to extend.
         default (str): A key of ``CLCA``.
     """
     meaning = '--methods with cache and CLA head'
-    add_option(parser, '--clca', default, meaning, choices=list(CLCA))
+    parser.add('--clca', meaning, default, choices=list(CLCA))
 
 
-def add_setting(parser: argparse.ArgumentParser, batch: int) -> None:
+def add_setting(parser: Parser, batch: int) -> None:
     """Add the options of a
     :class:`mmclca.benchmark.Setting`.
 
     Args:
-        parser (argparse.ArgumentParser): The parser to extend.
+        parser (Parser): The parser to extend.
         batch (int): Default of ``--batch``.
     """
-    add_option(parser, '--device', 'cpu', 'cpu, cuda or cuda:1')
-    for name, default, meaning in (
-        ('--threads', 1, 'threads on the CPU'),
-        ('--batch', batch, 'images in a batch'),
-    ):
-        add_option(parser, name, default, meaning, type=positive)
-    parser.add_argument(
-        '--amp',
-        choices=AMP,
-        help='automatic mixed precision (default: float32)',
+    parser.add('--device', 'cpu, cuda or cuda:1', 'cpu')
+    parser.add('--threads', 'threads on the CPU', 1, type=positive)
+    parser.add('--batch', 'images in a batch', batch, type=positive)
+    parser.add(
+        '--amp', 'automatic mixed precision (default: float32)', choices=AMP
     )
-    parser.add_argument(
+    parser.add(
         '--compile',
+        'compile the models with torch.compile; MODE is one of %(choices)s '
+        '(default: eager)',
         nargs='?',
         const='default',
         choices=COMPILE_MODES,
         metavar='MODE',
-        help='compile the models with torch.compile; MODE is one of '
-        '%(choices)s (default: eager)',
     )
-    parser.add_argument(
-        '--train',
-        action='store_true',
-        help='time training steps: forward, backward and AdamW',
-    )
+    parser.flag('--train', 'time training steps: forward, backward and AdamW')
 
 
-def add_rounds(
-    parser: argparse.ArgumentParser, rounds: int, memory: str
-) -> None:
+def add_rounds(parser: Parser, rounds: int, memory: str) -> None:
     """Add how often is measured, and where the results go.
 
     Args:
-        parser (argparse.ArgumentParser): The parser to extend.
+        parser (Parser): The parser to extend.
         rounds (int): Default of ``--rounds``.
         memory (str): When ``--memory`` is on by default, in words.
     """
     timed = 'timed passes of each model'
-    add_option(parser, '--rounds', rounds, timed, type=positive)
+    parser.add('--rounds', timed, rounds, type=positive)
     before = 'passes of each model before these'
-    add_option(parser, '--warm-up', 2, before, type=whole)
+    parser.add('--warm-up', before, 2, type=whole)
     parser.add_argument(
         '--memory',
         action=argparse.BooleanOptionalAction,
@@ -140,10 +104,10 @@ def add_rounds(
         f'nor with --compile {" or ".join(CUDA_GRAPHS)} on a GPU '
         f'(default: {memory}, where it can be)',
     )
-    parser.add_argument(
+    parser.add(
         '--out',
+        'write PREFIX.md, PREFIX.csv, PREFIX.json and PREFIX.png',
         metavar='PREFIX',
-        help='write PREFIX.md, PREFIX.csv, PREFIX.json and PREFIX.png',
     )
 
 

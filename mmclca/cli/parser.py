@@ -13,6 +13,35 @@ class Parser(argparse.ArgumentParser):
             help='show the traceback of a mistake, not one line',
         )
 
+    def add(self, names: str, meaning: str, default=None, **more) -> None:
+        """Add an argument whose help ends with its default.
+
+        Args:
+            names (str): Of a positional argument, or of an option with its
+                dashes, a short one before it: ``'-p --phase'``.
+            meaning (str): What the help says. The default is added unless
+                the word is in it.
+            default (object): The value where none is given; without a
+                ``type``, values are numbers if it is one. Defaults to None.
+            **more: Of ``add_argument``.
+        """
+        if isinstance(default, (int, float)):
+            more.setdefault('type', type(default))
+        if default not in (None, []) and 'default' not in meaning:
+            meaning += ' (default: %(default)s)'
+        self.add_argument(
+            *names.split(), default=default, help=meaning, **more
+        )
+
+    def flag(self, name: str, meaning: str) -> None:
+        """Add an option that is False unless it is given.
+
+        Args:
+            name (str): With its dashes.
+            meaning (str): What the help says.
+        """
+        self.add_argument(name, action='store_true', help=meaning)
+
 
 class _Flag(argparse.Action):
     """An option that leaves nothing among the arguments of a tool."""

@@ -115,5 +115,5 @@ def test_wrong_input(config, main, tmp_path, capsys):
         main('gone.py', fewer)
     with pytest.raises(SystemExit):
         main(config, fewer, '--topk', 0)
-    assert 'must be above 0' in capsys.readouterr().err
+    assert '--topk: 0: at least 1' in capsys.readouterr().err
     assert not (tmp_path / 'out').exists()

@@ -145,4 +145,4 @@ def test_wrong_input(config, browse, monkeypatch, capsys):
     assert 'give --output-dir FOLDER' in capsys.readouterr().err
     with pytest.raises(SystemExit):
         browse(config, '-n', 0)
-    assert 'must be above 0' in capsys.readouterr().err
+    assert '--show-number: 0: at least 1' in capsys.readouterr().err

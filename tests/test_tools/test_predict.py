@@ -254,7 +254,7 @@ def test_checkpoint_of_another_model(checkpoint, predict, tmp_path):
     'arguments, message',
     [
         (['--out', 'x.txt'], 'must end in .csv or .json'),
-        (['--topk', '0'], 'must be 1 or more'),
+        (['--topk', '0'], '--topk: 0: at least 1'),
         (['--tokens'], '--tokens needs --out'),
     ],
 )

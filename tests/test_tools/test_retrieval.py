@@ -257,8 +257,8 @@ def test_queries_of_new_classes_find_their_neighbours(retrieve, tmp_path):
 @pytest.mark.parametrize(
     'arguments, message',
     [
-        (['--topk', '0'], '--topk must be 1 or more'),
-        (['--sheet-queries', '0'], '--sheet-queries must be 1 or more'),
+        (['--topk', '0'], '--topk: 0: at least 1'),
+        (['--sheet-queries', '0'], '--sheet-queries: 0: at least 1'),
         (['--out', 'r.txt'], 'must end in .csv or .json'),
         (['--save-index', 'g.pth'], 'must end in .safetensors'),
         (['--index', 'a', '--gallery', 'b'], '--index is a gallery already'),

@@ -5,7 +5,7 @@ plot_curve|cal_train_time LOGS``."""
 from pathlib import Path
 
 from mmclca import cli
-from mmclca.cli.arguments import add_figure_arguments
+from mmclca.cli.arguments import add_figure_arguments, check_window
 
 
 def parse_args():
@@ -15,23 +15,22 @@ def parse_args():
     tasks = parser.add_subparsers(dest='task', required=True)
     curve = tasks.add_parser('plot_curve', help='draw losses and metrics')
     add_logs(curve)
-    curve.add_argument(
+    curve.add(
         '--keys',
+        'what to draw, such as loss, lr, accuracy/top1 (default: loss)',
+        ['loss'],
         nargs='+',
-        default=['loss'],
-        help='what to draw, such as loss, lr, accuracy/top1 (default: loss)',
     )
-    curve.add_argument(
-        '--legend', nargs='+', help='names of the curves, for each log in turn'
+    curve.add(
+        '--legend', 'names of the curves, for each log in turn', nargs='+'
     )
-    curve.add_argument('--out', type=Path, help='picture to write')
+    curve.add('--out', 'picture to write', type=Path)
     add_figure_arguments(curve)
     time = tasks.add_parser('cal_train_time', help='seconds an iteration')
     add_logs(time)
-    time.add_argument(
+    time.flag(
         '--include-outliers',
-        action='store_true',
-        help='count the first value of each epoch, too, which is slow',
+        'count the first value of each epoch, too, which is slow',
     )
     args = parser.parse_args()
     if args.task == 'plot_curve':
@@ -40,12 +39,12 @@ def parse_args():
 
 
 def add_logs(parser):
-    parser.add_argument(
+    parser.add(
         'json_logs',
+        'vis_data/scalars.json of a run, the .log beside vis_data, or the '
+        'folder of the run (its latest training)',
         nargs='+',
         metavar='LOG',
-        help='vis_data/scalars.json of a run, the .log beside vis_data, or '
-        'the folder of the run (its latest training)',
     )
 
 
@@ -54,22 +53,10 @@ def check_legend(parser, args):
     if args.legend and len(args.legend) != curves:
         parser.error(f'--legend: {len(args.legend)} names, {curves} curves')
     if not args.out:
-        check_window(parser)
+        check_window(parser, 'give --out FILE')
 
 
-def check_window(parser):
-    from mmclca.visualization.figure_files import can_show
-
-    if not can_show():
-        parser.error('no window to draw in: give --out FILE')
-
-
-def main():
-    args = parse_args()
-    from mmclca.cli.commands import analyze_logs
-
-    analyze_logs.main(args)
-
+main = cli.command('analyze_logs', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

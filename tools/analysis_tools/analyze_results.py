@@ -5,7 +5,7 @@ tools/analysis_tools/analyze_results.py CONFIG RESULTS --out-dir FOLDER``."""
 from pathlib import Path
 
 from mmclca import cli
-from mmclca.cli.arguments import add_cfg_options
+from mmclca.cli.arguments import add_cfg_options, positive
 
 
 def parse_args():
@@ -14,37 +14,23 @@ def parse_args():
         'the highest scores) and of the worst (wrong, with the highest '
         'scores), with their classes, and the same as JSON'
     )
-    parser.add_argument('config', help='path or name of a config')
-    parser.add_argument('result', help='the .pkl of tools/test.py --out')
-    parser.add_argument(
-        '--out-dir', type=Path, required=True, help='folder to write to'
-    )
-    parser.add_argument(
-        '--topk',
-        type=int,
-        default=20,
-        help='pictures of each kind (default: %(default)s)',
-    )
-    parser.add_argument(
-        '-r',
-        '--rescale-factor',
-        type=float,
-        default=1.0,
-        help='of the size at which images are drawn, 320 px high by default',
+    parser.add('config', 'path or name of a config')
+    parser.add('result', 'the .pkl of tools/test.py --out')
+    parser.add('--out-dir', 'folder to write to', type=Path, required=True)
+    parser.add('--topk', 'pictures of each kind', 20, type=positive)
+    parser.add(
+        '-r --rescale-factor',
+        'of the size at which images are drawn, 320 px high by default',
+        1.0,
     )
     add_cfg_options(parser)
     args = parser.parse_args()
-    if args.topk < 1 or args.rescale_factor <= 0:
-        parser.error('--topk and --rescale-factor must be above 0')
+    if args.rescale_factor <= 0:
+        parser.error('--rescale-factor must be above 0')
     return args
 
 
-def main():
-    args = parse_args()
-    from mmclca.cli.commands import analyze_results
-
-    analyze_results.main(args)
-
+main = cli.command('analyze_results', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

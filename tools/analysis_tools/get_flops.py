@@ -10,24 +10,21 @@ def parse_args():
         description='Multiply-accumulates (attention and LayerNorm included, '
         'activations not), parameters and tokens of a model for one image'
     )
-    parser.add_argument(
-        'config', help='path or name of a config; `model` is enough'
-    )
-    parser.add_argument(
+    parser.add('config', 'path or name of a config; `model` is enough')
+    parser.add(
         '--shape',
+        'size of the image in pixels; one number for a square one (default: '
+        'img_size of the backbone)',
         nargs='+',
         type=int,
         metavar=('HEIGHT', 'WIDTH'),
-        help='size of the image in pixels; one number for a square one '
-        '(default: img_size of the backbone)',
     )
-    parser.add_argument(
+    parser.flag(
         '--json',
-        action='store_true',
-        help='print one line of JSON instead of a table: flops (multiply-'
-        'accumulates), params, tokens (those that leave each layer, before '
-        'the cache recovers), distances (multiply-accumulates of distances '
-        'between tokens, which are not in flops) and more',
+        'print one line of JSON instead of a table: flops '
+        '(multiply-accumulates), params, tokens (those that leave each '
+        'layer, before the cache recovers), distances (multiply-accumulates '
+        'of distances between tokens, which are not in flops) and more',
     )
     add_cfg_options(parser)
     args = parser.parse_args()
@@ -36,12 +33,7 @@ def parse_args():
     return args
 
 
-def main():
-    args = parse_args()
-    from mmclca.cli.commands import get_flops
-
-    get_flops.main(args)
-
+main = cli.command('get_flops', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

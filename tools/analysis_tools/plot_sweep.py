@@ -5,15 +5,6 @@ from pathlib import Path
 
 from mmclca import cli
 
-# what can be chosen: option, part of a cell
-CHOICES = {
-    '--dataset': 'dataset',
-    '--backbone': 'backbone',
-    '--method': 'method',
-    '--keep-rate': 'keep_rate',
-    '--variant': 'variant',
-}
-
 
 def parse_args():
     parser = cli.Parser(
@@ -23,35 +14,23 @@ def parse_args():
         'and PNG, and write Table I as Markdown and LaTeX; prints the files. '
         'What the results do not suffice for is left out with a warning'
     )
-    parser.add_argument(
+    parser.add(
         'folders',
+        'folder of the results of a sweep (*.json)',
         nargs='+',
         type=Path,
         metavar='FOLDER',
-        help='folder of the results of a sweep (*.json)',
     )
-    parser.add_argument(
-        '--out', type=Path, required=True, help='folder to write to'
-    )
-    for option, part in CHOICES.items():
-        parser.add_argument(
-            option,
-            nargs='+',
-            type=float if part == 'keep_rate' else str,
-            dest=part,
-            help='take these results only'
-            + (" ('' for those of no variant)" if part == 'variant' else ''),
-        )
+    parser.add('--out', 'folder to write to', type=Path, required=True)
+    only = 'take these results only'
+    for option in ('--dataset', '--backbone', '--method'):
+        parser.add(option, only, nargs='+')
+    parser.add('--keep-rate', only, nargs='+', type=float)
+    parser.add('--variant', f"{only} ('' for those of no variant)", nargs='+')
     return parser.parse_args()
 
 
-def main():
-    args = parse_args()
-    with cli.plain_errors():  # packages may be missing
-        from mmclca.cli.commands import plot_sweep
-
-    plot_sweep.main(args)
-
+main = cli.command('plot_sweep', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

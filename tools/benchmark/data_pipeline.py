@@ -12,8 +12,7 @@ import argparse
 from pathlib import Path
 
 from mmclca import cli
-from mmclca.cli.arguments import add_cfg_options, check_file
-from mmclca.cli.benchmark import positive, whole
+from mmclca.cli.arguments import add_cfg_options, check_file, positive, whole
 
 
 def parse_args(argv):
@@ -21,24 +20,17 @@ def parse_args(argv):
         description=__doc__.partition('\n\n')[2],
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument('config', help='path or name of a config')
-    parser.add_argument(
+    parser.add('config', 'path or name of a config')
+    parser.add(
         '--workers',
+        'processes that load',
+        [0, 2, 4],
         nargs='+',
         type=whole,
-        default=[0, 2, 4],
         metavar='N',
-        help='processes that load (default: %(default)s)',
     )
-    parser.add_argument(
-        '--epochs',
-        type=positive,
-        default=5,
-        help='epochs after the first (default: %(default)s)',
-    )
-    parser.add_argument(
-        '--out', type=Path, help='write the table to a Markdown page'
-    )
+    parser.add('--epochs', 'epochs after the first', 5, type=positive)
+    parser.add('--out', 'write the table to a Markdown page', type=Path)
     add_cfg_options(parser)
     args = parser.parse_args(argv)
     if args.out:

@@ -14,8 +14,7 @@ import argparse
 from pathlib import Path
 
 from mmclca import cli
-from mmclca.cli.arguments import add_cfg_options, add_option
-from mmclca.cli.benchmark import positive, whole
+from mmclca.cli.arguments import add_cfg_options, positive, whole
 from mmclca.cli.choices import DEEP_ARCHS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,31 +27,27 @@ def parse_args(argv):
         description=__doc__.partition('\n\n')[2],
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
+    parser.add(
         'config',
+        'path of the config (default: that cell)',
+        str(ROOT / 'configs/clca' / CONFIG),
         nargs='?',
-        default=str(ROOT / 'configs/clca' / CONFIG),
-        help='path of the config (default: that cell)',
     )
-    parser.add_argument(
+    parser.flag(
         '--own-data',
-        action='store_true',
-        help="use the config's data set; otherwise it has to be of Cotton80, "
-        'for which leaves are drawn',
+        "use the config's data set; otherwise it has to be of Cotton80, for "
+        'which leaves are drawn',
     )
-    parser.add_argument(
+    parser.add(
         '--leaves',
+        'where they are, or are drawn (default: data/drawn_cotton80_SIZEpx)',
         metavar='FOLDER',
-        help='where they are, or are drawn (default: '
-        'data/drawn_cotton80_SIZEpx)',
     )
     side = 'their side in pixels, where they are drawn'
-    add_option(parser, '--leaf-size', 800, side, type=positive)
+    parser.add('--leaf-size', side, 800, type=positive)
     add_model(parser)
-    parser.add_argument(
-        '--no-cache', action='store_true', help='decode in each epoch'
-    )
-    parser.add_argument('--work-dir', default='work_dirs/epoch_time')
+    parser.flag('--no-cache', 'decode in each epoch')
+    parser.add('--work-dir', 'folder for results', 'work_dirs/epoch_time')
     add_cfg_options(parser)
     args = parser.parse_args(argv)
     if args.leaves is None:
@@ -77,27 +72,21 @@ def check(parser, args):
 
 
 def add_model(parser):
-    parser.add_argument('--epochs', type=positive, default=50)
-    parser.add_argument(
+    parser.add('--epochs', 'epochs of the training', 50, type=positive)
+    parser.add(
         '--arch',
+        'of VisionTransformer in MMPretrain, one of %(choices)s',
         choices=DEEP_ARCHS,
         metavar='NAME',
-        help='of VisionTransformer in MMPretrain, one of %(choices)s',
     )
-    parser.add_argument(
-        '--img-size', type=positive, help='side of an image in pixels'
-    )
-    parser.add_argument(
+    parser.add('--img-size', 'side of an image in pixels', type=positive)
+    parser.add(
         '--amp',
+        'automatic mixed precision (default: bf16 on a GPU, else none)',
         choices=['none', 'fp16', 'bf16'],
-        help='automatic mixed precision (default: bf16 on a GPU, else none)',
     )
-    parser.add_argument(
-        '--compile', action='store_true', help='compile the model'
-    )
-    parser.add_argument(
-        '--workers', type=whole, help='processes that load (default: 4)'
-    )
+    parser.flag('--compile', 'compile the model')
+    parser.add('--workers', 'processes that load (default: 4)', type=whole)
 
 
 def main(argv=None):

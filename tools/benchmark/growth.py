@@ -31,12 +31,7 @@ def parse_args():
     return args
 
 
-def main():
-    args = parse_args()
-    from mmclca.cli.commands import growth
-
-    growth.main(args)
-
+main = cli.command('growth', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

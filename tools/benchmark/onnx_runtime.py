@@ -6,40 +6,31 @@ in float32, and with 8-bit matrix products. Weights are random.
 """
 
 from mmclca import cli
-from mmclca.cli.arguments import add_option
-from mmclca.cli.benchmark import (
-    add_arch,
-    add_clca,
-    check_out,
-    keep_rate,
-    positive,
-)
+from mmclca.cli.arguments import keep_rate, positive
+from mmclca.cli.benchmark import add_arch, add_clca, check_out
 from mmclca.cli.choices import METHODS, PLAIN
 
 
 def parse_args():
     parser = cli.Parser(description=' '.join(__doc__.split()))
     add_arch(parser)
-    parser.add_argument(
+    parser.add(
         '--methods',
+        'of %(choices)s (default: all)',
+        [PLAIN, *METHODS],
         nargs='+',
-        default=[PLAIN, *METHODS],
         choices=[PLAIN, *METHODS],
         metavar='NAME',
-        help='of %(choices)s (default: all)',
     )
-    parser.add_argument(
-        '--keep-rate', type=keep_rate, default=0.5, help='default: %(default)s'
-    )
+    parser.add('--keep-rate', 'default: %(default)s', 0.5, type=keep_rate)
     add_clca(parser, default='yes')
-    for name, default, meaning in (
-        ('--img-size', 224, 'side of an image, a multiple of 16'),
-        ('--batch', 8, 'images in a batch'),
-        ('--rounds', 7, 'timed passes of each model, after two others'),
-        ('--threads', 1, 'threads'),
-    ):
-        add_option(parser, name, default, meaning, type=positive)
-    parser.add_argument('--out', metavar='PREFIX', help='write PREFIX.md')
+    side = 'side of an image, a multiple of 16'
+    parser.add('--img-size', side, 224, type=positive)
+    parser.add('--batch', 'images in a batch', 8, type=positive)
+    rounds = 'timed passes of each model, after two others'
+    parser.add('--rounds', rounds, 7, type=positive)
+    parser.add('--threads', 'threads', 1, type=positive)
+    parser.add('--out', 'write PREFIX.md', metavar='PREFIX')
     args = parser.parse_args()
     from mmclca.benchmark.checks import check_img_size
 
@@ -48,12 +39,7 @@ def parse_args():
     return args
 
 
-def main():
-    args = parse_args()
-    from mmclca.cli.commands import onnx_runtime
-
-    onnx_runtime.main(args)
-
+main = cli.command('onnx_runtime', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

@@ -8,15 +8,13 @@ of multiply-accumulates) and peak memory, of inference or of a training step.
 """
 
 from mmclca import cli
-from mmclca.cli.arguments import add_option
+from mmclca.cli.arguments import keep_rate, positive
 from mmclca.cli.benchmark import (
     ARCH,
     add_clca,
     add_img_size,
     add_rounds,
     add_setting,
-    keep_rate,
-    positive,
 )
 from mmclca.cli.choices import METHODS, MMPRETRAIN, PLAIN
 
@@ -28,17 +26,15 @@ def parse_args():
     add_models(parser)
     add_setting(parser, batch=8)
     add_rounds(parser, rounds=7, memory='with --train')
-    parser.add_argument(
+    parser.add(
         '--at-once',
+        "models in memory, interleaved with timm's (default: %(default)s); 1 "
+        'is the steadiest and slowest',
+        6,
         type=positive,
-        default=6,
-        help="models in memory, interleaved with timm's (default: "
-        '%(default)s); 1 is the steadiest and slowest',
     )
-    parser.add_argument(
-        '--profile',
-        action='store_true',
-        help='tell as well where the time of a forward pass goes',
+    parser.flag(
+        '--profile', 'tell as well where the time of a forward pass goes'
     )
     args = parser.parse_args()
     fill_in(args)
@@ -49,36 +45,35 @@ def parse_args():
 
 
 def add_models(parser):
-    parser.add_argument(
+    parser.add(
         '--configs',
-        nargs='+',
-        default=[],
-        metavar='FILE',
-        help='config files of classifiers over a VisionTransformer or a '
+        'config files of classifiers over a VisionTransformer or a '
         'TokenReductionViT',
+        [],
+        nargs='+',
+        metavar='FILE',
     )
-    parser.add_argument(
+    parser.add(
         '--arch',
+        'of VisionTransformer in MMPretrain (default: deit-small, which is '
+        'ViT-S/16; small is another one, of 8 layers; with --configs none)',
         nargs='+',
         **ARCH,
-        help='of VisionTransformer in MMPretrain (default: deit-small, which '
-        'is ViT-S/16; small is another one, of 8 layers; with --configs '
-        'none)',
     )
     add_img_size(parser, [224], 'sides of images for --arch')
     names = [MMPRETRAIN, PLAIN, *METHODS]
-    parser.add_argument(
+    parser.add(
         '--methods',
+        'of %(choices)s, at the sizes of --arch and of --configs; '
+        f'{MMPRETRAIN} is its plain ViT, {PLAIN} the TokenReductionViT '
+        'without a reducer (default: all; with --configs these two)',
         nargs='*',
         choices=names,
         metavar='NAME',
-        help='of %(choices)s, at the sizes of --arch and of --configs; '
-        f'{MMPRETRAIN} is its plain ViT, {PLAIN} the TokenReductionViT '
-        'without a reducer (default: all; with --configs these two)',
     )
     rates = [1.0, 0.7, 0.5, 0.25, 0.1]
     more = dict(nargs='+', type=keep_rate, metavar='RATE')
-    add_option(parser, '--keep-rates', rates, 'of --methods', **more)
+    parser.add('--keep-rates', 'of --methods', rates, **more)
     add_clca(parser, default='both')
 
 
@@ -91,12 +86,7 @@ def fill_in(args):
         args.methods = [MMPRETRAIN, PLAIN, *methods]
 
 
-def main():
-    args = parse_args()
-    from mmclca.cli.commands import throughput
-
-    throughput.main(args)
-
+main = cli.command('throughput', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

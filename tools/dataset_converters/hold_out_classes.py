@@ -15,39 +15,26 @@ from mmclca import cli
 SPLITS = dict(train='train.txt', val='val.txt', test=None)
 
 
-def parse_args(argv):
+def parse_args(argv=None):
     parser = cli.Parser(
         description='Write the lists of a data set without some classes, '
         'drawn at random, and held_out/images.txt with all images of those'
     )
-    parser.add_argument(
-        'folder', type=Path, help='has classes.txt and the lists'
-    )
+    parser.add('folder', 'has classes.txt and the lists', type=Path)
     for name, default in SPLITS.items():
-        parser.add_argument(
+        parser.add(
             f'--{name}',
-            default=default,
-            help='list of "path label"; images of an earlier list are left '
-            'out of it (default: %(default)s)',
+            'list of "path label"; images of an earlier list are left out of '
+            'it (default: %(default)s)',
+            default,
         )
-    parser.add_argument(
-        '--num', type=int, required=True, help='classes to hold out'
-    )
-    parser.add_argument(
-        '--seed', type=int, default=0, help='of the draw (default: 0)'
-    )
-    parser.add_argument(
-        '--out', type=Path, required=True, help='folder for the lists'
-    )
+    parser.add('--num', 'classes to hold out', type=int, required=True)
+    parser.add('--seed', 'of the draw', 0)
+    parser.add('--out', 'folder for the lists', type=Path, required=True)
     return parser.parse_args(argv)
 
 
-def main(argv=None):
-    args = parse_args(argv)
-    from mmclca.cli.commands import hold_out_classes
-
-    hold_out_classes.main(args)
-
+main = cli.command('hold_out_classes', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

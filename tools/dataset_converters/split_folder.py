@@ -13,44 +13,31 @@ from mmclca import cli
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES
 
 
-def parse_args(argv):
+def parse_args(argv=None):
     parser = cli.Parser(
         description='Split images, a folder a class, into training and '
         f'validation. Images end in {", ".join(IMAGE_SUFFIXES)}, in any '
         'case, and may lie in folders below that of their class.'
     )
-    parser.add_argument('folder', type=Path, help='has a folder a class')
-    parser.add_argument('--val-fraction', type=float, default=0.2)
-    parser.add_argument(
+    parser.add('folder', 'has a folder a class', type=Path)
+    parser.add('--val-fraction', 'share that is validated with', 0.2)
+    parser.add(
         '--test-fraction',
-        type=float,
-        default=0.0,
-        help='share that is kept for a test list (default: no such list)',
+        'share that is kept for a test list (default: no such list)',
+        0.0,
     )
-    parser.add_argument('--seed', type=int, default=0)
-    parser.add_argument(
-        '--out', type=Path, help='folder for the lists (default: FOLDER)'
-    )
-    parser.add_argument(
+    parser.add('--seed', 'of the draw', 0)
+    parser.add('--out', 'folder for the lists (default: FOLDER)', type=Path)
+    parser.flag(
         '--skip-unreadable',
-        action='store_true',
-        help='leave images that cannot be read out of the lists',
+        'leave images that cannot be read out of the lists',
     )
-    parser.add_argument(
-        '--force', action='store_true', help='replace lists that differ'
-    )
-    parser.add_argument(
-        '--jobs', type=int, default=1, help='processes that open images'
-    )
+    parser.flag('--force', 'replace lists that differ')
+    parser.add('--jobs', 'processes that open images', 1)
     return parser.parse_args(argv)
 
 
-def main(argv=None):
-    args = parse_args(argv)
-    from mmclca.cli.commands import split_folder
-
-    split_folder.main(args)
-
+main = cli.command('split_folder', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

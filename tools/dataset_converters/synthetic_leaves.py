@@ -11,54 +11,34 @@ from pathlib import Path
 
 from mmclca import cli
 
+LAYOUTS = ('folders', 'ultra-fgvc')
 
-def parse_args(argv):
+
+def parse_args(argv=None):
     parser = cli.Parser(
         description='Draw leaf cultivars, alike in colour and size, that '
         'differ in outline, teeth and veins.'
     )
-    parser.add_argument('out', type=Path, help='folder to make')
-    parser.add_argument('--classes', type=int, default=8)
-    parser.add_argument(
-        '--per-class',
-        type=int,
-        default=30,
-        help='images a class, all splits together (default: %(default)s)',
-    )
-    parser.add_argument(
-        '--size', type=int, default=224, help='pixels (default: %(default)s)'
-    )
-    parser.add_argument('--seed', type=int, default=0)
-    parser.add_argument(
-        '--difference',
-        type=float,
-        default=1.0,
-        help='distance between the cultivars, 0 to 2 (default: %(default)s)',
-    )
-    parser.add_argument('--val-fraction', type=float, default=0.2)
-    parser.add_argument('--test-fraction', type=float, default=0.2)
-    parser.add_argument(
+    parser.add('out', 'folder to make', type=Path)
+    parser.add('--classes', 'cultivars to draw', 8)
+    parser.add('--per-class', 'images a class, all splits together', 30)
+    parser.add('--size', 'pixels', 224)
+    parser.add('--seed', 'of the cultivars and their leaves', 0)
+    parser.add('--difference', 'distance between the cultivars, 0 to 2', 1.0)
+    parser.add('--val-fraction', 'share that is validated with', 0.2)
+    parser.add('--test-fraction', 'share that is tested with', 0.2)
+    parser.add(
         '--layout',
-        choices=LAYOUTS,
-        default='folders',
-        help='folders: images/CLASS/*.jpg, lists `path label`, classes.txt. '
+        'folders: images/CLASS/*.jpg, lists `path label`, classes.txt. '
         'ultra-fgvc: images/*.png and the CSV lists of the CLCA authors',
+        'folders',
+        choices=LAYOUTS,
     )
-    parser.add_argument(
-        '--jobs', type=int, default=1, help='processes (default: %(default)s)'
-    )
+    parser.add('--jobs', 'processes', 1)
     return parser.parse_args(argv)
 
 
-LAYOUTS = ('folders', 'ultra-fgvc')
-
-
-def main(argv=None):
-    args = parse_args(argv)
-    from mmclca.cli.commands import synthetic_leaves
-
-    synthetic_leaves.main(args)
-
+main = cli.command('synthetic_leaves', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

@@ -13,7 +13,7 @@ from mmclca import cli
 from mmclca.cli.choices import LAYOUTS, SETS
 
 
-def parse_args(argv):
+def parse_args(argv=None):
     parser = cli.Parser(
         description='Fetch, check and convert the Ultra-FGVC data sets',
         epilog=f'Sets: {", ".join(SETS)}',
@@ -29,14 +29,10 @@ def add_download(commands):
     parser = commands.add_parser(
         'download', help='fetch the parquet mirror; resumes where it stopped'
     )
-    parser.add_argument('name', help='a set, or all')
-    parser.add_argument('--to', required=True, help='folder for the files')
-    parser.add_argument(
-        '--revision', default='main', help='branch, tag or commit on the hub'
-    )
-    parser.add_argument(
-        '--force', action='store_true', help='replace files that differ'
-    )
+    parser.add('name', 'a set, or all')
+    parser.add('--to', 'folder for the files', required=True)
+    parser.add('--revision', 'branch, tag or commit on the hub', 'main')
+    parser.flag('--force', 'replace files that differ')
 
 
 def add_check(commands):
@@ -44,14 +40,14 @@ def add_check(commands):
         'check', help='find all sets in a folder and open every image'
     )
     parser.add_argument('folder')
-    parser.add_argument('--dataset', help='look for this set only')
-    parser.add_argument(
+    parser.add('--dataset', 'look for this set only')
+    parser.add(
         '--jobs',
+        'processes that open images',
+        min(8, os.cpu_count() or 1),
         type=int,
-        default=min(8, os.cpu_count() or 1),
-        help='processes that open images (default: %(default)s)',
     )
-    parser.add_argument('--report', help='write what is wrong into this CSV')
+    parser.add('--report', 'write what is wrong into this CSV')
 
 
 def add_convert(commands):
@@ -61,28 +57,15 @@ def add_convert(commands):
     parser.add_argument('folder')
     parser.add_argument('--dataset', required=True)
     parser.add_argument('--layout', required=True, choices=LAYOUTS)
-    parser.add_argument(
-        '--to', required=True, help="folder in which the set's folder is made"
+    parser.add(
+        '--to', "folder in which the set's folder is made", required=True
     )
-    parser.add_argument(
-        '--from-layout', choices=LAYOUTS, help='where there are more'
-    )
-    parser.add_argument(
-        '--force', action='store_true', help="replace the set's folder"
-    )
-    parser.add_argument(
-        '--partial',
-        action='store_true',
-        help='accept a set that is not complete',
-    )
+    parser.add('--from-layout', 'where there are more', choices=LAYOUTS)
+    parser.flag('--force', "replace the set's folder")
+    parser.flag('--partial', 'accept a set that is not complete')
 
 
-def main(argv=None):
-    args = parse_args(argv)
-    from mmclca.cli.commands import ultra_fgvc
-
-    return ultra_fgvc.main(args)
-
+main = cli.command('ultra_fgvc', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

@@ -16,29 +16,28 @@ def parse_args():
         'class names and the config too. It is kept only if its logits are '
         'those of PyTorch; int8 files are made of one that passed'
     )
-    parser.add_argument('config', help='path or name of a config')
-    parser.add_argument('checkpoint', help='path or URL of the weights')
-    parser.add_argument(
+    parser.add('config', 'path or name of a config')
+    parser.add('checkpoint', 'path or URL of the weights')
+    parser.add(
         '--format',
+        'ONNX, or what torch.export.load reads',
+        'onnx',
         choices=['onnx', 'pt2'],
-        default='onnx',
-        help='ONNX, or what torch.export.load reads (default: %(default)s)',
     )
-    parser.add_argument(
+    parser.add(
         '--out',
+        'the file to write (default: the name of the checkpoint with the '
+        'ending of the format, in its folder)',
         type=Path,
-        help='the file to write (default: the name of the checkpoint with '
-        'the ending of the format, in its folder)',
     )
-    parser.add_argument(
+    parser.add(
         '--opset',
+        f"version of ONNX's operators (default: {OLDEST_OPSET})",
         type=int,
-        help=f"version of ONNX's operators (default: {OLDEST_OPSET})",
     )
-    parser.add_argument(
+    parser.flag(
         '--int8',
-        action='store_true',
-        help='8-bit matrix products in the ONNX file (dynamic quantization): '
+        '8-bit matrix products in the ONNX file (dynamic quantization): '
         'smaller, other logits',
     )
     add_cfg_options(parser)
@@ -58,12 +57,7 @@ def check(parser, args):
         check_file(parser, args.out)
 
 
-def main():
-    args = parse_args()
-    from mmclca.cli.commands import export
-
-    export.main(args)
-
+main = cli.command('export', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

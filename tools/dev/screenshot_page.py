@@ -25,11 +25,9 @@ def parse_args():
         description='Open the page of a trained model in a browser without a '
         'window, drop a drawn leaf, and write what is seen'
     )
-    parser.add_argument('checkpoint', help='path of the weights')
-    parser.add_argument('out', type=Path, help='picture to write (.png)')
-    parser.add_argument(
-        '--leaf', type=int, default=2, help='which of the drawn leaves, 1 to 8'
-    )
+    parser.add('checkpoint', 'path of the weights')
+    parser.add('out', 'picture to write (.png)', type=Path)
+    parser.add('--leaf', 'which of the drawn leaves, 1 to 8', 2)
     return parser.parse_args()
 
 

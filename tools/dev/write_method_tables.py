@@ -82,7 +82,7 @@ def write(page):
 
 def main():
     parser = cli.Parser(description=__doc__.partition('\n')[0])
-    parser.add_argument('pages', nargs='*', type=Path, help='default: all')
+    parser.add('pages', 'default: all', nargs='*', type=Path)
     pages = parser.parse_args().pages
     from mmengine.registry import init_default_scope
 

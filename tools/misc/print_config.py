@@ -11,17 +11,12 @@ def parse_args():
         description='Print a config with all that it inherits. What is '
         'printed is a config itself: > whole.py'
     )
-    parser.add_argument('config', help='path or name of a config')
+    parser.add('config', 'path or name of a config')
     add_cfg_options(parser)
     return parser.parse_args()
 
 
-def main():
-    args = parse_args()
-    from mmclca.cli.commands import print_config
-
-    print_config.main(args)
-
+main = cli.command('print_config', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

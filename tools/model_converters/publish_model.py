@@ -14,36 +14,30 @@ def parse_args():
         'an optimizer, no log. Eight digits of the SHA-256 of the file are in '
         'its name'
     )
-    parser.add_argument('in_file', help='path or URL of a checkpoint')
-    parser.add_argument(
+    parser.add('in_file', 'path or URL of a checkpoint')
+    parser.add(
         'out_file',
+        'file to write: NAME.pth or NAME.safetensors, NAME for both; becomes '
+        'NAME_DATE-HASH.pth',
         type=Path,
-        help='file to write: NAME.pth or NAME.safetensors, NAME for both; '
-        'becomes NAME_DATE-HASH.pth',
     )
-    parser.add_argument(
+    parser.flag(
         '--no-ema',
-        action='store_true',
-        help='take the weights as trained, not their moving average (EMA)',
+        'take the weights as trained, not their moving average (EMA)',
     )
-    parser.add_argument(
+    parser.add(
         '--dataset-type',
-        help='data set of mmpretrain or mmclca whose class names are taken '
-        'where the checkpoint has none, such as ImageNet',
+        'data set of mmpretrain or mmclca whose class names are taken where '
+        'the checkpoint has none, such as ImageNet',
     )
-    parser.add_argument(
+    parser.add(
         '--config',
-        help='path or name of a config, for a checkpoint that has none in it',
+        'path or name of a config, for a checkpoint that has none in it',
     )
     return parser.parse_args()
 
 
-def main():
-    args = parse_args()
-    from mmclca.cli.commands import publish_model
-
-    publish_model.main(args)
-
+main = cli.command('publish_model', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from mmclca import cli
-from mmclca.cli.arguments import add_cfg_options
+from mmclca.cli.arguments import add_cfg_options, check_window, positive
 
 MODES = ('original', 'transformed', 'concat', 'pipeline')
 
@@ -16,82 +16,56 @@ def parse_args():
         description='Show the images of a data set with their classes, as '
         'they are on disk and as the steps of the pipeline make them'
     )
-    parser.add_argument('config', help='path or name of a config')
-    parser.add_argument(
-        '-o',
-        '--output-dir',
+    parser.add('config', 'path or name of a config')
+    parser.add(
+        '-o --output-dir',
+        'folder to write pictures to; needed where there is no display',
         type=Path,
-        help='folder to write pictures to; needed where there is no display',
     )
-    parser.add_argument(
-        '--not-show', action='store_true', help='open no window'
-    )
-    parser.add_argument(
-        '-p',
-        '--phase',
+    parser.flag('--not-show', 'open no window')
+    parser.add(
+        '-p --phase',
+        'which data set',
+        'train',
         choices=['train', 'test', 'val'],
-        default='train',
-        help='which data set (default: %(default)s)',
     )
-    parser.add_argument(
-        '-n',
-        '--show-number',
-        type=int,
-        default=sys.maxsize,
-        help='images to show (default: all)',
+    parser.add(
+        '-n --show-number',
+        'images to show (default: all)',
+        sys.maxsize,
+        type=positive,
     )
-    parser.add_argument(
-        '-i',
-        '--show-interval',
-        type=float,
-        default=2,
-        help='seconds that a window stays (default: %(default)s)',
+    parser.add(
+        '-i --show-interval', 'seconds that a window stays', 2, type=float
     )
-    parser.add_argument(
-        '-m',
-        '--mode',
+    parser.add(
+        '-m --mode',
+        '"original": from disk; "transformed": as the model gets it, before '
+        'it is normalized; "concat": both; "pipeline": after every step',
+        'transformed',
         choices=MODES,
-        default='transformed',
-        help='"original": from disk; "transformed": as the model gets it, '
-        'before it is normalized; "concat": both; "pipeline": after every '
-        'step (default: %(default)s)',
     )
-    parser.add_argument(
-        '-r',
-        '--rescale-factor',
-        type=float,
-        default=1.0,
-        help='of the size at which images are drawn, 320 px high by default',
+    parser.add(
+        '-r --rescale-factor',
+        'of the size at which images are drawn, 320 px high by default',
+        1.0,
     )
-    parser.add_argument(
-        '-c',
-        '--channel-order',
+    parser.add(
+        '-c --channel-order',
+        'of the images in the pipeline',
+        'BGR',
         choices=['BGR', 'RGB'],
-        default='BGR',
-        help='of the images in the pipeline (default: %(default)s)',
     )
     add_cfg_options(parser)
     args = parser.parse_args()
-    if args.show_number < 1 or args.rescale_factor <= 0:
-        parser.error('--show-number and --rescale-factor must be above 0')
+    if args.rescale_factor <= 0:
+        parser.error('--rescale-factor must be above 0')
     if not args.output_dir:
-        check_window(parser, args.not_show)
+        check_window(parser, 'give --output-dir FOLDER', args.not_show)
     return args
 
 
-def check_window(parser, not_show):
-    from mmclca.visualization.figure_files import can_show
-
-    if not_show or not can_show():
-        parser.error('no window to draw in: give --output-dir FOLDER')
-
-
-def main():
-    args = parse_args()
-    from mmclca.cli.commands import browse_dataset
-
-    browse_dataset.main(args)
-
+main = cli.command('browse_dataset', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

@@ -14,37 +14,32 @@ def parse_args():
         description='Draw a row an image: the image, then each stage. '
         'A legend says what became of the patches'
     )
-    parser.add_argument(
-        'config', help='path or name of a config with a reducer'
-    )
-    parser.add_argument(
+    parser.add('config', 'path or name of a config with a reducer')
+    parser.add(
         'files',
+        f'weights ({" ".join(WEIGHTS)} or an address with ://; without, '
+        'they are random), then images',
         nargs='*',
         metavar='[CHECKPOINT] IMAGE',
-        help=f'weights ({" ".join(WEIGHTS)} or an address with ://; without, '
-        'they are random), then images',
     )
-    parser.add_argument(
+    parser.add(
         '--pretrained',
-        metavar='FILE',
-        help='weights that a training begins with, in place of a trained '
+        'weights that a training begins with, in place of a trained '
         'CHECKPOINT: what they do not have, head and reducer, stays random',
+        metavar='FILE',
     )
-    parser.add_argument(
+    parser.add(
         '--leaves',
-        type=int,
-        default=0,
+        'draw N synthetic leaves besides, each of another cultivar',
+        0,
         metavar='N',
-        help='draw N synthetic leaves besides, each of another cultivar',
     )
-    parser.add_argument(
-        '--seed', type=int, default=0, help='of leaves and random weights'
-    )
-    parser.add_argument(
+    parser.add('--seed', 'of leaves and random weights', 0)
+    parser.add(
         '--out',
+        f'picture to write ({" ".join(PICTURES)})',
         type=Path,
         required=True,
-        help=f'picture to write ({" ".join(PICTURES)})',
     )
     add_cfg_options(parser)
     args = parser.parse_args()
@@ -62,12 +57,7 @@ def parse_args():
     return args
 
 
-def main():
-    args = parse_args()
-    from mmclca.cli.commands import draw_reduction
-
-    draw_reduction.main(args)
-
+main = cli.command('draw_reduction', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

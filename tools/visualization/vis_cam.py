@@ -18,46 +18,42 @@ def parse_args():
         'patches as bright as they speak for it (Grad-CAM of the tokens that '
         'a layer reads, put back in the places of their patches)'
     )
-    parser.add_argument(
+    parser.add(
         'files',
+        'images, a config (path or name; without, the one in the checkpoint) '
+        'and weights, in any order',
         nargs='+',
         metavar='IMAGE [CONFIG] CHECKPOINT',
-        help='images, a config (path or name; without, the one in the '
-        'checkpoint) and weights, in any order',
     )
-    parser.add_argument(
-        '--target-layers',
-        '--target-layer',
+    parser.add(
+        '--target-layers --target-layer',
+        'layers from 0, or from the last, -1, also as '
+        'backbone.layers[-1].ln1; of several the mean (default: -1)',
+        [-1],
         nargs='+',
         type=layer,
-        default=[-1],
         metavar='LAYER',
-        help='layers from 0, or from the last, -1, also as '
-        'backbone.layers[-1].ln1; of several the mean (default: -1)',
     )
-    parser.add_argument(
+    parser.add(
         '--target-category',
+        'labels of the classes to explain (default: the one that the model '
+        'predicts)',
         nargs='+',
         type=int,
-        help='labels of the classes to explain (default: the one that the '
-        'model predicts)',
     )
     add_method_arguments(parser)
-    parser.add_argument('--save-path', type=Path, help='picture to write')
-    parser.add_argument(
-        '--preview-model',
-        action='store_true',
-        help='list what --target-layers may name, and end',
+    parser.add('--save-path', 'picture to write', type=Path)
+    parser.flag(
+        '--preview-model', 'list what --target-layers may name, and end'
     )
-    parser.add_argument(
+    parser.flag(
         '--vit-like',
-        action='store_true',
-        help="taken for granted; commands for mmpretrain's tool have it",
+        "taken for granted; commands for mmpretrain's tool have it",
     )
-    parser.add_argument(
+    parser.add(
         '--num-extra-tokens',
+        'not needed: the trace of the tokens tells which are patches',
         type=int,
-        help='not needed: the trace of the tokens tells which are patches',
     )
     add_model_arguments(parser)
     args = parser.parse_args()
@@ -67,21 +63,18 @@ def parse_args():
 
 
 def add_method_arguments(parser):
-    parser.add_argument(
+    parser.add(
         '--method',
-        default='GradCAM',
-        help=f'one of {", ".join(CAM_METHODS)}, in any case (default: '
-        '%(default)s)',
+        f'one of {", ".join(CAM_METHODS)}, in any case (default: %(default)s)',
+        'GradCAM',
     )
-    parser.add_argument(
+    parser.flag(
         '--eigen-smooth',
-        action='store_true',
-        help='first principal component of what channels add, not their sum',
+        'first principal component of what channels add, not their sum',
     )
-    parser.add_argument(
+    parser.flag(
         '--aug-smooth',
-        action='store_true',
-        help='mean of six views of an image, mirrored and lit otherwise',
+        'mean of six views of an image, mirrored and lit otherwise',
     )
 
 
@@ -95,12 +88,7 @@ def layer(text):
     return int(found[1])
 
 
-def main():
-    args = parse_args()
-    from mmclca.cli.commands import vis_cam
-
-    vis_cam.main(args)
-
+main = cli.command('vis_cam', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

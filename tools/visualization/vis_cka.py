@@ -13,32 +13,29 @@ def parse_args():
         'and those of another'
     )
     add_split_arguments(parser)
-    parser.add_argument(
+    parser.add(
         '--other',
+        'another model to compare with',
         nargs='+',
         metavar='[CONFIG] CHECKPOINT',
-        help='another model to compare with',
     )
-    parser.add_argument(
+    parser.add(
         '--feature',
-        choices=tuple(FEATURES),
-        default='cls',
-        help='compare the CLS tokens, the mean of the others, or all tokens '
-        'in their order, which reducers change (default: %(default)s)',
+        'compare the CLS tokens, the mean of the others, or all tokens in '
+        'their order, which reducers change',
+        'cls',
+        choices=FEATURES,
     )
-    parser.add_argument(
+    parser.add(
         '--num-images',
-        type=int,
-        default=256,
-        help='images at most, evenly spread over the split; what does not '
-        'fill a batch is left out (default: %(default)s)',
+        'images at most, evenly spread over the split; what does not fill a '
+        'batch is left out',
+        256,
     )
-    parser.add_argument(
+    parser.add(
         '--batch-size',
-        type=int,
-        default=32,
-        help='images that are compared with each other at a time, 4 or more '
-        '(default: %(default)s)',
+        'images that are compared with each other at a time, 4 or more',
+        32,
     )
     add_model_arguments(parser)
     args = parser.parse_args()
@@ -50,12 +47,7 @@ def parse_args():
     return args
 
 
-def main():
-    args = parse_args()
-    from mmclca.cli.commands import vis_cka
-
-    vis_cka.main(args)
-
+main = cli.command('vis_cka', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

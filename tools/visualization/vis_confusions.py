@@ -2,7 +2,11 @@
 """Draw which classes are taken for each other, with images side by side."""
 
 from mmclca import cli
-from mmclca.cli.arguments import add_model_arguments, add_split_arguments
+from mmclca.cli.arguments import (
+    add_model_arguments,
+    add_split_arguments,
+    positive,
+)
 
 
 def parse_args():
@@ -13,28 +17,14 @@ def parse_args():
         'and images of that'
     )
     add_split_arguments(parser)
-    parser.add_argument(
-        '--pairs', type=int, default=5, help='pairs of classes to draw'
-    )
-    parser.add_argument(
-        '--examples', type=int, default=3, help='images of a kind to draw'
-    )
-    parser.add_argument(
-        '--batch-size', type=int, default=32, help='images at a time'
-    )
+    parser.add('--pairs', 'pairs of classes to draw', 5, type=positive)
+    parser.add('--examples', 'images of a kind to draw', 3, type=positive)
+    parser.add('--batch-size', 'images at a time', 32, type=positive)
     add_model_arguments(parser)
-    args = parser.parse_args()
-    if min(args.pairs, args.examples, args.batch_size) < 1:
-        parser.error('--pairs, --examples and --batch-size must be 1 or more')
-    return args
+    return parser.parse_args()
 
 
-def main():
-    args = parse_args()
-    from mmclca.cli.commands import vis_confusions
-
-    vis_confusions.main(args)
-
+main = cli.command('vis_confusions', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

@@ -13,33 +13,25 @@ def parse_args():
         'bright as they count for the last CLS, by attention rollout through '
         'what is kept, fused, merged and cached'
     )
-    parser.add_argument(
+    parser.add(
         'files',
+        'a config (path or name; without, the one in the checkpoint), '
+        'weights and images, in any order',
         nargs='+',
         metavar='[CONFIG] CHECKPOINT IMAGE',
-        help='a config (path or name; without, the one in the checkpoint), '
-        'weights and images, in any order',
     )
-    parser.add_argument(
+    parser.add(
         '--leaves',
-        type=int,
-        default=0,
+        'draw N synthetic leaves besides, each of another cultivar',
+        0,
         metavar='N',
-        help='draw N synthetic leaves besides, each of another cultivar',
     )
-    parser.add_argument(
-        '--out', type=Path, required=True, help='picture to write'
-    )
+    parser.add('--out', 'picture to write', type=Path, required=True)
     add_model_arguments(parser)
     return parser.parse_args()
 
 
-def main():
-    args = parse_args()
-    from mmclca.cli.commands import vis_rollout
-
-    vis_rollout.main(args)
-
+main = cli.command('vis_rollout', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

@@ -5,7 +5,11 @@ tools/visualization/vis_scheduler.py CONFIG``."""
 from pathlib import Path
 
 from mmclca import cli
-from mmclca.cli.arguments import add_cfg_options, add_figure_arguments
+from mmclca.cli.arguments import (
+    add_cfg_options,
+    add_figure_arguments,
+    positive,
+)
 
 
 def parse_args():
@@ -15,54 +19,36 @@ def parse_args():
         'built. Where layers have rates of their own, it is that of a '
         'parameter without a multiplier'
     )
-    parser.add_argument('config', help='path or name of a config')
-    parser.add_argument(
-        '-p',
-        '--parameter',
+    parser.add('config', 'path or name of a config')
+    parser.add(
+        '-p --parameter',
+        'what to draw',
+        'lr',
         choices=['lr', 'momentum', 'wd'],
-        default='lr',
-        help='what to draw (default: %(default)s)',
     )
-    parser.add_argument(
-        '-d',
-        '--dataset-size',
-        type=int,
-        help='number of training images; without, the data set is opened and '
+    parser.add(
+        '-d --dataset-size',
+        'number of training images; without, the data set is opened and '
         'counted',
+        type=positive,
     )
-    parser.add_argument(
-        '-n',
-        '--ngpus',
-        type=int,
-        default=1,
-        help='processes that share the images (default: %(default)s)',
+    parser.add(
+        '-n --ngpus', 'processes that share the images', 1, type=positive
     )
-    parser.add_argument(
-        '-s', '--save-path', type=Path, help='picture to write'
-    )
-    parser.add_argument(
+    parser.add('-s --save-path', 'picture to write', type=Path)
+    parser.add(
         '--log-level',
-        default='WARNING',
+        "of mmengine's logger",
+        'WARNING',
         choices=['DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'],
-        help="of mmengine's logger (default: %(default)s)",
     )
-    parser.add_argument(
-        '--not-show', action='store_true', help='open no window'
-    )
+    parser.flag('--not-show', 'open no window')
     add_figure_arguments(parser)
     add_cfg_options(parser)
-    args = parser.parse_args()
-    if args.ngpus < 1 or (args.dataset_size or 1) < 1:
-        parser.error('--ngpus and --dataset-size must be 1 or more')
-    return args
+    return parser.parse_args()
 
 
-def main():
-    args = parse_args()
-    from mmclca.cli.commands import vis_scheduler
-
-    vis_scheduler.main(args)
-
+main = cli.command('vis_scheduler', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

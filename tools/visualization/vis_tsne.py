@@ -4,7 +4,7 @@
 from pathlib import Path
 
 from mmclca import cli
-from mmclca.cli.arguments import add_model_arguments
+from mmclca.cli.arguments import add_model_arguments, check_window
 from mmclca.cli.choices import TSNE_STAGES
 
 
@@ -13,70 +13,42 @@ def parse_args():
         description='Draw the features of test images as points of a plane, '
         'near each other where they are alike (t-SNE)'
     )
-    parser.add_argument(
+    parser.add(
         'config',
-        help='path or name of a config, or a checkpoint that holds its own',
+        'path or name of a config, or a checkpoint that holds its own',
     )
-    parser.add_argument(
-        '--checkpoint', help='weights (without, they are random)'
-    )
-    parser.add_argument(
+    parser.add('--checkpoint', 'weights (without, they are random)')
+    parser.add(
         '--work-dir',
+        'folder for the picture (default: work_dirs/NAME_OF_CONFIG)',
         type=Path,
-        help='folder for the picture (default: work_dirs/NAME_OF_CONFIG)',
     )
-    parser.add_argument(
+    parser.add(
         '--test-cfg',
-        help='path or name of another config, whose test data are drawn',
+        'path or name of another config, whose test data are drawn',
     )
-    parser.add_argument(
+    parser.add(
         '--vis-stage',
+        'whose output: pre_logits is what the last layer of the head reads',
+        'pre_logits',
         choices=TSNE_STAGES,
-        default='pre_logits',
-        help='whose output: pre_logits is what the last layer of the head '
-        'reads (default: %(default)s)',
     )
     add_sample_arguments(parser)
     add_tsne_arguments(parser)
     add_model_arguments(parser)
-    parser.add_argument(
-        '--legend', action='store_true', help='name the classes in a legend'
-    )
-    parser.add_argument(
-        '--show', action='store_true', help='show the picture in a window'
-    )
+    parser.flag('--legend', 'name the classes in a legend')
+    parser.flag('--show', 'show the picture in a window')
     args = parser.parse_args()
     if args.show:
-        check_window(parser)
+        check_window(parser, 'leave out --show')
     return args
 
 
-def check_window(parser):
-    from mmclca.visualization.figure_files import can_show
-
-    if not can_show():
-        parser.error('--show: no window to draw in')
-
-
 def add_sample_arguments(parser):
-    parser.add_argument(
-        '--class-idx', nargs='+', type=int, help='labels of the classes'
-    )
-    parser.add_argument(
-        '--max-num-class',
-        type=int,
-        default=20,
-        help='without --class-idx, the first classes (default: %(default)s)',
-    )
-    parser.add_argument(
-        '--max-num-samples',
-        type=int,
-        default=100,
-        help='images of a class at most (default: %(default)s)',
-    )
-    parser.add_argument(
-        '--batch-size', type=int, default=32, help='images at a time'
-    )
+    parser.add('--class-idx', 'labels of the classes', nargs='+', type=int)
+    parser.add('--max-num-class', 'without --class-idx, the first classes', 20)
+    parser.add('--max-num-samples', 'images of a class at most', 100)
+    parser.add('--batch-size', 'images at a time', 32)
 
 
 def add_tsne_arguments(parser):
@@ -90,12 +62,7 @@ def add_tsne_arguments(parser):
     group.add_argument('--init', choices=('random', 'pca'), default='random')
 
 
-def main():
-    args = parse_args()
-    from mmclca.cli.commands import vis_tsne
-
-    vis_tsne.main(args)
-
+main = cli.command('vis_tsne', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)
