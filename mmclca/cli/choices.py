@@ -10,26 +10,9 @@ from pathlib import Path
 
 # of VisionTransformer in MMPretrain
 ARCHS = (
-    'b',
-    'base',
-    'deit-b',
-    'deit-base',
-    'deit-s',
-    'deit-small',
-    'deit-t',
-    'deit-tiny',
-    'dinov2-g',
-    'dinov2-giant',
-    'dinov2-s',
-    'dinov2-small',
-    'eva-g',
-    'eva-giant',
-    'h',
-    'huge',
-    'l',
-    'large',
-    's',
-    'small',
+    *('b', 'base', 'deit-b', 'deit-base', 'deit-s', 'deit-small', 'deit-t'),
+    *('deit-tiny', 'dinov2-g', 'dinov2-giant', 'dinov2-s', 'dinov2-small'),
+    *('eva-g', 'eva-giant', 'h', 'huge', 'l', 'large', 's', 'small'),
 )
 # those of 12 layers and more, which the configs reduce in
 DEEP_ARCHS = tuple(name for name in ARCHS if name not in ('s', 'small'))
@@ -58,13 +41,8 @@ STAGES = ('backbone', 'pre_logits')
 TSNE_STAGES = ('backbone', 'neck', 'pre_logits')
 # of mmclca.visualization.cam_methods and .cka
 CAM_METHODS = (
-    'gradcam',
-    'gradcam++',
-    'xgradcam',
-    'layercam',
-    'hirescam',
-    'eigencam',
-    'eigengradcam',
+    *('gradcam', 'gradcam++', 'xgradcam', 'layercam'),
+    *('hirescam', 'eigencam', 'eigengradcam'),
 )
 FEATURES = ('cls', 'mean', 'all')
 FEWEST = 4
@@ -72,15 +50,8 @@ FEWEST = 4
 OLDEST_OPSET = 18
 # of mmclca.datasets.ultra_fgvc
 SETS = (
-    'cotton80',
-    'soylocal',
-    'soygene',
-    'soyageing',
-    'soyageing_r1',
-    'soyageing_r3',
-    'soyageing_r4',
-    'soyageing_r5',
-    'soyageing_r6',
-    'soyglobal',
+    *('cotton80', 'soylocal', 'soygene', 'soyageing'),
+    *('soyageing_r1', 'soyageing_r3', 'soyageing_r4'),
+    *('soyageing_r5', 'soyageing_r6', 'soyglobal'),
 )
 LAYOUTS = ('csv', 'folders', 'parquet', 'released')

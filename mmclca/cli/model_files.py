@@ -7,6 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from mmclca.apis import TokenReductionInferencer, find_images
+from mmclca.apis.labelled_images import (
+    LabelledImages,
+    images_at,
+    images_of_split,
+)
 from mmclca.apis.sources import read_image
 from mmclca.checkpoints.downloading import open_checkpoint
 from mmclca.checkpoints.stored import is_checkpoint, stored_config
@@ -67,6 +72,22 @@ def read_images(places: Sequence[str]) -> list[tuple[str, np.ndarray]]:
     if bad:
         raise ValueError(f'not read, no images:{"".join(bad)}')
     return images
+
+
+def images_of(
+    inferencer: TokenReductionInferencer, place: str | None, split: str
+) -> LabelledImages:
+    """Images with their classes.
+
+    Args:
+        inferencer (TokenReductionInferencer): A model with its config.
+        place (str, optional): A folder or a list; None: a split of the
+            config.
+        split (str): 'train', 'val' or 'test'.
+    """
+    if place:
+        return images_at(place)
+    return images_of_split(inferencer.model._config, split)
 
 
 def load(

@@ -3,9 +3,10 @@
 
 import inspect
 import re
-from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
+from collections.abc import Iterator
 from traceback import walk_tb
+
+from mmclca.utils.known_names import did_you_mean
 
 UNKNOWN_TYPE = re.compile(r'(\S+) is not in the \S+::(.+?) registry')
 UNKNOWN_KEYWORD = re.compile(
@@ -27,18 +28,12 @@ def explained_name(error: Exception, text: str) -> str | None:
     return None
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Names that come close, as the end of a clause; empty if none does."""
-    close = get_close_matches(name, list(known), n=3)
-    return f'; do you mean {" or ".join(close)}?' if close else ''
-
-
 def _unknown_type(name: str, kind: str) -> str:
     known = sorted(_types(kind))
-    hint = did_you_mean(name, known) or '; check the spelling'
+    hint = did_you_mean(name, known, most=3) or '; check the spelling'
     return (
         f'type={name!r} is none of the {len(known)} types registered as '
-        f'{kind}{hint} (one of your own: name its module in custom_imports)'
+        f'{kind}{hint}; one of your own: name its module in custom_imports'
     )
 
 
@@ -73,7 +68,7 @@ def _unknown_keyword(
     known = sorted(_keywords(kind))
     return (
         f'{kind.__name__} takes no {keyword}'
-        f'{did_you_mean(keyword, known)} (it takes {", ".join(known)})'
+        f'{did_you_mean(keyword, known, most=3)}; it takes {", ".join(known)}'
     )
 
 

@@ -13,7 +13,7 @@ from tiny_model import write_tiny
 from tiny_run import ROOT, exit_code, load_tool
 
 from mmclca.cli.mistakes import explained
-from mmclca.cli.names import did_you_mean
+from mmclca.utils.known_names import did_you_mean
 
 OPTIONS = '--cfg-options'
 CONFIG = ('tiny.py', OPTIONS)
@@ -198,9 +198,7 @@ def test_errors_of_the_program_keep_their_traceback(end, monkeypatch):
 
 def test_nothing_close_is_not_suggested():
     assert did_you_mean('owl', ['keep_rate', 'num_stages']) == ''
-    assert (
-        did_you_mean('keeprate', ['keep_rate']) == '; do you mean keep_rate?'
-    )
+    assert did_you_mean('rate', ['keep_rate']) == ' (do you mean keep_rate?)'
 
 
 def test_unknown_keyword_of_what_no_config_builds():

@@ -95,7 +95,7 @@ def test_table(config, run):
         (
             CONFIG,
             'model.backbone.reducer.rate=1',
-            'EViT takes no rate; do you mean keep_rate',
+            'EViT takes no rate (do you mean keep_rate',
         ),
     ],
 )

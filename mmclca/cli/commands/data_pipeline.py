@@ -24,12 +24,8 @@ from .. import plain_errors
 from ..benchmark import command_line
 
 TITLES = (
-    'workers',
-    'first epoch',
-    'first, cached',
-    'later',
-    'later, cached',
-    'speed-up',
+    *('workers', 'first epoch', 'first, cached'),
+    *('later', 'later, cached', 'speed-up'),
 )
 
 

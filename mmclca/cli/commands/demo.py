@@ -19,6 +19,7 @@ from mmclca.benchmark import images_per_second
 from mmclca.checkpoints.loading import load_trained
 from mmclca.datasets.baselines import colour_histogram_1nn
 from mmclca.evaluation.cost import count
+from mmclca.models import with_reduction
 from mmclca.visualization import (
     contact_sheet,
     draw_curves,
@@ -79,18 +80,6 @@ def train_and_test(work_dir, options):
     out = ['--out', str(metrics), '--out-item', 'metrics']
     run('tools/test.py', CONFIG, str(best), *out, *options)
     return best, json.loads(metrics.read_text())['accuracy/top1']
-
-
-def without_reduction(model):
-    """The config of a model as that of the same ViT with all its tokens."""
-    backbone = {k: v for k, v in model.backbone.items() if k != 'out_indices'}
-    backbone.update(reducer=None, cache=None, final_norm=True)
-    head = dict(
-        type='VisionTransformerClsHead',
-        num_classes=model.head.num_classes,
-        in_channels=model.head.in_channels,
-    )
-    return dict(model, backbone=backbone, head=head)
 
 
 def draw_test_leaves(model, dataset, out):
@@ -167,7 +156,7 @@ def main(args, root):
     init_default_scope('mmpretrain')
     models = {
         'CLCA': MODELS.build(cfg.model),
-        'plain': MODELS.build(without_reduction(cfg.model)),
+        'plain': MODELS.build(with_reduction(cfg.model)),
     }
     load_trained(models['CLCA'], str(best))
     train_set = DATASETS.build(cfg.train_dataloader.dataset)

@@ -9,7 +9,7 @@ from os.path import realpath
 import torch
 
 from mmclca.apis.features import extract_logits
-from mmclca.apis.labelled_images import images_at, images_of_split
+from mmclca.apis.labelled_images import images_at
 from mmclca.apis.rejection import Threshold, fingerprint, write_threshold
 from mmclca.evaluation.open_set import (
     SCORES,
@@ -19,15 +19,11 @@ from mmclca.evaluation.open_set import (
 )
 
 from .. import plain_errors
-from ..model_files import load
+from ..model_files import images_of, load
 
 COLUMNS = (
-    'score',
-    'auroc',
-    'fpr95',
-    'threshold',
-    'known_lost',
-    'unknown_rejected',
+    *('score', 'auroc', 'fpr95', 'threshold'),
+    *('known_lost', 'unknown_rejected'),
 )
 
 
@@ -35,12 +31,6 @@ def logits_of(inferencer, images, batch_size):
     """Images that can be read, and their class scores."""
     logits, unread = extract_logits(inferencer, images.paths, batch_size)
     return images.without(unread), logits
-
-
-def place_or_split(inferencer, place, split):
-    if place:
-        return images_at(place)
-    return images_of_split(inferencer.model._config, split)
 
 
 def check_known(images, classes):
@@ -133,9 +123,9 @@ def run(args):
     inferencer = load(
         args.config, args.checkpoint, args.cfg_options, args.device
     )
-    parts = dict(known=place_or_split(inferencer, args.known, 'val'))
+    parts = dict(known=images_of(inferencer, args.known, 'val'))
     if args.unknown:
-        parts['test'] = place_or_split(inferencer, args.test, 'test')
+        parts['test'] = images_of(inferencer, args.test, 'test')
         parts['unknown'] = images_at(args.unknown)
         for name in ('known', 'test'):
             check_disjoint(parts[name], parts['unknown'])
@@ -166,19 +156,11 @@ def show(notes):
     counts = ', '.join(f'{n} {name}' for name, n in notes['images'].items())
     print(f'images: {counts}')
     columns = [name for name in COLUMNS if name in notes['scores'][0]]
-    print('  '.join(f'{name:>{width(name)}}' for name in columns))
+    widths = [max(len(name), 11) for name in columns]
+    print('  '.join(map(str.rjust, columns, widths)))
     for row in notes['scores']:
-        cells = [
-            f'{row[name]:>{width(name)}}'
-            if name == 'score'
-            else f'{row[name]:>{width(name)}.4f}'
-            for name in columns
-        ]
-        print('  '.join(cells))
-
-
-def width(name):
-    return max(len(name), 11)
+        cells = [row['score'], *(f'{row[name]:.4f}' for name in columns[1:])]
+        print('  '.join(map(str.rjust, cells, widths)))
 
 
 def main(args):

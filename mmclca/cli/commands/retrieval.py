@@ -9,7 +9,6 @@ from pathlib import Path
 
 from mmclca.apis.features import extract_features
 from mmclca.apis.gallery import Gallery, read_gallery, write_gallery
-from mmclca.apis.labelled_images import images_at, images_of_split
 from mmclca.apis.look_up import look_up
 from mmclca.apis.output import open_text
 from mmclca.apis.rejection import fingerprint
@@ -17,7 +16,7 @@ from mmclca.visualization.contact_sheet import contact_sheet
 from mmclca.visualization.figure_files import check_picture
 
 from .. import plain_errors
-from ..model_files import load
+from ..model_files import images_of, load
 
 SIDE = 160  # pixels of an image on the sheet
 
@@ -34,10 +33,7 @@ def make_gallery(args, inferencer):
     model = fingerprint(inferencer.model)
     if args.index:
         return read_gallery(args.index, model, args.stage)
-    if args.gallery:
-        images = images_at(args.gallery)
-    else:
-        images = images_of_split(inferencer.model._config, 'train')
+    images = images_of(inferencer, args.gallery, 'train')
     found = embed(inferencer, images, args.stage, args.batch_size)
     gallery = Gallery(*found, model, args.stage)
     if args.save_index:
@@ -46,12 +42,9 @@ def make_gallery(args, inferencer):
 
 
 def make_queries(args, inferencer, gallery):
-    if args.queries:
-        images = images_at(args.queries)
-    elif args.gallery or args.index:
+    if not args.queries and (args.gallery or args.index):
         return gallery.images, gallery.features
-    else:
-        images = images_of_split(inferencer.model._config, 'test')
+    images = images_of(inferencer, args.queries, 'test')
     return embed(inferencer, images, args.stage, args.batch_size)
 
 

@@ -7,31 +7,21 @@ from pathlib import Path
 
 from mmclca.datasets.preparation.convert import convert
 from mmclca.datasets.preparation.download import download
-from mmclca.datasets.preparation.verify import Bad, find_sets, verify
+from mmclca.datasets.preparation.verify import Bad, Row, find_sets, verify
 from mmclca.datasets.ultra_fgvc.info import SETS, get_info
 from mmclca.datasets.ultra_fgvc.places import find_sources, not_found
 
 from .. import plain_errors
 
 SHOWN = 20
-COLUMNS = (
-    'set',
-    'layout',
-    'split',
-    'classes',
-    'images',
-    'expected',
-    'missing',
-    'unreadable',
-)
 
 
-def run_download(name, folder, revision, force):
+def run_download(name, to, revision, force):
     infos = SETS.values() if name == 'all' else [get_info(name)]
     # The whole of SoyAgeing is its stages; `all` names those too.
     parts = {part.name: part for info in infos for part in info.parts}
     for part in parts.values():
-        path = download(part, folder, revision, force)
+        path = download(part, to, revision, force)
         print(f'{part.title}: {path} is whole, its checksum is right')
     return 0
 
@@ -68,7 +58,7 @@ def run_check(folder, dataset, jobs, report):
 
 
 def print_table(rows):
-    cells = [COLUMNS] + [
+    cells = [('set', *Row._fields[1:])] + [
         (
             *row[:5],
             '{} / {}'.format(*('?' if n is None else n for n in row.expected)),
@@ -112,22 +102,11 @@ def run_convert(folder, dataset, layout, to, from_layout, force, partial):
     return 0
 
 
+COMMANDS = dict(download=run_download, check=run_check, convert=run_convert)
+
+
 def main(args):
-    with plain_errors(args.command):
-        return run(args)
-
-
-def run(args):
-    if args.command == 'download':
-        return run_download(args.name, args.to, args.revision, args.force)
-    if args.command == 'check':
-        return run_check(args.folder, args.dataset, args.jobs, args.report)
-    return run_convert(
-        args.folder,
-        args.dataset,
-        args.layout,
-        args.to,
-        args.from_layout,
-        args.force,
-        args.partial,
-    )
+    options = dict(vars(args))
+    command = options.pop('command')
+    with plain_errors(command):
+        return COMMANDS[command](**options)

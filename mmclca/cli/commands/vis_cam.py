@@ -24,14 +24,10 @@ def check_labels(labels, names):
         )
 
 
-@torch.no_grad()
-def best_label(model, batch):
-    return int(model(batch, mode='tensor').argmax())
-
-
 def heated(model, names, one, args):
     """A map for each class; layers count alike."""
-    best = best_label(model, one.batch)
+    with torch.no_grad():
+        best = int(model(one.batch, mode='tensor').argmax())
     look = smoothed_maps if args.aug_smooth else class_activation_maps
     how = dict(method=args.method, eigen_smooth=args.eigen_smooth)
     maps = {}
@@ -82,6 +78,6 @@ def draw(args):
     print(args.save_path)
 
 
+@plain_errors()
 def main(args):
-    with plain_errors():
-        (preview if args.preview_model else draw)(args)
+    (preview if args.preview_model else draw)(args)

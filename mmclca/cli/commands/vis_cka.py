@@ -39,7 +39,8 @@ def look(files, args):
     return grams, model.backbone.reduce_at, paths
 
 
-def draw(args):
+@plain_errors()
+def main(args):
     check_picture(args.out)
     grams, reduce_at, paths = look(args.files, args)
     others = grams, reduce_at, paths
@@ -53,9 +54,4 @@ def draw(args):
         )
     both = (reduce_at, others[1])
     draw_cka(cka(grams, others[0]), args.out, names, both)
-
-
-def main(args):
-    with plain_errors():
-        draw(args)
     print(args.out)

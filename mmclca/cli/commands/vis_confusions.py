@@ -9,7 +9,8 @@ from .. import plain_errors
 from ..model_files import load, sort_files
 
 
-def draw(args):
+@plain_errors()
+def main(args):
     check_picture(args.out)
     config, checkpoint, _ = sort_files(args.files)
     inferencer = load(config, checkpoint, args.cfg_options, args.device)
@@ -19,9 +20,4 @@ def draw(args):
     found = batches(model, dataset, every, args.batch_size)
     predictions = predict(model, found, inferencer.classes)
     draw_confusions(predictions, args.out, args.pairs, args.examples)
-
-
-def main(args):
-    with plain_errors():
-        draw(args)
     print(args.out)

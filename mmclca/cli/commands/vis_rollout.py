@@ -9,7 +9,8 @@ from .. import plain_errors
 from ..model_files import load, read_images, sort_files
 
 
-def draw(args):
+@plain_errors()
+def main(args):
     check_picture(args.out)
     config, checkpoint, paths = sort_files(args.files)
     images = [*read_images(paths), *drawn_leaves(args.leaves)]
@@ -23,9 +24,4 @@ def draw(args):
         for one in views
     ]
     draw_heat_maps(rows, args.out, 'share of the patch in the last CLS')
-
-
-def main(args):
-    with plain_errors():
-        draw(args)
     print(args.out)

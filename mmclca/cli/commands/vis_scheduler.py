@@ -18,6 +18,8 @@ from mmclca.visualization.figure_files import can_show, check_picture, new_axes
 
 from .. import plain_errors
 
+# of mmengine's Runner, none of which is needed
+HOOKS = ('runtime_info', 'timer', 'sampler_seed', 'logger', 'checkpoint')
 NAMES = dict(lr='learning rate', momentum='momentum', wd='weight decay')
 
 
@@ -103,13 +105,7 @@ def train(cfg, num_batches, parameter, log_level):
                 type='OptimWrapper', optimizer=cfg.optim_wrapper.optimizer
             ),
             param_scheduler=cfg.get('param_scheduler'),
-            default_hooks=dict(
-                runtime_info=None,
-                timer=None,
-                sampler_seed=None,
-                logger=None,
-                checkpoint=None,
-            ),
+            default_hooks=dict.fromkeys(HOOKS),
             custom_hooks=[record],
             default_scope=cfg.get('default_scope', 'mmpretrain'),
             log_level=log_level,
