@@ -33,12 +33,7 @@ def parse_args():
     return parser.parse_args()
 
 
-def main():
-    args = parse_args()
-    from mmclca.cli.commands import app
-
-    app.main(args, ROOT)
-
+main = cli.command('app', parse_args, root=ROOT)
 
 if __name__ == '__main__':
     cli.run(main)

@@ -31,12 +31,7 @@ def parse_args():
     return parser.parse_args()
 
 
-def main():
-    args = parse_args()
-    from mmclca.cli.commands import demo
-
-    demo.main(args, ROOT)
-
+main = cli.command('demo', parse_args, root=ROOT)
 
 if __name__ == '__main__':
     cli.run(main)

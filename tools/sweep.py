@@ -8,7 +8,7 @@ that was stopped. ``--report`` writes tables of what there is.
 from pathlib import Path
 
 from mmclca import cli
-from mmclca.cli.arguments import Settings, positive
+from mmclca.cli.arguments import SETTINGS, positive
 
 
 def parse_args():
@@ -32,13 +32,10 @@ def parse_args():
         'those of cpus_per_task)',
         type=positive,
     )
-    parser.add_argument(
+    parser.add(
         '--executor-options',
-        nargs='+',
-        action=Settings,
-        default={},
-        metavar='KEY=VALUE',
-        help="submitit's parameters, as slurm_partition=gpu timeout_min=600",
+        "submitit's parameters, as slurm_partition=gpu timeout_min=600",
+        **SETTINGS,
     )
     parser.flag('--report', 'write tables; run nothing')
     return parser.parse_args()

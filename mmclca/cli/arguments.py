@@ -10,7 +10,7 @@ WEIGHTS = ('.bin', '.ckpt', '.pt', '.pth', '.safetensors')
 STYLES = ('darkgrid', 'whitegrid', 'dark', 'white', 'ticks')
 
 
-class Settings(argparse.Action):
+class _Settings(argparse.Action):
     """``KEY=VALUE``, as mmengine's ``DictAction`` reads them."""
 
     def __call__(self, parser, namespace, values, option_string=None):
@@ -29,6 +29,10 @@ class Settings(argparse.Action):
             action(parser, namespace, values, option_string)
         except (AssertionError, ValueError) as error:
             raise argparse.ArgumentError(self, f'{error}') from error
+
+
+# an option for them
+SETTINGS = dict(nargs='+', action=_Settings, default={}, metavar='KEY=VALUE')
 
 
 def keep_rate(text: str) -> float:
@@ -79,14 +83,11 @@ def add_cfg_options(parser):
     Args:
         parser (mmclca.cli.Parser): The parser to extend.
     """
-    parser.add_argument(
+    parser.add(
         '--cfg-options',
-        nargs='+',
-        action=Settings,
-        default={},
-        metavar='KEY=VALUE',
-        help='override settings of the config, nested ones with dots; lists '
-        'and tuples as key="[a,b]" or key="[(a,b),(c,d)]", without spaces',
+        'override settings of the config, nested ones with dots; lists and '
+        'tuples as key="[a,b]" or key="[(a,b),(c,d)]", without spaces',
+        **SETTINGS,
     )
 
 

@@ -141,17 +141,14 @@ def begin(tool: str, setting) -> dict[str, str]:
     return machine(setting, command_line(tool))
 
 
-def command_line(tool: str, argv: Sequence[str] | None = None) -> str:
+def command_line(tool: str) -> str:
     """The command that runs, as it can be typed again.
 
     Args:
         tool (str): Path of the tool, its ``__file__``.
-        argv (Sequence[str], optional): Its arguments. Defaults to None,
-            those of this process.
     """
-    given = sys.argv[1:] if argv is None else argv
     name = Path(tool).name
-    return shlex.join(['python', f'tools/benchmark/{name}', *given])
+    return shlex.join(['python', f'tools/benchmark/{name}', *sys.argv[1:]])
 
 
 def check_out(parser, prefix: str | None, suffixes: tuple[str, ...]) -> None:

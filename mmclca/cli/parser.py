@@ -27,7 +27,7 @@ class Parser(argparse.ArgumentParser):
         """
         if isinstance(default, (int, float)):
             more.setdefault('type', type(default))
-        if default not in (None, []) and 'default' not in meaning:
+        if default not in (None, [], {}) and 'default' not in meaning:
             meaning += ' (default: %(default)s)'
         self.add_argument(
             *names.split(), default=default, help=meaning, **more

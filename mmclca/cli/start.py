@@ -19,12 +19,10 @@ class StartedHook(Hook):
         self.started = False
 
     def before_train(self, runner):
-        """Data, model and weights are ready for training."""
+        """Data, model and weights are ready."""
         self.started = True
 
-    def before_test(self, runner):
-        """Data, model and weights are ready for a test."""
-        self.started = True
+    before_test = before_train
 
 
 @contextmanager

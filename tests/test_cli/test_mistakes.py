@@ -156,8 +156,7 @@ def end(tmp_path, monkeypatch, fetched):
     def end(tool, *words):
         path = ROOT / f'tools/{tool}.py'
         main = load_tool(monkeypatch, path, *words)['main']
-        # which other tools call with their words
-        return exit_code(main, *[words] * (tool == PIPELINE))
+        return exit_code(main)
 
     return end
 

@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Numbers, options and names of configs that the documentation states."""
 
-import argparse
 import re
 import shlex
 from types import SimpleNamespace
@@ -12,6 +11,7 @@ from mmengine.config import Config
 from mmpretrain.registry import HOOKS
 from tiny_run import ROOT, load_tool
 
+from mmclca.cli import Parser
 from mmclca.cli.arguments import add_cfg_options
 from mmclca.datasets.ultra_fgvc.info import get_info
 from mmclca.evaluation.cost import count
@@ -139,7 +139,7 @@ def options_of(heading):
     _, _, after = text_of('docs/configs.md').partition(f'### {heading}\n')
     table, _, _ = after.partition('\n\n#')
     rows = re.findall(r'^\| .+ \| `(.+)` \|$', table, re.M)
-    parser = argparse.ArgumentParser()
+    parser = Parser()
     add_cfg_options(parser)
     words = (shlex.split(row) for row in rows)
     return [

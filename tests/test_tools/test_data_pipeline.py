@@ -2,12 +2,11 @@
 """The two tools that time training as a user runs it, on small sets."""
 
 import re
-import runpy
 
 import pytest
 import torch
 from mmengine.config import Config
-from tiny_run import ROOT, write_run
+from tiny_run import ROOT, run_tool, write_run
 
 from mmclca.cli.commands import data_pipeline
 
@@ -43,8 +42,8 @@ def config(tmp_path, monkeypatch):
 
 
 def run(tool, *arguments):
-    functions = runpy.run_path(str(TOOLS / f'{tool}.py'))
-    functions['main'](list(map(str, arguments)))
+    with pytest.MonkeyPatch.context() as patch:
+        run_tool(patch, TOOLS / f'{tool}.py', *arguments)
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from mmclca import cli
 from mmclca.cli.arguments import add_cfg_options, check_file, positive, whole
 
 
-def parse_args(argv):
+def parse_args():
     parser = cli.Parser(
         description=__doc__.partition('\n\n')[2],
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -32,18 +32,13 @@ def parse_args(argv):
     parser.add('--epochs', 'epochs after the first', 5, type=positive)
     parser.add('--out', 'write the table to a Markdown page', type=Path)
     add_cfg_options(parser)
-    args = parser.parse_args(argv)
+    args = parser.parse_args()
     if args.out:
         check_file(parser, args.out)
     return args
 
 
-def main(argv=None):
-    args = parse_args(argv)
-    from mmclca.cli.commands import data_pipeline
-
-    data_pipeline.main(args, argv)
-
+main = cli.command('data_pipeline', parse_args)
 
 if __name__ == '__main__':
     cli.run(main)

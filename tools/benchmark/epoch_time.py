@@ -22,7 +22,7 @@ DRAW = ROOT / 'tools/dataset_converters/synthetic_leaves.py'
 CONFIG = 'clca-evit-kr10_deit3-base-p16_1xb32-50e_cotton80-448px.py'
 
 
-def parse_args(argv):
+def parse_args():
     parser = cli.Parser(
         description=__doc__.partition('\n\n')[2],
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -49,7 +49,7 @@ def parse_args(argv):
     parser.flag('--no-cache', 'decode in each epoch')
     parser.add('--work-dir', 'folder for results', 'work_dirs/epoch_time')
     add_cfg_options(parser)
-    args = parser.parse_args(argv)
+    args = parser.parse_args()
     if args.leaves is None:
         args.leaves = f'data/drawn_cotton80_{args.leaf_size}px'
     check(parser, args)
@@ -89,12 +89,7 @@ def add_model(parser):
     parser.add('--workers', 'processes that load (default: 4)', type=whole)
 
 
-def main(argv=None):
-    args = parse_args(argv)
-    from mmclca.cli.commands import epoch_time
-
-    epoch_time.main(args, argv, DRAW)
-
+main = cli.command('epoch_time', parse_args, draw=DRAW)
 
 if __name__ == '__main__':
     cli.run(main)

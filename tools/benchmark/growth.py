@@ -17,9 +17,7 @@ from mmclca.cli.benchmark import (
 
 
 def parse_args():
-    parser = cli.Parser(
-        description=__doc__.partition('\n\n')[2].replace('\n', ' ')
-    )
+    parser = cli.Parser(description=__doc__.partition('\n\n')[2])
     add_arch(parser)
     add_img_size(parser, [224, 336, 448, 672, 896], 'sides of images')
     add_setting(parser, batch=2)

@@ -12,7 +12,7 @@ from mmclca.cli.choices import METHODS, PLAIN
 
 
 def parse_args():
-    parser = cli.Parser(description=' '.join(__doc__.split()))
+    parser = cli.Parser(description=__doc__)
     add_arch(parser)
     parser.add(
         '--methods',

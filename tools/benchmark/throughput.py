@@ -20,9 +20,7 @@ from mmclca.cli.choices import METHODS, MMPRETRAIN, PLAIN
 
 
 def parse_args():
-    parser = cli.Parser(
-        description=__doc__.partition('\n\n')[2].replace('\n', ' ')
-    )
+    parser = cli.Parser(description=__doc__.partition('\n\n')[2])
     add_models(parser)
     add_setting(parser, batch=8)
     add_rounds(parser, rounds=7, memory='with --train')

@@ -25,7 +25,7 @@ def parse_args():
     parser.add(
         '--pretrained',
         'weights that a training begins with, in place of a trained '
-        'CHECKPOINT: what they do not have, head and reducer, stays random',
+        'CHECKPOINT: what is missing, head and reducer, stays random',
         metavar='FILE',
     )
     parser.add(

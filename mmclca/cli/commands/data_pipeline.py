@@ -117,12 +117,12 @@ def page(cfg, name, facts, lines):
     )
 
 
-def main(args, argv):
+def main(args):
     torch.set_num_threads(1)
     with plain_errors(args.config):
         cfg = read_config(args.config, args.cfg_options)
         require_settings(cfg, 'train_dataloader.dataset.pipeline')
-    facts = machine(Setting(), command_line(__file__, argv))
+    facts = machine(Setting(), command_line(__file__))
     lines = table_head(TITLES)
     print(*machine_lines(facts), '', *lines, sep='\n', flush=True)
     for workers in args.workers:

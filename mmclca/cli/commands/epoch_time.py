@@ -128,8 +128,8 @@ def read_config(path, own_data):
         own_data (bool): Whether on its own data set.
 
     Raises:
-        ValueError: If it has no validation, or drawn leaves cannot stand in
-            for its images.
+        ValueError: If it has no validation, or drawn leaves cannot take
+            the place of its images.
     """
     cfg = Config.fromfile(path)
     names = ('train_dataloader', 'val_dataloader')
@@ -196,9 +196,9 @@ def speed(epochs, images):
     )
 
 
-def main(args, argv, draw):
+def main(args, draw):
     device = 'cuda' if torch.cuda.is_available() else 'cpu'
-    facts = machine(Setting(device), command_line(__file__, argv))
+    facts = machine(Setting(device), command_line(__file__))
     with plain_errors(args.config):
         cfg = set_up(args)
     if not args.own_data:

@@ -20,28 +20,19 @@ from .. import Mistake, plain_errors
 from ..model_files import load
 
 
-def load_checked(args):
-    inferencer = load(
-        args.config,
-        args.checkpoint,
-        args.cfg_options,
-        args.device,
-        args.reject,
-    )
-    if args.pictures:
-        check_reduces(inferencer.model.backbone)
-    if args.tokens:
-        check_tokens(inferencer.model)
-    return inferencer
-
-
+@plain_errors()
 def prepare(args, paths):
     """The model, and where the picture of each image goes, if anywhere."""
-    with plain_errors():
-        pictures = [None] * len(paths)
-        if args.pictures:
-            pictures = picture_paths(paths, args.pictures)
-        return load_checked(args), pictures
+    pictures = [None] * len(paths)
+    if args.pictures:
+        pictures = picture_paths(paths, args.pictures)
+    options, device = args.cfg_options, args.device
+    found = load(args.config, args.checkpoint, options, device, args.reject)
+    if args.pictures:
+        check_reduces(found.model.backbone)
+    if args.tokens:
+        check_tokens(found.model)
+    return found, pictures
 
 
 def predict(args, inferencer, paths, pictures, results):

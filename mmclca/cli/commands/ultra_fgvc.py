@@ -58,21 +58,14 @@ def run_check(folder, dataset, jobs, report):
 
 
 def print_table(rows):
-    cells = [('set', *Row._fields[1:])] + [
-        (
-            *row[:5],
-            '{} / {}'.format(*('?' if n is None else n for n in row.expected)),
-            *row[6:],
-        )
-        for row in rows
-    ]
-    widths = [
-        max(len(str(c)) for c in column) for column in zip(*cells, strict=True)
-    ]
-    for line in cells:
-        pairs = zip(line, widths, strict=True)
-        line = '  '.join(str(cell).ljust(width) for cell, width in pairs)
-        print(line.rstrip())
+    table = [['set', *Row._fields[1:]]]
+    for row in rows:
+        classes, images = ('?' if n is None else n for n in row.expected)
+        cells = *row[:5], f'{classes} / {images}', *row[6:]
+        table.append([str(cell) for cell in cells])
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for line in table:
+        print('  '.join(map(str.ljust, line, widths)).rstrip())
 
 
 def print_bad(bad):
