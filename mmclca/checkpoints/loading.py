@@ -154,8 +154,7 @@ def load_trained(model: nn.Module, checkpoint: str | dict) -> Report:
     if isinstance(checkpoint, str):
         checkpoint = open_checkpoint(checkpoint)
     fitted, report = fit(model, checkpoint)
-    named = fitted.named_parameters()
-    _refuse([name for name, p in named if p.isnan().any()], report.source)
+    refuse_nan(fitted, report.source)
     weights = fitted.state_dict()
     with torch.no_grad():
         for name, tensor in inner_model(model).state_dict().items():
@@ -196,6 +195,20 @@ def fit(model: nn.Module, checkpoint: dict) -> tuple[nn.Module, Report]:
     params = dict(fitted.named_parameters())
     _refuse([name for name in report.new if name in params], source.name)
     return fitted, report
+
+
+def refuse_nan(model: nn.Module, source: str) -> None:
+    """Refuse a model that would answer NaN.
+
+    Args:
+        model (nn.Module): The model, loaded.
+        source (str): Where its weights come from.
+
+    Raises:
+        ValueError: If parameters are NaN; names them.
+    """
+    named = model.named_parameters()
+    _refuse([name for name, p in named if p.isnan().any()], source)
 
 
 def inner_model(model: nn.Module) -> nn.Module:

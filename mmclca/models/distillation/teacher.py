@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from mmclca.checkpoints.downloading import open_checkpoint
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.loading import fit
+from mmclca.checkpoints.loading import fit, refuse_nan
 from mmclca.registry import MODELS
 
 from ..backbones import as_reducible
@@ -83,6 +83,11 @@ class Teacher:
             raise ValueError(f'teacher: {error}') from error
         self.model = model.eval().requires_grad_(False)
 
+    def _read(self) -> None:
+        """Copy the parameters, still parts of a file, to memory."""
+        refuse_nan(self.model, f'teacher: {self.checkpoint}')
+        self.model, self.is_read = deepcopy(self.model), True
+
     def __deepcopy__(self, memo) -> 'Teacher':
         return self
 
@@ -96,10 +101,14 @@ class Teacher:
             scores (Tensor): Class scores of the student, (B, classes).
             tokens (Tokens): Final tokens of the student.
             student (TokenReductionClassifier): The student.
+
+        Raises:
+            ValueError: See :meth:`prepare`; with the first batch, if weights
+                of the teacher are NaN.
         """
         self.prepare(student)
-        if not self.is_read:  # the parameters are still parts of a file
-            self.model, self.is_read = deepcopy(self.model), True
+        if not self.is_read:
+            self._read()
         backbone = student.backbone
         teacher_scores, patches = self.answer(inputs, tokens.num_patches)
         losses = {}

@@ -223,6 +223,18 @@ def test_weights_are_read_with_the_first_batch(distilled, tmp_path):
     assert model(images(4), SAMPLES, mode='loss')['loss'].isfinite()
 
 
+def test_a_teacher_that_is_nan_is_refused_with_the_first_batch(distilled):
+    model = distilled()
+    checkpoint = model.teacher.checkpoint
+    weights = torch.load(checkpoint, weights_only=True)
+    weights['head.layers.head.bias'].fill_(torch.nan)
+    torch.save(weights, checkpoint)
+    with pytest.raises(
+        ValueError, match=r'teacher: .* NaN: head.layers.head.bias'
+    ):
+        model(images(4), SAMPLES, mode='loss')
+
+
 def test_a_teacher_is_reported_as_all_weights_are(distilled, tmp_path):
     with patch.object(MMLogger, 'info') as said:
         teacher_of(distilled())
