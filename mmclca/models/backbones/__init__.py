@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .reducible import Reducible
-from .shallow import as_reducible, reduces, reduction_layers, shallow_copy
+from .shallow import as_reducible, reduces, shallow_copy
 from .token_reduction_vit import TokenReductionViT
 
 __all__ = [
@@ -8,6 +8,5 @@ __all__ = [
     'TokenReductionViT',
     'as_reducible',
     'reduces',
-    'reduction_layers',
     'shallow_copy',
 ]

@@ -47,15 +47,6 @@ def _over(vit: VisionTransformer) -> TokenReductionViT:
     return own
 
 
-def reduction_layers(backbone: nn.Module) -> tuple[int, ...]:
-    """The layers in which a backbone reduces tokens; empty for a plain one.
-
-    Args:
-        backbone (nn.Module): Any backbone.
-    """
-    return backbone.reduce_at if isinstance(backbone, Reducible) else ()
-
-
 def reduces(backbone: nn.Module) -> bool:
     """Whether a backbone, of any kind, has a reducer that may reduce."""
     return isinstance(backbone, Reducible) and backbone.reduces
