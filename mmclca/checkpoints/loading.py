@@ -105,6 +105,7 @@ def _compare(own: dict, state_dict: dict, prefix: str) -> tuple[dict, list]:
 def _check_backbone(backbone, unfit: dict, unused: list, source) -> None:
     """Refuse weights of another backbone."""
     may_be_new = backbone.may_be_new
+    may_be_left = (*may_be_new, *backbone.may_be_left, *MAY_BE_LEFT)
     wrong = [
         f'{name} {why}'
         for name, why in unfit.items()
@@ -113,7 +114,7 @@ def _check_backbone(backbone, unfit: dict, unused: list, source) -> None:
     wrong += [
         f'{name} has no place'
         for name in unused
-        if not name.startswith((*may_be_new, *MAY_BE_LEFT))
+        if not name.startswith(may_be_left)
     ]
     if wrong:
         raise CheckpointError(

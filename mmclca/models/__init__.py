@@ -1,10 +1,17 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .backbones import *  # noqa: F403
 from .classifiers import *  # noqa: F403
+from .fusion import with_layer_fusion
 from .heads import *  # noqa: F403
 from .reduction.cross_layer_cache import CrossLayerCache
 from .reduction.reducers import *  # noqa: F403
 from .retrievers import *  # noqa: F403
 from .variants import list_methods, reduction_of, with_reduction
 
-__all__ = ['CrossLayerCache', 'list_methods', 'reduction_of', 'with_reduction']
+__all__ = [
+    'CrossLayerCache',
+    'list_methods',
+    'reduction_of',
+    'with_layer_fusion',
+    'with_reduction',
+]

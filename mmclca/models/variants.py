@@ -45,11 +45,11 @@ def reduction_of(model: dict) -> dict:
     backbone = _backbone_of(model)
     reducer = backbone.get('reducer') or {}
     return dict(
-        method=_class_of(reducer).__name__ if reducer else None,
+        method=class_of(reducer).__name__ if reducer else None,
         keep_rate=reducer.get('keep_rate'),
         reduce_at=_as_tuple(backbone.get('reduce_at', ())),
         cache=backbone.get('cache') is not None,
-        cla=issubclass(_class_of(model.get('head')), CLAHead),
+        cla=issubclass(class_of(model.get('head')), CLAHead),
     )
 
 
@@ -95,7 +95,7 @@ def with_reduction(
     """
     had = reduction_of(model)
     new = deepcopy(model)
-    _make_reducible(new)
+    make_reducible(new)
     backbone = new['backbone']
     layers = had['reduce_at'] if reduce_at is None else _as_tuple(reduce_at)
     if not layers and (method or cache or cla):
@@ -123,7 +123,7 @@ def _backbone_of(model: dict) -> dict:
     return model['backbone']
 
 
-def _class_of(settings: dict | None) -> type:
+def class_of(settings: dict | None) -> type:
     """The class that a config names; ``object`` for None."""
     kind = settings['type'] if settings else object
     found = kind if isinstance(kind, type) else MODELS.get(kind)
@@ -135,9 +135,9 @@ def _class_of(settings: dict | None) -> type:
     return found
 
 
-def _make_reducible(model: dict) -> None:
+def make_reducible(model: dict) -> None:
     """Replace mmpretrain's types by ours, which have the same parameters."""
-    kind = _class_of(model['backbone'])
+    kind = class_of(model['backbone'])
     if kind is VisionTransformer:
         model['backbone']['type'] = 'mmclca.TokenReductionViT'
     elif not issubclass(kind, Reducible):
@@ -146,7 +146,7 @@ def _make_reducible(model: dict) -> None:
             f'{_reason(kind)}: that takes a VisionTransformer of mmpretrain '
             'or a Reducible backbone, such as mmclca.TokenReductionViT'
         )
-    if _class_of(model) is ImageClassifier:
+    if class_of(model) is ImageClassifier:
         model['type'] = 'mmclca.TokenReductionClassifier'
 
 
@@ -166,11 +166,11 @@ def _as_tuple(layers: Sequence[int] | int) -> tuple[int, ...]:
 
 
 def _quarters(backbone: dict) -> tuple[int, ...]:
-    depth = len(_built(backbone).layers)
+    depth = len(build_on_meta(backbone).layers)
     return tuple(sorted({depth * quarter // 4 for quarter in (1, 2, 3)}))
 
 
-def _built(backbone: dict) -> Reducible:
+def build_on_meta(backbone: dict) -> Reducible:
     """The backbone on the meta device: it knows its depth and channels."""
     with torch.device('meta'):
         return MODELS.build(deepcopy(backbone))
@@ -188,7 +188,7 @@ def _reducer(
         return None
     own = backbone.get('reducer') or {}
     kind = _class_of_method(method)
-    if own and _class_of(own) is kind:
+    if own and class_of(own) is kind:
         settings = dict(own)
     else:
         settings = {k: own[k] for k in ('keep_rate',) if k in own}
@@ -209,18 +209,18 @@ def _class_of_method(method: str) -> type:
 
 def _put_cla_head(model: dict, reduce_at: tuple[int, ...]) -> None:
     backbone = model['backbone']
-    built = _built(backbone)
+    built = build_on_meta(backbone)
     read = sorted({*reduce_at, len(built.layers) - 1})
     backbone['out_indices'] = tuple(read)
     if built.final_norm:
         backbone['final_norm'] = False
-    _built(backbone).check_cla()
+    build_on_meta(backbone).check_cla()
     model['head'] = _cla_head(model.get('head'), built.embed_dims, len(read))
 
 
 def _cla_head(head: dict | None, in_channels: int, num_layers: int) -> dict:
     """The head, or a CLA head with the settings that both of them know."""
-    kind = _class_of(head)
+    kind = class_of(head)
     sizes = dict(in_channels=in_channels, num_layers=num_layers)
     if issubclass(kind, CLAHead):
         return dict(head, **sizes)
@@ -238,7 +238,7 @@ def _cla_head(head: dict | None, in_channels: int, num_layers: int) -> dict:
 
 def _remove_cla_head(model: dict) -> None:
     backbone, head = model['backbone'], model['head']
-    arguments = signature(_class_of(backbone)).parameters
+    arguments = signature(class_of(backbone)).parameters
     backbone['out_indices'] = arguments['out_indices'].default
     if 'final_norm' in backbone:
         backbone['final_norm'] = True

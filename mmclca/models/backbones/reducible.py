@@ -34,6 +34,7 @@ class Reducible:
     # parameters that weights of others need not have; all else decides what
     # the model computes
     may_be_new = ('cache.', 'reducer.')
+    may_be_left = ()  # what of their weights has no place here on purpose
 
     @property
     def stride(self) -> tuple[int, ...]:

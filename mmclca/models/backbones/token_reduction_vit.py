@@ -13,7 +13,15 @@ from ..layers.drop_path import use_plain_rates
 from ..reduction.attention import Attended, attend
 from ..reduction.tokens import Tokens, featmap
 from ..stems import build_stem
+from .depth import first_layers
 from .reducible import Reducible
+
+# what an output is of the tokens (B, N, C) and their average (B, C)
+AVERAGES = {
+    'average': lambda vit, x, average: average,
+    'avg_featmap': lambda vit, x, average: vit.ln2(average),
+    'cls_average': lambda vit, x, average: torch.cat((x[:, 0], average), -1),
+}
 
 
 @MODELS.register_module()
@@ -54,12 +62,17 @@ class TokenReductionViT(Reducible, VisionTransformer):
             to tokens (B, N, C) and their grid (h, w), with
             ``init_out_size``, the grid of ``img_size``, and ``stride``,
             which must be ``patch_size``. Defaults to None.
+        depth (int, optional): Layers of ``arch`` to build, from the first:
+            weights of the others are left out on load. Defaults to None,
+            all.
         with_cp (bool): Whether to recompute activations in the backward pass
             to save memory. Defaults to False.
         **vit: The other arguments of ``VisionTransformer``. With
             ``out_type='featmap'`` the tokens left are put back in the places
             of the patches that they stand for, zero where none does; with
-            ``'avg_featmap'`` the average covers all tokens but CLS.
+            ``'avg_featmap'`` the average covers all tokens but CLS, and is
+            normalized; ``'average'`` is the same without a norm, (B, C), and
+            ``'cls_average'`` has CLS before it, (B, 2C).
             ``frozen_stages`` freezes registers and CLR tokens with the
             embedding and keeps frozen layers in eval mode, the reducer is
             always trained.
@@ -67,11 +80,13 @@ class TokenReductionViT(Reducible, VisionTransformer):
     Raises:
         ValueError: If ``reduce_at`` is not sorted or outside the layers,
             empty beside a reducer or a cache, if there is no CLS token where
-            one is needed, if ``num_registers`` is no number of tokens, or if
-            patches of the stem are not of ``patch_size``.
+            one is needed, if ``num_registers`` is no number of tokens, if
+            ``depth`` is no number of layers, or if patches of the stem are
+            not of ``patch_size``.
     """
 
     may_be_new = (*Reducible.may_be_new, 'ln1.', 'ln2.')
+    OUT_TYPES = VisionTransformer.OUT_TYPES | AVERAGES.keys()
 
     def __init__(
         self,
@@ -87,16 +102,24 @@ class TokenReductionViT(Reducible, VisionTransformer):
         num_registers: int = 0,
         with_cls_pos: bool = True,
         stem: dict | None = None,
+        depth: int | None = None,
         with_cp: bool = False,
         **vit,
     ):
         if isinstance(out_indices, Sequence):
             out_indices = list(out_indices)  # the parent writes into it
+        arch, left_out = first_layers(arch, depth, self.arch_zoo)
         super().__init__(
             arch, img_size, patch_size, in_channels, out_indices, **vit
         )
+        self.may_be_left = left_out
         self.with_cp = with_cp
         self.num_prefix = self.num_extra_tokens
+        if self.out_type == 'cls_average' and not self.num_prefix:
+            raise ValueError(
+                "out_type='cls_average' needs a CLS token: "
+                "with_cls_token=False goes with 'average'"
+            )
         self.with_cls_pos = with_cls_pos
         if stem is not None:
             self.patch_embed = build_stem(
@@ -199,8 +222,9 @@ class TokenReductionViT(Reducible, VisionTransformer):
         """The tokens in the form of ``out_type``."""
         if self.out_type == 'cls_token':
             return super().format_tokens(tokens, hw)
-        if self.out_type == 'avg_featmap':
-            return self.ln2(tokens.average(self.num_prefix)[:, 0])
+        if self.out_type in AVERAGES:
+            average = tokens.average(self.num_prefix)[:, 0]
+            return AVERAGES[self.out_type](self, tokens.x, average)
         if self.out_type != 'featmap' or not tokens.trace:
             return self._format_output(tokens.x, hw)
         return featmap(tokens, hw)

@@ -1,4 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .cla_head import CLAHead
+from .last_linear import last_linear, set_last_linear
+from .layer_fusion_head import LayerFusionHead
 
-__all__ = ['CLAHead']
+__all__ = ['CLAHead', 'LayerFusionHead', 'last_linear', 'set_last_linear']

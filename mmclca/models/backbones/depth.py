@@ -1,0 +1,34 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The first layers of an architecture."""
+
+
+def first_layers(
+    arch: str | dict, depth: int | None, arch_zoo: dict[str, dict]
+) -> tuple[str | dict, tuple[str, ...]]:
+    """An architecture cut after some layers.
+
+    Args:
+        arch (str | dict): Its name or settings, as mmpretrain takes them.
+        depth (int, optional): Layers to keep; None keeps all.
+        arch_zoo (dict[str, dict]): Settings by name.
+
+    Returns:
+        tuple[str | dict, tuple[str]]: The architecture, and what names of
+        the weights that are left out begin with.
+
+    Raises:
+        ValueError: If there are not so many layers.
+    """
+    if depth is None:
+        return arch, ()
+    settings = arch_zoo.get(arch.lower()) if isinstance(arch, str) else arch
+    if settings is None:  # mmpretrain says which there are
+        return arch, ()
+    total = settings['num_layers']
+    if type(depth) is not int or not 1 <= depth <= total:
+        raise ValueError(
+            f'depth={depth!r} must be an integer from 1 to {total}, the '
+            f'layers of arch={arch!r}'
+        )
+    left = tuple(f'layers.{layer}.' for layer in range(depth, total))
+    return dict(settings, num_layers=depth), left
