@@ -24,6 +24,9 @@ DATASETS = _child('dataset', mmpretrain.DATASETS, 'datasets')
 DATA_SAMPLERS = _child('data sampler', mmpretrain.DATA_SAMPLERS, 'datasets')
 HOOKS = _child('hook', mmpretrain.HOOKS, 'engine')
 METRICS = _child('metric', mmpretrain.METRICS, 'evaluation')
+OPTIM_WRAPPERS = _child(
+    'optimizer wrapper', mmpretrain.OPTIM_WRAPPERS, 'engine'
+)
 PARAM_SCHEDULERS = _child(
     'parameter scheduler', mmpretrain.PARAM_SCHEDULERS, 'engine'
 )

@@ -6,7 +6,7 @@ with redirect_stdout(None):
     import mmpretrain.datasets  # noqa: F401
 
 from .image_cache import CacheImages
-from .samplers import ClampedBatchSampler
+from .samplers import AtLeastSampler, ClampedBatchSampler
 from .ultra_fgvc import UltraFGVC
 
-__all__ = ['CacheImages', 'ClampedBatchSampler', 'UltraFGVC']
+__all__ = ['AtLeastSampler', 'CacheImages', 'ClampedBatchSampler', 'UltraFGVC']

@@ -1,10 +1,51 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import logging
+import math
+from collections.abc import Iterator
 
+import torch
+from mmengine.dataset import DefaultSampler
 from mmengine.logging import print_log
 from torch.utils.data import BatchSampler
 
 from mmclca.registry import DATA_SAMPLERS
+
+
+@DATA_SAMPLERS.register_module()
+class AtLeastSampler(DefaultSampler):
+    """Draws at least some number of images an epoch, however few there are.
+
+    Epochs of a folder of a few photographs would be one step long, and a
+    schedule in epochs no training at all. Here such a folder is gone through
+    several times in what counts as one epoch, each time in another order.
+
+    Args:
+        dataset (Sized): The data set.
+        min_samples (int): Images an epoch at least, over all processes.
+        **kwargs: ``shuffle`` and ``seed`` of mmengine's ``DefaultSampler``.
+
+    Raises:
+        ValueError: If ``min_samples`` is not positive.
+    """
+
+    def __init__(self, dataset, min_samples: int, **kwargs):
+        if type(min_samples) is not int or min_samples < 1:
+            raise ValueError(
+                f'min_samples={min_samples!r} must be a positive integer'
+            )
+        super().__init__(dataset, **kwargs)
+        wanted = max(len(dataset), min_samples)
+        self.num_samples = math.ceil(wanted / self.world_size)
+        self.total_size = self.num_samples * self.world_size
+
+    def __iter__(self) -> Iterator[int]:
+        """Positions of images of one process."""
+        generator = torch.Generator().manual_seed(self.seed + self.epoch)
+        found, size = [], len(self.dataset)
+        while len(found) < self.total_size:
+            order = torch.randperm(size, generator=generator)
+            found += order.tolist() if self.shuffle else range(size)
+        return iter(found[self.rank : self.total_size : self.world_size])
 
 
 @DATA_SAMPLERS.register_module()

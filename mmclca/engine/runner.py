@@ -64,11 +64,11 @@ def use_amp(cfg, dtype='fp16'):
             Defaults to 'fp16'.
     """
     wrapper = cfg.optim_wrapper
-    wrapper.type = 'AmpOptimWrapper'
     if dtype == 'bf16':
-        wrapper.update(dtype='bfloat16', loss_scale=dict(enabled=False))
+        wrapper.type = 'mmclca.BF16OptimWrapper'
+        wrapper.pop('loss_scale', None)
     else:
-        wrapper.update(dtype='float16')
+        wrapper.update(type='AmpOptimWrapper', dtype='float16')
         wrapper.setdefault('loss_scale', 'dynamic')
 
 

@@ -9,7 +9,7 @@ from mmengine.logging import MMLogger
 from mmengine.registry import DATASETS, init_default_scope
 from mmengine.runner import Runner
 
-from mmclca.datasets.samplers import ClampedBatchSampler
+from mmclca.datasets.samplers import AtLeastSampler, ClampedBatchSampler
 from mmclca.registry import DATA_SAMPLERS
 
 
@@ -91,3 +91,35 @@ def test_epochs_are_shuffled_anew():
 def test_empty_set():
     with pytest.raises(ValueError, match='data set is empty'):
         ClampedBatchSampler([], 32)
+
+
+def test_a_small_folder_is_gone_through_several_times():
+    sampler = AtLeastSampler(range(5), min_samples=12, seed=3)
+    first, again = [*sampler], [*sampler]
+    assert first == again and len(first) == len(sampler) == 12
+    assert sorted(first[:5]) == sorted(first[5:10]) == [0, 1, 2, 3, 4]
+    assert first[:5] != first[5:10]
+    sampler.set_epoch(1)
+    assert [*sampler] != first
+
+
+def test_a_large_one_once():
+    sampler = AtLeastSampler(range(20), min_samples=12, shuffle=False)
+    assert [*sampler] == [*range(20)]
+
+
+def test_processes_share_an_epoch():
+    shares = []
+    for rank in range(2):
+        sampler = AtLeastSampler(range(5), min_samples=11, seed=3)
+        sampler.rank, sampler.world_size = rank, 2
+        sampler.total_size = 12
+        shares.append([*sampler])
+    assert [len(share) for share in shares] == [6, 6]
+    assert len({*shares[0], *shares[1]}) == 5
+
+
+@pytest.mark.parametrize('wrong', [0, 2.5])
+def test_a_number_of_samples_that_cannot_be(wrong):
+    with pytest.raises(ValueError, match='min_samples='):
+        AtLeastSampler(range(5), min_samples=wrong)

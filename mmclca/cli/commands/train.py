@@ -52,7 +52,7 @@ def configure(args):
     set_up_run(cfg, args.config, args.work_dir, args.launcher, args.local_rank)
     resume(cfg, args.resume)
     if args.amp:
-        check_gpu()
+        check_gpu(args.amp)
         use_amp(cfg, args.amp)
     if args.compile:
         use_compile(cfg)
@@ -64,9 +64,12 @@ def configure(args):
     return cfg
 
 
-def check_gpu():
-    if get_device() not in ('cuda', 'npu', 'mlu'):
-        raise ValueError('--amp needs a GPU: without one train in float32')
+def check_gpu(amp):
+    if amp == 'fp16' and get_device() not in ('cuda', 'npu', 'mlu'):
+        raise ValueError(
+            '--amp needs a GPU: without one train in float32, or with --amp '
+            'bf16 where the CPU has instructions for it'
+        )
 
 
 def main(args):
