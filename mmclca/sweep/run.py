@@ -2,6 +2,7 @@
 """Run one cell: train, test, and write what came of it."""
 
 import json
+import time
 from dataclasses import asdict
 from datetime import datetime, timezone
 from functools import partial
@@ -100,13 +101,16 @@ def measure(cfg: Config, work_dir: Path) -> dict:
     cfg.load_from, cfg.resume = latest or cfg.load_from, latest is not None
     set_loader_defaults(cfg, no_pin_memory=False)
     runner = build_runner(cfg)
+    began = time.process_time()
     runner.train()
+    cpu_seconds = time.process_time() - began
     metrics = runner.test()
     finished = datetime.now(timezone.utc)
     seconds = (finished - resumed).total_seconds()
     return dict(
         config_hash=digest,
         accuracy=metrics['accuracy/top1'],
+        metrics={name: float(value) for name, value in metrics.items()},
         gmacs=cost.flops / 1e9,
         params=cost.params,
         throughput=throughput(runner),
@@ -116,6 +120,8 @@ def measure(cfg: Config, work_dir: Path) -> dict:
         started=started.isoformat(timespec='seconds'),
         finished=finished.isoformat(timespec='seconds'),
         seconds=seconds + train_time(runner, num_iters),
+        # of all threads; not of a run that was interrupted
+        cpu_seconds=None if num_iters else cpu_seconds,
     )
 
 

@@ -1,0 +1,33 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# DeiT-Ti/16, trained on ImageNet-1k, with EViT, and a linear classifier over
+# the averages of the tokens of layers 0 to 8; layers 9 to 11 are not built.
+# Configs set the keep rate, size and classes.
+model = dict(
+    type='mmclca.TokenReductionClassifier',
+    data_preprocessor=dict(
+        mean=[123.675, 116.28, 103.53],
+        std=[58.395, 57.12, 57.375],
+        to_rgb=True,
+    ),
+    backbone=dict(
+        type='mmclca.TokenReductionViT',
+        arch='deit-tiny',
+        depth=9,
+        img_size=224,
+        patch_size=16,
+        norm_cfg=dict(type='LN', eps=1e-6),
+        reducer=dict(type='mmclca.EViT', keep_rate=0.5),
+        reduce_at=(3, 6),
+        out_type='average',
+        out_indices=(0, 1, 2, 3, 4, 5, 6, 7, 8),
+        final_norm=False,
+    ),
+    head=dict(
+        type='mmclca.LayerFusionHead',
+        num_classes=1000,
+        in_channels=192,
+        num_layers=9,
+        loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1, mode='original'),
+    ),
+)
+load_from = 'timm://deit_tiny_patch16_224.fb_in1k'

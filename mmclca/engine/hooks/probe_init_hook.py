@@ -1,0 +1,119 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import torch
+from mmengine.hooks import Hook
+from torch import Tensor, nn
+from torch.optim.swa_utils import update_bn
+
+from mmclca.apis.probe.classifiers import check_classifier, fit_linear
+from mmclca.apis.probe.folds import out_of_fold
+from mmclca.checkpoints.loading import inner_model
+from mmclca.datasets.image_cache import without_cache
+from mmclca.models import last_linear, set_last_linear
+from mmclca.registry import HOOKS
+from mmclca.visualization.batches import batches, dataset_of
+
+
+@HOOKS.register_module()
+class ProbeInitHook(Hook):
+    """Start the head from a classifier in closed form on frozen features.
+
+    Before the first iteration, the training images go through the network
+    once, as at test time, and the last layer of the head is fitted to what
+    it reads of them; strength and temperature are chosen by folds of these
+    images. A head with BatchNorm, such as ``CLAHead``, gets the statistics
+    of these images first. A run that is resumed is left as it is. Images of
+    the training are not changed by it, nor random numbers.
+
+    Args:
+        classifier (str): 'ridge', 'lda', 'logistic' or 'ncm', see
+            :func:`mmclca.apis.probe.fit_linear`. Defaults to 'ridge'.
+        folds (int): Into how many parts to cut the images. Defaults to 5.
+        class_weights (str, optional): 'balanced' for classes that count
+            alike whatever their number of images. Defaults to None.
+        batch_size (int): Images at a time. Defaults to 32.
+
+    Raises:
+        ValueError: If there is no such classifier, or it is no linear one.
+    """
+
+    # before hooks that copy the model, such as EMA
+    priority = 'VERY_HIGH'
+
+    def __init__(
+        self,
+        classifier: str = 'ridge',
+        folds: int = 5,
+        class_weights: str | None = None,
+        batch_size: int = 32,
+    ):
+        check_classifier(classifier)
+        if classifier == 'knn':
+            raise ValueError(
+                "classifier='knn' is no linear layer that a training could "
+                "start from: use 'ridge', 'lda', 'logistic' or 'ncm'"
+            )
+        self.classifier = classifier
+        self.folds = folds
+        self.class_weights = class_weights
+        self.batch_size = batch_size
+
+    def before_train(self, runner) -> None:
+        """Fit the last layer; see the class.
+
+        Args:
+            runner (Runner): The runner.
+
+        Raises:
+            ValueError: If the head has no last layer that is known.
+        """
+        if runner.iter:
+            return
+        model = inner_model(runner.model)
+        last_linear(model.head)  # refuses before images are read
+        pipeline = without_cache(runner.cfg.test_dataloader.dataset.pipeline)
+        dataset = dataset_of(runner.cfg, 'train', pipeline=pipeline)
+        features, labels = self._features(model, dataset)
+        accuracy = self._fit(model.head, features, labels)
+        runner.logger.info(
+            f'head started from a {self.classifier} classifier on frozen '
+            f'features of {len(labels)} images: {100 * accuracy:.1f} % right '
+            f'in {self.folds} folds of them'
+        )
+
+    @torch.no_grad()
+    def _features(self, model, dataset) -> tuple[Tensor, Tensor]:
+        """What the last layer reads of all images (N, D), and labels (N,)."""
+        training = model.training
+        model.eval()
+        order, found, labels = range(len(dataset)), [], []
+        for batch in batches(model, dataset, order, self.batch_size):
+            found.append(model.extract_feat(batch.images))
+            labels += batch.labels
+        feats = tuple(map(torch.cat, zip(*found, strict=True)))
+        _update_statistics(model.head, feats)
+        features = model.head.pre_logits(feats)
+        model.train(training)
+        return features.float().cpu(), torch.tensor(labels)
+
+    def _fit(self, head: nn.Module, features: Tensor, labels: Tensor) -> float:
+        """Fit the last layer; the accuracy in the folds."""
+        kind, num_classes = self.classifier, head.num_classes
+        tested = out_of_fold(
+            features,
+            labels,
+            num_classes,
+            kind,
+            folds=self.folds,
+            class_weights=self.class_weights,
+        )
+        weight, bias = fit_linear(
+            features, labels, num_classes, kind, tested.strength
+        )
+        t = tested.temperature
+        set_last_linear(head, weight / t, bias / t)
+        return float(tested.accuracy.mean())
+
+
+def _update_statistics(head: nn.Module, feats: tuple[Tensor, ...]) -> None:
+    """Give BatchNorm the statistics of the images; others are left alone."""
+    update_bn([[feats]], head)
