@@ -7,11 +7,8 @@ from math import isnan
 import torch
 from torch import Tensor
 
-from mmclca.evaluation.retrieval import (
-    knn_scores,
-    mean_over_matched,
-    measure_queries,
-)
+from mmclca.evaluation.retrieval import mean_over_matched, measure_queries
+from mmclca.models.retrievers.features import knn_scores
 
 from .gallery import Gallery
 from .labelled_images import LabelledImages

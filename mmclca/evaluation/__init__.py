@@ -1,4 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from mmclca.models.retrievers.features import knn_scores
+
+from .intervals import wilson
 from .open_set import (
     auroc,
     energy,
@@ -6,7 +9,7 @@ from .open_set import (
     fit_threshold,
     max_softmax,
 )
-from .retrieval import average_precision, knn_scores, recall_at
+from .retrieval import average_precision, recall_at
 from .retrieval_metric import RetrievalMetric
 
 __all__ = [
@@ -19,4 +22,5 @@ __all__ = [
     'knn_scores',
     'max_softmax',
     'recall_at',
+    'wilson',
 ]

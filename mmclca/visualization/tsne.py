@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from mmclca.models.retrievers.features import feature_of
-from mmclca.utils.extras import require
 
 from .batches import Batch
 
@@ -61,10 +60,8 @@ def tsne(features: Tensor, **options) -> np.ndarray:
         np.ndarray: (N, n_components).
 
     Raises:
-        ImportError: Without scikit-learn.
         ValueError: If a setting is not allowed.
     """
-    require('sklearn', extra='pictures')
     from sklearn.manifold import TSNE
 
     defaults = dict(learning_rate=200.0, init='random', random_state=0)

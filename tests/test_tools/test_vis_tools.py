@@ -145,10 +145,6 @@ def tsne(monkeypatch, tmp_path):
 
 @pytest.mark.slow
 def test_tsne(tiny, tsne, capsys):
-    pytest.importorskip(
-        'sklearn',
-        reason="scikit-learn is missing: pip install 'mmclca[pictures]'",
-    )
     config, first, second, _ = tiny
     picture = tsne(config, '--checkpoint', first)
     assert 'random' not in capsys.readouterr().err

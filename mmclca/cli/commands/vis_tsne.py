@@ -10,7 +10,6 @@ from mmpretrain import get_model
 
 from mmclca.checkpoints.stored import is_checkpoint
 from mmclca.configs import read_config
-from mmclca.utils.extras import require
 from mmclca.visualization.batches import (
     batches,
     dataset_of,
@@ -49,7 +48,6 @@ def choose(dataset, args):
 
 
 def draw(args):
-    require('sklearn', extra='pictures')  # not only after the model ran
     torch.manual_seed(0)
     model = load_model(args)
     cfg = read_config(args.test_cfg) if args.test_cfg else model._config

@@ -1,0 +1,275 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Classifiers that are fitted to features in closed form, or nearly.
+
+Strengths are without a scale: the same ones do for any backbone, any number
+of layers and any number of images.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from mmclca.models.retrievers.features import cosine_similarity, knn_scores
+from mmclca.utils.known_names import not_one_of
+
+# the one in the middle is the default
+CLASSIFIERS = dict(
+    ridge=(0.03, 0.1, 0.3, 1.0, 3.0),
+    lda=(0.1, 0.3, 0.5, 0.7, 0.9),
+    logistic=(1.0, 10.0, 100.0, 1000.0, 10000.0),
+    ncm=(1.0,),
+    knn=(1, 2, 3, 5, 10),
+)
+
+
+class Linear(NamedTuple):
+    """Class scores by a linear layer.
+
+    Args:
+        weight (Tensor): (K, D).
+        bias (Tensor): (K,).
+    """
+
+    weight: Tensor
+    bias: Tensor
+
+    def scores(self, features: Tensor) -> Tensor:
+        """Scores (N, K) of features (N, D)."""
+        return F.linear(features.to(self.weight), self.weight, self.bias)
+
+
+class Neighbours(NamedTuple):
+    """Class scores by votes of the nearest images.
+
+    Args:
+        features (Tensor): Of the images that vote, (M, D).
+        labels (Tensor): Their classes (M,).
+        num_classes (int): Number of classes K.
+        k (int): How many vote.
+    """
+
+    features: Tensor
+    labels: Tensor
+    num_classes: int
+    k: int
+
+    def scores(self, features: Tensor) -> Tensor:
+        """Scores (N, K) of features (N, D), each row with a sum of 1."""
+        similarity = cosine_similarity(
+            features.to(self.features), self.features
+        )
+        return knn_scores(similarity, self.labels, self.num_classes, self.k)
+
+
+def default_strength(classifier: str) -> float:
+    """The strength of a classifier where the images are too few to choose.
+
+    Args:
+        classifier (str): A key of ``CLASSIFIERS``.
+
+    Raises:
+        ValueError: If there is no such classifier.
+    """
+    check_classifier(classifier)
+    strengths = CLASSIFIERS[classifier]
+    return strengths[len(strengths) // 2]
+
+
+def check_classifier(classifier: str) -> None:
+    """Refuse a name that is no key of ``CLASSIFIERS``."""
+    if classifier not in CLASSIFIERS:
+        raise ValueError(f'classifier: {not_one_of(classifier, CLASSIFIERS)}')
+
+
+def check_labels(labels: Tensor, num_classes: int) -> None:
+    """Refuse labels out of range, and classes without an image."""
+    if not len(labels) or labels.min() < 0 or labels.max() >= num_classes:
+        raise ValueError(
+            f'labels of {len(labels)} images must be 0 to {num_classes - 1}'
+        )
+    counts = labels.bincount(minlength=num_classes)
+    empty = torch.where(counts == 0)[0].tolist()
+    if empty:
+        raise ValueError(
+            f'{len(empty)} of {num_classes} classes have no image (the first '
+            f'is number {empty[0]}): leave them out'
+        )
+
+
+def fit_linear(
+    features: Tensor,
+    labels: Tensor,
+    num_classes: int,
+    classifier: str = 'ridge',
+    strength: float | None = None,
+    weights: Tensor | None = None,
+) -> Linear | Neighbours:
+    """Fit a classifier.
+
+    - 'ridge': ridge regression to one-hot labels, the intercept free. Its
+      strength is relative to the mean squared distance of the images from
+      their mean.
+    - 'lda': linear discriminant analysis, the covariance within the classes
+      shrunk towards a multiple of the identity by a share.
+    - 'logistic': multinomial logistic regression; the strength is the C of
+      scikit-learn where the mean squared distance from the mean is 1.
+    - 'ncm': the nearest class mean, in Euclidean distance.
+    - 'knn': votes of the nearest images by cosine; the strength is their
+      number.
+
+    Args:
+        features (Tensor): (N, D).
+        labels (Tensor): Their classes (N,), from 0.
+        num_classes (int): Number of classes K.
+        classifier (str): A key of ``CLASSIFIERS``. Defaults to 'ridge'.
+        strength (float, optional): How much it is regularized, more for
+            larger ones but with 'logistic'. Defaults to None: see
+            :func:`default_strength`.
+        weights (Tensor, optional): How much each image counts (N,), of mean
+            1. Nothing to 'ncm'. Defaults to None: all alike.
+
+    Returns:
+        Linear | Neighbours: What has ``scores(features)``; the latter with
+        'knn' only, which is no linear layer.
+
+    Raises:
+        ValueError: If there is no such classifier, it knows no weights, or a
+            class has no image.
+    """
+    check_labels(labels, num_classes)
+    if strength is None:
+        strength = default_strength(classifier)
+    rotated, basis = rotate(features.double())
+    (fitted,) = fit_path(
+        rotated, labels, num_classes, classifier, (strength,), weights
+    )
+    if isinstance(fitted, Neighbours):
+        return fitted._replace(features=features)
+    weight = fitted.weight if basis is None else fitted.weight @ basis.T
+    return Linear(weight.float(), fitted.bias.float())
+
+
+def rotate(features: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Features in the span of the images, which loses nothing.
+
+    Args:
+        features (Tensor): (N, D).
+
+    Returns:
+        tuple[Tensor, Tensor | None]: (N, min(N, D)), and its axes (D, N) or
+        None where nothing is gained.
+    """
+    if features.shape[1] <= len(features):
+        return features, None
+    basis, coordinates = torch.linalg.qr(features.T)
+    return coordinates.T, basis
+
+
+def fit_path(
+    features: Tensor,
+    labels: Tensor,
+    num_classes: int,
+    classifier: str,
+    strengths: Sequence[float],
+    weights: Tensor | None = None,
+) -> list[Linear] | list[Neighbours]:
+    """Fit a classifier with each of some strengths, at the cost of one.
+
+    Args:
+        features (Tensor): (N, D), float64; see :func:`rotate`.
+        labels (Tensor): See :func:`fit_linear`, as all that follow.
+        num_classes (int): See there.
+        classifier (str): See there.
+        strengths (Sequence[float]): Strengths.
+        weights (Tensor, optional): See there.
+    """
+    check_classifier(classifier)
+    if classifier == 'knn':
+        if weights is not None:
+            raise ValueError(
+                "classifier='knn' weights no classes: take ridge, lda or "
+                'logistic'
+            )
+        return [
+            Neighbours(features, labels, num_classes, k) for k in strengths
+        ]
+    if weights is None:
+        weights = torch.ones(len(labels))
+    one_hot = F.one_hot(labels, num_classes).to(features)
+    weights = weights.to(features)[:, None]
+    return _FITS[classifier](features, one_hot, weights, strengths)
+
+
+def _ridge(features, one_hot, weights, strengths) -> list[Linear]:
+    mean, target = _mean(features, weights), _mean(one_hot, weights)
+    root = weights.sqrt()
+    centred = root * (features - mean)
+    scale = centred.square().sum() / weights.sum()
+    found = _solve(
+        centred, centred.T @ (root * one_hot), [s * scale for s in strengths]
+    )
+    return [Linear(w, target - w @ mean) for w in found]
+
+
+def _lda(features, one_hot, weights, strengths) -> list[Linear]:
+    of_class = (weights * one_hot).sum(0)
+    means = (weights * one_hot).T @ features / of_class[:, None]
+    within = weights.sqrt() * (features - one_hot @ means)
+    scale = _mean_square(within)
+    if scale == 0:  # an image a class
+        scale = _mean_square(features - _mean(features, weights))
+    ridges = [share / (1 - share) * scale for share in strengths]
+    found = _solve(within, means.T, ridges)
+    prior = (of_class / weights.sum()).log()
+    fitted = []
+    for share, weight in zip(strengths, found, strict=True):
+        weight = weight * weights.sum() / (1 - share)
+        fitted.append(Linear(weight, prior - (weight * means).sum(1) / 2))
+    return fitted
+
+
+def _mean_square(rows: Tensor) -> Tensor:
+    return rows.square().sum() / rows.shape[1]
+
+
+def _solve(rows: Tensor, right: Tensor, ridges) -> list[Tensor]:
+    """(rows' rows + ridge)^-1 right, transposed, for each of some ridges."""
+    values, vectors = torch.linalg.eigh(rows.T @ rows)
+    values, right = values.clamp(min=0)[:, None], vectors.T @ right
+    return [(vectors @ (right / (values + r))).T for r in ridges]
+
+
+def _logistic(features, one_hot, weights, strengths) -> list[Linear]:
+    from sklearn.linear_model import LogisticRegression
+
+    mean = _mean(features, weights)
+    distances = (features - mean).square().sum(1, keepdim=True)
+    scale = _mean(distances, weights).sqrt()
+    scaled = ((features - mean) / scale).numpy()
+    model = LogisticRegression(max_iter=1000, warm_start=True)
+    fitted = []
+    for strength in strengths:
+        model.set_params(C=strength)
+        model.fit(scaled, one_hot.argmax(1).numpy(), weights[:, 0].numpy())
+        coef, bias = map(torch.from_numpy, (model.coef_, model.intercept_))
+        if len(coef) == 1:  # two classes, as the logit of the second
+            coef, bias = torch.cat([-coef, coef]) / 2, torch.cat([-bias, bias])
+            bias = bias / 2
+        coef = coef / scale
+        fitted.append(Linear(coef, bias - coef @ mean))
+    return fitted
+
+
+def _ncm(features, one_hot, weights, strengths) -> list[Linear]:
+    means = one_hot.T @ features / one_hot.sum(0)[:, None]
+    return [Linear(means, -means.square().sum(1) / 2) for _ in strengths]
+
+
+def _mean(values: Tensor, weights: Tensor) -> Tensor:
+    return (weights * values).sum(0) / weights.sum()
+
+
+_FITS = dict(ridge=_ridge, lda=_lda, logistic=_logistic, ncm=_ncm)

@@ -1,0 +1,142 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+import torch.nn.functional as F
+
+from mmclca.apis.probe import fit_linear, folds, learning_curve, out_of_fold
+from mmclca.apis.probe.splits import Units
+from mmclca.apis.probe.task import best
+from mmclca.apis.probe.temperature import fit_temperature
+
+
+def drawn(counts, noise=1.0, channels=8):
+    """Features around the mean of their class, and labels."""
+    labels = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
+    means = torch.randn(len(counts), channels)
+    return means[labels] + noise * torch.randn(len(labels), channels), labels
+
+
+def test_scores_are_of_classifiers_that_did_not_see_the_image():
+    features, labels = drawn([4, 5, 6])
+    found = out_of_fold(features, labels, 3, 'ncm', repeats=1, folds=4)
+    for train, test in Units(labels).folds(4, 0):
+        fitted = fit_linear(features[train], labels[train], 3, 'ncm')
+        expected = fitted.scores(features[test]) / found.temperature
+        assert torch.allclose(found.logits[0, test], expected, atol=1e-4)
+
+
+def test_noise_is_no_better_than_chance():
+    """As it would be if the strength were chosen by the tested images."""
+    features, labels = drawn([40] * 2, channels=30)
+    features = torch.randn_like(features)
+    found = out_of_fold(features, labels, 2)
+    low, high = found.interval()
+    assert low < 0.5 < high and found.logits.shape == (5, 80, 2)
+
+
+def test_what_is_told():
+    features, labels = drawn([1, 2, 20, 30], noise=0.8)
+    found = out_of_fold(features, labels, 4, 'lda', repeats=3)
+    assert found.untested == [0] and found.independent == 52
+    assert found.folds == 5 and found.accuracy.shape == (3,)
+    right = found.logits.argmax(2) == labels
+    for label in (1, 2, 3):
+        share = right[:, labels == label].float().mean()
+        assert torch.isclose(found.recalls()[label], share)
+    assert found.macro_recall == pytest.approx(
+        float(found.recalls()[1:].mean())
+    )
+    probabilities = found.probabilities()
+    assert probabilities[0].isnan().all()
+    assert torch.allclose(probabilities[1:].sum(1), torch.ones(52))
+
+
+def test_groups_are_tested_together_and_count_once():
+    """Photographs of a plant are alike, and its neighbours name it."""
+    plants = torch.arange(24)
+    labels = (plants % 4).repeat_interleave(3)
+    features = torch.randn(24, 16).repeat_interleave(3, 0)
+    parted = out_of_fold(features, labels, 4, 'knn')
+    whole = out_of_fold(
+        features, labels, 4, 'knn', plants.repeat_interleave(3).tolist()
+    )
+    assert parted.accuracy.min() > 0.9 and whole.accuracy.max() < 0.6
+    assert parted.independent == 72 and whole.independent == 24
+
+
+def test_an_image_a_class_tests_nothing():
+    features, labels = drawn([1, 1, 1])
+    found = out_of_fold(features, labels, 3)
+    assert found.accuracy.isnan().all() and found.interval() == (0, 1)
+    assert found.untested == [0, 1, 2] and found.folds == 0
+    fitted = fit_linear(features, labels, 3, 'ridge', found.strength)
+    scores = fitted.scores(features) / found.temperature
+    own = scores.softmax(1).diagonal()
+    assert ((own > 0.4) & (own < 0.8)).all()  # as sure as of nothing
+
+
+def test_many_images_are_not_cut_again(monkeypatch):
+    monkeypatch.setattr(folds, 'MOST_SCORES', 2 * 40 * 4)
+    found = out_of_fold(*drawn([10] * 4), 4)
+    assert found.logits.shape == (2, 40, 4)
+
+
+def test_a_strength_that_is_clearly_better_is_chosen():
+    chance = torch.randint(2, (60,)).float()
+    luck = chance.clone()
+    luck[torch.where(chance == 0)[0][:1]] = 1  # one more image
+    sure = torch.ones(60)
+    assert best(torch.stack([luck, chance, chance])) == 1
+    assert best(torch.stack([luck, chance, sure])) == 2
+    assert best(torch.full((3, 60), torch.nan)) == 1
+
+
+def test_strength_suits_the_noise():
+    """Of 150 channels one tells the class."""
+    labels = torch.arange(200) % 2
+    features = torch.randn(200, 150)
+    features[:, 0] += 2.5 * labels
+    assert out_of_fold(features, labels, 2, 'lda', repeats=2).strength > 0.4
+    few = torch.cat([features[:, :1]] * 3, 1)
+    assert out_of_fold(few, labels, 2, 'lda', repeats=2).strength == 0.5
+
+
+def test_temperature_is_the_likeliest():
+    logits = 7 * torch.randn(2, 300, 5)
+    labels = torch.distributions.Categorical(logits=logits[0] / 7).sample()
+    found = fit_temperature(logits[:1], labels, 300)
+    assert found == pytest.approx(7, rel=0.2)
+
+    def loss(temperature):
+        return F.cross_entropy(logits[0] / temperature, labels)
+
+    assert loss(found) < min(loss(0.7 * found), loss(1.4 * found))
+
+
+def test_few_images_that_are_right_make_nothing_certain():
+    logits = torch.eye(4)[None].repeat(1, 3, 1)
+    found = fit_temperature(logits, torch.arange(4).repeat(3), 12)
+    sure = (torch.eye(4)[0] / found).softmax(0)[0]
+    assert 0.85 < sure < 0.97
+
+
+def test_learning_curve():
+    features, labels = drawn([8] * 5 + [1], noise=1.5)
+    curve = learning_curve(features, labels, 6, 'ncm')
+    assert [point['photographs'] for point in curve] == [1, 2, 3, 5]
+    assert curve[0]['accuracy'] < curve[-1]['accuracy']
+    for point in curve:
+        assert 0 <= point['low'] < point['accuracy'] < point['high'] <= 1
+
+
+def test_learning_curve_counts_groups():
+    features, labels = drawn([8] * 3)
+    groups = [i // 2 for i in range(24)]
+    curve = learning_curve(features, labels, 3, groups=groups)
+    assert [point['photographs'] for point in curve] == [1, 2, 3]
+    assert not learning_curve(features[:3], torch.arange(3), 3)
+
+
+def test_unknown_class_weights():
+    with pytest.raises(ValueError, match="'even' is not 'balanced'"):
+        out_of_fold(*drawn([2, 2]), 2, class_weights='even')

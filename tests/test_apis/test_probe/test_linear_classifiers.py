@@ -1,0 +1,133 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Closed forms against scikit-learn, where that says the same."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
+
+from mmclca.apis.probe import fit_linear
+from mmclca.apis.probe.classifiers import CLASSIFIERS
+
+
+@pytest.fixture(params=[6, 60])
+def data(request):
+    """36 features of four classes, fewer or more channels than images."""
+    torch.manual_seed(0)
+    labels = torch.arange(4).repeat_interleave(torch.tensor([3, 7, 12, 14]))
+    means = torch.randn(4, request.param)
+    return means[labels] + torch.randn(36, request.param) + 3, labels
+
+
+@pytest.fixture
+def new(data):
+    return data[0][:9] + 0.5 * torch.randn_like(data[0][:9])
+
+
+def spread(features):
+    return float((features - features.mean(0)).square().sum(1).mean())
+
+
+def weights_of(labels):
+    return torch.tensor([2.0, 1.0, 0.5, 1.0])[labels]
+
+
+@pytest.mark.parametrize('weighted', [False, True])
+def test_ridge(data, new, weighted):
+    features, labels = data
+    weights = weights_of(labels) if weighted else torch.ones(36)
+    found = fit_linear(features, labels, 4, 'ridge', 0.3, weights)
+    mean = (weights[:, None] * features).sum(0) / weights.sum()
+    scale = (weights * (features - mean).square().sum(1)).sum()
+    ridge = Ridge(0.3 * float(scale / weights.sum()))
+    ridge.fit(features.double(), np.eye(4)[labels], weights)
+    assert np.allclose(found.scores(new), ridge.predict(new), atol=1e-4)
+
+
+def test_lda(data, new):
+    features, labels = data
+    if features.shape[1] > len(features):  # one has no scale but in the span
+        features, new = features[:, :20], new[:, :20]
+    found = fit_linear(features, labels, 4, 'lda', 0.3).scores(new)
+    within = features - torch.stack(
+        [features[labels == i].mean(0) for i in labels.tolist()]
+    )
+    covariance = within.T @ within / 36
+    identity = torch.eye(len(covariance)) * covariance.trace()
+    shrunk = 0.7 * covariance + 0.3 * identity / len(covariance)
+    estimator = type('Given', (), {})()
+    estimator.fit = lambda x: setattr(estimator, 'covariance_', shrunk.numpy())
+    lda = LinearDiscriminantAnalysis('lsqr', covariance_estimator=estimator)
+    expected = lda.fit(features, labels).decision_function(new)
+    assert np.allclose(found, expected, atol=1e-3)
+
+
+@pytest.mark.parametrize('classes', [2, 4])
+def test_logistic(data, new, classes):
+    features, labels = data
+    labels = labels % classes
+    found = fit_linear(features, labels, classes, 'logistic', 10.0)
+    scaled = spread(features) ** 0.5
+    model = LogisticRegression(C=10, max_iter=1000, tol=1e-8)
+    model.fit(features / scaled, labels)
+    expected = model.predict_proba(new / scaled)
+    assert np.allclose(found.scores(new).softmax(1), expected, atol=2e-2)
+
+
+def test_nearest_mean(data, new):
+    features, labels = data
+    found = fit_linear(features, labels, 4, 'ncm').scores(new).argmax(1)
+    expected = NearestCentroid().fit(features, labels).predict(new)
+    assert found.tolist() == expected.tolist()
+
+
+def test_nearest_image(data, new):
+    features, labels = data
+    found = fit_linear(features, labels, 4, 'knn', 1).scores(new)
+    model = KNeighborsClassifier(1, metric='cosine').fit(features, labels)
+    assert found.argmax(1).tolist() == model.predict(new).tolist()
+    assert torch.allclose(found.sum(1), torch.ones(9))
+
+
+@pytest.mark.parametrize('classifier', CLASSIFIERS)
+def test_scale_and_rotation_change_no_answer(data, new, classifier):
+    features, labels = data
+    turn = torch.linalg.qr(torch.randn(features.shape[1], features.shape[1]))
+    ours = fit_linear(features, labels, 4, classifier).scores(new)
+    turned = fit_linear(100 * features @ turn.Q, labels, 4, classifier)
+    theirs = turned.scores(100 * new @ turn.Q)
+    assert ours.argmax(1).tolist() == theirs.argmax(1).tolist()
+
+
+@pytest.mark.parametrize('classifier', CLASSIFIERS)
+def test_one_image_a_class(classifier):
+    features = torch.eye(3) + 0.1 * torch.randn(3, 3)
+    found = fit_linear(features, torch.arange(3), 3, classifier)
+    scores = found.scores(features)
+    assert scores.isfinite().all() and scores.argmax(1).tolist() == [0, 1, 2]
+
+
+def test_balanced_weights_move_the_border():
+    features = torch.tensor([[0.0], [1.0], [1.2], [1.4], [1.6], [1.8]])
+    labels = torch.tensor([0, 1, 1, 1, 1, 1])
+    weights = torch.tensor([3.0] + [0.6] * 5)
+    plain = fit_linear(features, labels, 2, 'ridge', 30.0)
+    balanced = fit_linear(features, labels, 2, 'ridge', 30.0, weights)
+    assert plain.scores(features).argmax(1).tolist() == [1] * 6
+    assert balanced.scores(features).argmax(1).tolist() == labels.tolist()
+
+
+@pytest.mark.parametrize(
+    'change, said',
+    [
+        (dict(classifier='rigde'), "no 'rigde' .do you mean ridge"),
+        (dict(num_classes=5), '1 of 5 classes have no image .*number 4'),
+        (dict(num_classes=3), 'must be 0 to 2'),
+        (dict(classifier='knn', weights=torch.ones(36)), 'weights no classes'),
+    ],
+)
+def test_mistakes(data, change, said):
+    with pytest.raises(ValueError, match=said):
+        fit_linear(*data, **dict(dict(num_classes=4), **change))

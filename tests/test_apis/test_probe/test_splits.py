@@ -1,0 +1,60 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import numpy as np
+import pytest
+
+from mmclca.apis.probe.splits import Units
+
+LABELS = np.repeat([0, 1, 2, 3], [1, 2, 5, 12])
+
+
+def test_every_image_is_tested_once_but_of_single_classes():
+    folds = list(Units(LABELS).folds(5, seed=0))
+    tested = np.concatenate([test for _, test in folds])
+    assert sorted(tested) == list(range(1, 20))
+    for train, test in folds:
+        assert sorted([*train, *test]) == list(range(20))
+        assert 0 in train and {*LABELS[train]} == {0, 1, 2, 3}
+    counts = [np.bincount(LABELS[test], minlength=4) for _, test in folds]
+    assert (np.ptp(counts, axis=0) <= 1).all()  # stratified
+
+
+def test_seeds_cut_in_another_way():
+    first, again, other = (
+        [test.tolist() for _, test in Units(LABELS).folds(5, seed)]
+        for seed in (0, 0, 1)
+    )
+    assert first == again != other
+
+
+@pytest.mark.parametrize('seed', range(5))
+def test_groups_stay_together(seed):
+    plants = [f'{label}-{i % 4}' for i, label in enumerate(LABELS)]
+    plants[-3:] = ['tray'] * 3
+    for train, test in Units(LABELS, plants).folds(3, seed):
+        assert not {plants[i] for i in train} & {plants[i] for i in test}
+        assert {*LABELS[test]} <= {*LABELS[train]}
+
+
+def test_two_plants_of_a_class_are_never_both_tested():
+    labels, plants = [0, 0, 0, 0, 1, 1, 1], list('aabbccc')
+    tested = [test for _, test in Units(labels, plants).folds(5, 0)]
+    assert [sorted({*test}) for test in tested] in (
+        [[0, 1], [2, 3]],
+        [[2, 3], [0, 1]],
+    )
+
+
+def test_fewer_folds_where_no_class_has_so_many():
+    assert len(list(Units([0, 0, 0, 1, 1]).folds(5, 0))) == 3
+    assert not list(Units([0, 1, 2]).folds(5, 0))
+
+
+def test_draw():
+    train, test = Units(LABELS).draw(2, seed=3)
+    assert np.bincount(LABELS[train]).tolist() == [1, 2, 2, 2]
+    assert sorted([*train, *test]) == list(range(20))
+
+
+def test_groups_must_be_as_many():
+    with pytest.raises(ValueError, match='2 groups for 3 images'):
+        Units([0, 0, 1], ['a', 'b'])
