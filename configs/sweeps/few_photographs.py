@@ -59,7 +59,5 @@ options = {
     'train_dataloader.num_workers': 0,
     'test_dataloader.num_workers': 0,
 }
-weights = {
-    name: '{{$MMCLCA_WEIGHTS:weights}}/deit_tiny_patch16_224.pth'
-    for name in ('deit-tiny-p16', 'lf-evit_deit-tiny-p16')
-}
+_weights = '{{$MMCLCA_WEIGHTS:weights}}/deit_tiny_patch16_224.pth'
+weights = {'deit-tiny-p16': _weights, 'lf-evit_deit-tiny-p16': _weights}

@@ -27,7 +27,9 @@ model = dict(
         num_classes=1000,
         in_channels=192,
         num_layers=9,
-        loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1, mode='original'),
+        loss=dict(
+            type='LabelSmoothLoss', label_smooth_val=0.1, mode='original'
+        ),
     ),
 )
 load_from = 'timm://deit_tiny_patch16_224.fb_in1k'

@@ -7,6 +7,7 @@ from .gradient_sources_hook import GradientSourcesHook
 from .gradient_stats_hook import GradientStatsHook
 from .keep_rate_warm_up_hook import KeepRateWarmUpHook
 from .last_best_checkpoint_hook import LastBestCheckpointHook
+from .probe_init_hook import ProbeInitHook
 from .token_visualization_hook import TokenVisualizationHook
 
 __all__ = [
@@ -18,5 +19,6 @@ __all__ = [
     'GradientStatsHook',
     'KeepRateWarmUpHook',
     'LastBestCheckpointHook',
+    'ProbeInitHook',
     'TokenVisualizationHook',
 ]

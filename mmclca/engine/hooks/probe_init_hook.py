@@ -6,11 +6,13 @@ from torch.optim.swa_utils import update_bn
 
 from mmclca.apis.probe.classifiers import check_classifier, fit_linear
 from mmclca.apis.probe.folds import out_of_fold
+from mmclca.apis.probe.task import Task
 from mmclca.checkpoints.loading import inner_model
 from mmclca.datasets.image_cache import without_cache
 from mmclca.models import last_linear, set_last_linear
 from mmclca.registry import HOOKS
 from mmclca.visualization.batches import batches, dataset_of
+from mmclca.visualization.random_state import same_random_state
 
 
 @HOOKS.register_module()
@@ -72,7 +74,8 @@ class ProbeInitHook(Hook):
         last_linear(model.head)  # refuses before images are read
         pipeline = without_cache(runner.cfg.test_dataloader.dataset.pipeline)
         dataset = dataset_of(runner.cfg, 'train', pipeline=pipeline)
-        features, labels = self._features(model, dataset)
+        with same_random_state():
+            features, labels = self._features(model, dataset)
         accuracy = self._fit(model.head, features, labels)
         runner.logger.info(
             f'head started from a {self.classifier} classifier on frozen '
@@ -90,30 +93,21 @@ class ProbeInitHook(Hook):
             found.append(model.extract_feat(batch.images))
             labels += batch.labels
         feats = tuple(map(torch.cat, zip(*found, strict=True)))
-        _update_statistics(model.head, feats)
+        update_bn([[feats]], model.head)  # of BatchNorm, if there is one
         features = model.head.pre_logits(feats)
         model.train(training)
         return features.float().cpu(), torch.tensor(labels)
 
     def _fit(self, head: nn.Module, features: Tensor, labels: Tensor) -> float:
         """Fit the last layer; the accuracy in the folds."""
-        kind, num_classes = self.classifier, head.num_classes
+        settings = (features, labels, head.num_classes, self.classifier)
         tested = out_of_fold(
-            features,
-            labels,
-            num_classes,
-            kind,
-            folds=self.folds,
-            class_weights=self.class_weights,
+            *settings, folds=self.folds, class_weights=self.class_weights
         )
+        task = Task.of(*settings, None, self.class_weights)
         weight, bias = fit_linear(
-            features, labels, num_classes, kind, tested.strength
+            *settings, tested.strength, weights=task.weights
         )
-        t = tested.temperature
-        set_last_linear(head, weight / t, bias / t)
+        temperature = tested.temperature
+        set_last_linear(head, weight / temperature, bias / temperature)
         return float(tested.accuracy.mean())
-
-
-def _update_statistics(head: nn.Module, feats: tuple[Tensor, ...]) -> None:
-    """Give BatchNorm the statistics of the images; others are left alone."""
-    update_bn([[feats]], head)

@@ -1,0 +1,104 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from copy import deepcopy
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.runner import Runner
+from tiny_run import write_run
+
+from mmclca.apis.probe import fit_linear
+from mmclca.models import last_linear, with_layer_fusion, with_reduction
+from mmclca.visualization.batches import batches, dataset_of
+
+
+@pytest.fixture
+def build(tmp_path):
+    """A runner of the tiny config whose network learns nothing."""
+    path = write_run(tmp_path)
+
+    def build(change=deepcopy, hook={}, **settings):
+        config = Config.fromfile(path)
+        config.model = change(config.model)
+        config.work_dir = str(tmp_path / 'work')
+        config.train_cfg.max_epochs = 1
+        config.optim_wrapper.optimizer.update(lr=0.0, weight_decay=0.0)
+        config.val_cfg = config.val_dataloader = config.val_evaluator = None
+        config.custom_hooks = [dict(type='mmclca.ProbeInitHook', **hook)]
+        config.update(settings)
+        return Runner.from_cfg(config)
+
+    return build
+
+
+def fusion(model):
+    return with_layer_fusion(model, (0, 1, 2))
+
+
+def cla(model):
+    return with_reduction(model, 'EViT', 0.5, reduce_at=(1,), cla=True)
+
+
+def features_of(runner):
+    model = runner.model.eval()
+    dataset = dataset_of(runner.cfg, 'train')
+    (whole,) = batches(model, dataset, range(len(dataset)), len(dataset))
+    with torch.no_grad():
+        features = model.extract_feat(whole.images, stage='pre_logits')
+    return features, torch.tensor(whole.labels)
+
+
+@pytest.mark.parametrize('change', [fusion, deepcopy])
+def test_the_head_is_the_classifier_of_the_training_images(build, change):
+    runner = build(change, hook=dict(classifier='ncm'))
+    runner.train()
+    features, labels = features_of(runner)
+    expected = fit_linear(features, labels, 4, 'ncm')
+    layer = last_linear(runner.model.head)
+    ratio = layer.weight / expected.weight  # a temperature apart
+    torch.testing.assert_close(
+        ratio, ratio[0, 0].expand_as(ratio), rtol=1e-3, atol=0
+    )
+    right = layer(features).argmax(1) == expected.scores(features).argmax(1)
+    assert right.all()
+
+
+def test_batch_norm_of_cla_has_the_statistics_of_the_images(build):
+    runner = build(cla)
+    runner.call_hook('before_run')
+    runner._train_loop = runner.build_train_loop(runner._train_loop)
+    runner.call_hook('before_train')
+    norm = runner.model.head.layers[0]
+    assert norm.momentum == 0.1 and norm.num_batches_tracked == 1
+    features, labels = features_of(runner)
+    scores = last_linear(runner.model.head)(features[..., None])[..., 0]
+    assert (scores.argmax(1) == labels).float().mean() > 0.5
+
+
+def test_training_sees_the_same_images_with_it(build):
+    weights = []
+    for hooks in ([], [dict(type='mmclca.ProbeInitHook')]):
+        runner = build(fusion, custom_hooks=hooks)
+        runner.train()
+        weights.append(torch.rand(1))
+    assert torch.equal(*weights)
+    assert runner.model.training
+
+
+def test_a_resumed_run_is_left_as_it_is(build):
+    first = build(fusion)
+    first.train()
+    last = first.model.head.fc.weight.detach().clone()
+    more = build(
+        fusion, resume=True, train_cfg=dict(by_epoch=True, max_epochs=2)
+    )
+    more.train()
+    torch.testing.assert_close(more.model.head.fc.weight, last)
+
+
+@pytest.mark.parametrize(
+    ('wrong', 'said'), [('knn', 'no linear layer'), ('rigde', 'ridge')]
+)
+def test_classifiers_that_cannot_start_a_head(build, wrong, said):
+    with pytest.raises(ValueError, match=said):
+        build(hook=dict(classifier=wrong))
