@@ -13,6 +13,7 @@ from mmengine.model import BaseModel
 from mmpretrain import ImageClassificationInferencer
 from mmpretrain.structures import DataSample
 
+from mmclca.datasets.decoding import LoadPhotograph
 from mmclca.datasets.image_cache import without_cache
 
 from .loading import check_number, load_classifier
@@ -20,6 +21,7 @@ from .rejection import UNKNOWN, note_known, noting_logits, read_threshold
 from .sources import find_images, prepared_batches, read_image
 from .token_facts import MacCounts, check_tokens, predict_with_facts
 
+_LOAD_PHOTOGRAPH = 'mmclca.LoadPhotograph', LoadPhotograph
 FACTS = ('tokens', 'gmacs', 'kept', 'attribution', 'cls_attention')
 
 
@@ -170,7 +172,11 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         """mmpretrain's, also where a config caches the first steps."""
         cfg = deepcopy(cfg)
         dataset = cfg.test_dataloader.dataset
-        dataset.pipeline = without_cache(dataset.pipeline)
+        steps = without_cache(dataset.pipeline)
+        dataset.pipeline = [
+            step for step in steps if step['type'] not in _LOAD_PHOTOGRAPH
+        ]
+        self.over_white = len(dataset.pipeline) < len(steps)
         return super()._init_pipeline(cfg)
 
     def _inputs_to_list(self, inputs) -> list:
@@ -199,7 +205,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
     def prepare(self, source: str | np.ndarray) -> dict | str:
         """An image as the model takes it, or why it cannot be read."""
         try:
-            image = read_image(source)
+            image = read_image(source, self.over_white)
         except ValueError as error:
             return str(error)
         shape = image.shape[:2]

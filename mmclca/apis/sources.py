@@ -6,14 +6,14 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import BytesIO
 
-import cv2
-import mmcv
 import numpy as np
 from mmengine import fileio
 from mmengine.dataset import default_collate
 from mmpretrain.utils import track
 
-from mmclca.datasets.image_files import IMAGE_SUFFIXES, check_header
+from mmclca.datasets.decoding import decode
+from mmclca.datasets.image_files import check_header, files_below
+from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 
 
 def find_images(places: Iterable) -> list:
@@ -52,20 +52,8 @@ def _images_at(place) -> Iterator:
 
 
 def _images_below(folder: str) -> list[str]:
-    paths, seen = [], set()
-    for place, folders, files in os.walk(folder, followlinks=True):
-        here = os.path.realpath(place)
-        if here in seen:  # a link to a folder above it
-            folders.clear()
-            continue
-        seen.add(here)
-        folders[:] = [name for name in folders if name[0] != '.']
-        paths += [os.path.join(place, name) for name in files if _shown(name)]
-    return sorted(paths)
-
-
-def _shown(name: str) -> bool:
-    return name[0] != '.' and name.lower().endswith(IMAGE_SUFFIXES)
+    below = files_below(folder)
+    return [x for x in below if x.lower().endswith(PHOTOGRAPH_SUFFIXES)]
 
 
 def prepared_batches(
@@ -97,12 +85,17 @@ def prepared_batches(
         yield positions, default_collate(read) if read else None, unread
 
 
-def read_image(source: str | np.ndarray) -> np.ndarray:
+def read_image(
+    source: str | np.ndarray, over_white: bool = True
+) -> np.ndarray:
     """Read an image as training does.
 
     Args:
         source (str | np.ndarray): A file or an address, or a BGR image
             (H, W, 3), uint8, as ``mmcv.imread`` gives it.
+        over_white (bool): Whether transparent pixels are laid over white, as
+            by ``LoadPhotograph``; else their colours are seen, as by
+            ``LoadImageFromFile``. Defaults to True.
 
     Returns:
         np.ndarray: BGR image (H, W, 3), uint8.
@@ -114,15 +107,14 @@ def read_image(source: str | np.ndarray) -> np.ndarray:
         return _checked(source)
     try:
         content = fileio.get(source)
-        problem = check_header(BytesIO(content))
-        image = None if problem else mmcv.imfrombytes(content)
     except FileNotFoundError:
         raise ValueError('no such file or folder') from None
-    except (OSError, cv2.error) as error:
+    except OSError as error:
         raise ValueError(f'{type(error).__name__}: {error}') from error
-    if image is None:
-        raise ValueError(problem or 'OpenCV cannot decode it')
-    return image
+    problem = check_header(BytesIO(content))
+    if problem:
+        raise ValueError(problem)
+    return decode(content, over_white)
 
 
 def _checked(image: np.ndarray) -> np.ndarray:

@@ -72,6 +72,7 @@ DATA_SETS = (
     ),
 )
 STEPS = (
+    'mmclca.datasets.decoding',
     'mmclca.datasets.image_cache',
     'mmcv.transforms',
     'mmpretrain.datasets.transforms',

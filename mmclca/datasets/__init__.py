@@ -5,8 +5,15 @@ from contextlib import redirect_stdout
 with redirect_stdout(None):
     import mmpretrain.datasets  # noqa: F401
 
+from .decoding import LoadPhotograph
 from .image_cache import CacheImages
 from .samplers import AtLeastSampler, ClampedBatchSampler
 from .ultra_fgvc import UltraFGVC
 
-__all__ = ['AtLeastSampler', 'CacheImages', 'ClampedBatchSampler', 'UltraFGVC']
+__all__ = [
+    'AtLeastSampler',
+    'CacheImages',
+    'ClampedBatchSampler',
+    'LoadPhotograph',
+    'UltraFGVC',
+]

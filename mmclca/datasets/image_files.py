@@ -6,12 +6,12 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
-import mmcv
 from mmengine import fileio
 from PIL import Image, UnidentifiedImageError
 
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES as IMAGE_SUFFIXES
 
+from .decoding import UndecodedError, decode
 from .parquet import iter_images
 from .parquet.uri import PREFIX, parquet_uri, split_uri
 
@@ -23,13 +23,43 @@ _THREADS = 16
 _JPEG_END = b'\xff\xd9'
 _END_MARKERS = dict(PNG=b'IEND\xaeB`\x82', JPEG=_JPEG_END, MPO=_JPEG_END)
 _TAIL = 4096
+# where a file begins with its kind
+_HEIC = tuple(b'ftyp' + kind for kind in (b'heic', b'heix', b'mif1', b'msf1'))
+
+
+def files_below(folder):
+    """Find the files in a folder and in all folders below.
+
+    Links are followed. What is hidden is passed over, and so are the folders
+    that macOS adds to an archive.
+
+    Args:
+        folder (str): The folder.
+
+    Returns:
+        list[str]: Their paths, which begin with ``folder``, sorted.
+    """
+    paths, seen = [], set()
+    for place, folders, files in os.walk(folder, followlinks=True):
+        here = os.path.realpath(place)
+        if here in seen:  # a link to a folder above it
+            folders.clear()
+            continue
+        seen.add(here)
+        folders[:] = [x for x in folders if x[0] != '.' and x != '__MACOSX']
+        paths += [os.path.join(place, name) for name in files if _shown(name)]
+    return sorted(paths)
+
+
+def _shown(name):
+    return name[0] != '.' and name not in ('Thumbs.db', 'desktop.ini')
 
 
 def find_problem(path):
     """Decode an image, as strictly as Pillow and as training does.
 
-    OpenCV, which training uses, fills up a truncated file in silence; Pillow
-    refuses it.
+    OpenCV, which :func:`~mmclca.datasets.decoding.decode` uses, fills up a
+    truncated file in silence; Pillow refuses it.
 
     Args:
         path (str): Anything that mmengine reads.
@@ -119,10 +149,13 @@ def _decode(content):
             if image.format == 'JPEG' and _JPEG_END not in file.read():
                 return 'cut short: a JPEG file without its end marker'
             image.load()
-        if mmcv.imfrombytes(content) is None:
-            return 'OpenCV cannot decode it'
+        decode(content)
     except UnidentifiedImageError:
+        if content[4:12] in _HEIC:
+            return 'HEIC, which needs: pip install "mmclca[heic]"'
         return f'no image: it begins with {content[:12]!r}'
+    except UndecodedError as error:
+        return str(error)
     except Exception as error:  # a decoder may raise anything
         return _reason(error)
     return ''

@@ -9,16 +9,18 @@ from mmpretrain.datasets.transforms import PackInputs, ResizeEdge
 from mmpretrain.models import ClsDataPreprocessor
 from torch import nn
 
+from mmclca.datasets.decoding import LoadPhotograph
 from mmclca.datasets.image_cache import without_cache
 from mmclca.registry import TRANSFORMS
 
 ALLOWED = (
-    'LoadImageFromFile (color, by OpenCV, as 8-bit), Resize to a fixed scale '
-    "without keep_ratio, ResizeEdge of the edge 'short', CenterCrop without "
-    'auto_pad, and PackInputs'
+    'LoadImageFromFile (color, by OpenCV, as 8-bit), LoadPhotograph, Resize '
+    "to a fixed scale without keep_ratio, ResizeEdge of the edge 'short', "
+    'CenterCrop without auto_pad, and PackInputs'
 )
 # what a step must be set to
 WANTED = {
+    LoadPhotograph: {},
     LoadImageFromFile: dict(
         to_float32=False, color_type='color', imdecode_backend='cv2'
     ),

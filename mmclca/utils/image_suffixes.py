@@ -12,3 +12,5 @@ IMAGE_SUFFIXES = (
     '.tiff',
     '.webp',
 )
+# and of what telephones write, which only Pillow reads
+PHOTOGRAPH_SUFFIXES = (*IMAGE_SUFFIXES, '.heic', '.heif')

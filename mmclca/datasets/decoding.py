@@ -1,0 +1,122 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""From the content of an image file to pixels, the same everywhere."""
+
+from contextlib import suppress
+from io import BytesIO
+
+import cv2
+import mmcv
+import numpy as np
+from mmcv.transforms import BaseTransform
+from mmengine import fileio
+from PIL import Image, ImageOps
+
+from mmclca.registry import TRANSFORMS
+
+with suppress(ImportError):  # an extra, for the photographs of telephones
+    from pillow_heif import register_heif_opener
+
+    register_heif_opener()
+
+_JPEG = b'\xff\xd8'
+_WHITE = 255, 255, 255, 255
+# formats of which OpenCV reads every file that is whole
+_STRICT = 'PNG', 'JPEG', 'MPO', 'BMP', 'PPM'
+# what Pillow makes colours of by scaling; it cuts off the values of others
+_MODES = ('1', 'L', 'LA', 'P', 'PA', 'RGB', 'RGBA', 'RGBX', 'CMYK', 'YCbCr')
+
+
+class UndecodedError(ValueError):
+    """Neither OpenCV nor Pillow can decode an image."""
+
+
+def decode(content: bytes, over_white: bool = True) -> np.ndarray:
+    """Decode an image, turned as its EXIF data say.
+
+    OpenCV decodes, as in mmcv's ``LoadImageFromFile``: greys, palettes, CMYK
+    and 16 bits become 8-bit colours. Pillow decodes what OpenCV cannot (HEIC
+    with pillow-heif), and what has an alpha channel.
+
+    Args:
+        content (bytes): The file.
+        over_white (bool): Whether transparent pixels are laid over white;
+            else their hidden colours are seen, as ``LoadImageFromFile`` does.
+            Defaults to True.
+
+    Returns:
+        np.ndarray: BGR image (H, W, 3), uint8.
+
+    Raises:
+        UndecodedError: If neither can decode it.
+    """
+    if over_white and content[:2] != _JPEG and _has_alpha(content):
+        return _by_pillow(content)
+    with suppress(cv2.error):
+        image = mmcv.imfrombytes(content)
+        if image is not None:
+            return image
+    return _by_pillow(content, damaged=_STRICT)
+
+
+def _has_alpha(content: bytes) -> bool:
+    try:
+        with Image.open(BytesIO(content)) as image:
+            return image.has_transparency_data
+    except Exception:  # a decoder may raise anything
+        return False
+
+
+def _by_pillow(content: bytes, damaged: tuple[str, ...] = ()) -> np.ndarray:
+    try:
+        with Image.open(BytesIO(content)) as image:
+            if image.format in damaged:
+                raise ValueError(f'a damaged {image.format} file')
+            return _to_bgr(image)
+    except Exception as error:  # a decoder may raise anything
+        raise UndecodedError(
+            f'neither OpenCV nor Pillow can decode it ({error})'
+        ) from error
+
+
+def _to_bgr(image: Image.Image) -> np.ndarray:
+    if image.mode not in _MODES:
+        raise ValueError(f'pixels of mode {image.mode}')
+    upright = ImageOps.exif_transpose(image)
+    if upright.has_transparency_data:
+        upright = upright.convert('RGBA')
+        white = Image.new('RGBA', upright.size, _WHITE)
+        upright = Image.alpha_composite(white, upright)
+    return np.asarray(upright.convert('RGB'))[..., ::-1].copy()
+
+
+@TRANSFORMS.register_module()
+class LoadPhotograph(BaseTransform):
+    """Read an image as :func:`decode` does, for a pipeline.
+
+    It stands where ``LoadImageFromFile`` does, and gives the same pixels but
+    where an image has an alpha channel; it also reads HEIC, with pillow-heif.
+    """
+
+    def transform(self, results: dict) -> dict:
+        """Add the image of a sample.
+
+        Args:
+            results (dict): A sample with ``img_path``.
+
+        Returns:
+            dict: With ``img`` (H, W, 3), BGR, uint8, ``img_shape`` and
+            ``ori_shape``.
+
+        Raises:
+            UndecodedError: If it is no image; names it.
+        """
+        path = results['img_path']
+        try:
+            image = decode(fileio.get(path))
+        except UndecodedError as error:
+            raise UndecodedError(f'{path}: {error}') from error
+        shape = image.shape[:2]
+        return dict(results, img=image, img_shape=shape, ori_shape=shape)
+
+    def __repr__(self):
+        return f'{type(self).__name__}()'

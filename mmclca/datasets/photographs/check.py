@@ -1,0 +1,121 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What is wrong with photographs, and those that can be used."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from mmpretrain.utils import track
+
+from .photographs import Photographs
+from .pixels import look_at, same_pictures
+from .words import lines_of
+
+# of the same picture in several splits, which one is kept
+_RANKS = {'test': 0, 'val': 1, 'train': 2, '': 2}
+
+
+@dataclass
+class Checked:
+    """Photographs that can be used, and what became of the others.
+
+    Args:
+        photographs (Photographs): What is used.
+        unread (dict[str, str]): By path why one cannot be read.
+        doubled (list[tuple[str, str]]): Left out, and the one that is kept,
+            of the same picture, class and split.
+        conflicts (list[tuple[str, ...]]): The same picture in several
+            classes; none of these is used.
+        leaks (list[tuple[str, str]]): Left out, and the one that is kept for
+            validation or a test, which shows the same.
+        untrained (dict[str, int]): Classes of which nothing is left to train
+            with, and their photographs, which are left out.
+        single (list[str]): Classes with one photograph to train with.
+    """
+
+    photographs: Photographs
+    unread: dict[str, str]
+    doubled: list[tuple[str, str]]
+    conflicts: list[tuple[str, ...]]
+    leaks: list[tuple[str, str]]
+    untrained: dict[str, int]
+    single: list[str]
+
+    def lines(self) -> list[str]:
+        """What to tell whoever gave the photographs, a line each."""
+        return list(lines_of(self))
+
+
+def check_photographs(
+    photographs: Photographs, progress: Callable = track
+) -> Checked:
+    """Open photographs, and leave out what would mislead.
+
+    Args:
+        photographs (Photographs): All of them.
+        progress (Callable): Draws a bar, as ``mmpretrain.utils.track``.
+
+    Returns:
+        Checked: What is used, with its labels counted anew where a class is
+        left out.
+
+    Raises:
+        ValueError: If less than two classes are left.
+    """
+    looks = look_at(photographs.paths, progress)
+    unread = {path: x.problem for path, x in looks.items() if x.problem}
+    read = {path: x for path, x in looks.items() if not x.problem}
+    doubled, conflicts, leaks = _compare(photographs, same_pictures(read))
+    out = {*unread, *dict(doubled + leaks)}.union(*conflicts)
+    kept = photographs.select(
+        [i for i, path in enumerate(photographs.paths) if path not in out]
+    )
+    used, untrained = _trainable(kept)
+    checked = Checked(
+        used, unread, doubled, conflicts, leaks, untrained, _single(used)
+    )
+    if len(used.classes) < 2:
+        found = '; '.join(checked.lines())
+        raise ValueError(
+            f'one class cannot be told from others: of {photographs.source}, '
+            f'{len(used.classes)} of {len(photographs.classes)} classes has '
+            f'photographs to train with ({found})'
+        )
+    return checked
+
+
+def _compare(photographs: Photographs, pictures: list[list[str]]):
+    """What is left out of files that show the same."""
+    rows = zip(
+        photographs.paths, photographs.labels, photographs.splits, strict=True
+    )
+    facts = {path: (label, split) for path, label, split in rows}
+    doubled, conflicts, leaks = [], [], []
+    for paths in pictures:
+        if len({facts[path][0] for path in paths}) > 1:
+            conflicts.append(tuple(paths))
+            continue
+        kept = min(paths, key=lambda path: _RANKS[facts[path][1]])
+        for path in paths:
+            if path != kept:
+                same = facts[path] == facts[kept]
+                (doubled if same else leaks).append((path, kept))
+    return doubled, conflicts, leaks
+
+
+def _trainable(photographs: Photographs) -> tuple[Photographs, dict[str, int]]:
+    """Those of classes that can be trained, and how many of which cannot."""
+    counts = photographs.counts()
+    trained = {photographs.labels[i] for i in photographs.to_train()}
+    names = [photographs.classes[label] for label in sorted(trained)]
+    number = {label: i for i, label in enumerate(sorted(trained))}
+    used = photographs.select(
+        [i for i, n in enumerate(photographs.labels) if n in trained]
+    )
+    labels = [number[label] for label in used.labels]
+    untrained = {x: n for x, n in counts.items() if x not in {*names}}
+    return replace(used, labels=labels, classes=names), untrained
+
+
+def _single(photographs: Photographs) -> list[str]:
+    counts = photographs.select(photographs.to_train()).counts()
+    return [name for name, n in counts.items() if n == 1]

@@ -1,0 +1,130 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Which files can be read, and which show the same picture."""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+from mmpretrain.utils import track
+from PIL import Image, ImageOps
+
+from ..decoding import decode
+from ..image_files import check_header
+
+_THREADS = 8  # decoders leave the interpreter to the others
+_SIDE = 16  # of the small pictures that are compared
+# A picture that was saved in another format stays within this when it is made
+# small. Others seldom do, and then it costs decoding both.
+_TOLERANCE = 12
+
+
+@dataclass
+class Look:
+    """What a file is at a glance.
+
+    Args:
+        problem (str): What is wrong with it, empty if nothing is.
+        digest (str): Of its bytes.
+        size (tuple[int, int]): Width and height, upright.
+        small (np.ndarray, optional): The picture, (16 x 16 x 3,), uint8.
+    """
+
+    problem: str
+    digest: str = ''
+    size: tuple[int, int] = (0, 0)
+    small: np.ndarray | None = None
+
+
+def look_at(
+    paths: Sequence[str], progress: Callable = track
+) -> dict[str, Look]:
+    """Look at files, in several threads.
+
+    JPEG files, which have a quick way to it, are decoded to an eighth of
+    their size.
+
+    Args:
+        paths (Sequence[str]): The files.
+        progress (Callable): Draws a bar, as ``mmpretrain.utils.track``.
+    """
+    with ThreadPoolExecutor(_THREADS) as pool:
+        looks = pool.map(_look, paths)
+        looks = progress(looks, 'Photographs', total=len(paths))
+        return dict(zip(paths, looks, strict=True))
+
+
+def same_pictures(looks: dict[str, Look]) -> list[list[str]]:
+    """Find files with the same bytes, or the same pixels once decoded.
+
+    Args:
+        looks (dict[str, Look]): Files that can be read.
+
+    Returns:
+        list[list[str]]: Two or more paths each, in the order of ``looks``.
+    """
+    copies = _keys_by({path: look.digest for path, look in looks.items()})
+    first = {paths[0]: looks[paths[0]].size for paths in copies.values()}
+    close = [
+        path
+        for paths in _keys_by(first).values()
+        for path in _close(paths, looks)
+    ]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        pixels = dict(zip(close, pool.map(_digest_pixels, close), strict=True))
+    pictures = {
+        path: pixels.get(copies[look.digest][0], look.digest)
+        for path, look in looks.items()
+    }
+    return [paths for paths in _keys_by(pictures).values() if len(paths) > 1]
+
+
+def _look(path: str) -> Look:
+    try:
+        content = Path(path).read_bytes()
+        problem = check_header(BytesIO(content))
+        if problem:
+            return Look(problem)
+        with Image.open(BytesIO(content)) as image:
+            image.draft('RGB', (_SIDE, _SIDE))
+            upright = ImageOps.exif_transpose(image)
+            size = upright.size
+            small = upright.convert('RGB').resize(
+                (_SIDE, _SIDE), Image.Resampling.BOX
+            )
+    except Exception as error:  # a decoder may raise anything
+        return Look(f'{type(error).__name__}: {error}')
+    small = np.asarray(small).reshape(-1)
+    return Look('', sha256(content).hexdigest(), size, small)
+
+
+def _keys_by(values: dict) -> dict:
+    """The keys that have each value."""
+    keys = defaultdict(list)
+    for key, value in values.items():
+        keys[value].append(key)
+    return keys
+
+
+def _close(paths: list[str], looks: dict[str, Look]) -> list[str]:
+    """Those that look much like another one."""
+    small = np.stack([looks[path].small for path in paths]).astype(int)
+    means = small.mean(1)
+    order = means.argsort()
+    ends = np.searchsorted(means[order], means[order] + _TOLERANCE, 'right')
+    close = set()
+    for i, end in enumerate(ends):
+        others = order[i + 1 : end]
+        away = np.abs(small[others] - small[order[i]]).max(1)
+        near = others[away <= _TOLERANCE]
+        close |= {*near, order[i]} if len(near) else set()
+    return [paths[i] for i in sorted(close)]
+
+
+def _digest_pixels(path: str) -> str:
+    image = decode(Path(path).read_bytes())
+    return sha256(repr(image.shape).encode() + image.tobytes()).hexdigest()
