@@ -18,9 +18,8 @@ with suppress(ImportError):  # an extra, for the photographs of telephones
 
     register_heif_opener()
 
-_JPEG = b'\xff\xd8'
 _WHITE = 255, 255, 255, 255
-# formats of which OpenCV reads every file that is whole
+# formats of which OpenCV reads every file that is whole; Pillow fills up
 _STRICT = 'PNG', 'JPEG', 'MPO', 'BMP', 'PPM'
 # what Pillow makes colours of by scaling; it cuts off the values of others
 _MODES = ('1', 'L', 'LA', 'P', 'PA', 'RGB', 'RGBA', 'RGBX', 'CMYK', 'YCbCr')
@@ -49,33 +48,46 @@ def decode(content: bytes, over_white: bool = True) -> np.ndarray:
     Raises:
         UndecodedError: If neither can decode it.
     """
-    if over_white and content[:2] != _JPEG and _has_alpha(content):
-        return _by_pillow(content)
+    kind, has_alpha = _kind_of(content)
+    if over_white and has_alpha:
+        return by_pillow(content)
     with suppress(cv2.error):
         image = mmcv.imfrombytes(content)
         if image is not None:
             return image
-    return _by_pillow(content, damaged=_STRICT)
+    if kind in _STRICT:
+        raise UndecodedError(f'OpenCV cannot decode this {kind} file')
+    return by_pillow(content)
 
 
-def _has_alpha(content: bytes) -> bool:
+def by_pillow(content: bytes) -> np.ndarray:
+    """Decode an image with Pillow alone, transparent pixels over white.
+
+    Args:
+        content (bytes): The file.
+
+    Returns:
+        np.ndarray: See :func:`decode`.
+
+    Raises:
+        UndecodedError: If Pillow cannot decode it, or not to 8-bit colours.
+    """
     try:
         with Image.open(BytesIO(content)) as image:
-            return image.has_transparency_data
-    except Exception:  # a decoder may raise anything
-        return False
-
-
-def _by_pillow(content: bytes, damaged: tuple[str, ...] = ()) -> np.ndarray:
-    try:
-        with Image.open(BytesIO(content)) as image:
-            if image.format in damaged:
-                raise ValueError(f'a damaged {image.format} file')
             return _to_bgr(image)
     except Exception as error:  # a decoder may raise anything
         raise UndecodedError(
-            f'neither OpenCV nor Pillow can decode it ({error})'
+            f'neither OpenCV nor Pillow can decode it: {error}'
         ) from error
+
+
+def _kind_of(content: bytes) -> tuple[str | None, bool]:
+    """The format of an image, and whether it has transparent pixels."""
+    try:
+        with Image.open(BytesIO(content)) as image:
+            return image.format, image.has_transparency_data
+    except Exception:  # a decoder may raise anything
+        return None, False
 
 
 def _to_bgr(image: Image.Image) -> np.ndarray:

@@ -40,7 +40,8 @@ def read_folder(folder: Path) -> Photographs:
     taken, left_out = _assign(images, split)
     left_out |= {
         path: f'ending in {Path(path).suffix.lower() or "nothing"}'
-        for path in parts.keys() - images.keys()
+        for path in parts
+        if path not in images
     }
     classes = sorted({name for _, name in taken.values()})
     _check_classes(classes, images.values(), folder)

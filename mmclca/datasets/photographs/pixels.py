@@ -13,7 +13,7 @@ import numpy as np
 from mmpretrain.utils import track
 from PIL import Image, ImageOps
 
-from ..decoding import decode
+from ..decoding import by_pillow, decode
 from ..image_files import check_header
 
 _THREADS = 8  # decoders leave the interpreter to the others
@@ -30,7 +30,7 @@ class Look:
     Args:
         problem (str): What is wrong with it, empty if nothing is.
         digest (str): Of its bytes.
-        size (tuple[int, int]): Width and height, upright.
+        size (tuple[int, int]): Shorter and longer side.
         small (np.ndarray, optional): The picture, (16 x 16 x 3,), uint8.
     """
 
@@ -90,9 +90,9 @@ def _look(path: str) -> Look:
         if problem:
             return Look(problem)
         with Image.open(BytesIO(content)) as image:
-            image.draft('RGB', (_SIDE, _SIDE))
+            size = tuple(sorted(image.size))
+            image.draft('RGB', (8 * _SIDE, 8 * _SIDE))
             upright = ImageOps.exif_transpose(image)
-            size = upright.size
             small = upright.convert('RGB').resize(
                 (_SIDE, _SIDE), Image.Resampling.BOX
             )
@@ -126,5 +126,8 @@ def _close(paths: list[str], looks: dict[str, Look]) -> list[str]:
 
 
 def _digest_pixels(path: str) -> str:
-    image = decode(Path(path).read_bytes())
+    content = Path(path).read_bytes()
+    # OpenCV's JPEG decoder rounds in another way than that of most programs
+    is_jpeg = content.startswith(b'\xff\xd8')
+    image = by_pillow(content) if is_jpeg else decode(content)
     return sha256(repr(image.shape).encode() + image.tobytes()).hexdigest()

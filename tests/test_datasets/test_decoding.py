@@ -1,0 +1,146 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from io import BytesIO
+
+import cv2
+import mmcv
+import numpy as np
+import pytest
+from mmengine.dataset import Compose
+from PIL import Image
+
+from mmclca.apis.sources import read_image
+from mmclca.datasets.decoding import UndecodedError, decode
+from mmclca.registry import TRANSFORMS
+
+LOAD = dict(type='mmclca.LoadPhotograph')
+TURN_LEFT = 6  # EXIF: the camera's top is on the right
+RED, GREEN, WHITE = (10, 10, 250), (10, 250, 10), (255, 255, 255)
+
+
+def leaf(alpha=255):
+    """40 wide, 24 high; red top left, green bottom right, as RGBA."""
+    image = np.full((24, 40, 4), alpha, np.uint8)
+    image[..., :3] = 0
+    image[:12, :20, :3] = 250, 10, 10
+    image[12:, 20:, :3] = 10, 250, 10
+    return Image.fromarray(image)
+
+
+def content_of(image, kind, **options):
+    file = BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+def check(content, left, right):
+    """The colours top left and bottom right, nearly."""
+    image = decode(content)
+    assert image.shape == (24, 40, 3) and image.dtype == np.uint8
+    assert np.abs(image[3, 3].astype(int) - left).max() < 25
+    assert np.abs(image[20, 36].astype(int) - right).max() < 25
+
+
+@pytest.mark.parametrize('kind', ['PNG', 'JPEG', 'TIFF', 'WEBP', 'BMP', 'PPM'])
+@pytest.mark.parametrize('mode', ['RGB', 'L'])
+def test_plain_images_are_those_of_load_image_from_file(kind, mode):
+    content = content_of(leaf().convert(mode), kind)
+    assert (decode(content) == mmcv.imfrombytes(content)).all()
+
+
+@pytest.mark.parametrize('kind', ['PNG', 'JPEG', 'TIFF', 'WEBP'])
+@pytest.mark.parametrize('mode', ['RGB', 'RGBA'])
+def test_exif_rotation(kind, mode):
+    mode = 'RGB' if kind == 'JPEG' else mode
+    turned = leaf().rotate(90, expand=True).convert(mode)
+    exif = Image.Exif()
+    exif[0x0112] = TURN_LEFT
+    if (kind, mode) == ('WEBP', 'RGB') and cv2.__version__[0] < '5':
+        pytest.skip('this OpenCV does not read the EXIF data of WebP')
+    check(content_of(turned, kind, exif=exif, quality=95), RED, GREEN)
+
+
+@pytest.mark.parametrize('kind', ['PNG', 'TIFF', 'WEBP'])
+def test_transparent_pixels_are_white(kind):
+    image = np.asarray(leaf()).copy()
+    image[12:, :, 3] = 0
+    content = content_of(Image.fromarray(image), kind, lossless=True)
+    check(content, RED, WHITE)
+    image[12:, :, 3] = 128
+    content = content_of(Image.fromarray(image), kind, lossless=True)
+    check(content, RED, (132, 252, 132))
+    hidden = decode(content, over_white=False)
+    assert (hidden == mmcv.imfrombytes(content)).all()
+
+
+def test_transparency_of_greys_and_palettes():
+    grey = leaf(0).convert('LA')
+    check(content_of(grey, 'PNG'), WHITE, WHITE)
+    palette = Image.new('P', (40, 24))
+    palette.putpalette([250, 10, 10, 10, 250, 10])
+    palette.paste(1, (20, 12, 40, 24))
+    check(content_of(palette, 'PNG'), RED, GREEN)
+    check(content_of(palette, 'PNG', transparency=1), RED, WHITE)
+
+
+@pytest.mark.parametrize('kind', ['JPEG', 'TIFF'])
+def test_cmyk(kind):
+    check(content_of(leaf().convert('RGB').convert('CMYK'), kind), RED, GREEN)
+
+
+@pytest.mark.parametrize('ending', ['.tif', '.png'])
+@pytest.mark.parametrize('channels', [1, 3])
+def test_16_bits_keep_their_brightness(ending, channels):
+    scan = np.full((24, 40, channels), 30000, np.uint16)
+    content = cv2.imencode(ending, scan)[1].tobytes()
+    check(content, *[(117, 117, 117)] * 2)
+
+
+def test_pillow_decodes_what_opencv_cannot(monkeypatch):
+    turned = leaf().rotate(90, expand=True).convert('RGB')
+    exif = Image.Exif()
+    exif[0x0112] = TURN_LEFT
+    content = content_of(turned, 'TIFF', exif=exif)
+    monkeypatch.setattr('mmcv.imfrombytes', lambda content: None)
+    check(content, RED, GREEN)
+    with pytest.raises(UndecodedError, match='cannot decode this JPEG'):
+        decode(content_of(turned, 'JPEG'))
+
+
+def test_heic():
+    pytest.importorskip('pillow_heif')
+    image = leaf().convert('RGB')
+    check(content_of(image, 'HEIF', quality=95), RED, GREEN)
+
+
+@pytest.mark.parametrize(
+    'content', [b'', b'<html>', content_of(leaf(), 'PNG')[:60]]
+)
+def test_what_is_no_image(content):
+    with pytest.raises(UndecodedError, match='can'):
+        decode(content)
+
+
+def test_values_that_are_no_colours():
+    heights = Image.fromarray(np.full((24, 40), 0.5, np.float32))
+    with pytest.raises(UndecodedError, match='pixels of mode F'):
+        decode(content_of(heights, 'TIFF'))
+
+
+@pytest.mark.parametrize('kind', ['PNG', 'JPEG', 'TIFF', 'WEBP'])
+def test_a_pipeline_and_predict_read_the_same(tmp_path, kind):
+    image = leaf(100) if kind != 'JPEG' else leaf().convert('CMYK')
+    path = str(tmp_path / 'leaf')
+    (tmp_path / 'leaf').write_bytes(content_of(image, kind))
+    cached = dict(type='mmclca.CacheImages', transforms=[LOAD])
+    for steps in ([LOAD], [cached], [cached]):  # filled, then read
+        sample = Compose([TRANSFORMS.build(step) for step in steps])(
+            dict(img_path=path)
+        )
+        assert sample['img_shape'] == sample['ori_shape'] == (24, 40)
+        assert (sample['img'] == read_image(path)).all()
+
+
+def test_a_pipeline_names_the_file_that_is_no_image(tmp_path):
+    (tmp_path / 'a.png').write_bytes(b'text')
+    with pytest.raises(UndecodedError, match=r'a\.png: neither OpenCV nor'):
+        TRANSFORMS.build(LOAD)(dict(img_path=str(tmp_path / 'a.png')))

@@ -1,0 +1,199 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import shutil
+
+import pytest
+from PIL import Image
+
+from mmclca.datasets.photographs import check_photographs, read_photographs
+
+
+@pytest.fixture
+def check(tmp_path):
+    """Checks what is in the folder of the test."""
+
+    def checked():
+        found = read_photographs(tmp_path)
+        seen = []
+
+        def progress(items, description, total):
+            assert (description, total) == ('Photographs', len(found))
+            seen.append(total)
+            return items
+
+        result = check_photographs(found, progress)
+        assert seen == [len(found)]
+        return result
+
+    return checked
+
+
+def used(checked, root):
+    rows = zip(
+        checked.photographs.paths, checked.photographs.labels, strict=True
+    )
+    classes = checked.photographs.classes
+    return [(p.removeprefix(f'{root}/'), classes[n]) for p, n in rows]
+
+
+def test_nothing_to_say(check, paint):
+    for number in range(6):
+        paint(f'{number % 2}/{number}.jpg', number)
+    checked = check()
+    assert checked.lines() == [] and len(checked.photographs) == 6
+
+
+def test_unread_is_left_out(check, paint, tmp_path):
+    for number, name in enumerate(
+        ('a/1.png', 'a/2.jpg', 'b/3.png', 'b/4.png')
+    ):
+        paint(name, number)
+    (tmp_path / 'a/0.png').write_bytes(b'')
+    (tmp_path / 'b/5.heic').write_bytes(b'\0\0\0 ftypheic\0\0\0\0mif1')
+    cut = (tmp_path / 'b/3.png').read_bytes()
+    (tmp_path / 'b/6.png').write_bytes(cut[:-400])
+    damaged = bytearray(cut)
+    damaged[len(cut) // 2] ^= 0xFF  # whole by its first and last bytes
+    (tmp_path / 'b/7.png').write_bytes(damaged)
+    checked = check()
+    reasons = {
+        path.removeprefix(f'{tmp_path}/'): reason
+        for path, reason in checked.unread.items()
+    }
+    assert list(reasons) == ['a/0.png', 'b/5.heic', 'b/6.png', 'b/7.png']
+    assert reasons['a/0.png'] == 'empty file'
+    assert 'pip install "mmclca[heic]"' in reasons['b/5.heic']
+    assert 'OSError' in reasons['b/6.png']
+    assert len(checked.photographs) == 4
+    (line,) = checked.lines()
+    assert line.startswith('cannot be read: 4 (a/0.png: empty file; b/5.heic')
+    assert line.endswith('; and 1 more)')
+
+
+def test_the_same_bytes_in_one_class(check, paint, tmp_path):
+    for number in range(4):
+        paint(f'{number % 2}/{number}.jpg', number)
+    shutil.copy(tmp_path / '0/0.jpg', tmp_path / '0/copy.jpg')
+    checked = check()
+    pair = str(tmp_path / '0/copy.jpg'), str(tmp_path / '0/0.jpg')
+    assert checked.doubled == [pair] and len(checked.photographs) == 4
+    assert checked.lines() == [
+        'doubled, and used once: 1 (0/copy.jpg is 0/0.jpg)'
+    ]
+
+
+@pytest.mark.parametrize('first', ['.png', '.jpg'])
+@pytest.mark.parametrize('ending', ['.png', '.bmp', '.tif', '.webp'])
+def test_the_same_pixels_in_another_format(
+    check, paint, tmp_path, first, ending
+):
+    path = paint(f'a/0{first}', 0, size=(400, 300))
+    other = tmp_path / f'a/1{ending}'
+    with Image.open(path) as image:
+        image.save(other, comment='saved anew', lossless=True)
+    for number in (2, 3):
+        paint(f'b/{number}.png', number, size=(200, 150))
+    same = path.read_bytes() == other.read_bytes()
+    assert same == (first == ending == '.png')
+    assert check().doubled == [(str(other), str(path))]
+
+
+def test_the_same_pixels_without_exif_data(check, paint):
+    exif = Image.Exif()
+    exif[0x010F] = 'a camera'
+    first, other = paint('a/0.jpg', 0, exif=exif), paint('a/1.jpg', 0)
+    paint('b/2.jpg', 2)
+    assert first.read_bytes() != other.read_bytes()
+    assert check().doubled == [(str(other), str(first))]
+
+
+def test_a_picture_that_is_almost_the_same_is_another_one(check, paint):
+    path = paint('a/0.png', 0)
+    with Image.open(path) as image:
+        image.putpixel((3, 3), (0, 0, 0))
+        image.save(path.with_name('1.png'))
+    paint('b/2.png', 2)
+    assert check().doubled == []
+
+
+def test_a_picture_in_two_classes_is_used_in_none(check, paint, tmp_path):
+    for name, number in (('a/0', 0), ('a/1', 1), ('b/2', 2), ('b/3', 0)):
+        paint(f'{name}.png', number)
+    shutil.copy(tmp_path / 'a/0.png', tmp_path / 'a/4.png')
+    checked = check()
+    names = ('a/0.png', 'a/4.png', 'b/3.png')
+    assert checked.conflicts == [tuple(str(tmp_path / n) for n in names)]
+    assert used(checked, tmp_path) == [('a/1.png', 'a'), ('b/2.png', 'b')]
+    assert checked.doubled == [] and checked.single == ['a', 'b']
+    assert checked.lines() == [
+        'pictures in several classes, used in none: 1 (a/0.png is a/4.png is '
+        'b/3.png)',
+        'classes with one photograph, which is never tested: 2 (a; b)',
+    ]
+
+
+def test_a_picture_in_train_and_test_is_kept_for_the_test(
+    check, paint, tmp_path
+):
+    for split, first in dict(train=0, val=10, test=20).items():
+        for number in range(4):
+            paint(f'{split}/{number % 2}/{number}.png', first + number)
+    for name in ('train/0/a.png', 'val/0/b.png', 'test/0/c.png'):
+        shutil.copy(tmp_path / 'train/0/0.png', tmp_path / name)
+    checked = check()
+    kept = str(tmp_path / 'test/0/c.png')
+    assert checked.doubled == [] and {k for _, k in checked.leaks} == {kept}
+    lost = ('train/0/0.png', 'train/0/a.png', 'val/0/b.png')
+    assert sorted(p for p, _ in checked.leaks) == [
+        str(tmp_path / name) for name in lost
+    ]
+    assert checked.lines()[0].startswith(
+        'left out of training, as validation or test has them too: 3 (train/'
+    )
+    assert checked.photographs.splits.count('test') == 5
+
+
+def test_a_class_of_which_nothing_is_left(check, paint, tmp_path):
+    for name, number in dict(rose=0, tulip=1, fern=2).items():
+        paint(f'train/{name}/0.png', number)
+        paint(f'test/{name}/1.png', number + 10)
+    (tmp_path / 'train/rose/0.png').write_bytes(b'no image')
+    checked = check()
+    assert checked.photographs.classes == ['fern', 'tulip']
+    assert checked.photographs.labels == [0, 1, 0, 1]
+    assert [name for _, name in used(checked, tmp_path)] == [
+        'fern',
+        'tulip',
+        'fern',
+        'tulip',
+    ]
+    assert checked.untrained == dict(rose=1)
+    assert checked.single == ['fern', 'tulip']
+    assert checked.lines()[1] == (
+        'classes without a photograph to train with, left out: 1 (rose, 1)'
+    )
+
+
+def test_less_than_two_classes_are_left(check, paint, tmp_path):
+    paint('rose/0.png', 0)
+    (tmp_path / 'tulip').mkdir()
+    (tmp_path / 'tulip/1.png').write_bytes(b'no image')
+    with pytest.raises(ValueError) as error:
+        check()
+    assert str(error.value).startswith(
+        f'one class cannot be told from others: of {tmp_path}, 1 of 2 classes '
+        'has photographs to train with (cannot be read: 1 (tulip/1.png: no im'
+    )
+
+
+def test_left_out_files_are_told_by_kind(check, paint, tmp_path):
+    paint('rose/0.png', 0)
+    paint('rose/1.png', 1)
+    paint('tulip/2.png', 2)
+    for number in range(5):
+        (tmp_path / f'tulip/{number}.cr2').touch()
+    (tmp_path / 'loose.jpg').touch()
+    assert check().lines()[:2] == [
+        'left out: 1 file beside the folders of the classes (loose.jpg)',
+        'left out: 5 files ending in .cr2 (tulip/0.cr2; tulip/1.cr2; '
+        'tulip/2.cr2; and 2 more)',
+    ]
