@@ -13,7 +13,7 @@ from mmengine.model import BaseModel
 from mmpretrain import ImageClassificationInferencer
 from mmpretrain.structures import DataSample
 
-from mmclca.datasets.decoding import LoadPhotograph
+from mmclca.datasets.decoding import without_loading
 from mmclca.datasets.image_cache import without_cache
 
 from .loading import check_number, load_classifier
@@ -21,7 +21,6 @@ from .rejection import UNKNOWN, note_known, noting_logits, read_threshold
 from .sources import find_images, prepared_batches, read_image
 from .token_facts import MacCounts, check_tokens, predict_with_facts
 
-_LOAD_PHOTOGRAPH = 'mmclca.LoadPhotograph', LoadPhotograph
 FACTS = ('tokens', 'gmacs', 'kept', 'attribution', 'cls_attention')
 
 
@@ -173,9 +172,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         cfg = deepcopy(cfg)
         dataset = cfg.test_dataloader.dataset
         steps = without_cache(dataset.pipeline)
-        dataset.pipeline = [
-            step for step in steps if step['type'] not in _LOAD_PHOTOGRAPH
-        ]
+        dataset.pipeline = without_loading(steps)
         self.over_white = len(dataset.pipeline) < len(steps)
         return super()._init_pipeline(cfg)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mmengine import list_from_file
 from mmengine.config import Config
 
-from mmclca.datasets.image_files import IMAGE_SUFFIXES
+from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 from mmclca.visualization.batches import dataset_of
 
 from .sources import find_images
@@ -70,7 +70,8 @@ def images_at(place: str | os.PathLike) -> LabelledImages:
         raise FileNotFoundError(f'there is no folder and no list {place}')
     if not found.paths:
         raise ValueError(
-            f'{place} has no image; images end in {" ".join(IMAGE_SUFFIXES)}'
+            f'{place} has no image; images end in '
+            f'{" ".join(PHOTOGRAPH_SUFFIXES)}'
         )
     return found
 

@@ -16,7 +16,7 @@ from mmclca.apis.sources import read_image
 from mmclca.checkpoints.downloading import open_checkpoint
 from mmclca.checkpoints.stored import is_checkpoint, stored_config
 from mmclca.configs import merge_options, read_config
-from mmclca.datasets.image_files import IMAGE_SUFFIXES
+from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 
 
 def sort_files(
@@ -45,13 +45,14 @@ def sort_files(
             f'{len(checkpoints)} checkpoints ({" ".join(checkpoints)}) and '
             f'{len(configs)} configs ({" ".join(configs)}): give one '
             'checkpoint (.pth, .safetensors) and, where it does not hold its '
-            f'config, one config. Images end in {" ".join(IMAGE_SUFFIXES)}'
+            'config, one config. Images end in '
+            f'{" ".join(PHOTOGRAPH_SUFFIXES)}'
         )
     return (configs or [None])[0], checkpoints[0], images
 
 
 def _is_image(file: str) -> bool:
-    return file.lower().endswith(IMAGE_SUFFIXES) or Path(file).is_dir()
+    return file.lower().endswith(PHOTOGRAPH_SUFFIXES) or Path(file).is_dir()
 
 
 def read_images(places: Sequence[str]) -> list[tuple[str, np.ndarray]]:

@@ -60,6 +60,25 @@ def decode(content: bytes, over_white: bool = True) -> np.ndarray:
     return by_pillow(content)
 
 
+def read_bgr(path: str) -> np.ndarray:
+    """Read an image as :class:`LoadPhotograph` does.
+
+    Args:
+        path (str): Anything that mmengine reads.
+
+    Returns:
+        np.ndarray: See :func:`decode`.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        UndecodedError: If it is no image; names it.
+    """
+    try:
+        return decode(fileio.get(path))
+    except UndecodedError as error:
+        raise UndecodedError(f'{path}: {error}') from error
+
+
 def by_pillow(content: bytes) -> np.ndarray:
     """Decode an image with Pillow alone, transparent pixels over white.
 
@@ -120,15 +139,22 @@ class LoadPhotograph(BaseTransform):
             ``ori_shape``.
 
         Raises:
+            FileNotFoundError: If there is no such file.
             UndecodedError: If it is no image; names it.
         """
-        path = results['img_path']
-        try:
-            image = decode(fileio.get(path))
-        except UndecodedError as error:
-            raise UndecodedError(f'{path}: {error}') from error
+        image = read_bgr(results['img_path'])
         shape = image.shape[:2]
         return dict(results, img=image, img_shape=shape, ori_shape=shape)
 
     def __repr__(self):
         return f'{type(self).__name__}()'
+
+
+def without_loading(pipeline: list[dict]) -> list[dict]:
+    """Give the steps of a pipeline without :class:`LoadPhotograph`.
+
+    Args:
+        pipeline (list[dict]): Configs of the steps.
+    """
+    kinds = 'mmclca.LoadPhotograph', LoadPhotograph
+    return [step for step in pipeline if step['type'] not in kinds]

@@ -43,8 +43,8 @@ def read_leaf(path: str | Path, limits: Limits = LIMITS) -> np.ndarray:
 
     Its size is taken from its first bytes, so that one that is too large is
     never decoded. Pictures that a camera has turned (EXIF) are turned back,
-    greyscale, 16-bit, CMYK and palette ones become BGR, transparency is left
-    out, and of several frames the first one is taken.
+    greyscale, 16-bit, CMYK and palette ones become BGR, transparent pixels
+    are laid over white, and of several frames the first one is taken.
 
     Args:
         path (str | Path): The file.

@@ -5,12 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-import mmcv
 import numpy as np
 import torch
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from torch import nn
+
+from mmclca.datasets.decoding import read_bgr
 
 from .batches import Batch
 from .legend import write_values
@@ -162,4 +163,4 @@ def _draw_examples(figure, predictions, pairs, examples) -> None:
             title += '' if paths else ': none'
             cells[0].set_title(title, fontsize=9, loc='left')
             for cell, path in zip(cells, paths, strict=False):
-                cell.imshow(mmcv.imread(path)[..., ::-1])
+                cell.imshow(read_bgr(path)[..., ::-1])

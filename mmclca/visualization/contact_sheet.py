@@ -1,7 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import mmcv
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont, ImageOps
+
+from mmclca.datasets.decoding import read_bgr
 
 BACKGROUND = (255, 255, 255)
 INK = (40, 40, 40)
@@ -70,7 +71,7 @@ def _frame(pen, corner, thumb, gap, colour):
 
 
 def _thumbnail(path, thumb):
-    image = Image.fromarray(np.ascontiguousarray(mmcv.imread(path)[..., ::-1]))
+    image = Image.fromarray(np.ascontiguousarray(read_bgr(path)[..., ::-1]))
     image = ImageOps.contain(image, (thumb, thumb), Image.Resampling.LANCZOS)
     return ImageOps.pad(image, (thumb, thumb), color=BACKGROUND)
 

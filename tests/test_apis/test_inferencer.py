@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.dataset import Compose
 from mmpretrain import get_model
 from numpy.testing import assert_allclose
 from PIL import Image
@@ -16,6 +17,7 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.token_facts import attribute, paint_attention
 from mmclca.evaluation.cost import count
 from mmclca.models.reduction.trace import patch_weights
+from mmclca.registry import TRANSFORMS
 from mmclca.visualization import survivor_maps
 from mmclca.visualization.recording import recording
 
@@ -304,6 +306,25 @@ def test_a_pipeline_that_caches_its_first_steps(folder):
     image = folder / 'data/oak/0.png'
     scores = [one(image)[0]['pred_scores'] for one in (plain, other)]
     assert_allclose(*scores)
+
+
+@pytest.mark.parametrize(
+    'load', ['LoadImageFromFile', 'mmclca.LoadPhotograph']
+)
+def test_pixels_are_those_of_the_pipeline(folder, tmp_path, load):
+    noise = np.random.default_rng(0).integers(0, 255, (32, 32, 4), np.uint8)
+    Image.fromarray(noise).save(tmp_path / 'cut out.png')
+    config = Config.fromfile(folder / 'tiny.py')
+    dataset = config.test_dataloader.dataset
+    load = dict(type=load)
+    cached = dict(type='mmclca.CacheImages', transforms=[load])
+    for first in (load, cached):
+        dataset.pipeline[0] = first
+        steps = Compose([TRANSFORMS.build(one) for one in dataset.pipeline])
+        expected = steps(dict(img_path=str(tmp_path / 'cut out.png')))
+        model = TokenReductionInferencer(config, folder / 'tiny.pth', 'cpu')
+        found = model.prepare(str(tmp_path / 'cut out.png'))
+        assert (found['inputs'] == expected['inputs']).all()
 
 
 def test_results_come_as_batches_are_done(folder, monkeypatch):

@@ -29,8 +29,9 @@ def describe(*steps, processor=NORMALIZE, load=LOAD):
     return preprocessing_of(config, build(processor))
 
 
-def test_resize_crop_and_normalization():
-    found = describe(RESIZE, CROP)
+@pytest.mark.parametrize('load', [LOAD, dict(type='mmclca.LoadPhotograph')])
+def test_resize_crop_and_normalization(load):
+    found = describe(RESIZE, CROP, load=load)
     assert found.steps == [
         dict(
             type='Resize',

@@ -7,6 +7,7 @@ import mmcv
 import mmengine
 
 from mmclca.configs import read_config
+from mmclca.datasets.decoding import read_bgr
 from mmclca.evaluation.predictions import read_results
 from mmclca.visualization.batches import dataset_of
 from mmclca.visualization.panels import draw_panels
@@ -32,7 +33,7 @@ def read_image(info):
     """The RGB image of a sample, and its name."""
     if 'img' in info:
         return info['img'], str(info['sample_idx'])
-    image = mmcv.imread(info['img_path'], channel_order='rgb')
+    image = read_bgr(info['img_path'])[..., ::-1]
     return image, Path(info['img_path']).stem
 
 

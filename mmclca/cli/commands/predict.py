@@ -13,7 +13,7 @@ from mmclca.apis import (
     write_json,
 )
 from mmclca.apis.token_facts import check_tokens
-from mmclca.datasets.image_files import IMAGE_SUFFIXES
+from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 from mmclca.visualization import check_reduces
 
 from .. import Mistake, plain_errors
@@ -76,7 +76,7 @@ def written(results, paths, out):
 def main(args):
     paths = find_images(args.images)
     if not paths:
-        endings = ' '.join(IMAGE_SUFFIXES)
+        endings = ' '.join(PHOTOGRAPH_SUFFIXES)
         raise Mistake(f'no image ({endings}) in {" ".join(args.images)}')
     results = []
     with redirect_stdout(sys.stderr):  # what mmengine logs
