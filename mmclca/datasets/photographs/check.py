@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from mmpretrain.utils import track
 
 from .photographs import Photographs
-from .pixels import look_at, same_pictures
+from .pixels import keys_by, look_at, same_pictures
 from .words import lines_of
 
 # of the same picture in several splits, which one is kept
@@ -30,6 +30,8 @@ class Checked:
         untrained (dict[str, int]): Classes of which nothing is left to train
             with, and their photographs, which are left out.
         single (list[str]): Classes with one photograph to train with.
+        alike (list[tuple[str, ...]]): Names of classes that differ in
+            capitals and spaces only.
     """
 
     photographs: Photographs
@@ -39,6 +41,7 @@ class Checked:
     leaks: list[tuple[str, str]]
     untrained: dict[str, int]
     single: list[str]
+    alike: list[tuple[str, ...]]
 
     def lines(self) -> list[str]:
         """What to tell whoever gave the photographs, a line each."""
@@ -71,7 +74,14 @@ def check_photographs(
     )
     used, untrained = _trainable(kept)
     checked = Checked(
-        used, unread, doubled, conflicts, leaks, untrained, _single(used)
+        used,
+        unread,
+        doubled,
+        conflicts,
+        leaks,
+        untrained,
+        single=_single(used),
+        alike=_alike(used.classes),
     )
     if len(used.classes) < 2:
         found = '; '.join(checked.lines())
@@ -119,3 +129,9 @@ def _trainable(photographs: Photographs) -> tuple[Photographs, dict[str, int]]:
 def _single(photographs: Photographs) -> list[str]:
     counts = photographs.select(photographs.to_train()).counts()
     return [name for name, n in counts.items() if n == 1]
+
+
+def _alike(names: list[str]) -> list[tuple[str, ...]]:
+    plain = {name: ''.join(name.casefold().split()) for name in names}
+    found = (tuple(same) for same in keys_by(plain).values())
+    return [same for same in found if len(same) > 1]

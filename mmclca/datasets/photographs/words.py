@@ -18,7 +18,8 @@ def lines_of(checked) -> Iterator[str]:
     folder = source if os.path.isdir(source) else os.path.dirname(source)
 
     def short(path: str) -> str:
-        return os.path.relpath(path, folder)
+        path = os.path.relpath(path, folder)
+        return os.fsencode(path).decode(errors='replace')
 
     left_out = checked.photographs.left_out
     for reason, number in Counter(left_out.values()).items():
@@ -29,12 +30,14 @@ def lines_of(checked) -> Iterator[str]:
     several = (' is '.join(map(short, paths)) for paths in checked.conflicts)
     leaks = (f'{short(p)} is {short(kept)}' for p, kept in checked.leaks)
     untrained = (f'{name}, {n}' for name, n in checked.untrained.items())
+    alike = (' and '.join(names) for names in checked.alike)
     for names, what in (
         (unread, 'cannot be read'),
         (same, 'doubled, and used once'),
         (several, 'pictures in several classes, used in none'),
         (leaks, 'left out of training, as validation or test has them too'),
         (untrained, 'classes without a photograph to train with, left out'),
+        (alike, 'classes whose names differ in capitals or spaces only'),
         (checked.single, 'classes with one photograph, which is never tested'),
     ):
         names = list(names)

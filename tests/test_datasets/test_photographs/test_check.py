@@ -1,6 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import os
 import shutil
 
+import cv2
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -171,6 +174,42 @@ def test_a_class_of_which_nothing_is_left(check, paint, tmp_path):
     assert checked.lines()[1] == (
         'classes without a photograph to train with, left out: 1 (rose, 1)'
     )
+
+
+def test_names_that_are_almost_the_same(check, paint):
+    for number, name in enumerate(['Red oak', 'red  Oak', 'ash', 'RedOak']):
+        paint(f'{name}/0.png', number)
+        paint(f'{name}/1.png', number + 10)
+    assert check().lines() == [
+        'classes whose names differ in capitals or spaces only: 1 (Red oak '
+        'and RedOak and red  Oak)'
+    ]
+
+
+def test_paths_that_cannot_be_written_to_a_list(check, paint, tmp_path):
+    for number, name in enumerate(('a/0', 'a/1', 'b/2', 'b/3', 'b/4\n5')):
+        paint(f'{name}.png', number)
+    umlaut = os.fsdecode(os.fsencode(tmp_path) + b'/b/5\xe4.png')
+    os.rename(paint('b/5.png', 5), umlaut)
+    checked = check()
+    assert list(checked.unread.values()) == [
+        'its name has a line break: rename it',
+        'its name is not in UTF-8: rename it',
+    ]
+    assert 'b/5\ufffd.png: its name is not in' in checked.lines()[0]
+    checked.lines()[0].encode()
+
+
+def test_16_bit_scans(check, tmp_path):
+    """All of them look white to Pillow."""
+    noise = np.random.default_rng(0).integers(9999, 65535, (5, 30, 40))
+    for number, scan in enumerate(noise.astype(np.uint16)):
+        path = tmp_path / f'{number % 2}/{number}.tif'
+        path.parent.mkdir(exist_ok=True)
+        cv2.imwrite(str(path), scan)
+    cv2.imwrite(str(tmp_path / '0/copy.png'), scan)
+    copy = str(tmp_path / '0/copy.png'), str(tmp_path / '0/4.tif')
+    assert check().doubled == [copy]
 
 
 def test_less_than_two_classes_are_left(check, paint, tmp_path):

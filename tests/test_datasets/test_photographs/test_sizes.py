@@ -1,0 +1,69 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Sets as small, as large and as uneven as people have them."""
+
+import numpy as np
+import pytest
+from mmengine import list_from_file
+from PIL import Image
+
+from mmclca.datasets.photographs import (
+    check_photographs,
+    read_photographs,
+    write_lists,
+)
+
+
+@pytest.fixture
+def check(tmp_path):
+    """Writes tiny pictures, as many of each class as given, and checks."""
+    noise = np.random.default_rng(0)
+
+    def checked(counts):
+        for name, count in counts.items():
+            (tmp_path / name).mkdir()
+            for number in range(count):
+                image = noise.integers(0, 255, (8, 8, 3)).astype(np.uint8)
+                Image.fromarray(image).save(tmp_path / name / f'{number}.png')
+        return check_photographs(read_photographs(tmp_path))
+
+    return checked
+
+
+def test_24_images(check):
+    counts = {f'class {i}': 3 for i in range(8)}
+    checked = check(counts)
+    assert checked.photographs.counts() == counts and checked.lines() == []
+
+
+def test_300_against_3_and_1(check):
+    counts = dict(ash=300, oak=3, yew=1)
+    checked = check(counts)
+    assert checked.photographs.counts() == counts
+    assert checked.single == ['yew'] and checked.lines() == [
+        'classes with one photograph, which is never tested: 1 (yew)'
+    ]
+
+
+def test_two_images(check):
+    checked = check(dict(ash=1, oak=1))
+    assert checked.single == ['ash', 'oak'] and len(checked.photographs) == 2
+
+
+def test_two_thousand_classes_of_one_image(check, tmp_path):
+    names = [f'class {i:04d}' for i in range(2000)]
+    checked = check(dict.fromkeys(names, 1))
+    assert checked.photographs.classes == checked.single == names
+    assert len(checked.photographs) == 2000
+    (line,) = checked.lines()  # and short
+    assert line.endswith('(class 0000; class 0001; class 0002; and 1997 more)')
+    files = write_lists(checked.photographs, tmp_path / 'lists')
+    assert list_from_file(files['classes']) == names
+    assert len(list_from_file(files['train'])) == 2000
+
+
+def test_a_group_may_hold_a_whole_class(check, tmp_path):
+    check(dict(ash=3, oak=3))
+    found = read_photographs(tmp_path, groups='^ash|[0-9]')
+    assert check_photographs(found).photographs.groups == (
+        ['ash'] * 3 + ['0', '1', '2']
+    )
