@@ -4,15 +4,13 @@
 import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from io import BytesIO
 
 import numpy as np
 from mmengine import fileio
 from mmengine.dataset import default_collate
 from mmpretrain.utils import track
 
-from mmclca.datasets.decoding import decode
-from mmclca.datasets.image_files import check_header, files_below
+from mmclca.datasets.image_files import decode_whole, files_below
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 
 
@@ -111,10 +109,7 @@ def read_image(
         raise ValueError('no such file or folder') from None
     except OSError as error:
         raise ValueError(f'{type(error).__name__}: {error}') from error
-    problem = check_header(BytesIO(content))
-    if problem:
-        raise ValueError(problem)
-    return decode(content, over_white)
+    return decode_whole(content, over_white)
 
 
 def _checked(image: np.ndarray) -> np.ndarray:

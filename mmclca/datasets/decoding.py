@@ -19,6 +19,8 @@ with suppress(ImportError):  # an extra, for the photographs of telephones
     register_heif_opener()
 
 _WHITE = 255, 255, 255, 255
+# formats that OpenCV does not know, and Pillow decodes wholly or not at all
+BY_PILLOW = ('HEIF',)
 # formats of which OpenCV reads every file that is whole; Pillow fills up
 _STRICT = 'PNG', 'JPEG', 'MPO', 'BMP', 'PPM'
 # what Pillow makes colours of by scaling; it cuts off the values of others

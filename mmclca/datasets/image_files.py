@@ -11,7 +11,7 @@ from PIL import Image, UnidentifiedImageError
 
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES as IMAGE_SUFFIXES
 
-from .decoding import UndecodedError, decode
+from .decoding import BY_PILLOW, UndecodedError, decode
 from .parquet import iter_images
 from .parquet.uri import PREFIX, parquet_uri, split_uri
 
@@ -93,6 +93,27 @@ def check_header(file):
     return _decode(file.read())
 
 
+def decode_whole(content, over_white=True):
+    """Decode an image, if all of it is there.
+
+    Args:
+        content (bytes): The file.
+        over_white (bool): As for
+            :func:`~mmclca.datasets.decoding.decode`. Defaults to True.
+
+    Returns:
+        np.ndarray: BGR image (H, W, 3), uint8.
+
+    Raises:
+        ValueError: What :func:`find_problem` returns.
+    """
+    if not _looks_whole(BytesIO(content)):
+        problem = _why_not_whole(content)
+        if problem:
+            raise ValueError(problem)
+    return decode(content, over_white)
+
+
 def check_headers(paths):
     """Look for images that cannot be read, each as :func:`check_header` does.
 
@@ -140,6 +161,17 @@ def _looks_whole(file):
 
 
 def _decode(content):
+    problem = _why_not_whole(content)
+    if problem:
+        return problem
+    try:
+        decode(content)
+    except UndecodedError as error:
+        return str(error)
+    return ''
+
+
+def _why_not_whole(content):
     if not content:
         return EMPTY
     try:
@@ -148,14 +180,12 @@ def _decode(content):
             # It stands at the first scan. Zeros after a cut pass for pixels.
             if image.format == 'JPEG' and _JPEG_END not in file.read():
                 return 'cut short: a JPEG file without its end marker'
-            image.load()
-        decode(content)
+            if image.format not in BY_PILLOW:
+                image.load()
     except UnidentifiedImageError:
         if content[4:12] in _HEIC:
             return 'HEIC, which needs: pip install "mmclca[heic]"'
         return f'no image: it begins with {content[:12]!r}'
-    except UndecodedError as error:
-        return str(error)
     except Exception as error:  # a decoder may raise anything
         return _reason(error)
     return ''

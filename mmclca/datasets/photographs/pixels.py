@@ -21,6 +21,9 @@ _SIDE = 16  # of the small pictures that are compared
 # A picture that was saved in another format stays within this when it is made
 # small. Others seldom do, and then it costs decoding both.
 _TOLERANCE = 4
+# what Pillow makes small though it is cut short, or no picture to OpenCV
+_LENIENT = 'JPEG', 'MPO'
+_NO_COLOURS = 'F', 'I'
 
 
 @dataclass
@@ -89,20 +92,32 @@ def _look(path: str) -> Look:
         return Look(problem)
     try:
         content = Path(path).read_bytes()
-        problem = check_header(BytesIO(content))
-        if problem:
-            return Look(problem)
-        with Image.open(BytesIO(content)) as image:
-            size = tuple(sorted(image.size))
-            image.draft('RGB', (8 * _SIDE, 8 * _SIDE))
-            upright = ImageOps.exif_transpose(image)
-            small = upright.convert('RGB').resize(
-                (_SIDE, _SIDE), Image.Resampling.BOX
-            )
-    except Exception as error:  # a decoder may raise anything
+    except OSError as error:
         return Look(f'{type(error).__name__}: {error}')
-    small = np.asarray(small).reshape(-1)
+    try:
+        size, small = _small(content)
+    except Exception as error:  # a decoder may raise anything
+        problem = check_header(BytesIO(content))
+        return Look(problem or f'{type(error).__name__}: {error}')
     return Look('', sha256(content).hexdigest(), size, small)
+
+
+def _small(content: bytes) -> tuple[tuple[int, int], np.ndarray]:
+    """Size and small picture of a file.
+
+    Raises:
+        Exception: What the decoder raises where it is no image, or not whole.
+    """
+    with Image.open(BytesIO(content)) as image:
+        size = tuple(sorted(image.size))
+        if image.format in _LENIENT or image.mode in _NO_COLOURS:
+            problem = check_header(BytesIO(content))
+            if problem:
+                raise ValueError(problem)
+        image.draft('RGB', (8 * _SIDE, 8 * _SIDE))
+        upright = ImageOps.exif_transpose(image).convert('RGB')
+    small = upright.resize((_SIDE, _SIDE), Image.Resampling.BOX)
+    return size, np.asarray(small).reshape(-1)
 
 
 def _problem_of_name(path: str) -> str:

@@ -57,19 +57,24 @@ def test_unread_is_left_out(check, paint, tmp_path):
     damaged = bytearray(cut)
     damaged[len(cut) // 2] ^= 0xFF  # whole by its first and last bytes
     (tmp_path / 'b/7.png').write_bytes(damaged)
+    heights = Image.fromarray(np.zeros((9, 9), np.float32))
+    heights.save(tmp_path / 'b/8.tif')
     checked = check()
     reasons = {
         path.removeprefix(f'{tmp_path}/'): reason
         for path, reason in checked.unread.items()
     }
-    assert list(reasons) == ['a/0.png', 'b/5.heic', 'b/6.png', 'b/7.png']
+    assert list(reasons) == [
+        *('a/0.png', 'b/5.heic', 'b/6.png', 'b/7.png', 'b/8.tif')
+    ]
+    assert 'can decode it: pixels of mode F' in reasons['b/8.tif']
     assert reasons['a/0.png'] == 'empty file'
     assert 'pip install "mmclca[heic]"' in reasons['b/5.heic']
     assert 'OSError' in reasons['b/6.png']
     assert len(checked.photographs) == 4
     (line,) = checked.lines()
-    assert line.startswith('cannot be read: 4 (a/0.png: empty file; b/5.heic')
-    assert line.endswith('; and 1 more)')
+    assert line.startswith('cannot be read: 5 (a/0.png: empty file; b/5.heic')
+    assert line.endswith('; and 2 more)')
 
 
 def test_the_same_bytes_in_one_class(check, paint, tmp_path):
