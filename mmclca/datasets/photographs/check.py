@@ -32,6 +32,8 @@ class Checked:
         single (list[str]): Classes with one photograph to train with.
         alike (list[tuple[str, ...]]): Names of classes that differ in
             capitals and spaces only.
+        split_groups (list[str]): Groups that are trained on and also kept
+            for validation or a test.
     """
 
     photographs: Photographs
@@ -42,6 +44,7 @@ class Checked:
     untrained: dict[str, int]
     single: list[str]
     alike: list[tuple[str, ...]]
+    split_groups: list[str]
 
     def lines(self) -> list[str]:
         """What to tell whoever gave the photographs, a line each."""
@@ -82,6 +85,7 @@ def check_photographs(
         untrained,
         single=_single(used),
         alike=_alike(used.classes),
+        split_groups=_split_groups(used),
     )
     if len(used.classes) < 2:
         found = '; '.join(checked.lines())
@@ -135,3 +139,14 @@ def _alike(names: list[str]) -> list[tuple[str, ...]]:
     plain = {name: ''.join(name.casefold().split()) for name in names}
     found = (tuple(same) for same in keys_by(plain).values())
     return [same for same in found if len(same) > 1]
+
+
+def _split_groups(photographs: Photographs) -> list[str]:
+    if photographs.groups is None:
+        return []
+    trained = set(photographs.to_train())
+    seen = {photographs.groups[i] for i in trained}
+    others = {
+        group for i, group in enumerate(photographs.groups) if i not in trained
+    }
+    return sorted(seen & others)

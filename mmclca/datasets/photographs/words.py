@@ -38,6 +38,10 @@ def lines_of(checked) -> Iterator[str]:
         (leaks, 'left out of training, as validation or test has them too'),
         (untrained, 'classes without a photograph to train with, left out'),
         (alike, 'classes whose names differ in capitals or spaces only'),
+        (
+            checked.split_groups,
+            'groups in train that validation or test share',
+        ),
         (checked.single, 'classes with one photograph, which is never tested'),
     ):
         names = list(names)

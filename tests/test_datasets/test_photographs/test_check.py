@@ -181,6 +181,18 @@ def test_a_class_of_which_nothing_is_left(check, paint, tmp_path):
     )
 
 
+def test_groups_in_train_and_test(paint, tmp_path):
+    names = ('train/a/p1', 'train/b/p2', 'test/a/p1', 'test/b/p3', 'val/b/p2')
+    for number, name in enumerate(names):
+        paint(f'{name}.png', number)
+    checked = check_photographs(read_photographs(tmp_path, groups='p[0-9]'))
+    assert checked.split_groups == ['p1', 'p2']
+    assert checked.lines()[0] == (
+        'groups in train that validation or test share: 2 (p1; p2)'
+    )
+    assert len(checked.photographs) == 5
+
+
 def test_names_that_are_almost_the_same(check, paint):
     for number, name in enumerate(['Red oak', 'red  Oak', 'ash', 'RedOak']):
         paint(f'{name}/0.png', number)
