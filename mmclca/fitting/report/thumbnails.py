@@ -1,0 +1,60 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Photographs as small pictures inside the page."""
+
+import base64
+from dataclasses import dataclass
+from io import BytesIO
+
+from PIL import Image, ImageOps
+
+SIDE = 160  # pixels of the longer side: twice what the page shows
+QUALITY = 72
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of the page.
+
+    Args:
+        src (str): Address that holds it; empty where there is none to show.
+        width (int): In pixels.
+        height (int): In pixels.
+        alt (str): What it shows, for those who do not see it.
+    """
+
+    src: str
+    width: int
+    height: int
+    alt: str
+
+
+def thumbnail(path: str, alt: str, side: int = SIDE) -> Picture:
+    """A photograph made small, upright.
+
+    Args:
+        path (str): The file. Where it is gone or no longer an image, the
+            picture is empty.
+        alt (str): What it shows.
+        side (int): Pixels of its longer side. Defaults to 160.
+    """
+    try:
+        with Image.open(path) as image:
+            image.draft('RGB', (2 * side, 2 * side))  # a JPEG is read small
+            upright = ImageOps.exif_transpose(image)
+            upright.thumbnail((side, side))
+            return embedded(upright, alt)
+    except OSError:
+        return Picture('', side, side, alt)
+
+
+def embedded(image: Image.Image, alt: str) -> Picture:
+    """An image inside the page, as JPEG.
+
+    Args:
+        image (PIL.Image.Image): The image.
+        alt (str): What it shows.
+    """
+    file = BytesIO()
+    image.convert('RGB').save(file, 'JPEG', quality=QUALITY, optimize=True)
+    content = base64.b64encode(file.getvalue()).decode()
+    return Picture(f'data:image/jpeg;base64,{content}', *image.size, alt)
