@@ -4,9 +4,9 @@
 from collections.abc import Iterator
 
 from .folder import FitFolder
-from .formats import percent, plural, some
+from .formats import percent, plural
 
-FEW = 30  # photographs, below which any figure is rough
+FEW = 30  # photographs, below which any accuracy is rough
 WIDE = 0.15  # from one end of an interval to the other
 UNEVEN = 10  # times as many photographs in the largest class
 
@@ -22,26 +22,28 @@ def caveats(fit: FitFolder) -> list[str]:
 
 
 def _few(fit: FitFolder) -> Iterator[str]:
-    probe, total = fit.facts['probe'], sum(fit.counts())
-    if probe['accuracy'] is None:
+    probe, tested = fit.facts['probe'], len(fit.tested)
+    if not tested:
         return
-    width = probe['high'] - probe['low']
-    if total < FEW or width > WIDE:
+    if tested < FEW or probe['high'] - probe['low'] > WIDE:
         yield (
-            f'There are only {plural(total, "photograph")}, so the accuracy '
-            f'is a rough one: anything from {percent(probe["low"])} to '
-            f'{percent(probe["high"])} fits what was seen.'
+            f'Only {plural(tested, "photograph")} could be tested, so the '
+            f'accuracy is a rough one: anything from {percent(probe["low"])} '
+            f'to {percent(probe["high"])} fits what was seen.'
         )
 
 
 def _single(fit: FitFolder) -> Iterator[str]:
-    pairs = zip(fit.classes, fit.counts(), strict=True)
-    single = [name for name, count in pairs if count == 1]
-    if single:
+    per_class = (fit.facts['probe']['per_class'] or {}).values()
+    single = sum(found['recall'] is None for found in per_class)
+    if single and fit.tested:
+        one = (
+            'one photograph or one plant' if fit.grouped else 'one photograph'
+        )
         yield (
-            f'{plural(len(single), "class has", "classes have")} one '
-            'photograph, which the model learns from and cannot be tested '
-            f'with. Not measured: {some(single)}. A second photograph '
+            f'{plural(single, "class has", "classes have")} only {one}. The '
+            'model learns from it, but nothing is left to test with: the '
+            'accuracy says nothing about such a class. A second photograph '
             'changes that.'
         )
 

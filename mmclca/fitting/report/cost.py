@@ -4,6 +4,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .folder import Facts
+
 # title, unit and name in fit.json
 KINDS = (
     ('Computation', 'GMACs', 'gmacs'),
@@ -34,11 +36,11 @@ class CostRow:
         return self.here / self.full
 
 
-def cost_rows(cost: dict) -> Sequence[CostRow]:
+def cost_rows(cost: Facts) -> Sequence[CostRow]:
     """What is known of the cost.
 
     Args:
-        cost (dict): Of ``fit.json``; what is null there is left out.
+        cost (Facts): Of ``fit.json``; what is null there is left out.
     """
     rows = [
         CostRow(title, unit, cost[name], cost[f'{name}_full'])

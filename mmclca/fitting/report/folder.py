@@ -12,7 +12,15 @@ import numpy as np
 from safetensors.numpy import load_file
 
 NEEDED = ('fit.json', 'photographs.csv', 'evidence.safetensors')
-YES = ('true', 'yes', '1')
+PARTS = ('weights', 'model', 'cost', 'probe', 'threshold', 'versions')
+BYTES = 'surrogateescape'  # names of files need not be text
+
+
+class Facts(dict):
+    """A part of fit.json; what is not there is None."""
+
+    def __missing__(self, name: str) -> None:
+        return None
 
 
 @dataclass(frozen=True)
@@ -47,13 +55,13 @@ class FitFolder:
 
     Args:
         path (Path): The folder.
-        facts (dict): What ``fit.json`` holds.
+        facts (Facts): What ``fit.json`` holds.
         tested (list[Tested]): Photographs that were tested.
         grouped (bool): Whether photographs belong to groups, such as plants.
     """
 
     path: Path
-    facts: dict
+    facts: Facts
     tested: list[Tested]
     grouped: bool
 
@@ -84,7 +92,7 @@ def read_folder(folder: str | os.PathLike) -> FitFolder:
                 f'{folder} has no {name}: give the folder that '
                 '`python -m mmclca fit` wrote'
             )
-    facts = json.loads((folder / 'fit.json').read_text(encoding='utf-8'))
+    facts = _facts((folder / 'fit.json').read_text(encoding='utf-8'))
     rows = _used(folder / 'photographs.csv')
     evidence = load_file(folder / 'evidence.safetensors')['probabilities']
     if evidence.shape != (len(rows), len(facts['classes'])):
@@ -97,15 +105,21 @@ def read_folder(folder: str | os.PathLike) -> FitFolder:
     return FitFolder(folder, facts, tested, any(r['group'] for r in rows))
 
 
+def _facts(text: str) -> Facts:
+    """All of fit.json; parts that are null there are empty."""
+    facts = json.loads(text, object_hook=Facts)
+    return Facts(facts | {part: facts[part] or Facts() for part in PARTS})
+
+
 def _used(table: Path) -> list[dict]:
     """Rows of the photographs that were used, in their order."""
-    with table.open(encoding='utf-8-sig', newline='') as file:
+    with table.open(encoding='utf-8', errors=BYTES, newline='') as file:
         rows = list(csv.DictReader(file))
-    return [row for row in rows if row['used'].lower() in YES]
+    return [row for row in rows if row['used'] == 'True']
 
 
 def _tested(
-    rows: Sequence[dict], evidence: np.ndarray, facts: dict
+    rows: Sequence[dict], evidence: np.ndarray, facts: Facts
 ) -> list[Tested]:
     place = {name: label for label, name in enumerate(facts['classes'])}
     return [

@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator
 
+from .folder import Facts
 from .formats import digits, duration, plural
 
 CLASSIFIERS = dict(
@@ -12,6 +13,7 @@ CLASSIFIERS = dict(
     ncm='nearest class mean',
     knn='nearest neighbours',
 )
+SCORES = dict(max_softmax='the highest probability', energy='the energy score')
 COMMANDS = (
     ('Name new photographs:', 'predict {folder} new_photos/'),
     ('Name them in a browser, by dropping them:', 'page {folder}'),
@@ -35,17 +37,17 @@ def commands(folder: str) -> list[tuple[str, str]]:
     ]
 
 
-def making(facts: dict) -> list[tuple[str, str]]:
+def making(facts: Facts) -> list[tuple[str, str]]:
     """How a model was made, as titles and values.
 
     Args:
-        facts (dict): Of ``fit.json``; what is null there is left out.
+        facts (Facts): Of ``fit.json``; what is null there is left out.
     """
     parts = (_network, _classifier, _training, _threshold, _run)
     return [entry for part in parts for entry in part(facts)]
 
 
-def _network(facts: dict) -> Iterator[tuple[str, str]]:
+def _network(facts: Facts) -> Iterator[tuple[str, str]]:
     weights, model = facts['weights'], facts['model']
     if weights['name']:
         source = weights['source']
@@ -66,7 +68,7 @@ def _network(facts: dict) -> Iterator[tuple[str, str]]:
         yield 'Parameters', f'{millions} million'
 
 
-def _classifier(facts: dict) -> Iterator[tuple[str, str]]:
+def _classifier(facts: Facts) -> Iterator[tuple[str, str]]:
     probe = facts['probe']
     name = probe['classifier']
     if name:
@@ -77,35 +79,35 @@ def _classifier(facts: dict) -> Iterator[tuple[str, str]]:
         yield 'Fitted and tested in', duration(probe['seconds'])
 
 
-def _training(facts: dict) -> Iterator[tuple[str, str]]:
+def _training(facts: Facts) -> Iterator[tuple[str, str]]:
     training = facts['training']
     if training:
-        done = f'{plural(training["epochs"], "epoch")}, '
-        done += duration(training['seconds'])
-        reason = training['reason']
-        yield 'Training', done + (f' ({reason})' if reason else '')
+        done = [plural(training['epochs'], 'epoch')]
+        if training['seconds']:
+            done.append(duration(training['seconds']))
+        done.extend(filter(None, [training['reason']]))
+        yield 'Training', ', '.join(done)
     if facts['final'] == 'probe':
         yield 'Final model', 'the classifier on the network as it came'
     if facts['final'] == 'trained':
         yield 'Final model', 'the trained one, from all photographs'
 
 
-def _threshold(facts: dict) -> Iterator[tuple[str, str]]:
+def _threshold(facts: Facts) -> Iterator[tuple[str, str]]:
     threshold = facts['threshold']
-    if threshold:
-        yield (
-            'None of these classes',
-            f'where the {threshold["score"]} score is below '
-            f'{threshold["threshold"]:.3g} (threshold.json)',
-        )
+    score = threshold['score']
+    if score:
+        limit = f'{threshold["threshold"]:.3g}'
+        said = f'{SCORES[score]} is below {limit} (threshold.json)'
+        yield 'None of these classes', f'if {said}'
 
 
-def _run(facts: dict) -> Iterator[tuple[str, str]]:
+def _run(facts: Facts) -> Iterator[tuple[str, str]]:
     if facts['seconds']:
         yield 'All of it took', duration(facts['seconds'])
-    versions = facts['versions'] or {}
-    if versions:
-        listed = (f'{name} {number}' for name, number in versions.items())
+    if facts['versions']:
+        pairs = facts['versions'].items()
+        listed = (f'{name} {number}' for name, number in pairs)
         yield 'Versions', ', '.join(listed)
     if facts['date']:
         yield 'Date', facts['date'][:10]

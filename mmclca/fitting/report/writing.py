@@ -3,7 +3,7 @@ import os
 import shlex
 from pathlib import Path
 
-from mmclca.utils.atomic_write import replace_text
+from mmclca.utils.atomic_write import replace_bytes
 
 from .caveats import caveats
 from .chart import chart
@@ -37,7 +37,9 @@ def write_report(folder: str | os.PathLike) -> Path:
     """
     fit = read_folder(folder)
     page = fit.path / 'report.html'
-    replace_text(page, render(**_parts(fit)))
+    text = render(**_parts(fit))
+    # names of files need not be text
+    replace_bytes(page, text.encode(errors='replace'))
     return page
 
 
