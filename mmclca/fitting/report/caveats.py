@@ -23,7 +23,7 @@ def caveats(fit: FitFolder) -> list[str]:
 
 def _few(fit: FitFolder) -> Iterator[str]:
     probe, tested = fit.facts['probe'], len(fit.tested)
-    if not tested:
+    if probe['low'] is None:
         return
     if tested < FEW or probe['high'] - probe['low'] > WIDE:
         yield (

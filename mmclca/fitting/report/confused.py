@@ -9,7 +9,7 @@ import numpy as np
 
 from mmclca.visualization.confusions import Predictions, most_confused
 
-from .folder import FitFolder, Tested
+from .folder import FitFolder, Named
 from .thumbnails import Picture, thumbnail
 
 PAIRS = 6
@@ -76,26 +76,24 @@ def _pair(
     return Pair(first, second, [c for c in counts if c[2]], shown)
 
 
-def doubtful(tested: Sequence[Tested]) -> list[Tested]:
+def doubtful(tested: Sequence[Named]) -> list[Named]:
     """Photographs that are taken for another class than theirs.
 
     Args:
-        tested (Sequence[Tested]): Photographs.
+        tested (Sequence[Named]): Photographs.
 
     Returns:
-        list[Tested]: The one whose class is least likely first.
+        list[Named]: The one whose class is least likely first.
     """
     wrong = [one for one in tested if not one.right]
     return sorted(wrong, key=attrgetter('p_given'))
 
 
-def with_pictures(
-    photographs: Sequence[Tested],
-) -> list[tuple[Tested, Picture]]:
+def with_pictures(photographs: Sequence[Named]) -> list[tuple[Named, Picture]]:
     """The first photographs of a list, to be shown.
 
     Args:
-        photographs (Sequence[Tested]): Of :func:`doubtful`.
+        photographs (Sequence[Named]): Of :func:`doubtful`.
     """
     return [
         (one, thumbnail(one.path, f'{one.name}, given as {one.label}'))

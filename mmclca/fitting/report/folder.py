@@ -24,7 +24,7 @@ class Facts(dict):
 
 
 @dataclass(frozen=True)
-class Tested:
+class Named:
     """A photograph, named by models that were fitted without it.
 
     Args:
@@ -56,13 +56,13 @@ class FitFolder:
     Args:
         path (Path): The folder.
         facts (Facts): What ``fit.json`` holds.
-        tested (list[Tested]): Photographs that were tested.
+        tested (list[Named]): Photographs that were tested.
         grouped (bool): Whether photographs belong to groups, such as plants.
     """
 
     path: Path
     facts: Facts
-    tested: list[Tested]
+    tested: list[Named]
     grouped: bool
 
     @property
@@ -120,10 +120,10 @@ def _used(table: Path) -> list[dict]:
 
 def _tested(
     rows: Sequence[dict], evidence: np.ndarray, facts: Facts
-) -> list[Tested]:
+) -> list[Named]:
     place = {name: label for label, name in enumerate(facts['classes'])}
     return [
-        Tested(
+        Named(
             row['path'],
             _short(row['path'], facts['source']),
             row['class'],

@@ -18,7 +18,7 @@ from mmclca.visualization.inputs import View, view_of_input
 from mmclca.visualization.legend import EDGES, FILLS, TITLES
 from mmclca.visualization.painting import HEAT, KEPT, is_mixed
 
-from .folder import Tested
+from .folder import Named
 from .formats import about
 from .thumbnails import Picture, embedded
 
@@ -55,12 +55,12 @@ class Kept:
     legend: list[Swatch]
 
 
-def what_is_kept(model: Path, tested: Sequence[Tested]) -> Kept | None:
+def what_is_kept(model: Path, tested: Sequence[Named]) -> Kept | None:
     """Draw what a model keeps of some photographs that it names right.
 
     Args:
         model (Path): The checkpoint.
-        tested (Sequence[Tested]): Photographs.
+        tested (Sequence[Named]): Photographs.
 
     Returns:
         Kept: None where there is no checkpoint, the model keeps all of an
@@ -79,7 +79,7 @@ def what_is_kept(model: Path, tested: Sequence[Tested]) -> Kept | None:
 
 
 def _views(
-    inferencer: TokenReductionInferencer, chosen: Sequence[Tested]
+    inferencer: TokenReductionInferencer, chosen: Sequence[Named]
 ) -> Iterator[View]:
     for one in chosen:
         packed = inferencer.prepare(one.path)
@@ -88,7 +88,7 @@ def _views(
             yield view_of_input(*args)
 
 
-def _chosen(tested: Sequence[Tested]) -> list[Tested]:
+def _chosen(tested: Sequence[Named]) -> list[Named]:
     """One of each of some classes far apart in their order."""
     first = {one.label: one for one in reversed(tested) if one.right}
     classes = sorted(first)

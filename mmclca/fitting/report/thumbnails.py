@@ -4,11 +4,15 @@
 import base64
 from dataclasses import dataclass
 from io import BytesIO
+from pathlib import Path
 
 from PIL import Image, ImageOps
 
+from mmclca.datasets.decoding import UndecodedError, decode
+
 SIDE = 160  # pixels of the longer side: twice what the page shows
 QUALITY = 72
+JPEG = b'\xff\xd8'
 
 
 @dataclass(frozen=True)
@@ -38,13 +42,24 @@ def thumbnail(path: str, alt: str, side: int = SIDE) -> Picture:
         side (int): Pixels of its longer side. Defaults to 160.
     """
     try:
-        with Image.open(path) as image:
-            image.draft('RGB', (2 * side, 2 * side))  # a JPEG is read small
-            upright = ImageOps.exif_transpose(image)
-            upright.thumbnail((side, side))
-            return embedded(upright, alt)
-    except OSError:
+        upright = _upright(path, 2 * side)
+    except (OSError, UndecodedError):
         return Picture('', side, side, alt)
+    upright.thumbnail((side, side))
+    return embedded(upright, alt)
+
+
+def _upright(path: str, least: int) -> Image.Image:
+    """An image as it is seen, its longer side of some pixels at least.
+
+    A JPEG is read at a fraction of its size, in a tenth of the time.
+    """
+    content = Path(path).read_bytes()
+    if not content.startswith(JPEG):
+        return Image.fromarray(decode(content)[..., ::-1])
+    image = Image.open(BytesIO(content))
+    image.draft('RGB', (least, least))
+    return ImageOps.exif_transpose(image)
 
 
 def embedded(image: Image.Image, alt: str) -> Picture:

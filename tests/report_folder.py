@@ -1,0 +1,129 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Folders as ``fit`` writes them, small and made by hand."""
+
+import csv
+import json
+
+import numpy as np
+from PIL import Image
+from safetensors.numpy import save_file
+
+TAG = '<script>alert("acer")</script>'  # a class that looks like markup
+CLASSES = [TAG, 'Fagus & co', 'Quercus "robur"', 'Ulmus']
+COUNTS = [4, 4, 3, 1]
+COLUMNS = ['path', 'class', 'group', 'split', 'used', 'why_not']
+COLUMNS += ['predicted', 'p_given']
+# what each photograph is taken for; '' for one that was not tested
+TAKEN = [0, 0, 0, 1, 1, 1, 0, 1, 2, 2, 1, '']
+SURE = [0.9, 0.8, 0.6, 0.7, 0.9, 0.9, 0.95, 0.5, 0.6, 0.7, 0.5, None]
+
+
+def draw(path, number):
+    """A photograph; the first one lies on its side, as its EXIF data say."""
+    noise = np.random.default_rng(number).integers(0, 255, (20, 40, 3))
+    exif = Image.Exif()
+    exif[0x0112] = 6 if number == 0 else 1
+    path.parent.mkdir(exist_ok=True)
+    Image.fromarray(noise.astype(np.uint8)).save(path, exif=exif)
+
+
+def facts():
+    """All of fit.json."""
+    recalls = [(0.75, 0.301, 0.954), (0.7375, 0.292, 0.95), (0.65, 0.2, 0.9)]
+    recalls.append([None] * 3)
+    names = ('n', 'recall', 'low', 'high')
+    per_class = {
+        name: dict(zip(names, (count, *found), strict=True))
+        for name, count, found in zip(CLASSES, COUNTS, recalls, strict=True)
+    }
+    curve = [(1, 0.512, 0.4, 0.6), (2, 0.636, 0.5, 0.75)]
+    names = ('photographs', 'accuracy', 'low', 'high')
+    return dict(
+        version='1.0',
+        source='photos',
+        classes=CLASSES,
+        counts=dict(zip(CLASSES, COUNTS, strict=True)),
+        problems=['notes.jpg cannot be read: no <image>'],
+        weights=dict(name='deit_tiny', source='weights/deit_tiny.pth'),
+        model=dict(
+            method='EViT',
+            keep_rate=0.25,
+            layers=[0, 1, 2],
+            out_type='average',
+            img_size=224,
+            depth=9,
+        ),
+        cost=dict(
+            gmacs=0.482,
+            gmacs_full=1.254,
+            params=4.2e6,
+            ms=9.8,
+            ms_full=17.9,
+            ms_onnx=None,
+            ms_onnx_full=None,
+            machine='a computer, 2 threads',
+        ),
+        probe=dict(
+            classifier='ridge',
+            strength=10.0,
+            temperature=0.5,
+            folds=3,
+            repeats=5,
+            accuracy=0.727,
+            low=0.434,
+            high=0.903,
+            macro_recall=0.713,
+            per_class=per_class,
+            seconds=11.3,
+        ),
+        learning_curve=[dict(zip(names, p, strict=True)) for p in curve],
+        training=None,
+        held_out=None,
+        final='probe',
+        threshold=dict(score='max_softmax', threshold=0.31),
+        versions=dict(mmclca='1.0', torch='2.14'),
+        date='2026-11-22T10:00:00+00:00',
+        seconds=171.0,
+    )
+
+
+def probabilities():
+    """Of each photograph, with the rest on the other classes alike."""
+    found = np.full((len(TAKEN), len(CLASSES)), np.nan, np.float32)
+    for row, taken, sure in zip(found, TAKEN, SURE, strict=True):
+        if sure is not None:
+            row[:] = (1 - sure) / (len(CLASSES) - 1)
+            row[taken] = sure
+    return found
+
+
+def write_folder(folder, bare=False, group='', **changes):
+    """Write such a folder.
+
+    Args:
+        folder (Path): Where.
+        bare (bool): Whether all is null in fit.json that may be.
+        group (str): Of every photograph.
+        **changes: To fit.json.
+    """
+    known = facts()
+    if bare:
+        known |= dict.fromkeys(known.keys() - {'classes', 'counts'})
+    (folder / 'fit.json').write_text(json.dumps(known | changes))
+    labels = np.repeat(range(len(CLASSES)), COUNTS)
+    found = probabilities()
+    evidence = dict(probabilities=found, labels=labels)
+    save_file(evidence, folder / 'evidence.safetensors')
+    with (folder / 'photographs.csv').open('w', newline='') as file:
+        table = csv.writer(file)
+        table.writerow(COLUMNS)
+        for n, label in enumerate(labels):
+            path = folder / 'photos' / f'{n} <i>.jpg'
+            draw(path, n)
+            row = [path, CLASSES[label], group, '', True, '', '', '']
+            if SURE[n]:
+                row[-2:] = CLASSES[TAKEN[n]], found[n, label]
+            table.writerow(row)
+        gone = folder / 'photos/notes.jpg'
+        table.writerow([gone, '', '', '', False, 'no image', '', ''])
+    return folder

@@ -1,0 +1,241 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The page as a whole, parsed as a browser does."""
+
+import json
+import re
+from base64 import b64decode
+from html.parser import HTMLParser
+from io import BytesIO
+
+import pytest
+from PIL import Image
+from report_folder import CLASSES, TAG, write_folder
+
+from mmclca.fitting.report import write_report
+from mmclca.fitting.report.formats import percent
+
+SECTIONS = ['folder', 'classes', 'confused', 'doubtful', 'curve', 'cost']
+LAST = ['made', 'next']
+
+
+class Page(HTMLParser):
+    """Its text, the text of each table cell, and its elements."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text, self.cells, self.sections = [], '', [], []
+        self.style, self.open = '', []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self.open.append(tag)
+        if tag in ('td', 'th'):
+            self.cells.append('')
+        if tag == 'section':
+            self.sections.append(dict(attrs)['id'])
+
+    def handle_endtag(self, tag):
+        while self.open and self.open.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if 'style' in self.open:
+            self.style += data
+            return
+        self.text += data
+        if {'td', 'th'} & {*self.open}:
+            self.cells[-1] += data
+
+    @property
+    def words(self):
+        return ' '.join(self.text.split())
+
+    def every(self, tag):
+        return [attrs for name, attrs in self.tags if name == tag]
+
+
+def page_of(folder):
+    return Page(write_report(folder).read_text(encoding='utf-8'))
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    return write_folder(tmp_path_factory.mktemp('model'))
+
+
+@pytest.fixture(scope='module')
+def page(folder):
+    return page_of(folder)
+
+
+def test_every_section_is_there_and_linked_to(page):
+    assert page.sections == SECTIONS + LAST
+    links = [attrs['href'] for attrs in page.every('a')]
+    assert links == [f'#{name}' for name in SECTIONS + LAST]
+
+
+def test_figures_are_those_of_fit_json(page, folder):
+    facts = json.loads((folder / 'fit.json').read_text())
+    probe = facts['probe']
+    assert page.words.startswith('photos: what the model has learned')
+    said = 'about 73 get the right name: probably between 43 and 90.'
+    assert said in page.words
+    for name in ('accuracy', 'low', 'high'):
+        assert percent(probe[name]) in page.text
+    for found in probe['per_class'].values():
+        if found['recall'] is not None:
+            assert percent(found['recall']) in page.cells
+            ends = f'{percent(found["low"])} to {percent(found["high"])}'
+            assert ends in page.cells
+    for point in facts['learning_curve']:
+        assert percent(point['accuracy']) in page.cells
+    for cell in ('0.482 GMACs', '1.25 GMACs', '9.80 ms', '17.9 ms'):
+        assert cell in page.cells
+
+
+def test_worst_class_comes_first(page):
+    names = [cell for cell in page.cells if cell in CLASSES]
+    assert names == [CLASSES[2], CLASSES[1], CLASSES[0]]
+    assert 'Not measured, for want of a second photograph: Ulmus' in page.words
+
+
+def test_names_are_text(page):
+    assert TAG in page.text
+    assert {'script', 'i>'}.isdisjoint(tag for tag, _ in page.tags)
+    assert '10 <i>.jpg' in page.text
+    assert 'no <image>' in page.text
+
+
+def test_nothing_is_loaded_or_run(page):
+    loaded = [
+        value
+        for _, attrs in page.tags
+        for name, value in attrs.items()
+        if name in ('src', 'srcset', 'data', 'action', 'poster')
+    ]
+    assert loaded and all(x[:23] == 'data:image/jpeg;base64,' for x in loaded)
+    assert all(attrs['href'][0] == '#' for attrs in page.every('a'))
+    assert not page.every('link')
+    assert 'url(' not in page.style and '@import' not in page.style
+    names = {name for _, attrs in page.tags for name in attrs}
+    assert not any(name.startswith('on') for name in names)
+
+
+def test_pictures_are_small_upright_and_described(page):
+    pictures = page.every('img')
+    assert len(pictures) == 17  # of pairs, and three whose label is doubtful
+    assert all(picture['alt'] for picture in pictures)
+    sizes = [(int(p['width']), int(p['height'])) for p in pictures]
+    assert (20, 40) in sizes  # turned as its EXIF data say
+    _, _, content = pictures[0]['src'].partition(',')
+    with Image.open(BytesIO(b64decode(content))) as image:
+        assert image.size == sizes[0]
+
+
+def test_doubtful_labels_worst_first_with_what_the_model_says(page):
+    found = re.findall(r'given: (.*?) \((.*?)\) the model says: ', page.words)
+    assert found == [
+        (CLASSES[1], '2 %'),
+        (CLASSES[0], '10 %'),
+        (CLASSES[2], '17 %'),
+    ]
+    assert '3 of 11 photographs are taken for another class' in page.words
+
+
+def test_confused_pairs_in_both_directions(page):
+    said = f'1 of 4 photographs of {TAG} taken for Fagus & co; 1 of 4 '
+    assert said in page.words
+
+
+def test_what_more_photographs_would_bring(page):
+    assert 'With 4 photographs a class, expect about 73 %' in page.words
+    assert 'This is an estimate' in page.words
+
+
+def test_commands_name_the_folder(page, folder):
+    for verb in ('predict', 'page', 'add-class', 'export'):
+        assert f'python -m mmclca {verb} {folder}' in page.words
+
+
+def test_what_is_not_known_is_left_out(tmp_path):
+    page = page_of(write_folder(tmp_path, bare=True))
+    assert page.sections == ['folder', 'confused', 'doubtful', *LAST]
+    assert 'None' not in page.text.replace('None of', '')
+    assert 'null' not in page.text
+
+
+@pytest.mark.parametrize('share, word', [(0.5, ''), (1.2, 'Not faster')])
+def test_a_slower_model_is_called_so(tmp_path, share, word):
+    cost = dict(ms=10 * share, ms_full=10, gmacs=None)
+    page = page_of(write_folder(tmp_path, cost=cost))
+    assert f'{100 * share:.0f}\N{NO-BREAK SPACE}%' in page.cells
+    assert ('Not faster' in page.text) == bool(word)
+    assert 'GMACs' not in page.cells
+
+
+def test_what_training_brought(tmp_path):
+    holdout = dict(n=50, accuracy=0.8, low=0.67, high=0.89, probe_accuracy=0.7)
+    training = dict(epochs=20, seconds=131.0, reason=None, holdout=holdout)
+    changes = dict(training=training, final='trained')
+    page = page_of(write_folder(tmp_path, **changes))
+    said = 'Of the 50 photographs that were kept apart for that 80.0 % got'
+    assert said in page.words
+    assert 'before the training 70.0 %' in page.words
+    assert '20 epochs, 2 min 11 s' in page.words
+    worse = page_of(write_folder(tmp_path, **changes | dict(final='probe')))
+    assert 'the training brought nothing' in worse.words
+    training['holdout'] = None
+    unknown = page_of(write_folder(tmp_path, **changes))
+    assert 'too few photographs to keep some apart' in unknown.words
+
+
+def test_own_test_photographs(tmp_path):
+    found = dict(n=60, accuracy=0.85, low=0.74, high=0.92)
+    page = page_of(write_folder(tmp_path, held_out=found))
+    assert 'Of the 60 photographs of your val and test folders' in page.words
+    assert '85.0 % got the right name' in page.words
+
+
+def test_photographs_that_are_gone(tmp_path):
+    write_folder(tmp_path)
+    for path in (tmp_path / 'photos').iterdir():
+        path.unlink()
+    page = page_of(tmp_path)
+    assert not page.every('img')
+    assert page.words.count('no longer there') == 17
+
+
+def test_names_that_are_no_text(tmp_path):
+    write_folder(tmp_path)
+    table = tmp_path / 'photographs.csv'
+    table.write_bytes(table.read_bytes().replace(b'/6 <i>', b'/6 \xff'))
+    assert '6 ?.jpg' in page_of(tmp_path).text
+
+
+def test_a_long_list_of_classes_shows_its_ends(tmp_path):
+    names = [*CLASSES, *(f'class {n}' for n in range(1996))]
+    per_class = {
+        name: dict(n=3, recall=n / 2000, low=n / 2000, high=1.0)
+        for n, name in enumerate(names)
+    }
+    write_folder(tmp_path)
+    facts = json.loads((tmp_path / 'fit.json').read_text())
+    facts['probe']['per_class'] = per_class
+    (tmp_path / 'fit.json').write_text(json.dumps(facts))
+    page = page_of(tmp_path)
+    assert page.cells.count('3') == 100
+    assert 'class 0' in page.cells and 'class 1995' in page.cells
+    assert 'class 1000' not in page.cells
+    assert '1900 classes between these are not listed' in page.words
+    assert (tmp_path / 'report.html').stat().st_size < 3e6
+
+
+def test_a_folder_that_is_none(tmp_path):
+    with pytest.raises(FileNotFoundError, match='has no fit.json: give the'):
+        write_report(tmp_path)
+    write_folder(tmp_path)
+    rows = (tmp_path / 'photographs.csv').read_text().splitlines()[:5]
+    (tmp_path / 'photographs.csv').write_text('\n'.join(rows))
+    with pytest.raises(ValueError, match='of 12 photographs and .* of 4:'):
+        write_report(tmp_path)

@@ -1,0 +1,160 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What the page is made of."""
+
+import numpy as np
+import pytest
+from PIL import Image
+from report_folder import CLASSES, write_folder
+from tiny_model import write_tiny
+
+from mmclca.fitting.report.caveats import caveats
+from mmclca.fitting.report.chart import BOTTOM, TOP, chart
+from mmclca.fitting.report.curve import Point, expected
+from mmclca.fitting.report.folder import Named, read_folder
+from mmclca.fitting.report.formats import (
+    about,
+    digits,
+    duration,
+    of_hundred,
+    some,
+)
+from mmclca.fitting.report.kept import what_is_kept
+from mmclca.fitting.report.thumbnails import thumbnail
+
+
+def law(*numbers):
+    """Points whose error falls with the root of the photographs."""
+    shares = [1 - 0.4 / np.sqrt(number) for number in numbers]
+    return [
+        Point(number, share, share - 0.1, share + 0.01)
+        for number, share in zip(numbers, shares, strict=True)
+    ]
+
+
+@pytest.mark.parametrize('numbers', [(1, 2), (1, 2, 3, 5)])
+def test_estimate_follows_a_power_law_to_twice_the_photographs(numbers):
+    found = expected(law(*numbers))
+    assert found.photographs == 2 * numbers[-1]
+    (true,) = law(found.photographs)
+    assert found.accuracy == pytest.approx(true.accuracy)
+    assert found.low < found.accuracy < found.high <= 1
+
+
+def test_estimate_needs_two_points_and_promises_no_loss():
+    assert expected(law(1)) is None
+    falling = [Point(1, 0.9, 0.8, 0.95), Point(2, 0.8, 0.7, 0.9)]
+    found = expected(falling)
+    assert (found.accuracy, found.low) == (0.8, 0.7)
+    perfect = [Point(n, 1.0, 0.9, 1.0) for n in (1, 2)]
+    assert 0.9 <= expected(perfect).low <= expected(perfect).high <= 1
+
+
+def test_chart_lies_inside_its_axes():
+    points = law(1, 2, 3, 5)
+    drawn = chart(points, expected(points))
+    across, down = zip(*drawn.points, drawn.estimate, strict=True)
+    assert list(across) == sorted(across)
+    assert list(down) == sorted(down, reverse=True)
+    assert all(TOP <= y <= BOTTOM for y in down)
+    assert [label for _, label in drawn.lines][-1] == '100 %'
+    assert [number for _, number in drawn.numbers] == [1, 2, 3, 5, 10]
+    lone = chart(law(3), None)
+    assert lone.estimate is None and lone.beyond == ''
+
+
+def test_numbers_below_the_axis_do_not_touch():
+    points = law(1, 2, 3, 5, 10, 20, 49, 50)
+    numbers = [number for _, number in chart(points, None).numbers]
+    assert numbers == [1, 2, 3, 5, 10, 20, 50]
+
+
+def test_figures_in_words():
+    assert [about(x) for x in (0, 0.004, 0.5, 0.996, 1)] == [
+        f'{text}\N{NO-BREAK SPACE}%'
+        for text in ('0', 'under 1', '50', 'over 99', '100')
+    ]
+    assert [of_hundred(x) for x in (0, 0.001, 0.5, 0.999, 1)] == [
+        *(0, 1, 50, 99, 100)
+    ]
+    assert [digits(x) for x in (0.4821, 17.94, 1254)] == [
+        *('0.482', '17.9', '1254')
+    ]
+    assert [duration(x) for x in (11.3, 171, 3900)] == [
+        *('11 s', '2 min 51 s', '1 h 5 min')
+    ]
+    assert some(['a', 'b', 'c'], most=2) == 'a, b and 1 more'
+
+
+def said(folder, **changes):
+    return ' '.join(caveats(read_folder(write_folder(folder, **changes))))
+
+
+def test_small_numbers_are_said(tmp_path):
+    text = said(tmp_path)
+    assert 'Only 11 photographs could be tested' in text
+    assert '1 class has only one photograph' in text
+    assert 'plant of its own' in text
+    assert 'differ in size' not in text
+
+
+def test_photographs_of_one_plant_are_known(tmp_path):
+    text = said(tmp_path, group='plant 1')
+    assert 'plant of its own' not in text
+    assert 'only one photograph or one plant' in text
+
+
+def test_uneven_classes_are_said(tmp_path):
+    counts = dict(zip(CLASSES, (300, 4, 3, 3), strict=True))
+    text = said(tmp_path, counts=counts)
+    assert 'largest has 300 photographs, the smallest 3' in text
+    assert '71.3' in text and '--class-weights balanced' in text
+
+
+@pytest.fixture(scope='module')
+def tested(tmp_path_factory):
+    """Two leaves, one a class, and one that is taken for another."""
+    path = str(tmp_path_factory.mktemp('leaf') / 'leaf.png')
+    Image.new('RGB', (48, 64), 'green').save(path)
+    names = [('ash', 'ash'), ('elm', 'elm'), ('oak', 'elm')]
+    return [Named(path, path, a, b, 0.5, 0.5) for a, b in names]
+
+
+def test_what_the_model_keeps(tmp_path, tested):
+    evit = dict(type='mmclca.EViT', keep_rate=0.5)
+    write_tiny(tmp_path, reducer=evit, reduce_at=(0, 1))
+    found = what_is_kept(tmp_path / 'tiny.pth', tested)
+    assert [row[0][0] for row in found.rows] == ['ash', 'elm']
+    for row in found.rows:
+        texts = [text.split(':')[0] for text, _ in row]
+        assert texts[1:] == ['after layer 0', 'after layer 1']
+        assert row[1][0].endswith('50\N{NO-BREAK SPACE}% kept')
+        assert all((p.width, p.height) == (32, 32) for _, p in row)
+    assert [swatch.text[:5] for swatch in found.legend] == ['kept:', 'fused']
+
+
+def test_nothing_is_drawn_of_a_model_that_keeps_all(tmp_path, tested):
+    assert what_is_kept(tmp_path / 'tiny.pth', tested) is None
+    write_tiny(tmp_path, reducer=None, reduce_at=(), cache=None)
+    assert what_is_kept(tmp_path / 'tiny.pth', tested) is None
+
+
+def test_mixed_squares_have_a_scale(tmp_path, tested):
+    merger = dict(type='mmclca.PatchMerger', keep_rate=0.5)
+    write_tiny(tmp_path, reducer=merger, reduce_at=(1,), cache=None)
+    (swatch,) = what_is_kept(tmp_path / 'tiny.pth', tested).legend
+    assert swatch.text.startswith('mixed')
+    assert swatch.fill.startswith('linear-gradient(90deg, rgb(0 0 4)')
+
+
+@pytest.mark.parametrize('mode', ['L', 'P', 'RGBA', 'I;16', 'CMYK'])
+def test_any_photograph_gets_a_thumbnail(tmp_path, mode):
+    path = tmp_path / 'leaf.tif'
+    grey = Image.new('L', (400, 200), 200)
+    if mode == 'I;16':
+        pixels = np.full((200, 400), 200 * 256, np.uint16)
+        Image.fromarray(pixels).save(path)
+    else:
+        grey.convert('RGB').convert(mode).save(path)
+    found = thumbnail(str(path), 'a leaf')
+    assert (found.width, found.height, found.alt) == (160, 80, 'a leaf')
+    assert found.src
