@@ -10,6 +10,7 @@ PACKAGE = Path(mmclca.__file__).parent
 ROOMS = (  # from the top
     'cli',
     'page',
+    'fitting',
     'sweep',
     'benchmark',
     'engine',
