@@ -13,6 +13,7 @@ from mmclca.datasets.decoding import UndecodedError, decode
 SIDE = 160  # pixels of the longer side: twice what the page shows
 QUALITY = 72
 JPEG = b'\xff\xd8'
+UNSEEN = (OSError, UndecodedError, Image.DecompressionBombError)
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def thumbnail(path: str, alt: str, side: int = SIDE) -> Picture:
     """
     try:
         upright = _upright(path, 2 * side)
-    except (OSError, UndecodedError):
+    except UNSEEN:
         return Picture('', side, side, alt)
     upright.thumbnail((side, side))
     return embedded(upright, alt)

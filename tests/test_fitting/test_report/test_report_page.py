@@ -165,6 +165,16 @@ def test_what_is_not_known_is_left_out(tmp_path):
     assert 'null' not in page.text
 
 
+def test_classes_of_one_photograph_alone(tmp_path):
+    write_folder(tmp_path, bare=True)
+    table = tmp_path / 'photographs.csv'
+    untested = re.sub(r'True,,.*', 'True,,,', table.read_text())
+    table.write_text(untested)
+    page = page_of(tmp_path)
+    assert page.sections == ['folder', *LAST]
+    assert 'not measured: no class has a second photograph' in page.words
+
+
 @pytest.mark.parametrize('share, word', [(0.5, ''), (1.2, 'Not faster')])
 def test_a_slower_model_is_called_so(tmp_path, share, word):
     cost = dict(ms=10 * share, ms_full=10, gmacs=None)
@@ -203,7 +213,7 @@ def test_photographs_that_are_gone(tmp_path):
         path.unlink()
     page = page_of(tmp_path)
     assert not page.every('img')
-    assert page.words.count('no longer there') == 17
+    assert page.words.count('cannot be shown') == 17
 
 
 def test_names_that_are_no_text(tmp_path):
