@@ -8,6 +8,7 @@ import numpy as np
 
 FACTOR = 2  # how far beyond what was measured an estimate goes
 LEAST_ERROR = 0.001  # the logarithm of none is none
+STEEPEST = -1  # no more than half of the errors go with twice the photographs
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ def expected(points: Sequence[Point]) -> Point | None:
     The error falls as a power of the number of photographs: a line through
     the logarithms of both, for the accuracy and for either end of its
     interval. `Deep Learning Scaling is Predictable, Empirically` finds this
-    law in many tasks.
+    law in many tasks. Of few points the line can be too steep: twice the
+    photographs take away half of the errors at most.
 
     Args:
         points (Sequence[Point]): What was measured.
@@ -58,5 +60,6 @@ def _extended(
     numbers: Sequence[int], accuracies: Sequence[float], wanted: int
 ) -> float:
     errors = np.maximum(1 - np.array(accuracies), LEAST_ERROR)
-    slope, start = np.polyfit(np.log(numbers), np.log(errors), deg=1)
-    return float(1 - np.exp(start + slope * np.log(wanted)))
+    x, y = np.log(numbers), np.log(errors)
+    slope = np.clip(np.polyfit(x, y, deg=1)[0], STEEPEST, 0)
+    return float(1 - np.exp(y.mean() + slope * (np.log(wanted) - x.mean())))

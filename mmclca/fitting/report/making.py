@@ -61,7 +61,7 @@ def _network(facts: Facts) -> Iterator[tuple[str, str]]:
     if model['layers']:
         layers = ', '.join(map(str, model['layers']))
         depth = model['depth']
-        of = f' of {plural(depth, "layer")} built' if depth else ''
+        of = f' of {plural(depth, "layer")}' if depth else ''
         yield 'Layers read', f'{layers}{of}'
     if facts['cost']['params']:
         millions = digits(facts['cost']['params'] / 1e6, 2)

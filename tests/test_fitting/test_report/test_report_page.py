@@ -149,7 +149,8 @@ def test_confused_pairs_in_both_directions(page):
 
 
 def test_what_more_photographs_would_bring(page):
-    assert 'With 4 photographs a class, expect about 73 %' in page.words
+    said = 'With 4 photographs a class, expect about 73 of 100 to be right'
+    assert said in page.words
     assert 'This is an estimate' in page.words
 
 
