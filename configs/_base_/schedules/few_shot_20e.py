@@ -5,7 +5,7 @@
 # and a cosine over 20. An epoch has at least 128 images (AtLeastSampler), so
 # that the smallest folder gets 80 steps of 32.
 optim_wrapper = dict(
-    optimizer=dict(type='AdamW', lr=1e-3, weight_decay=0.05, fused=True),
+    optimizer=dict(type='AdamW', lr=2e-3, weight_decay=0.05, fused=True),
     constructor='LearningRateDecayOptimWrapperConstructor',
     paramwise_cfg=dict(
         layer_decay_rate=0.75,
