@@ -19,7 +19,7 @@ model = dict(
     head=dict(num_classes=_base_.num_classes),
 )
 train_dataloader = dict(
-    sampler=dict(type='mmclca.AtLeastSampler', min_samples=128)
+    sampler=dict(type='mmclca.AtLeastSampler', min_samples=256)
 )
 custom_hooks = [
     dict(type='mmclca.ClassCountHook'),

@@ -25,7 +25,7 @@ _hooks = [
 _start = {
     'custom_hooks': _hooks,
     'train_dataloader.sampler': dict(
-        type='mmclca.AtLeastSampler', min_samples=128
+        type='mmclca.AtLeastSampler', min_samples=256
     ),
 }
 _draw = '{{ fileDirname }}/../few_shot/draws/leaf40_white/d'

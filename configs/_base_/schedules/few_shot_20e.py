@@ -2,8 +2,8 @@
 # A few photographs a class: what docs/results/few_photographs.md found best.
 # The head starts from a classifier in closed form (ProbeInitHook, in the
 # configs); AdamW with smaller steps for earlier layers, two epochs of warm-up
-# and a cosine over 20. An epoch has at least 128 images (AtLeastSampler), so
-# that the smallest folder gets 80 steps of 32.
+# and a cosine over 20. An epoch has at least 256 images (AtLeastSampler), so
+# that the smallest folder gets 160 steps of 32.
 optim_wrapper = dict(
     optimizer=dict(type='AdamW', lr=2e-3, weight_decay=0.05, fused=True),
     constructor='LearningRateDecayOptimWrapperConstructor',
