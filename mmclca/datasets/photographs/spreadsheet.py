@@ -37,7 +37,8 @@ def read_cells(table: Path):
     try:
         cells = _read(table, bool(TABLES[kind]))
     except Exception as error:  # of three packages, each with its own
-        raise ValueError(f'{table} cannot be read: {error}') from error
+        said = ' '.join(str(error).split())
+        raise ValueError(f'{table} cannot be read: {said}') from error
     cells = cells.apply(lambda column: column.fillna('').str.strip())
     return _with_titles(cells[(cells != '').any(axis=1)])
 

@@ -164,6 +164,10 @@ def test_what_is_no_table(place):
     text = refusal(place, ROWS, 'table.doc')
     assert 'table.doc is no table; .csv .tsv .xlsx .ods are read' in text
     assert 'cannot be read: No columns to parse' in refusal(place, '')
+    text = refusal(place, 'file,class\na.jpg,rose,red\n')
+    assert text.endswith('Expected 2 fields in line 2, saw 3')
+    text = refusal(place, 'file,class\n')
+    assert text.endswith("table.csv has nothing in its column 'class'")
     with pytest.raises(FileNotFoundError, match='there is no table .*gone'):
         read_photographs(place, labels=place / 'gone.csv')
 
