@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Features and class scores of image files, by a trained classifier."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import torch
@@ -60,24 +60,58 @@ def extract_logits(
     return _of_images(inferencer, paths, inferencer.model, batch_size)
 
 
-@torch.no_grad()
 def _of_images(inferencer, paths, function, batch_size):
     found, unread = [], {}
-    batches = prepared_batches(inferencer.prepare, paths, batch_size)
-    for _, inputs, reasons in batches:
+    for features, reasons in feature_batches(
+        inferencer, paths, function, batch_size
+    ):
         unread |= reasons
-        if inputs:
-            data = inferencer.model.data_preprocessor(inputs)
-            found.append(function(data['inputs']).flatten(1).float().cpu())
-    if not found:
+        found.append(features)
+    refuse_none_read(paths, unread)
+    return torch.cat(found), unread
+
+
+@torch.no_grad()
+def feature_batches(
+    inferencer: TokenReductionInferencer,
+    paths: Sequence[str],
+    function: Callable[[Tensor], Tensor],
+    batch_size: int,
+) -> Iterator[tuple[Tensor, dict[int, str]]]:
+    """What a function of the model makes of images, batch by batch.
+
+    Args:
+        inferencer (TokenReductionInferencer): The classifier.
+        paths (Sequence[str]): Image files.
+        function (Callable): Preprocessed images (B, 3, H, W) to (B, ...).
+        batch_size (int): Images at a time.
+
+    Yields:
+        tuple[Tensor, dict[int, str]]: Features (n, C) of the images that can
+        be read, on the CPU, and by position why others cannot.
+
+    Raises:
+        ValueError: If features are not finite.
+    """
+    batches = prepared_batches(inferencer.prepare, paths, batch_size)
+    for _, inputs, unread in batches:
+        if not inputs:
+            yield torch.empty(0), unread
+            continue
+        data = inferencer.model.data_preprocessor(inputs)
+        found = function(data['inputs']).flatten(1).float().cpu()
+        broken = int((~found.isfinite()).any(dim=1).sum())
+        if broken:
+            raise ValueError(
+                f'the model gives no finite numbers for {broken} of '
+                f'{len(found)} images: its weights are broken, or did not '
+                'converge'
+            )
+        yield found, unread
+
+
+def refuse_none_read(paths: Sequence[str], unread: dict[int, str]) -> None:
+    """ValueError if none of some images can be read; says why."""
+    if len(unread) == len(paths):
         reasons = '; '.join(sorted(set(unread.values())))
         raise ValueError(f'none of {len(paths)} images can be read: {reasons}')
-    features = torch.cat(found)
-    broken = int((~features.isfinite()).any(dim=1).sum())
-    if broken:
-        raise ValueError(
-            f'the model gives no finite numbers for {broken} of '
-            f'{len(features)} images: its weights are broken, or did not '
-            'converge'
-        )
-    return features, unread

@@ -26,16 +26,9 @@ def load_classifier(
 
     See :class:`TokenReductionInferencer` for the arguments.
     """
-    if is_checkpoint(model):
-        if pretrained is not None:
-            raise ValueError(
-                f'{model} and {pretrained} are both checkpoints: give one, or '
-                'a config and one'
-            )
-        pretrained = open_checkpoint(str(model))
-        model = stored_config(pretrained)
+    model, pretrained = config_and_weights(model, pretrained)
     if not isinstance(model, BaseModel):
-        model = _build(model, pretrained)
+        model = build_classifier(model, pretrained)
     elif not hasattr(model, '_config'):
         raise ValueError(
             'a built model needs its config, by which images are prepared: '
@@ -52,8 +45,42 @@ def load_classifier(
     return model, names
 
 
-def _build(config: Config | str | PathLike, pretrained):
-    """The model of a config, before its weights are loaded."""
+def config_and_weights(model, pretrained) -> tuple:
+    """What a model is built and loaded from.
+
+    Args:
+        model (Config | str | Path | ...): A checkpoint that holds its
+            config, or anything else, which comes back as it is.
+        pretrained (str | Path | dict, optional): Where weights are from.
+
+    Raises:
+        ValueError: If both are checkpoints, or one holds no config.
+    """
+    if not is_checkpoint(model):
+        return model, pretrained
+    if pretrained is not None:
+        raise ValueError(
+            f'{model} and {pretrained} are both checkpoints: give one, or a '
+            'config and one'
+        )
+    checkpoint = open_checkpoint(str(model))
+    return stored_config(checkpoint), checkpoint
+
+
+def build_classifier(
+    config: Config | str | PathLike, pretrained: str | PathLike | dict | None
+) -> BaseModel:
+    """The model of a config, before its weights are loaded.
+
+    Args:
+        config (Config | str | Path): A config, its path or its name.
+        pretrained (str | Path | dict, optional): Where the weights will be
+            from.
+
+    Raises:
+        ValueError: If there are to be no weights, or the config has no model
+            or no test data set.
+    """
     if pretrained is None:
         name = config.filename if isinstance(config, Config) else config
         raise ValueError(

@@ -62,21 +62,39 @@ def fingerprint(model: nn.Module) -> str:
         str: SHA-256 of all weights, the settings of the backbone and how
         images are prepared, the first 16 hexadecimal digits.
     """
+    backbone = model._config.model.backbone.to_dict()
+    settings = dict(backbone=backbone, **image_settings(model))
+    return digest(settings, model.state_dict())
+
+
+def image_settings(model: nn.Module) -> dict:
+    """How images are prepared for a model: ``preprocessor``, ``pipeline``.
+
+    Args:
+        model (nn.Module): A classifier of ``TokenReductionInferencer``.
+    """
     config = model._config.to_dict()
-    settings = dict(
-        backbone=config['model']['backbone'],
+    pipeline = config['test_dataloader']['dataset']['pipeline']
+    return dict(
         preprocessor=config['model'].get('data_preprocessor'),
-        pipeline=without_cache(
-            config['test_dataloader']['dataset']['pipeline']
-        ),
+        pipeline=without_cache(pipeline),
     )
+
+
+def digest(settings: dict, weights: dict[str, Tensor]) -> str:
+    """SHA-256 of settings and weights, the first 16 hexadecimal digits.
+
+    Args:
+        settings (dict): Plain settings.
+        weights (dict[str, Tensor]): Tensors by name.
+    """
     settings = without_training(settings)  # as out of a checkpoint
     text = json.dumps(settings, sort_keys=True, default=str)
-    digest = hashlib.sha256(text.encode())
-    for name, tensor in sorted(model.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().float().numpy().tobytes())
-    return digest.hexdigest()[:16]
+    found = hashlib.sha256(text.encode())
+    for name, tensor in sorted(weights.items()):
+        found.update(name.encode())
+        found.update(tensor.detach().cpu().float().numpy().tobytes())
+    return found.hexdigest()[:16]
 
 
 def write_threshold(

@@ -7,6 +7,7 @@ file is reported in one line of the log. :func:`load_trained` is for models
 that are used: it takes all of their parameters from a file, or raises.
 """
 
+from collections.abc import Collection
 from copy import deepcopy
 
 import torch
@@ -138,7 +139,9 @@ def _fill(own, state_dict, prefix, unfit, unused, report: Report) -> None:
     report.loaded += [prefix + name for name in own if name not in unfit]
 
 
-def load_trained(model: nn.Module, checkpoint: str | dict) -> Report:
+def load_trained(
+    model: nn.Module, checkpoint: str | dict, may_be_new: Collection[str] = ()
+) -> Report:
     """Load a checkpoint that must hold all parameters of a model.
 
     A model whose checkpoint is refused stays as it was.
@@ -147,6 +150,8 @@ def load_trained(model: nn.Module, checkpoint: str | dict) -> Report:
         model (nn.Module): The model, changed in place.
         checkpoint (str | dict): Path or address of the weights, or what
             :func:`mmclca.checkpoints.downloading.open_checkpoint` gives.
+        may_be_new (Collection[str]): Names of parameters that it need not
+            hold, which stay as they are then. Defaults to ().
 
     Raises:
         CheckpointError: If the backbone in it is another one.
@@ -154,16 +159,19 @@ def load_trained(model: nn.Module, checkpoint: str | dict) -> Report:
     """
     if isinstance(checkpoint, str):
         checkpoint = open_checkpoint(checkpoint)
-    fitted, report = fit(model, checkpoint)
+    fitted, report = fit(model, checkpoint, may_be_new)
     refuse_nan(fitted, report.source)
     weights = fitted.state_dict()
     with torch.no_grad():
         for name, tensor in inner_model(model).state_dict().items():
-            tensor.copy_(weights[name])
+            if not weights[name].is_meta:
+                tensor.copy_(weights[name])
     return report
 
 
-def fit(model: nn.Module, checkpoint: dict) -> tuple[nn.Module, Report]:
+def fit(
+    model: nn.Module, checkpoint: dict, may_be_new: Collection[str] = ()
+) -> tuple[nn.Module, Report]:
     """A copy of a model whose parameters are the tensors of a checkpoint.
 
     No tensor is read or copied but for another size or form.
@@ -171,6 +179,8 @@ def fit(model: nn.Module, checkpoint: dict) -> tuple[nn.Module, Report]:
     Args:
         model (nn.Module): The model, which is left as it is.
         checkpoint (dict): An opened checkpoint.
+        may_be_new (Collection[str]): Names of parameters that it need not
+            hold, which have no memory then. Defaults to ().
 
     Raises:
         CheckpointError: If the backbone in it is another one.
@@ -193,8 +203,8 @@ def fit(model: nn.Module, checkpoint: dict) -> tuple[nn.Module, Report]:
     report.loaded = [name for name in own if name not in new]
     report.unused += unused
     report.log()
-    params = dict(fitted.named_parameters())
-    _refuse([name for name in report.new if name in params], source.name)
+    needed = dict(fitted.named_parameters()).keys() - {*may_be_new}
+    _refuse([name for name in report.new if name in needed], source.name)
     return fitted, report
 
 
@@ -208,7 +218,7 @@ def refuse_nan(model: nn.Module, source: str) -> None:
     Raises:
         ValueError: If parameters are NaN; names them.
     """
-    named = model.named_parameters()
+    named = [(n, p) for n, p in model.named_parameters() if not p.is_meta]
     _refuse([name for name, p in named if p.isnan().any()], source)
 
 

@@ -15,6 +15,8 @@ from torch import Tensor
 from mmclca.models.retrievers.features import cosine_similarity, knn_scores
 from mmclca.utils.known_names import not_one_of
 
+from .solvers import Linear, lda, logistic, ncm, ridge
+
 # the one in the middle is the default
 CLASSIFIERS = dict(
     ridge=(0.03, 0.1, 0.3, 1.0, 3.0),
@@ -25,20 +27,7 @@ CLASSIFIERS = dict(
 )
 
 
-class Linear(NamedTuple):
-    """Class scores by a linear layer.
-
-    Args:
-        weight (Tensor): (K, D).
-        bias (Tensor): (K,).
-    """
-
-    weight: Tensor
-    bias: Tensor
-
-    def scores(self, features: Tensor) -> Tensor:
-        """Scores (N, K) of features (N, D)."""
-        return F.linear(features.to(self.weight), self.weight, self.bias)
+FITS = dict(ridge=ridge, lda=lda, logistic=logistic, ncm=ncm)
 
 
 class Neighbours(NamedTuple):
@@ -200,76 +189,4 @@ def fit_path(
         weights = torch.ones(len(labels))
     one_hot = F.one_hot(labels, num_classes).to(features)
     weights = weights.to(features)[:, None]
-    return _FITS[classifier](features, one_hot, weights, strengths)
-
-
-def _ridge(features, one_hot, weights, strengths) -> list[Linear]:
-    mean, target = _mean(features, weights), _mean(one_hot, weights)
-    root = weights.sqrt()
-    centred = root * (features - mean)
-    scale = centred.square().sum() / weights.sum()
-    found = _solve(
-        centred, centred.T @ (root * one_hot), [s * scale for s in strengths]
-    )
-    return [Linear(w, target - w @ mean) for w in found]
-
-
-def _lda(features, one_hot, weights, strengths) -> list[Linear]:
-    of_class = (weights * one_hot).sum(0)
-    means = (weights * one_hot).T @ features / of_class[:, None]
-    within = weights.sqrt() * (features - one_hot @ means)
-    scale = _mean_square(within)
-    if scale == 0:  # an image a class
-        scale = _mean_square(features - _mean(features, weights))
-    ridges = [share / (1 - share) * scale for share in strengths]
-    found = _solve(within, means.T, ridges)
-    prior = (of_class / weights.sum()).log()
-    fitted = []
-    for share, weight in zip(strengths, found, strict=True):
-        weight = weight * weights.sum() / (1 - share)
-        fitted.append(Linear(weight, prior - (weight * means).sum(1) / 2))
-    return fitted
-
-
-def _mean_square(rows: Tensor) -> Tensor:
-    return rows.square().sum() / rows.shape[1]
-
-
-def _solve(rows: Tensor, right: Tensor, ridges) -> list[Tensor]:
-    """(rows' rows + ridge)^-1 right, transposed, for each of some ridges."""
-    values, vectors = torch.linalg.eigh(rows.T @ rows)
-    values, right = values.clamp(min=0)[:, None], vectors.T @ right
-    return [(vectors @ (right / (values + r))).T for r in ridges]
-
-
-def _logistic(features, one_hot, weights, strengths) -> list[Linear]:
-    from sklearn.linear_model import LogisticRegression
-
-    mean = _mean(features, weights)
-    distances = (features - mean).square().sum(1, keepdim=True)
-    scale = _mean(distances, weights).sqrt()
-    scaled = ((features - mean) / scale).numpy()
-    model = LogisticRegression(max_iter=1000, warm_start=True)
-    fitted = []
-    for strength in strengths:
-        model.set_params(C=strength)
-        model.fit(scaled, one_hot.argmax(1).numpy(), weights[:, 0].numpy())
-        coef, bias = map(torch.from_numpy, (model.coef_, model.intercept_))
-        if len(coef) == 1:  # two classes, as the logit of the second
-            coef, bias = torch.cat([-coef, coef]) / 2, torch.cat([-bias, bias])
-            bias = bias / 2
-        coef = coef / scale
-        fitted.append(Linear(coef, bias - coef @ mean))
-    return fitted
-
-
-def _ncm(features, one_hot, weights, strengths) -> list[Linear]:
-    means = one_hot.T @ features / one_hot.sum(0)[:, None]
-    return [Linear(means, -means.square().sum(1) / 2) for _ in strengths]
-
-
-def _mean(values: Tensor, weights: Tensor) -> Tensor:
-    return (weights * values).sum(0) / weights.sum()
-
-
-_FITS = dict(ridge=_ridge, lda=_lda, logistic=_logistic, ncm=_ncm)
+    return FITS[classifier](features, one_hot, weights, strengths)

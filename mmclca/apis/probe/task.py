@@ -52,10 +52,7 @@ class Task:
         """What users give; see :func:`mmclca.apis.probe.out_of_fold`."""
         check_classifier(classifier)
         check_labels(labels, num_classes)
-        if class_weights not in (None, 'balanced'):
-            raise ValueError(
-                f"class_weights={class_weights!r} is not 'balanced' or None"
-            )
+        weights_of(labels, num_classes, class_weights)  # refuses
         groups = None if groups is None else np.asarray(groups)
         features, _ = rotate(features.double())
         return cls(
@@ -71,14 +68,6 @@ class Task:
     def units(self) -> Units:
         """What must not be parted."""
         return Units(self.labels, self.groups)
-
-    @property
-    def weights(self) -> Tensor | None:
-        """How much each image counts (N,), None where all do alike."""
-        if self.class_weights is None:
-            return None
-        counts = self.labels.bincount(minlength=self.num_classes)
-        return len(self.labels) / (self.num_classes * counts[self.labels])
 
     def part(self, chosen: np.ndarray) -> 'Task':
         """The same for some of the images."""
@@ -98,7 +87,7 @@ class Task:
             self.num_classes,
             self.classifier,
             strengths,
-            self.weights,
+            weights_of(self.labels, self.num_classes, self.class_weights),
         )
 
     def scores(self, train: np.ndarray, test: np.ndarray) -> list[Tensor]:
@@ -119,6 +108,30 @@ class Task:
                 scores = self.scores(train, test)
                 right[:, test] = self.right(scores, test)
         return best(right)
+
+
+def weights_of(
+    labels: Tensor, num_classes: int, class_weights: str | None
+) -> Tensor | None:
+    """How much each image counts (N,), of mean 1; None where all do alike.
+
+    Args:
+        labels (Tensor): Classes of the images (N,).
+        num_classes (int): Number of classes.
+        class_weights (str, optional): 'balanced' for classes that count
+            alike, or None.
+
+    Raises:
+        ValueError: If ``class_weights`` is something else.
+    """
+    if class_weights is None:
+        return None
+    if class_weights != 'balanced':
+        raise ValueError(
+            f"class_weights={class_weights!r} is not 'balanced' or None"
+        )
+    counts = labels.bincount(minlength=num_classes)
+    return len(labels) / (num_classes * counts[labels])
 
 
 def best(right: Tensor) -> int:

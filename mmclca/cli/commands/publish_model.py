@@ -3,13 +3,11 @@
 
 import datetime
 import hashlib
-import io
 import json
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-import mmpretrain
 import safetensors.torch
 import torch
 from mmengine.registry import init_default_scope
@@ -19,6 +17,7 @@ from torch import Tensor
 from mmclca.checkpoints import releases
 from mmclca.checkpoints.downloading import open_checkpoint
 from mmclca.checkpoints.stored import stored_classes, stored_text
+from mmclca.checkpoints.writing import checkpoint_bytes
 from mmclca.configs import read_config
 from mmclca.utils.atomic_write import replace_bytes
 from mmclca.version import __version__
@@ -87,20 +86,6 @@ def warn_of_missing(text, classes):
         )
 
 
-def pth(weights, text, classes):
-    """The bytes of a checkpoint as mmengine writes them."""
-    meta = dict(
-        mmclca_version=__version__, mmpretrain_version=mmpretrain.__version__
-    )
-    if text is not None:
-        meta['cfg'] = text
-    if classes is not None:
-        meta['dataset_meta'] = dict(classes=tuple(classes))
-    buffer = io.BytesIO()
-    torch.save(dict(meta=meta, state_dict=weights), buffer)
-    return buffer.getvalue()
-
-
 def safetensors_file(weights, text, classes):
     """The bytes of a file that holds nothing but tensors and texts."""
     metadata = dict(format='pt', mmclca_version=__version__)
@@ -111,7 +96,7 @@ def safetensors_file(weights, text, classes):
     return safetensors.torch.save(weights, metadata)
 
 
-WRITERS = {'.pth': pth, '.safetensors': safetensors_file}
+WRITERS = {'.pth': checkpoint_bytes, '.safetensors': safetensors_file}
 
 
 def split_name(out_file):

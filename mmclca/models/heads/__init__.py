@@ -2,5 +2,12 @@
 from .cla_head import CLAHead
 from .last_linear import last_linear, set_last_linear
 from .layer_fusion_head import LayerFusionHead
+from .nearest_neighbour_head import NearestNeighbourHead
 
-__all__ = ['CLAHead', 'LayerFusionHead', 'last_linear', 'set_last_linear']
+__all__ = [
+    'CLAHead',
+    'LayerFusionHead',
+    'NearestNeighbourHead',
+    'last_linear',
+    'set_last_linear',
+]

@@ -1,0 +1,131 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The last layer of a model, and all that comes before it."""
+
+from collections.abc import Sequence
+
+import torch
+from mmengine.model import BaseModel
+from torch import nn
+
+from mmclca.models.heads import (
+    NearestNeighbourHead,
+    last_linear,
+    set_last_linear,
+)
+from mmclca.registry import MODELS
+
+from ..rejection import digest, image_settings
+from .classifiers import Neighbours
+from .solvers import Linear
+
+PARTS = ('backbone', 'neck', 'head')
+# settings that say nothing of what the last layer reads
+OF_LAST = ('num_classes', 'loss', 'topk', 'cal_acc')
+
+
+def unwrap_head(model: BaseModel) -> None:
+    """Take the head that gave the features out of a nearest-neighbour head.
+
+    Args:
+        model (BaseModel): Of ``mmpretrain.get_model``, changed in place.
+    """
+    if isinstance(model.head, NearestNeighbourHead):
+        model.head = model.head.head
+        model._config.model.head = model._config.model.head.head
+
+
+def names_of_last(model: nn.Module) -> list[str]:
+    """Names of the parameters that a probe fits.
+
+    Args:
+        model (nn.Module): A classifier.
+
+    Raises:
+        ValueError: If its head has no linear last layer.
+    """
+    head = model.head
+    if isinstance(head, NearestNeighbourHead):
+        head = head.head
+    fitted = {id(parameter) for parameter in last_linear(head).parameters()}
+    return [name for name, p in model.named_parameters() if id(p) in fitted]
+
+
+def feature_key(model: BaseModel) -> str:
+    """What tells models with other features from this one.
+
+    Args:
+        model (BaseModel): A classifier of ``mmpretrain.get_model``.
+
+    Returns:
+        str: See :func:`mmclca.apis.rejection.digest`: of all but the last
+        layer, and so the same for any classes.
+    """
+    parts = model._config.model.to_dict()
+    settings = image_settings(model)
+    settings.update({name: parts.get(name) for name in PARTS})
+    for name in ('head', 'preprocessor'):
+        part = (settings[name] or {}).items()
+        settings[name] = {k: v for k, v in part if k not in OF_LAST}
+    last = names_of_last(model)
+    weights = model.state_dict().items()
+    return digest(settings, {k: v for k, v in weights if k not in last})
+
+
+def put_classifier(
+    model: BaseModel,
+    fitted: Linear | Neighbours,
+    temperature: float,
+    classes: Sequence[str],
+) -> None:
+    """Make a fitted classifier the last layer of a model.
+
+    Args:
+        model (BaseModel): Of ``mmpretrain.get_model``, changed in place, as
+            is its ``_config``.
+        fitted (Linear | Neighbours): The classifier.
+        temperature (float): What its scores are divided by.
+        classes (Sequence[str]): Names of the classes.
+    """
+    _set_number_of_classes(model, len(classes))
+    if isinstance(fitted, Linear):
+        weight, bias = fitted
+        set_last_linear(model.head, weight / temperature, bias / temperature)
+    else:
+        _wrap_head(model, fitted, temperature)
+    model._dataset_meta = dict(classes=list(classes))
+
+
+def _set_number_of_classes(model: BaseModel, number: int) -> None:
+    """A head with another last layer; the rest of it stays."""
+    unwrap_head(model)
+    config = model._config
+    config.model.head.num_classes = number
+    for settings in (config, config.model):
+        if 'num_classes' in (settings.get('data_preprocessor') or {}):
+            settings.data_preprocessor.num_classes = number
+    last = {name.removeprefix('head.') for name in names_of_last(model)}
+    kept = model.head.state_dict()
+    device = next(model.parameters()).device
+    model.head = MODELS.build(config.model.head).to(device).eval()
+    kept = {name: kept[name] for name in kept if name not in last}
+    model.head.load_state_dict(kept, strict=False)
+
+
+def _wrap_head(
+    model: BaseModel, fitted: Neighbours, temperature: float
+) -> None:
+    images, channels = fitted.features.shape
+    model._config.model.head = dict(
+        type='mmclca.NearestNeighbourHead',
+        head=model._config.model.head,
+        num_images=images,
+        in_channels=channels,
+        k=fitted.k,
+        temperature=temperature,
+    )
+    inner, device = model.head, next(model.parameters()).device
+    model.head = MODELS.build(model._config.model.head).to(device).eval()
+    model.head.head = inner
+    with torch.no_grad():
+        model.head.features.copy_(fitted.features)
+        model.head.labels.copy_(fitted.labels)

@@ -1,0 +1,215 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Callable, Sequence
+from functools import partial
+from os import PathLike
+from pathlib import Path
+
+import torch
+from mmengine.config import Config
+from mmengine.model import BaseModel
+from torch import Tensor
+
+from mmclca.checkpoints.downloading import open_checkpoint
+from mmclca.checkpoints.loading import load_trained
+from mmclca.checkpoints.stored import stored_classes
+from mmclca.checkpoints.writing import checkpoint_bytes
+from mmclca.configs import read_config
+from mmclca.models.retrievers.features import feature_of
+from mmclca.utils.atomic_write import replace_bytes
+
+from ..features import feature_batches, refuse_none_read
+from ..inferencer import TokenReductionInferencer
+from ..loading import build_classifier, config_and_weights
+from .classifiers import fit_linear
+from .feature_cache import FeatureCache, digest_of_file
+from .folds import OutOfFold, out_of_fold
+from .last_layer import feature_key, names_of_last, put_classifier, unwrap_head
+from .task import weights_of
+
+
+class Probe:
+    """A classifier in closed form on the features of a frozen model.
+
+    Only the last layer of the head is fitted, to what the layers before it
+    make of the images. That takes seconds, and the result is a model like
+    any other: all tools take its checkpoint, and training goes on from it.
+
+    Args:
+        model (Config | str | Path): Config of a classifier, its path or its
+            name; or a checkpoint that holds its config.
+        pretrained (str | Path, optional): Path or address of the weights, or
+            ``timm://NAME``, of all but the last layer. Defaults to None: those
+            of the checkpoint, or ``load_from`` of the config.
+        device (str | torch.device, optional): Where to run the model.
+            Defaults to None: on a GPU if there is one.
+        features_dir (str | Path, optional): Folder to keep features in, so
+            that no image goes through the model twice. Defaults to None: they
+            are kept in memory.
+        batch_size (int): Images at a time. Defaults to 32.
+
+    Attributes:
+        model (BaseModel): The model; after :meth:`fit` with the classifier.
+        classes (list[str]): Names of its classes.
+
+    Raises:
+        CheckpointError: If the weights are of another model.
+        ValueError: If there are no weights, or not all but those of the last
+            layer; if the head has no linear last layer.
+
+    Example:
+        >>> from mmclca.apis import Probe
+        >>> probe = Probe('my_config.py', 'deit_tiny_patch16_224.pth')
+        >>> features, unread = probe.features(paths)
+        >>> found = probe.fit(features, labels, ['ash', 'beech'])
+        >>> found.accuracy.mean(), found.interval()
+        >>> probe.save('probe.pth')
+    """
+
+    def __init__(
+        self,
+        model: Config | str | PathLike,
+        pretrained: str | PathLike | None = None,
+        device: str | torch.device | None = None,
+        features_dir: str | PathLike | None = None,
+        batch_size: int = 32,
+    ):
+        self.model, self.classes = _load(model, pretrained)
+        if device is None:
+            device = 'cuda' if torch.cuda.is_available() else 'cpu'
+        self.model.to(device)
+        self.batch_size = batch_size
+        self._inferencer = TokenReductionInferencer(
+            self.model, classes=self.classes
+        )
+        self._cache = FeatureCache(features_dir, feature_key(self.model))
+
+    def features(
+        self, paths: Sequence[str | PathLike]
+    ) -> tuple[Tensor, dict[int, str]]:
+        """What the last layer is to read, of image files.
+
+        With a progress bar, but for images whose features are kept.
+
+        Args:
+            paths (Sequence[str | Path]): Image files.
+
+        Returns:
+            tuple[Tensor, dict[int, str]]: Features (N, D) of the images that
+            can be read, and by position why others cannot.
+
+        Raises:
+            ValueError: If none can be read, or features are not finite.
+        """
+        paths = [str(path) for path in paths]
+        digests = [digest_of_file(path) for path in paths]
+        new = [i for i in range(len(paths)) if digests[i] not in self._cache]
+        unread = self._keep_features(paths, digests, new)
+        refuse_none_read(paths, unread)
+        read = [i for i in range(len(paths)) if i not in unread]
+        found = torch.stack([self._cache[digests[i]] for i in read])
+        return found, unread
+
+    def _keep_features(self, paths, digests, new) -> dict[int, str]:
+        """Put features of images into the cache; why others are not."""
+        unread = {}
+        batches = feature_batches(
+            self._inferencer,
+            [paths[i] for i in new],
+            partial(feature_of, self.model, stage='pre_logits'),
+            self.batch_size,
+        )
+        for batch, (features, reasons) in enumerate(batches):
+            start = batch * self.batch_size
+            unread |= {new[n]: reason for n, reason in reasons.items()}
+            positions = new[start : start + self.batch_size]
+            read = [digests[i] for i in positions if i not in unread]
+            self._cache.add(read, features)
+        self._cache.flush()
+        return unread
+
+    def fit(
+        self,
+        features: Tensor,
+        labels: Tensor | Sequence[int],
+        classes: Sequence[str],
+        classifier: str = 'ridge',
+        groups: Sequence | None = None,
+        folds: int = 5,
+        repeats: int = 5,
+        class_weights: str | None = None,
+        progress: Callable = iter,
+    ) -> OutOfFold:
+        """Fit the last layer to all images, after folds tell how good it is.
+
+        Args:
+            features (Tensor): Of :meth:`features`, (N, D).
+            labels (Tensor | Sequence[int]): Their classes (N,), from 0.
+            classes (Sequence[str]): Names of the classes.
+            classifier (str): 'ridge', 'lda', 'logistic', 'ncm' or 'knn', see
+                :func:`fit_linear`. Defaults to 'ridge'.
+            groups (Sequence, optional): See :func:`out_of_fold`, as all that
+                follow. Defaults to None.
+            folds (int): See there. Defaults to 5.
+            repeats (int): See there. Defaults to 5.
+            class_weights (str, optional): See there. Defaults to None.
+            progress (Callable): See there. Defaults to ``iter``.
+
+        Returns:
+            OutOfFold: How good it is on images that it does not know.
+
+        Raises:
+            ValueError: If there is one class only, a class has no image, or
+                a name of a setting is not known.
+        """
+        labels = torch.as_tensor(labels)
+        if len(classes) < 2:
+            raise ValueError(
+                f'{len(classes)} class ({", ".join(classes)}): a classifier '
+                'needs images of two or more'
+            )
+        found = out_of_fold(
+            features,
+            labels,
+            len(classes),
+            classifier,
+            groups,
+            folds,
+            repeats,
+            class_weights=class_weights,
+            progress=progress,
+        )
+        weights = weights_of(labels, len(classes), class_weights)
+        fitted = fit_linear(
+            features, labels, len(classes), classifier, found.strength, weights
+        )
+        put_classifier(self.model, fitted, found.temperature, classes)
+        self.classes = list(classes)
+        return found
+
+    def save(self, path: str | PathLike) -> None:
+        """Write the model as a checkpoint, which all tools take.
+
+        Args:
+            path (str | Path): The file; its folder is made.
+        """
+        weights = {k: v.cpu() for k, v in self.model.state_dict().items()}
+        text = self.model._config.pretty_text
+        content = checkpoint_bytes(weights, text, self.classes)
+        replace_bytes(Path(path), content)
+
+
+def _load(model, pretrained) -> tuple[BaseModel, list[str]]:
+    """A model whose last layer may be new, and names of its classes."""
+    config, weights = config_and_weights(model, pretrained)
+    if not isinstance(config, Config):
+        config = read_config(config)
+    weights = weights or config.get('load_from')
+    model = build_classifier(config, weights)
+    if not isinstance(weights, dict):
+        weights = open_checkpoint(str(weights))
+    load_trained(model, weights, names_of_last(model))
+    unwrap_head(model)
+    numbers = [str(label) for label in range(model.head.num_classes)]
+    classes = stored_classes(weights) or numbers
+    fits = len(classes) == len(numbers)  # of other classes otherwise
+    return model, list(classes) if fits else numbers
