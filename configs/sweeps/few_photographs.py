@@ -1,8 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # Three photographs a class: five random draws of training images, all others
-# are the test images. CLCA and CLA as in the paper, plain fine-tuning of the
-# reduced and of the full network, ours, and ours on smaller images without
-# reduction. One seed, one test, at the last epoch. Forward passes in bfloat16.
+# are the test images. Ours, on smaller images too, and on these without
+# reduction; CLCA and CLA as in the paper; plain fine-tuning of the full and of
+# the reduced network. One seed, one test, at the last epoch. Forward passes in
+# bfloat16.
 # Results: docs/results/few_photographs.md.
 # Command: python tools/sweep.py configs/sweeps/few_photographs.py --jobs 2
 # The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders
@@ -38,9 +39,10 @@ _files = [
 ]
 _arms = (
     ('ours', _start, _ours),
+    ('ours', _start, dict(_ours, sizes=[192, 208], keep_rates=[0.5])),
     ('paper', {}, dict(_paper, clca=['cla', 'clca'])),
-    ('full', {}, dict(_paper, clca=['base'], **_full)),
     ('small', _start, dict(_ours, sizes=[128, 144, 160], **_full)),
+    ('full', {}, dict(_paper, clca=['base'], **_full)),
     ('plain', {}, dict(_paper, clca=['base'])),
 )
 blocks = [
