@@ -3,7 +3,8 @@
 
 import os
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from mmengine import list_from_file
 from mmengine.config import Config
@@ -22,11 +23,21 @@ class LabelledImages:
         paths (list[str]): Their files.
         names (list[str | None]): The class of each, None where it has none.
         source (str): Where they are from.
+        order (Sequence[str]): Names of classes in the order of their labels,
+            where they have labels. Defaults to ().
     """
 
     paths: list[str]
     names: list[str | None]
     source: str
+    order: Sequence[str] = ()
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes that have images, else sorted by name."""
+        found = {*self.names} - {None}
+        known = [name for name in self.order if name in found]
+        return known + sorted(found - {*known}, key=_by_number)
 
     def without(self, unread: dict[int, str]) -> 'LabelledImages':
         """Those that were read; the others are named on stderr.
@@ -39,11 +50,15 @@ class LabelledImages:
                 f'not read: {self.paths[position]}: {reason}', file=sys.stderr
             )
         keep = [i for i in range(len(self.paths)) if i not in unread]
-        return LabelledImages(
-            [self.paths[i] for i in keep],
-            [self.names[i] for i in keep],
-            self.source,
+        paths, names = (
+            [values[i] for i in keep] for values in (self.paths, self.names)
         )
+        return replace(self, paths=paths, names=names)
+
+
+def _by_number(name: str) -> tuple[int, str]:
+    """Labels without a name as numbers: 9 is before 10."""
+    return len(name) if name.isdecimal() else 0, name
 
 
 def images_at(place: str | os.PathLike) -> LabelledImages:
@@ -96,7 +111,7 @@ def _in_list(file: str) -> LabelledImages:
         names.append(label)
     if classes:
         names = [_named(name, classes, file) for name in names]
-    return LabelledImages(paths, names, file)
+    return LabelledImages(paths, names, file, classes or ())
 
 
 def _named(label: str | None, classes: list[str], file: str) -> str | None:
@@ -128,4 +143,4 @@ def images_of_split(cfg: Config, split: str) -> LabelledImages:
     labels = [int(info['gt_label']) for info in infos]
     names = [classes[i] if classes else str(i) for i in labels]
     paths = [info['img_path'] for info in infos]
-    return LabelledImages(paths, names, f'{split} split')
+    return LabelledImages(paths, names, f'{split} split', classes or ())

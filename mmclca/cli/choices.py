@@ -34,6 +34,9 @@ MMPRETRAIN, PLAIN = 'mmpretrain', 'none'
 # of mmclca.benchmark.setting and .memory
 AMP = ('bf16', 'fp16')
 CUDA_GRAPHS = ('reduce-overhead', 'max-autotune')
+# of mmclca.apis.probe.classifiers and of mmclca.models.fusion
+CLASSIFIERS = ('ridge', 'lda', 'logistic', 'ncm', 'knn')
+OUT_TYPES = ('cls_token', 'average', 'cls_average')
 # of mmclca.evaluation.open_set
 SCORES = ('max_softmax', 'energy')
 # of mmclca.models.retrievers.features, and of mmclca.visualization.tsne

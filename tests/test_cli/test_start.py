@@ -8,6 +8,7 @@ import pytest
 from mmpretrain.models.backbones import VisionTransformer
 from tiny_run import ROOT, environment
 
+from mmclca.apis.probe import classifiers
 from mmclca.benchmark import candidates, memory, setting
 from mmclca.checkpoints import stored
 from mmclca.cli import choices
@@ -16,6 +17,7 @@ from mmclca.datasets.ultra_fgvc import folders as layouts
 from mmclca.datasets.ultra_fgvc import info
 from mmclca.deployment import onnx_file
 from mmclca.evaluation import open_set
+from mmclca.models import fusion
 from mmclca.models.retrievers import features
 from mmclca.visualization import cam_methods, cka, tsne
 
@@ -62,6 +64,8 @@ def test_help_and_wrong_options_import_nothing_heavy(tmp_path):
         (choices.AMP, setting.AMP),
         (choices.CUDA_GRAPHS, memory.CUDA_GRAPHS),
         (choices.SCORES, open_set.SCORES),
+        (choices.CLASSIFIERS, classifiers.CLASSIFIERS),
+        (choices.OUT_TYPES, fusion.PARTS),
         (choices.STAGES, features.STAGES),
         (choices.TSNE_STAGES, tsne.STAGES),
         (choices.CAM_METHODS, cam_methods.METHODS),

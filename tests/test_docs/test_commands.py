@@ -32,6 +32,7 @@ SLOW = (
     'docs/configs.md',
     'docs/own_images.md',
     'docs/pictures.md',
+    'docs/probe.md',
     'docs/reproducing.md',
     'docs/tools.md',
     'docs/results.md',

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Export a model: ``python tools/deployment/export.py CONFIG CHECKPOINT``."""
+"""Export a model: ``export.py [CONFIG] CHECKPOINT``."""
 
 from pathlib import Path
 
@@ -16,7 +16,11 @@ def parse_args():
         'class names and the config too. It is kept only if its logits are '
         'those of PyTorch; int8 files are made of one that passed'
     )
-    parser.add('config', 'path or name of a config')
+    parser.add(
+        'config',
+        'path or name of a config (without, the one in the checkpoint)',
+        nargs='?',
+    )
     parser.add('checkpoint', 'path or URL of the weights')
     parser.add(
         '--format',

@@ -90,7 +90,7 @@ def check_labels(labels: Tensor, num_classes: int) -> None:
 
 def fit_linear(
     features: Tensor,
-    labels: Tensor,
+    labels: Tensor | Sequence[int],
     num_classes: int,
     classifier: str = 'ridge',
     strength: float | None = None,
@@ -111,7 +111,7 @@ def fit_linear(
 
     Args:
         features (Tensor): (N, D).
-        labels (Tensor): Their classes (N,), from 0.
+        labels (Tensor | Sequence[int]): Their classes (N,), from 0.
         num_classes (int): Number of classes K.
         classifier (str): A key of ``CLASSIFIERS``. Defaults to 'ridge'.
         strength (float, optional): How much it is regularized, more for
@@ -128,6 +128,7 @@ def fit_linear(
         ValueError: If there is no such classifier, it knows no weights, or a
             class has no image.
     """
+    labels = torch.as_tensor(labels)
     check_labels(labels, num_classes)
     if strength is None:
         strength = default_strength(classifier)

@@ -81,7 +81,7 @@ class OutOfFold:
 
 def out_of_fold(
     features: Tensor,
-    labels: Tensor,
+    labels: Tensor | Sequence[int],
     num_classes: int,
     classifier: str = 'ridge',
     groups: Sequence | None = None,
@@ -99,7 +99,7 @@ def out_of_fold(
 
     Args:
         features (Tensor): (N, D).
-        labels (Tensor): Classes of the images (N,), from 0.
+        labels (Tensor | Sequence[int]): Their classes (N,), from 0.
         num_classes (int): Number of classes K.
         classifier (str): A key of ``CLASSIFIERS``. Defaults to 'ridge'.
         groups (Sequence, optional): What each image shows (N,), such as the
@@ -127,6 +127,7 @@ def out_of_fold(
     task = Task.of(
         features, labels, num_classes, classifier, groups, class_weights
     )
+    labels = task.labels
     allowed = MOST_SCORES // (len(labels) * num_classes)
     repeats = max(1, min(repeats, allowed))
     cuts = [

@@ -4,8 +4,9 @@
 from collections.abc import Sequence
 
 import torch
+import torch.nn.functional as F
 from mmengine.model import BaseModel
-from torch import nn
+from torch import Tensor, nn
 
 from mmclca.models.heads import (
     NearestNeighbourHead,
@@ -69,6 +70,24 @@ def feature_key(model: BaseModel) -> str:
     last = names_of_last(model)
     weights = model.state_dict().items()
     return digest(settings, {k: v for k, v in weights if k not in last})
+
+
+@torch.no_grad()
+def scores_of(model: nn.Module, features: Tensor) -> Tensor:
+    """Class scores by the last layer of a model.
+
+    Args:
+        model (nn.Module): A classifier.
+        features (Tensor): What the layer reads (N, D).
+
+    Returns:
+        Tensor: Scores before softmax (N, K), on the CPU.
+    """
+    features = features.to(next(model.parameters()).device)
+    if isinstance(model.head, NearestNeighbourHead):
+        return model.head.scores(features).cpu()
+    last = last_linear(model.head)
+    return F.linear(features, last.weight.flatten(1), last.bias).cpu()
 
 
 def put_classifier(

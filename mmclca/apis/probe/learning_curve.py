@@ -16,7 +16,7 @@ SIZES = (1, 2, 3, 5, 10, 20, 50, 100)
 
 def learning_curve(
     features: Tensor,
-    labels: Tensor,
+    labels: Tensor | Sequence[int],
     num_classes: int,
     classifier: str = 'ridge',
     groups: Sequence | None = None,
@@ -33,7 +33,7 @@ def learning_curve(
 
     Args:
         features (Tensor): (N, D).
-        labels (Tensor): Classes of the images (N,), from 0.
+        labels (Tensor | Sequence[int]): Their classes (N,), from 0.
         num_classes (int): Number of classes.
         classifier (str): A key of ``CLASSIFIERS``. Defaults to 'ridge'.
         groups (Sequence, optional): See :func:`out_of_fold`; k groups of

@@ -23,8 +23,14 @@ from ..loading import build_classifier, config_and_weights
 from .classifiers import fit_linear
 from .feature_cache import FeatureCache, digest_of_file
 from .folds import OutOfFold, out_of_fold
-from .last_layer import feature_key, names_of_last, put_classifier, unwrap_head
-from .task import weights_of
+from .last_layer import (
+    feature_key,
+    names_of_last,
+    put_classifier,
+    scores_of,
+    unwrap_head,
+)
+from .task import Task
 
 
 class Probe:
@@ -112,6 +118,8 @@ class Probe:
     def _keep_features(self, paths, digests, new) -> dict[int, str]:
         """Put features of images into the cache; why others are not."""
         unread = {}
+        if not new:
+            return unread
         batches = feature_batches(
             self._inferencer,
             [paths[i] for i in new],
@@ -161,30 +169,36 @@ class Probe:
             ValueError: If there is one class only, a class has no image, or
                 a name of a setting is not known.
         """
-        labels = torch.as_tensor(labels)
         if len(classes) < 2:
             raise ValueError(
                 f'{len(classes)} class ({", ".join(classes)}): a classifier '
                 'needs images of two or more'
             )
+        settings = features, labels, len(classes), classifier
         found = out_of_fold(
-            features,
-            labels,
-            len(classes),
-            classifier,
+            *settings,
             groups,
             folds,
             repeats,
             class_weights=class_weights,
             progress=progress,
         )
-        weights = weights_of(labels, len(classes), class_weights)
-        fitted = fit_linear(
-            features, labels, len(classes), classifier, found.strength, weights
-        )
+        weights = Task.of(*settings, groups, class_weights).weights
+        fitted = fit_linear(*settings, found.strength, weights)
         put_classifier(self.model, fitted, found.temperature, classes)
         self.classes = list(classes)
         return found
+
+    def scores(self, features: Tensor) -> Tensor:
+        """Class scores of images by the last layer.
+
+        Args:
+            features (Tensor): Of :meth:`features`, (N, D).
+
+        Returns:
+            Tensor: Scores before softmax (N, K).
+        """
+        return scores_of(self.model, features)
 
     def save(self, path: str | PathLike) -> None:
         """Write the model as a checkpoint, which all tools take.

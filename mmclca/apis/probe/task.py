@@ -43,16 +43,20 @@ class Task:
     def of(
         cls,
         features: Tensor,
-        labels: Tensor,
+        labels: Tensor | Sequence[int],
         num_classes: int,
         classifier: str,
         groups: Sequence | None,
         class_weights: str | None,
     ) -> 'Task':
         """What users give; see :func:`mmclca.apis.probe.out_of_fold`."""
+        labels = torch.as_tensor(labels)
         check_classifier(classifier)
         check_labels(labels, num_classes)
-        weights_of(labels, num_classes, class_weights)  # refuses
+        if class_weights not in (None, 'balanced'):
+            raise ValueError(
+                f"class_weights={class_weights!r} is not 'balanced' or None"
+            )
         groups = None if groups is None else np.asarray(groups)
         features, _ = rotate(features.double())
         return cls(
@@ -68,6 +72,14 @@ class Task:
     def units(self) -> Units:
         """What must not be parted."""
         return Units(self.labels, self.groups)
+
+    @property
+    def weights(self) -> Tensor | None:
+        """How much each image counts (N,), None where all do alike."""
+        if self.class_weights is None:
+            return None
+        counts = self.labels.bincount(minlength=self.num_classes)
+        return len(self.labels) / (self.num_classes * counts[self.labels])
 
     def part(self, chosen: np.ndarray) -> 'Task':
         """The same for some of the images."""
@@ -87,7 +99,7 @@ class Task:
             self.num_classes,
             self.classifier,
             strengths,
-            weights_of(self.labels, self.num_classes, self.class_weights),
+            self.weights,
         )
 
     def scores(self, train: np.ndarray, test: np.ndarray) -> list[Tensor]:
@@ -108,30 +120,6 @@ class Task:
                 scores = self.scores(train, test)
                 right[:, test] = self.right(scores, test)
         return best(right)
-
-
-def weights_of(
-    labels: Tensor, num_classes: int, class_weights: str | None
-) -> Tensor | None:
-    """How much each image counts (N,), of mean 1; None where all do alike.
-
-    Args:
-        labels (Tensor): Classes of the images (N,).
-        num_classes (int): Number of classes.
-        class_weights (str, optional): 'balanced' for classes that count
-            alike, or None.
-
-    Raises:
-        ValueError: If ``class_weights`` is something else.
-    """
-    if class_weights is None:
-        return None
-    if class_weights != 'balanced':
-        raise ValueError(
-            f"class_weights={class_weights!r} is not 'balanced' or None"
-        )
-    counts = labels.bincount(minlength=num_classes)
-    return len(labels) / (num_classes * counts[labels])
 
 
 def best(right: Tensor) -> int:

@@ -3,8 +3,7 @@
 
 from pathlib import Path
 
-from mmclca.apis import TokenReductionInferencer
-from mmclca.configs import check_patches, read_config, require_settings
+from mmclca.configs import check_patches
 from mmclca.deployment import (
     export_onnx,
     export_pt2,
@@ -14,6 +13,7 @@ from mmclca.deployment import (
 from mmclca.deployment.onnx_file import OLDEST_OPSET
 
 from .. import plain_errors
+from ..model_files import load
 
 
 def default_out(checkpoint, format, int8):
@@ -26,11 +26,10 @@ def default_out(checkpoint, format, int8):
 
 def export(args, out):
     """Write the file; gives the largest difference of its logits."""
-    cfg = read_config(args.config, args.cfg_options)
-    require_settings(cfg, 'model')
-    check_patches(cfg)
-    inferencer = TokenReductionInferencer(cfg, args.checkpoint, 'cpu')
+    inferencer = load(args.config, args.checkpoint, args.cfg_options, 'cpu')
     model = inferencer.model.eval()
+    cfg = model._config
+    check_patches(cfg)
     preprocessing = preprocessing_of(cfg, model)
     metadata = metadata_of(cfg, model, preprocessing, inferencer.classes)
     if args.format == 'pt2':
@@ -43,7 +42,8 @@ def export(args, out):
 
 def main(args):
     out = args.out or default_out(args.checkpoint, args.format, args.int8)
-    with plain_errors(f'{args.config}, {args.checkpoint}'):
+    given = filter(None, (args.config, args.checkpoint))
+    with plain_errors(', '.join(given)):
         error = export(args, out)
     when = 'before the 8-bit quantization' if args.int8 else 'in float32'
     print(

@@ -56,6 +56,10 @@ class NearestNeighbourHead(ClsHead):
 
     def forward(self, feats: tuple[Tensor, ...]) -> Tensor:
         """Outputs of the backbone to class scores (B, num_classes)."""
-        similarity = cosine_similarity(self.pre_logits(feats), self.features)
+        return self.scores(self.pre_logits(feats))
+
+    def scores(self, features: Tensor) -> Tensor:
+        """Features (B, D) to class scores (B, num_classes)."""
+        similarity = cosine_similarity(features, self.features)
         votes = knn_scores(similarity, self.labels, self.num_classes, self.k)
         return votes / self.temperature

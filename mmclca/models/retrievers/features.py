@@ -70,7 +70,8 @@ def knn_scores(
     """
     nearest, order = similarity.topk(min(k, similarity.shape[1]), dim=1)
     votes = (nearest / temperature).softmax(dim=1)
-    scores = votes.new_zeros(len(votes), num_classes)
+    # not len(votes), of which an export makes a constant
+    scores = votes.new_zeros(votes.shape[0], num_classes)
     return scores.scatter_add_(1, labels[order], votes)
 
 

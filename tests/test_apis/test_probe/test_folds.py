@@ -132,7 +132,7 @@ def test_learning_curve():
 def test_learning_curve_counts_groups():
     features, labels = drawn([8] * 3)
     groups = [i // 2 for i in range(24)]
-    curve = learning_curve(features, labels, 3, groups=groups)
+    curve = learning_curve(features, labels.tolist(), 3, groups=groups)
     assert [point['photographs'] for point in curve] == [1, 2, 3]
     assert not learning_curve(features[:3], torch.arange(3), 3)
 

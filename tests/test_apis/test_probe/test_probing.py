@@ -65,6 +65,7 @@ def test_what_is_saved_predicts_as_what_was_fitted(
         features, torch.tensor(LABELS), 4, classifier, found.strength
     )
     expected = (fitted.scores(features) / found.temperature).softmax(1)
+    assert torch.allclose(probe.scores(features).softmax(1), expected)
     probe.save(tmp_path / 'new/probe.pth')
     saved = TokenReductionInferencer(tmp_path / 'new/probe.pth')
     for inferencer in (saved, TokenReductionInferencer(probe.model)):

@@ -1,0 +1,176 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import csv
+import json
+import re
+
+import onnxruntime
+import pytest
+import torch
+from tiny_model import write_tiny
+from tiny_run import (
+    CLASSES,
+    ROOT,
+    exit_code,
+    load_tool,
+    run_tool,
+    write_images,
+)
+
+from mmclca.apis import TokenReductionInferencer
+from mmclca.page.callbacks import Callbacks
+
+TOOLS = ROOT / 'tools'
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    """Images to fit to in data, others in new; tiny.py and tiny.pth."""
+    folder = tmp_path_factory.mktemp('tiny')
+    torch.manual_seed(0)
+    write_tiny(folder)
+    write_images(folder / 'new', per_class=3, seed=1)
+    return folder
+
+
+@pytest.fixture
+def probe(monkeypatch, capsys, folder, tmp_path):
+    """Runs the tool on the folder; what it wrote, and what it printed."""
+
+    def probe(*arguments, model='tiny.pth'):
+        out = tmp_path / 'probe.pth'
+        run_tool(
+            *(monkeypatch, TOOLS / 'probe.py', folder / model),
+            *('--device=cpu', '--out', out, *arguments),
+        )
+        return out, capsys.readouterr().out
+
+    return probe
+
+
+def right(path, place):
+    """Share of images of a folder whose class a checkpoint names."""
+    results = TokenReductionInferencer(path)(place)
+    hits = [f'/{one["pred_class"]}/' in one['image'] for one in results]
+    return sum(hits) / len(hits)
+
+
+def test_what_is_printed(probe, folder):
+    path, said = probe('--test', folder / 'new')
+    images, folds, test, out = said.splitlines()
+    assert images == '16 images of 4 classes, features of 24 channels'
+    assert re.fullmatch(
+        r'ridge, strength 0.3, 5 x 4 folds: \d+\.\d %, 95 % interval \d+\.\d '
+        r'to \d+\.\d %; macro recall \d+\.\d %',
+        folds,
+    )
+    share = 100 * right(path, folder / 'new')
+    assert test.startswith(f'test: {share:.1f} % of 12 images, 95 % interval ')
+    assert out == str(path)
+
+
+def test_other_layers_and_reduction(probe, folder):
+    weights = '--weights', folder / 'tiny.pth', '--images', folder / 'data'
+    variant = '--method', 'EViT', '--keep-rate', 0.7, '--layers', 0, 2
+    path, said = probe(
+        *(*weights, *variant, '--out-type', 'cls_average'), model='tiny.py'
+    )
+    assert said.startswith('16 images of 4 classes, features of 96 channels')
+    model = TokenReductionInferencer(path).model
+    assert type(model.backbone.reducer).__name__ == 'EViT'
+    assert model.backbone.out_indices == [0, 2]
+    assert right(path, folder / 'data') > 0.5
+
+
+def test_lists_tables_groups_and_single_images(probe, folder, tmp_path):
+    files = [f'{name}/{i}.png' for name in CLASSES for i in range(4)][:13]
+    listed = tmp_path / 'photos.txt'
+    rows = [f'{folder}/data/{f} {9 + i // 4}' for i, f in enumerate(files)]
+    listed.write_text('\n'.join(rows))
+    path, said = probe('--images', listed, '--classifier', 'ncm')
+    assert 'not tested, for there is one image (or group) of each: 12' in said
+    assert TokenReductionInferencer(path).classes == ['9', '10', '11', '12']
+    table = tmp_path / 'photos.csv'
+    with table.open('w') as file:
+        rows = [(folder / 'data' / f, f.split('/')[0]) for f in files[:12]]
+        csv.writer(file).writerows([('file', 'class'), *rows])
+    halves = '--groups', r'\d(?=\.png)'
+    _, said = probe('--images', table, '--cache', tmp_path / 'kept', *halves)
+    assert '5 x 4 folds' in said and any(tmp_path.glob('kept/*/*'))
+
+
+def test_images_left_out(probe, folder, tmp_path, capsys):
+    write_images(tmp_path / 'data', per_class=1)
+    (tmp_path / 'data/oak/no.png').write_bytes(b'')
+    path, said = probe('--images', tmp_path / 'data', '--test=test')
+    assert 'an image a class: how good it is cannot be told' in said
+    assert 'test: ' in said and 'of 16 images' in said
+
+
+@pytest.mark.parametrize(
+    'arguments, said',
+    [
+        (['--keep-rate', '0.5'], '--keep-rate needs --method'),
+        (['--groups', 'a'], '--groups needs --images'),
+        (['--images', 'gone'], 'there is no folder .*gone'),
+        (['--test', 'new/oak'], 'no classes to measure with'),
+        (['--test', 'data'], '16 of the test images are also fitted to'),
+        (['--weights', 'tiny.pth'], 'are both checkpoints'),
+        (['--classifier', 'knn', '--class-weights', 'balanced'], 'no classes'),
+        (['--layers', '7'], r'layers=.7,. must be ascending'),
+    ],
+)
+def test_mistakes(monkeypatch, folder, tmp_path, capsys, arguments, said):
+    monkeypatch.chdir(folder)
+    out = tmp_path / 'probe.pth'
+    tool = TOOLS / 'probe.py'
+    main = load_tool(monkeypatch, tool, 'tiny.pth', '--out', out, *arguments)
+    assert exit_code(main['main']) == 2
+    assert re.search(said, capsys.readouterr().err)
+    assert not out.exists()
+
+
+def test_other_tools_take_it(probe, folder, tmp_path, monkeypatch, capsys):
+    path, _ = probe('--classifier', 'knn')
+    table = tmp_path / 'new.csv'
+    run_tool(
+        monkeypatch, TOOLS / 'predict.py', path, folder / 'new', '--out', table
+    )
+    with table.open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 12 and {row['name_1'] for row in rows} <= {*CLASSES}
+    publish = TOOLS / 'model_converters/publish_model.py'
+    run_tool(monkeypatch, publish, path, tmp_path / 'leaf.safetensors')
+    (published,) = tmp_path.glob('leaf_*.safetensors')
+    assert right(published, folder / 'new') == right(path, folder / 'new')
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    'arguments',
+    [('--method', 'TopK', '--layers', 0, 1), ('--classifier=knn',)],
+)
+def test_all_other_tools_take_it(
+    probe, folder, tmp_path, monkeypatch, arguments
+):
+    path, _ = probe(*arguments)
+
+    def run(tool, *arguments):
+        run_tool(monkeypatch, TOOLS / tool, *arguments)
+
+    found = tmp_path / 'found.json'
+    data = '--gallery', folder / 'data', '--queries', folder / 'new'
+    run('retrieval.py', path, *data, '--out', found)
+    assert json.loads(found.read_text())['metrics']['queries'] == 12
+    run('open_set.py', path, '--known', folder / 'new')
+    assert path.with_suffix('.threshold.json').exists()
+    run('deployment/export.py', path)
+    session = onnxruntime.InferenceSession(path.with_suffix('.onnx'))
+    inferencer = TokenReductionInferencer(path)
+    x = torch.randn(4, 3, 32, 32)
+    (logits,) = session.run(None, dict(images=x.numpy()))
+    torch.testing.assert_close(
+        torch.tensor(logits), inferencer.model(x).detach(), rtol=0, atol=1e-3
+    )
+    page = Callbacks(inferencer, tmp_path)
+    assert page.variants.methods['TopK'].trained
+    assert len(page.variants.at('EViT', 0.5)(folder / 'new')) == 12
