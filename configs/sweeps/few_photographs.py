@@ -39,7 +39,7 @@ _files = [
 ]
 _arms = (
     ('ours', _start, _ours),
-    ('ours', _start, dict(_ours, sizes=[176, 192, 208], keep_rates=[0.5])),
+    ('ours', _start, dict(_ours, sizes=[192], keep_rates=[0.5])),
     ('paper', {}, dict(_paper, clca=['cla', 'clca'])),
     ('small', _start, dict(_ours, sizes=[128, 144, 160], **_full)),
     ('full', {}, dict(_paper, clca=['base'], **_full)),
