@@ -13,8 +13,8 @@ INDEXES = ('dataset-index.yml', 'model-index.yml')
 
 # mim reads PACKAGE/.mim, and onedl-mim 0.5.1 takes the folder of the first
 # path in the installed (sorted) RECORD for PACKAGE: that would be
-# mmclca-VERSION.dist-info, were there no _mmclca.
-MIM_HOMES = ('mmclca/.mim', '_mmclca/.mim')
+# ../../../bin, of the command mmclca, were there no +mmclca.
+MIM_HOMES = ('mmclca/.mim', '+mmclca/.mim')
 
 
 def fill(home):

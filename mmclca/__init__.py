@@ -11,4 +11,12 @@ warnings.filterwarnings(
     'ignore', message='Fail to import ``MultiScaleDeformableAttention``'
 )
 
-__all__ = ['__version__']
+__all__ = ['__version__', 'fit']
+
+
+def __getattr__(name: str):
+    if name == 'fit':  # which takes seconds to import
+        from mmclca.fitting import fit
+
+        return fit
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

@@ -116,6 +116,22 @@ def load_from_timm(filename: str, map_location=None) -> dict:
     return name_source(weights, filename)
 
 
+def is_in_cache(name: str) -> bool:
+    """Whether weights of timm are on this machine, so need no network.
+
+    Args:
+        name (str): timm's, without ``timm://``.
+    """
+    cfg = timm.get_pretrained_cfg(name)
+    files = ('model.safetensors', 'pytorch_model.bin')
+    return any(
+        isinstance(
+            huggingface_hub.try_to_load_from_cache(cfg.hf_hub_id, file), str
+        )
+        for file in files
+    )
+
+
 def _fetch_from_timm(name: str) -> dict:
     try:
         _ask_hub(timm.get_pretrained_cfg(name).hf_hub_id)

@@ -1,1 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""From photographs to a model: what ``mmclca fit`` does."""
+
+from .fitted_model import FittedModel
+from .steps import fit
+
+__all__ = ['FittedModel', 'fit']

@@ -13,6 +13,7 @@ from mmclca.benchmark import candidates, memory, setting
 from mmclca.checkpoints import stored
 from mmclca.cli import choices
 from mmclca.cli.arguments import is_weights
+from mmclca.cli.verbs import VERBS
 from mmclca.datasets.ultra_fgvc import folders as layouts
 from mmclca.datasets.ultra_fgvc import info
 from mmclca.deployment import onnx_file
@@ -27,9 +28,11 @@ TOOLS = sorted(
     if path.name != 'infer_onnx.py'  # stands alone
 )
 # runs tools one after the other: what one of them imports, none may
-EACH = """
+HEAVY = """
 import runpy, sys
 heavy = {'torch', 'mmengine', 'mmpretrain', 'mmcv', 'matplotlib', 'pandas'}
+"""
+EACH = """
 for tool in sys.argv[2:]:
     for option, code in (('--help', 0), ('--no-such-option', 2)):
         sys.argv = [tool, option]
@@ -43,8 +46,9 @@ for tool in sys.argv[2:]:
 
 def test_help_and_wrong_options_import_nothing_heavy(tmp_path):
     assert len(TOOLS) > 30
+    code = f'root = {str(ROOT)!r}{HEAVY}{EACH}'
     done = subprocess.run(
-        [sys.executable, '-c', f'root = {str(ROOT)!r}{EACH}', '-', *TOOLS],
+        [sys.executable, '-c', code, '-', *TOOLS],
         cwd=tmp_path,
         env=environment(),
         text=True,
@@ -52,6 +56,28 @@ def test_help_and_wrong_options_import_nothing_heavy(tmp_path):
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.count('--debug') >= len(TOOLS)
+
+
+EACH_VERB = """
+for verb in sys.argv[1:]:
+    for option, code in (('--help', 0), ('--no-such-option', 2)):
+        sys.argv = ['mmclca', verb, option]
+        try:
+            runpy.run_module('mmclca', run_name='__main__')
+        except SystemExit as end:
+            assert end.code == code, (verb, option, end.code)
+        assert not heavy & {*sys.modules}, (verb, option)
+"""
+
+
+def test_verbs_import_nothing_heavy_either(tmp_path):
+    command = [sys.executable, '-c', f'{HEAVY}{EACH_VERB}', *VERBS]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment(), text=True, capture_output=1
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    for verb in VERBS:
+        assert f'usage: mmclca {verb} ' in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tiny_photographs import write_photographs, write_weights
 from tiny_run import ROOT, write_run
 
 pytestmark = pytest.mark.slow
@@ -125,8 +126,8 @@ def test_wheel_holds_package_tools_and_configs(wheel, sources):
     for name in ('tools/train.py', 'model-index.yml', 'dataset-index.yml'):
         assert f'mmclca/.mim/{name}' in names
     ours = {name for name in names if name.startswith('mmclca/.mim/')}
-    copy = {name for name in names if name.startswith('_mmclca/.mim/')}
-    assert {f'_{name}' for name in ours} == copy
+    copy = {name for name in names if name.startswith('+mmclca/.mim/')}
+    assert {f'+{name}' for name in ours} == copy
     information = f'mmclca-{wheel.name.split("-")[1]}.dist-info/'
     assert all(
         n.startswith(information) for n in names - package - ours - copy
@@ -154,6 +155,20 @@ def test_a_file_that_is_gone_leaves_the_next_build(sources, tmp_path):
 def test_installed_package_is_the_wheels(run, python):
     code = 'import mmclca, mmengine; print(mmclca.__file__)'
     assert Path(run('-c', code).strip()).is_relative_to(python.parents[1])
+
+
+@first
+def test_command_fits_photographs(run, python, tmp_path):
+    record = sorted(python.parents[1].glob('lib/*/*/mmclca-*/RECORD'))[0]
+    names = [line.split(',')[0] for line in record.read_text().splitlines()]
+    command = python.with_name('mmclca')
+    assert f'../../../bin/{command.name}' in names
+    assert names[0].startswith('+mmclca/.mim/')  # which mim reads
+    photographs, weights = write_photographs(tmp_path), write_weights(tmp_path)
+    run(command, 'fit', photographs, '--weights', weights, '--probe-only')
+    named = run(command, 'predict', 'model', photographs / 'ash')
+    assert named.count('ash') >= 4
+    assert (tmp_path / 'model/report.html').exists()
 
 
 @first
@@ -194,7 +209,7 @@ def test_mim_trains_a_config_that_it_finds_by_name(mim, sources, tmp_path):
     mim('run', 'mmclca', 'synthetic_leaves', leaves, *small)
     short = ('--cfg-options', 'train_cfg.max_epochs=1')
     printed = mim('train', 'mmclca', config, '--gpus', 0, *short)
-    assert f'_mmclca/.mim/configs/clca/{config}' in printed
+    assert f'+mmclca/.mim/configs/clca/{config}' in printed
     assert (tmp_path / 'work_dirs' / path.stem).is_dir()
 
 

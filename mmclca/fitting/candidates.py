@@ -1,0 +1,53 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The models that fit chooses from, with what was measured of them."""
+
+from dataclasses import dataclass
+
+from mmclca.models.fusion import with_layer_fusion
+from mmclca.models.variants import with_reduction
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model of the first three quarters of a transformer's layers.
+
+    Args:
+        method (str, optional): The reducer; None: all tokens are kept.
+        keep_rate (float): Of each of its stages; 1 without a reducer.
+        img_size (int): Side of an image in pixels.
+        accuracy (float): Of the probe on new photographs, 0 to 1, measured
+            as docs/results/few_photographs.md says.
+    """
+
+    method: str | None
+    keep_rate: float
+    img_size: int
+    accuracy: float
+
+    def apply(self, model: dict) -> dict:
+        """The config of a plain classifier as this candidate's.
+
+        Args:
+            model (dict): Of an ``ImageClassifier``, which is not changed.
+        """
+        if self.method is not None:
+            model = with_reduction(model, self.method, self.keep_rate)
+        return with_layer_fusion(model)
+
+    def words(self) -> str:
+        """The candidate in words."""
+        if self.method is None:
+            return f'all tokens, {self.img_size} px'
+        return f'{self.method} keep rate {self.keep_rate}, {self.img_size} px'
+
+
+# best first; what has the same accuracy, the cheaper one first
+CANDIDATES = (
+    Candidate(None, 1.0, 224, 0.948),
+    Candidate('EViT', 0.7, 224, 0.941),
+    Candidate('EViT', 0.5, 224, 0.934),
+    Candidate('EViT', 0.25, 224, 0.930),
+    Candidate('EViT', 0.1, 224, 0.869),
+)
+# without a budget
+DEFAULT = CANDIDATES[2]

@@ -1,0 +1,38 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What the model of a fit costs, beside the whole transformer."""
+
+from mmclca.evaluation.cost import count_config
+
+from .classifier import plain_model
+from .costs import machine_name, milliseconds, onnx_milliseconds
+from .job import Job
+
+OWN, FULL = '', '_full'
+
+
+def measure_costs(job: Job, with_onnx: bool) -> None:
+    """Count and time both, unless that was done.
+
+    Args:
+        job (Job): The fit; its facts get ``cost``.
+        with_onnx (bool): Whether ONNX Runtime is timed too, where it is
+            installed, which takes some time.
+    """
+    cost, img_size = job.facts['cost'], job.candidate.img_size
+    full = plain_model(job.pretrained, img_size, len(job.classes))
+    models = {OWN: job.config.model, FULL: full}
+    if cost['gmacs'] is None:
+        counted = {name: count_config(x) for name, x in models.items()}
+        cost.update(
+            _named('gmacs', {n: c.flops / 1e9 for n, c in counted.items()})
+        )
+        cost['params'] = counted[OWN].params
+        cost.update(_named('ms', milliseconds(models, job.device)))
+        cost['machine'] = machine_name(job.device)
+    if with_onnx and cost['ms_onnx'] is None:
+        cost.update(_named('ms_onnx', onnx_milliseconds(models) or {}))
+    job.save()
+
+
+def _named(name: str, values: dict) -> dict:
+    return {f'{name}{which}': value for which, value in values.items()}

@@ -1,0 +1,102 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What models cost, counted, and timed on this machine."""
+
+import tempfile
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+import torch
+
+from mmclca.benchmark.interleaved import clock_of, interleaved_seconds
+from mmclca.benchmark.machine import cpu_name
+from mmclca.benchmark.setting import Setting
+from mmclca.benchmark.steps import inference_step
+from mmclca.deployment import onnx_logits, write_onnx
+from mmclca.evaluation.cost import count_config
+from mmclca.registry import MODELS
+from mmclca.utils.extras import are_there
+
+ROUNDS = 9
+
+
+def gmacs(model: dict) -> float:
+    """1e9 multiply-accumulates of one image.
+
+    Args:
+        model (dict): Config of a classifier.
+    """
+    return count_config(model).flops / 1e9
+
+
+def milliseconds(
+    models: Mapping[str, dict], device: str, rounds: int = ROUNDS
+) -> dict[str, float]:
+    """Median time of one image, interleaved, at batch 1.
+
+    Args:
+        models (Mapping[str, dict]): Configs of classifiers by name.
+        device (str): Where they run.
+        rounds (int): Timed passes of each. Defaults to ``ROUNDS``.
+    """
+    setting = _setting(device)
+    steps = {}
+    for name, model in models.items():
+        built = _built(model, device)
+        images = setting.images(built.backbone.img_size)
+        steps[name] = inference_step(built, images, setting)
+    return _medians(steps, setting, rounds)
+
+
+def onnx_milliseconds(
+    models: Mapping[str, dict], rounds: int = ROUNDS
+) -> dict[str, float] | None:
+    """As :func:`milliseconds`, in ONNX Runtime on the CPU.
+
+    Args:
+        models (Mapping[str, dict]): Configs of classifiers by name.
+        rounds (int): Timed passes of each. Defaults to ``ROUNDS``.
+
+    Returns:
+        dict[str, float] | None: None where the extra ``deploy`` is not
+        installed.
+    """
+    if not are_there('onnx', 'onnxscript', 'onnxruntime'):
+        return None
+    setting, steps = _setting('cpu'), {}
+    with tempfile.TemporaryDirectory() as folder:
+        for i, (name, model) in enumerate(models.items()):
+            built, path = _built(model, 'cpu'), Path(folder, f'{i}.onnx')
+            size = built.backbone.img_size
+            write_onnx(built, size, path, {})
+            logits = onnx_logits(path, setting.threads)
+            steps[name] = partial(logits, setting.images(size))
+        return _medians(steps, setting, rounds)
+
+
+def _setting(device: str) -> Setting:
+    return Setting(device=device, threads=torch.get_num_threads(), batch=1)
+
+
+def _built(model: dict, device: str) -> torch.nn.Module:
+    with torch.device(device):
+        return MODELS.build(model).eval()
+
+
+def _medians(steps: dict, setting: Setting, rounds: int) -> dict[str, float]:
+    seconds = interleaved_seconds(steps, clock_of(setting), rounds)
+    return {name: 1e3 * median(values) for name, values in seconds.items()}
+
+
+def machine_name(device: str) -> str:
+    """Where milliseconds were measured, in words.
+
+    Args:
+        device (str): Where the models ran.
+    """
+    setting = _setting(device)
+    if setting.on_gpu:
+        return torch.cuda.get_device_name(device)
+    threads = f'{setting.threads} thread{"s" * (setting.threads > 1)}'
+    return f'{cpu_name()}, {threads}'

@@ -1,0 +1,123 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The second step of a fit: the network trained on, where that pays."""
+
+import json
+import time
+from pathlib import Path
+
+import torch
+
+from mmclca.apis.probe.temperature import fit_temperature
+from mmclca.datasets.photographs import Photographs
+from mmclca.utils.atomic_write import replace_text
+
+from .estimate import step_seconds
+from .gains import WORTH, errors_removed
+from .hold_out import hold_out, is_enough
+from .job import Job
+from .outcome import finish, measure
+from .probing import fitted, probe_of
+from .recipe import num_batches, num_epochs
+from .training import config_of, train
+
+
+def improve(job: Job) -> None:
+    """Train where that pays, and choose the better model.
+
+    Args:
+        job (Job): The fit; its facts get ``training``, ``final`` and, of
+            what was trained, ``threshold``.
+    """
+    accuracy = job.facts['probe']['accuracy'] or 0.0
+    gain = errors_removed(accuracy, job.candidate.keep_rate)
+    if gain < WORTH:
+        job.tell(
+            'Training is left out: on like sets it removed '
+            f'{max(gain, 0):.0%} of the errors'
+        )
+        return
+    began = time.perf_counter()
+    _announce(job, gain)
+    outcome = _train_without_some(job)
+    better = _is_better(outcome['holdout'])
+    if better:
+        _train_on_all(job, outcome)
+        job.facts.update(final='trained', held_out=None)
+    job.facts['training'] = dict(
+        epochs=num_epochs(len(job.training.paths)),
+        seconds=time.perf_counter() - began,
+        reason=f'expected to remove {gain:.0%} of the errors',
+        holdout=outcome['holdout'],
+    )
+
+
+def _announce(job: Job, gain: float) -> None:
+    """Say what is to be expected, and for how long to wait."""
+    photographs, steps = job.training, 0
+    for number in (len(hold_out(photographs)[0]), len(photographs.paths)):
+        steps += num_epochs(number) * num_batches(number)
+    config = config_of(
+        job, photographs, job.folder.probe, job.folder.training / 'all'
+    )
+    seconds = steps * step_seconds(config, job.device)
+    job.tell(
+        f'Training: about {duration(seconds)}; on like sets it removed '
+        f'{gain:.0%} of the errors. Ctrl-C keeps the model of now'
+    )
+
+
+def _train_without_some(job: Job) -> dict:
+    """What photographs that a model was trained without tell of it.
+
+    Returns:
+        dict: ``temperature`` and ``threshold`` of such models; ``holdout``,
+        how good it is, None where photographs are too few to tell.
+    """
+    note = job.folder.training / 'hold_out.json'
+    if note.is_file():  # of an earlier run
+        return json.loads(note.read_text())
+    photographs = job.training
+    rest, held_out = map(photographs.select, hold_out(photographs))
+    work_dir = job.folder.training / 'hold_out'
+    start = _start(job, rest, work_dir / 'start.pth')
+    config = config_of(job, rest, start, work_dir)
+    path = train(job, config, 'Training to see how good it gets')
+    trained, logits = measure(path, held_out, job.device)
+    probe, _ = measure(start, held_out, job.device)
+    labels = torch.tensor(held_out.labels)
+    temperature = fit_temperature(logits, labels, len(labels))
+    outcome = dict(
+        temperature=temperature,
+        logits=(logits / temperature).tolist(),
+        holdout=dict(trained, probe_accuracy=probe['accuracy'])
+        if is_enough(photographs)
+        else None,
+    )
+    replace_text(note, json.dumps(outcome))
+    return outcome
+
+
+def _start(job: Job, photographs: Photographs, path: Path) -> Path:
+    """The probe of some photographs."""
+    probe = probe_of(job)
+    fitted(job, probe, photographs)
+    probe.save(path)
+    return path
+
+
+def _is_better(holdout: dict | None) -> bool:
+    return holdout is None or holdout['accuracy'] >= holdout['probe_accuracy']
+
+
+def _train_on_all(job: Job, outcome: dict) -> None:
+    work_dir = job.folder.training / 'all'
+    config = config_of(job, job.training, job.folder.probe, work_dir)
+    path = train(job, config, 'Training')
+    finish(job, path, outcome['temperature'], torch.tensor(outcome['logits']))
+
+
+def duration(seconds: float) -> str:
+    """A time in words: '40 s', '3 min'."""
+    if seconds < 90:
+        return f'{seconds:.0f} s'
+    return f'{seconds / 60:.0f} min'

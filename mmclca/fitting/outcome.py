@@ -1,0 +1,93 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The files of a model that is ready: calibrated, with a threshold."""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from mmclca.apis import TokenReductionInferencer
+from mmclca.apis.features import extract_logits
+from mmclca.apis.rejection import Threshold, fingerprint, write_threshold
+from mmclca.checkpoints.writing import checkpoint_bytes
+from mmclca.datasets.photographs import Photographs
+from mmclca.evaluation.intervals import wilson
+from mmclca.evaluation.open_set import SCORES, fit_threshold
+from mmclca.models.heads.last_linear import last_linear, set_last_linear
+from mmclca.utils.atomic_write import replace_bytes
+
+from .job import Job
+from .model_folder import ModelFolder
+
+SCORE, ACCEPT = 'max_softmax', 0.95
+
+
+def set_threshold(
+    folder: ModelFolder, model: torch.nn.Module, logits: Tensor
+) -> dict:
+    """Write below which score a photograph is of none of the classes.
+
+    Args:
+        folder (ModelFolder): Where.
+        model (nn.Module): What predicts, see :func:`fingerprint`.
+        logits (Tensor): Class scores (N, K) of photographs that it, or its
+            like, has not seen.
+
+    Returns:
+        dict: ``score`` and ``threshold``; None where there are no scores,
+        and then no file.
+    """
+    if not len(logits):
+        folder.threshold.unlink(missing_ok=True)
+        return dict(score=None, threshold=None)
+    value = fit_threshold(SCORES[SCORE](logits), ACCEPT)
+    threshold = Threshold(SCORE, value, fingerprint(model))
+    write_threshold(
+        threshold, folder.threshold, accept=ACCEPT, images=len(logits)
+    )
+    return dict(score=SCORE, threshold=value)
+
+
+def measure(
+    checkpoint: Path, photographs: Photographs, device: str
+) -> tuple[dict, Tensor]:
+    """Accuracy of a model on photographs that it has not seen.
+
+    Args:
+        checkpoint (Path): The model.
+        photographs (Photographs): The photographs.
+        device (str): Where it runs.
+
+    Returns:
+        tuple[dict, Tensor]: ``n``, ``accuracy`` and its 95 % interval, ``low``
+        to ``high``; the class scores (N, K).
+    """
+    inferencer = TokenReductionInferencer(checkpoint, device=device)
+    logits, _ = extract_logits(inferencer, photographs.paths)
+    labels = torch.tensor(photographs.labels)
+    accuracy = float((logits.argmax(1) == labels).float().mean())
+    low, high = wilson(accuracy, len(labels))
+    return dict(n=len(labels), accuracy=accuracy, low=low, high=high), logits
+
+
+def finish(job: Job, path: Path, temperature: float, logits: Tensor) -> None:
+    """Write a trained model, calibrated, with its threshold.
+
+    Args:
+        job (Job): The fit; its facts get ``threshold``.
+        path (Path): Checkpoint of the training.
+        temperature (float): What its class scores are divided by.
+        logits (Tensor): Class scores (N, K), divided, of photographs that
+            its like has not seen.
+    """
+    inferencer = TokenReductionInferencer(path, device=job.device)
+    model = inferencer.model
+    layer = last_linear(model.head)
+    weight, bias = layer.weight / temperature, layer.bias / temperature
+    set_last_linear(model.head, weight.flatten(1), bias)
+    weights = {name: x.cpu() for name, x in model.state_dict().items()}
+    text = model._config.pretty_text
+    replace_bytes(
+        job.folder.model, checkpoint_bytes(weights, text, job.classes)
+    )
+    job.facts['threshold'] = set_threshold(job.folder, model, logits)

@@ -1,0 +1,134 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What is looked at before anything is written: photographs and model."""
+
+from functools import partial
+from os import PathLike
+
+import torch
+from mmengine.config import Config
+
+from mmclca.datasets.photographs import check_photographs, read_photographs
+
+from .budget import choose, parse_budget
+from .candidates import CANDIDATES, Candidate
+from .classifier import classifier_config
+from .costs import gmacs, milliseconds
+from .facts import new_facts
+from .job import Job
+from .model_folder import ModelFolder
+from .quiet import Log
+from .weights import Pretrained, find_weights
+
+
+def prepare(
+    call: dict, out: str | PathLike, overwrite: bool, device: str, log: Log
+) -> Job:
+    """Check what came, and choose the model.
+
+    Args:
+        call (dict): The settings of :func:`mmclca.fit` that make a model
+            what it is, by name.
+        out (str | Path): Folder of the model.
+        overwrite (bool): Whether what another call left there goes.
+        device (str): Where the model runs.
+        log (Log): Where lines go.
+
+    Raises:
+        FileNotFoundError: If photographs or weights are not there.
+        ValueError: If they are of no use, the folder is of another call, or
+            the budget is met by no model.
+    """
+    budget = call['budget'] and parse_budget(call['budget'])
+    folder = ModelFolder(out)
+    found = read_photographs(
+        call['photographs'], call['labels'], call['groups']
+    )
+    checked = check_photographs(found)
+    facts = new_facts(call, checked)
+    known = None if overwrite else folder.known(facts)
+    pretrained = find_weights(call['weights'], call['pixels'])
+    number = len(checked.photographs.classes)
+    costs = partial(costs_of, pretrained, number, device)
+    candidate = candidate_of(known) or choose(CANDIDATES, budget, costs)
+    config = classifier_config(pretrained, candidate, number)
+    if overwrite:
+        folder.clear()
+    log.open(folder.log)
+    return Job(
+        folder,
+        known or dict(facts, **described(pretrained, config, candidate)),
+        checked,
+        pretrained,
+        candidate,
+        config,
+        device,
+        log,
+    )
+
+
+def candidate_of(facts: dict | None) -> Candidate | None:
+    """The model that an earlier call has chosen, None without one.
+
+    Milliseconds are measured anew in each call, and are never the same.
+
+    Args:
+        facts (dict, optional): Of fit.json.
+    """
+    if facts is None:
+        return None
+    model = facts['model']
+    return next(
+        candidate
+        for candidate in CANDIDATES
+        if (candidate.method, candidate.keep_rate, candidate.img_size)
+        == (model['method'], model['keep_rate'], model['img_size'])
+    )
+
+
+def described(
+    pretrained: Pretrained, config: Config, candidate: Candidate
+) -> dict:
+    """What fit.json says of a model and its weights.
+
+    Args:
+        pretrained (Pretrained): The weights.
+        config (Config): Of the model.
+        candidate (Candidate): The model.
+    """
+    backbone = config.model.backbone
+    return dict(
+        weights=dict(name=pretrained.name, source=pretrained.source),
+        model=dict(
+            method=candidate.method,
+            keep_rate=candidate.keep_rate,
+            layers=list(backbone.out_indices),
+            out_type=backbone.out_type,
+            img_size=candidate.img_size,
+            depth=pretrained.backbone['arch']['num_layers'],
+        ),
+    )
+
+
+def costs_of(
+    pretrained: Pretrained, num_classes: int, device: str, unit: str
+) -> list[float]:
+    """What each candidate costs.
+
+    Args:
+        pretrained (Pretrained): The weights.
+        num_classes (int): Classes of the head.
+        device (str): Where the model runs.
+        unit (str): 'GMACs' or 'ms'.
+    """
+    models = {
+        candidate: classifier_config(pretrained, candidate, num_classes).model
+        for candidate in CANDIDATES
+    }
+    if unit == 'ms':
+        return [*milliseconds(models, device).values()]
+    return [*map(gmacs, models.values())]
+
+
+def default_device() -> str:
+    """A GPU where there is one."""
+    return 'cuda' if torch.cuda.is_available() else 'cpu'

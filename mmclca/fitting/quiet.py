@@ -1,0 +1,83 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What a fit says: a few lines on the screen, all else in a file."""
+
+import logging
+import sys
+import warnings
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import TextIO
+
+from mmengine.logging import MMLogger
+from rich import get_console
+
+
+class Log(StringIO):
+    """Takes what libraries print, and knows the screen.
+
+    Within its context standard output, standard error and the loggers of
+    mmengine write to it; bars of mmpretrain are drawn where there is a
+    terminal. It keeps the text until :meth:`open` gives it a
+    file, so that a call that is refused leaves none.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.file = None
+
+    def __enter__(self) -> 'Log':
+        self.screen, self.bars = sys.stdout, sys.stderr
+        self.stack = ExitStack()
+        self.stack.enter_context(redirect_stdout(self))
+        self.stack.enter_context(redirect_stderr(self))
+        self.stack.enter_context(warnings.catch_warnings())
+        move_loggers(self.screen, self)
+        if self.bars.isatty():
+            get_console().file = self.bars
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.stack.close()
+        move_loggers(self, self.screen)
+        get_console().file = None  # standard output
+        if self.file is not None:
+            self.file.close()
+            self.file = None
+
+    def open(self, path: Path) -> None:
+        """Append what came so far, and all that comes, to a file."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.file = path.open('a', encoding='utf-8', errors='replace')
+        self.file.write(self.getvalue())
+
+    def write(self, text: str) -> int:
+        """Write to the file, or keep the text until there is one."""
+        if self.file is None:
+            return super().write(text)
+        return self.file.write(text)
+
+    def flush(self) -> None:
+        """See ``io.TextIOBase``."""
+        if self.file is not None:
+            self.file.flush()
+
+    def tell_user(self, line: str) -> None:
+        """Show a line on the screen; it goes to the file, too."""
+        print(line, file=self.screen, flush=True)
+        print(line, file=self)
+
+
+def move_loggers(before: TextIO, after: TextIO) -> None:
+    """Have mmengine's loggers write elsewhere.
+
+    Args:
+        before (TextIO): Where they write; others are left alone.
+        after (TextIO): Where they are to write.
+    """
+    for logger in MMLogger._instance_dict.values():
+        for handler in logger.handlers:
+            if isinstance(handler, logging.StreamHandler) and (
+                handler.stream is before
+            ):
+                handler.setStream(after)

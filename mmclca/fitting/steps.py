@@ -1,0 +1,121 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The steps of a fit, one after the other."""
+
+import os
+import time
+from os import PathLike
+
+from .cost_facts import measure_costs
+from .fitted_model import FittedModel
+from .improving import improve
+from .job import Job
+from .outcome import measure
+from .preparing import default_device, prepare
+from .probing import run_probe
+from .quiet import Log
+from .report import write_report
+from .words import cost_line, ending, opening, probe_line
+
+
+def fit(
+    photographs: str | PathLike,
+    out: str | PathLike = 'model',
+    budget: str | None = None,
+    weights: str | None = None,
+    labels: str | PathLike | None = None,
+    groups: str | None = None,
+    folds: int = 5,
+    probe_only: bool = False,
+    class_weights: str | None = None,
+    overwrite: bool = False,
+    pixels: str | None = None,
+    device: str | None = None,
+) -> FittedModel:
+    """Fit a model to photographs, and say how good it is.
+
+    First a classifier on the network as it came, in seconds; then, where
+    that pays, the network is trained on from it. A call that was interrupted
+    is gone on with by the same call.
+
+    Args:
+        photographs (str | Path): A folder with a folder a class in it, or
+            with such folders in ``train``, ``val`` and ``test``, of which
+            the last two are only measured on; see
+            :func:`mmclca.datasets.photographs.read_photographs`.
+        out (str | Path): Folder of the model. Defaults to 'model'.
+        budget (str, optional): What a photograph may cost, such as
+            '0.5GMACs' or '20ms' on this machine. Defaults to None: about a
+            third of the whole transformer.
+        weights (str, optional): A file, or ``timm://NAME``. Defaults to
+            None: DeiT-Tiny's of timm.
+        labels (str | Path, optional): A table of file and class.
+            Defaults to None: folders name the classes.
+        groups (str, optional): What photographs of one thing have in common:
+            a regular expression, or a column of the table. Defaults to None.
+        folds (int): Parts of the estimate. Defaults to 5.
+        probe_only (bool): Whether to leave the network as it came.
+            Defaults to False.
+        class_weights (str, optional): 'balanced' for classes that count
+            alike. Defaults to None: photographs count alike.
+        overwrite (bool): Whether to replace what another call has written.
+            Defaults to False.
+        pixels (str, optional): 'imagenet' or 'half', how the pixels that the
+            weights know were normalized. Defaults to None: as timm says.
+        device (str, optional): Where it runs. Defaults to None: on a GPU if
+            there is one.
+
+    Returns:
+        FittedModel: What the folder holds, ready to predict.
+
+    Raises:
+        FileNotFoundError: If photographs, table or weights are not there.
+        ValueError: If they are of no use, ``out`` is of another call, or no
+            model is within the budget; says what to do.
+    """
+    call = dict(
+        photographs=_absolute(photographs),
+        budget=budget,
+        weights=weights if weights is None else str(weights),
+        labels=_absolute(labels),
+        groups=groups,
+        folds=folds,
+        class_weights=class_weights,
+        pixels=pixels,
+    )
+    device = device or default_device()
+    with Log() as log:
+        run(prepare(call, out, overwrite, device, log), probe_only)
+    return FittedModel(out, device)
+
+
+def _absolute(path: str | PathLike | None) -> str | None:
+    return None if path is None else os.path.abspath(path)
+
+
+def run(job: Job, probe_only: bool) -> None:
+    """Do the steps that were not done yet.
+
+    Args:
+        job (Job): The fit.
+        probe_only (bool): See :func:`fit`.
+    """
+    began, facts = time.perf_counter(), job.facts
+    before = facts['seconds']
+    opening(job)
+    measure_costs(job, with_onnx=False)
+    cost_line(job)
+    if facts['probe']['classifier'] is None:
+        run_probe(job)
+    probe_line(job)
+    facts['final'] = facts['final'] or 'probe'
+    if not probe_only and facts['training'] is None:
+        improve(job)
+        measure_costs(job, with_onnx=True)
+    if job.held_out.paths and facts['held_out'] is None:
+        facts['held_out'], _ = measure(
+            job.folder.model, job.held_out, job.device
+        )
+    facts['seconds'] = before + time.perf_counter() - began
+    job.save()
+    write_report(job.folder.path)
+    ending(job)

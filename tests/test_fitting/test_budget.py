@@ -1,0 +1,45 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pytest
+
+from mmclca.fitting.budget import Budget, choose, parse_budget
+from mmclca.fitting.candidates import CANDIDATES, DEFAULT, Candidate
+
+PAIR = Candidate(None, 1.0, 224, 0.9), Candidate('EViT', 0.5, 224, 0.8)
+
+
+@pytest.mark.parametrize(
+    'text, budget',
+    [
+        ('0.5GMACs', Budget(0.5, 'GMACs')),
+        ('.5 gmacs', Budget(0.5, 'GMACs')),
+        ('20ms', Budget(20, 'ms')),
+    ],
+)
+def test_budgets(text, budget):
+    assert parse_budget(text) == budget
+
+
+@pytest.mark.parametrize('text', ['20', 'ms', '20 s', '0ms', '-1ms', ''])
+def test_no_budgets(text):
+    with pytest.raises(ValueError, match='such as 0.5GMACs or 20ms'):
+        parse_budget(text)
+
+
+def test_the_most_accurate_within_a_budget():
+    def costs(unit):
+        return dict(GMACs=[1.2, 0.6], ms=[8, 9])[unit]
+
+    assert choose(PAIR, Budget(1.2, 'GMACs'), costs) is PAIR[0]
+    assert choose(PAIR, Budget(1.0, 'GMACs'), costs) is PAIR[1]
+    assert choose(PAIR, Budget(8, 'ms'), costs) is PAIR[0]
+    with pytest.raises(ValueError, match='least is 0.6 GMACs .EViT keep'):
+        choose(PAIR, Budget(0.5, 'GMACs'), costs)
+
+
+def test_nothing_is_measured_without_a_budget():
+    assert choose(PAIR, None, None) is DEFAULT
+
+
+def test_the_table_is_sorted_by_accuracy():
+    accuracies = [candidate.accuracy for candidate in CANDIDATES]
+    assert accuracies == sorted(accuracies, reverse=True)

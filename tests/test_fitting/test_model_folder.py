@@ -1,0 +1,61 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pytest
+
+from mmclca.fitting.model_folder import ModelFolder
+
+FACTS = dict(call=dict(budget=None), photographs='a', counts=dict(ash=3))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = ModelFolder(tmp_path / 'model')
+    folder.write(FACTS)
+    return folder
+
+
+def test_the_same_call_goes_on(folder):
+    assert folder.known(dict(FACTS, counts={})) == FACTS
+
+
+@pytest.mark.parametrize(
+    'other, said',
+    [
+        (dict(call=dict(budget='9ms')), "budget None .now '9ms'"),
+        (dict(photographs='b', counts=dict(ash=4)), '3 photographs .now 4'),
+    ],
+)
+def test_another_call_is_refused(folder, other, said):
+    with pytest.raises(ValueError, match=f'{said}.*--overwrite'):
+        folder.known(FACTS | other)
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path):
+    folder = ModelFolder(tmp_path)
+    assert folder.known(FACTS) is None
+    (tmp_path / 'features').mkdir()
+    assert folder.known(FACTS) is None
+    (tmp_path / 'thesis.tex').touch()
+    with pytest.raises(ValueError, match='not empty'):
+        folder.known(FACTS)
+    with pytest.raises(ValueError, match='is a file'):
+        ModelFolder(tmp_path / 'thesis.tex').known(FACTS)
+
+
+def test_features_outlive_the_rest(folder):
+    for name in ('features', 'training'):
+        (folder.path / name).mkdir()
+    (folder.path / 'thesis.tex').touch()
+    folder.model.touch()
+    folder.clear()
+    left = {path.name for path in folder.path.iterdir()}
+    assert left == {'features', 'thesis.tex'}
+
+
+def test_no_model(tmp_path, folder):
+    with pytest.raises(FileNotFoundError, match='no fit.json'):
+        ModelFolder(tmp_path).read_finished()
+    with pytest.raises(FileNotFoundError, match='the same command goes on'):
+        folder.read_finished()
+    folder.file.write_text('{')
+    with pytest.raises(ValueError, match='is damaged'):
+        folder.read()
