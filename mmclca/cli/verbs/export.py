@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Write a model as one file: ``mmclca export MODEL``."""
 
-
 from .. import Parser, command
 from ..arguments import check_file, file_named
 from .model import add_folder, model_of

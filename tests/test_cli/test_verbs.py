@@ -1,0 +1,92 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The command mmclca: what its verbs hand on, and what they refuse."""
+
+import re
+import shutil
+import sys
+
+import pytest
+from tiny_photographs import write_photographs, write_weights
+from tiny_run import exit_code
+
+from mmclca.checkpoints.error import CheckpointError
+from mmclca.cli.verbs import VERBS, main
+from mmclca.fitting import weights
+
+
+@pytest.fixture
+def end(tmp_path, monkeypatch):
+    """Runs a command line in a folder with photographs and weights."""
+    write_photographs(tmp_path, per_class=2)
+    write_weights(tmp_path)
+    ash = tmp_path / 'photographs' / 'ash'
+    shutil.copytree(ash, tmp_path / 'one' / 'ash')
+    (tmp_path / 'table.csv').write_text(
+        'file,class\nash/0.png,ash\nash/9.png,elm\n'
+    )
+    (tmp_path / 'taken').mkdir()
+    (tmp_path / 'taken' / 'thesis.tex').touch()
+    monkeypatch.chdir(tmp_path)
+
+    def end(*words):
+        monkeypatch.setattr(sys, 'argv', ['mmclca', *words])
+        return exit_code(main)
+
+    return end
+
+
+FIT = ('fit', 'photographs', '--weights', 'tiny.safetensors', '--probe-only')
+# words, what came, how to fix it
+MISTAKES = [
+    (('fit', 'gone'), 'no folder .*gone', 'give the folder'),
+    (('fit', 'one'), 'one class', 'class'),
+    (('fit', 'tiny.safetensors'), 'is a file', 'give the folder'),
+    (('fit', 'photographs'), 'no weights', '--weights'),
+    (('fit', 'photographs', '--weights', 'x.pth'), 'x.pth', 'checkpoint'),
+    ((*FIT, '--budget', '0.001GMACs'), '0.001GMACs', 'the least is'),
+    ((*FIT, '--budget', 'cheap'), 'cheap', '0.5GMACs or 20ms'),
+    ((*FIT, '--labels', 'table.csv'), '9.png', 'missing|table'),
+    ((*FIT, '--out', 'taken'), 'not empty', '--overwrite'),
+    ((*FIT, '--groups', '('), 'groups', 'regular expression'),
+    ((*FIT, '--groups', 'oak'), 'groups', 'write an expression'),
+    (('predict', 'model', 'photographs'), 'no model.pth', 'mmclca fit'),
+    (('export', 'model'), 'no model.pth', 'mmclca fit'),
+    (('report', 'model'), 'no model.pth', 'mmclca fit'),
+    (('page', 'model'), 'no model.pth', 'mmclca fit'),
+    (('add-class', 'model', 'one'), 'no model.pth', 'mmclca fit'),
+    (('fitt',), 'fitt', 'choose from'),
+]
+
+
+@pytest.mark.parametrize('words, came, fix', MISTAKES)
+def test_a_mistake_is_one_line_and_nothing_is_written(
+    words, came, fix, end, tmp_path, capfd, monkeypatch
+):
+    def missing(source):
+        raise CheckpointError(source)
+
+    if '--weights' not in words:
+        monkeypatch.setattr(weights, 'is_in_cache', lambda name: False)
+        monkeypatch.setattr(weights, 'open_checkpoint', missing)
+    before = {*tmp_path.rglob('*')}
+    assert end(*words) == 2
+    *_, line = capfd.readouterr().err.splitlines()
+    assert re.match(r'mmclca\b.*: error: ', line), line
+    assert re.search(came, line) and re.search(fix, line), line
+    assert {*tmp_path.rglob('*')} == before
+
+
+def test_verbs_by_their_names(end, capsys):
+    assert end('--help') == 0
+    told = capsys.readouterr().out
+    assert all(f'  {verb}' in told for verb in VERBS)
+    assert end() == 2
+
+
+def test_interrupted_it_says_how_to_go_on(end, capfd, monkeypatch):
+    def pressed(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr('mmclca.cli.commands.fit.fit', pressed)
+    assert end(*FIT) == 130
+    assert 'the same command goes on' in capfd.readouterr().err

@@ -1,0 +1,174 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The whole of it on drawn photographs, without training."""
+
+import csv
+import json
+import shutil
+from contextlib import redirect_stdout
+from io import StringIO
+
+import pytest
+import torch
+from process_state import kept
+from safetensors.torch import load_file
+from tiny_photographs import write_photographs, write_weights
+from tiny_run import CLASSES
+
+import mmclca
+from mmclca.apis import TokenReductionInferencer
+from mmclca.fitting import FittedModel
+
+
+@pytest.fixture(scope='module')
+def place(tmp_path_factory):
+    """Folder with photographs in train and test, and weights."""
+    folder = tmp_path_factory.mktemp('fit')
+    write_photographs(folder).rename(folder / 'train')
+    write_photographs(folder, per_class=2, seed=1).rename(folder / 'test')
+    (folder / 'photographs').mkdir()
+    for name in ('train', 'test'):
+        (folder / name).rename(folder / 'photographs' / name)
+    torch.manual_seed(0)
+    write_weights(folder)
+    return folder
+
+
+@pytest.fixture(scope='module')
+def said(place):
+    """What a fit says; it leaves ``model`` in the folder."""
+    with redirect_stdout(StringIO()) as screen, kept():
+        call(place)
+    return screen.getvalue().splitlines()
+
+
+def call(place, **options):
+    """The call that all tests here make."""
+    options = dict(out=place / 'model', probe_only=True) | options
+    weights = place / 'tiny.safetensors'
+    return mmclca.fit(place / 'photographs', weights=weights, **options)
+
+
+@pytest.fixture
+def copy(place, said, tmp_path):
+    """A copy of the model that may be changed."""
+    folder = tmp_path / 'model'
+    shutil.copytree(place / 'model', folder)
+    return FittedModel(folder)
+
+
+def facts_in(place):
+    return json.loads((place / 'model' / 'fit.json').read_text())
+
+
+def test_it_ends_with_how_good_how_sure_and_what_next(said, place):
+    assert said[0] == '16 photographs of 4 classes (4 a class)'
+    *_, good, sure, following = said
+    facts = facts_in(place)
+    assert f'{facts["held_out"]["accuracy"]:.1%} right' in good
+    assert '8 photographs in val and test' in sure
+    assert f'predict {place}/model NEW_PHOTOGRAPHS' in following
+
+
+def test_facts(said, place):
+    facts = facts_in(place)
+    assert facts['classes'] == list(CLASSES)
+    assert facts['counts'] == dict.fromkeys(CLASSES, 4)
+    assert facts['weights']['name'] == 'tiny'
+    assert facts['model']['depth'] == 4
+    assert facts['model']['layers'] == [0, 1, 2]
+    cost, probe = facts['cost'], facts['probe']
+    assert 0 < cost['gmacs'] < cost['gmacs_full']
+    assert cost['ms'] > 0 and cost['ms_onnx'] is None
+    assert 0 <= probe['low'] <= probe['accuracy'] <= probe['high'] <= 1
+    assert probe['per_class']['ash']['n'] == 4
+    assert facts['held_out']['n'] == 8
+    assert (facts['final'], facts['training']) == ('probe', None)
+    assert [row['photographs'] for row in facts['learning_curve']] == [1, 2, 3]
+
+
+def test_table_and_evidence(said, place):
+    text = (place / 'model' / 'photographs.csv').read_text()
+    rows = list(csv.DictReader(text.splitlines()))
+    used = [row for row in rows if row['used'] == 'True']
+    assert len(used) == 16 and len(rows) == 24
+    assert {row['why_not'] for row in rows} == {'', 'held out in test'}
+    evidence = load_file(place / 'model' / 'evidence.safetensors')
+    probabilities, labels = evidence['probabilities'], evidence['labels']
+    assert probabilities.shape == (16, 4)
+    for row, p, label in zip(used, probabilities, labels, strict=True):
+        assert row['class'] == CLASSES[label]
+        assert row['predicted'] == CLASSES[p.argmax()]
+        assert float(row['p_given']) == pytest.approx(float(p[label]), abs=1e-6)
+
+
+def test_every_tool_takes_the_model(said, place):
+    folder = place / 'model'
+    inferencer = TokenReductionInferencer(
+        folder / 'model.pth', reject=folder / 'threshold.json'
+    )
+    (result,) = inferencer(place / 'photographs/train/ash/0.png')
+    assert {'pred_class', 'known_score'} <= {*result}
+    assert tuple(inferencer.classes) == CLASSES
+
+
+def test_predict(said, place):
+    model = FittedModel(place / 'model')
+    results = model.predict(place / 'photographs' / 'train')
+    assert [*results[0]] == ['image', 'pred_class', 'pred_score', 'known']
+    right = [r['pred_class'] in r['image'] for r in results if r['known']]
+    assert sum(right) > 10
+    assert model.accuracy == facts_in(place)['held_out']['accuracy']
+    assert model.folder == place / 'model'
+
+
+def test_the_same_call_goes_on_and_others_are_refused(said, place):
+    before = (place / 'model' / 'probe.pth').stat().st_mtime_ns
+    call(place)
+    assert (place / 'model' / 'probe.pth').stat().st_mtime_ns == before
+    with pytest.raises(ValueError, match="budget None .now '9GMACs'"):
+        call(place, budget='9GMACs')
+
+
+def test_interrupted_it_keeps_what_there_is(said, place, monkeypatch):
+    shutil.copytree(place / 'model', place / 'broken')
+    (place / 'broken' / 'probe.pth').unlink()
+    (place / 'broken' / 'report.html').unlink()
+
+    def pressed(*_, **__):
+        raise KeyboardInterrupt
+
+    out = dict(out=place / 'broken', overwrite=True)
+    with monkeypatch.context() as patch:
+        patch.setattr('mmclca.fitting.probing.learning_curve', pressed)
+        with pytest.raises(KeyboardInterrupt):
+            call(place, **out)
+    with monkeypatch.context() as patch:  # features are there
+        patch.setattr('mmclca.fitting.costs.interleaved_seconds', pressed)
+        model = call(place, out=place / 'broken')
+    assert model.accuracy is not None
+    assert (place / 'broken' / 'report.html').exists()
+
+
+def test_a_class_more(copy, tmp_path):
+    new = tmp_path / 'larch'
+    write_photographs(tmp_path / 'new', seed=2).joinpath('ash').rename(new)
+    before = copy.classes
+    copy.add_class(new)
+    assert copy.classes == [*before, 'larch']
+    assert copy.facts['counts']['larch'] == 4
+    names = [r['pred_class'] for r in copy.predict(new) if r['known']]
+    assert names.count('larch') > 1
+    assert FittedModel(copy.folder).classes == copy.classes
+    assert not (copy.folder / 'adding').exists()
+
+
+@pytest.mark.parametrize('place_of_it', ['gone', 'empty', 'known'])
+def test_a_class_that_cannot_be_added(copy, place, tmp_path, place_of_it):
+    (tmp_path / 'empty').mkdir()
+    known = place / 'photographs' / 'train' / 'ash'
+    new = known if place_of_it == 'known' else tmp_path / place_of_it
+    before = {path: path.read_bytes() for path in copy.folder.glob('*.*')}
+    with pytest.raises((FileNotFoundError, ValueError)):
+        copy.add_class(new, 'larch')
+    before.pop(copy.folder / 'log.txt')
+    assert all(path.read_bytes() == old for path, old in before.items())
