@@ -98,7 +98,9 @@ def test_table_and_evidence(said, place):
     for row, p, label in zip(used, probabilities, labels, strict=True):
         assert row['class'] == CLASSES[label]
         assert row['predicted'] == CLASSES[p.argmax()]
-        assert float(row['p_given']) == pytest.approx(float(p[label]), abs=1e-6)
+        assert float(row['p_given']) == pytest.approx(
+            float(p[label]), abs=1e-6
+        )
 
 
 def test_every_tool_takes_the_model(said, place):
