@@ -17,7 +17,7 @@ from .hold_out import hold_out, is_enough
 from .job import Job
 from .outcome import finish, measure
 from .probing import fitted, probe_of
-from .recipe import num_batches, num_epochs
+from .recipe import EPOCHS, num_steps
 from .training import config_of, train
 
 
@@ -37,14 +37,14 @@ def improve(job: Job) -> None:
         )
         return
     began = time.perf_counter()
-    _announce(job, gain)
-    outcome = _train_without_some(job)
+    amp = _announce(job, gain)
+    outcome = _train_without_some(job, amp)
     better = _is_better(outcome['holdout'])
     if better:
-        _train_on_all(job, outcome)
+        _train_on_all(job, amp, outcome)
         job.facts.update(final='trained', held_out=None)
     job.facts['training'] = dict(
-        epochs=num_epochs(len(job.training.paths)),
+        epochs=EPOCHS,
         seconds=time.perf_counter() - began,
         reason=f'expected to remove {gain:.0%} of the errors',
         holdout=outcome['holdout'],
@@ -54,22 +54,27 @@ def improve(job: Job) -> None:
         checkpoint.unlink()  # what it takes to go on, three times a model
 
 
-def _announce(job: Job, gain: float) -> None:
-    """Say what is to be expected, and for how long to wait."""
-    photographs, steps = job.training, 0
-    for number in (len(hold_out(photographs)[0]), len(photographs.paths)):
-        steps += num_epochs(number) * num_batches(number)
+def _announce(job: Job, gain: float) -> str | None:
+    """Say what is to be expected, and for how long to wait.
+
+    Returns:
+        str | None: The quicker number format.
+    """
+    photographs = job.training
+    numbers = len(hold_out(photographs)[0]), len(photographs.paths)
     config = config_of(
         job, photographs, job.folder.probe, job.folder.training / 'all'
     )
-    seconds = steps * step_seconds(config, job.device)
+    seconds, amp = step_seconds(config, job.device)
+    seconds *= sum(map(num_steps, numbers))
     job.tell(
         f'Training: about {duration(seconds)}; on like sets it removed '
         f'{gain:.0%} of the errors. Ctrl-C keeps the model of now'
     )
+    return amp
 
 
-def _train_without_some(job: Job) -> dict:
+def _train_without_some(job: Job, amp: str | None) -> dict:
     """What photographs that a model was trained without tell of it.
 
     Returns:
@@ -84,7 +89,7 @@ def _train_without_some(job: Job) -> dict:
     work_dir = job.folder.training / 'hold_out'
     start = _start(job, rest, work_dir / 'start.pth')
     config = config_of(job, rest, start, work_dir)
-    path = train(job, config, 'Training to see how good it gets')
+    path = train(job, config, amp, 'Training to see how good it gets')
     trained, logits = measure(path, held_out, job.device)
     probe, _ = measure(start, held_out, job.device)
     labels = torch.tensor(held_out.labels)
@@ -112,10 +117,10 @@ def _is_better(holdout: dict | None) -> bool:
     return holdout is None or holdout['accuracy'] >= holdout['probe_accuracy']
 
 
-def _train_on_all(job: Job, outcome: dict) -> None:
+def _train_on_all(job: Job, amp: str | None, outcome: dict) -> None:
     work_dir = job.folder.training / 'all'
     config = config_of(job, job.training, job.folder.probe, work_dir)
-    path = train(job, config, 'Training')
+    path = train(job, config, amp, 'Training')
     finish(job, path, outcome['temperature'], torch.tensor(outcome['logits']))
 
 

@@ -10,7 +10,7 @@ from mmengine.config import Config
 
 from mmclca.checkpoints.resuming import newest_checkpoint, resume
 from mmclca.datasets.photographs import Photographs, write_lists
-from mmclca.engine.runner import build_runner, set_loader_defaults
+from mmclca.engine.runner import build_runner, set_loader_defaults, use_amp
 
 from .job import Job
 from .progress import BarHook
@@ -35,7 +35,6 @@ def config_of(
         start,
         write_lists(photographs, work_dir),
         work_dir,
-        len(photographs.paths),
         _class_weights(job, photographs),
         min(WORKERS, os.cpu_count() - 1),
     )
@@ -48,12 +47,13 @@ def _class_weights(job: Job, photographs: Photographs) -> list[float] | None:
     return (len(photographs.labels) / (len(counts) * counts)).tolist()
 
 
-def train(job: Job, config: Config, title: str) -> Path:
+def train(job: Job, config: Config, amp: str | None, title: str) -> Path:
     """Train, from where an earlier run was interrupted.
 
     Args:
         job (Job): The fit.
         config (Config): Of :func:`config_of`.
+        amp (str, optional): 'bf16' for mixed precision, else float32.
         title (str): What the progress bar says.
 
     Returns:
@@ -61,6 +61,8 @@ def train(job: Job, config: Config, title: str) -> Path:
     """
     config.experiment_name = uuid4().hex  # mmengine keeps things by it
     resume(config, 'auto')
+    if amp is not None:
+        use_amp(config, amp)
     set_loader_defaults(config, no_pin_memory=False)
     runner = build_runner(config)
     runner.register_hook(BarHook(job.log.bars, title))

@@ -1,0 +1,115 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""A fit that trains: the second step, interrupted and gone on with."""
+
+import json
+
+import pytest
+import torch
+from tiny_photographs import write_photographs, write_weights
+from tiny_run import CLASSES
+
+import mmclca
+from mmclca.apis import TokenReductionInferencer
+from mmclca.checkpoints.downloading import open_checkpoint
+from mmclca.fitting import gains, hold_out, improving, recipe, training
+from mmclca.fitting.gains import Measured
+
+
+@pytest.fixture
+def fit(tmp_path, monkeypatch):
+    """Fits a model whose training is short, and expected to pay."""
+    for module in (recipe, improving):
+        monkeypatch.setattr(module, 'EPOCHS', 4)
+    monkeypatch.setattr(training, 'WORKERS', 0)
+    monkeypatch.setattr(recipe, 'LEAST_AN_EPOCH', 32)
+    monkeypatch.setattr(gains, 'MEASURED', (Measured(0.5, 0.5, 0.9),))
+    monkeypatch.setattr(
+        'mmclca.fitting.cost_facts.onnx_milliseconds', lambda models: None
+    )
+    torch.manual_seed(0)
+    weights = write_weights(tmp_path)
+    photographs = write_photographs(tmp_path)
+    out = tmp_path / 'model'
+    return lambda: mmclca.fit(photographs, out, weights=weights)
+
+
+@pytest.mark.slow
+def test_trained_where_photographs_cannot_tell_how_good(fit, capsys):
+    model = fit()
+    done = model.facts['training']
+    assert (done['epochs'], done['holdout']) == (recipe.EPOCHS, None)
+    assert model.facts['final'] == 'trained'
+    assert model.accuracy == model.facts['probe']['accuracy']
+    told = capsys.readouterr().out
+    assert 'removed 80% of the errors' in told
+    assert 'so few photographs cannot tell' in told
+    weights, before = (
+        open_checkpoint(str(model.folder / name))['state_dict']
+        for name in ('model.pth', 'probe.pth')
+    )
+    name = 'backbone.layers.0.attn.qkv.weight'
+    assert not torch.equal(weights[name], before[name])
+    folder = model.folder
+    inferencer = TokenReductionInferencer(
+        folder / 'model.pth', reject=folder / 'threshold.json'
+    )
+    assert tuple(inferencer.classes) == CLASSES
+    assert not [*folder.glob('training/*/*.pth')]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('share, final', [(1.0, 'trained'), (0.0, 'probe')])
+def test_the_better_one_where_photographs_can(fit, monkeypatch, share, final):
+    def measured(path, photographs, device):
+        found, logits = measure(path, photographs, device)
+        accuracy = 0.5 if path.name == 'start.pth' else share
+        return dict(found, accuracy=accuracy), logits
+
+    measure = improving.measure
+    monkeypatch.setattr(hold_out, 'LEAST', 16)
+    monkeypatch.setattr(hold_out, 'LEAST_A_CLASS', 4)
+    monkeypatch.setattr(improving, 'measure', measured)
+    model = fit()
+    holdout = model.facts['training']['holdout']
+    assert (holdout['n'], holdout['probe_accuracy']) == (4, 0.5)
+    assert model.facts['final'] == final
+    assert model.accuracy == (
+        share if final == 'trained' else model.facts['probe']['accuracy']
+    )
+
+
+@pytest.mark.slow
+def test_interrupted_training_is_gone_on_with(fit, monkeypatch, tmp_path):
+    def pressed(self, runner, *_, **__):
+        if runner.epoch == 2:  # after a checkpoint
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            'mmclca.fitting.progress.BarHook.after_train_iter', pressed
+        )
+        with pytest.raises(KeyboardInterrupt):
+            fit()
+    folder = tmp_path / 'model'
+    assert {'model.pth', 'threshold.json', 'fit.json'} <= {
+        path.name for path in folder.iterdir()
+    }
+    started = []
+    monkeypatch.setattr(
+        'mmclca.fitting.progress.BarHook.before_train',
+        lambda hook, runner: started.append(runner.epoch),
+    )
+    monkeypatch.setattr(
+        'mmclca.fitting.progress.BarHook.after_train_iter', lambda *_, **__: 0
+    )
+    assert fit().facts['final'] == 'trained'
+    assert started == [2, 0]  # the one without some goes on, then all
+    facts = json.loads((folder / 'fit.json').read_text())
+    assert facts['training']['seconds'] > 0
+
+
+def test_not_where_it_does_not_pay(fit, monkeypatch, capsys):
+    monkeypatch.setattr(gains, 'MEASURED', (Measured(0.5, 0.5, 0.5),))
+    model = fit()
+    assert (model.facts['final'], model.facts['training']) == ('probe', None)
+    assert 'Training is left out' in capsys.readouterr().out
