@@ -7,6 +7,7 @@ import re
 import runpy
 import subprocess
 import sys
+from importlib import import_module
 
 from doc_homes import with_names
 from tiny_run import ROOT
@@ -36,6 +37,9 @@ def check_command(words, patch):
 
 
 def _python(words, patch):
+    if words[:2] == ['-m', 'mmclca']:
+        _verb(words[2:], patch)
+        return
     if words[0] == '-m':
         assert words[1] == 'pytest', f'python -m {words[1]} is not looked at'
         return
@@ -46,6 +50,14 @@ def _python(words, patch):
     patch.setattr(sys, 'argv', words)
     parse = functions['parse_args']
     parse(*[words[1:]] * len(inspect.signature(parse).parameters))
+
+
+def _verb(words, patch):
+    """See that a verb of the command takes these arguments."""
+    module = import_module(f'mmclca.cli.verbs.{words[0].replace("-", "_")}')
+    patch.setattr(module, 'model_of', lambda *_: 'model.pth', raising=False)
+    patch.setattr(sys, 'argv', words)
+    module.parse_args()
 
 
 @functools.cache

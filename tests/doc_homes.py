@@ -52,6 +52,8 @@ ONE_EPOCH = 'train_cfg.max_epochs=1 train_dataloader.num_workers=0'
 SMALLER_PYTHON = {
     '(2, 3, 224, 224)': '(2, 3, 32, 32)',
     'range(22)': 'range(3)',
+    "fit('photos/')": "fit('data/my_leaves', probe_only=True, "
+    "weights='deit_tiny_patch16_224.pth')",
 }
 
 
@@ -90,6 +92,9 @@ class NotRun(NamedTuple):
 
 
 NOT_RUN = [
+    NotRun(
+        r'^python -m mmclca ', 'tests/test_fitting and test_cli/test_verbs'
+    ),
     NotRun(r'^pip ', 'installs packages: its extras are looked up'),
     NotRun(r'^make ', 'CI itself runs it: its target is looked up'),
     NotRun(r'^mim ', 'test_package/test_wheel.py runs mim'),

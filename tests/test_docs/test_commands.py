@@ -29,6 +29,7 @@ SLOW = (
     'docs/compile.md',
     'docs/add_a_reducer.md',
     'docs/deployment.md',
+    'docs/fit.md',
     'docs/configs.md',
     'docs/own_images.md',
     'docs/pictures.md',
