@@ -188,7 +188,7 @@ def judge(arms: pd.DataFrame) -> list[Verdict]:
 
 
 def _verdict(ours, arms: pd.DataFrame) -> Verdict:
-    others = arms.drop(index=ours.Index)
+    others = arms[~arms.ours]
     cheaper = others[others.gmacs <= ours.gmacs * (1 + EQUAL)]
     same = others[others.keep_rate == ours.keep_rate]
     pairs = [

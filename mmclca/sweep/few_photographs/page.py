@@ -14,7 +14,7 @@ from mmclca.benchmark.few_photographs.draws import NUM_DRAWS
 from mmclca.utils.atomic_write import replace_file, replace_text
 
 from ..figures.style import STYLE
-from .compare import judge, of_draws, to_arms
+from .compare import difference, judge, of_draws, to_arms
 from .picture import draw_arms
 from .runs import ARM, OURS_TRAINED
 from .tables import setting, signed, table_of_arms, table_of_verdicts
@@ -22,7 +22,7 @@ from .tables import setting, signed, table_of_arms, table_of_verdicts
 # the kinds of comparisons: of all arms on the draws that ours was trained
 # on, of the probe arms on all draws
 TRAINED, FROZEN = 'trained', 'frozen'
-WEIGHTS = {'deit-tiny-p16': 'DeiT-Tiny', 'vit-tiny-p16': 'ViT-Tiny'}
+NAMES = {'deit-tiny-p16': 'DeiT-Tiny', 'vit-tiny-p16': 'ViT-Tiny'}
 Key = tuple[str, str, str]
 
 
@@ -57,7 +57,7 @@ def _trained_draws(runs: pd.DataFrame) -> set[int]:
 
 
 class Page:
-    """What a template of a page is given.
+    """What a template asks for; ``key`` is that of a comparison.
 
     Args:
         arms (dict[Key, pandas.DataFrame]): Of :func:`compared`.
@@ -102,6 +102,11 @@ class Page:
             raise ValueError(f'{len(arms)} arms of {key} have {values}')
         return next(arms.itertuples())
 
+    def versus(self, *key: str, one: dict, other: dict) -> str:
+        """What an arm is above another one, with the interval, in points."""
+        first, second = self.arm(*key, **one), self.arm(*key, **other)
+        return signed(difference(first.accuracies, second.accuracies))
+
 
 def write_page(
     template: Path,
@@ -113,7 +118,7 @@ def write_page(
     """Write the page and its picture.
 
     Args:
-        template (Path): Of jinja; is given the methods of :class:`Page`,
+        template (Path): Of jinja; is given a :class:`Page` as ``page``,
             ``facts`` and ``kinds``, the keys of the comparisons.
         page (Path): To write.
         picture (Path): To write.
@@ -126,15 +131,8 @@ def write_page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    given = Page(arms)
     text = environment.from_string(template.read_text('utf-8')).render(
-        table=given.table,
-        bar=given.bar,
-        failures=given.failures,
-        arm=given.arm,
-        draws=given.draws,
-        kinds=list(arms),
-        facts=facts,
+        page=Page(arms), kinds=list(arms), facts=facts
     )
     replace_text(page, text)
     with matplotlib.rc_context(STYLE):
@@ -150,7 +148,7 @@ def panels(arms: dict[Key, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """
     first = next(dataset for dataset, *_ in sorted(arms, reverse=True))
     shown = {}
-    for backbone, name in WEIGHTS.items():
+    for backbone, name in NAMES.items():
         for kind in (FROZEN, TRAINED):  # the latter replaces the former
             if (first, backbone, kind) in arms:
                 own = arms[first, backbone, kind]
