@@ -46,9 +46,14 @@ def measure_missing(
 
     Yields:
         Path: Each result that was written.
+
+    Raises:
+        FileNotFoundError: If the data or the weights are not there.
     """
     files = {arm: out / f'{data.name}_{arm.name}.json' for arm in arms}
     missing = [arm for arm, file in files.items() if not file.exists()]
+    if missing:
+        _check_there(data, weights)
     images = dict(sum(read_draw(data.name, 0), []))
     labels = torch.tensor(list(images.values()))
     draws = positions(images, data.name)
@@ -67,6 +72,15 @@ def measure_missing(
             )
             replace_text(files[arm], json.dumps(record, indent=1) + '\n')
             yield files[arm]
+
+
+def _check_there(data: Path, weights: Path) -> None:
+    for path, name in ((data, 'data'), (weights, 'weights')):
+        if not path.exists():
+            raise FileNotFoundError(
+                f'there is no {path}: --{name} or MMCLCA_{name.upper()} must '
+                'name the folder that has it'
+            )
 
 
 def positions(

@@ -10,6 +10,7 @@ from PIL import Image
 from tiny_run import ROOT
 
 from mmclca.benchmark.few_photographs.arms import (
+    LAST_LOGISTIC,
     NCM,
     OUR_PROBE,
     SHALLOWER,
@@ -40,7 +41,8 @@ def probes(dataset='leaf40_white'):
     arms = {ProbeArm(OUR_PROBE, frozen): n for n, frozen in NETWORKS.items()}
     arms[ProbeArm(NCM, NETWORKS[0.95], 'ncm')] = 1.25
     arms[ProbeArm(SHALLOWER, NETWORKS[0.95], layers=(0, 1))] = 0.3
-    arms[ProbeArm(SMALLER, Frozen(BACKBONE, img_size=128))] = 0.28
+    arms[ProbeArm(SMALLER, Frozen(BACKBONE, 'EViT', 0.5, 160))] = 0.28
+    arms[ProbeArm(LAST_LOGISTIC, NETWORKS[0.95], 'logistic')] = 1.25
     return [
         probe_result(
             arm, [94 - 2 * i + d % 3 for d in range(10)], gmacs, dataset
