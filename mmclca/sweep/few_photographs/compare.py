@@ -9,7 +9,7 @@ import pandas as pd
 
 from mmclca.benchmark.few_photographs.arms import OUR_PROBE, SHALLOWER, SMALLER
 
-from .runs import ARM, CLA, CLCA, IMG_SIZE, LINES, OURS_TRAINED
+from .runs import ARM, CLA, CLCA, LINES, OURS_TRAINED
 
 LEVEL = 0.95
 # costs closer than this share are equal
@@ -114,10 +114,9 @@ def _arm(names: tuple, runs: pd.DataFrame, speeds: dict[str, float]) -> dict:
 
 
 def _is_ours(arms: pd.DataFrame) -> pd.Series:
-    """Ours as trained, and our probe where it was not."""
-    whole = (arms.pixels == IMG_SIZE) & arms.method.isin(['', 'EViT'])
-    trained = whole & (arms.line == OURS_TRAINED)
-    probe = whole & (arms.line == OUR_PROBE)
+    """Ours as trained, and our probe at keep rates where it was not."""
+    trained = arms.line == OURS_TRAINED
+    probe = (arms.line == OUR_PROBE) & arms.method.isin(['', 'EViT'])
     return trained | (probe & ~arms.keep_rate.isin(arms.keep_rate[trained]))
 
 
@@ -125,7 +124,7 @@ def _beside(arm, ours: pd.DataFrame) -> int:
     """Ours with the same reduction, or else of the nearest cost."""
     same = (ours.method == arm.method) & (ours.keep_rate == arm.keep_rate)
     if arm.method and arm.line not in (SMALLER, SHALLOWER) and same.any():
-        return same.idxmax()
+        ours = ours[same]
     return (ours.gmacs / arm.gmacs).map(np.log).abs().idxmin()
 
 

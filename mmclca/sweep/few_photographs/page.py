@@ -17,7 +17,7 @@ from ..figures.style import STYLE
 from .compare import difference, judge, of_draws, to_arms
 from .picture import draw_arms
 from .runs import ARM, OURS_TRAINED
-from .tables import setting, signed, table_of_arms, table_of_verdicts
+from .tables import signed, table_of_arms, table_of_verdicts, told_failures
 
 # the kinds of comparisons: of all arms on the draws that ours was trained
 # on, of the probe arms on all draws
@@ -81,12 +81,11 @@ class Page:
         return table_of_verdicts(judge(self.arms[key]))
 
     def failures(self, *key: str) -> list[str]:
-        """Each arm that ours is not to be below, or is to be above."""
+        """What the bar does not let pass, a sentence each."""
         return [
-            f'{setting(verdict.ours)}: {arm.line}, {setting(arm)}, '
-            f'{signed(beside)}'
+            line
             for verdict in judge(self.arms[key])
-            for arm, beside in (*verdict.above, *verdict.not_below)
+            for line in told_failures(verdict)
         ]
 
     def arm(self, *key: str, **values) -> NamedTuple:

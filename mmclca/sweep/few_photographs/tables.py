@@ -116,3 +116,20 @@ def _told(pairs: list) -> str:
 def _above(verdict: Verdict, line: str) -> str:
     found = [beside for arm, beside in verdict.beaten if arm.line == line]
     return signed(found[0]) if found else DASH
+
+
+def told_failures(verdict: Verdict) -> list[str]:
+    """What the bar does not let pass, a sentence each.
+
+    Args:
+        verdict (Verdict): Of a keep rate of ours.
+    """
+    ours = f'ours with {setting(verdict.ours)}'
+    above = [
+        f'{arm.line}, {setting(arm)}, is above {ours}: {signed(beside)}'
+        for arm, beside in verdict.above
+    ]
+    return above + [
+        f'{ours} is not clearly above {arm.line}: {signed(beside)}'
+        for arm, beside in verdict.not_below
+    ]

@@ -94,6 +94,26 @@ def test_what_a_table_tells():
     assert page.failures(*KEY, FROZEN) == []
 
 
+def test_failures_are_told_in_sentences():
+    results = [
+        *trained_results('ours', 'base', [91.0, 93.0], 0.41, 0.1),
+        *trained_results('paper', 'cla', [91.5, 91.5], 0.42, 0.1),
+    ]
+    page = Page(compared(to_runs(probes(), results), {}))
+    assert page.failures(*KEY, TRAINED) == [
+        'ours with EViT 0.1 is not clearly above CLA alone: '
+        '+0.5 [-12.2, +13.2]'
+    ]
+    cheap = probe_result(
+        ProbeArm(SMALLER, Frozen(BACKBONE, img_size=96)), range(94, 104), 0.1
+    )
+    page = Page(compared(to_runs([*probes(), cheap], []), {}))
+    first, *_ = page.failures(*KEY, FROZEN)
+    assert first.startswith(
+        'our probe, smaller image, 96 px, is above ours with all tokens: +'
+    )
+
+
 @pytest.mark.parametrize('results', [[], trained()], ids=['frozen', 'all'])
 def test_page_of_the_template(results, tmp_path):
     page, picture = tmp_path / 'page.md', tmp_path / 'pictures/page.png'
