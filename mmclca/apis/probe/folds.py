@@ -93,6 +93,8 @@ def out_of_fold(
 ) -> OutOfFold:
     """Test a classifier by repeated stratified folds.
 
+    The accuracy is a little below that of the classifier of all images, for
+    each fold is fitted to a part: with three images a class, to two of each.
     The strength for each fold was chosen by folds of the other images alone.
     The strength for all images is chosen by these folds; the temperature is
     the one at which their scores are likeliest.

@@ -125,8 +125,10 @@ class Task:
 def best(right: Tensor) -> int:
     """The strength in the middle, or one that is clearly better.
 
-    Better by more than one standard error of the difference: where images
-    are few, the largest accuracy is mostly the luckiest.
+    Better by more than two standard errors of the difference: where images
+    are few, the largest accuracy is mostly the luckiest. Over six networks
+    and ten draws of three images a class of leaf40_white, one standard error
+    gave 91.5 % with 'ridge', two 91.7 %, and so did the one in the middle.
 
     Args:
         right (Tensor): Whether each strength was right (S, N), 0 or 1; NaN
@@ -137,6 +139,6 @@ def best(right: Tensor) -> int:
     if right.shape[1] < 2:
         return middle
     gain = right - right[middle]
-    error = gain.std(1) / (right.shape[1] - 1) ** 0.5
-    clear = torch.where(gain.mean(1) > error, gain.mean(1), -1)
+    error = gain.std(1) / right.shape[1] ** 0.5
+    clear = torch.where(gain.mean(1) > 2 * error, gain.mean(1), -1)
     return int(clear.argmax()) if clear.max() > 0 else middle
