@@ -187,10 +187,16 @@ def vision_transformer(folder):
     )
 
 
+def clca(folder):
+    cfg = changed(folder)
+    cfg.model = with_reduction(cfg.model, 'EViT', 0.5, cache=True, cla=True)
+    return cfg
+
+
 @pytest.mark.parametrize(
-    'make, channels', [(resnet, 64), (vision_transformer, 12)]
+    'make, channels', [(resnet, 64), (vision_transformer, 12), (clca, 48)]
 )
-def test_models_of_mmpretrain(folder, paths, tmp_path, make, channels):
+def test_any_trained_model(folder, paths, tmp_path, make, channels):
     cfg = make(folder)
     probe = Probe(cfg, weights_for(cfg, tmp_path / 'w.pth'))
     features, _ = probe.features(paths)
