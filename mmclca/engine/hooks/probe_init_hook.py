@@ -6,7 +6,7 @@ from torch.optim.swa_utils import update_bn
 
 from mmclca.apis.probe.classifiers import check_classifier, fit_linear
 from mmclca.apis.probe.folds import out_of_fold
-from mmclca.apis.probe.task import weights_of
+from mmclca.apis.probe.task import Task
 from mmclca.checkpoints.loading import inner_model
 from mmclca.datasets.image_cache import without_cache
 from mmclca.models import last_linear, set_last_linear
@@ -104,7 +104,7 @@ class ProbeInitHook(Hook):
         tested = out_of_fold(
             *settings, folds=self.folds, class_weights=self.class_weights
         )
-        weights = weights_of(labels, head.num_classes, self.class_weights)
+        weights = Task.of(*settings, None, self.class_weights).weights
         weight, bias = fit_linear(*settings, tested.strength, weights)
         temperature = tested.temperature
         set_last_linear(head, weight / temperature, bias / temperature)
