@@ -107,12 +107,13 @@ NOT_RUN = [
     NotRun(r'ultra_fgvc\.py download', 'needs a network'),
     NotRun(r'--executor slurm', 'needs a cluster'),
     NotRun(
-        r'configs/sweeps/(\w+\.py$|leaf40\w*\.py --jobs)',
+        r'configs/sweeps/(\w+\.py$|(leaf40\w*|few_photographs)\.py --jobs)',
         'hundreds of trainings; docs/sweeps.md runs a small grid',
     ),
     NotRun(r'drawn_cotton80', 'the data that a page was measured with'),
     NotRun(
-        r'tools/benchmark/(throughput|growth|onnx_runtime|epoch_time)\.py',
+        r'tools/benchmark/(throughput|growth|onnx_runtime|epoch_time|'
+        r'few_photographs)\.py',
         'a benchmark of minutes, or of a GPU',
     ),
 ]

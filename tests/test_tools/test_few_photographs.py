@@ -102,7 +102,7 @@ def test_page_of_what_is_there(monkeypatch, folder, timed, capsys):
         '- CPU: a CPU',
     ):
         assert part in text
-    assert 'trained: 2026-01-02, 4 runs' in text
+    assert 'trained: 2026-01-02, 4 runs' in text and '- ms: 2' in text
 
 
 def test_models_are_timed_again_when_others_come(tmp_path, timed):
@@ -111,7 +111,8 @@ def test_models_are_timed_again_when_others_come(tmp_path, timed):
     times = command.speeds(args, models, {})
     assert command.speeds(args, models, {}) == times and len(timed) == 1
     more = models | dict(another=dict(type='Another'))
-    assert command.speeds(args, more, {}) == times | dict(another=12.5)
+    found = command.speeds(args, more, {})['milliseconds']
+    assert found == times['milliseconds'] | dict(another=12.5)
     changed = more | dict(another=dict(type='Changed'))
     command.speeds(args, changed, {})
     assert [len(names) for names in timed] == [

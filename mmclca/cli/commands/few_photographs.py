@@ -64,20 +64,20 @@ def name_of(cell):
 
 
 def speeds(args, models, facts):
-    """Milliseconds of all models: timed together, or as they were.
+    """Milliseconds of all models, and where and when they were timed.
 
-    Of arms that are measured later, all are timed again.
+    Read again, unless there are other models: then all are timed together.
     """
     file = args.results / 'speed' / 'cpu.json'
     digests = {k: config_hash(dict(model=v)) for k, v in models.items()}
     if file.exists():
         there = json.loads(file.read_text())
         if digests.items() <= there['models'].items():
-            return there['milliseconds']
+            return there
     found = milliseconds(models, args.rounds)
     record = dict(milliseconds=found, models=digests, machine=facts)
     replace_text(file, json.dumps(record, indent=1) + '\n')
-    return found
+    return record
 
 
 def main(args):
@@ -86,9 +86,9 @@ def main(args):
         if not args.page_only:
             measure(args, facts)
         results = [r for r in read_results(args.results) if is_trained_arm(r)]
-        times = speeds(args, models_of(args, results), facts)
+        timed = speeds(args, models_of(args, results), facts)
         probes = read_probes(args.results / 'probes')
-        arms = compared(to_runs(probes, results), times)
-        told = provenance(probes, results)
+        arms = compared(to_runs(probes, results), timed['milliseconds'])
+        told = provenance(probes, results, timed)
         write_page(args.template, args.page, args.picture, arms, told)
     print(args.page, args.picture, sep='\n')

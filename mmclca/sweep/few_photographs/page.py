@@ -151,5 +151,6 @@ def panels(arms: dict[Key, pd.DataFrame]) -> dict[str, pd.DataFrame]:
         for kind in (FROZEN, TRAINED):  # the latter replaces the former
             if (first, backbone, kind) in arms:
                 own = arms[first, backbone, kind]
-                shown[name] = f'{name}, {own.draws.max()} draws', own
+                n = int(own.draws.max())
+                shown[name] = f'{name}, {n} draw{"s" * (n > 1)}', own
     return dict(shown.values())

@@ -2,12 +2,15 @@
 """With what and when results were measured."""
 
 
-def provenance(probes: list[dict], results: list[dict]) -> dict[str, str]:
+def provenance(
+    probes: list[dict], results: list[dict], timed: dict
+) -> dict[str, str]:
     """What results tell of where they come from.
 
     Args:
         probes (list[dict]): Results of probe arms.
         results (list[dict]): Results of trained arms.
+        timed (dict): What milliseconds were measured with, ``machine``.
 
     Returns:
         dict[str, str]: What pages list, by its name: machines, versions and
@@ -18,6 +21,7 @@ def provenance(probes: list[dict], results: list[dict]) -> dict[str, str]:
         CPU=_joined(fact['CPU'] for fact in facts),
         versions=_joined(fact['versions'] for fact in facts),
         date=_span(fact['date'] for fact in facts),
+        ms=f'{timed["machine"]["date"]}, load {timed["machine"]["load"]}',
     )
     if not results:
         return told

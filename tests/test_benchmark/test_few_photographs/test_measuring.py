@@ -95,6 +95,8 @@ def test_what_is_there_is_not_measured_again(tmp_path, monkeypatch):
 
     monkeypatch.setattr(module, 'all_features', features)
     monkeypatch.setattr(module, 'NUM_DRAWS', 2)
+    (tmp_path / 'leaf40').mkdir()
+    (tmp_path / 'w.pth').touch()
     run = partial(
         measure_missing,
         data=tmp_path / 'leaf40',

@@ -130,7 +130,7 @@ def test_page_of_the_template(results, tmp_path):
 
 def test_a_wrong_name_in_a_template_is_no_empty_page(tmp_path):
     template = tmp_path / 'page.md.j2'
-    template.write_text('{{ tabel }}')
-    with pytest.raises(jinja2.UndefinedError, match='tabel'):
+    template.write_text('{{ no_name }}')
+    with pytest.raises(jinja2.UndefinedError, match='no_name'):
         write_page(template, tmp_path / 'p.md', tmp_path / 'p.png', {}, {})
     assert not (tmp_path / 'p.md').exists()
