@@ -78,7 +78,7 @@ class ProbeArm:
     Args:
         line (str): What tables and the picture call it.
         frozen (Frozen): The network.
-        classifier (str): One of :data:`mmclca.apis.probe.CLASSIFIERS`.
+        classifier (str): Of :func:`mmclca.apis.probe.fit_linear`.
             Defaults to 'ridge'.
         layers (tuple[int, ...]): Layers that are read. Defaults to those of
             our probe.

@@ -64,8 +64,8 @@ def to_arms(runs: pd.DataFrame, speeds: dict[str, float]) -> pd.DataFrame:
     """One row an arm, the differences to ours among what it tells.
 
     Args:
-        runs (pandas.DataFrame): Of :func:`mmclca.sweep.few_photographs.runs.
-            to_runs`, of a data set and backbone.
+        runs (pandas.DataFrame): Those of a data set and backbone, of
+            :func:`mmclca.sweep.few_photographs.to_runs`.
         speeds (dict[str, float]): Milliseconds of the models by name.
 
     Returns:

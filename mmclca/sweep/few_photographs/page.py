@@ -33,7 +33,7 @@ def compared(
 
     Args:
         runs (pandas.DataFrame): Of
-            :func:`mmclca.sweep.few_photographs.runs.to_runs`.
+            :func:`mmclca.sweep.few_photographs.to_runs`.
         speeds (dict[str, float]): Milliseconds of the models by name.
 
     Returns:

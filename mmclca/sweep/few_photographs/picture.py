@@ -48,7 +48,7 @@ def draw_arms(panels: dict[str, pd.DataFrame]) -> Figure:
 
     Args:
         panels (dict[str, pandas.DataFrame]): Arms of
-            :func:`mmclca.sweep.few_photographs.compare.to_arms` by title.
+            :func:`mmclca.sweep.few_photographs.to_arms` by title.
 
     Returns:
         Figure: A panel each, side by side, with one legend below.

@@ -47,7 +47,7 @@ def table_of_arms(arms: pd.DataFrame, compared: pd.DataFrame) -> str:
     Args:
         arms (pandas.DataFrame): Those that are shown.
         compared (pandas.DataFrame): All, of
-            :func:`mmclca.sweep.few_photographs.compare.to_arms`.
+            :func:`mmclca.sweep.few_photographs.to_arms`.
     """
     beside = [setting(compared.loc[arm.beside]) for arm in arms.itertuples()]
     return grid(
@@ -85,7 +85,7 @@ def table_of_verdicts(verdicts: list[Verdict]) -> str:
 
     Args:
         verdicts (list[Verdict]): Of
-            :func:`mmclca.sweep.few_photographs.compare.judge`.
+            :func:`mmclca.sweep.few_photographs.judge`.
     """
     cells = pd.DataFrame([_row(one) for one in verdicts])
     return grid(cells.loc[:, (cells != DASH).any()], WORDS)
