@@ -17,7 +17,8 @@ LAST = (DEPTH - 1,)
 KEEP_RATES = (0.5, 0.25, 0.1)
 METHODS = ('EViT', 'ToMe')
 IMG_SIZES = (160, 144, 128)
-IMG_SIZES_REDUCED = (192, 160, 144)  # with half of the tokens as well
+# ours at smaller costs: half of the tokens of a smaller image
+IMG_SIZES_REDUCED = (208, 192, 160, 144)
 DEPTHS = (7, 6, 5, 4)
 # an image is resized to its size over this, then cropped, as in the recipes
 CROP = 0.875
@@ -163,9 +164,10 @@ def _arms(full: Frozen) -> Iterator[ProbeArm]:
         if frozen in (full, half):
             for depth in DEPTHS:
                 yield ProbeArm(SHALLOWER, frozen, layers=OURS[:depth])
-    for frozen, sizes in ((full, IMG_SIZES), (half, IMG_SIZES_REDUCED)):
-        for size in sizes:
-            yield ProbeArm(SMALLER, replace(frozen, img_size=size))
+    for size in IMG_SIZES:
+        yield ProbeArm(SMALLER, replace(full, img_size=size))
+    for size in IMG_SIZES_REDUCED:
+        yield ProbeArm(OUR_PROBE, replace(half, img_size=size))
 
 
 @cache

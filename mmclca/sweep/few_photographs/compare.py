@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from mmclca.benchmark.few_photographs.arms import OUR_PROBE, SHALLOWER, SMALLER
+from mmclca.benchmark.few_photographs.arms import OUR_PROBE
 
-from .runs import ARM, CLA, CLCA, LINES, OURS_TRAINED
+from .runs import ARM, CLA, CLCA, LINES
 
 LEVEL = 0.95
 # costs closer than this share are equal
@@ -114,30 +114,30 @@ def _arm(names: tuple, runs: pd.DataFrame, speeds: dict[str, float]) -> dict:
 
 
 def _is_ours(arms: pd.DataFrame) -> pd.Series:
-    """Ours as trained, and our probe at keep rates where it was not."""
-    trained = arms.line == OURS_TRAINED
-    probe = (arms.line == OUR_PROBE) & arms.method.isin(['', 'EViT'])
-    return trained | (probe & ~arms.keep_rate.isin(arms.keep_rate[trained]))
+    """Our probe with half of the tokens, on images of any size."""
+    half = (arms.method == 'EViT') & (arms.keep_rate == 0.5)
+    return (arms.line == OUR_PROBE) & half
 
 
 def _beside(arm, ours: pd.DataFrame) -> int:
-    """Ours with the same reduction, or else of the nearest cost."""
-    same = (ours.method == arm.method) & (ours.keep_rate == arm.keep_rate)
-    if arm.method and arm.line not in (SMALLER, SHALLOWER) and same.any():
-        ours = ours[same]
-    return (ours.gmacs / arm.gmacs).map(np.log).abs().idxmin()
+    """The dearest of ours that costs no more, or else the cheapest."""
+    affordable = ours[ours.gmacs <= arm.gmacs * (1 + EQUAL)]
+    if affordable.empty:
+        return ours.gmacs.idxmin()
+    return affordable.gmacs.idxmax()
 
 
 class Verdict(NamedTuple):
-    """What the bar says of ours at a keep rate.
+    """What the bar says of ours at a cost.
 
     Args:
         ours (NamedTuple): The row of ours.
         cheaper (list[tuple[NamedTuple, Difference]]): Arms at equal or lower
             multiply-accumulates and their differences to ours, the highest
             first.
-        beaten (list[tuple[NamedTuple, Difference]]): CLCA and CLA at its
-            keep rate, and what ours is above them.
+        beaten (list[tuple[NamedTuple, Difference]]): CLCA and CLA at keep
+            rates ``MUST_WIN`` that it is compared with, and what ours is
+            above them.
     """
 
     ours: NamedTuple
@@ -152,8 +152,6 @@ class Verdict(NamedTuple):
     @property
     def not_below(self) -> list:
         """CLCA or CLA that ours is not above with its whole interval."""
-        if self.ours.keep_rate not in MUST_WIN:
-            return []
         return [pair for pair in self.beaten if not pair[1].low > 0]
 
     @property
@@ -180,16 +178,20 @@ def judge(arms: pd.DataFrame) -> list[Verdict]:
         arms (pandas.DataFrame): Of :func:`to_arms`.
 
     Returns:
-        list[Verdict]: One a keep rate of ours, falling.
+        list[Verdict]: One for each of ours, the dearest first.
     """
-    ours = arms[arms.ours].sort_values('keep_rate', ascending=False)
+    ours = arms[arms.ours].sort_values('gmacs', ascending=False)
     return [_verdict(own, arms) for own in ours.itertuples()]
 
 
 def _verdict(ours, arms: pd.DataFrame) -> Verdict:
     others = arms[~arms.ours]
     cheaper = others[others.gmacs <= ours.gmacs * (1 + EQUAL)]
-    same = others[others.keep_rate == ours.keep_rate]
+    rivals = others[
+        others.line.isin([CLCA, CLA])
+        & others.keep_rate.isin(MUST_WIN)
+        & (others.beside == ours.Index)
+    ]
     pairs = [
         (arm, difference(arm.accuracies, ours.accuracies))
         for arm in cheaper.itertuples()
@@ -199,6 +201,6 @@ def _verdict(ours, arms: pd.DataFrame) -> Verdict:
         sorted(pairs, key=lambda pair: -pair[1].mean),
         [
             (arm, difference(ours.accuracies, arm.accuracies))
-            for arm in same[same.line.isin([CLCA, CLA])].itertuples()
+            for arm in rivals.itertuples()
         ],
     )

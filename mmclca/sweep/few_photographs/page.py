@@ -14,12 +14,12 @@ from mmclca.benchmark.few_photographs.draws import NUM_DRAWS
 from mmclca.utils.atomic_write import replace_file, replace_text
 
 from ..figures.style import STYLE
-from .compare import difference, judge, of_draws, to_arms
+from .compare import MUST_WIN, difference, judge, of_draws, to_arms
 from .picture import draw_arms
-from .runs import ARM, OURS_TRAINED
+from .runs import ARM, CLA, CLCA
 from .tables import signed, table_of_arms, table_of_verdicts, told_failures
 
-# the kinds of comparisons: of all arms on the draws that ours was trained
+# the kinds of comparisons: of all arms on the draws that CLCA was trained
 # on, of the probe arms on all draws
 TRAINED, FROZEN = 'trained', 'frozen'
 NAMES = {'deit-tiny-p16': 'DeiT-Tiny', 'vit-tiny-p16': 'ViT-Tiny'}
@@ -38,7 +38,7 @@ def compared(
 
     Returns:
         dict[Key, pandas.DataFrame]: Arms by data set, backbone and kind;
-        none of kind ``TRAINED`` where ours was not trained.
+        none of kind ``TRAINED`` where CLCA was not trained.
     """
     found = {}
     for (dataset, backbone), own in runs.groupby(['dataset', 'backbone']):
@@ -50,9 +50,9 @@ def compared(
 
 
 def _trained_draws(runs: pd.DataFrame) -> set[int]:
-    """Draws on which ours was trained at each of its keep rates."""
-    ours = runs[runs.line == OURS_TRAINED].groupby(ARM).draw
-    draws = [set(own) for _, own in ours]
+    """Draws on which CLCA and CLA were trained where ours must win."""
+    rivals = runs.line.isin([CLCA, CLA]) & runs.keep_rate.isin(MUST_WIN)
+    draws = [set(own) for _, own in runs[rivals].groupby(ARM).draw]
     return set.intersection(*draws) if draws else set()
 
 
@@ -77,7 +77,7 @@ class Page:
         return int(self.arms[key].draws.max())
 
     def bar(self, *key: str) -> str:
-        """What the bar says of ours at each keep rate."""
+        """What the bar says of ours at each cost."""
         return table_of_verdicts(judge(self.arms[key]))
 
     def failures(self, *key: str) -> list[str]:

@@ -21,7 +21,7 @@ from mmclca.benchmark.few_photographs.arms import (
 # and by what they have of CLCA
 CLCA, CLA = 'CLCA, as in the paper', 'CLA alone'
 FINE_TUNING = 'fine-tuning'
-OURS_TRAINED = 'ours, trained'
+OURS_TRAINED = 'our probe, trained on'
 OURS_SMALLER = f'{OURS_TRAINED}, smaller image'
 TRAINED = {
     ('ours', 'base'): OURS_TRAINED,

@@ -12,6 +12,7 @@ from .runs import CLA, CLCA, IMG_SIZE
 WORDS = (  # columns that are no numbers
     *('arm', 'with', 'ours with', 'ours'),
     *('best of them', 'as good and faster', 'bar'),
+    *('above CLCA', 'above CLA'),
 )
 
 
@@ -81,7 +82,7 @@ def _marked(lines: pd.Series, ours: pd.Series) -> list[str]:
 
 
 def table_of_verdicts(verdicts: list[Verdict]) -> str:
-    """A row a keep rate of ours.
+    """A row for each of ours.
 
     Args:
         verdicts (list[Verdict]): Of
@@ -114,15 +115,19 @@ def _told(pairs: list) -> str:
 
 
 def _above(verdict: Verdict, line: str) -> str:
-    found = [beside for arm, beside in verdict.beaten if arm.line == line]
-    return signed(found[0]) if found else DASH
+    found = [
+        f'{setting(arm)}: {signed(beside)}'
+        for arm, beside in verdict.beaten
+        if arm.line == line
+    ]
+    return '; '.join(found) or DASH
 
 
 def told_failures(verdict: Verdict) -> list[str]:
     """What the bar does not let pass, a sentence each.
 
     Args:
-        verdict (Verdict): Of a keep rate of ours.
+        verdict (Verdict): Of one of ours.
     """
     ours = f'ours with {setting(verdict.ours)}'
     above = [
@@ -130,6 +135,7 @@ def told_failures(verdict: Verdict) -> list[str]:
         for arm, beside in verdict.above
     ]
     return above + [
-        f'{ours} is not clearly above {arm.line}: {signed(beside)}'
+        f'{ours} is not clearly above {arm.line}, {setting(arm)}: '
+        f'{signed(beside)}'
         for arm, beside in verdict.not_below
     ]
