@@ -28,7 +28,10 @@ def improve(job: Job) -> None:
         job (Job): The fit; its facts get ``training``, ``final`` and, of
             what was trained, ``threshold``.
     """
-    accuracy = job.facts['probe']['accuracy'] or 0.0
+    accuracy = job.facts['probe']['accuracy']
+    if accuracy is None:
+        job.tell('Training is left out: nothing would tell whether it helps')
+        return
     gain = errors_removed(accuracy, job.candidate.keep_rate)
     if gain < WORTH:
         job.tell(

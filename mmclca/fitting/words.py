@@ -7,6 +7,8 @@ import sys
 
 from .job import Job
 
+UNEVEN = 10  # times as many photographs in the largest class
+
 
 def opening(job: Job) -> None:
     """Say what is fitted to what.
@@ -54,6 +56,15 @@ def probe_line(job: Job) -> None:
     probe = job.facts['probe']
     seconds = f'after {probe["seconds"]:.0f} s'
     job.tell(f'Without training, {seconds}: {_accuracy(probe)}')
+    counts = job.facts['counts'].values()
+    uneven = max(counts) >= UNEVEN * min(counts)
+    if uneven and probe['accuracy'] is not None:
+        advice = '; --class-weights balanced lets classes count alike'
+        balanced = job.facts['call']['class_weights'] is not None
+        job.tell(
+            f'  mean over classes: {probe["macro_recall"]:.1%}'
+            f'{"" if balanced else advice}'
+        )
 
 
 def _accuracy(found: dict) -> str:
@@ -97,7 +108,11 @@ def best_known(facts: dict) -> dict:
 
 def _how_sure(facts: dict) -> str:
     found, probe = best_known(facts), facts['probe']
-    number = sum(facts['counts'].values())
+    number = sum(
+        one['n']
+        for one in probe['per_class'].values()
+        if one['recall'] is not None
+    )
     if found is not probe:
         where = 'held out' if facts['held_out'] is None else 'in val and test'
         return (

@@ -4,6 +4,7 @@
 import csv
 import json
 import shutil
+import sys
 from contextlib import redirect_stdout
 from io import StringIO
 
@@ -12,10 +13,11 @@ import torch
 from process_state import kept
 from safetensors.torch import load_file
 from tiny_photographs import write_photographs, write_weights
-from tiny_run import CLASSES
+from tiny_run import CLASSES, exit_code
 
 import mmclca
 from mmclca.apis import TokenReductionInferencer
+from mmclca.cli.verbs import main
 from mmclca.fitting import FittedModel
 
 
@@ -174,3 +176,37 @@ def test_a_class_that_cannot_be_added(copy, place, tmp_path, place_of_it):
         copy.add_class(new, 'larch')
     before.pop(copy.folder / 'log.txt')
     assert all(path.read_bytes() == old for path, old in before.items())
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """Runs a command line; gives its exit code."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, 'argv', ['mmclca', *map(str, words)])
+        return exit_code(main)
+
+    return run
+
+
+def test_verbs_take_the_model(copy, place, tmp_path, run, capsys):
+    ash = place / 'photographs' / 'train' / 'ash'
+    table = tmp_path / 'results.csv'
+    assert run('predict', copy.folder, ash, '--out', table) == 0
+    assert {'pred_class', 'known_score', 'name_3'} <= {
+        *table.read_text().splitlines()[0].split(',')
+    }
+    (copy.folder / 'report.html').unlink()
+    assert run('report', copy.folder) == 0
+    assert (copy.folder / 'report.html').exists()
+    new = write_photographs(tmp_path / 'new', seed=2) / 'elm'
+    assert run('add-class', copy.folder, new, '--name', 'larch') == 0
+    assert 'larch' in FittedModel(copy.folder).classes
+    assert 'right on photographs' in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_export(copy, place, run):
+    pytest.importorskip('onnxscript', reason='pip install "mmclca[deploy]"')
+    assert run('export', copy.folder) == 0
+    assert (copy.folder / 'model.onnx').stat().st_size > 1e5

@@ -28,9 +28,14 @@ def fit(tmp_path, monkeypatch):
     )
     torch.manual_seed(0)
     weights = write_weights(tmp_path)
-    photographs = write_photographs(tmp_path)
-    out = tmp_path / 'model'
-    return lambda: mmclca.fit(photographs, out, weights=weights)
+
+    def fit(per_class=4):
+        photographs = tmp_path / 'photographs'
+        if not photographs.exists():
+            write_photographs(tmp_path, per_class)
+        return mmclca.fit(photographs, tmp_path / 'model', weights=weights)
+
+    return fit
 
 
 @pytest.mark.slow
@@ -108,8 +113,11 @@ def test_interrupted_training_is_gone_on_with(fit, monkeypatch, tmp_path):
     assert facts['training']['seconds'] > 0
 
 
-def test_not_where_it_does_not_pay(fit, monkeypatch, capsys):
-    monkeypatch.setattr(gains, 'MEASURED', (Measured(0.5, 0.5, 0.5),))
-    model = fit()
+@pytest.mark.parametrize('per_class, trained', [(4, 0.5), (1, 0.9)])
+def test_not_where_it_does_not_pay_or_nobody_could_tell(
+    fit, monkeypatch, capsys, per_class, trained
+):
+    monkeypatch.setattr(gains, 'MEASURED', (Measured(0.5, 0.5, trained),))
+    model = fit(per_class)
     assert (model.facts['final'], model.facts['training']) == ('probe', None)
     assert 'Training is left out' in capsys.readouterr().out

@@ -1,0 +1,61 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The whole of it on real leaves, three photographs a class."""
+
+import pytest
+
+import mmclca
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def leaves(shared, tmp_path):
+    """Folders with the training images of leaf40_white, and its test list."""
+    root = shared / 'data' / 'leaf40_white'
+    classes = (root / 'classes.txt').read_text().splitlines()
+
+    def listed(name):
+        lines = (root / name).read_text().splitlines()
+        pairs = (line.rsplit(' ', 1) for line in lines)
+        return [(root / path, classes[int(label)]) for path, label in pairs]
+
+    for path, name in listed('train_3shot.txt'):
+        folder = tmp_path / 'photographs' / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / path.name).symlink_to(path)
+    return listed('test.txt')
+
+
+def share_right(model, leaves):
+    """Share of test images that a model names right."""
+    found = model.predict([str(path) for path, _ in leaves])
+    pairs = zip(found, leaves, strict=True)
+    return sum(r['pred_class'] == name for r, (_, name) in pairs) / len(found)
+
+
+@pytest.mark.first
+def test_it_is_as_good_as_it_says(shared, leaves, tmp_path, capsys):
+    weights = shared / 'weights' / 'deit_tiny_patch16_224.pth'
+    model = mmclca.fit(
+        tmp_path / 'photographs',
+        tmp_path / 'model',
+        weights=weights,
+        probe_only=True,
+    )
+    probe = model.facts['probe']
+    assert model.accuracy > 0.9
+    assert probe['low'] - 0.1 < share_right(model, leaves) < 1
+    assert 'How good: ' in capsys.readouterr().out
+    assert (model.folder / 'report.html').stat().st_size > 1e5
+
+
+def test_training_makes_a_cheap_model_better(shared, leaves, tmp_path):
+    weights = shared / 'weights' / 'deit_tiny_patch16_224.pth'
+    place = tmp_path / 'photographs', tmp_path / 'model'
+    options = dict(weights=weights, budget='0.42GMACs')
+    before = share_right(
+        mmclca.fit(*place, probe_only=True, **options), leaves
+    )
+    model = mmclca.fit(*place, **options)  # goes on
+    assert model.facts['final'] == 'trained'
+    assert share_right(model, leaves) > before
