@@ -86,7 +86,7 @@ def _held_out(photographs: Photographs, learned: set) -> Iterator[list]:
 
 
 def _left_out(checked: Checked) -> Iterator[list]:
-    reasons = dict(checked.unread)
+    reasons = checked.photographs.left_out | checked.unread
     reasons |= {path: f'same as {kept}' for path, kept in checked.doubled}
     reasons |= {path: f'same as {kept}' for path, kept in checked.leaks}
     for paths in checked.conflicts:

@@ -28,16 +28,8 @@ def improve(job: Job) -> None:
         job (Job): The fit; its facts get ``training``, ``final`` and, of
             what was trained, ``threshold``.
     """
-    accuracy = job.facts['probe']['accuracy']
-    if accuracy is None:
-        job.tell('Training is left out: nothing would tell whether it helps')
-        return
-    gain = errors_removed(accuracy, job.candidate.keep_rate)
-    if gain < WORTH:
-        job.tell(
-            'Training is left out: on like sets it removed '
-            f'{max(gain, 0):.0%} of the errors'
-        )
+    gain = _gain_worth_it(job)
+    if gain is None:
         return
     began = time.perf_counter()
     amp = _announce(job, gain)
@@ -55,6 +47,20 @@ def improve(job: Job) -> None:
     job.save()
     for checkpoint in job.folder.training.glob('*/*.pth'):
         checkpoint.unlink()  # what it takes to go on, three times a model
+
+
+def _gain_worth_it(job: Job) -> float | None:
+    """Share of the errors that training may remove, None: too few."""
+    accuracy = job.facts['probe']['accuracy']
+    if accuracy is None:
+        job.tell('Training is left out: nothing would tell whether it helps')
+        return None
+    gain = errors_removed(accuracy, job.candidate.keep_rate)
+    if gain >= WORTH:
+        return gain
+    removed = f'{max(gain, 0):.0%} of the errors'
+    job.tell(f'Training is left out: on like sets it removed {removed}')
+    return None
 
 
 def _announce(job: Job, gain: float) -> str | None:
@@ -81,12 +87,17 @@ def _train_without_some(job: Job, amp: str | None) -> dict:
     """What photographs that a model was trained without tell of it.
 
     Returns:
-        dict: ``temperature`` and ``threshold`` of such models; ``holdout``,
-        how good it is, None where photographs are too few to tell.
+        dict: Its ``temperature``; its class scores of these, ``logits``,
+        divided by that; ``holdout``, how good it is, None where photographs
+        are too few to tell.
     """
     note = job.folder.training / 'hold_out.json'
-    if note.is_file():  # of an earlier run
-        return json.loads(note.read_text())
+    if not note.is_file():  # of an earlier run
+        replace_text(note, json.dumps(_held_out_outcome(job, amp)))
+    return json.loads(note.read_text())
+
+
+def _held_out_outcome(job: Job, amp: str | None) -> dict:
     photographs = job.training
     rest, held_out = map(photographs.select, hold_out(photographs))
     work_dir = job.folder.training / 'hold_out'
@@ -97,15 +108,12 @@ def _train_without_some(job: Job, amp: str | None) -> dict:
     probe, _ = measure(start, held_out, job.device)
     labels = torch.tensor(held_out.labels)
     temperature = fit_temperature(logits, labels, len(labels))
-    outcome = dict(
+    known = dict(trained, probe_accuracy=probe['accuracy'])
+    return dict(
         temperature=temperature,
         logits=(logits / temperature).tolist(),
-        holdout=dict(trained, probe_accuracy=probe['accuracy'])
-        if is_enough(photographs)
-        else None,
+        holdout=known if is_enough(photographs) else None,
     )
-    replace_text(note, json.dumps(outcome))
-    return outcome
 
 
 def _start(job: Job, photographs: Photographs, path: Path) -> Path:

@@ -3,7 +3,6 @@
 
 import logging
 import sys
-import warnings
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -31,7 +30,6 @@ class Log(StringIO):
         self.stack = ExitStack()
         self.stack.enter_context(redirect_stdout(self))
         self.stack.enter_context(redirect_stderr(self))
-        self.stack.enter_context(warnings.catch_warnings())
         move_loggers(self.screen, self)
         if self.bars.isatty():
             get_console().file = self.bars

@@ -41,9 +41,9 @@ def cost_line(job: Job) -> None:
     """
     cost = job.facts['cost']
     job.tell(
-        f'Model: {job.candidate.words()}, {cost["gmacs"]:.2f} GMACs and '
+        f'Model: {job.candidate.words()}, {cost["gmacs"]:.3g} GMACs and '
         f'{cost["ms"]:.0f} ms a photograph (the whole transformer: '
-        f'{cost["gmacs_full"]:.2f} and {cost["ms_full"]:.0f})'
+        f'{cost["gmacs_full"]:.3g} and {cost["ms_full"]:.0f})'
     )
 
 

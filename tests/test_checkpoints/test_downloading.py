@@ -14,7 +14,7 @@ from mmengine.runner import load_checkpoint
 from safetensors.torch import save
 
 from mmclca.checkpoints import downloading
-from mmclca.checkpoints.downloading import open_checkpoint
+from mmclca.checkpoints.downloading import is_in_cache, open_checkpoint
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.registry import MODELS
 
@@ -232,7 +232,9 @@ def test_timm_name_from_the_cache_needs_no_answer(hub, unplug):
     Server.files[f'/timm/{NAME}/resolve/main/model.safetensors'] = save(
         weights
     )
+    assert not is_in_cache(NAME)
     open_checkpoint(f'timm://{NAME}')
+    assert is_in_cache(NAME)
     unplug()
     again = open_checkpoint(f'timm://{NAME}')
     assert torch.equal(again['cls_token'], weights['cls_token'])

@@ -60,6 +60,12 @@ def test_trained_where_photographs_cannot_tell_how_good(fit, capsys):
     )
     assert tuple(inferencer.classes) == CLASSES
     assert not [*folder.glob('training/*/*.pth')]
+    new = write_photographs(folder.parent / 'new', seed=2) / 'elm'
+    model.add_class(new, 'larch')
+    assert model.classes == [*sorted(CLASSES), 'larch']
+    after = open_checkpoint(str(folder / 'model.pth'))['state_dict']
+    assert torch.equal(after[name], weights[name])  # as it was trained
+    assert model.predict(new)[0].keys() >= {'pred_class', 'known'}
 
 
 @pytest.mark.slow
