@@ -41,13 +41,13 @@ class Candidate:
         return f'{self.method} keep rate {self.keep_rate}, {self.img_size} px'
 
 
-# best first; what has the same accuracy, the cheaper one first
+# the most accurate first: DeiT-Tiny, ten draws of three images a class of
+# leaf40_white, the other 322 are the test
 CANDIDATES = (
-    Candidate(None, 1.0, 224, 0.948),
-    Candidate('EViT', 0.7, 224, 0.941),
-    Candidate('EViT', 0.5, 224, 0.934),
-    Candidate('EViT', 0.25, 224, 0.930),
-    Candidate('EViT', 0.1, 224, 0.869),
+    Candidate('EViT', 0.5, 224, 0.966),
+    Candidate('EViT', 0.7, 224, 0.962),
+    Candidate(None, 1.0, 224, 0.956),
+    Candidate('EViT', 0.25, 224, 0.945),
+    Candidate('EViT', 0.1, 224, 0.875),
 )
-# without a budget
-DEFAULT = CANDIDATES[2]
+DEFAULT = CANDIDATES[0]  # without a budget

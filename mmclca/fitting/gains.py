@@ -28,8 +28,8 @@ class Measured(NamedTuple):
         return (self.trained - self.probe) / (1 - self.probe)
 
 
-# leaf40_white (three draws or two) and 38 diseases of leaves, three images a
-# class; docs/results/few_photographs.md
+# leaf40_white and 38 diseases of leaves, DeiT-Tiny, three images a class, one
+# to three seeds, by a probe of layers 2, 5, 8 and 11
 MEASURED = (
     Measured(0.1, 0.869, 0.911),
     Measured(0.25, 0.930, 0.932),

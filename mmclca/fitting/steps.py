@@ -44,8 +44,8 @@ def fit(
             :func:`mmclca.datasets.photographs.read_photographs`.
         out (str | Path): Folder of the model. Defaults to 'model'.
         budget (str, optional): What a photograph may cost, such as
-            '0.5GMACs' or '20ms' on this machine. Defaults to None: about a
-            third of the whole transformer.
+            '0.5GMACs' or '20ms' on this machine. Defaults to None: half of
+            what the whole transformer costs.
         weights (str, optional): A file, or ``timm://NAME``. Defaults to
             None: DeiT-Tiny's of timm.
         labels (str | Path, optional): A table of file and class.

@@ -25,8 +25,8 @@ def parse_args():
     parser.add(
         '--budget',
         'what a photograph may cost, such as 0.5GMACs or 20ms (on this '
-        'machine); the most accurate model within it is taken (default: a '
-        'third of the whole transformer)',
+        'machine); the most accurate model within it is taken (default: '
+        'half of the whole transformer)',
     )
     parser.add(
         '--weights',

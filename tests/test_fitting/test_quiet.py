@@ -1,0 +1,46 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import logging
+import sys
+
+import pytest
+from mmengine.logging import MMLogger, print_log
+
+from mmclca.fitting.quiet import Log
+
+
+def test_libraries_write_to_the_file_and_the_user_sees_lines(tmp_path, capsys):
+    logger = MMLogger.get_instance('quiet')
+    path = tmp_path / 'model' / 'log.txt'
+    with Log() as log:
+        print('before there is a file')
+        log.open(path)
+        print_log('of mmengine', logger=logger, level=logging.INFO)
+        print('an error', file=sys.stderr)
+        log.tell_user('of fit')
+    print('after it')
+    logger.info('after it, too')
+    said, errors = capsys.readouterr()
+    lines = path.read_text().splitlines()
+    assert lines[0] == 'before there is a file'
+    assert lines[1].endswith('of mmengine')
+    assert lines[2:] == ['an error', 'of fit']
+    assert said.startswith('of fit\nafter it\n') and not errors
+    assert 'after it, too' in said
+
+
+def test_a_call_that_is_refused_leaves_no_file(tmp_path, capsys):
+    with pytest.raises(ValueError), Log():
+        print('looked at')
+        raise ValueError
+    print('seen')
+    assert capsys.readouterr().out == 'seen\n'
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_second_call_appends(tmp_path):
+    path = tmp_path / 'log.txt'
+    for line in ('first', 'second'):
+        with Log() as log:
+            log.open(path)
+            log.tell_user(line)
+    assert path.read_text() == 'first\nsecond\n'
