@@ -22,6 +22,7 @@ REGISTRIES = [
     for registry in vars(mmpretrain.registry).values()
     if isinstance(registry, Registry)
 ]
+MMPRETRAIN = Path(mmpretrain.__file__).parent / '.mim/configs'
 A_CONFIG = 'clca-evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-224px.py'
 
 
@@ -71,7 +72,8 @@ def run_python(block, known, folder):
 
 def _as_config(block, folder):
     """A config that inherits by a bare name or from the checkout's."""
-    found = {path.name: path for path in ROOT.glob('configs/**/*.py')}
+    folders = ROOT / 'configs', MMPRETRAIN
+    found = {p.name: p for folder in folders for p in folder.rglob('*.py')}
     text = re.sub(
         r"'(?:[\w./]+/)?([\w.-]+\.py)'",
         lambda m: repr(str(found.get(m[1], m[0]))),

@@ -41,7 +41,7 @@ NOT_PROVOKED = (
 OPTIONS = '--cfg-options'
 TRAIN = 'train.py: error: ...: '
 EVIT = dict(type='mmclca.EViT', keep_rate=0.5)
-CUSTOM = 'clca-evit-kr25_deit-tiny-p16_1xb32-50e_custom-224px'
+CUSTOM = 'lf-evit-kr50_deit-tiny-p16_1xb32-20e_custom-224px'
 COTTON = 'clca-evit-kr10_vit-base-p16_1xb32-50e_cotton80-448px'
 
 
@@ -176,7 +176,7 @@ def missing_class_folder(tool, patch):
 
 
 def no_lists(tool, patch):
-    tool('train', ROOT / f'configs/clca/{CUSTOM}.py')
+    tool('train', ROOT / f'configs/few_shot/{CUSTOM}.py')
 
 
 def no_cotton(tool, patch):
