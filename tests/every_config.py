@@ -15,7 +15,7 @@ from mmclca.registry import MODELS
 
 FOLDER = ROOT / 'configs'
 CONFIGS = sorted(FOLDER.glob('clca/*.py'))
-MODEL_PIECES = sorted(FOLDER.glob('_base_/models/*.py'))
+MODEL_PIECES = sorted(FOLDER.glob('_base_/models/clca-*.py'))
 
 
 def each(paths):

@@ -12,8 +12,12 @@ from tiny_run import ROOT
 import mmclca.models  # noqa: F401, for what it registers
 from mmclca import model_index
 
-CONFIGS = sorted(path.stem for path in (ROOT / 'configs/clca').glob('*.py'))
-CLCA = [name for name in CONFIGS if 'clca' in name]
+CONFIGS = {
+    path.stem: path.relative_to(ROOT)
+    for folder in ('clca', 'few_shot')
+    for path in (ROOT / 'configs' / folder).glob('*.py')
+}
+CLCA = sorted(name for name in CONFIGS if 'clca' in name)
 
 
 def test_all_are_listed():
@@ -54,9 +58,9 @@ def test_a_wheel_brings_its_own(tmp_path, monkeypatch, known):
     shutil.copy2(ROOT / 'model-index.yml', package / '.mim')
     monkeypatch.setattr(model_index, 'PACKAGE', package)
     model_index.register_models()
-    assert sorted(known) == CONFIGS
+    assert known.keys() == CONFIGS.keys()
     for name, model in known.items():
-        path = package / '.mim' / 'configs' / 'clca' / f'{name}.py'
+        path = package / '.mim' / CONFIGS[name]
         assert model.config == str(path)
         assert path.is_file()
 

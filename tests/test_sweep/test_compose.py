@@ -101,8 +101,12 @@ def test_sizes_of_other_steps():
     assert pipeline[0] == dict(type='LoadImageFromFile')
 
 
+# a classifier over several layers is none of them
+CLCA_PIECES = [n for n in names(MODEL_PIECES) if not n.startswith('lf-')]
+
+
 @pytest.mark.parametrize('clca', ABLATIONS)
-@pytest.mark.parametrize('backbone', names(MODEL_PIECES))
+@pytest.mark.parametrize('backbone', CLCA_PIECES)
 def test_every_backbone_in_every_ablation_builds(backbone, clca):
     size = 112 if 'mini' in backbone else 448
     cell = Cell('soyglobal', backbone, 'ToMe', 0.25, size, clca, 1)

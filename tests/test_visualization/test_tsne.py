@@ -7,7 +7,6 @@ from small_models import CACHE, build, classifier, vit
 from small_models import images as noise
 from torch.testing import assert_close
 
-from mmclca.utils import extras
 from mmclca.visualization.batches import Batch
 from mmclca.visualization.tsne import draw_points, image_features, tsne
 
@@ -46,12 +45,6 @@ def test_alike_features_are_near_each_other():
     assert apart > 1.5 * width
     again = tsne(features, perplexity=10, max_iter=500)
     assert np.array_equal(points, again)
-
-
-def test_without_scikit_learn(monkeypatch):
-    monkeypatch.setattr(extras, 'find_spec', lambda name: None)
-    with pytest.raises(ImportError, match=r'sklearn.*mmclca\[pictures\]'):
-        tsne(torch.randn(9, 3))
 
 
 def colours(path):

@@ -3,7 +3,10 @@
 
 from pathlib import Path
 
-from mmclca.configs import check_patches
+from mmclca.apis import TokenReductionInferencer
+from mmclca.checkpoints.downloading import open_checkpoint
+from mmclca.checkpoints.stored import stored_config
+from mmclca.configs import check_patches, read_config, require_settings
 from mmclca.deployment import (
     export_onnx,
     export_pt2,
@@ -13,7 +16,6 @@ from mmclca.deployment import (
 from mmclca.deployment.onnx_file import OLDEST_OPSET
 
 from .. import plain_errors
-from ..model_files import load
 
 
 def default_out(checkpoint, format, int8):
@@ -24,12 +26,20 @@ def default_out(checkpoint, format, int8):
     return Path(checkpoint).with_suffix(ending)
 
 
+def config_of(args):
+    """The config that is named, else the one in the checkpoint."""
+    if args.config is not None:
+        return read_config(args.config, args.cfg_options)
+    return stored_config(open_checkpoint(args.checkpoint, mapped=True))
+
+
 def export(args, out):
     """Write the file; gives the largest difference of its logits."""
-    inferencer = load(args.config, args.checkpoint, args.cfg_options, 'cpu')
-    model = inferencer.model.eval()
-    cfg = model._config
+    cfg = config_of(args)
+    require_settings(cfg, 'model')
     check_patches(cfg)
+    inferencer = TokenReductionInferencer(cfg, args.checkpoint, 'cpu')
+    model = inferencer.model.eval()
     preprocessing = preprocessing_of(cfg, model)
     metadata = metadata_of(cfg, model, preprocessing, inferencer.classes)
     if args.format == 'pt2':
@@ -42,8 +52,8 @@ def export(args, out):
 
 def main(args):
     out = args.out or default_out(args.checkpoint, args.format, args.int8)
-    given = filter(None, (args.config, args.checkpoint))
-    with plain_errors(', '.join(given)):
+    names = filter(None, (args.config, args.checkpoint))
+    with plain_errors(', '.join(names)):
         error = export(args, out)
     when = 'before the 8-bit quantization' if args.int8 else 'in float32'
     print(

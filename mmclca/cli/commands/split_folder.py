@@ -19,7 +19,9 @@ from mmclca.datasets.preparation.split import (
 
 from .. import plain_errors
 
-CONFIG = 'configs/few_shot/lf-evit-kr50_deit-tiny-p16_1xb32-20e_custom-224px.py'
+CONFIG = (
+    'configs/few_shot/lf-evit-kr50_deit-tiny-p16_1xb32-20e_custom-224px.py'
+)
 REFUSAL = (
     'a split that differs is there; keep it, write elsewhere with --out, or '
     'replace it with --force'
