@@ -123,7 +123,8 @@ def _how_sure(facts: dict) -> str:
         return 'give every class a second photograph, and it can be measured'
     text = (
         f'{number} photographs, each named by models that had not seen it '
-        f'({probe["folds"]} folds, {probe["repeats"]} times)'
+        f'({probe["folds"]} folds, {probe["repeats"]} times), which learned '
+        f'from {1 - 1 / probe["folds"]:.0%} of them; this one from all'
     )
     if facts['final'] == 'trained':
         text += '; the trained model is likely better, but by how much so few '
