@@ -154,7 +154,7 @@ def _write_configs(folder):
     configs = folder / 'configs'
     (configs / 'sweeps').mkdir(parents=True)
     (configs / 'clca').mkdir()
-    for name in ('_base_', 'retrieval'):
+    for name in ('_base_', 'few_shot', 'retrieval'):
         (configs / name).symlink_to(ROOT / 'configs' / name)
     for path in ROOT.glob('configs/sweeps/*.py'):
         text = path.read_text() if 'leaf40' in path.name else GRID
