@@ -38,7 +38,7 @@ def some_arms(backbone):
         for arm in probe_arms(backbone)
         if arm.frozen.method != 'ToMe'
         and arm.frozen.keep_rate != 0.25
-        and arm.frozen.img_size in (224, 160)
+        and arm.frozen.img_size in (224, 192, 160)
         and len(arm.layers) in (1, 9)
     ]
 

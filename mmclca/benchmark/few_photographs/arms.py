@@ -16,9 +16,11 @@ OURS = tuple(range(9))
 LAST = (DEPTH - 1,)
 KEEP_RATES = (0.5, 0.25, 0.1)
 METHODS = ('EViT', 'ToMe')
+# ours keeps half of the tokens, and pays less by smaller images
+OUR_METHOD, OUR_KEEP_RATE = 'EViT', 0.5
+OUR_IMG_SIZES = (208, 192, 160, 144)
+# of rivals, which keep all tokens
 IMG_SIZES = (160, 144, 128)
-# ours at smaller costs: half of the tokens of a smaller image
-IMG_SIZES_REDUCED = (208, 192, 160, 144)
 DEPTHS = (7, 6, 5, 4)
 # an image is resized to its size over this, then cropped, as in the recipes
 CROP = 0.875
@@ -26,7 +28,7 @@ WEIGHTS = {
     'deit-tiny-p16': 'deit_tiny_patch16_224.pth',
     'vit-tiny-p16': 'vit_tiny_patch16_224.safetensors',
 }
-# what tables call the arms, each of them a line of the picture
+# what tables and the picture call the arms
 OUR_PROBE = 'our probe'
 NCM = 'nearest class mean, last layer'
 NEIGHBOUR = '1-nearest neighbour, last layer'
@@ -149,7 +151,7 @@ def probe_arms(backbone: str) -> list[ProbeArm]:
 
 def _arms(full: Frozen) -> Iterator[ProbeArm]:
     last = dict(layers=LAST, out_type='cls_token')
-    half = replace(full, method='EViT', keep_rate=0.5)
+    half = replace(full, method=OUR_METHOD, keep_rate=OUR_KEEP_RATE)
     yield ProbeArm(NCM, full, 'ncm', **last)
     yield ProbeArm(NEIGHBOUR, full, 'knn', **last, strength=1)
     reduced = (
@@ -166,7 +168,7 @@ def _arms(full: Frozen) -> Iterator[ProbeArm]:
                 yield ProbeArm(SHALLOWER, frozen, layers=OURS[:depth])
     for size in IMG_SIZES:
         yield ProbeArm(SMALLER, replace(full, img_size=size))
-    for size in IMG_SIZES_REDUCED:
+    for size in OUR_IMG_SIZES:
         yield ProbeArm(OUR_PROBE, replace(half, img_size=size))
 
 

@@ -7,7 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from mmclca.benchmark.few_photographs.arms import OUR_PROBE
+from mmclca.benchmark.few_photographs.arms import (
+    OUR_KEEP_RATE,
+    OUR_METHOD,
+    OUR_PROBE,
+)
 
 from .runs import ARM, CLA, CLCA, LINES
 
@@ -15,8 +19,8 @@ LEVEL = 0.95
 # costs closer than this share are equal
 EQUAL = 0.005
 IN_ORDER = ['line', 'method', 'keep_rate', 'pixels', 'depth']
-# keep rates at which ours is to be above CLCA and CLA
-MUST_WIN = (0.1, 0.25)
+# keep rates at which CLCA and CLA are to be below ours
+KEEP_RATES_TO_BEAT = (0.1, 0.25)
 
 
 class Difference(NamedTuple):
@@ -58,6 +62,16 @@ def of_draws(runs: pd.DataFrame, draws: Iterable[int]) -> pd.DataFrame:
     draws = set(draws)
     runs = runs[runs.draw.isin(draws)]
     return runs[runs.groupby(ARM).draw.transform('nunique') == len(draws)]
+
+
+def is_to_beat(table: pd.DataFrame) -> pd.Series:
+    """Whether a run or an arm is one that ours is to be above.
+
+    Args:
+        table (pandas.DataFrame): Of runs or of arms.
+    """
+    keep_rates = table.keep_rate.isin(KEEP_RATES_TO_BEAT)
+    return table.line.isin([CLCA, CLA]) & keep_rates
 
 
 def to_arms(runs: pd.DataFrame, speeds: dict[str, float]) -> pd.DataFrame:
@@ -115,8 +129,9 @@ def _arm(names: tuple, runs: pd.DataFrame, speeds: dict[str, float]) -> dict:
 
 def _is_ours(arms: pd.DataFrame) -> pd.Series:
     """Our probe with half of the tokens, on images of any size."""
-    half = (arms.method == 'EViT') & (arms.keep_rate == 0.5)
-    return (arms.line == OUR_PROBE) & half
+    method = arms.method == OUR_METHOD
+    keep_rate = arms.keep_rate == OUR_KEEP_RATE
+    return (arms.line == OUR_PROBE) & method & keep_rate
 
 
 def _beside(arm, ours: pd.DataFrame) -> int:
@@ -135,14 +150,14 @@ class Verdict(NamedTuple):
         cheaper (list[tuple[NamedTuple, Difference]]): Arms at equal or lower
             multiply-accumulates and their differences to ours, the highest
             first.
-        beaten (list[tuple[NamedTuple, Difference]]): CLCA and CLA at keep
-            rates ``MUST_WIN`` that it is compared with, and what ours is
-            above them.
+        to_beat (list[tuple[NamedTuple, Difference]]): CLCA and CLA at
+            ``KEEP_RATES_TO_BEAT`` that are compared with it, and what ours
+            is above them.
     """
 
     ours: NamedTuple
     cheaper: list
-    beaten: list
+    to_beat: list
 
     @property
     def above(self) -> list:
@@ -152,7 +167,7 @@ class Verdict(NamedTuple):
     @property
     def not_below(self) -> list:
         """CLCA or CLA that ours is not above with its whole interval."""
-        return [pair for pair in self.beaten if not pair[1].low > 0]
+        return [pair for pair in self.to_beat if not pair[1].low > 0]
 
     @property
     def holds(self) -> bool:
@@ -172,7 +187,7 @@ class Verdict(NamedTuple):
 
 
 def judge(arms: pd.DataFrame) -> list[Verdict]:
-    """Compare ours with all that costs no more.
+    """Compare ours with all that costs no more, and with what it must beat.
 
     Args:
         arms (pandas.DataFrame): Of :func:`to_arms`.
@@ -187,11 +202,7 @@ def judge(arms: pd.DataFrame) -> list[Verdict]:
 def _verdict(ours, arms: pd.DataFrame) -> Verdict:
     others = arms[~arms.ours]
     cheaper = others[others.gmacs <= ours.gmacs * (1 + EQUAL)]
-    rivals = others[
-        others.line.isin([CLCA, CLA])
-        & others.keep_rate.isin(MUST_WIN)
-        & (others.beside == ours.Index)
-    ]
+    to_beat = others[is_to_beat(others) & (others.beside == ours.Index)]
     pairs = [
         (arm, difference(arm.accuracies, ours.accuracies))
         for arm in cheaper.itertuples()
@@ -201,6 +212,6 @@ def _verdict(ours, arms: pd.DataFrame) -> Verdict:
         sorted(pairs, key=lambda pair: -pair[1].mean),
         [
             (arm, difference(ours.accuracies, arm.accuracies))
-            for arm in rivals.itertuples()
+            for arm in to_beat.itertuples()
         ],
     )

@@ -14,13 +14,13 @@ from mmclca.benchmark.few_photographs.draws import NUM_DRAWS
 from mmclca.utils.atomic_write import replace_file, replace_text
 
 from ..figures.style import STYLE
-from .compare import MUST_WIN, difference, judge, of_draws, to_arms
+from .compare import difference, is_to_beat, judge, of_draws, to_arms
 from .picture import draw_arms
-from .runs import ARM, CLA, CLCA
+from .runs import ARM
 from .tables import signed, table_of_arms, table_of_verdicts, told_failures
 
-# the kinds of comparisons: of all arms on the draws that CLCA was trained
-# on, of the probe arms on all draws
+# the kinds of comparisons: of all arms on the draws that CLCA and CLA were
+# trained on, of the probe arms on all draws
 TRAINED, FROZEN = 'trained', 'frozen'
 NAMES = {'deit-tiny-p16': 'DeiT-Tiny', 'vit-tiny-p16': 'ViT-Tiny'}
 Key = tuple[str, str, str]
@@ -38,7 +38,7 @@ def compared(
 
     Returns:
         dict[Key, pandas.DataFrame]: Arms by data set, backbone and kind;
-        none of kind ``TRAINED`` where CLCA was not trained.
+        none of kind ``TRAINED`` where neither CLCA nor CLA was trained.
     """
     found = {}
     for (dataset, backbone), own in runs.groupby(['dataset', 'backbone']):
@@ -50,9 +50,9 @@ def compared(
 
 
 def _trained_draws(runs: pd.DataFrame) -> set[int]:
-    """Draws on which CLCA and CLA were trained where ours must win."""
-    rivals = runs.line.isin([CLCA, CLA]) & runs.keep_rate.isin(MUST_WIN)
-    draws = [set(own) for _, own in runs[rivals].groupby(ARM).draw]
+    """Draws on which all that ours is to beat was trained."""
+    to_beat = runs[is_to_beat(runs)]
+    draws = [set(own) for _, own in to_beat.groupby(ARM).draw]
     return set.intersection(*draws) if draws else set()
 
 

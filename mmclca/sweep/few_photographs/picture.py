@@ -13,18 +13,28 @@ from mmclca.benchmark.few_photographs.arms import (
     LOGISTIC,
     NCM,
     NEIGHBOUR,
+    OUR_KEEP_RATE,
+    OUR_METHOD,
     OUR_PROBE,
     SHALLOWER,
     SMALLER,
 )
 
 from ..figures.style import COLOURS, PAGE, STYLE
-from .runs import CLA, CLCA, FINE_TUNING, LINES, OURS_SMALLER, OURS_TRAINED
+from .runs import (
+    CLA,
+    CLCA,
+    FINE_TUNING,
+    IMG_SIZE,
+    LINES,
+    OURS_SMALLER,
+    OURS_TRAINED,
+)
 
 # colour and marker of each line; Okabe and Ito's colours
 LOOKS = {
-    OURS_TRAINED: ('black', 'o'),
-    OURS_SMALLER: ('black', 's'),
+    OURS_TRAINED: ('#882255', 'o'),  # of Tol's colours
+    OURS_SMALLER: ('#882255', 's'),
     CLCA: (COLOURS['clca'], 'o'),
     CLA: (COLOURS['cla'], 'o'),
     FINE_TUNING: (COLOURS['base'], 'o'),
@@ -37,14 +47,14 @@ LOOKS = {
     NCM: ('0.6', 'P'),
 }
 OTHER = ('0.3', '*')
-# ways to pay less that may come on top of a reduction
-COMBINED = (SMALLER, SHALLOWER)
+OURS = f'ours: {OUR_PROBE}, {OUR_METHOD} {OUR_KEEP_RATE:g}'
 HEIGHT = 4.4
 
 
 @matplotlib.rc_context(STYLE)
 def draw_arms(panels: dict[str, pd.DataFrame]) -> Figure:
-    """Draw accuracy against multiply-accumulates, a line an arm.
+    """Draw accuracy against multiply-accumulates: ours, and lines of arms
+    that differ in how much they pay.
 
     Args:
         panels (dict[str, pandas.DataFrame]): Arms of
@@ -56,13 +66,18 @@ def draw_arms(panels: dict[str, pd.DataFrame]) -> Figure:
     figure = Figure((PAGE, HEIGHT), layout='constrained')
     axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     for axis, (title, arms) in zip(axes, panels.items(), strict=True):
+        _draw_ours(axis, arms[arms.ours])
         for (line, way), own in _lines(arms):
             _draw(axis, line, way, own)
         _style(axis, title)
     axes[0].set_ylim(_ends(panels.values()))
     axes[0].set_ylabel('top-1 accuracy (%), mean over draws')
     figure.legend(
-        handles=_entries(axes), loc='outside lower center', ncols=3, fontsize=7
+        handles=_entries(axes),
+        loc='outside lower center',
+        ncols=3,
+        fontsize=6.5,
+        columnspacing=1,
     )
     return figure
 
@@ -70,7 +85,7 @@ def draw_arms(panels: dict[str, pd.DataFrame]) -> Figure:
 def _entries(axes: Iterable[Axes]) -> list:
     """What the legend shows, each label once, in the order of the lines."""
     lines = {line.get_label(): line for axis in axes for line in axis.lines}
-    return sorted(lines.values(), key=Artist.get_zorder)
+    return sorted(lines.values(), key=Artist.get_zorder, reverse=True)
 
 
 def _ends(panels: Iterable[pd.DataFrame]) -> tuple[float, float]:
@@ -84,35 +99,45 @@ def _ends(panels: Iterable[pd.DataFrame]) -> tuple[float, float]:
 def _lines(
     arms: pd.DataFrame,
 ) -> Iterator[tuple[tuple[str, str], pd.DataFrame]]:
-    """Arms by line and reducer: what has all its tokens is where the line of
-    EViT ends, but for smaller images and fewer layers."""
-    way = arms.method.where(
-        arms.line.isin(COMBINED), arms.method.replace('', 'EViT')
-    )
-    ordered = arms.assign(way=way).sort_values('gmacs')
-    yield from ordered.groupby(['line', 'way'], sort=False)
+    """Arms by line and way; ours with smaller images is a line of its own."""
+    shown = arms[~arms.ours | (arms.pixels == IMG_SIZE)].sort_values('gmacs')
+    ways = [_way(arm) for arm in shown.itertuples()]
+    yield from shown.assign(way=ways).groupby(['line', 'way'], sort=False)
+
+
+def _way(arm) -> str:
+    """How a line pays less: what has all its tokens is where that of EViT
+    ends, but for fewer layers."""
+    if not arm.method:
+        return '' if arm.line == SHALLOWER else 'EViT'
+    if arm.line == SHALLOWER:
+        return f'{arm.method} {arm.keep_rate:g}'
+    if arm.pixels == IMG_SIZE:
+        return arm.method
+    return f'{arm.method} {arm.keep_rate:g}, smaller'
+
+
+def _draw_ours(axis: Axes, ours: pd.DataFrame) -> None:
+    ours = ours.sort_values('gmacs')
+    look = dict(color='black', marker='o', linewidth=2, label=OURS, zorder=4)
+    axis.plot(ours.gmacs, ours.accuracy, **look)
 
 
 def _draw(axis: Axes, line: str, way: str, arms: pd.DataFrame) -> None:
     colour, marker = LOOKS.get(line, OTHER)
     place = LINES.index(line) if line in LINES else len(LINES)
-    merged = way == 'ToMe' or (line in COMBINED and way)
+    reduced = arms.method.any()
+    second = reduced and way != 'EViT'
     axis.plot(
         arms.gmacs,
         arms.accuracy,
         color=colour,
         marker=marker,
-        linestyle=':' if merged else '-',
-        markerfacecolor='white' if merged else colour,
-        label=_label(line, way, arms),
-        zorder=3 + place / 100,
+        linestyle=':' if second else '-',
+        markerfacecolor='white' if second else colour,
+        label=f'{line}, {way}' if reduced else line,
+        zorder=4 - (place + 1) / 100,
     )
-
-
-def _label(line: str, way: str, arms: pd.DataFrame) -> str:
-    if line in COMBINED:
-        return f'{line}, EViT {arms.keep_rate.iloc[0]:g}' if way else line
-    return f'{line}, {way}' if arms.method.any() else line
 
 
 def _style(axis: Axes, title: str) -> None:

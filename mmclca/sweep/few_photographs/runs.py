@@ -37,8 +37,8 @@ FOLDERS = dict(leaf40='leaf40_white')
 WEIGHTS = {'lf-evit_deit-tiny-p16': 'deit-tiny-p16'}
 # in the order of tables and of the legend
 LINES = (
-    *(OURS_TRAINED, OURS_SMALLER, CLCA, CLA, FINE_TUNING),
-    *(OUR_PROBE, SMALLER, SHALLOWER),
+    *(OUR_PROBE, CLCA, CLA, FINE_TUNING, OURS_TRAINED, OURS_SMALLER),
+    *(SMALLER, SHALLOWER),
     *(LOGISTIC, LAST_LOGISTIC, NEIGHBOUR, NCM),
 )
 VARIANT = re.compile(r'(?P<arm>.+)-d(?P<draw>\d+)')

@@ -117,7 +117,7 @@ def _told(pairs: list) -> str:
 def _above(verdict: Verdict, line: str) -> str:
     found = [
         f'{setting(arm)}: {signed(beside)}'
-        for arm, beside in verdict.beaten
+        for arm, beside in verdict.to_beat
         if arm.line == line
     ]
     return '; '.join(found) or DASH

@@ -6,6 +6,7 @@ import pytest
 from mmclca.benchmark.few_photographs.arms import (
     OUR_PROBE,
     SHALLOWER,
+    SMALLER,
     WEIGHTS,
     Frozen,
     ProbeArm,
@@ -33,6 +34,19 @@ def test_each_arm_is_there_once_and_networks_stay_together():
     for method in ('EViT', 'ToMe'):
         assert {(method, rate) for rate in (0.5, 0.25, 0.1)} <= rates
     assert ('', 1.0) in rates
+
+
+def test_ours_pays_less_by_smaller_images_and_rivals_keep_all_tokens():
+    sizes = [
+        arm.frozen.img_size
+        for arm in ARMS
+        if arm.line == OUR_PROBE
+        and (arm.frozen.method, arm.frozen.keep_rate) == ('EViT', 0.5)
+    ]
+    assert sizes == [224, 208, 192, 160, 144]
+    smaller = [arm.frozen for arm in ARMS if arm.line == SMALLER]
+    assert [one.img_size for one in smaller] == [160, 144, 128]
+    assert {one.method for one in smaller} == {''}
 
 
 @pytest.mark.parametrize('backbone', WEIGHTS)
