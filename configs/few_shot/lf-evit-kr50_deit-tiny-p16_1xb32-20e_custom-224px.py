@@ -16,20 +16,17 @@ _base_ = [
     '../_base_/schedules/few_shot_20e.py',
     '../_base_/default_runtime.py',
 ]
-model = dict(
-    backbone=dict(reducer=dict(keep_rate=0.5)),
-    head=dict(num_classes=_base_.num_classes),
-)
-train_dataloader = dict(
-    sampler=dict(type='mmclca.AtLeastSampler', min_samples=256)
-)
-custom_hooks = [
-    dict(type='mmclca.ClassCountHook'),
-    dict(type='mmclca.ProbeInitHook'),
-]
+model = dict(head=dict(num_classes=_base_.num_classes))
 train_cfg = dict(val_interval=5)
 default_hooks = dict(
     checkpoint=dict(
         type='mmclca.LastBestCheckpointHook', save_best='accuracy/top1'
     )
+)
+custom_hooks = [
+    dict(type='mmclca.ClassCountHook'),
+    dict(type='mmclca.ProbeInitHook'),
+]
+train_dataloader = dict(
+    sampler=dict(type='mmclca.AtLeastSampler', min_samples=256)
 )

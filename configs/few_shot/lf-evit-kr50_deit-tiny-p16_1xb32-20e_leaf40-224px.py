@@ -14,10 +14,7 @@ _base_ = [
     '../_base_/schedules/few_shot_20e.py',
     '../_base_/default_runtime.py',
 ]
-model = dict(
-    backbone=dict(reducer=dict(keep_rate=0.5)),
-    head=dict(num_classes=_base_.num_classes),
-)
+model = dict(head=dict(num_classes=_base_.num_classes))
 train_dataloader = dict(
     sampler=dict(type='mmclca.AtLeastSampler', min_samples=256)
 )
