@@ -46,6 +46,7 @@ class Candidate:
 # is as good there, and worse on images whose classes differ in details.
 CANDIDATES = (
     Candidate('EViT', 0.5, 224, 0.965),
+    Candidate('EViT', 0.5, 208, 0.963),
     Candidate('EViT', 0.5, 192, 0.952),
     Candidate('EViT', 0.5, 160, 0.942),
     Candidate('EViT', 0.5, 144, 0.916),
