@@ -11,7 +11,7 @@ from .words import best_known
 
 
 class FittedModel:
-    """A model that :func:`mmclca.fit` wrote.
+    """A model that :func:`mmclca.fitting.fit` wrote.
 
     Args:
         folder (str | Path): Its folder.

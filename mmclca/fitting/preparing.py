@@ -26,8 +26,8 @@ def prepare(
     """Check what came, and choose the model.
 
     Args:
-        call (dict): The settings of :func:`mmclca.fit` that make a model
-            what it is, by name.
+        call (dict): The settings of :func:`mmclca.fitting.fit` that make a
+            model what it is, by name.
         out (str | Path): Folder of the model.
         overwrite (bool): Whether what another call left there goes.
         device (str): Where the model runs.
