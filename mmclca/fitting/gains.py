@@ -28,9 +28,10 @@ class Measured(NamedTuple):
         return (self.trained - self.probe) / (1 - self.probe)
 
 
-# DeiT-Tiny, three images a class: leaf40_white, five draws; 38 diseases of leaves, by a
-# probe of layers 2, 5, 8 and 11; 24 drawn cultivars (synthetic_leaves.py with
-# --classes 24 --difference 0.6 --seed 3), the last two with one draw
+# DeiT-Tiny, three images a class: leaf40_white, five draws; 38 diseases of
+# leaves, by a probe of layers 2, 5, 8 and 11; 24 drawn cultivars
+# (synthetic_leaves.py with --classes 24 --difference 0.6 --seed 3), the last
+# two with one draw
 MEASURED = (
     Measured(0.1, 0.875, 0.922),
     Measured(0.25, 0.948, 0.945),
