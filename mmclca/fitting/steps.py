@@ -34,8 +34,8 @@ def fit(
     """Fit a model to photographs, and say how good it is.
 
     First a classifier on the network as it came, in seconds; then, where
-    that pays, the network is trained on from it. A call that was interrupted
-    is gone on with by the same call.
+    that pays, the network is trained on from it. The same call resumes one
+    that was interrupted.
 
     Args:
         photographs (str | Path): A folder with a folder a class in it, or

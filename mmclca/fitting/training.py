@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A training of a fit: quiet, and gone on with after an interruption."""
+"""A training of a fit: quiet, and resumed after an interruption."""
 
 import os
 from pathlib import Path

@@ -20,9 +20,9 @@ from mmclca.utils.atomic_write import replace_bytes
 from ..features import feature_batches, refuse_none_read
 from ..inferencer import TokenReductionInferencer
 from ..loading import build_classifier, config_and_weights
-from .classifiers import fit_linear
+from .chosen import fit_chosen
 from .feature_cache import FeatureCache, digest_of_file
-from .folds import OutOfFold, out_of_fold
+from .folds import OutOfFold
 from .last_layer import (
     feature_key,
     names_of_last,
@@ -30,7 +30,6 @@ from .last_layer import (
     scores_of,
     unwrap_head,
 )
-from .task import Task
 
 
 class Probe:
@@ -174,17 +173,17 @@ class Probe:
                 f'{len(classes)} class ({", ".join(classes)}): a classifier '
                 'needs images of two or more'
             )
-        settings = features, labels, len(classes), classifier
-        found = out_of_fold(
-            *settings,
-            groups,
-            folds,
-            repeats,
+        found, fitted = fit_chosen(
+            features,
+            labels,
+            len(classes),
+            classifier,
             class_weights=class_weights,
+            groups=groups,
+            folds=folds,
+            repeats=repeats,
             progress=progress,
         )
-        weights = Task.of(*settings, groups, class_weights).weights
-        fitted = fit_linear(*settings, found.strength, weights)
         put_classifier(self.model, fitted, found.temperature, classes)
         self.classes = list(classes)
         return found

@@ -19,6 +19,22 @@ from .classifiers import (
 from .splits import Units
 
 
+def weights_of(
+    labels: Tensor, num_classes: int, class_weights: str | None
+) -> Tensor | None:
+    """How much each image counts (N,), None where all do alike.
+
+    Args:
+        labels (Tensor): Classes of the images (N,).
+        num_classes (int): Number of classes.
+        class_weights (str, optional): 'balanced', or None.
+    """
+    if class_weights is None:
+        return None
+    counts = labels.bincount(minlength=num_classes)
+    return len(labels) / (num_classes * counts[labels])
+
+
 @dataclass
 class Task:
     """Some images, and the classifier to fit to them.
@@ -75,11 +91,8 @@ class Task:
 
     @property
     def weights(self) -> Tensor | None:
-        """How much each image counts (N,), None where all do alike."""
-        if self.class_weights is None:
-            return None
-        counts = self.labels.bincount(minlength=self.num_classes)
-        return len(self.labels) / (self.num_classes * counts[self.labels])
+        """See :func:`weights_of`."""
+        return weights_of(self.labels, self.num_classes, self.class_weights)
 
     def part(self, chosen: np.ndarray) -> 'Task':
         """The same for some of the images."""

@@ -4,9 +4,8 @@ from mmengine.hooks import Hook
 from torch import Tensor, nn
 from torch.optim.swa_utils import update_bn
 
-from mmclca.apis.probe.classifiers import check_classifier, fit_linear
-from mmclca.apis.probe.folds import out_of_fold
-from mmclca.apis.probe.task import Task
+from mmclca.apis.probe.chosen import fit_chosen
+from mmclca.apis.probe.classifiers import check_classifier
 from mmclca.checkpoints.loading import inner_model
 from mmclca.datasets.image_cache import without_cache
 from mmclca.models import last_linear, set_last_linear
@@ -100,12 +99,14 @@ class ProbeInitHook(Hook):
 
     def _fit(self, head: nn.Module, features: Tensor, labels: Tensor) -> float:
         """Fit the last layer; the accuracy in the folds."""
-        settings = (features, labels, head.num_classes, self.classifier)
-        tested = out_of_fold(
-            *settings, folds=self.folds, class_weights=self.class_weights
+        tested, (weight, bias) = fit_chosen(
+            features,
+            labels,
+            head.num_classes,
+            self.classifier,
+            class_weights=self.class_weights,
+            folds=self.folds,
         )
-        weights = Task.of(*settings, None, self.class_weights).weights
-        weight, bias = fit_linear(*settings, tested.strength, weights)
         temperature = tested.temperature
         set_last_linear(head, weight / temperature, bias / temperature)
         return float(tested.accuracy.mean())
