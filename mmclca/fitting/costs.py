@@ -5,14 +5,12 @@ import tempfile
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from statistics import median
 
 import torch
 
-from mmclca.benchmark.interleaved import clock_of, interleaved_seconds
 from mmclca.benchmark.machine import cpu_name
+from mmclca.benchmark.one_image import median_milliseconds, steps_of
 from mmclca.benchmark.setting import Setting
-from mmclca.benchmark.steps import inference_step
 from mmclca.deployment import onnx_logits, write_onnx
 from mmclca.evaluation.cost import count_config
 from mmclca.registry import MODELS
@@ -41,12 +39,7 @@ def milliseconds(
         rounds (int): Timed passes of each. Defaults to ``ROUNDS``.
     """
     setting = _setting(device)
-    steps = {}
-    for name, model in models.items():
-        built = _built(model, device)
-        images = setting.images(built.backbone.img_size)
-        steps[name] = inference_step(built, images, setting)
-    return _medians(steps, setting, rounds)
+    return median_milliseconds(steps_of(models, setting), setting, rounds)
 
 
 def onnx_milliseconds(
@@ -67,26 +60,17 @@ def onnx_milliseconds(
     setting, steps = _setting('cpu'), {}
     with tempfile.TemporaryDirectory() as folder:
         for i, (name, model) in enumerate(models.items()):
-            built, path = _built(model, 'cpu'), Path(folder, f'{i}.onnx')
+            built = MODELS.build(model).eval()
+            path = Path(folder, f'{i}.onnx')
             size = built.backbone.img_size
             write_onnx(built, size, path, {})
             logits = onnx_logits(path, setting.threads)
             steps[name] = partial(logits, setting.images(size))
-        return _medians(steps, setting, rounds)
+        return median_milliseconds(steps, setting, rounds)
 
 
 def _setting(device: str) -> Setting:
     return Setting(device=device, threads=torch.get_num_threads(), batch=1)
-
-
-def _built(model: dict, device: str) -> torch.nn.Module:
-    with torch.device(device):
-        return MODELS.build(model).eval()
-
-
-def _medians(steps: dict, setting: Setting, rounds: int) -> dict[str, float]:
-    seconds = interleaved_seconds(steps, clock_of(setting), rounds)
-    return {name: 1e3 * median(values) for name, values in seconds.items()}
 
 
 def machine_name(device: str) -> str:

@@ -4,13 +4,10 @@
 import sys
 from contextlib import redirect_stdout
 
-import numpy as np
 from mmengine.utils import ProgressBar
 
-from mmclca.benchmark.interleaved import Clock, interleaved_seconds
+from mmclca.benchmark.one_image import median_milliseconds, steps_of
 from mmclca.benchmark.setting import Setting
-from mmclca.benchmark.steps import inference_step
-from mmclca.registry import MODELS
 
 
 def milliseconds(models: dict[str, dict], rounds: int) -> dict[str, float]:
@@ -24,17 +21,10 @@ def milliseconds(models: dict[str, dict], rounds: int) -> dict[str, float]:
         dict[str, float]: Milliseconds by name.
     """
     setting, warm_up = Setting(batch=1), 3
-    steps = {}
-    for name, config in models.items():
-        with redirect_stdout(sys.stderr):
-            model = MODELS.build(config)
-        images = setting.images((config['backbone']['img_size'],) * 2)
-        steps[name] = inference_step(model, images, setting)
+    with redirect_stdout(sys.stderr):
+        steps = steps_of(models, setting)
     bar = ProgressBar(len(models) * (rounds + warm_up), file=sys.stderr)
-    seconds = interleaved_seconds(
-        steps, Clock(), rounds, warm_up, after_each=bar.update
+    found = median_milliseconds(
+        steps, setting, rounds, warm_up=warm_up, after_each=bar.update
     )
-    return {
-        name: round(1e3 * float(np.median(values)), 3)
-        for name, values in seconds.items()
-    }
+    return {name: round(value, 3) for name, value in found.items()}
