@@ -1,31 +1,22 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Callable, Sequence
 
-import torch
-from mmcv.cnn.bricks.transformer import PatchEmbed
 from mmpretrain.models.backbones import VisionTransformer
-from mmpretrain.models.utils import resize_pos_embed, to_2tuple
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
 
 from ..layers.drop_path import use_plain_rates
 from ..reduction.attention import Attended, attend
-from ..reduction.tokens import Tokens, featmap
-from ..stems import build_stem
+from ..reduction.tokens import Tokens
 from .depth import first_layers
+from .output_forms import OUTPUT_FORMS, check_cla
 from .reducible import Reducible
-
-# what an output is of the tokens (B, N, C) and their average (B, C)
-AVERAGES = {
-    'average': lambda vit, x, average: average,
-    'avg_featmap': lambda vit, x, average: vit.ln2(average),
-    'cls_average': lambda vit, x, average: torch.cat((x[:, 0], average), -1),
-}
+from .vit_embedding import ViTEmbedding
 
 
 @MODELS.register_module()
-class TokenReductionViT(Reducible, VisionTransformer):
+class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
     """Vision transformer whose tokens are reduced on the way.
 
     mmpretrain's ``VisionTransformer`` with the same parameter names, and equal
@@ -86,7 +77,7 @@ class TokenReductionViT(Reducible, VisionTransformer):
     """
 
     may_be_new = (*Reducible.may_be_new, 'ln1.', 'ln2.')
-    OUT_TYPES = VisionTransformer.OUT_TYPES | AVERAGES.keys()
+    OUT_TYPES = set(OUTPUT_FORMS)
 
     def __init__(
         self,
@@ -120,79 +111,13 @@ class TokenReductionViT(Reducible, VisionTransformer):
                 "out_type='cls_average' needs a CLS token: "
                 "with_cls_token=False goes with 'average'"
             )
-        self.with_cls_pos = with_cls_pos
-        if stem is not None:
-            self.patch_embed = build_stem(
-                stem,
-                img_size=self.img_size,
-                patch_size=to_2tuple(patch_size),
-                in_channels=in_channels,
-                embed_dims=self.embed_dims,
-            )
-        if self.with_cls_token and not with_cls_pos:
-            pos_embed = self.pos_embed.detach()[:, self.num_prefix :]
-            self.pos_embed = self._embedding(pos_embed)
         self.set_reduction(reducer, reduce_at, cache)
         if self.cache is not None:
             self.cache.requires_grad_(self.frozen_stages <= 0)
-        self.register_tokens = self._build_registers(num_registers)
+        self.set_embedding(
+            patch_size, in_channels, stem, with_cls_pos, num_registers
+        )
         use_plain_rates(self)
-
-    @property
-    def stride(self) -> tuple[int, int]:
-        """Height and width of a patch in pixels."""
-        if isinstance(self.patch_embed, PatchEmbed):
-            return tuple(self.patch_embed.projection.stride)
-        return tuple(self.patch_embed.stride)
-
-    def _embedding(self, values: Tensor) -> nn.Parameter:
-        """A parameter that is frozen with the embedding, with any stage."""
-        return nn.Parameter(values, requires_grad=self.frozen_stages <= 0)
-
-    def _build_registers(self, num_registers: int) -> nn.Parameter | None:
-        if type(num_registers) is not int or num_registers < 0:
-            raise ValueError(
-                f'num_registers={num_registers!r} is not allowed: give 0, or '
-                'as many as the weights have, for example 4'
-            )
-        if not num_registers:
-            return None
-        # equal ones would get equal gradients
-        return self._embedding(
-            1e-6 * torch.randn(1, num_registers, self.embed_dims)
-        )
-
-    def embed(self, x: Tensor) -> tuple[Tokens, tuple[int, int]]:
-        """See :class:`Reducible`."""
-        x, hw = self.patch_embed(x)
-        tokens = Tokens(
-            self._with_positions(x, hw),
-            num_prefix=self.num_prefix,
-            num_patches=hw[0] * hw[1],
-        )
-        if self.register_tokens is not None:
-            registers = self.register_tokens.expand(x.size(0), -1, -1)
-            tokens = tokens.append(registers, cached=False)
-        if self.cache is not None:
-            tokens = self.cache.start(tokens)
-        x = self.pre_norm(self.drop_after_pos(tokens.x))
-        return tokens.with_x(x), hw
-
-    def _with_positions(self, x: Tensor, hw: tuple[int, int]) -> Tensor:
-        """Patches (B, P, C) to the prefix and the patches, with positions."""
-        pos_embed = resize_pos_embed(
-            self.pos_embed,
-            self.patch_resolution,
-            hw,
-            mode=self.interpolate_mode,
-            num_extra_tokens=self.num_prefix * self.with_cls_pos,
-        )
-        if self.cls_token is None:
-            return x + pos_embed
-        cls_token = self.cls_token.expand(x.size(0), -1, -1)
-        if self.with_cls_pos:
-            return torch.cat((cls_token, x), dim=1) + pos_embed
-        return torch.cat((cls_token, x + pos_embed), dim=1)
 
     def normalize(self, layer: nn.Module, x: Tensor) -> Tensor:
         """See :class:`Reducible`."""
@@ -220,27 +145,11 @@ class TokenReductionViT(Reducible, VisionTransformer):
 
     def format_tokens(self, tokens: Tokens, hw: tuple[int, int]) -> Tensor:
         """The tokens in the form of ``out_type``."""
-        if self.out_type == 'cls_token':
-            return super().format_tokens(tokens, hw)
-        if self.out_type in AVERAGES:
-            average = tokens.average(self.num_prefix)[:, 0]
-            return AVERAGES[self.out_type](self, tokens.x, average)
-        if self.out_type != 'featmap' or not tokens.trace:
-            return self._format_output(tokens.x, hw)
-        return featmap(tokens, hw)
+        return OUTPUT_FORMS[self.out_type](self, tokens, hw)
 
     def check_cla(self) -> None:
         """See :class:`Reducible`."""
-        if self.out_type != 'cls_token':
-            raise ValueError(
-                f'CLAHead reads CLS tokens: out_type={self.out_type!r} is not '
-                "allowed in the backbone, only 'cls_token'"
-            )
-        if self.final_norm:
-            raise ValueError(
-                'CLAHead reads CLS tokens without the final LayerNorm: set '
-                'final_norm=False in the backbone (it is True)'
-            )
+        check_cla(self)
 
     def train(self, mode: bool = True) -> 'TokenReductionViT':
         """Set the mode, keep frozen layers in eval mode, return self."""
