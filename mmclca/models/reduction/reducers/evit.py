@@ -33,14 +33,25 @@ class EViT(TopK):
     `Not All Patches are What You Need: Expediting Vision Transformers via
     Token Reorganizations`, section 3.2. As :class:`TopK`, and the sum of the
     dropped tokens, weighted with the attention of CLS, follows the kept ones:
-    [prefix | kept | fused]. The weights are not normalized to one, as in the
-    CLCA authors' models.
+    [prefix | kept | fused].
 
     Args:
         keep_rate (float | Sequence[float]): See :class:`TokenReducer`.
+        normalize (bool): Whether the weights of a fused token are divided by
+            their sum, so that it is an average. Defaults to False: they sum
+            to the attention that CLS gives to the dropped tokens, as in the
+            CLCA authors' models.
+        **backbone: ``embed_dims``, ``num_patches``, ``num_stages`` and
+            ``init_cfg`` of :class:`TokenReducer`.
     """
+
+    def __init__(self, keep_rate=1.0, normalize: bool = False, **backbone):
+        super().__init__(keep_rate, **backbone)
+        self.normalize = normalize
 
     def drop(self, tokens: Tokens, score: Tensor, index: Tensor) -> Tokens:
         """Reduce to the tokens at ``index`` and one fused of the others."""
         mix = fuse_weights(score, index, tokens.num_prefix)
+        if self.normalize:
+            mix = F.normalize(mix, p=1, dim=-1)
         return tokens.reduce(Kept(index, mix))

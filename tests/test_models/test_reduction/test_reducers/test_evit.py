@@ -43,6 +43,20 @@ def test_sequence_is_cls_then_kept_by_score_then_fused():
     assert torch.allclose(tokens.x[0], expected, atol=1e-6)
 
 
+def test_normalized_weights_make_an_average():
+    q, k, v = torch.randn(3, 2, 2, 8, 4).unbind(0)
+    x = torch.randn(2, 8, 3)
+    made = []
+    for normalize in (False, True):
+        reducer = EViT(0.5, normalize=normalize, num_stages=1)
+        made.append(reducer.between(Tokens(x), Attended(q, k, v), 0))
+    plain, averaged = made
+    total = plain.trace[0].mix.sum(dim=-1)  # (B, 1)
+    assert (total < 0.99).all()
+    assert torch.allclose(averaged.x[:, -1], plain.x[:, -1] / total)
+    assert torch.equal(averaged.x[:, :-1], plain.x[:, :-1])
+
+
 def test_fused_token_carries_the_gradient_of_features_and_scores():
     q, k, v = torch.randn(3, 2, 2, 8, 4).unbind(0)
     for leaf in (q, k):
