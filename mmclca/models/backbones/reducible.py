@@ -116,8 +116,8 @@ class Reducible:
 
         Raises:
             ValueError: If ``reduce_at`` is not sorted or outside the layers,
-                empty beside a reducer or a cache, or if there is no CLS
-                token where one is needed.
+                empty beside a reducer or a cache, if there is no CLS token
+                where one is needed, or the reducer cannot protect CLR tokens.
         """
         self.reduce_at = _checked(reduce_at, len(self.layers))
         self.stage_of = {layer: s for s, layer in enumerate(self.reduce_at)}
@@ -162,6 +162,11 @@ class Reducible:
             raise ValueError(
                 'the CLR tokens of a cache start as copies of CLS: '
                 'with_cls_token=False is not allowed, unless with num_tokens=0'
+            )
+        if cache.num_protected and not self.reducer.can_protect:
+            raise ValueError(
+                f'{type(self.reducer).__name__} cannot keep to protect_clr='
+                'True: that goes with TopK and EViT'
             )
         return cache
 

@@ -21,8 +21,8 @@ class CrossLayerCache(BaseModule):
     `Cross-Layer Cache Aggregation for Token Reduction in Ultra-Fine-Grained
     Image Recognition`, section III-C.
 
-    CLR tokens are not protected from a reduction. After the first recovery
-    "the CLR tokens" are the last ``num_tokens`` of the sequence.
+    After the first recovery "the CLR tokens" are the last ``num_tokens`` of
+    the sequence.
 
     Args:
         num_tokens (int): Cross-layer register (CLR) tokens, learned, at the
@@ -39,6 +39,10 @@ class CrossLayerCache(BaseModule):
             too, where loaded weights have one, instead of near none as in
             the authors' code. What that changes is told in
             docs/results/leaf40.md. Defaults to False.
+        protect_clr (bool): Whether a reduction always keeps the CLR tokens,
+            in place of the worst that it would keep else: with :class:`TopK`
+            and :class:`EViT`. Defaults to False, as in the authors' code,
+            where they are dropped as any token.
         embed_dims (int): Channels C; the backbone fills it in.
         num_layers (int): Layers of the backbone, which fills it in.
         reduce_at (Sequence[int]): Layers with a reduction; the backbone
@@ -58,6 +62,7 @@ class CrossLayerCache(BaseModule):
         pool_cls: bool = False,
         pool_clr: bool = False,
         clr_at_cls: bool = False,
+        protect_clr: bool = False,
         embed_dims: int = 768,
         num_layers: int = 12,
         reduce_at: Sequence[int] = (3, 6, 9),
@@ -83,6 +88,7 @@ class CrossLayerCache(BaseModule):
         self.pool_cls = pool_cls
         self.pool_clr = pool_clr
         self.clr_at_cls = clr_at_cls
+        self.num_protected = num_tokens * protect_clr
         last = {num_layers - 2} if recover_at_last else set()
         self.recover_at = sorted(last.union(reduce_at))
         self.clr = self.clr_pos = None
@@ -98,7 +104,13 @@ class CrossLayerCache(BaseModule):
         if self.num_tokens:
             clr = (self.clr + self.clr_pos).expand(tokens.x.size(0), -1, -1)
         tokens = tokens.append(clr)  # even of none, the trace tells of it
-        return replace(tokens, num_pooled=num_pooled)
+        return self._noted(tokens, num_pooled)
+
+    def _noted(self, tokens: Tokens, num_pooled: int) -> Tokens:
+        """Tokens that say what the average covers and what is protected."""
+        return replace(
+            tokens, num_pooled=num_pooled, num_protected=self.num_protected
+        )
 
     def forward(self, layer: int, tokens: Tokens, cached: list) -> Tokens:
         """Recover what is due after ``layer``, then cache its output.
@@ -121,7 +133,7 @@ class CrossLayerCache(BaseModule):
         if cached:
             tokens = tokens.append(torch.cat(cached, dim=1))
         cached.clear()
-        return replace(tokens, num_pooled=num_pooled)
+        return self._noted(tokens, num_pooled)
 
     def entry(self, tokens: Tokens) -> list[Tensor]:
         """What one layer leaves in the cache: average, then CLR tokens."""

@@ -35,6 +35,7 @@ class Tokens:
             None: all alike. 0: not at all, in averages neither.
         num_cached (int): Tokens at the end that came from the cache, CLR
             tokens included.
+        num_protected (int): Tokens at the end that the next reduction keeps.
         num_pooled (int): Tokens that the average of the cache covers: the
             length right after the last reduction.
         num_patches (int): Patches P of the image, before any reduction.
@@ -47,6 +48,7 @@ class Tokens:
     num_prefix: int = field(default=1, kw_only=True)
     weight: Tensor | None = None
     num_cached: int = 0
+    num_protected: int = 0
     num_pooled: int = 0
     num_patches: int = 0
     trace: list = field(default_factory=list)
@@ -107,6 +109,7 @@ class Tokens:
             x=x,
             weight=weight,
             num_cached=0,
+            num_protected=0,
             num_pooled=x.size(1),
             trace=[*self.trace, record],
         )

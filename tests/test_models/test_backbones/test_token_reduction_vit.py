@@ -68,6 +68,14 @@ def test_arguments_of_the_parent_are_checked(options, error, named):
             ),
             'copies of CLS: with_cls_token=False is not allowed',
         ),
+        (
+            dict(
+                reducer=dict(type='mmclca.ToMe', keep_rate=0.5),
+                cache=dict(CACHE, protect_clr=True),
+                reduce_at=(3,),
+            ),
+            'ToMe cannot keep to protect_clr=True: that goes with TopK',
+        ),
     ],
 )
 def test_configuration_that_cannot_work(options, named):

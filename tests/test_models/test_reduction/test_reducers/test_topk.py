@@ -7,7 +7,7 @@ from small_models import CACHE, REDUCE_AT, build, images, token_counts, vit
 
 from mmclca.models import TopK
 from mmclca.models.reduction.attention import Attended
-from mmclca.models.reduction.reducers.topk import top_tokens
+from mmclca.models.reduction.reducers.topk import protect, top_tokens
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import Kept, Unchanged
 from mmclca.registry import MODELS
@@ -79,6 +79,34 @@ def test_keep_rate_1_is_the_plain_model(reducer, train):
         plain.parameters(), reduced.parameters(), strict=True
     ):
         assert torch.equal(one.grad, other.grad)
+
+
+@pytest.mark.parametrize('reducer', ['mmclca.TopK', 'mmclca.EViT'])
+def test_protected_clr_tokens_are_kept_in_place_of_the_worst(reducer):
+    counts, kept = [], []
+    for wanted in (False, True):
+        config = vit(
+            reducer=dict(type=reducer, keep_rate=0.25),
+            reduce_at=REDUCE_AT,
+            cache=dict(CACHE, num_tokens=2, protect_clr=wanted),
+        )
+        torch.manual_seed(1)
+        model = build(config)
+        counts.append(token_counts(model, images()))
+        _, tokens = model.forward_tokens(images())
+        lengths = [counts[-1][layer][0] for layer in REDUCE_AT]
+        stages = [r for r in tokens.trace if isinstance(r, Kept)]
+        for length, record in zip(lengths, stages, strict=True):
+            clr = torch.tensor([length - 2, length - 1])
+            kept.append(torch.isin(clr, record.index).all().item())
+    assert counts[0] == counts[1]  # as many tokens, at the same cost
+    assert not all(kept[:3]) and kept[3:] == [True] * 3
+
+
+def test_only_the_end_is_protected():
+    score = torch.tensor([[0.4, 0.3, 0.2, 0.1]])
+    assert protect(score, 0) is score
+    assert top_tokens(protect(score, 1), 0.5).tolist() == [[0, 4, 1]]
 
 
 @pytest.mark.parametrize('reducer', ['mmclca.TopK', 'mmclca.EViT'])
