@@ -8,6 +8,7 @@ from mmengine.runner import Runner
 from tiny_run import write_run
 
 from mmclca.apis.probe import fit_linear
+from mmclca.cli.commands.test import mirrored
 from mmclca.models import last_linear, with_layer_fusion, with_reduction
 from mmclca.visualization.batches import batches, dataset_of
 
@@ -83,6 +84,18 @@ def test_training_sees_the_same_images_with_it(build):
         weights.append(torch.rand(1))
     assert torch.equal(*weights)
     assert runner.model.training
+
+
+def test_a_test_of_several_views_starts_as_one_of_the_image_alone(build):
+    heads = []
+    for views in (False, True):
+        runner = build(fusion)
+        dataset = runner.cfg.test_dataloader.dataset
+        if views:
+            dataset.pipeline = mirrored(dataset.pipeline)
+        runner.train()
+        heads.append(last_linear(runner.model.head).weight)
+    assert heads[0].any() and torch.equal(*heads)
 
 
 def test_a_resumed_run_is_left_as_it_is(build):

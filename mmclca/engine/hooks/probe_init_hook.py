@@ -14,6 +14,16 @@ from mmclca.visualization.batches import batches, dataset_of
 from mmclca.visualization.random_state import same_random_state
 
 
+def last_view(pipeline: list[dict]) -> list[dict]:
+    """A pipeline in which the last choice of each ``TestTimeAug`` is made."""
+    steps = []
+    for step in pipeline:
+        several = step['type'] == 'TestTimeAug'
+        choices = step['transforms'] if several else [[step]]
+        steps += [choice[-1] for choice in choices]
+    return steps
+
+
 @HOOKS.register_module()
 class ProbeInitHook(Hook):
     """Start the head from a classifier in closed form on frozen features.
@@ -23,7 +33,8 @@ class ProbeInitHook(Hook):
     it reads of them; strength and temperature are chosen by folds of these
     images. A head with BatchNorm, such as ``CLAHead``, gets the statistics
     of these images first. A run that is resumed is left as it is. Images of
-    the training are not changed by it, nor random numbers.
+    the training are not changed by it, nor random numbers. Where a test
+    averages over several views of an image, the last one is read.
 
     Args:
         classifier (str): 'ridge', 'lda', 'logistic' or 'ncm', see
@@ -72,6 +83,7 @@ class ProbeInitHook(Hook):
         model = inner_model(runner.model)
         last_linear(model.head)  # refuses before images are read
         pipeline = without_cache(runner.cfg.test_dataloader.dataset.pipeline)
+        pipeline = last_view(pipeline)
         dataset = dataset_of(runner.cfg, 'train', pipeline=pipeline)
         with same_random_state():
             features, labels = self._features(model, dataset)
