@@ -107,7 +107,7 @@ NOT_RUN = [
     NotRun(r'ultra_fgvc\.py download', 'needs a network'),
     NotRun(r'--executor slurm', 'needs a cluster'),
     NotRun(
-        r'configs/sweeps/(\w+\.py$|(leaf40\w*|few_photographs)\.py --jobs)',
+        r'configs/sweeps/(\w+\.py$|(leaf40|few_photographs)\w*\.py --jobs)',
         'hundreds of trainings; docs/sweeps.md runs a small grid',
     ),
     NotRun(r'drawn_cotton80', 'the data that a page was measured with'),
