@@ -7,14 +7,14 @@ package, so the types work in any mmpretrain config without
 for ``mmpretrain.list_models`` and ``mmpretrain.get_model``.
 """
 
-from mmengine.registry import Registry
+from mmengine import registry as mmengine
 from mmpretrain import registry as mmpretrain
 
 from mmclca.model_index import register_models
 
 
 def _child(name, parent, location):
-    return Registry(
+    return mmengine.Registry(
         name, parent=parent, scope='mmclca', locations=[f'mmclca.{location}']
     )
 
@@ -31,5 +31,9 @@ PARAM_SCHEDULERS = _child(
     'parameter scheduler', mmpretrain.PARAM_SCHEDULERS, 'engine'
 )
 TRANSFORMS = _child('transform', mmpretrain.TRANSFORMS, 'datasets')
+# the one that mmengine builds an ``init_cfg`` from, whatever the scope
+WEIGHT_INITIALIZERS = _child(
+    'weight initializer', mmengine.WEIGHT_INITIALIZERS, 'models'
+)
 
 register_models()

@@ -1,0 +1,108 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Initial weights of DeiT: drawn last, and where they belong."""
+
+import pytest
+import torch
+from torch import nn
+
+from mmclca.registry import MODELS
+
+DEIT = dict(type='mmclca.DeiTInit')
+
+
+def vit(init_cfg=DEIT, **options):
+    model = MODELS.build(
+        dict(
+            type='mmclca.TokenReductionViT',
+            arch=dict(
+                embed_dims=64,
+                num_layers=2,
+                num_heads=2,
+                feedforward_channels=256,
+            ),
+            img_size=32,
+            init_cfg=init_cfg,
+            **options,
+        )
+    )
+    model.init_weights()
+    return model
+
+
+def linears(model):
+    return [m for m in model.layers.modules() if isinstance(m, nn.Linear)]
+
+
+@pytest.mark.parametrize('options', [{}, dict(qkv_bias=False)])
+def test_every_linear_weight_is_a_normal_one(options):
+    layers = linears(vit(**options))
+    assert len(layers) == 2 * 4
+    for layer in layers:
+        assert layer.weight.std().item() == pytest.approx(0.02, rel=0.05)
+        assert layer.bias is None or not layer.bias.any()
+
+
+def test_tokens_and_positions():
+    model = vit()
+    for token in (model.cls_token, model.pos_embed):
+        assert token.std().item() == pytest.approx(0.02, rel=0.3)
+
+
+def test_another_deviation():
+    model = vit(dict(DEIT, std=0.1))
+    assert linears(model)[3].weight.std().item() == pytest.approx(0.1, rel=0.1)
+
+
+def test_the_rest_stays_as_built():
+    """Norms, layer scale, the convolution and the parts of a reducer."""
+    options = dict(
+        layer_scale_init_value=1e-4,
+        reducer=dict(type='mmclca.DynamicViT', keep_rate=0.5),
+        reduce_at=1,
+    )
+    torch.manual_seed(1)
+    plain = vit(None, **options)
+    torch.manual_seed(1)
+    model = vit(**options)
+    assert (model.layers[1].ffn.gamma2.weight == 1e-4).all()
+    assert (model.layers[0].ln2.weight == 1).all()
+    for part in ('patch_embed.projection', 'reducer'):
+        pairs = zip(
+            plain.get_submodule(part).parameters(),
+            model.get_submodule(part).parameters(),
+            strict=True,
+        )
+        assert all(a.shape == b.shape and a.std() == b.std() for a, b in pairs)
+
+
+def test_without_it_mmpretrain_draws_the_ffn():
+    layers = vit(None).layers
+    bound = (6 / (64 + 256)) ** 0.5  # of Xavier
+    weight = layers[0].ffn.layers[0][0].weight
+    assert 0.9 * bound < weight.abs().max().item() <= bound
+
+
+def test_a_model_wide_init_cfg_does_not_reach_the_ffn():
+    """Why there is one of its own."""
+    model = vit(dict(type='TruncNormal', layer='Linear', std=0.02))
+    assert linears(model)[0].weight.std().item() < 0.03  # qkv
+    assert linears(model)[2].weight.std().item() > 0.05
+
+
+def test_it_works_on_a_classifier():
+    backbone = dict(
+        type='mmclca.TokenReductionViT', arch='deit-tiny', img_size=32, depth=1
+    )
+    head = dict(type='LinearClsHead', num_classes=2, in_channels=192)
+    model = MODELS.build(
+        dict(
+            type='mmclca.TokenReductionClassifier',
+            backbone=backbone,
+            head=head,
+            init_cfg=DEIT,
+        )
+    )
+    model.init_weights()
+    weight = model.backbone.layers[0].ffn.layers[1].weight
+    assert weight.std().item() == pytest.approx(0.02, rel=0.05)
+    assert model.backbone.cls_token.any()
