@@ -97,6 +97,8 @@ def test_any_backbone_of_the_contract_is_checked(file):
             'CLIP',
             'visual.',
         ),
+        (['blocks.0.norm1.bias', 'blocks.0.norm11.bias'], 'PARALLEL_VIT', ''),
+        (['blocks.0.attns.0.norm.bias'], 'PARALLEL_VIT', ''),
         (['layers.0.ln1.weight'], 'BARE', ''),
     ],
 )

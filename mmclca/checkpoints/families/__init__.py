@@ -10,12 +10,13 @@ from .clca_authors import CLCA, TOKEN_REDUCTION
 from .clip import CLIP
 from .family import Family
 from .mmpretrain import BARE
+from .parallel_vit import PARALLEL_VIT
 from .timm_vit import VIT
 
 __all__ = ['Family', 'recognize']
 
 # in this order: those with names of others come before them
-FAMILIES = (CLIP, CLCA, TOKEN_REDUCTION, VIT, BARE)
+FAMILIES = (CLIP, CLCA, TOKEN_REDUCTION, PARALLEL_VIT, VIT, BARE)
 
 
 def recognize(names: list[str]) -> tuple[Family, str] | None:

@@ -5,23 +5,30 @@ and MoCo v3's releases have, too."""
 from .family import POS_EMBED, Family
 
 BLOCK, LAYER = r'blocks\.(\d+)', r'backbone.layers.\1'
-RENAMES = (
+EMBEDDING = (
     (r'cls_token$', 'backbone.cls_token'),
+    (r'dist_token$', 'backbone.dist_token'),
     (r'pos_embed$', POS_EMBED),
     (r'(reg_token|register_tokens)$', 'backbone.register_tokens'),
     (r'patch_embed\.proj\.', 'backbone.patch_embed.projection.'),
     (r'norm_pre\.', 'backbone.pre_norm.'),
+)
+LAYERS = (
     (rf'{BLOCK}\.norm([12])\.', rf'{LAYER}.ln\2.'),
     (rf'{BLOCK}\.attn\.', rf'{LAYER}.attn.'),
     (rf'{BLOCK}\.mlp\.fc1\.', rf'{LAYER}.ffn.layers.0.0.'),
     (rf'{BLOCK}\.mlp\.fc2\.', rf'{LAYER}.ffn.layers.1.'),
     (rf'{BLOCK}\.(ls1\.gamma|gamma_1)$', rf'{LAYER}.attn.gamma1.weight'),
     (rf'{BLOCK}\.(ls2\.gamma|gamma_2)$', rf'{LAYER}.ffn.gamma2.weight'),
+)
+HEAD = (
     (r'norm\.', 'backbone.ln1.'),
     (r'fc_norm\.', 'backbone.ln2.'),
     (r'pre_logits\.fc\.', 'head.layers.pre_logits.'),
+    (r'head_dist\.', 'head.layers.head_dist.'),
     (r'head\.', 'head.layers.head.'),
 )
+RENAMES = (*EMBEDDING, *LAYERS, *HEAD)
 VIT = Family(
     mark=r'blocks\.\d+\.|patch_embed\.proj\.',
     renames=RENAMES,
