@@ -6,10 +6,13 @@ from .heads import *  # noqa: F403
 from .reduction.cross_layer_cache import CrossLayerCache
 from .reduction.reducers import *  # noqa: F403
 from .retrievers import *  # noqa: F403
+from .stems import ConvStem, HMLPStem
 from .variants import list_methods, reduction_of, with_reduction
 
 __all__ = [
+    'ConvStem',
     'CrossLayerCache',
+    'HMLPStem',
     'list_methods',
     'reduction_of',
     'with_layer_fusion',

@@ -133,6 +133,7 @@ def test_whole_classifier_from_images_to_scores(name):
     [
         dict(out_type='featmap', final_norm=True, with_cp=True),
         dict(pre_norm=True, layer_scale_init_value=0.1, frozen_stages=1),
+        dict(stem=dict(type='mmclca.HMLPStem'), patch_size=16),
     ],
     ids=str,
 )

@@ -117,6 +117,8 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
         self.set_embedding(
             patch_size, in_channels, stem, with_cls_pos, num_registers
         )
+        if self.frozen_stages > 0:  # before an optimizer asks
+            self._freeze_stages()
         use_plain_rates(self)
 
     def normalize(self, layer: nn.Module, x: Tensor) -> Tensor:

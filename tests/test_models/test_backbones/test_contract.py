@@ -26,12 +26,17 @@ REDUCTION = dict(
 BACKBONES = dict(  # all have 24 channels and take images of 32 pixels
     reducible=dict(REDUCTION, type='mmclca.ToyReducible'),
     vit=dict(vit(3, **REDUCTION), arch=arch(3, 24)),
+    hmlp=dict(
+        vit(3, patch_size=16, stem=dict(type='mmclca.HMLPStem'), **REDUCTION),
+        arch=arch(3, 24),
+    ),
     plain=dict(type='mmclca.ToyPlain'),
 )
 TOKENS = dict(  # entering the layers
     # 2 before 16 patches and a CLR token; 2, 9 and a fused one; 2 put back
     reducible=[19, 12, 14],
     vit=[18, 11, 13],
+    hmlp=[6, 5, 7],
     plain=[],
 )
 

@@ -1,0 +1,184 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The hierarchical MLP stem: its counts, and that it goes with masking."""
+
+import pytest
+import torch
+from small_models import arch, vit
+from torch import nn
+
+from mmclca.evaluation.cost import count_config
+from mmclca.models import ConvStem, HMLPStem
+from mmclca.registry import MODELS
+
+BN = dict(type='BN')
+LN = dict(type='LN2d', eps=1e-6)
+HMLP = dict(type='mmclca.HMLPStem')
+CONV = dict(type='mmclca.ConvStem')
+
+
+def stem_of(kind=HMLPStem, norm_cfg=BN, train=False):
+    """A stem whose norms have statistics and weights of their own."""
+    stem = kind(16, 48, norm_cfg=norm_cfg)
+    with torch.no_grad():
+        stem(torch.randn(8, 3, 48, 48))
+        for parameter in stem.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    return stem.train(train)
+
+
+def commutes(stem):
+    """Whether tokens of patches stay the same with the others masked."""
+    x, keep = torch.randn(4, 3, 48, 64), torch.rand(4, 1, 3, 4) < 0.5
+    pixels = keep.repeat_interleave(16, 2).repeat_interleave(16, 3)
+    with torch.no_grad():
+        whole, hw = stem(x)
+        masked, _ = stem(x * pixels)
+    assert hw == (3, 4)
+    keep = keep.flatten()
+    return torch.equal(whole.flatten(0, 1)[keep], masked.flatten(0, 1)[keep])
+
+
+@pytest.mark.parametrize(
+    'norm_cfg, train', [(BN, False), (LN, False), (LN, True)], ids=str
+)
+def test_masking_before_it_is_masking_after_it(norm_cfg, train):
+    assert commutes(stem_of(norm_cfg=norm_cfg, train=train))
+
+
+@pytest.mark.parametrize(
+    'kind, norm_cfg, train',
+    [
+        (HMLPStem, BN, True),
+        (HMLPStem, dict(type='GN', num_groups=1), False),
+        (ConvStem, BN, False),
+        (ConvStem, LN, False),
+    ],
+    ids=str,
+)
+def test_what_does_not_go_with_masking(kind, norm_cfg, train):
+    assert not commutes(stem_of(kind, norm_cfg, train))
+
+
+@pytest.mark.parametrize('norm_cfg', [BN, LN], ids=str)
+def test_visible_patches_are_those_gathered(norm_cfg):
+    stem = stem_of(norm_cfg=norm_cfg).double()
+    x = torch.randn(3, 3, 40, 64).double()  # padded to 48 x 64
+    index = torch.rand(3, 12).argsort(dim=1)[:, :5]
+    expected = stem(x)[0].gather(1, index[..., None].expand(-1, -1, 16))
+    found = stem.visible(x, index)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize('kind', [HMLPStem, ConvStem])
+@pytest.mark.parametrize('size', [(48, 32), (40, 24), (33, 17)], ids=str)
+def test_every_size_gets_the_grid_of_mmpretrain(kind, size):
+    stem = kind(16, size)
+    theirs = MODELS.build(dict(vit(1, size), patch_size=16)).patch_embed
+    x = torch.randn(2, 3, *size)
+    (tokens, hw), (patches, grid) = stem(x), theirs(x)
+    assert (tokens.shape, hw) == (patches.shape, grid)
+    assert hw == stem.init_out_size == theirs.init_out_size
+
+
+def embedding(stem, channels):
+    """Multiply-accumulates and parameters of a stem at 224 pixels."""
+    layer = arch(1, channels)
+    backbone = dict(vit(1, 224, 16, stem=stem), arch=layer)
+    head = dict(type='LinearClsHead', num_classes=2, in_channels=channels)
+    model = dict(type='ImageClassifier', backbone=backbone, head=head)
+    with torch.device('meta'):
+        parameters = MODELS.build(backbone).patch_embed.parameters()
+    macs = count_config(model).parts['embedding']
+    return macs, sum(p.numel() for p in parameters)
+
+
+@pytest.mark.parametrize(
+    'channels, plain, hmlp',
+    [
+        (192, 147_648, 49_248),
+        (384, 295_296, 190_656),
+        (768, 590_592, 749_952),
+        (1024, 787_456, 1_327_616),
+    ],
+)
+def test_parameters_and_cost(channels, plain, hmlp):
+    side = 56 * 56
+    macs = side * channels // 4 * (48 + channels // 4 + channels // 4)
+    assert embedding(HMLP, channels) == (macs, hmlp)
+    assert embedding(None, channels) == (side * channels * 48, plain)
+
+
+@pytest.mark.parametrize(
+    'stem, maps, printed',
+    [
+        (None, (), 17.58),
+        (HMLP, ((192, 56), (192, 28), (768, 14)), 17.73),
+        (CONV, ((96, 112), (192, 56), (384, 28), (768, 14)), 19.07),
+    ],
+    ids=str,
+)
+def test_table_seven_of_the_paper(stem, maps, printed):
+    """Which counts 5 an element of a norm; ours 1, none of BatchNorm."""
+    backbone = dict(vit(img_size=224, patch_size=16, stem=stem), arch='base')
+    head = dict(type='LinearClsHead', num_classes=1000, in_channels=768)
+    model = dict(type='ImageClassifier', backbone=backbone, head=head)
+    norms = 4 * 25 * 197 * 768 + 5 * sum(c * side**2 for c, side in maps)
+    flops = count_config(model).flops + norms
+    assert round(flops / 1e9, 2) == printed
+
+
+def test_names_are_those_of_the_release():
+    names = {name.split('.')[1] for name in HMLPStem(16).state_dict()}
+    assert names == {'0', '1', '3', '4', '6', '7'}
+
+
+@pytest.mark.parametrize('stem', [HMLP, CONV], ids=str)
+def test_convolutions_keep_the_initialization_of_torch(stem):
+    model = MODELS.build(vit(1, patch_size=16, stem=stem))
+    start = {k: v.clone() for k, v in model.patch_embed.state_dict().items()}
+    model.init_weights()
+    for name, value in model.patch_embed.state_dict().items():
+        assert torch.equal(value, start[name]), name
+
+
+def test_frozen_stages_freeze_it_and_its_statistics():
+    model = MODELS.build(vit(2, patch_size=16, stem=HMLP, frozen_stages=1))
+    stem = model.patch_embed
+    assert not any(p.requires_grad for p in stem.parameters())
+    mean = stem.projection[1].running_mean
+    before = mean.clone()
+    model.train()(torch.randn(4, 3, 32, 32))
+    assert torch.equal(mean, before)
+    assert all(p.requires_grad for p in model.layers[1].parameters())
+    assert not any(p.requires_grad for p in stem.parameters())
+
+
+def test_batch_norm_is_synchronized_as_any_other():
+    stem = stem_of()
+    other = stem_of()
+    other.load_state_dict(stem.state_dict())
+    other = nn.SyncBatchNorm.convert_sync_batchnorm(other)
+    kinds = [type(other.projection[i]) for i in (1, 4, 7)]
+    assert kinds == [nn.SyncBatchNorm] * 3
+    x = torch.randn(2, 3, 48, 48)
+    assert torch.equal(stem(x)[0], other(x)[0])
+
+
+def test_it_learns_at_the_rate_of_the_embedding():
+    model = MODELS.build(vit(2, patch_size=16, stem=HMLP))
+    for name, _ in model.patch_embed.named_parameters():
+        assert model.get_layer_depth(f'patch_embed.{name}') == (0, 4)
+
+
+@pytest.mark.parametrize('kind', [HMLPStem, ConvStem])
+def test_other_patches_are_refused(kind):
+    with pytest.raises(ValueError, match='patch_size=8 is not allowed'):
+        kind(16, 32, patch_size=8)
+    stem = dict(type=f'mmclca.{kind.__name__}')
+    with pytest.raises(ValueError, match=r'patch_size=\(8, 8\) is not'):
+        MODELS.build(vit(1, stem=stem))
+
+
+def test_layer_norm_of_tokens_is_refused():
+    with pytest.raises(ValueError, match="dict.type='LN2d', eps=1e-6"):
+        HMLPStem(16, norm_cfg=dict(type='LN'))
