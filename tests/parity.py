@@ -29,17 +29,22 @@ REDUCERS = dict(
 CASES = DATA['cases']
 
 
+def normal(seed, key, shape):
+    """Standard normal numbers, float32."""
+    code = zlib.crc32(f'{seed}:{key}'.encode())
+    return torch.randn(shape, generator=torch.Generator().manual_seed(code))
+
+
 def draw(seed, key, shape):
     """The authors' parameter or buffer ``key``, float32."""
-    code = zlib.crc32(f'{seed}:{key}'.encode())
-    noise = torch.randn(shape, generator=torch.Generator().manual_seed(code))
+    noise = normal(seed, key, shape)
     if key.endswith('num_batches_tracked'):
         return torch.tensor(0)
     if key.endswith('running_var'):
         return noise.abs() + 0.5
     if key.endswith('running_mean'):
         return noise * 0.2
-    if key in ('cls_token', 'clr', 'pos_embed'):
+    if key in ('cls_token', 'dist_token', 'clr', 'pos_embed'):
         return noise * 0.5
     if 'gamma' in key or key.endswith('scale'):
         return 1 + 0.2 * noise
