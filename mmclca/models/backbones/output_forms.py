@@ -25,6 +25,10 @@ def _cls_token(vit: VisionTransformer, tokens: Tokens, hw) -> Tensor:
     return tokens.x[:, 0].clone()
 
 
+def _prefix(vit: VisionTransformer, tokens: Tokens, hw) -> Tensor:
+    return tokens.x[:, : vit.num_prefix].clone()
+
+
 def _raw(vit: VisionTransformer, tokens: Tokens, hw) -> Tensor:
     return tokens.x
 
@@ -39,6 +43,7 @@ def _featmap(vit: VisionTransformer, tokens: Tokens, hw) -> Tensor:
 OUTPUT_FORMS = dict(
     raw=_raw,
     cls_token=_cls_token,
+    prefix=_prefix,
     average=_average,
     cls_average=_cls_average,
     avg_featmap=_avg_featmap,
@@ -46,19 +51,59 @@ OUTPUT_FORMS = dict(
 )
 
 
+def check_prefix(vit: VisionTransformer, dist_token: bool) -> None:
+    """Refuse an output, or a distillation token, without the CLS token.
+
+    Raises:
+        ValueError: If there is none, and ``out_type`` has it or
+            ``dist_token`` follows it.
+    """
+    if vit.num_prefix:
+        return
+    if dist_token:
+        raise ValueError(
+            'dist_token=True puts the distillation token after CLS: '
+            'with_cls_token=False is not allowed, leave it out'
+        )
+    if vit.out_type in ('cls_average', 'prefix'):
+        raise ValueError(
+            f'out_type={vit.out_type!r} needs a CLS token: '
+            "with_cls_token=False goes with 'average'"
+        )
+
+
 def check_cla(vit: VisionTransformer) -> None:
     """Refuse settings with which a CLA head would not read raw CLS.
 
     Raises:
-        ValueError: If outputs are no CLS tokens, or normalized.
+        ValueError: If outputs do not begin with CLS, or are normalized.
     """
-    if vit.out_type != 'cls_token':
+    if vit.out_type not in ('cls_token', 'prefix'):
         raise ValueError(
             f'CLAHead reads CLS tokens: out_type={vit.out_type!r} is not '
-            "allowed in the backbone, only 'cls_token'"
+            "allowed in the backbone, only 'cls_token' (or 'prefix')"
         )
     if vit.final_norm:
         raise ValueError(
             'CLAHead reads CLS tokens without the final LayerNorm: set '
             'final_norm=False in the backbone (it is True)'
+        )
+
+
+def check_distilled(vit: VisionTransformer) -> None:
+    """Refuse settings with which a distilled head would not read its tokens.
+
+    Raises:
+        ValueError: If outputs are not CLS and the distillation token.
+    """
+    if not vit.is_distilled:
+        raise ValueError(
+            'DistilledHead reads CLS and the distillation token: set '
+            'dist_token=True in the backbone (it is False)'
+        )
+    if vit.out_type != 'prefix':
+        raise ValueError(
+            'DistilledHead reads CLS and the distillation token: '
+            f'out_type={vit.out_type!r} is not allowed in the backbone, '
+            "only 'prefix', its default beside dist_token=True"
         )

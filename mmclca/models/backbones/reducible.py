@@ -31,6 +31,7 @@ class Reducible:
 
     with_cp = False
     final_norm = False  # whether ``finish`` normalizes
+    is_distilled = False  # whether a distillation token follows CLS
     # parameters that weights of others need not have; all else decides what
     # the model computes
     may_be_new = ('cache.', 'reducer.')
@@ -93,8 +94,20 @@ class Reducible:
         """Refuse settings with which a CLA head would not read raw CLS.
 
         Raises:
-            ValueError: If outputs are no CLS tokens, or normalized.
+            ValueError: If outputs do not begin with CLS, or are normalized.
         """
+
+    def check_distilled(self) -> None:
+        """Refuse settings with which a distilled head would lack its tokens.
+
+        Raises:
+            ValueError: If outputs are not CLS and the distillation token.
+        """
+        raise ValueError(
+            'DistilledHead reads CLS and the distillation token, which '
+            f'{type(self).__name__} has not: use mmclca.TokenReductionViT '
+            'with dist_token=True, or another head'
+        )
 
     @property
     def reduces(self) -> bool:

@@ -42,7 +42,7 @@ def _over(vit: VisionTransformer) -> TokenReductionViT:
     own._load_state_dict_pre_hooks = OrderedDict()
     own.num_prefix = vit.num_extra_tokens
     own.with_cls_pos = True
-    own.register_tokens = None
+    own.dist_token = own.register_tokens = None
     own.set_reduction()
     return own
 

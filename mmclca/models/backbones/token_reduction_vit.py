@@ -10,9 +10,17 @@ from ..layers.drop_path import use_plain_rates
 from ..reduction.attention import Attended, attend
 from ..reduction.tokens import Tokens
 from .depth import first_layers
-from .output_forms import OUTPUT_FORMS, check_cla
+from .output_forms import (
+    OUTPUT_FORMS,
+    check_cla,
+    check_distilled,
+    check_prefix,
+)
 from .reducible import Reducible
 from .vit_embedding import ViTEmbedding
+
+# parameters that mmpretrain does not count as embedding
+EMBEDDING = ('cache.', 'dist_token', 'pre_norm.', 'register_tokens')
 
 
 @MODELS.register_module()
@@ -45,9 +53,13 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
             Registers`, learned tokens without a position. They follow the
             patches and are to a reducer and the average of the cache what
             patches are. Defaults to 0.
-        with_cls_pos (bool): Whether CLS has a position. False for DeiT III,
-            whose ``pos_embed`` has a row a patch and no more.
-            Defaults to True.
+        dist_token (bool): Whether the distillation token of `Training
+            data-efficient image transformers & distillation through
+            attention` follows CLS, for a :class:`DistilledHead`. No reducer
+            drops it, and none scores by it. Defaults to False.
+        with_cls_pos (bool): Whether CLS, and the distillation token, have a
+            position. False for DeiT III, whose ``pos_embed`` has a row a
+            patch and no more. Defaults to True.
         stem (dict, optional): Config of what makes tokens of an image, in
             place of mmpretrain's ``PatchEmbed``: a module from (B, 3, H, W)
             to tokens (B, N, C) and their grid (h, w), with
@@ -59,10 +71,12 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
         with_cp (bool): Whether to recompute activations in the backward pass
             to save memory. Defaults to False.
         **vit: The other arguments of ``VisionTransformer``. With
-            ``out_type='featmap'`` the tokens left are put back in the places
-            of the patches that they stand for, zero where none does; with
-            ``'avg_featmap'`` the average covers all tokens but CLS, and is
-            normalized; ``'average'`` is the same without a norm, (B, C), and
+            ``out_type='prefix'``, the default beside ``dist_token``, CLS and
+            the distillation token come out, (B, 2, C); with ``'featmap'``
+            the tokens left are put back in the places of the patches that
+            they stand for, zero where none does; with ``'avg_featmap'`` the
+            average covers all tokens after these two, and is normalized;
+            ``'average'`` is the same without a norm, (B, C), and
             ``'cls_average'`` has CLS before it, (B, 2C).
             ``frozen_stages`` freezes registers and CLR tokens with the
             embedding and keeps frozen layers in eval mode, the reducer is
@@ -71,7 +85,8 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
     Raises:
         ValueError: If ``reduce_at`` is not sorted or outside the layers,
             empty beside a reducer or a cache, if there is no CLS token where
-            one is needed, if ``num_registers`` is no number of tokens, if
+            one is needed (``dist_token`` follows it), if ``num_registers`` is
+            no number of tokens, if ``arch`` is not known or lacks a size, if
             ``depth`` is no number of layers, or if patches of the stem are
             not of ``patch_size``.
     """
@@ -91,12 +106,16 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
         reduce_at: Sequence[int] | int = (),
         cache: dict | None = None,
         num_registers: int = 0,
+        dist_token: bool = False,
         with_cls_pos: bool = True,
         stem: dict | None = None,
         depth: int | None = None,
         with_cp: bool = False,
         **vit,
     ):
+        if dist_token:
+            self.num_extra_tokens = 2
+            vit = dict(out_type='prefix') | vit
         if isinstance(out_indices, Sequence):
             out_indices = list(out_indices)  # the parent writes into it
         arch, left_out = first_layers(arch, depth, self.arch_zoo)
@@ -106,16 +125,17 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
         self.may_be_left = left_out
         self.with_cp = with_cp
         self.num_prefix = self.num_extra_tokens
-        if self.out_type == 'cls_average' and not self.num_prefix:
-            raise ValueError(
-                "out_type='cls_average' needs a CLS token: "
-                "with_cls_token=False goes with 'average'"
-            )
+        check_prefix(self, dist_token)
         self.set_reduction(reducer, reduce_at, cache)
         if self.cache is not None:
             self.cache.requires_grad_(self.frozen_stages <= 0)
         self.set_embedding(
-            patch_size, in_channels, stem, with_cls_pos, num_registers
+            patch_size,
+            in_channels,
+            stem,
+            dist_token=dist_token,
+            with_cls_pos=with_cls_pos,
+            num_registers=num_registers,
         )
         if self.frozen_stages > 0:  # before an optimizer asks
             self._freeze_stages()
@@ -153,6 +173,10 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
         """See :class:`Reducible`."""
         check_cla(self)
 
+    def check_distilled(self) -> None:
+        """See :class:`Reducible`."""
+        check_distilled(self)
+
     def train(self, mode: bool = True) -> 'TokenReductionViT':
         """Set the mode, keep frozen layers in eval mode, return self."""
         super().train(mode)
@@ -165,16 +189,16 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
     ) -> tuple[int, int]:
         """Depth of a parameter for layer-wise learning rates.
 
-        Registers, CLR tokens and the pre-norm count as embedding, parameters
-        of the reducer as the layer of their stage (a list of modules, one a
-        stage) or of the first one. See
+        The distillation token, registers, CLR tokens and the pre-norm count
+        as embedding, parameters of the reducer as the layer of their stage (a
+        list of modules, one a stage) or of the first one. See
         ``VisionTransformer.get_layer_depth``.
         """
         depth, num_layers = super().get_layer_depth(param_name, prefix)
         name = param_name[len(prefix) :]
         if not param_name.startswith(prefix):
             return depth, num_layers
-        if name.startswith(('cache.', 'pre_norm.', 'register_tokens')):
+        if name.startswith(EMBEDDING):
             return 0, num_layers
         if name.startswith('reducer.'):
             return self.reduce_at[self.stage_of_param(name)] + 1, num_layers

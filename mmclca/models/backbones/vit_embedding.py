@@ -5,6 +5,7 @@ import torch
 from mmcv.cnn.bricks.transformer import PatchEmbed
 from mmpretrain.models.utils import resize_pos_embed, to_2tuple
 from torch import Tensor, nn
+from torch.nn.init import trunc_normal_
 
 from ..reduction.tokens import Tokens
 from ..stems import build_stem
@@ -13,8 +14,9 @@ from ..stems import build_stem
 class ViTEmbedding:
     """Mixin of :class:`TokenReductionViT`: from images to its tokens.
 
-    They are [CLS | patches | registers | CLR]. CLS and the patches have
-    positions, CLS only if ``with_cls_pos``.
+    They are [prefix | patches | registers | CLR], where the prefix is CLS
+    and, if there is one, the distillation token. Patches have positions, the
+    prefix only if ``with_cls_pos``.
     """
 
     def set_embedding(
@@ -22,6 +24,8 @@ class ViTEmbedding:
         patch_size: int | tuple,
         in_channels: int,
         stem: dict | None,
+        *,
+        dist_token: bool,
         with_cls_pos: bool,
         num_registers: int,
     ) -> None:
@@ -37,11 +41,20 @@ class ViTEmbedding:
                 in_channels=in_channels,
                 embed_dims=self.embed_dims,
             )
+        self.dist_token = None
+        if dist_token:
+            drawn = torch.zeros(1, 1, self.embed_dims)
+            self.dist_token = self._embedding(trunc_normal_(drawn, std=0.02))
         self.with_cls_pos = with_cls_pos
         if self.with_cls_token and not with_cls_pos:
             pos_embed = self.pos_embed.detach()[:, self.num_prefix :]
             self.pos_embed = self._embedding(pos_embed)
         self.register_tokens = self._build_registers(num_registers)
+
+    @property
+    def is_distilled(self) -> bool:
+        """Whether a distillation token follows CLS."""
+        return self.dist_token is not None
 
     @property
     def stride(self) -> tuple[int, int]:
@@ -92,9 +105,8 @@ class ViTEmbedding:
             mode=self.interpolate_mode,
             num_extra_tokens=self.num_prefix * self.with_cls_pos,
         )
-        if self.cls_token is None:
-            return x + pos_embed
-        cls_token = self.cls_token.expand(x.size(0), -1, -1)
+        own = (self.cls_token, self.dist_token)
+        prefix = [t.expand(x.size(0), -1, -1) for t in own if t is not None]
         if self.with_cls_pos:
-            return torch.cat((cls_token, x), dim=1) + pos_embed
-        return torch.cat((cls_token, x + pos_embed), dim=1)
+            return torch.cat((*prefix, x), dim=1) + pos_embed
+        return torch.cat((*prefix, x + pos_embed), dim=1)

@@ -12,7 +12,7 @@ from mmclca.registry import MODELS
 from ..backbones import Reducible
 from ..distillation.teacher import Teacher
 from ..distillation.teacher_checks import check_options
-from ..heads import CLAHead, LayerFusionHead
+from .head_checks import check_head
 
 
 @MODELS.register_module()
@@ -37,9 +37,11 @@ class TokenReductionClassifier(ImageClassifier):
         ValueError: If the backbone is no :class:`Reducible`; if a CLA or
             layer fusion head would read another number of layers than the
             backbone returns, or other channels, a CLA head normalized layers
-            or something else than CLS tokens; where a training begins, if
-            the teacher cannot be had or does not fit; at the first training
-            step, if the reducer needs one and there is none.
+            or something else than CLS tokens; if there is a distillation
+            token and the head does not read it, or the other way round;
+            where a training begins, if the teacher cannot be had or does not
+            fit; at the first training step, if the reducer needs one and
+            there is none.
     """
 
     def __init__(
@@ -58,8 +60,7 @@ class TokenReductionClassifier(ImageClassifier):
                 'TokenReductionClassifier: use mmclca.TokenReductionViT, or '
                 "type='ImageClassifier' for the model"
             )
-        if isinstance(self.head, (CLAHead, LayerFusionHead)):
-            _check_fit(self.backbone, self.head)
+        check_head(self.backbone, self.head)
         self.teacher = self._build_teacher(teacher)
         # all but the backbone may be new, and is reported
         self._register_load_state_dict_pre_hook(
@@ -134,23 +135,3 @@ class TokenReductionClassifier(ImageClassifier):
         losses = self.head._get_loss(scores, data_samples)
         losses.update(self.teacher.losses(inputs, scores, tokens, self))
         return losses
-
-
-def _check_fit(backbone, head: CLAHead | LayerFusionHead) -> None:
-    name = type(head).__name__
-    layers = range(len(backbone.layers))
-    num_layers = sum(i in backbone.out_indices for i in layers)
-    if head.num_layers != num_layers:
-        raise ValueError(
-            f'{name}(num_layers={head.num_layers}) reads another number of '
-            f'layers than the backbone returns: out_indices='
-            f'{tuple(backbone.out_indices)} names {num_layers} of its layers '
-            f'0 to {layers[-1]}, set num_layers to the same'
-        )
-    if head.in_channels != backbone.embed_dims:
-        raise ValueError(
-            f'{name}(in_channels={head.in_channels}) does not fit the '
-            f'backbone: set in_channels={backbone.embed_dims}'
-        )
-    if isinstance(head, CLAHead):
-        backbone.check_cla()

@@ -1,11 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .cla_head import CLAHead
+from .distilled_head import DistilledHead
 from .last_linear import last_linear, set_last_linear
 from .layer_fusion_head import LayerFusionHead
 from .nearest_neighbour_head import NearestNeighbourHead
 
 __all__ = [
     'CLAHead',
+    'DistilledHead',
     'LayerFusionHead',
     'NearestNeighbourHead',
     'last_linear',

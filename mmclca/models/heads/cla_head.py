@@ -81,8 +81,12 @@ class CLAHead(ClsHead):
         )
 
     def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
-        """G CLS tokens (B, C) to aggregated features (B, multiplier * C)."""
-        return self.layers[:-1](torch.stack(feats, dim=-1)).flatten(1)
+        """G CLS tokens (B, C) to aggregated features (B, multiplier * C).
+
+        Of tokens (B, 2, C) the first is CLS, the other is not read.
+        """
+        first = [feat.unsqueeze(1).flatten(1, -2)[:, 0] for feat in feats]
+        return self.layers[:-1](torch.stack(first, dim=-1)).flatten(1)
 
     def forward(self, feats: tuple[Tensor, ...]) -> Tensor:
         """G CLS tokens (B, C) to class scores (B, num_classes)."""

@@ -1,0 +1,52 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Whether a head reads what its backbone gives."""
+
+from mmpretrain.models.heads import LinearClsHead, VisionTransformerClsHead
+from torch import nn
+
+from ..backbones import Reducible
+from ..heads import CLAHead, DistilledHead, LayerFusionHead
+
+
+def check_head(backbone: Reducible, head: nn.Module | None) -> None:
+    """Refuse a head that does not fit its backbone; any other kind passes.
+
+    Raises:
+        ValueError: See :class:`TokenReductionClassifier`.
+    """
+    if isinstance(head, CLAHead | LayerFusionHead):
+        _check_layers(backbone, head)
+    if isinstance(head, CLAHead | LayerFusionHead | DistilledHead):
+        _check_channels(backbone, head)
+    if isinstance(head, CLAHead):
+        backbone.check_cla()
+    if isinstance(head, DistilledHead):
+        backbone.check_distilled()
+    reads_one = isinstance(head, LinearClsHead | VisionTransformerClsHead)
+    if reads_one and backbone.is_distilled:
+        raise ValueError(
+            f'{type(head).__name__} does not read the distillation token '
+            "(dist_token=True): use dict(type='mmclca.DistilledHead', "
+            "num_classes=..., in_channels=...), with fusion='cls' for CLS "
+            'alone'
+        )
+
+
+def _check_layers(backbone: Reducible, head: CLAHead | LayerFusionHead):
+    layers = range(len(backbone.layers))
+    num_layers = sum(i in backbone.out_indices for i in layers)
+    if head.num_layers != num_layers:
+        raise ValueError(
+            f'{type(head).__name__}(num_layers={head.num_layers}) reads '
+            'another number of layers than the backbone returns: out_indices='
+            f'{tuple(backbone.out_indices)} names {num_layers} of its layers '
+            f'0 to {layers[-1]}, set num_layers to the same'
+        )
+
+
+def _check_channels(backbone: Reducible, head: nn.Module) -> None:
+    if head.in_channels != backbone.embed_dims:
+        raise ValueError(
+            f'{type(head).__name__}(in_channels={head.in_channels}) does not '
+            f'fit the backbone: set in_channels={backbone.embed_dims}'
+        )

@@ -1,0 +1,122 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
+
+import torch.nn.functional as F
+from mmpretrain.models.heads import ClsHead
+from mmpretrain.structures import DataSample
+from torch import Tensor, nn
+
+from mmclca.registry import MODELS
+from mmclca.utils.known_names import not_one_of
+
+# what is made of the scores (B, K) of CLS and of the distillation token
+FUSIONS = dict(
+    logits=lambda cls, dist: (cls + dist) / 2,
+    softmax=lambda cls, dist: (F.softmax(cls, 1) + F.softmax(dist, 1)) / 2,
+    cls=lambda cls, dist: cls,
+    dist=lambda cls, dist: dist,
+)
+
+
+@MODELS.register_module()
+class DistilledHead(ClsHead):
+    """Two linear classifiers, of CLS and of the distillation token.
+
+    `Training data-efficient image transformers & distillation through
+    attention`, section 3.2. In training mode both outputs come out, since
+    each has a loss of its own: without a teacher, that of the labels, and
+    the loss is the mean of the two. In eval mode they are fused. Parameters
+    have the names of mmpretrain's ``DeiTClsHead``.
+
+    Args:
+        num_classes (int): Number of classes K.
+        in_channels (int): Channels C of a token.
+        fusion (str): What comes out in eval mode: 'logits', the mean of the
+            scores, as the released weights are used; 'softmax', the mean of
+            their softmax (the paper's late fusion), which are probabilities;
+            'cls' or 'dist', the scores of one token. Defaults to 'logits'.
+        loss (dict): Config of the loss. Defaults to
+            ``dict(type='CrossEntropyLoss', loss_weight=1.0)``.
+        topk (int | Sequence[int]): Top-k accuracies. Defaults to (1, ).
+        cal_acc (bool): Whether to log the training accuracy, the mean of
+            both. Defaults to False.
+        init_cfg (dict): Initialization config. Defaults to
+            ``dict(type='TruncNormal', layer='Linear', std=0.02)``.
+
+    Raises:
+        ValueError: If a size is not a positive integer, or ``fusion`` is
+            none of the above.
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        in_channels: int,
+        fusion: str = 'logits',
+        loss: dict = dict(type='CrossEntropyLoss', loss_weight=1.0),
+        topk: int | Sequence[int] = (1,),
+        cal_acc: bool = False,
+        init_cfg: dict | None = dict(
+            type='TruncNormal', layer='Linear', std=0.02
+        ),
+    ):
+        topk = (topk,) if isinstance(topk, int) else topk
+        super().__init__(loss, topk, cal_acc, init_cfg)
+        sizes = dict(num_classes=num_classes, in_channels=in_channels)
+        for name, size in sizes.items():
+            if type(size) is not int or size < 1:
+                raise ValueError(f'{name}={size!r} must be a positive integer')
+        if fusion not in FUSIONS:
+            raise ValueError(f'fusion: {not_one_of(fusion, FUSIONS)}')
+        self.num_classes = num_classes
+        self.in_channels = in_channels
+        self.fusion = fusion
+        self.layers = nn.ModuleDict(
+            dict(
+                head=nn.Linear(in_channels, num_classes),
+                head_dist=nn.Linear(in_channels, num_classes),
+            )
+        )
+
+    def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
+        """The two tokens (B, 2, C) of the last output, as one (B, 2C)."""
+        return feats[-1].flatten(1)
+
+    def both(self, feats: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+        """Scores (B, K) of CLS and of the distillation token."""
+        cls_token, dist_token = self.pre_logits(feats).chunk(2, dim=1)
+        return self.layers.head(cls_token), self.layers.head_dist(dist_token)
+
+    def forward(
+        self, feats: tuple[Tensor, ...]
+    ) -> tuple[Tensor, Tensor] | Tensor:
+        """Outputs of the backbone, the last (B, 2, C), to scores (B, K).
+
+        Those of both tokens in training mode, fused ones in eval mode.
+        """
+        scores = self.both(feats)
+        return scores if self.training else FUSIONS[self.fusion](*scores)
+
+    def loss(
+        self,
+        feats: tuple[Tensor, ...],
+        data_samples: list[DataSample],
+        **kwargs,
+    ) -> dict[str, Tensor]:
+        """Means of the losses, and of the accuracies, of both outputs.
+
+        See ``ClsHead.loss``.
+        """
+        each = [
+            self._get_loss(scores, data_samples, **kwargs)
+            for scores in self.both(feats)
+        ]
+        return {name: (each[0][name] + each[1][name]) / 2 for name in each[0]}
+
+    def _get_predictions(
+        self, scores: Tensor, data_samples: list[DataSample] | None
+    ) -> list[DataSample]:
+        """Put scores and labels into samples; probabilities stay as such."""
+        if self.fusion == 'softmax':
+            scores = scores.log()
+        return super()._get_predictions(scores, data_samples)
