@@ -24,9 +24,9 @@ class Reducible:
     (height and width of an image in pixels and in patches), ``num_prefix``
     (tokens before the patches, the first of which is CLS, see
     :class:`Tokens`) and ``out_indices``. It calls :meth:`set_reduction` in
-    its ``__init__``; everything else here is not overridden. Pictures,
-    costs, recordings, exports and teachers ask for nothing else, so that they
-    work with any such backbone.
+    its ``__init__``, and overrides :meth:`fuse` where it can; everything else
+    here is not overridden. Pictures, costs, recordings, exports and teachers
+    ask for nothing else, so that they work with any such backbone.
     """
 
     with_cp = False
@@ -89,6 +89,15 @@ class Reducible:
         """
         # a view would keep the whole sequence in memory
         return tokens.x[:, 0].clone()
+
+    def fuse(self) -> 'Reducible':
+        """Join what is computed side by side, in place, for inference.
+
+        Returns:
+            Reducible: Itself, with the same outputs; weights that are saved
+            from now on are of other names. Here there is nothing to join.
+        """
+        return self
 
     def check_cla(self) -> None:
         """Refuse settings with which a CLA head would not read raw CLS.

@@ -1,12 +1,14 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Callable, Sequence
 
+from mmengine.model import ModuleList
 from mmpretrain.models.backbones import VisionTransformer
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
 
-from ..layers.drop_path import use_plain_rates
+from ..layers.drop_path import set_drop_path, use_plain_rates
+from ..layers.parallel import ParallelLayer, in_parallel
 from ..reduction.attention import Attended, attend
 from ..reduction.tokens import Tokens
 from .depth import first_layers
@@ -65,6 +67,12 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
             to tokens (B, N, C) and their grid (h, w), with
             ``init_out_size``, the grid of ``img_size``, and ``stride``,
             which must be ``patch_size``. Defaults to None.
+        branches (int): Attentions side by side in a layer, and FFNs after
+            them: see :class:`ParallelLayer`. A reducer sees the heads of all
+            of them. Defaults to 1, a plain layer.
+        drop_path_mode (str): 'linear', the rate of stochastic depth rises
+            from 0 to ``drop_path_rate`` in the last layer, or 'uniform', it
+            is that in every layer. Defaults to 'linear'.
         depth (int, optional): Layers of ``arch`` to build, from the first:
             weights of the others are left out on load. Defaults to None,
             all.
@@ -87,8 +95,9 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
             empty beside a reducer or a cache, if there is no CLS token where
             one is needed (``dist_token`` follows it), if ``num_registers`` is
             no number of tokens, if ``arch`` is not known or lacks a size, if
-            ``depth`` is no number of layers, or if patches of the stem are
-            not of ``patch_size``.
+            ``depth`` is no number of layers or ``branches`` none of
+            branches, if there is no such ``drop_path_mode``, or if patches of
+            the stem are not of ``patch_size``.
     """
 
     may_be_new = (*Reducible.may_be_new, 'ln1.', 'ln2.')
@@ -109,6 +118,8 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
         dist_token: bool = False,
         with_cls_pos: bool = True,
         stem: dict | None = None,
+        branches: int = 1,
+        drop_path_mode: str = 'linear',
         depth: int | None = None,
         with_cp: bool = False,
         **vit,
@@ -122,6 +133,9 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
         super().__init__(
             arch, img_size, patch_size, in_channels, out_indices, **vit
         )
+        rate = vit.get('drop_path_rate', 0.0)
+        set_drop_path(self.layers, rate, drop_path_mode)
+        self.layers = in_parallel(self.layers, branches)
         self.may_be_left = left_out
         self.with_cp = with_cp
         self.num_prefix = self.num_extra_tokens
@@ -160,6 +174,14 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
     def feed(self, layer: nn.Module, x: Tensor) -> Tensor:
         """See :class:`Reducible`."""
         return layer.ffn(layer.ln2(x), identity=x)
+
+    def fuse(self) -> 'TokenReductionViT':
+        """See :class:`Reducible`: layers with branches become plain ones."""
+        self.layers = ModuleList(
+            layer.fuse() if isinstance(layer, ParallelLayer) else layer
+            for layer in self.layers
+        )
+        return self
 
     def finish(self, x: Tensor) -> Tensor:
         """See :class:`Reducible`."""

@@ -75,7 +75,7 @@ def attend(
         tuple[Tensor, Attended]: The update of the residual stream, (B, N, C),
         and what the attention saw.
     """
-    B, N, C = x.shape
+    B, N, _ = x.shape
     qkv = attn.qkv(x).reshape(B, N, 3, attn.num_heads, attn.head_dims)
     q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
     if softmax is None:
@@ -85,7 +85,7 @@ def attend(
         )
     else:
         x = softmax(_logits(q, k, key_bias)) @ v
-    x = attn.proj(x.transpose(1, 2).reshape(B, N, C))
+    x = attn.proj(x.transpose(1, 2).flatten(2))
     x = attn.out_drop(attn.gamma1(attn.proj_drop(x)))
     return x, Attended(q, k, v, key_bias)
 

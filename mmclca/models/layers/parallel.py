@@ -1,0 +1,222 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+
+import torch
+import torch.nn.functional as F
+from mmcv.cnn.bricks.transformer import FFN
+from mmengine.model import BaseModule, ModuleList
+from mmpretrain.models.backbones.vision_transformer import (
+    TransformerEncoderLayer,
+)
+from torch import Tensor, nn
+
+from .drop_path import kept_branches
+from .folding import Folded, attention_half, ffn_half, fold, fused
+
+
+def in_parallel(layers: ModuleList, branches: int) -> ModuleList:
+    """Layers with branches: the plain ones as they are with one branch.
+
+    Args:
+        layers (ModuleList): Of ``TransformerEncoderLayer``, the first
+            branches.
+        branches (int): Number of branches in each layer.
+
+    Raises:
+        ValueError: If it is no number of branches; see
+            :class:`ParallelLayer`.
+    """
+    if type(branches) is not int or branches < 1:
+        raise ValueError(
+            f'branches={branches!r} is not allowed: give 1, or as many '
+            'attentions and FFNs as a layer has side by side, for example 2'
+        )
+    if branches == 1:
+        return layers
+    return ModuleList(ParallelLayer(layer, branches) for layer in layers)
+
+
+class ParallelLayer(BaseModule):
+    r"""A transformer layer of n attentions and then n FFNs side by side.
+
+    `Three things everyone should know about Vision Transformers`, section
+    3.2:
+
+    .. math::
+        x' = x + \sum_b \gamma_b \, \mathrm{MHSA}_b(\mathrm{LN}_b(x)), \quad
+        x + \sum_b \gamma'_b \, \mathrm{FFN}_b(\mathrm{LN}'_b(x'))
+
+    Each branch is a layer of mmpretrain with its own norms and LayerScale.
+    It offers what :class:`TokenReductionViT` uses of such a layer: ``ln1``,
+    ``attn`` (of n x h heads), ``ln2`` and ``ffn``. In training all branches
+    go through one matrix product a linear layer, with weights that
+    :func:`fold` joins anew in each pass; stochastic depth drops each branch
+    of each sample on its own. In evaluation, where a small batch would not
+    pay for that, they run in turn; :meth:`fuse` joins them for good.
+
+    Args:
+        layer (TransformerEncoderLayer): The first branch. The others are
+            like it, with linear layers drawn anew.
+        branches (int): Their number, n.
+
+    Raises:
+        ValueError: If the layer has dropout, norms that are no LayerNorm, or
+            an FFN that is not of two linear layers.
+    """
+
+    def __init__(self, layer: TransformerEncoderLayer, branches: int):
+        super().__init__()
+        _check(layer)
+        more = [_drawn_anew(layer) for _ in range(branches - 1)]
+        self.branches = ModuleList([layer, *more])
+        self.train(layer.training)  # not that of a frozen one
+
+    def fuse(self) -> nn.Module:
+        """The plain layer with the same outputs in evaluation; a copy."""
+        return fused(self.branches)
+
+    def ln1(self, x: Tensor) -> Tensor:
+        """What the attentions read of tokens (B, N, C).
+
+        Returns:
+            Tensor: In evaluation that of each branch, (B, N, nC), in training
+            what they have in common, without their affine, (B, N, C).
+        """
+        if self.training:
+            return _bare_norm(self.branches[0].ln1, x)
+        return torch.cat([layer.ln1(x) for layer in self.branches], dim=-1)
+
+    def ln2(self, x: Tensor) -> Tensor:
+        """The tokens as they are: norms are a part of :meth:`ffn`."""
+        return x
+
+    @property
+    def attn(self) -> 'BranchAttention':
+        """What :func:`attend` asks of an attention, of all branches."""
+        kind = JoinedAttention if self.training else BranchAttention
+        return kind(self.branches)
+
+    def ffn(self, x: Tensor, identity: Tensor) -> Tensor:
+        """The sum of the FFNs, each with its norm.
+
+        Args:
+            x (Tensor): Tokens (B, N, C).
+            identity (Tensor): Tokens (B, N, C) that it is added to.
+        """
+        if not self.training:
+            for layer in self.branches:
+                identity = layer.ffn(layer.ln2(x), identity=identity)
+            return identity
+        first = self.branches[0]
+        folded = fold([ffn_half(layer) for layer in self.branches])
+        x = F.linear(_bare_norm(first.ln2, x), folded.weight, folded.bias)
+        x = first.ffn.layers[0][1](x)
+        drop_prob = first.ffn.dropout_layer.drop_prob
+        return identity + _last(x, folded, drop_prob)
+
+
+class BranchAttention:
+    """The attentions of parallel branches as one of n x h heads, in turn.
+
+    Args:
+        branches (Sequence[TransformerEncoderLayer]): The n branches.
+    """
+
+    proj_drop = gamma1 = out_drop = nn.Identity()
+
+    def __init__(self, branches: Sequence[TransformerEncoderLayer]):
+        first = branches[0].attn
+        self.attns = [layer.attn for layer in branches]
+        self.num_heads = len(branches) * first.num_heads
+        self.head_dims = first.head_dims
+        self.attn_drop, self.training = first.attn_drop, first.training
+        self.scaled_dot_product_attention = first.scaled_dot_product_attention
+
+    def qkv(self, x: Tensor) -> Tensor:
+        """Inputs (B, N, nC) to (B, N, 3, nC)."""
+        made = [
+            attn.qkv(own).unflatten(-1, (3, -1))
+            for attn, own in self._with_own(x)
+        ]
+        return torch.cat(made, dim=-1).unflatten(0, x.shape[:2])
+
+    def proj(self, x: Tensor) -> Tensor:
+        """Values of all heads (B, N, nC) to the update (B, N, C)."""
+        update, *more = (
+            attn.gamma1(attn.proj(own)) for attn, own in self._with_own(x)
+        )
+        for one in more:
+            update = update + one
+        return update.unflatten(0, x.shape[:2])
+
+    def _with_own(self, x: Tensor) -> Iterator[tuple[nn.Module, Tensor]]:
+        """Each attention and its channels of (B, N, nC), as (B N, C).
+
+        A linear layer takes these without a copy, unlike (B, N, C).
+        """
+        own = x.flatten(0, 1).chunk(len(self.attns), dim=-1)
+        return zip(self.attns, own, strict=True)
+
+
+class JoinedAttention(BranchAttention):
+    """The same by one matrix product for all branches, in training.
+
+    Args:
+        branches (Sequence[TransformerEncoderLayer]): The n branches.
+    """
+
+    def __init__(self, branches: Sequence[TransformerEncoderLayer]):
+        super().__init__(branches)
+        self.folded = fold([attention_half(layer) for layer in branches])
+
+    def qkv(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.folded.weight, self.folded.bias)
+
+    def proj(self, x: Tensor) -> Tensor:
+        return _last(x, self.folded, self.attns[0].out_drop.drop_prob)
+
+
+def _bare_norm(norm: nn.LayerNorm, x: Tensor) -> Tensor:
+    """What norms of the same eps have in common: all but their affine."""
+    return F.layer_norm(x, norm.normalized_shape, eps=norm.eps)
+
+
+def _last(x: Tensor, folded: Folded, drop_prob: float) -> Tensor:
+    """Last linear layer of all branches, with stochastic depth of each one.
+
+    Args:
+        x (Tensor): What enters it, (B, N, n I).
+        folded (Folded): Weights of the n branches.
+        drop_prob (float): See :func:`kept_branches`.
+    """
+    weight, bias = folded.last_weight, folded.last_bias
+    if not drop_prob:
+        return F.linear(x, weight, bias.sum(dim=0))
+    kept = kept_branches(x, len(bias), drop_prob)
+    x = x.unflatten(-1, (len(bias), -1)) * kept[:, None, :, None]
+    x = F.linear(x.flatten(2), weight) + (kept @ bias)[:, None]
+    return x / (1 - drop_prob or 1)  # where none is kept, all are 0
+
+
+def _drawn_anew(layer: TransformerEncoderLayer) -> TransformerEncoderLayer:
+    layer = deepcopy(layer)
+    for module in layer.modules():
+        if isinstance(module, nn.Linear):
+            module.reset_parameters()
+    return layer
+
+
+def _check(layer: TransformerEncoderLayer) -> None:
+    if layer.attn.proj_drop.p:
+        raise ValueError(
+            f'drop_rate={layer.attn.proj_drop.p}: branches > 1 has no dropout '
+            'of their outputs, take drop_path_rate'
+        )
+    norms = isinstance(layer.ln1, nn.LayerNorm)
+    if not (norms and isinstance(layer.ffn, FFN) and layer.ffn.num_fcs == 2):
+        raise ValueError(
+            'branches > 1 takes LayerNorm and an FFN of two linear layers: '
+            f'{type(layer.ln1).__name__} and {type(layer.ffn).__name__} are '
+            'not allowed, see norm_cfg and layer_cfgs'
+        )

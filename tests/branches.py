@@ -1,0 +1,44 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""A small layer of parallel branches, and the slow loop that defines it."""
+
+import torch
+from mmpretrain.models.backbones.vision_transformer import (
+    TransformerEncoderLayer,
+)
+
+from mmclca.models.layers.parallel import ParallelLayer
+from mmclca.models.reduction.attention import attend
+
+
+def plain(**settings):
+    """A layer of mmpretrain with 2 heads and 16 channels."""
+    norm = dict(type='LN', eps=1e-6)
+    return TransformerEncoderLayer(16, 2, 32, norm_cfg=norm, **settings)
+
+
+def parallel(branches, **settings):
+    """A layer in float64 whose parameters were all moved."""
+    layer = ParallelLayer(plain(**settings), branches).double()
+    with torch.no_grad():
+        for param in layer.parameters():
+            param.add_(0.2 * torch.randn_like(param))
+    return layer
+
+
+def tokens():
+    """Of three images, (B, N, C)."""
+    return torch.randn(3, 7, 16, dtype=torch.float64)
+
+
+def run(layer, x):
+    """What a backbone does with a layer."""
+    x = x + attend(layer.attn, layer.ln1(x))[0]
+    return layer.ffn(layer.ln2(x), identity=x)
+
+
+def looped(branches, x):
+    """The definition: residuals of mmpretrain's modules, summed."""
+    x = x + sum(one.attn(one.ln1(x)) for one in branches)
+    return x + sum(
+        one.ffn.gamma2(one.ffn.layers(one.ln2(x))) for one in branches
+    )

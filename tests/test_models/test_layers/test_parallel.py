@@ -1,0 +1,250 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Layers of n branches against a slow loop, and what follows from it."""
+
+import re
+from copy import deepcopy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from branches import looped, parallel, plain, run, tokens
+from mmengine.model import ModuleList
+from mmpretrain.structures import DataSample
+from small_models import (
+    CACHE,
+    REDUCERS,
+    build,
+    classifier,
+    gradients,
+    images,
+    vit,
+)
+from torch.overrides import TorchFunctionMode
+
+from mmclca.evaluation.cost import count_config
+from mmclca.models.layers.parallel import in_parallel
+from mmclca.registry import MODELS
+
+SETTINGS = dict(
+    plain={},
+    scaled=dict(layer_scale_init_value=0.1),
+    unbiased=dict(layer_scale_init_value=0.1, qkv_bias=False),
+)
+
+
+@pytest.mark.parametrize('settings', SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.parametrize('branches', [1, 2, 3, 4])
+def test_equals_the_loop_over_branches(branches, settings):
+    layer, x = parallel(branches, **settings), tokens()
+    right = looped(layer.branches, x)
+    for made in (
+        run(layer.train(), x),
+        run(layer.eval(), x),
+        run(layer.fuse(), x),
+        layer.fuse()(x),  # as mmpretrain runs a layer
+    ):
+        torch.testing.assert_close(made, right, rtol=0, atol=1e-12)
+
+
+def test_the_order_of_branches_does_not_matter():
+    layer, x = parallel(3), tokens()
+    turned = deepcopy(layer)
+    turned.branches = ModuleList(list(turned.branches)[::-1])
+    for mode in (True, False):
+        one, other = run(layer.train(mode), x), run(turned.train(mode), x)
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+
+
+def test_one_branch_is_the_plain_layer():
+    layer, x = parallel(1), tokens()
+    torch.testing.assert_close(
+        run(layer, x), layer.branches[0](x), rtol=0, atol=1e-12
+    )
+    layers = ModuleList([plain()])
+    assert in_parallel(layers, 1) is layers
+
+
+def test_the_gap_to_a_sequence_falls_linearly_with_layer_scale():
+    layer, x, gaps = parallel(2, **SETTINGS['scaled']), tokens(), []
+    for scale in (0.1, 0.01, 0.001):
+        for one in layer.branches:
+            torch.nn.init.constant_(one.attn.gamma1.weight, scale)
+            torch.nn.init.constant_(one.ffn.gamma2.weight, scale)
+        right = layer.branches[1](layer.branches[0](x))
+        gap = (run(layer, x) - right).norm() / (right - x).norm()
+        gaps.append(gap.item())
+    assert gaps[0] / gaps[1] == pytest.approx(10, rel=0.3)
+    assert gaps[1] / gaps[2] == pytest.approx(10, rel=0.05)
+
+
+def test_gradients_are_those_of_the_loop():
+    layer, x = parallel(3, **SETTINGS['scaled']), tokens()
+    params = dict(layer.named_parameters())
+    weights = torch.randn_like(x)
+    right, *others = (
+        torch.autograd.grad((made * weights).sum(), params.values())
+        for made in (
+            looped(layer.branches, x),
+            run(layer.train(), x),
+            run(layer.eval(), x),
+        )
+    )
+    for grads in others:
+        for name, grad, expected in zip(params, grads, right, strict=True):
+            assert expected.any(), name
+            torch.testing.assert_close(grad, expected, msg=name)
+
+
+class Products(TorchFunctionMode):
+    """Counts linear layers over tokens."""
+
+    number = 0
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        self.number += function is F.linear and args[0].dim() > 1
+        return function(*args, **(kwargs or {}))
+
+
+def test_training_takes_one_product_for_all_branches_of_a_kind():
+    layer, x = parallel(3), tokens()
+    with Products() as products:
+        run(layer.train(), x)
+    assert products.number == 4
+    with Products() as products:
+        run(layer.eval(), x)
+    assert products.number == 3 * 4
+
+
+def test_names_are_those_of_plain_layers_and_branches_start_apart():
+    backbone = MODELS.build(vit(2, branches=2))
+    names = MODELS.build(vit(2)).state_dict()
+    expected = {
+        re.sub(r'(layers\.\d)', rf'\1.branches.{branch}', name, count=1)
+        for name in names
+        for branch in (0, 1)
+    }
+    assert backbone.state_dict().keys() == expected
+    for _ in range(2):
+        one, other = backbone.layers[0].branches
+        for part in ('attn.qkv', 'attn.proj', 'ffn.layers.0.0'):
+            weights = [b.get_submodule(part).weight for b in (one, other)]
+            assert not torch.equal(*weights), part
+        backbone.init_weights()
+
+
+@pytest.mark.parametrize('branches', [0, 1.5, True, '2'])
+def test_what_is_no_number_of_branches_is_refused(branches):
+    with pytest.raises(ValueError, match=f'branches={branches!r} .*give 1'):
+        MODELS.build(vit(2, branches=branches))
+
+
+@pytest.mark.parametrize(
+    'settings, message',
+    [
+        (dict(drop_rate=0.1), r'drop_rate=0\.1'),
+        (dict(layer_cfgs=dict(num_fcs=3)), 'two linear layers'),
+        (dict(layer_cfgs=dict(ffn_type='swiglu_fused')), 'SwiGLUFFNFused'),
+    ],
+)
+def test_layers_that_cannot_be_joined_are_refused(settings, message):
+    MODELS.build(vit(2, branches=1, **settings))
+    with pytest.raises(ValueError, match=message):
+        MODELS.build(vit(2, branches=2, **settings))
+
+
+def test_parameters_and_cost_are_those_of_a_sequence():
+    costs = [
+        count_config(classifier(vit(layers, branches=branches)))
+        for layers, branches in ((12, 1), (6, 2), (4, 3), (3, 4))
+    ]
+    assert len({(cost.flops, cost.params) for cost in costs}) == 1
+
+
+@pytest.mark.parametrize('name', REDUCERS)
+def test_a_reducer_sees_all_heads_and_fusing_changes_nothing(name):
+    reducer = dict(type=f'mmclca.{name}', keep_rate=0.5)
+    settings = SETTINGS['scaled']
+    config = vit(3, reducer=reducer, reduce_at=(0, 1), cache=CACHE, **settings)
+    backbone = build(dict(config, branches=2)).double().eval()
+    x, heads = images().double(), []
+    between = backbone.reducer.between
+
+    def note(tokens, attended, stage):
+        heads.append(attended.k.size(1))
+        return between(tokens, attended, stage)
+
+    backbone.reducer.between = note
+    with torch.no_grad():
+        (before,), reduced = backbone.forward_tokens(x)
+        assert backbone.fuse() is backbone
+        (after,), again = backbone.forward_tokens(x)
+    assert set(heads) == {4}
+    torch.testing.assert_close(after, before, rtol=0, atol=1e-12)
+    torch.testing.assert_close(again.patch_weights, reduced.patch_weights)
+
+
+def clca(**options):
+    reducer = dict(type='mmclca.EViT', keep_rate=0.5)
+    return classifier(
+        vit(3, reducer=reducer, reduce_at=(1,), cache=CACHE, **options),
+        cla=True,
+    )
+
+
+def test_clca_trains_every_parameter():
+    model = build(clca(branches=2, **SETTINGS['scaled'])).train()
+    sum(model.loss(images(), samples()).values()).backward()
+    for name, param in model.named_parameters():
+        assert param.grad is not None and param.grad.any(), name
+
+
+def samples():
+    return [DataSample().set_gt_label(label) for label in (0, 1)]
+
+
+def test_recomputed_layers_get_the_same_gradients():
+    config = clca(branches=2, drop_path_rate=0.5, drop_path_mode='uniform')
+    model, x, grads = build(config).train(), images(8), []
+    for with_cp in (False, True):
+        model.backbone.with_cp = with_cp
+        model.zero_grad()
+        torch.manual_seed(0)
+        sum(model.backbone(x)).square().sum().backward()
+        grads.append(gradients(model.backbone))
+    torch.testing.assert_close(*grads)
+
+
+def test_decay_and_freezing_go_by_layers():
+    backbone = MODELS.build(vit(3, branches=2, frozen_stages=1))
+    depths = {
+        backbone.get_layer_depth(f'layers.1.branches.{branch}.ln2.weight')
+        for branch in (0, 1)
+    }
+    assert depths == {backbone.get_layer_depth('layers.1.ln2.weight')}
+    for _ in range(2):
+        first, second = backbone.layers[:2]
+        assert not any(p.requires_grad for p in first.parameters())
+        assert not any(m.training for m in first.modules())
+        assert all(m.training for m in second.modules())
+        backbone.train()
+
+
+def test_dropout_of_attention_weights_acts_in_training_only():
+    cfgs = dict(attn_drop_rate=0.5)
+    backbone, x = build(vit(2, branches=2, layer_cfgs=cfgs)), images()
+    for mode in (True, False):
+        backbone.train(mode)
+        same = torch.equal(backbone(x)[0], backbone(x)[0])
+        assert same == (not mode)
+
+
+def test_copies_and_mixed_precision():
+    backbone, x = build(vit(2, branches=2)), images()
+    copied = deepcopy(backbone)
+    copied.load_state_dict(backbone.state_dict())
+    for mode in (True, False):
+        (right,) = backbone.train(mode)(x)
+        assert torch.equal(copied.train(mode)(x)[0], right)
+        with torch.autocast('cpu', torch.bfloat16):
+            (made,) = backbone(x)
+        assert 0 < (made - right).abs().max() < 0.1 * right.abs().max()
