@@ -70,7 +70,12 @@ def timed(monkeypatch):
 def run(monkeypatch, folder, *more):
     monkeypatch.setattr(torch, 'set_num_threads', lambda _: None)
     own = dict(
-        results='', page='page.md', picture='p.png', data='', weights=''
+        results='',
+        why='why',
+        page='page.md',
+        picture='p.png',
+        data='',
+        weights='',
     )
     files = FILES | {name: folder / file for name, file in own.items()}
     words = [word for k, v in files.items() for word in (f'--{k}', v)]
@@ -87,6 +92,9 @@ def test_page_of_what_is_there(monkeypatch, folder, timed, capsys):
     for i, result in enumerate(results):
         file = folder / f'{i}.json'
         file.write_text(json.dumps(result | OF_A_SWEEP))
+    (change,) = trained_results('mixup', 'base', [93.0], 0.4, 0.1, **more)
+    (folder / 'why').mkdir()
+    (folder / 'why/0.json').write_text(json.dumps(change | OF_A_SWEEP))
     assert run(monkeypatch, folder) == 0
     page, picture = folder / 'page.md', folder / 'p.png'
     printed = capsys.readouterr().out.splitlines()
@@ -97,12 +105,14 @@ def test_page_of_what_is_there(monkeypatch, folder, timed, capsys):
     text = page.read_text()
     for part in (
         '## Trained',
+        '## What helped',
+        'one draw only',
         'CLCA, as in the paper',
         '12.5',
         '- CPU: a CPU',
     ):
         assert part in text
-    assert 'trained: 2026-01-02, 4 runs' in text and '- ms: 2' in text
+    assert 'trained: 2026-01-02, 5 runs' in text and '- ms: 2' in text
 
 
 def test_models_are_timed_again_when_others_come(tmp_path, timed):

@@ -3,8 +3,9 @@
 
 Measures what classifiers of frozen features reach on ten draws of three
 training images a class, reads what tools/sweep.py trained on the same draws
-(configs/sweeps/few_photographs.py), and writes tables with paired differences
-and a picture. Arms that have a result are not measured again.
+(configs/sweeps/few_photographs.py and few_photographs_why.py), and writes
+tables with paired differences and a picture. Arms that have a result are not
+measured again.
 """
 
 import os
@@ -40,6 +41,7 @@ def parse_args():
 def add_files(parser):
     files = {
         '--results': ('folder of the results', RESULTS / 'few_photographs'),
+        '--why': ('of changes', RESULTS / 'few_photographs_why'),
         '--grid': ('that of the sweep', 'configs/sweeps/few_photographs.py'),
         '--template': ('of the page', RESULTS / 'few_photographs.md.j2'),
         '--page': ('to write', RESULTS / 'few_photographs.md'),

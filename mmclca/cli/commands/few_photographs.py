@@ -8,6 +8,7 @@ from mmclca.benchmark.few_photographs.arms import WEIGHTS, probe_arms
 from mmclca.benchmark.few_photographs.measuring import measure_missing
 from mmclca.benchmark.few_photographs.speed import milliseconds
 from mmclca.sweep.cell import Cell
+from mmclca.sweep.few_photographs.changes import table_of_changes, to_changes
 from mmclca.sweep.few_photographs.page import compared, write_page
 from mmclca.sweep.few_photographs.provenance import provenance
 from mmclca.sweep.few_photographs.runs import (
@@ -80,15 +81,29 @@ def speeds(args, models, facts):
     return record
 
 
+def trained_in(folder):
+    """Results of trained arms in a folder, none where it is not there."""
+    results = read_results(folder) if folder.is_dir() else []
+    return [result for result in results if is_trained_arm(result)]
+
+
+def told_changes(results, runs):
+    """Table of changes to our recipe, '' where none was measured."""
+    changes = to_changes(to_runs([], results), runs) if results else ()
+    return table_of_changes(changes) if len(changes) else ''
+
+
 def main(args):
     facts = begin(__file__, Setting(batch=1))
     with plain_errors():
         if not args.page_only:
             measure(args, facts)
-        results = [r for r in read_results(args.results) if is_trained_arm(r)]
+        results, why = trained_in(args.results), trained_in(args.why)
         timed = speeds(args, models_of(args, results), facts)
         probes = read_probes(args.results / 'probes')
-        arms = compared(to_runs(probes, results), timed['milliseconds'])
-        told = provenance(probes, results, timed)
-        write_page(args.template, args.page, args.picture, arms, told)
+        runs = to_runs(probes, results)
+        arms = compared(runs, timed['milliseconds'])
+        told = provenance(probes, [*results, *why], timed)
+        files = args.template, args.page, args.picture
+        write_page(*files, arms, told, told_changes(why, runs))
     print(args.page, args.picture, sep='\n')

@@ -113,16 +113,18 @@ def write_page(
     picture: Path,
     arms: dict[Key, pd.DataFrame],
     facts: dict[str, str],
+    changes: str = '',
 ) -> None:
     """Write the page and its picture.
 
     Args:
         template (Path): Of jinja; is given a :class:`Page` as ``page``,
-            ``facts`` and ``kinds``, the keys of the comparisons.
+            ``facts``, ``changes`` and ``kinds``, the keys of the comparisons.
         page (Path): To write.
         picture (Path): To write.
         arms (dict[Key, pandas.DataFrame]): Of :func:`compared`.
         facts (dict[str, str]): Where and with what was measured.
+        changes (str): Table of changes to our recipe. Defaults to '', none.
     """
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined,
@@ -131,7 +133,7 @@ def write_page(
         lstrip_blocks=True,
     )
     text = environment.from_string(template.read_text('utf-8')).render(
-        page=Page(arms), kinds=list(arms), facts=facts
+        page=Page(arms), kinds=list(arms), facts=facts, changes=changes
     )
     replace_text(page, text)
     with matplotlib.rc_context(STYLE):

@@ -161,10 +161,12 @@ def test_page_of_the_template(results, tmp_path):
     page, picture = tmp_path / 'page.md', tmp_path / 'pictures/page.png'
     runs = to_runs([*probes(), *probes('leaf40')], results)
     arms = compared(runs, {})
-    write_page(TEMPLATE, page, picture, arms, dict(CPU='the CPU'))
+    changes = '| one change | reading |' if results else ''
+    write_page(TEMPLATE, page, picture, arms, dict(CPU='the CPU'), changes)
     text = page.read_text()
     assert '- CPU: the CPU' in text and '\n\n\n' not in text
     assert ('## Trained' in text) == bool(results)
+    assert ('## What helped' in text) == bool(results) and changes in text
     assert text.count('EViT 0.1') > 2 and not re.search('{[{%]|nan', text)
     with Image.open(picture) as drawn:
         assert drawn.width > 1000
