@@ -81,7 +81,7 @@ STEPS = (
 NO_TYPES = ('Albu', 'Albumentations', 'PackMultiTaskInputs', 'TIMMBackbone')
 TEXTS = (
     # of models: choices, by which nothing is looked up but a number or branch
-    *('arch', 'approximate', 'bias', 'ffn_type', 'fusion_mode'),
+    *('arch', 'approximate', 'bias', 'ffn_type', 'fusion', 'fusion_mode'),
     *('graph_conv_type', 'interpolate_mode', 'mode', 'out_type', 'padding'),
     *('reduction', 'style'),
     # of transforms

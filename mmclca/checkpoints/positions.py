@@ -8,6 +8,7 @@ and shapes of its parameters, its grid of patches and its cache are asked.
 from math import isqrt, prod
 
 import torch
+import torch.nn.functional as F
 from timm.layers import resample_abs_pos_embed
 from torch import Tensor
 
@@ -15,6 +16,7 @@ from .families.family import POS_EMBED
 
 FOREIGN_POS_EMBED = POS_EMBED.removeprefix('backbone.')
 NAMES = ('pos_embed', 'cls_token', 'cache.clr', 'cache.clr_pos')
+PREFIX = ('cls_token', 'dist_token')  # what precedes the patches
 
 
 def fit_pos_embed(
@@ -23,62 +25,72 @@ def fit_pos_embed(
     """Bring ``pos_embed`` of a state dict into the backbone's form, in place.
 
     Rows of CLR tokens (the CLCA authors keep them at the end) move to
-    ``cache.clr_pos``; a CLS row of zeros is added where a file has no
-    position for CLS (DeiT III), or is added to the CLS token where the
-    backbone has none; the grid is resized as timm does it. Rows
-    that are no grid are left as they are, see :func:`explain_rows`.
+    ``cache.clr_pos``; rows of zeros are added where a file has no position
+    for CLS and the distillation token (DeiT III), or its rows are added to
+    these tokens where the backbone has none; the grid is resized as timm
+    does it. Rows that are no grid are left as they are, see
+    :func:`explain_rows`.
 
     Returns:
         tuple[list[str], bool]: What was resized, in words, and whether CLS
         has a position in the state dict.
     """
     own = dict(backbone.named_parameters())
-    name, cls_token, clr, clr_pos = (prefix + name for name in NAMES)
+    name, _, clr, clr_pos = (prefix + name for name in NAMES)
     if 'pos_embed' not in own:
         return [], True
     grid = tuple(backbone.patch_resolution)
     own_cls_rows = own['pos_embed'].size(1) - prod(grid)
-    cls_rows = _cls_rows(own, own_cls_rows, state_dict, prefix)
+    tries = _cls_rows(own, own_cls_rows, state_dict, prefix)
     if prefix + FOREIGN_POS_EMBED in state_dict:
         state_dict[name] = state_dict.pop(prefix + FOREIGN_POS_EMBED)
     pos = state_dict.get(name)
     joined = clr in state_dict and clr_pos not in state_dict
     num_clr = state_dict[clr].size(1) if joined else 0
-    layout = _layout(pos, cls_rows, num_clr, grid)
+    layout = _layout(pos, tries, num_clr, grid)
     if layout is None:
         return [], True
     num_cls, old, num_clr = layout
-    cls_row, patches, clr_rows = pos.split((num_cls, prod(old), num_clr), 1)
+    cls_rows, patches, clr_rows = pos.split((num_cls, prod(old), num_clr), 1)
     if joined:
         no_rows = torch.zeros_like(state_dict[clr])
         state_dict[clr_pos] = clr_rows if num_cls else no_rows
     if old != grid:
         patches = resample_abs_pos_embed(patches, grid, old, 0)
     if own_cls_rows:
-        cls_row = cls_row if num_cls else torch.zeros_like(pos[:, :1])
-        patches = torch.cat((cls_row, patches), dim=1)
-    elif num_cls and cls_token in state_dict:
-        state_dict[cls_token] = state_dict[cls_token] + cls_row
+        rows = F.pad(cls_rows, (0, 0, 0, own_cls_rows))[:, :own_cls_rows]
+        patches = torch.cat((rows, patches), dim=1)
+    else:
+        _add_to_tokens(cls_rows, state_dict, prefix)
     state_dict[name] = patches
-    resized = _changes(name, old, grid, 1 in cls_rows and not num_cls)
+    resized = _changes(name, old, grid, tries != (0,) and not num_cls)
     return resized, num_cls > 0
+
+
+def _add_to_tokens(rows: Tensor, state_dict: dict, prefix: str) -> None:
+    """Positions of the prefix, to tokens that have none, in place."""
+    for token, row in zip(PREFIX, rows.unbind(1), strict=False):
+        if prefix + token in state_dict:
+            state_dict[prefix + token] = state_dict[prefix + token] + row
 
 
 def _cls_rows(
     own: dict, own_cls_rows: int, state_dict: dict, prefix: str
 ) -> tuple[int, ...]:
-    """The numbers of rows that CLS may have in a state dict, likely first.
+    """The numbers of rows before the patches in a state dict, likely first.
 
-    It may have none in a foreign file (DeiT III) and in one of mmpretrain's
+    They are those of CLS and the distillation token, if it has one. There
+    may be none in a foreign file (DeiT III) and in one of mmpretrain's
     ``DeiT3``, known by its layer scale.
     """
-    if not _with_cls(own, state_dict, prefix):
+    rows = len(_prefix_of(own, state_dict, prefix))
+    if not rows:
         return (0,)
     if 'cls_token' in own and not own_cls_rows:
-        return (0, 1)
+        return (0, rows)
     marks = (FOREIGN_POS_EMBED, 'layers.0.attn.gamma1.weight')
     may_have_none = any(prefix + mark in state_dict for mark in marks)
-    return (1, 0) if may_have_none else (1,)
+    return (rows, 0) if may_have_none else (rows,)
 
 
 def _changes(name: str, old: tuple, grid: tuple, no_cls: bool) -> list[str]:
@@ -94,8 +106,11 @@ def _is_rows(pos) -> bool:
     return isinstance(pos, Tensor) and pos.dim() == 3
 
 
-def _with_cls(own: dict, state_dict: dict, prefix: str) -> bool:
-    return 'cls_token' in own or f'{prefix}cls_token' in state_dict
+def _prefix_of(own: dict, state_dict: dict, prefix: str) -> list[str]:
+    """Tokens before the patches in a state dict; backbones may lack CLS."""
+    known = {name for name in PREFIX if prefix + name in state_dict}
+    known |= {'cls_token'} & own.keys()
+    return [name for name in PREFIX if name in known]
 
 
 def _layout(pos, cls_rows: tuple[int, ...], num_clr: int, grid: tuple):
@@ -129,17 +144,22 @@ def explain_rows(backbone, own: dict, state_dict: dict, prefix: str) -> str:
     pos = state_dict.get(f'{prefix}pos_embed')
     if not _is_rows(pos) or pos.size(1) == own['pos_embed'].size(1):
         return ''
-    with_cls = _with_cls(own, state_dict, prefix)
-    patches = pos.size(1) - with_cls
+    tokens = _prefix_of(own, state_dict, prefix)
+    patches = pos.size(1) - len(tokens)
     sides = [n for n in range(1, isqrt(patches) + 1) if patches % n == 0]
     grids = ', '.join(f'{n} x {patches // n}' for n in sides)
     height, width = backbone.patch_resolution
     return (
-        f' ({pos.size(1)} rows, which could be {"CLS and " * with_cls}'
+        f' ({pos.size(1)} rows, which could be {_in_words(tokens)}'
         f'{patches} patches: {grids}, either side first. Only a square and '
         f'the grid of this backbone, {height} x {width}, are told from the '
         'number of rows: set img_size to that of the model in the file)'
     )
+
+
+def _in_words(tokens: list[str]) -> str:
+    words = dict(cls_token='CLS and ', dist_token='distillation token and ')
+    return ''.join(words[token] for token in tokens)
 
 
 def init_clr(

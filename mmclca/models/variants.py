@@ -15,7 +15,7 @@ from mmclca.registry import MODELS
 from mmclca.utils.known_names import not_one_of
 
 from .backbones import Reducible
-from .heads import CLAHead
+from .heads import CLAHead, DistilledHead
 from .reduction.reducers import TokenReducer
 from .reduction.reducers.base import per_stage
 
@@ -83,7 +83,8 @@ def with_reduction(
         cla (bool): Whether to have a CLA head, which reads the layers
             ``reduce_at`` and the last one. If the model has one, its settings
             stay and, unless ``reduce_at`` changes, the layers that it reads.
-            Defaults to False, a linear head.
+            Defaults to False, a linear head, or a :class:`DistilledHead`
+            where there is a distillation token.
 
     Returns:
         dict: The new config, of the type of ``model``.
@@ -224,7 +225,8 @@ def _cla_head(head: dict | None, in_channels: int, num_layers: int) -> dict:
     sizes = dict(in_channels=in_channels, num_layers=num_layers)
     if issubclass(kind, CLAHead):
         return dict(head, **sizes)
-    own_loss = not issubclass(kind, ClsHead) or kind.loss is not ClsHead.loss
+    known_loss = ClsHead.loss, DistilledHead.loss
+    own_loss = not issubclass(kind, ClsHead) or kind.loss not in known_loss
     if own_loss or 'num_classes' not in head:
         raise ValueError(
             f'a CLA head cannot take the place of head={head}: that takes '
@@ -245,5 +247,8 @@ def _remove_cla_head(model: dict) -> None:
     linear = {
         k: v for k, v in head.items() if k not in ('num_layers', 'multiplier')
     }
-    linear.update(type='VisionTransformerClsHead', init_cfg=None)
+    if build_on_meta(backbone).is_distilled:
+        linear['type'] = 'mmclca.DistilledHead'
+    else:
+        linear.update(type='VisionTransformerClsHead', init_cfg=None)
     model['head'] = linear

@@ -61,6 +61,20 @@ def test_every_method_on_ours_and_theirs_with_all_and_nothing(model, method):
     assert one.state_dict().keys() == two.state_dict().keys()
 
 
+def test_a_distilled_model_gets_cla_and_its_head_back():
+    head = dict(type='mmclca.DistilledHead', num_classes=5, in_channels=16)
+    model = dict(classifier(vit(4, dist_token=True)), head=head)
+    clca = with_reduction(model, 'EViT', 0.5, cache=True, cla=True)
+    assert clca['head'] == dict(head, type='mmclca.CLAHead', num_layers=3)
+    net = MODELS.build(deepcopy(clca)).eval()
+    assert net(images()).shape == (2, 5)
+    assert net.backbone.out_type == 'prefix'
+    back = with_reduction(clca)
+    assert back['head'] == head
+    keys = built(model).state_dict().keys()
+    assert built(back).state_dict().keys() == keys
+
+
 def test_pieces_are_what_is_made_of_the_plain_model():
     model = Config.fromfile(PIECES / 'clca-evit_vit-base-p16.py').model
     assert reduction_of(model) == CLCA

@@ -21,9 +21,7 @@ def first_layers(
     """
     if depth is None:
         return arch, ()
-    settings = arch_zoo.get(arch.lower()) if isinstance(arch, str) else arch
-    if settings is None:  # mmpretrain says which there are
-        return arch, ()
+    settings = arch_zoo[arch.lower()] if isinstance(arch, str) else arch
     total = settings['num_layers']
     if type(depth) is not int or not 1 <= depth <= total:
         raise ValueError(

@@ -11,6 +11,7 @@ from ..layers.drop_path import set_drop_path, use_plain_rates
 from ..layers.parallel import ParallelLayer, in_parallel
 from ..reduction.attention import Attended, attend
 from ..reduction.tokens import Tokens
+from .arch import check_arch
 from .depth import first_layers
 from .output_forms import (
     OUTPUT_FORMS,
@@ -129,6 +130,7 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
             vit = dict(out_type='prefix') | vit
         if isinstance(out_indices, Sequence):
             out_indices = list(out_indices)  # the parent writes into it
+        check_arch(arch, self.arch_zoo)
         arch, left_out = first_layers(arch, depth, self.arch_zoo)
         super().__init__(
             arch, img_size, patch_size, in_channels, out_indices, **vit

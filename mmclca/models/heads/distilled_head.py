@@ -38,8 +38,8 @@ class DistilledHead(ClsHead):
         loss (dict): Config of the loss. Defaults to
             ``dict(type='CrossEntropyLoss', loss_weight=1.0)``.
         topk (int | Sequence[int]): Top-k accuracies. Defaults to (1, ).
-        cal_acc (bool): Whether to log the training accuracy, the mean of
-            both. Defaults to False.
+        cal_acc (bool): Whether to log the training accuracy, that of CLS.
+            Defaults to False.
         init_cfg (dict): Initialization config. Defaults to
             ``dict(type='TruncNormal', layer='Linear', std=0.02)``.
 
@@ -103,15 +103,15 @@ class DistilledHead(ClsHead):
         data_samples: list[DataSample],
         **kwargs,
     ) -> dict[str, Tensor]:
-        """Means of the losses, and of the accuracies, of both outputs.
+        """Mean of the losses of both outputs, in either mode.
 
-        See ``ClsHead.loss``.
+        Accuracies are those of CLS. See ``ClsHead.loss``.
         """
-        each = [
+        cls, dist = (
             self._get_loss(scores, data_samples, **kwargs)
             for scores in self.both(feats)
-        ]
-        return {name: (each[0][name] + each[1][name]) / 2 for name in each[0]}
+        )
+        return dict(cls, loss=(cls['loss'] + dist['loss']) / 2)
 
     def _get_predictions(
         self, scores: Tensor, data_samples: list[DataSample] | None

@@ -26,10 +26,12 @@ def feature_of(classifier: nn.Module, inputs: Tensor, stage: str) -> Tensor:
         stage (str): One of ``STAGES``.
 
     Returns:
-        Tensor: (B, C).
+        Tensor: (B, C). Of tokens (B, N, C), as a backbone with a
+        distillation token gives them, the first: CLS.
     """
     found = classifier.extract_feat(inputs, stage=stage)
-    return found[-1] if isinstance(found, tuple) else found
+    feature = found[-1] if isinstance(found, tuple) else found
+    return feature[:, 0] if feature.dim() == 3 else feature
 
 
 def cosine_similarity(queries: Tensor, gallery: Tensor) -> Tensor:

@@ -19,8 +19,6 @@ EVIT = dict(type='mmclca.EViT', keep_rate=0.5)
 @pytest.mark.parametrize(
     'options, error, named',
     [
-        (dict(arch='unknown'), AssertionError, 'not in default archs'),
-        (dict(arch=dict(num_layers=2)), AssertionError, 'Custom arch needs'),
         (dict(out_indices={1: 1}), AssertionError, "get <class 'dict'>"),
         (dict(out_indices=[0, 13]), AssertionError, 'Invalid out_indices 13'),
         (dict(out_type='logits'), ValueError, 'Unsupported `out_type` logits'),

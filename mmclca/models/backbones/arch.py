@@ -1,0 +1,30 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Whether an architecture is one."""
+
+from collections.abc import Collection
+
+from mmclca.utils.known_names import not_one_of
+
+SIZES = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
+
+
+def check_arch(arch: str | dict, known: Collection[str]) -> None:
+    """Refuse an architecture that mmpretrain does not know.
+
+    Args:
+        arch (str | dict): Its name or settings.
+        known (Collection[str]): The names, in lower case.
+
+    Raises:
+        ValueError: If there is no such name, or a size is missing; tells
+            what it could be.
+    """
+    if not isinstance(arch, dict):
+        if str(arch).lower() not in known:
+            raise ValueError(f'arch: {not_one_of(arch, known)}')
+        return
+    missing = [name for name in SIZES if name not in arch]
+    if missing:
+        others = [name for name in arch if name not in SIZES]
+        hint = f'; {not_one_of(others[0], SIZES)}' if others else ''
+        raise ValueError(f'arch={arch!r} lacks {", ".join(missing)}{hint}')

@@ -1,0 +1,112 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Files with a distillation token, and models with one."""
+
+import pytest
+import torch
+from foreign_models import CACHE, STYLES, images, ours, theirs
+from mmengine.runner import load_checkpoint
+from timm.layers import resample_abs_pos_embed
+from timm.models.deit import VisionTransformerDistilled
+from timm.models.vision_transformer import checkpoint_filter_fn
+
+from mmclca.checkpoints.error import CheckpointError
+
+DISTILLED = dict(
+    dist_token=True,
+    head=dict(type='mmclca.DistilledHead', num_classes=5, in_channels=16),
+)
+
+
+def distilled(img_size=32):
+    """timm's, with what DeiT's releases have."""
+    options = dict(STYLES['plain'][0], img_size=img_size, patch_size=8)
+    model = VisionTransformerDistilled(
+        **options, embed_dim=16, depth=3, num_heads=2, mlp_ratio=2
+    )
+    model.reset_classifier(5)
+    for parameter in model.parameters():
+        parameter.data.add_(0.2 * torch.randn_like(parameter))
+    return model.double().eval()
+
+
+def load(weights, model, folder):
+    torch.save({'model': weights}, folder / 'weights.pth')
+    load_checkpoint(model, str(folder / 'weights.pth'))
+    return model
+
+
+@pytest.mark.parametrize('size', [(32, 32), (48, 48), (24, 56)])
+@torch.no_grad()
+def test_a_release_computes_what_timm_computes(size, tmp_path):
+    weights = distilled().state_dict()
+    there = distilled(size)
+    there.load_state_dict(checkpoint_filter_fn(dict(weights), there))
+    here = load(weights, ours(img_size=size, **DISTILLED), tmp_path)
+    x = images(*size)
+    assert (here(x) - there(x)).abs().max() < 1e-12
+
+
+def test_own_files_come_back(tmp_path):
+    saved = ours(img_size=(32, 48), with_cls_pos=False, **DISTILLED)
+    again = ours(img_size=(32, 48), with_cls_pos=False, **DISTILLED)
+    load(saved.state_dict(), again, tmp_path)
+    assert all(
+        torch.equal(value, saved.state_dict()[name])
+        for name, value in again.state_dict().items()
+    )
+
+
+def test_rows_without_a_place_are_added_to_the_tokens(tmp_path):
+    weights = distilled().state_dict()
+    here = ours(with_cls_pos=False, img_size=48, **DISTILLED)
+    backbone = load(weights, here, tmp_path).backbone
+    rows = weights['pos_embed']
+    expected = weights['dist_token'] + rows[:, 1:2]
+    assert torch.equal(backbone.dist_token, expected)
+    assert torch.equal(backbone.cls_token, weights['cls_token'] + rows[:, :1])
+    patches = resample_abs_pos_embed(rows, (6, 6), num_prefix_tokens=2)
+    assert torch.equal(backbone.pos_embed, patches[:, 2:])
+
+
+def test_rows_that_a_file_lacks_are_zero(tmp_path):
+    weights = distilled().state_dict()
+    weights['pos_embed'] = weights['pos_embed'][:, 2:]
+    backbone = load(weights, ours(**DISTILLED), tmp_path).backbone
+    assert torch.equal(backbone.pos_embed[:, 2:], weights['pos_embed'])
+    assert not backbone.pos_embed[:, :2].any()
+
+
+def test_clr_tokens_start_at_cls(tmp_path):
+    weights = distilled().state_dict()
+    cache = dict(CACHE, clr_at_cls=True)
+    options = dict(DISTILLED, reduce_at=(1,), cache=cache)
+    here = ours(img_size=48, **options)
+    drawn = here.backbone.cache.clr_pos.clone()
+    cache = load(weights, here, tmp_path).backbone.cache
+    assert torch.equal(cache.clr, weights['cls_token'])
+    pos = drawn + weights['pos_embed'][:, :1]
+    assert torch.equal(cache.clr_pos, pos)
+
+
+@pytest.mark.parametrize('size', [32, 48])
+def test_a_plain_file_is_refused_by_a_distilled_model(size, tmp_path):
+    with pytest.raises(
+        CheckpointError, match='1 p.* dist_token is missi'
+    ) as e:
+        load(theirs().state_dict(), ours(img_size=size, **DISTILLED), tmp_path)
+    assert 'are arch, img_size, patch_size and dist_token' in str(e.value)
+
+
+@pytest.mark.parametrize('size', [32, 48])
+def test_a_distilled_file_is_refused_by_a_plain_model(size, tmp_path):
+    with pytest.raises(CheckpointError, match='1 p.* dist_token has no place'):
+        load(distilled().state_dict(), ours(img_size=size), tmp_path)
+
+
+def test_rows_that_are_no_square_are_explained(tmp_path):
+    weights = distilled((32, 48)).state_dict()
+    with pytest.raises(
+        CheckpointError,
+        match='26 rows, which could be CLS and distillation token and 24 pat',
+    ):
+        load(weights, ours(**DISTILLED), tmp_path)

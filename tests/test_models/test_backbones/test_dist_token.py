@@ -1,0 +1,126 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The distillation token: after CLS, and like it in all but the scores."""
+
+import pytest
+import torch
+from small_models import (
+    CACHE,
+    REDUCE_AT,
+    REDUCERS,
+    build,
+    images,
+    token_counts,
+    vit,
+)
+
+from mmclca.registry import MODELS
+
+
+def distilled(**options):
+    return build(vit(dist_token=True, **options)).eval()
+
+
+@pytest.mark.parametrize('with_cls_pos', [True, False])
+def test_it_is_between_cls_and_the_patches(with_cls_pos):
+    backbone = distilled(
+        with_cls_pos=with_cls_pos,
+        num_registers=2,
+        reduce_at=REDUCE_AT,
+        cache=CACHE,
+    )
+    assert backbone.num_prefix == 2 and backbone.is_distilled
+    assert backbone.pos_embed.shape[1] == 16 + 2 * with_cls_pos
+    x = images()
+    tokens, _ = backbone.embed(x)
+    assert tokens.num_prefix == 2
+    assert tokens.x.shape == (2, 2 + 16 + 2 + 1, 16)
+    pos = backbone.pos_embed if with_cls_pos else torch.zeros(1, 2, 16)
+    prefix = torch.cat((backbone.cls_token, backbone.dist_token), dim=1)
+    assert torch.equal(tokens.x[0, :2], (prefix + pos[:, :2])[0])
+    patches = backbone.patch_embed(x)[0] + backbone.pos_embed[:, -16:]
+    assert torch.equal(tokens.x[:, 2:18], patches)
+
+
+def test_without_it_there_is_none():
+    backbone = MODELS.build(vit())
+    assert backbone.dist_token is None and not backbone.is_distilled
+    assert backbone.num_prefix == 1 and backbone.out_type == 'cls_token'
+
+
+@torch.no_grad()
+def test_outputs():
+    backbone, x = distilled(final_norm=False), images()
+    assert backbone.out_type == 'prefix'
+    outs = {}
+    for out_type in ('prefix', 'cls_token', 'raw', 'average', 'cls_average'):
+        backbone.out_type = out_type
+        (outs[out_type],) = backbone(x)
+    assert torch.equal(outs['prefix'], outs['raw'][:, :2])
+    assert torch.equal(outs['cls_token'], outs['raw'][:, 0])
+    assert torch.equal(outs['average'], outs['raw'][:, 2:].mean(dim=1))
+    assert torch.equal(outs['cls_average'][:, :16], outs['cls_token'])
+
+
+def test_one_that_was_asked_for_stays():
+    assert MODELS.build(vit(dist_token=True, out_type='raw')).out_type == 'raw'
+    assert MODELS.build(vit(out_type='prefix'))(images())[0].shape[1] == 1
+
+
+@pytest.mark.parametrize('reducer', REDUCERS)
+@pytest.mark.parametrize('cache', [None, CACHE])
+def test_no_reducer_drops_it(reducer, cache):
+    """All learn from it, and make the sequence as much shorter as ever."""
+    settings = dict(type=f'mmclca.{reducer}', keep_rate=0.5)
+    options = dict(reducer=settings, reduce_at=REDUCE_AT, cache=cache)
+    backbone, x = distilled(**options), images()
+    _, tokens = backbone.forward_tokens(x)
+    rows = torch.eye(2).expand(2, -1, -1)
+    start = 18 + (cache is not None)
+    rows = torch.nn.functional.pad(rows, (0, 0, 0, start - 2))
+    for record in tokens.trace[cache is not None :]:
+        rows = record.apply(rows)
+    assert torch.equal(rows[:, :2], torch.eye(2).expand(2, -1, -1))
+    assert not rows[:, 2:].any()
+    plain = token_counts(build(vit(**options)).eval(), x)
+    assert token_counts(backbone, x)[0][0] == plain[0][0] + 1
+    backbone(x)[0].square().sum().backward()
+    assert backbone.dist_token.grad.any()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize('reducer', ['TopK', 'EViT', 'ATS'])
+def test_cls_decides_what_is_kept(reducer):
+    settings = dict(type=f'mmclca.{reducer}', keep_rate=0.5)
+    backbone, x = distilled(reducer=settings, reduce_at=(0,)), images()
+
+    def kept():
+        return backbone.forward_tokens(x)[1].patch_weights.amax(dim=1) == 1
+
+    before = kept()
+    backbone.dist_token.normal_(std=10)
+    assert torch.equal(kept(), before)
+    backbone.cls_token.normal_(std=10)
+    assert not torch.equal(kept(), before)
+
+
+def test_depth_freezing_and_start():
+    backbone = MODELS.build(vit(dist_token=True, frozen_stages=1))
+    assert backbone.get_layer_depth('dist_token')[0] == 0
+    assert not backbone.train().dist_token.requires_grad
+    wide = dict(vit(dist_token=True), arch='deit-small', depth=1)
+    token = MODELS.build(wide).dist_token
+    assert token.requires_grad
+    assert 0.016 < token.std() < 0.022  # 0.0195: it is cut at 2, not 2 sigma
+    assert token.abs().max() < 0.1
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        (dict(dist_token=True, with_cls_token=False), 'dist_token=True puts'),
+        (dict(out_type='prefix', with_cls_token=False), "'prefix' needs a C"),
+    ],
+)
+def test_it_needs_cls(options, message):
+    with pytest.raises(ValueError, match=message):
+        MODELS.build(vit(**options))

@@ -1,0 +1,155 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+import toy_backbones  # noqa: F401, registers them
+from mmpretrain.models.heads import DeiTClsHead
+from mmpretrain.structures import DataSample
+from small_models import build, classifier, images, vit
+from torch.nn import functional as F
+
+from mmclca.models import CLAHead, DistilledHead
+from mmclca.registry import MODELS
+
+HEAD = dict(type='mmclca.DistilledHead', num_classes=5, in_channels=16)
+
+
+@pytest.fixture
+def feats():
+    """CLS and distillation token of a layer that is not read, and the last."""
+    return tuple(torch.randn(3, 2, 16) for _ in range(2))
+
+
+@pytest.fixture
+def samples():
+    return [DataSample().set_gt_label(label) for label in (4, 0, 2)]
+
+
+def distilled(**options):
+    """Config of a small distilled classifier."""
+    return dict(
+        classifier(vit(2, dist_token=True)), head=dict(HEAD, **options)
+    )
+
+
+def test_training_gives_both_and_their_mean_loss(feats, samples):
+    head = build(dict(HEAD, cal_acc=True))
+    cls, dist = head(feats)
+    last = feats[-1]
+    assert torch.equal(cls, head.layers.head(last[:, 0]))
+    assert torch.equal(dist, head.layers.head_dist(last[:, 1]))
+    labels = torch.tensor([4, 0, 2])
+    each = [F.cross_entropy(scores, labels) for scores in (cls, dist)]
+    losses = head.loss(feats, samples)
+    assert losses['loss'] == sum(each) / 2
+    (right,) = losses['accuracy_top-1']
+    assert right == 100 * (cls.argmax(1) == labels).float().mean()
+    assert head.eval().loss(feats, samples)['loss'] == losses['loss']
+
+
+def test_soft_labels_of_batch_augmentations(feats):
+    head = build(HEAD)
+    score = torch.tensor([0.3, 0.7, 0, 0, 0])
+    samples = [DataSample().set_gt_score(score) for _ in range(3)]
+    both = head(feats)
+    each = [F.cross_entropy(scores, score.expand(3, -1)) for scores in both]
+    loss = head.loss(feats, samples)['loss']
+    assert torch.isclose(loss, sum(each) / 2)
+
+
+def test_what_comes_out_in_eval_mode(feats):
+    head = build(HEAD)
+    cls, dist = head(feats)
+    mean = (cls.softmax(1) + dist.softmax(1)) / 2
+    fused = dict(logits=(cls + dist) / 2, softmax=mean, cls=cls, dist=dist)
+    head.eval()
+    for head.fusion, scores in fused.items():
+        assert torch.equal(head(feats), scores)
+        predicted = torch.stack([s.pred_score for s in head.predict(feats)])
+        expected = mean if head.fusion == 'softmax' else scores.softmax(1)
+        assert torch.allclose(predicted, expected)
+
+
+def test_parameters_are_those_of_mmpretrain(feats):
+    theirs = DeiTClsHead(5, 16, init_cfg=None).eval()
+    ours = MODELS.build(HEAD).eval()
+    ours.load_state_dict(theirs.state_dict())
+    tokens = tuple((feat[:, 0], feat[:, 1]) for feat in feats)
+    assert torch.equal(ours(feats), theirs(tokens))
+
+
+def test_it_starts_by_a_truncated_normal():
+    head = MODELS.build(dict(HEAD, num_classes=100, in_channels=100))
+    head.init_weights()
+    for layer in head.layers.values():
+        assert 0.018 < layer.weight.std() < 0.022 and not layer.bias.any()
+
+
+def test_features_are_both_tokens():
+    model = build(distilled()).eval()
+    x = images()
+    (tokens,) = model.extract_feat(x, stage='backbone')
+    both = model.extract_feat(x, stage='pre_logits')
+    assert torch.equal(both, tokens.flatten(1)) and both.shape == (2, 32)
+
+
+def test_a_cla_head_reads_cls_only(feats):
+    head = CLAHead(5, 16, num_layers=2).eval()
+    cls = tuple(feat[:, 0] for feat in feats)
+    assert torch.equal(head(feats), head(cls))
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        (dict(fusion='logit'), r"no 'logit' \(do you mean logits\?\); there"),
+        (dict(num_classes=0), 'num_classes=0 must be a positive integer'),
+        (dict(in_channels=1.5), 'in_channels=1.5 must be a positive integer'),
+    ],
+)
+def test_what_is_not_allowed(options, message):
+    with pytest.raises(ValueError, match=message):
+        DistilledHead(**dict(dict(num_classes=5, in_channels=16), **options))
+
+
+def fit(backbone, head, **options):
+    config = classifier(vit(2, **backbone), **options)
+    return MODELS.build(dict(config, head=dict(HEAD, **head)))
+
+
+@pytest.mark.parametrize(
+    ('backbone', 'head', 'message'),
+    [
+        ({}, {}, r'set dist_token=True in the backbone \(it is Fal'),
+        (
+            dict(dist_token=True, out_type='cls_token'),
+            {},
+            "out_type='cls_token' is not allowed in the backbone, only 'pref",
+        ),
+        (dict(dist_token=True), dict(in_channels=8), 'set in_channels=16'),
+        *(
+            (
+                dict(dist_token=True, out_type=out_type),
+                dict(type=head),
+                f'{head} does not read the distillation token .*DistilledHead',
+            )
+            for head in ('LinearClsHead', 'VisionTransformerClsHead')
+            for out_type in ('prefix', 'cls_token')
+        ),
+    ],
+)
+def test_head_and_backbone_must_fit(backbone, head, message):
+    with pytest.raises(ValueError, match=message) as error:
+        fit(backbone, head)
+    assert '\n' not in str(error.value)
+
+
+def test_a_backbone_of_another_kind_has_no_such_token():
+    toy = dict(type='mmclca.ToyReducible', channels=16)
+    with pytest.raises(ValueError, match='which ToyReducible has not'):
+        MODELS.build(dict(classifier(toy), head=HEAD))
+
+
+def test_a_teacher_has_no_place_yet():
+    teacher = dict(config=distilled(), checkpoint='none.pth')
+    with pytest.raises(ValueError, match='DistilledHead computes its loss in'):
+        MODELS.build(dict(distilled(), teacher=teacher))
