@@ -2,10 +2,12 @@
 from .reducible import Reducible
 from .shallow import as_reducible, reduces, shallow_copy
 from .token_reduction_vit import TokenReductionViT
+from .vit_embedding import ViTEmbedding
 
 __all__ = [
     'Reducible',
     'TokenReductionViT',
+    'ViTEmbedding',
     'as_reducible',
     'reduces',
     'shallow_copy',

@@ -30,6 +30,7 @@ BACKBONES = dict(  # all have 24 channels and take images of 32 pixels
         vit(3, patch_size=16, stem=dict(type='mmclca.HMLPStem'), **REDUCTION),
         arch=arch(3, 24),
     ),
+    distilled=dict(vit(3, dist_token=True, **REDUCTION), arch=arch(3, 24)),
     plain=dict(type='mmclca.ToyPlain'),
 )
 TOKENS = dict(  # entering the layers
@@ -37,6 +38,7 @@ TOKENS = dict(  # entering the layers
     reducible=[19, 12, 14],
     vit=[18, 11, 13],
     hmlp=[6, 5, 7],
+    distilled=[19, 12, 14],
     plain=[],
 )
 
@@ -48,6 +50,8 @@ def run(request, tmp_path_factory):
     config = write_run(folder)
     cfg = Config.fromfile(config)
     cfg.model.backbone = BACKBONES[request.param]
+    if request.param == 'distilled':
+        cfg.model.head.type = 'mmclca.DistilledHead'
     cfg.custom_imports = dict(imports='toy_backbones')
     cfg.dump(config)
     with pytest.MonkeyPatch.context() as patch:
@@ -110,6 +114,12 @@ def test_tokens_of_a_plain_backbone_are_refused_in_one_line(
     assert 'ToyPlain, whose tokens cannot be followed' in last
 
 
+@pytest.mark.parametrize(
+    'run',
+    [k for k in BACKBONES if k != 'distilled']
+    + [pytest.param('distilled', marks=pytest.mark.slow)],
+    indirect=True,
+)
 def test_export(run, monkeypatch, capsys):
     _, folder, config, checkpoint = run
     out = folder / 'model.onnx'
