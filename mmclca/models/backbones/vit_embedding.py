@@ -107,6 +107,8 @@ class ViTEmbedding:
         )
         own = (self.cls_token, self.dist_token)
         prefix = [t.expand(x.size(0), -1, -1) for t in own if t is not None]
+        if not prefix:
+            return x + pos_embed
         if self.with_cls_pos:
             return torch.cat((*prefix, x), dim=1) + pos_embed
         return torch.cat((*prefix, x + pos_embed), dim=1)
