@@ -9,6 +9,7 @@ from mmpretrain.models.classifiers import ImageClassifier
 from torch import nn
 
 from ..backbones import as_reducible, reduces
+from ..heads import DistilledHead
 
 
 def check_options(options, known: Collection[str]) -> None:
@@ -46,7 +47,8 @@ def check_numbers(logit_weight, token_weight, temperature) -> None:
 
 
 def check_kind(teacher: nn.Module) -> None:
-    """ValueError unless it is a vision transformer with all its tokens."""
+    """ValueError unless it is a vision transformer with all its tokens, and
+    gives class scores."""
     if not (isinstance(teacher, ImageClassifier) and teacher.with_head):
         raise ValueError(
             f'teacher: {type(teacher).__name__} is no ImageClassifier with a '
@@ -61,6 +63,13 @@ def check_kind(teacher: nn.Module) -> None:
         raise ValueError(
             f'teacher: {type(backbone.reducer).__name__} reduces its tokens; '
             'a teacher keeps all: take the config without a reducer'
+        )
+    if isinstance(teacher.head, DistilledHead) and (
+        teacher.head.fusion == 'softmax'
+    ):
+        raise ValueError(
+            "teacher: DistilledHead(fusion='softmax') gives probabilities, "
+            "not class scores: take fusion='logits'"
         )
 
 

@@ -7,10 +7,20 @@ from mmpretrain.structures import DataSample
 from small_models import build, classifier, images, vit
 from torch.nn import functional as F
 
-from mmclca.models import CLAHead, DistilledHead
+from mmclca.models import (
+    CLAHead,
+    DistilledHead,
+    last_linear,
+    with_layer_fusion,
+)
+from mmclca.models.distillation.teacher_checks import check_kind
+from mmclca.models.reduction.attention import attend
+from mmclca.models.retrievers.features import feature_of
 from mmclca.registry import MODELS
+from mmclca.visualization.rollout import rollout
 
 HEAD = dict(type='mmclca.DistilledHead', num_classes=5, in_channels=16)
+ONE_LAYER = vit(1, dist_token=True)
 
 
 @pytest.fixture
@@ -90,6 +100,26 @@ def test_features_are_both_tokens():
     (tokens,) = model.extract_feat(x, stage='backbone')
     both = model.extract_feat(x, stage='pre_logits')
     assert torch.equal(both, tokens.flatten(1)) and both.shape == (2, 32)
+    assert torch.equal(feature_of(model, x, 'backbone'), tokens[:, 0])
+
+
+@torch.no_grad()
+def test_attention_is_followed_to_the_patches_only():
+    model, x = build(dict(distilled(), backbone=ONE_LAYER)).eval(), images()
+    layer, (tokens, _) = model.backbone.layers[0], model.backbone.embed(x)
+    _, attended = attend(layer.attn, layer.ln1(tokens.x))
+    row = attended.cls_attn().mean(dim=1)[:, 2:] / 2
+    assert torch.allclose(rollout(model, x).flatten(1), row)
+
+
+def test_layers_are_fused_without_it():
+    fused = with_layer_fusion(distilled(), (0, 1), 'cls_average')
+    assert build(fused).eval()(images()).shape == (2, 5)
+
+
+def test_a_closed_form_has_no_single_layer_to_replace():
+    with pytest.raises(ValueError, match='DistilledHead has no linear last'):
+        last_linear(DistilledHead(5, 16))
 
 
 def test_a_cla_head_reads_cls_only(feats):
@@ -153,3 +183,9 @@ def test_a_teacher_has_no_place_yet():
     teacher = dict(config=distilled(), checkpoint='none.pth')
     with pytest.raises(ValueError, match='DistilledHead computes its loss in'):
         MODELS.build(dict(distilled(), teacher=teacher))
+
+
+def test_probabilities_are_no_scores_of_a_teacher():
+    with pytest.raises(ValueError, match="take fusion='logits'"):
+        check_kind(MODELS.build(distilled(fusion='softmax')))
+    check_kind(MODELS.build(distilled()))
