@@ -4,7 +4,10 @@
 from functools import partial
 
 import torch
-from timm.models.vision_transformer import VisionTransformer
+from timm.models.vision_transformer import (
+    ParallelThingsBlock,
+    VisionTransformer,
+)
 from torch import nn
 
 from mmclca.registry import MODELS
@@ -20,6 +23,16 @@ STYLES = dict(  # options of timm's model and of our backbone
         dict(pre_norm=True, norm_cfg=dict(type='LN', eps=1e-5)),
     ),
     miil=(dict(qkv_bias=False), dict(qkv_bias=False)),
+    parallel=(
+        dict(block_fn=partial(ParallelThingsBlock, num_parallel=3)),
+        dict(branches=3),
+    ),
+    parallel_deit3=(
+        dict(
+            block_fn=ParallelThingsBlock, no_embed_class=True, init_values=1.0
+        ),
+        dict(branches=2, with_cls_pos=False, layer_scale_init_value=1.0),
+    ),
 )
 HEAD = dict(type='VisionTransformerClsHead', num_classes=5, in_channels=16)
 CLA_HEAD = dict(

@@ -63,7 +63,7 @@ def fit_pos_embed(
     else:
         _add_to_tokens(cls_rows, state_dict, prefix)
     state_dict[name] = patches
-    resized = _changes(name, old, grid, tries != (0,) and not num_cls)
+    resized = _changes(name, old, grid, own_cls_rows > 0 and not num_cls)
     return resized, num_cls > 0
 
 

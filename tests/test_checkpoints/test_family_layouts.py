@@ -1,0 +1,117 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Parallel branches, in the layouts that files have.
+
+DeiT's releases hold ``model`` with names of their own, timm's are bare; the
+numbers to reach are those of timm's models. The stem, which timm lacks, is
+compared with the papers' public code in test_deit3_parity.py.
+"""
+
+import re
+
+import pytest
+import torch
+from foreign_models import images, ours, theirs
+from mmengine.runner import load_checkpoint
+from safetensors.torch import save_file
+
+from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.loading import load_trained
+
+
+def numbered(match):
+    """timm's name of a part of a branch, as DeiT's releases have it."""
+    kind, branch, part = match.groups()
+    half, end = ('1', '2')[kind == 'ffns'], branch.lstrip('0')
+    if part == 'ls.gamma':
+        return f'gamma_{half}_{end}'.rstrip('_')
+    return f'{part}{half if part == "norm" else ""}{end}'
+
+
+def release(weights):
+    part = r'(attns|ffns)\.(\d+)\.(norm|attn|mlp|ls\.gamma)'
+    renamed = {re.sub(part, numbered, k): v for k, v in weights.items()}
+    return {'model': renamed}
+
+
+LAYOUTS = {  # style, file, and what is in it
+    'timm': ('parallel', 'w.safetensors', dict),
+    'timm-pth': ('parallel', 'w.pth', dict),
+    'release': ('parallel', 'w.pth', release),
+    'deit3-timm': ('parallel_deit3', 'w.safetensors', dict),
+    'deit3-release': ('parallel_deit3', 'w.pth', release),
+}
+
+
+def write(path, contents):
+    save = save_file if path.suffix == '.safetensors' else torch.save
+    save(contents, path)
+    return str(path)
+
+
+@pytest.mark.parametrize('size', [32, 48])
+@pytest.mark.parametrize('layout', LAYOUTS)
+def test_logits_are_those_of_timm(layout, size, tmp_path):
+    style, name, contents = LAYOUTS[layout]
+    there = theirs(style)
+    path = write(tmp_path / name, contents(there.state_dict()))
+    there.set_input_size(size)
+    here = ours(style, img_size=size)
+    load_checkpoint(here, path, strict=True)
+    x = images(size)
+    with torch.no_grad():
+        assert (here(x) - there.double()(x)).abs().max() < 1e-9
+
+
+def test_positions_that_fit_are_not_told_as_resized(tmp_path):
+    """None for CLS, in a backbone that has none for it either."""
+    path = write(tmp_path / 'w.pth', release(theirs('deit3').state_dict()))
+    assert not load_trained(ours('deit3', with_cls_pos=False), path).resized
+    (line,) = load_trained(ours('deit3'), path).resized
+    assert line.endswith('4 x 4 patches and none for CLS to 4 x 4')
+
+
+def test_names_of_a_release():
+    weights = release(theirs('parallel_deit3', depth=1).state_dict())['model']
+    names = {name for name in weights if name.startswith('blocks.')}
+    assert len(names) == 2 * 14
+    assert {
+        'blocks.0.norm1.weight',
+        'blocks.0.norm11.weight',
+        'blocks.0.norm21.bias',
+        'blocks.0.attn1.qkv.weight',
+        'blocks.0.mlp1.fc2.bias',
+        'blocks.0.gamma_1',
+        'blocks.0.gamma_2_1',
+    } < names
+
+
+@pytest.mark.parametrize('contents', [dict, release])
+def test_any_number_of_branches(contents, tmp_path):
+    """Twelve: the numbers of branches have two digits."""
+    here = ours(branches=12, depth=1)
+    weights = {}
+    for name, value in theirs('parallel', depth=1).state_dict().items():
+        if '.attns.' not in name and '.ffns.' not in name:
+            weights[name] = value
+        elif re.search(r'ns\.0\.', name):
+            for b in range(12):
+                new = re.sub(r'ns\.0\.', f'ns.{b}.', name)
+                weights[new] = torch.full_like(value, b)
+    path = write(tmp_path / 'w.pth', contents(weights))
+    load_checkpoint(here, path, strict=True)
+    for b, branch in enumerate(here.backbone.layers[0].branches):
+        assert all((p == b).all() for p in branch.parameters())
+
+
+@pytest.mark.parametrize(
+    'style, own, reason',
+    [
+        ('parallel', dict(branches=2), r'branches\.2\.\S+ has no place'),
+        ('parallel', {}, r'layers\.0\.ln1\.weight is missing'),
+        ('plain', dict(branches=2), r'branches\.0\.\S+ is missing'),
+    ],
+)
+def test_another_model_is_refused(style, own, reason, tmp_path):
+    path = write(tmp_path / 'w.pth', theirs(style).state_dict())
+    with pytest.raises(CheckpointError, match=reason):
+        load_checkpoint(ours(**own), path)
