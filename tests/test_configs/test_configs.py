@@ -40,6 +40,10 @@ COTTON80 = FOLDER / (
     'clca/clca-evit-kr10_clip-base-p16_1xb32-50e_cotton80-448px.py'
 )
 SOYGENE = FOLDER / 'clca/topk-kr50_vit-base-p16_1xb32-50e_soygene-448px.py'
+TINY_PIECES = [
+    FOLDER / f'_base_/models/{name}-p16.py'
+    for name in ('deit-tiny-distilled', 'deit3-tiny', 'par-vit-tiny-6x2')
+]
 # top-1 of the paper's Table I, CLCA at keep rates of 10 and 70 %
 TABLE_1 = {
     'cotton80': {'10': '55.6', '70': '67.8'},
@@ -227,13 +231,13 @@ def test_backbones_have_the_layers_of_their_weights():
     assert isinstance(tiny.layers[0].attn.gamma1, torch.nn.Identity)
 
 
-@each([*MODEL_PIECES, PLAIN_LEAF40])
+@each([*MODEL_PIECES, *TINY_PIECES, PLAIN_LEAF40])
 def test_what_decays(path):
     model = build(path)
     recipe = deepcopy(read(LEAF40).optim_wrapper)
     groups = build_optim_wrapper(model, recipe).param_groups
     decay = {id(p): g['weight_decay'] for g in groups for p in g['params']}
-    special = re.compile('cls_token|pos_embed|cache.clr|register_tokens')
+    special = re.compile('(cls|dist|register)_token|pos_embed|cache.clr')
     for name, param in model.named_parameters():
         free = param.ndim == 1 or special.search(name)
         assert decay[id(param)] == (0 if free else 0.05), name

@@ -1,0 +1,25 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# What the plain ViTs here share: ViT-B/16 of 224 px with a linear classifier,
+# all tokens kept, weights drawn as in DeiT.
+model = dict(
+    type='mmclca.TokenReductionClassifier',
+    data_preprocessor=dict(
+        mean=[123.675, 116.28, 103.53],
+        std=[58.395, 57.12, 57.375],
+        to_rgb=True,
+    ),
+    backbone=dict(
+        type='mmclca.TokenReductionViT',
+        arch='base',
+        img_size=224,
+        patch_size=16,
+        norm_cfg=dict(type='LN', eps=1e-6),
+        init_cfg=dict(type='mmclca.DeiTInit'),
+    ),
+    head=dict(
+        type='VisionTransformerClsHead',
+        num_classes=1000,
+        in_channels=768,
+        init_cfg=dict(type='TruncNormal', layer='Linear', std=0.02),
+    ),
+)
