@@ -1,0 +1,233 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Parameters and multiply-accumulates of every ViT in the papers' tables.
+
+Of Touvron's thesis (DeiT, DeiT III) and `Three things everyone should know
+about Vision Transformers`, both by formula and counted on our models. The
+numbers of the tables leave LayerNorm out, one multiply-accumulate an element
+in ours: those of the layers and the last norm are subtracted.
+"""
+
+import re
+
+import pytest
+import torch
+from every_config import piece
+
+from mmclca.evaluation.cost import count
+from mmclca.models import with_reduction
+from mmclca.registry import MODELS
+
+CLASSES = 1000
+PLAIN = dict(layer_scale_init_value=0.0, with_cls_pos=True)
+# piece, options of its backbone, parameters, GMACs
+THESIS = {
+    'DeiT-Ti': ('clca-evit_deit-tiny-p16', {}, 5_717_416, 1.254),
+    'DeiT-S': ('clca-evit_deit-small-p16', {}, 22_050_664, 4.599),
+    'DeiT-B': ('clca-evit_deit-base-p16', {}, 86_567_656, 17.564),
+    'DeiT-B, 160 px': (
+        'clca-evit_deit-base-p16',
+        dict(img_size=160),
+        86_493_928,
+        8.826,
+    ),
+    'DeiT-B, 320 px': (
+        'clca-evit_deit-base-p16',
+        dict(img_size=320),
+        86_724_328,
+        37.259,
+    ),
+    'DeiT-B, 384 px': (
+        'clca-evit_deit-base-p16',
+        dict(img_size=384),
+        86_859_496,
+        55.484,
+    ),
+    'DeiT-Ti distilled': ('deit-tiny-distilled-p16', {}, 5_910_800, 1.261),
+    'DeiT-S distilled': ('deit-small-distilled-p16', {}, 22_436_432, 4.624),
+    'DeiT-B distilled': ('deit-base-distilled-p16', {}, 87_338_192, 17.657),
+    'DeiT-B distilled, 384 px': (
+        'deit-base-distilled-p16',
+        dict(img_size=384),
+        87_630_032,
+        55.591,
+    ),
+    'DeiT III-T': ('deit3-tiny-p16', {}, 5_721_832, 1.254),
+    'DeiT III-S': ('deit3-small-p16', {}, 22_059_496, 4.599),
+    'DeiT III-M': ('deit3-medium-p16', {}, 38_849_512, 7.991),
+    'DeiT III-S, 384 px': (
+        'deit3-small-p16',
+        dict(img_size=384),
+        22_205_416,
+        15.490,
+    ),
+    'DeiT III-B': ('deit3-base-p16', {}, 86_585_320, 17.564),
+    'DeiT III-B, 384 px': (
+        'deit3-base-p16',
+        dict(img_size=384),
+        86_877_160,
+        55.484,
+    ),
+    'DeiT III-L': ('deit3-large-p16', {}, 304_374_760, 61.555),
+    'DeiT III-L, 384 px': (
+        'deit3-large-p16',
+        dict(img_size=384),
+        304_763_880,
+        191.066,
+    ),
+    'DeiT III-H': ('deit3-huge-p14', {}, 632_126_440, 167.295),
+    'DeiT III-H-52': ('deit3-huge-52-p14', {}, 1_025_726_440, 271.733),
+    'DeiT III-H-26x2': ('deit3-huge-26x2-p14', {}, 1_025_726_440, 271.733),
+}
+# size: piece, depths of D x n and their product's parameters (M) and GMACs
+THREE_THINGS = (
+    ('tiny-6x2', ((12, 1), (6, 2)), 5.717, 1.254),
+    ('small-18x2', ((12, 1), (6, 2)), 22.05, 4.599),
+    ('small-18x2', ((36, 1), (18, 2), (12, 3), (9, 4)), 64.64, 13.68),
+    ('small-18x2', ((48, 1), (24, 2)), 85.93, 18.22),
+    ('small-18x2', ((60, 1), (30, 2), (20, 3)), 107.22, 22.76),
+    ('base-18x2', ((12, 1),), 86.57, 17.564),
+    ('base-18x2', ((24, 1), (12, 2)), 171.62, 35.01),
+    ('base-18x2', ((36, 1), (18, 2)), 256.68, 52.46),
+    ('large-12x2', ((24, 1), (12, 2)), 304.33, 61.555),
+)
+# at 384 px: trained parameters of attention-only tuning, all (M)
+ATTENTION_ONLY = {
+    'small-18x2': (12, 7_702_888, 22.20),
+    'base-18x2': (12, 29_560_552, 86.86),
+    'large-12x2': (24, 102_377_448, 304.72),
+}
+
+
+def model_of(name, **backbone):
+    model = with_reduction(piece(f'models/{name}')['model'])
+    if 'arch' in backbone:
+        backbone['arch'] = dict(model['backbone']['arch'], **backbone['arch'])
+    model['backbone'].update(backbone)
+    return model
+
+
+def built(model):
+    with torch.device('meta'):
+        return MODELS.build(model)
+
+
+def pairs(backbone):
+    """Attentions, each with its FFN: n in each of D layers."""
+    first = backbone.layers[0]
+    return len(backbone.layers) * len(getattr(first, 'branches', (first,)))
+
+
+def formulas(model):
+    """Parameters and multiply-accumulates of a built model, in closed form.
+
+    Thesis, 3.2, with LayerScale and the positions of DeiT III.
+    """
+    backbone = model.backbone
+    L, d, K = pairs(backbone), backbone.embed_dims, CLASSES
+    (p, _), (rows, columns) = backbone.stride, backbone.patch_resolution
+    N = rows * columns
+    prefix = backbone.num_prefix
+    T = N + prefix
+    heads = 2 if prefix == 2 else 1
+    scaled = any('gamma1' in name for name in model.state_dict())
+    params = L * (12 * d**2 + 13 * d + 2 * d * scaled) + 2 * d
+    params += (3 * p**2 + 1) * d + prefix * d + heads * (d + 1) * K
+    params += (N + prefix * backbone.with_cls_pos) * d
+    macs = 3 * p**2 * N * d + L * (12 * T * d**2 + 2 * T**2 * d)
+    return params, macs + heads * d * K
+
+
+def norms(model):
+    """What our counter adds, an element of each norm: T (2 L + 1) d."""
+    backbone = model.backbone
+    rows, columns = backbone.patch_resolution
+    T = rows * columns + backbone.num_prefix
+    return T * (2 * pairs(backbone) + 1) * backbone.embed_dims
+
+
+def rows():
+    """Models of the tables: piece, options, parameters and GMACs of each."""
+    for name, row in THESIS.items():
+        yield pytest.param(*row, id=name)
+    for size, shapes, params, gmacs in THREE_THINGS:
+        for depth, branches in shapes:
+            options = dict(arch=dict(num_layers=depth), branches=branches)
+            options.update(PLAIN)
+            name = f'{size.split("-")[0]}-{depth}x{branches}'
+            file = f'par-vit-{size}-p16'
+            yield pytest.param(file, options, params, gmacs, id=name)
+
+
+QUICK = ('DeiT-Ti', 'DeiT-S distilled', 'DeiT III-M', 'small-6x2')
+DEEP = re.compile(r'H-52|H-26x2|(24|36|48|60)x1|(12|24|30)x2|(12|20)x3')
+
+
+def marked(is_slow):
+    return [
+        pytest.param(
+            *row.values,
+            id=row.id,
+            marks=[pytest.mark.slow] if is_slow(row.id) else [],
+        )
+        for row in rows()
+    ]
+
+
+@pytest.mark.parametrize('file, options, params, gmacs', marked(DEEP.search))
+def test_parameters_are_exact(file, options, params, gmacs):
+    """Those of our model, of the formula and of the table."""
+    model = built(model_of(file, **options))
+    total = sum(parameter.numel() for parameter in model.parameters())
+    by_formula, macs = formulas(model)
+    assert total == by_formula
+    # three things has two or three decimals, in millions
+    assert params in (total, round(total / 1e6, 3), round(total / 1e6, 2))
+    assert macs / 1e9 == pytest.approx(gmacs, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    'file, options, params, gmacs', marked(lambda name: name not in QUICK)
+)
+def test_counted_multiply_accumulates(file, options, params, gmacs):
+    """By our counter, without LayerNorm: exactly those of the formula."""
+    model = built(model_of(file, **options))
+    _, macs = formulas(model)
+    counted = count(model).flops - norms(model)
+    assert counted == macs
+    assert counted / 1e9 == pytest.approx(gmacs, rel=1e-3)
+
+
+@pytest.mark.parametrize('size, added', [('small', 27_648), ('base', 55_296)])
+def test_layer_scale_adds_two_vectors_a_pair(size, added):
+    """To 18x2, told by one of its layers."""
+    file = f'par-vit-{size}-18x2-p16'
+    totals = [
+        sum(
+            parameter.numel()
+            for parameter in built(
+                model_of(file, depth=1, layer_scale_init_value=value)
+            ).parameters()
+        )
+        for value in (0.0, 1e-4)
+    ]
+    assert 18 * (totals[1] - totals[0]) == added
+
+
+@pytest.mark.parametrize('file', ATTENTION_ONLY)
+def test_attention_only_tuning_trains_a_third(file):
+    """Attention, head and positions; norms, gammas and the FFN are frozen."""
+    depth, trained, total = ATTENTION_ONLY[file]
+    model = built(
+        model_of(
+            f'par-vit-{file}-p16',
+            arch=dict(num_layers=depth),
+            branches=1,
+            img_size=384,
+            **PLAIN,
+        )
+    )
+    parts = ('.attn.qkv.', '.attn.proj.', 'head.', 'pos_embed')
+    sizes = {name: p.numel() for name, p in model.named_parameters()}
+    attention = [s for n, s in sizes.items() if any(p in n for p in parts)]
+    assert sum(attention) == trained
+    assert round(sum(sizes.values()) / 1e6, 2) == total
