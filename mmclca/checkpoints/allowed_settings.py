@@ -31,6 +31,7 @@ PARTS = dict(
         'mmpretrain.models.backbones',
         'mmpretrain.models.selfsup.mocov3',
     ),
+    stem=('mmclca.models.stems',),
     neck=('mmpretrain.models.necks',),
     # without those that look up tokenizers, or read lists of answers
     head=(
@@ -81,9 +82,9 @@ STEPS = (
 NO_TYPES = ('Albu', 'Albumentations', 'PackMultiTaskInputs', 'TIMMBackbone')
 TEXTS = (
     # of models: choices, by which nothing is looked up but a number or branch
-    *('arch', 'approximate', 'bias', 'ffn_type', 'fusion', 'fusion_mode'),
-    *('graph_conv_type', 'interpolate_mode', 'mode', 'out_type', 'padding'),
-    *('reduction', 'style'),
+    *('arch', 'approximate', 'bias', 'drop_path_mode', 'ffn_type', 'fusion'),
+    *('fusion_mode', 'graph_conv_type', 'interpolate_mode', 'mode'),
+    *('out_type', 'padding', 'reduction', 'style'),
     # of transforms
     *('algorithm_keys', 'backend', 'color_format', 'color_type', 'direction'),
     *('edge', 'imdecode_backend', 'input_key', 'interpolation'),

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import pytest
-from every_config import CONFIGS
+from every_config import CONFIGS, piece
 from mmengine.config import Config
 
 from mmclca.checkpoints.allowed_settings import (
@@ -35,6 +35,10 @@ IN_MODEL = {
     'classifier in a model': (
         dict(backbone=dict(model=dict(type='ImageClassifier'))),
         'model.backbone.model.type=',
+    ),
+    'backbone as a stem': (
+        dict(backbone=dict(stem=dict(type='ResNet'))),
+        "model.backbone.stem.type='ResNet'",
     ),
     'backbone as a head': (dict(head=dict(type='ResNet')), 'model.head.type'),
     'step in a model': (
@@ -172,6 +176,15 @@ def test_configs_of_this_package(path):
     model = config['model']
     model.pop('train_cfg', None)
     check_settings(without_training(dict(model=model, **data)))
+
+
+@pytest.mark.parametrize('name', ['deit-tiny-distilled', 'deit3-tiny'])
+def test_plain_vits_of_this_package(name):
+    model = piece(f'models/{name}-p16')['model']
+    norm_cfg = dict(type='LN2d', eps=1e-6)
+    model['backbone']['stem'] = dict(type='mmclca.HMLPStem', norm_cfg=norm_cfg)
+    model['backbone']['branches'] = 2
+    check_settings(without_training(dict(model=model)))
 
 
 def test_classifiers_of_mmpretrain():

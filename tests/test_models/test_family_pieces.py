@@ -8,6 +8,7 @@ import timm
 import torch
 from every_config import FOLDER as CONFIGS
 from every_config import piece, read
+from mmengine.config import Config
 from mmengine.runner import load_checkpoint
 from safetensors.torch import save_file
 from tiny_run import ROOT
@@ -149,6 +150,25 @@ def test_branches(name):
     assert len(layer.branches) == branches
     arch = read(FOLDER / f'{name}.py').model.backbone.arch
     assert arch.num_layers == depth
+
+
+def test_any_shape_by_a_line_of_options():
+    """As ``--cfg-options`` sets them."""
+    cfg = Config(dict(model=piece('models/par-vit-small-18x2-p16')['model']))
+    cfg.merge_from_dict(
+        {
+            'model.backbone.arch.num_layers': 9,
+            'model.backbone.branches': 4,
+            'model.backbone.layer_scale_init_value': 1e-4,
+            'model.backbone.stem.type': 'mmclca.HMLPStem',
+        }
+    )
+    with torch.device('meta'):
+        backbone = MODELS.build(cfg.model).backbone
+    assert len(backbone.layers) == 9
+    gammas = [b.ffn.gamma2.weight for b in backbone.layers[0].branches]
+    assert [gamma.shape for gamma in gammas] == [(384,)] * 4
+    assert type(backbone.patch_embed).__name__ == 'HMLPStem'
 
 
 def release(there):
