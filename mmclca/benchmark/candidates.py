@@ -7,7 +7,7 @@ in its ``TimmClassifier``, so that every model has the same ``forward`` and
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mmclca.evaluation.cost import Cost, count_config
 from mmclca.models import Reducible, list_methods, reduction_of, with_reduction
@@ -101,25 +101,43 @@ def mmpretrain_vit(size: Size) -> Candidate:
 
 def plain_vit(size: Size) -> Candidate:
     """``TokenReductionViT`` without reducer and cache."""
-    config = with_reduction(mmpretrain_vit(size).config)
-    return Candidate(size, PLAIN, config)
+    return plain(mmpretrain_vit(size))
 
 
 def reduced_vit(
     size: Size, method: str, keep_rate: float, clca: bool
 ) -> Candidate:
-    """A method at layers 3, 6 and 9 of twelve, as in the CLCA paper.
+    """:func:`reduced` of a plain ViT of a size."""
+    return reduced(mmpretrain_vit(size), method, keep_rate, clca)
+
+
+def plain(model: Candidate) -> Candidate:
+    """A model without reducer, cache and CLA head."""
+    config = with_reduction(model.config)
+    return replace(model, method=PLAIN, config=config, keep_rate='', clca='no')
+
+
+def reduced(
+    model: Candidate, method: str, keep_rate: float, clca: bool
+) -> Candidate:
+    """A model with a method at layers 3, 6 and 9 of twelve, as in the CLCA
+    paper.
 
     Args:
-        size (Size): Its size.
+        model (Candidate): The model.
         method (str): Name of a registered reducer.
         keep_rate (float): Its keep rate.
         clca (bool): Whether with cache (one CLR token) and CLA head.
     """
-    plain = plain_vit(size).config
-    config = with_reduction(plain, method, keep_rate, cache=clca, cla=clca)
-    extra = 'yes' if clca else 'no'
-    return Candidate(size, method, config, f'{keep_rate:g}', extra)
+    return replace(
+        model,
+        method=method,
+        config=with_reduction(
+            model.config, method, keep_rate, cache=clca, cla=clca
+        ),
+        keep_rate=f'{keep_rate:g}',
+        clca='yes' if clca else 'no',
+    )
 
 
 def of_config(name: str, model: dict) -> Candidate:
@@ -145,25 +163,26 @@ def of_config(name: str, model: dict) -> Candidate:
 
 
 def candidates_of(
-    size: Size,
+    model: Candidate,
     methods: Iterable[str],
     keep_rates: Iterable[float],
     clca: Iterable[bool],
 ) -> list[Candidate]:
-    """The models of some methods at a size, plain ones once.
+    """A model with some methods, plain ones once.
 
     Args:
-        size (Size): Their size.
+        model (Candidate): The model. ``MMPRETRAIN`` is a ViT of its size.
         methods (Iterable[str]): Of ``METHODS``, ``MMPRETRAIN`` and ``PLAIN``.
         keep_rates (Iterable[float]): Keep rates of the reducers.
         clca (Iterable[bool]): Without CLCA (False), with it (True), or both.
     """
-    plain = {MMPRETRAIN: mmpretrain_vit, PLAIN: plain_vit}
-    found = [plain[name](size) for name in methods if name in plain]
+    makes = {MMPRETRAIN: lambda: mmpretrain_vit(model.size)}
+    makes[PLAIN] = lambda: plain(model)
+    found = [makes[name]() for name in methods if name in makes]
     found += [
-        reduced_vit(size, method, rate, extra)
+        reduced(model, method, rate, extra)
         for method in methods
-        if method not in plain
+        if method not in makes
         for rate in keep_rates
         for extra in clca
     ]

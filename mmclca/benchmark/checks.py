@@ -25,6 +25,11 @@ def check_setting(parser, setting: Setting) -> None:
     except (AssertionError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
         parser.error(f'--device {setting.device}: {reason}')
+    if setting.cpu_time and (setting.on_gpu or setting.threads > 1):
+        parser.error(
+            '--cpu-time: with --device cpu and --threads 1 only, the time of '
+            'other threads would be added'
+        )
     if setting.train and setting.batch < 2:
         parser.error(
             '--train --batch 1: at least 2, for the BatchNorm of the CLA head'

@@ -10,18 +10,18 @@ from mmengine.utils import ProgressBar
 
 from mmclca.evaluation.cost import Cost
 
-from .candidates import Candidate, Size, timm_vit
+from .candidates import Candidate
 from .interleaved import clock_of, interleaved_seconds
 from .memory import peak_memory
 from .setting import Setting
 from .steps import step_of
 
-Plan = dict[Size, list[Candidate]]
+Plan = dict[Candidate, list[Candidate]]
 
 
 @dataclass
 class Result:
-    """What was measured of one model, and of timm's beside it.
+    """What was measured of one model, and of the baseline beside it.
 
     Args:
         candidate (Candidate): The model.
@@ -29,8 +29,8 @@ class Result:
         seconds (list[float]): Of each round.
         batch (int): Images in a pass.
         memory (int, optional): Bytes at the peak of a pass.
-        baseline (Result, optional): timm's, timed in the same rounds.
-            Defaults to None, this is timm's.
+        baseline (Result, optional): That of the baseline, timed in the same
+            rounds. Defaults to None, this is the baseline.
     """
 
     candidate: Candidate
@@ -53,7 +53,7 @@ class Result:
 
     @property
     def gmacs_ratio(self) -> float:
-        """How many times fewer multiply-accumulates than timm's."""
+        """How many times fewer multiply-accumulates than the baseline."""
         return (self.baseline or self).cost.flops / self.cost.flops
 
     @property
@@ -63,7 +63,7 @@ class Result:
 
     @property
     def memory_ratio(self) -> float | None:
-        """Peak memory as a share of timm's."""
+        """Peak memory as a share of the baseline's."""
         if self.memory is None:
             return None
         return self.memory / (self.baseline or self).memory
@@ -88,6 +88,7 @@ class Result:
             gmacs=self.cost.flops / 1e9,
             gmacs_of_distances=self.cost.distances / 1e9,
             params=self.cost.params,
+            batch=self.batch,
             images_per_second=self.images_per_second,
             speed_up=middle,
             speed_up_quartile_1=low,
@@ -121,27 +122,27 @@ def compare(
     with_memory: bool,
     missing: list[str],
 ) -> Iterator[Result]:
-    """Measure models, and timm's of their size interleaved with them.
+    """Measure models, and a baseline interleaved with them.
 
     A progress bar is shown on stderr.
 
     Args:
-        plan (dict[Size, list[Candidate]]): Models of each size, beside timm's,
+        plan (dict[Candidate, list[Candidate]]): Models beside each baseline,
             whose result comes first.
         setting (Setting): What all are put through.
         rounds (int): Timed passes of each model.
         warm_up (int): Passes before these that are not counted.
-        at_once (int): Models that are in memory and interleaved with timm's.
-            One of timm's passes is timed for each of their groups and rounds.
+        at_once (int): Models that are in memory and interleaved with the
+            baseline. One of its passes is timed for each of their groups and
+            rounds.
         with_memory (bool): Whether to measure peaks of memory.
         missing (list[str]): Names of the models that run out of a GPU's
-            memory are added: there is no result of them. Where timm's does,
-            there is none of those interleaved with it either.
+            memory are added: there is no result of them. Where the baseline
+            does, there is none of those interleaved with it either.
     """
     total = num_passes(plan, rounds, warm_up, at_once, with_memory)
     bar = ProgressBar(total, file=sys.stderr)
-    for size, candidates in plan.items():
-        plain = timm_vit(size)
+    for plain, candidates in plan.items():
         peaks = dict.fromkeys((plain, *candidates))
         if with_memory:
             peaks = _peaks(peaks, setting, bar, missing)
@@ -156,7 +157,7 @@ def compare(
                     _leave_out(one, missing)
             if plain in seconds:
                 results = _results(seconds, peaks, setting.batch)
-                yield from results[start > 0 :]  # timm's once
+                yield from results[start > 0 :]  # the baseline once
 
 
 def _peaks(everyone, setting, bar, missing):

@@ -31,6 +31,14 @@ class Clock:
         return end - start
 
 
+class CPUTimeClock(Clock):
+    """Counts the time of this process on the CPU: that in which other
+    processes run instead does not count."""
+
+    def mark(self):
+        return time.process_time()
+
+
 class CUDAClock(Clock):
     """Marks points in the work of a GPU, without holding it up.
 
@@ -56,7 +64,9 @@ class CUDAClock(Clock):
 
 def clock_of(setting: Setting) -> Clock:
     """The clock of a setting's device."""
-    return CUDAClock(setting.device) if setting.on_gpu else Clock()
+    if setting.on_gpu:
+        return CUDAClock(setting.device)
+    return CPUTimeClock() if setting.cpu_time else Clock()
 
 
 def interleaved_seconds(

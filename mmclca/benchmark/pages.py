@@ -20,6 +20,7 @@ COLUMNS = (
     ('tokens', 'tokens', ''),
     ('GMACs', 'gmacs', '.2f'),
     ('of distances', 'gmacs_of_distances', '.2f'),
+    ('batch', 'batch', ''),
     ('images/s', 'images_per_second', '.4g'),
     ('speed-up', 'speed_up', '.2f'),
     ('quartiles', 'quartiles', ''),
@@ -28,7 +29,7 @@ COLUMNS = (
 )
 MEMORY_COLUMNS = (
     ('MiB', 'memory_mib', '.0f'),
-    ('of timm', 'memory_ratio', '.2f'),
+    ('of baseline', 'memory_ratio', '.2f'),
 )
 
 
@@ -77,17 +78,16 @@ def out_of_memory_lines(missing: list[str]) -> list[str]:
 
 
 def page(
-    title: str, setting: Setting, facts: dict[str, str], lines: list[str]
+    title: str, words: str, facts: dict[str, str], lines: list[str]
 ) -> str:
     """A Markdown page.
 
     Args:
         title (str): Its title.
-        setting (Setting): What was measured.
+        words (str): What was measured, of :meth:`Setting.words`.
         facts (dict[str, str]): Of :func:`machine`.
         lines (list[str]): Lines of the text: tables, pictures.
     """
-    words = setting.words()
     words = words[0].upper() + words[1:] + '.'
     head = [f'# {title}', '', words, '', *machine_lines(facts), '']
     return '\n'.join([*head, *lines, ''])

@@ -1,4 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -21,6 +22,8 @@ class Setting:
             None, eager.
         train (bool): Whether a pass is a training step (forward, loss,
             backward, optimizer) instead of inference. Defaults to False.
+        cpu_time (bool): Whether to count the time of the process on the CPU,
+            with one thread, instead of that of the clock. Defaults to False.
     """
 
     device: str = 'cpu'
@@ -29,6 +32,7 @@ class Setting:
     amp: str | None = None
     compile_mode: str | None = None
     train: bool = False
+    cpu_time: bool = False
 
     @property
     def on_gpu(self) -> bool:
@@ -44,15 +48,20 @@ class Setting:
         device = torch.device(self.device).type
         return torch.autocast(device, AMP.get(self.amp), self.amp is not None)
 
-    def words(self) -> str:
-        """The setting in words."""
+    def words(self, batches: Sequence[int] = ()) -> str:
+        """The setting in words.
+
+        Args:
+            batches (Sequence[int]): Batches that were measured, where there
+                are more than its own. Defaults to ().
+        """
         mode = self.compile_mode
         place = 'GPU' if self.on_gpu else f'CPU, {self.threads} thread'
         words = [
             'training step' if self.train else 'inference',
-            f'batch {self.batch}',
+            f'batch {"/".join(map(str, batches or [self.batch]))}',
             self.amp or 'float32',
             f'torch.compile ({mode})' if mode else 'eager',
             place + 's' * (not self.on_gpu and self.threads > 1),
         ]
-        return ', '.join(words)
+        return ', '.join(words + ['CPU time'] * self.cpu_time)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from itertools import groupby
+from collections import defaultdict
 
 import matplotlib
 import matplotlib.figure
@@ -7,6 +7,7 @@ from matplotlib.ticker import NullLocator, ScalarFormatter
 
 from mmclca.visualization.point_labels import label_points
 
+from .candidates import PLAIN, TIMM, Candidate
 from .comparison import Result
 
 MARKERS = 'osD^vP*X<>'
@@ -18,26 +19,38 @@ TICKS = (0.5, 0.7, 1, 1.5, 2, 3, 4, 6, 8)
 def draw_speed_up(results: list[Result], out: str) -> None:
     """Draw speed-up against the ratio of multiply-accumulates.
 
-    A picture a size. On the dashed line the clock sees all that the
+    A picture a baseline. On the dashed line the clock sees all that the
     multiply-accumulates promise. Points are labelled with their keep rate
     where there is room; filled ones have CLCA.
 
     Args:
-        results (list[Result]): Those of a size after each other.
+        results (list[Result]): Those beside a baseline after each other.
         out (str): Picture to write.
     """
-    groups = groupby(results, lambda result: result.candidate.size)
-    by_size = [list(group) for _, group in groups]
-    size = 7.5 * len(by_size), 7
+    groups = by_baseline(results)
+    size = 7.5 * len(groups), 7
     figure = matplotlib.figure.Figure(size, layout='constrained')
-    axes = figure.subplots(1, len(by_size), squeeze=False)[0]
-    for axis, group in zip(axes, by_size, strict=True):
+    axes = figure.subplots(1, len(groups), squeeze=False)[0]
+    for axis, group in zip(axes, groups, strict=True):
         _draw(axis, group)
     figure.savefig(out, dpi=130)
 
 
+def by_baseline(results: list[Result]) -> list[list[Result]]:
+    """Results beside each baseline, which is among them, in their order."""
+    groups = defaultdict(list)
+    for one in results:
+        groups[(one.baseline or one).candidate].append(one)
+    return list(groups.values())
+
+
+def title_of(baseline: Candidate) -> str:
+    """A baseline as the axes of a picture call it."""
+    return "timm's plain ViT" if baseline.method == TIMM else baseline.name
+
+
 def _draw(axis, results: list[Result]) -> None:
-    size = results[0].candidate.size
+    baseline = results[0].candidate
     numbers = [result.gmacs_ratio for result in results]
     numbers += [speed for result in results for speed in result.speed_up]
     ends = (min(numbers) * 0.95, max(numbers) * 1.1)
@@ -45,15 +58,15 @@ def _draw(axis, results: list[Result]) -> None:
     style = dict(color='0.4', ha='right', va='top')
     end, offset = (ends[1], ends[1]), (-22, -2)
     axis.annotate('ideal', end, offset, textcoords='offset points', **style)
-    names = dict.fromkeys(_name(result) for result in results)
+    names = dict.fromkeys(map(name_of, results))
     # tab20: every other one is pale
     colours = [matplotlib.colormaps['tab20'](i) for i in COLOURS]
     for i, name in enumerate(names):
-        own = [result for result in results if _name(result) == name]
+        own = [result for result in results if name_of(result) == name]
         _draw_method(axis, own, colours[i % 20], MARKERS[i % 10], name)
-    axis.set_title(f'{size.name}, {size.pixels} px')
-    axis.set_xlabel("GMACs of timm's plain ViT / GMACs")
-    axis.set_ylabel("speed / speed of timm's plain ViT")
+    axis.set_title(f'{baseline.size.name}, {baseline.size.pixels} px')
+    axis.set_xlabel(f'GMACs of {title_of(baseline)} / GMACs')
+    axis.set_ylabel(f'speed / speed of {title_of(baseline)}')
     axis.set(xscale='log', yscale='log', xlim=ends, ylim=ends)
     _style(axis)
     _label(axis, results)
@@ -79,9 +92,10 @@ def _label(axis, results: list[Result]) -> None:
     label_points(axis, points, lambda *_: ROOM[0], ROOM[1], **style)
 
 
-def _name(result: Result) -> str:
-    candidate = result.candidate
-    return candidate.name or candidate.method
+def name_of(result: Result) -> str:
+    """A model as the legend calls it, with any keep rate."""
+    name, method = result.candidate.name, result.candidate.method
+    return f'{name} {method}' if name and method != PLAIN else name or method
 
 
 def _style(axis) -> None:

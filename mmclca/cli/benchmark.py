@@ -59,17 +59,23 @@ def add_clca(parser: Parser, default: str) -> None:
     parser.add('--clca', meaning, default, choices=list(CLCA))
 
 
-def add_setting(parser: Parser, batch: int) -> None:
+def add_setting(parser: Parser, batch: int | list[int], **more) -> None:
     """Add the options of a
     :class:`mmclca.benchmark.Setting`.
 
     Args:
         parser (Parser): The parser to extend.
-        batch (int): Default of ``--batch``.
+        batch (int | list[int]): Default of ``--batch``.
+        **more: Further settings of ``--batch``.
     """
     parser.add('--device', 'cpu, cuda or cuda:1', 'cpu')
     parser.add('--threads', 'threads on the CPU', 1, type=positive)
-    parser.add('--batch', 'images in a batch', batch, type=positive)
+    parser.add('--batch', 'images in a batch', batch, type=positive, **more)
+    parser.flag(
+        '--cpu-time',
+        'count the time of the process on the CPU, with one thread: on a busy '
+        'machine it is steadier than that of the clock',
+    )
     parser.add(
         '--amp', 'automatic mixed precision (default: float32)', choices=AMP
     )
@@ -111,17 +117,18 @@ def add_rounds(parser: Parser, rounds: int, memory: str) -> None:
     )
 
 
-def setting_of(args: argparse.Namespace):
-    """The :class:`Setting` that a command line asks for."""
+def setting_of(args: argparse.Namespace, batch: int):
+    """The :class:`Setting` that a command line asks for, with a batch."""
     from mmclca.benchmark import Setting
 
     return Setting(
         device=args.device,
         threads=args.threads,
-        batch=args.batch,
+        batch=batch,
         amp=args.amp,
         compile_mode=args.compile,
         train=args.train,
+        cpu_time=args.cpu_time,
     )
 
 

@@ -64,7 +64,10 @@ def test_clca_is_cache_and_head():
 
 def test_models_of_methods():
     found = candidates_of(
-        TINY, ['mmpretrain', 'none', 'ToMe', 'ATS'], [0.5, 0.1], [False, True]
+        mmpretrain_vit(TINY),
+        ['mmpretrain', 'none', 'ToMe', 'ATS'],
+        [0.5, 0.1],
+        [False, True],
     )
     assert [one.label for one in found] == [
         'mmpretrain',

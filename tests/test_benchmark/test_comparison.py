@@ -7,6 +7,7 @@ import torch
 from mmcv import imread
 
 from mmclca.benchmark import Result, Setting, Size, comparison
+from mmclca.benchmark.batch_plot import draw_by_batch
 from mmclca.benchmark.candidates import plain_vit, reduced_vit, timm_vit
 from mmclca.benchmark.comparison import compare, num_passes
 from mmclca.benchmark.machine import machine
@@ -41,7 +42,7 @@ def test_ratios_are_those_of_rounds_not_of_medians():
 def test_table_csv_and_json_say_the_same(tmp_path):
     timm, one = pair()
     assert table_line(one, with_memory=True) == (
-        '| tiny | EViT | 0.5 | yes | 64 | 10/7/5/5 | 2.00 | 1.00 | 1.333 '
+        '| tiny | EViT | 0.5 | yes | 64 | 10/7/5/5 | 2.00 | 1.00 | 4 | 1.333 '
         '| 2.00 | 1.50-2.50 | 3.00 | 0.67 | 2 | 0.25 |'
     )
     assert table_line(timm, with_memory=False).endswith('| 1.00 | 1.00 |')
@@ -71,7 +72,7 @@ def test_machine_and_page():
     facts = machine(Setting(), 'python x.py')
     assert {'CPU', 'cores', 'load', 'versions', 'date'} < set(facts)
     assert 'GPU' not in facts
-    text = page('Title', Setting(train=True), facts, ['text'])
+    text = page('Title', Setting(train=True).words(), facts, ['text'])
     assert text.startswith('# Title\n\nTraining step, batch 8, float32')
     assert '- command: `python x.py`\n' in text
 
@@ -88,7 +89,7 @@ def test_groups_are_interleaved_with_timm(monkeypatch, capsys):
     monkeypatch.setattr(comparison, 'interleaved_seconds', interleaved_seconds)
     found = list(
         compare(
-            {TINY: EVIT},
+            {timm_vit(TINY): EVIT},
             Setting(batch=1),
             rounds=3,
             warm_up=1,
@@ -125,7 +126,7 @@ def compare_all(with_memory):
     """Labels of the models that are measured, and names of the others."""
     missing = []
     found = compare(
-        {TINY: [plain_vit(TINY), *EVIT]},
+        {timm_vit(TINY): [plain_vit(TINY), *EVIT]},
         Setting(batch=1),
         rounds=2,
         warm_up=1,
@@ -162,14 +163,15 @@ def test_without_timm_there_is_nothing_to_compare_with(monkeypatch):
     'candidates, at_once, passes', [(0, 3, 4), (3, 3, 16), (4, 3, 24)]
 )
 def test_number_of_passes(candidates, at_once, passes):
-    plan = {TINY: [plain_vit(TINY)] * candidates}
+    plan = {timm_vit(TINY): [plain_vit(TINY)] * candidates}
     assert num_passes(plan, 3, 1, at_once, False) == passes
     with_memory = num_passes(plan, 3, 1, at_once, True)
     assert with_memory == passes + candidates + 1
 
 
-def test_plot(tmp_path):
-    draw_speed_up(list(pair()), tmp_path / 'plot.png')
+@pytest.mark.parametrize('draw', [draw_speed_up, draw_by_batch])
+def test_plot(tmp_path, draw):
+    draw(list(pair()), tmp_path / 'plot.png')
     picture = imread(str(tmp_path / 'plot.png'))
     assert min(picture.shape[:2]) > 300
     assert picture.std() > 5

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from mmclca.benchmark import (
+    Setting,
     images_per_second,
     interleaved,
     interleaved_seconds,
@@ -59,6 +60,13 @@ def test_every_pass_is_told_and_only_passes_are_timed(clock):
     )
     assert seconds == dict(a=[1, 1], b=[1, 1])
     assert told == list(range(6))
+
+
+def test_time_of_other_processes_does_not_count(clock):
+    clock[0] = -1.0  # the clock's time stands still
+    of_cpu = interleaved.clock_of(Setting(cpu_time=True))
+    assert interleaved.seconds_of(lambda: sum(range(10**5)), of_cpu) > 0
+    assert interleaved.seconds_of(lambda: None, Clock()) == 0
 
 
 @pytest.mark.gpu

@@ -105,6 +105,9 @@ def test_setting_in_words():
     assert Setting().words() == (
         'inference, batch 8, float32, eager, CPU, 1 thread'
     )
+    assert Setting(cpu_time=True).words([1, 4]) == (
+        'inference, batch 1/4, float32, eager, CPU, 1 thread, CPU time'
+    )
     setting = Setting('cuda', 2, 128, 'bf16', 'default', True)
     assert setting.words() == (
         'training step, batch 128, bf16, torch.compile (default), GPU'

@@ -83,6 +83,28 @@ def test_configs_beside_plain_models_of_their_size(tool, config, capsys):
     assert rows[4][2:5] == ['0.5', 'CLC', '32']
 
 
+def test_another_baseline_and_several_batches(tool, config, tmp_path, capsys):
+    """The methods are put into the baseline."""
+    prefix = tmp_path / 'page'
+    chosen = ('--methods', 'none', 'EViT', '--keep-rates', 0.5, '--clca', 'no')
+    options = ('--batch', 1, 2, 2, '--rounds', 1, '--cpu-time')
+    tool('--baseline', config, *chosen, *options, '--out', prefix)['main']()
+    out = capsys.readouterr().out
+    assert out.startswith('inference, batch 1/2, float32, eager')
+    assert '1 thread, CPU time\n' in out
+    rows = [row[:3] + row[8:9] for row in table(out)[1:]]
+    assert rows == [
+        ['mine', method, rate, batch]
+        for batch in '12'
+        for method, rate in (('TopK', '0.5'), ('none', ''), ('EViT', '0.5'))
+    ]
+    assert table(out)[1][12] == table(out)[4][12] == '1.00'  # GMACs ratio
+    content = json.loads(prefix.with_suffix('.json').read_text())
+    assert content['batches'] == [1, 2]
+    assert [one['batch'] for one in content['results']] == [1] * 3 + [2] * 3
+    assert imread(str(prefix.with_suffix('.png'))).std() > 5
+
+
 def test_training_steps(tool, capsys):
     options = ('--train', '--no-memory', '--clca', 'yes', '--amp', 'bf16')
     chosen = ('--methods', 'DynamicViT', '--keep-rates', 0.5)
@@ -96,7 +118,7 @@ def test_training_steps(tool, capsys):
 def test_memory_of_training(tool, capsys):
     tool(*QUICK, '--train', '--methods', '--warm-up', 0)['main']()
     title, timm = table(capsys.readouterr().out)
-    assert title[-2:] == ['MiB', 'of timm']
+    assert title[-2:] == ['MiB', 'of baseline']
     assert 80 < int(timm[-2]) < 200
     assert timm[-1] == '1.00'
 
@@ -113,7 +135,8 @@ def test_compiled(tool, capsys):
 def test_defaults(tool, config):
     functions = tool('--img-size', '224', '448', '--clca', 'yes')
     plan = functions['parse_args']().plan
-    assert [(size.name, size.pixels) for size in plan] == [
+    sizes = [baseline.size for baseline in plan]
+    assert [(size.name, size.pixels) for size in sizes] == [
         ('deit-small', '224'),
         ('deit-small', '448'),
     ]
@@ -133,7 +156,9 @@ def test_what_is_named_twice_is_measured_once(tool, config, capsys):
     assert [one.label for one in found] == ['EViT 0.5']
     with pytest.raises(SystemExit):
         tool('--configs', config, config)['parse_args']()
-    assert 'a row mine is there already' in capsys.readouterr().err
+    assert (
+        'a row mine TopK 0.5 + CLC is there already' in capsys.readouterr().err
+    )
 
 
 def test_at_no_extra_cost_memory_is_left_out(tool):
@@ -213,6 +238,12 @@ def test_what_was_measured_stays(tool, monkeypatch, tmp_path):
         (['--train', '--profile'], '--profile is of eager inference'),
         (['--compile', '--at-once', '8'], '--compile --at-once 8: at most 7'),
         (['--compile', '--memory'], '--memory --compile default: on a CPU'),
+        (['--cpu-time', '--threads', '2'], '--cpu-time: with --device cpu'),
+        (['--baseline', 'none.py'], '--baseline none.py: '),
+        (
+            ['--baseline', 'none.py', '--arch', 'b'],
+            '--arch is measured beside',
+        ),
     ],
 )
 def test_refused_before_anything_is_measured(tool, options, message, capsys):

@@ -2,9 +2,10 @@
 """How fast models with token reduction are, and what their FLOPs promise.
 
 Any configs, and any list of architectures, methods, keep rates and image
-sizes, interleaved with timm's plain ViT of the same size:
-multiply-accumulates, speed, efficiency (the speed-up as a share of the ratio
-of multiply-accumulates) and peak memory, of inference or of a training step.
+sizes, interleaved with timm's plain ViT of the same size or with another
+baseline: multiply-accumulates, speed, efficiency (the speed-up as a share of
+the ratio of multiply-accumulates) and peak memory, of inference or of a
+training step.
 """
 
 from mmclca import cli
@@ -22,12 +23,12 @@ from mmclca.cli.choices import METHODS, MMPRETRAIN, PLAIN
 def parse_args():
     parser = cli.Parser(description=__doc__.partition('\n\n')[2])
     add_models(parser)
-    add_setting(parser, batch=8)
+    add_setting(parser, batch=[8], nargs='+')
     add_rounds(parser, rounds=7, memory='with --train')
     parser.add(
         '--at-once',
-        "models in memory, interleaved with timm's (default: %(default)s); 1 "
-        'is the steadiest and slowest',
+        'models in memory, interleaved with the baseline (default: '
+        '%(default)s); 1 is the steadiest and slowest',
         6,
         type=positive,
     )
@@ -43,6 +44,12 @@ def parse_args():
 
 
 def add_models(parser):
+    parser.add(
+        '--baseline',
+        'config file of the model that all others are compared with, and '
+        "that has the --methods (default: timm's plain ViT of their size)",
+        metavar='FILE',
+    )
     parser.add(
         '--configs',
         'config files of classifiers over a VisionTransformer or a '
@@ -64,7 +71,8 @@ def add_models(parser):
         '--methods',
         'of %(choices)s, at the sizes of --arch and of --configs; '
         f'{MMPRETRAIN} is its plain ViT, {PLAIN} the TokenReductionViT '
-        'without a reducer (default: all; with --configs these two)',
+        'without a reducer (default: all; with --configs these two; with '
+        '--baseline none)',
         nargs='*',
         choices=names,
         metavar='NAME',
@@ -78,10 +86,12 @@ def add_models(parser):
 def fill_in(args):
     """Defaults that depend on other options."""
     if args.arch is None:
-        args.arch = [] if args.configs else ['deit-small']
+        given = args.configs or args.baseline
+        args.arch = [] if given else ['deit-small']
     if args.methods is None:
         methods = () if args.configs else METHODS
-        args.methods = [MMPRETRAIN, PLAIN, *methods]
+        names = [MMPRETRAIN, PLAIN, *methods]
+        args.methods = [] if args.baseline else names
 
 
 main = cli.command('throughput', parse_args)

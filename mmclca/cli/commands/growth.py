@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from mmclca.benchmark.candidates import Size, reduced_vit
+from mmclca.benchmark.candidates import Size, reduced_vit, timm_vit
 from mmclca.benchmark.checks import check_img_size, check_setting, with_memory
 from mmclca.benchmark.comparison import compare
 from mmclca.benchmark.growth import attention_share, draw_growth, exponents
@@ -46,7 +46,7 @@ def check(parser, args):
     check_img_size(parser, *args.img_size)
     if len(set(args.img_size)) < 2:
         parser.error('--img-size: two sizes at least, nothing grows with one')
-    args.setting = setting_of(args)
+    args.setting = setting_of(args, args.batch)
     check_setting(parser, args.setting)
     args.memory = with_memory(parser, args.setting, args.memory, default=True)
     check_out(parser, args.out, SUFFIXES)
@@ -69,7 +69,10 @@ def measure(args, missing):
     """Records of all models at all sizes."""
     sizes = [Size.of_arch(args.arch, px) for px in sorted(set(args.img_size))]
     for result in compare(
-        {size: [reduced_vit(size, *one) for one in MODELS] for size in sizes},
+        {
+            timm_vit(size): [reduced_vit(size, *one) for one in MODELS]
+            for size in sizes
+        },
         args.setting,
         args.rounds,
         args.warm_up,
@@ -126,7 +129,8 @@ def exponent_lines(fitted, keys):
 def write(args, facts, records, lines, fitted):
     """Write the page, the CSV, the JSON and the plot."""
     lines = [*lines, '', f'![growth]({Path(args.out).name}.png)']
-    text = page(f'{TITLE}, {args.arch}', args.setting, facts, lines)
+    words = args.setting.words()
+    text = page(f'{TITLE}, {args.arch}', words, facts, lines)
     write_results(
         args.out, text, args.setting, facts, records, exponents=fitted
     )

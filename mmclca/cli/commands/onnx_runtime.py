@@ -70,5 +70,5 @@ def main(args):
         lines.append(measure(candidate, setting, args.rounds))
         print(lines[-1], flush=True)
     if args.out:
-        text = page(TITLE, setting, facts, lines)
+        text = page(TITLE, setting.words(), facts, lines)
         Path(f'{args.out}.md').write_text(text, encoding='utf-8')
