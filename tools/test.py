@@ -25,6 +25,10 @@ def parse_args():
         "average over augmented views: the config's tta_pipeline and "
         'tta_model, or else the image and its mirror image',
     )
+    parser.flag(
+        '--fuse',
+        'join parallel branches into plain layers: the same predictions',
+    )
     parser.flag('--amp', 'automatic mixed precision')
     args = parser.parse_args()
     if args.out_item and not args.out:

@@ -10,7 +10,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from mmclca.evaluation.cost import Cost, count_config
-from mmclca.models import Reducible, list_methods, reduction_of, with_reduction
+from mmclca.models import (
+    Reducible,
+    fuse,
+    list_methods,
+    reduction_of,
+    with_reduction,
+)
+from mmclca.models.variants import build_on_meta
 from mmclca.registry import MODELS
 
 from .size import Size
@@ -35,6 +42,8 @@ class Candidate:
         clca (str): What it has of CLCA: 'yes' for both, 'CLC' (the cache),
             'CLA' (the head) or 'no'. Defaults to 'no'.
         name (str): Its config file. Defaults to '', it has none.
+        fused (bool): Whether its parallel branches are joined: see
+            :func:`mmclca.models.fuse`. Defaults to False.
     """
 
     size: Size
@@ -43,6 +52,7 @@ class Candidate:
     keep_rate: str = ''
     clca: str = 'no'
     name: str = ''
+    fused: bool = False
 
     @property
     def label(self) -> str:
@@ -58,7 +68,8 @@ class Candidate:
 
     def cost(self) -> Cost:
         """Multiply-accumulates and tokens; timm's are those of mmpretrain's
-        model of the same size."""
+        model of the same size, and those of joined branches, which share
+        LayerNorms, are those of the branches."""
         if self.method == TIMM:
             return mmpretrain_vit(self.size).cost()
         return count_config(self.config)
@@ -187,3 +198,20 @@ def candidates_of(
         for extra in clca
     ]
     return found
+
+
+def fused(models: Iterable[Candidate]) -> list[Candidate]:
+    """Those models that have parallel branches, with these joined."""
+    return [
+        replace(model, name=f'{model.name}, fused', fused=True)
+        for model in models
+        if _has_branches(model)
+    ]
+
+
+def _has_branches(model: Candidate) -> bool:
+    if model.method in (TIMM, MMPRETRAIN):
+        return False
+    backbone = build_on_meta(model.config['backbone'])
+    names = backbone.state_dict().keys()
+    return fuse(backbone).state_dict().keys() != names

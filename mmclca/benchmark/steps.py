@@ -9,6 +9,7 @@ import torch
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
+from mmclca.models import fuse
 from mmclca.models.layers.drop_path import use_plain_rates
 from mmclca.registry import MODELS
 
@@ -21,7 +22,7 @@ def build(candidate: Candidate, device: str) -> nn.Module:
     with redirect_stdout(sys.stderr), torch.device(device):
         model = MODELS.build(candidate.config)
     use_plain_rates(model)
-    return model
+    return fuse(model) if candidate.fused else model
 
 
 def step_of(candidate: Candidate, setting: Setting) -> Callable[[], object]:

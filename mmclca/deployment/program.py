@@ -1,12 +1,14 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """A classifier as a graph of torch's operators, and as a ``.pt2`` file."""
 
+from copy import deepcopy
 from pathlib import Path
 
 import torch
 from torch import nn
 from torch.export import Dim, ExportedProgram
 
+from mmclca.models import fuse
 from mmclca.utils.atomic_write import replace_file
 
 from .checks import check_logits, noise
@@ -18,8 +20,9 @@ def classifier_program(
 ) -> ExportedProgram:
     """Trace a classifier: normalized images to logits, of any batch.
 
-    ATS pads to the count of the stage in such a graph; the logits are those
-    of the shorter sequences.
+    Parallel branches are joined in it (:func:`mmclca.models.fuse`); the model
+    stays as it is. ATS pads to the count of the stage in such a graph; the
+    logits are those of the shorter sequences.
 
     Args:
         model (nn.Module): The classifier, in evaluation mode on the CPU.
@@ -27,7 +30,7 @@ def classifier_program(
     """
     shapes = ({0: Dim('batch', min=1)},)
     program = torch.export.export(
-        model, (noise(2, size),), dynamic_shapes=shapes
+        fuse(deepcopy(model)), (noise(2, size),), dynamic_shapes=shapes
     )
     for node in program.graph.nodes:  # paths on this machine
         node.meta.pop('stack_trace', None)

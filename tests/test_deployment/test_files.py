@@ -16,7 +16,7 @@ from mmclca.deployment import (
     onnx_session,
     quantize,
 )
-from mmclca.models import TokenReducer
+from mmclca.models import TokenReducer, fuse
 from mmclca.registry import MODELS
 
 SIZE = (48, 48)
@@ -28,7 +28,7 @@ REDUCERS = sorted(
 )
 
 
-def model_of(name, clca, num_layers=5, reduce_at=(1, 2, 3)):
+def model_of(name, clca, num_layers=5, reduce_at=(1, 2, 3), **options):
     """A model of 36 patches: cdist has two ways, for few and many tokens."""
     backbone = vit(
         num_layers,
@@ -36,6 +36,7 @@ def model_of(name, clca, num_layers=5, reduce_at=(1, 2, 3)):
         reducer=dict(type=f'mmclca.{name}', keep_rate=0.6),
         reduce_at=reduce_at,
         cache=CACHE if clca else None,
+        **options,
     )
     return build(classifier(backbone, cla=clca)).eval()
 
@@ -74,8 +75,13 @@ def test_onnx(tmp_path):
     assert [file.name for file in path.parent.iterdir()] == ['model.onnx']
 
 
-def test_pt2(tmp_path):
-    check_pt2(model_of('EViT', True, 2, (0,)), tmp_path / 'model.pt2')
+def test_pt2_with_branches_joined(tmp_path):
+    model = model_of('EViT', True, 2, (0,), branches=2)
+    names = model.state_dict().keys()
+    check_pt2(model, tmp_path / 'model.pt2')
+    assert model.state_dict().keys() == names
+    exported = torch.export.load(tmp_path / 'model.pt2').state_dict
+    assert exported.keys() == fuse(model).state_dict().keys()
 
 
 @pytest.mark.slow

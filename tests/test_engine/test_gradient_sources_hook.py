@@ -1,13 +1,16 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The shares of tokens in a gradient, by definition, and where they go."""
 
+from unittest.mock import Mock
+
 import pytest
 import torch
+from small_models import classifier, vit
 from tiny_run import train_with_hooks
 
 from mmclca.engine.hooks import GradientSourcesHook
 from mmclca.engine.hooks.gradient_sources_hook import sources
-from mmclca.registry import HOOKS
+from mmclca.registry import HOOKS, MODELS
 
 QKV = 'backbone.layers.0.attn.qkv'
 
@@ -84,3 +87,11 @@ def test_a_layer_that_is_not_there(tmp_path, name):
     with pytest.raises(ValueError, match='no linear layer') as error:
         train_with_hooks(tmp_path, hook)
     assert (QKV in str(error.value)) == name.endswith('qkv')
+
+
+@pytest.mark.parametrize('name', [QKV, QKV.replace('attn', 'branches.1.attn')])
+def test_branches_have_no_layer_that_is_used_by_itself(name):
+    runner = Mock(model=MODELS.build(classifier(vit(2, branches=2))))
+    hook = GradientSourcesHook(name)
+    with pytest.raises(ValueError, match='joined in .* It has none'):
+        hook.before_train(runner)

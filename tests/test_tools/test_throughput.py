@@ -9,6 +9,7 @@ from mmcv import imread
 from tiny_run import CONFIG, ROOT, load_tool
 
 from mmclca.benchmark import comparison as results
+from mmclca.benchmark.steps import build
 
 TOOL = ROOT / 'tools/benchmark/throughput.py'
 QUICK = ('--arch', 'deit-tiny', '--img-size', 64, '--batch', 2, '--rounds', 2)
@@ -103,6 +104,21 @@ def test_another_baseline_and_several_batches(tool, config, tmp_path, capsys):
     assert content['batches'] == [1, 2]
     assert [one['batch'] for one in content['results']] == [1] * 3 + [2] * 3
     assert imread(str(prefix.with_suffix('.png'))).std() > 5
+
+
+def test_branches_a_second_time_joined(tool, config, tmp_path, capsys):
+    both = tmp_path / 'both.py'
+    both.write_text(CONFIG.replace('img_size=32', 'branches=2, img_size=32'))
+    options = ('--configs', config, both, '--methods', '--fuse')
+    plan = tool(*options)['parse_args']().plan
+    (models,) = plan.values()
+    assert [one.name for one in models] == ['mine', 'both', 'both, fused']
+    assert len({one.cost().flops for one in models[1:]}) == 1
+    names = build(models[-1], 'meta').state_dict().keys()
+    assert not any('branches' in name for name in names)
+    with pytest.raises(SystemExit):
+        tool(*options, '--train')['main']()
+    assert '--fuse is of inference' in capsys.readouterr().err
 
 
 def test_training_steps(tool, capsys):

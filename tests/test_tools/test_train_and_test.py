@@ -17,6 +17,7 @@ from mmpretrain import get_model
 from tiny_run import ROOT, write_run
 
 from mmclca.engine.runner import use_amp
+from mmclca.models.layers.parallel import ParallelLayer
 
 
 @pytest.fixture
@@ -113,6 +114,30 @@ def test_both_weights_of_a_run_with_ema(run_tool, trained, capfd):
         alone = scores_of(run_tool, 'tiny.py', f'{name}.pth')
         torch.testing.assert_close(scores, alone)
     assert not torch.allclose(average, trained, atol=1e-3)
+
+
+def test_joined_branches_predict_the_same(run_tool, tmp_path, monkeypatch):
+    """Also with EMA, which puts other weights into the model for a while."""
+    config = tmp_path / 'tiny.py'
+    text = config.read_text().replace('img_size=32', 'branches=2, img_size=32')
+    hook = dict(type='EMAHook', evaluate_on_origin=True)
+    config.write_text(text)
+    (tmp_path / 'ema.py').write_text(f'{text}custom_hooks = [{hook}]')
+    trained, average = (get_model('tiny.py').state_dict() for _ in range(2))
+    ema = {f'module.{name}': tensor for name, tensor in trained.items()}
+    ema['steps'] = torch.tensor(1)  # swapped, by mmengine
+    torch.save(dict(state_dict=average, ema_state_dict=ema), 'both.pth')
+    torch.save(trained, 'trained.pth')
+    right = [
+        scores_of(run_tool, 'tiny.py', weights)
+        for weights in ('both.pth', 'trained.pth')
+    ]
+    last = run_tool, 'ema.py', 'both.pth', '--fuse'
+    torch.testing.assert_close(scores_of(*last), right[1])
+    monkeypatch.setattr(ParallelLayer, 'ffn', None)  # not used any more
+    joined = scores_of(run_tool, 'tiny.py', 'both.pth', '--fuse')
+    torch.testing.assert_close(joined, right[0])
+    assert not torch.allclose(*right, atol=1e-3)
 
 
 def test_mirrored_views_are_averaged(run_tool, tmp_path):

@@ -33,6 +33,11 @@ def parse_args():
         type=positive,
     )
     parser.flag(
+        '--fuse',
+        'measure models with parallel branches a second time, with their '
+        'branches joined',
+    )
+    parser.flag(
         '--profile', 'tell as well where the time of a forward pass goes'
     )
     args = parser.parse_args()

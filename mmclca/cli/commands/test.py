@@ -17,6 +17,7 @@ from mmclca.engine.runner import (
     set_up_run,
     use_compile,
 )
+from mmclca.models import Reducible, fuse
 
 from .. import plain_errors
 from ..start import starting
@@ -63,6 +64,35 @@ class CompleteWeightsHook(Hook):
         checkpoint['state_dict'] = inner_model(runner.model).state_dict()
 
 
+class FuseHook(Hook):
+    """Test with branches that are joined, from the weights that EMA chose."""
+
+    priority = 'VERY_LOW'  # after EMA puts its weights into the model
+    layers = ()
+
+    def before_test_epoch(self, runner):
+        backbones = filter(is_reducible, runner.model.modules())
+        self.layers = [(backbone, backbone.layers) for backbone in backbones]
+        fuse(runner.model)
+
+
+class UnfuseHook(Hook):
+    """Undo that."""
+
+    priority = 'HIGHEST'  # before EMA takes its weights back
+
+    def __init__(self, fused):
+        self.fused = fused
+
+    def after_test_epoch(self, runner, metrics=None):
+        for backbone, layers in self.fused.layers:
+            backbone.layers = layers
+
+
+def is_reducible(module):
+    return isinstance(module, Reducible)
+
+
 def configure(args):
     """The config, with all that the command line says."""
     cfg = read_config(args.config, args.cfg_options)
@@ -90,6 +120,10 @@ def main(args):
     with plain_errors(source):
         runner = build_runner(configure(args))
         runner.register_hook(CompleteWeightsHook())
+        if args.fuse:
+            hook = FuseHook()
+            runner.register_hook(hook)
+            runner.register_hook(UnfuseHook(hook))
         if args.out and args.out_item != 'metrics':
             runner.test_evaluator.metrics.append(DumpResults(args.out))
     with starting(source, runner):

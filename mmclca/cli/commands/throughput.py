@@ -12,6 +12,7 @@ from mmclca.benchmark.batch_plot import draw_by_batch
 from mmclca.benchmark.candidates import (
     Size,
     candidates_of,
+    fused,
     mmpretrain_vit,
     of_config,
     timm_vit,
@@ -48,6 +49,8 @@ def check(parser, args):
     check_img_size(parser, *args.img_size)
     if args.profile and (args.compile or args.train):
         parser.error('--profile is of eager inference')
+    if args.fuse and args.train:
+        parser.error('--fuse is of inference')
     if args.baseline and args.arch:
         parser.error("--arch is measured beside timm's ViT, not --baseline")
     args.batch = list(dict.fromkeys(args.batch))
@@ -95,6 +98,8 @@ def plan(args):
     else:
         found = by_size(args, configs)
     for baseline, candidates in found.items():
+        if args.fuse:
+            candidates += fused([baseline, *candidates])
         check_names([baseline, *candidates])
     return found
 

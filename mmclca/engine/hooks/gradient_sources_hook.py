@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from mmclca.checkpoints.loading import inner_model
 from mmclca.models import CrossLayerCache
+from mmclca.models.layers.parallel import ParallelLayer
 from mmclca.registry import HOOKS
 
 from .epoch_maxima_hook import EpochMaximaHook
@@ -34,7 +35,7 @@ class GradientSourcesHook(EpochMaximaHook):
 
     Raises:
         ValueError: At the start of training, if the model has no such linear
-            layer.
+            layer, or has it in parallel branches, see :class:`ParallelLayer`.
     """
 
     def __init__(self, linear: str = 'backbone.layers.0.attn.qkv'):
@@ -46,13 +47,14 @@ class GradientSourcesHook(EpochMaximaHook):
     def before_train(self, runner) -> None:
         """Hook into the layer."""
         modules = dict(inner_model(runner.model).named_modules())
-        linear = modules.get(self.linear)
+        linear = _alone(modules).get(self.linear)
         if not isinstance(linear, nn.Linear):
             kind = self.linear.rpartition('.')[2]
-            alike = [name for name in modules if name.endswith(f'.{kind}')]
+            alike = [n for n in _alone(modules) if n.endswith(f'.{kind}')]
             raise ValueError(
                 f'GradientSourcesHook(linear={self.linear!r}): the model has '
-                'no linear layer of that name. It has '
+                'no linear layer of that name that is used by itself (those '
+                'of parallel branches are joined in training). It has '
                 f'{", ".join(alike) or "none that ends alike"}'
             )
         self.num_clr = sum(
@@ -72,6 +74,13 @@ class GradientSourcesHook(EpochMaximaHook):
             self.stats = stats if all(map(isfinite, stats.values())) else None
 
         output.register_hook(note_gradient)
+
+
+def _alone(modules: dict[str, nn.Module]) -> dict[str, nn.Module]:
+    """The modules, by name, that are not within parallel branches."""
+    layers = [n for n, m in modules.items() if isinstance(m, ParallelLayer)]
+    within = tuple(f'{name}.' for name in layers)
+    return {n: m for n, m in modules.items() if not n.startswith(within)}
 
 
 def sources(inputs: Tensor, grads: Tensor, num_clr: int) -> dict[str, float]:

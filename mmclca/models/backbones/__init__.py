@@ -1,4 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from .fusing import fuse
 from .reducible import Reducible
 from .shallow import as_reducible, reduces, shallow_copy
 from .token_reduction_vit import TokenReductionViT
@@ -9,6 +10,7 @@ __all__ = [
     'TokenReductionViT',
     'ViTEmbedding',
     'as_reducible',
+    'fuse',
     'reduces',
     'shallow_copy',
 ]

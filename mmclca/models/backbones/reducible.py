@@ -93,9 +93,11 @@ class Reducible:
     def fuse(self) -> 'Reducible':
         """Join what is computed side by side, in place, for inference.
 
+        Nothing but ``layers`` is replaced. Here there is nothing to join.
+        See :func:`fuse`.
+
         Returns:
-            Reducible: Itself, with the same outputs; weights that are saved
-            from now on are of other names. Here there is nothing to join.
+            Reducible: Itself.
         """
         return self
 

@@ -30,7 +30,9 @@ BACKBONES = dict(  # all have 24 channels and take images of 32 pixels
         vit(3, patch_size=16, stem=dict(type='mmclca.HMLPStem'), **REDUCTION),
         arch=arch(3, 24),
     ),
-    distilled=dict(vit(3, dist_token=True, **REDUCTION), arch=arch(3, 24)),
+    distilled=dict(
+        vit(3, dist_token=True, branches=2, **REDUCTION), arch=arch(3, 24)
+    ),
     plain=dict(type='mmclca.ToyPlain'),
 )
 TOKENS = dict(  # entering the layers

@@ -1,0 +1,57 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Pictures of a model with branches are those of the plain model it is."""
+
+from copy import deepcopy
+
+import numpy as np
+import pytest
+import torch
+from small_models import CACHE, build, classifier, images, vit
+from torch.testing import assert_close
+
+from mmclca.apis.token_facts import LastLayerRecorder, token_facts
+from mmclca.models import fuse
+from mmclca.visualization import class_activation_maps, rollout
+from mmclca.visualization.recording import recording
+
+
+@pytest.fixture
+def models():
+    """With branches, and with these joined."""
+    reducer = dict(type='mmclca.EViT', keep_rate=0.5)
+    backbone = vit(3, branches=2, reducer=reducer, reduce_at=(1,), cache=CACHE)
+    model = build(classifier(backbone)).eval().double()
+    return model, fuse(deepcopy(model))
+
+
+def test_rollout(models):
+    x = images().double()
+    one, other = (rollout(model, x) for model in models)
+    assert one.any()
+    assert_close(one, other)
+
+
+@torch.no_grad()
+def test_facts_about_tokens(models):
+    x, facts = images().double(), []
+    for model in models:
+        copied = recording(model, LastLayerRecorder)
+        copied(x, mode='tensor')
+        layers = copied.backbone.reducer.layers
+        facts.append(token_facts(model.backbone, layers, (4, 4)))
+    for one, other in zip(*facts, strict=True):
+        assert one['tokens'] == other['tokens'] == [18, 11, 13]
+        for name in ('attribution', 'cls_attention', 'kept'):
+            np.testing.assert_allclose(one[name], other[name])
+
+
+def test_activation_maps(models):
+    """Equal where norms shift nothing: a map is of what attention reads."""
+    model, x = models[0], images().double()
+    for layer in model.backbone.layers:
+        for branch in layer.branches:
+            torch.nn.init.zeros_(branch.ln1.bias)
+    one = class_activation_maps(model, x, [0, 1])
+    other = class_activation_maps(fuse(deepcopy(model)), x, [0, 1])
+    assert one.any()
+    assert_close(one, other)
