@@ -1,5 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The first layers of an architecture."""
+"""Which layers of an architecture: the first ones, those that reduce."""
+
+from collections.abc import Sequence
 
 
 def first_layers(
@@ -30,3 +32,20 @@ def first_layers(
         )
     left = tuple(f'layers.{layer}.' for layer in range(depth, total))
     return dict(settings, num_layers=depth), left
+
+
+def checked_layers(
+    reduce_at: Sequence[int] | int, num_layers: int
+) -> tuple[int, ...]:
+    """``reduce_at`` as a tuple; ValueError where it is not allowed."""
+    listed = isinstance(reduce_at, Sequence)
+    layers = tuple(reduce_at) if listed else (reduce_at,)
+    inside = all(
+        type(layer) is int and 0 <= layer < num_layers for layer in layers
+    )
+    if not inside or list(layers) != sorted(set(layers)):
+        raise ValueError(
+            f'reduce_at={reduce_at!r} must be ascending, different layers '
+            f'(integers) within 0 to {num_layers - 1}'
+        )
+    return layers

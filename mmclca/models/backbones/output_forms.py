@@ -88,22 +88,3 @@ def check_cla(vit: VisionTransformer) -> None:
             'CLAHead reads CLS tokens without the final LayerNorm: set '
             'final_norm=False in the backbone (it is True)'
         )
-
-
-def check_distilled(vit: VisionTransformer) -> None:
-    """Refuse settings with which a distilled head would not read its tokens.
-
-    Raises:
-        ValueError: If outputs are not CLS and the distillation token.
-    """
-    if not vit.is_distilled:
-        raise ValueError(
-            'DistilledHead reads CLS and the distillation token: set '
-            'dist_token=True in the backbone (it is False)'
-        )
-    if vit.out_type != 'prefix':
-        raise ValueError(
-            'DistilledHead reads CLS and the distillation token: '
-            f'out_type={vit.out_type!r} is not allowed in the backbone, '
-            "only 'prefix', its default beside dist_token=True"
-        )

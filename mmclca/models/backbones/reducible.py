@@ -13,6 +13,7 @@ from mmclca.registry import MODELS
 from ..reduction.attention import Attended
 from ..reduction.reducers import TokenReducer
 from ..reduction.tokens import Tokens
+from .depth import checked_layers
 
 
 class Reducible:
@@ -108,18 +109,6 @@ class Reducible:
             ValueError: If outputs do not begin with CLS, or are normalized.
         """
 
-    def check_distilled(self) -> None:
-        """Refuse settings with which a distilled head would lack its tokens.
-
-        Raises:
-            ValueError: If outputs are not CLS and the distillation token.
-        """
-        raise ValueError(
-            'DistilledHead reads CLS and the distillation token, which '
-            f'{type(self).__name__} has not: use mmclca.TokenReductionViT '
-            'with dist_token=True, or another head'
-        )
-
     @property
     def reduces(self) -> bool:
         """Whether there is a reducer that may reduce."""
@@ -143,7 +132,7 @@ class Reducible:
                 empty beside a reducer or a cache, if there is no CLS token
                 where one is needed, or the reducer cannot protect CLR tokens.
         """
-        self.reduce_at = _checked(reduce_at, len(self.layers))
+        self.reduce_at = checked_layers(reduce_at, len(self.layers))
         self.stage_of = {layer: s for s, layer in enumerate(self.reduce_at)}
         self.reducer = self._build_reducer(reducer)
         self.cache = self._build_cache(cache)
@@ -266,20 +255,3 @@ class Reducible:
         is_list = isinstance(part, (nn.ModuleList, nn.ParameterList))
         one_a_stage = is_list and len(part) == len(self.reduce_at)
         return int(rest[0]) if one_a_stage else 0
-
-
-def _checked(
-    reduce_at: Sequence[int] | int, num_layers: int
-) -> tuple[int, ...]:
-    """``reduce_at`` as a tuple; ValueError where it is not allowed."""
-    listed = isinstance(reduce_at, Sequence)
-    layers = tuple(reduce_at) if listed else (reduce_at,)
-    inside = all(
-        type(layer) is int and 0 <= layer < num_layers for layer in layers
-    )
-    if not inside or list(layers) != sorted(set(layers)):
-        raise ValueError(
-            f'reduce_at={reduce_at!r} must be ascending, different layers '
-            f'(integers) within 0 to {num_layers - 1}'
-        )
-    return layers

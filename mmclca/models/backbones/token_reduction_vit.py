@@ -13,12 +13,7 @@ from ..reduction.attention import Attended, attend
 from ..reduction.tokens import Tokens
 from .arch import check_arch
 from .depth import first_layers
-from .output_forms import (
-    OUTPUT_FORMS,
-    check_cla,
-    check_distilled,
-    check_prefix,
-)
+from .output_forms import OUTPUT_FORMS, check_cla, check_prefix
 from .reducible import Reducible
 from .vit_embedding import ViTEmbedding
 
@@ -196,10 +191,6 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
     def check_cla(self) -> None:
         """See :class:`Reducible`."""
         check_cla(self)
-
-    def check_distilled(self) -> None:
-        """See :class:`Reducible`."""
-        check_distilled(self)
 
     def train(self, mode: bool = True) -> 'TokenReductionViT':
         """Set the mode, keep frozen layers in eval mode, return self."""

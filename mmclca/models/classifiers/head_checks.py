@@ -21,7 +21,7 @@ def check_head(backbone: Reducible, head: nn.Module | None) -> None:
     if isinstance(head, CLAHead):
         backbone.check_cla()
     if isinstance(head, DistilledHead):
-        backbone.check_distilled()
+        _check_distilled(backbone)
     reads_one = isinstance(head, LinearClsHead | VisionTransformerClsHead)
     if reads_one and backbone.is_distilled:
         raise ValueError(
@@ -49,4 +49,19 @@ def _check_channels(backbone: Reducible, head: nn.Module) -> None:
         raise ValueError(
             f'{type(head).__name__}(in_channels={head.in_channels}) does not '
             f'fit the backbone: set in_channels={backbone.embed_dims}'
+        )
+
+
+def _check_distilled(backbone: Reducible) -> None:
+    if not backbone.is_distilled:
+        raise ValueError(
+            'DistilledHead reads CLS and the distillation token, which '
+            f'{type(backbone).__name__} has not here: use '
+            'mmclca.TokenReductionViT with dist_token=True, or another head'
+        )
+    if backbone.out_type != 'prefix':
+        raise ValueError(
+            'DistilledHead reads CLS and the distillation token: '
+            f'out_type={backbone.out_type!r} is not allowed in the backbone, '
+            "only 'prefix', its default beside dist_token=True"
         )
