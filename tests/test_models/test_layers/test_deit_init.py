@@ -33,10 +33,12 @@ def linears(model):
     return [m for m in model.layers.modules() if isinstance(m, nn.Linear)]
 
 
-@pytest.mark.parametrize('options', [{}, dict(qkv_bias=False)])
+@pytest.mark.parametrize(
+    'options', [{}, dict(qkv_bias=False), dict(branches=3)]
+)
 def test_every_linear_weight_is_a_normal_one(options):
     layers = linears(vit(**options))
-    assert len(layers) == 2 * 4
+    assert len(layers) == 2 * options.get('branches', 1) * 4
     for layer in layers:
         assert layer.weight.std().item() == pytest.approx(0.02, rel=0.05)
         assert layer.bias is None or not layer.bias.any()
