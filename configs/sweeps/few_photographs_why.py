@@ -110,6 +110,6 @@ blocks = [
         options={**files, **_base_._start, **change},
         **settings,
     )
-    for n, files in enumerate(_base_._files[:3])
     for name, (change, settings) in _changes.items()
+    for n, files in enumerate(_base_._files[:3])
 ]
