@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import jinja2
 import matplotlib
 import pandas as pd
 
@@ -14,6 +13,7 @@ from mmclca.benchmark.few_photographs.draws import NUM_DRAWS
 from mmclca.utils.atomic_write import replace_file, replace_text
 
 from ..figures.style import STYLE
+from ..template import render
 from .compare import difference, is_to_beat, judge, of_draws, to_arms
 from .picture import draw_arms
 from .runs import ARM
@@ -126,14 +126,12 @@ def write_page(
         facts (dict[str, str]): Where and with what was measured.
         changes (str): Table of changes to our recipe. Defaults to '', none.
     """
-    environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    text = environment.from_string(template.read_text('utf-8')).render(
-        page=Page(arms), kinds=list(arms), facts=facts, changes=changes
+    text = render(
+        template,
+        page=Page(arms),
+        kinds=list(arms),
+        facts=facts,
+        changes=changes,
     )
     replace_text(page, text)
     with matplotlib.rc_context(STYLE):

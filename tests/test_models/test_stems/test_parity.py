@@ -3,14 +3,7 @@
 
 import pytest
 import torch
-from family_parity import (
-    STEMS,
-    cases,
-    check_gradients,
-    close,
-    sums,
-    weights,
-)
+from family_parity import STEMS, cases, check_gradients, close, sums, weights
 from parity import images
 
 from mmclca.registry import MODELS
