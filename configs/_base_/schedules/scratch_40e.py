@@ -2,7 +2,7 @@
 # A small ViT from scratch on a few thousand images: AdamW, batch 32, five
 # epochs of warm-up and a cosine over 40, gradients clipped.
 optim_wrapper = dict(
-    optimizer=dict(type='AdamW', lr=1e-3, weight_decay=0.05, fused=True),
+    optimizer=dict(type='AdamW', lr=5e-4, weight_decay=0.05, fused=True),
     clip_grad=dict(max_norm=1.0),
     paramwise_cfg=dict(
         flat_decay_mult=0.0,  # biases, norms, layer scale: all 1-D parameters
