@@ -9,13 +9,13 @@ from math import ceil, sqrt
 from pathlib import Path
 
 from mmclca import cli
+from mmclca.visualization.diagram import GREEN, ORANGE, SKY, arrow, box, write
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / 'configs/_base_/models/clca-evit_vit-base-p16.py'
 KEEP_RATE, SIZE = 0.25, 448
 CLCA = dict(method='EViT', keep_rate=KEEP_RATE, cache=True, cla=True)
-# of Okabe and Ito, which the colour-blind can tell apart
-CLS, PATCH, CACHED, INK = '#D55E00', '#56B4E9', '#009E73', '#333333'
+CLS, PATCH, CACHED = ORANGE, SKY, GREEN
 # a layer is a column of width 1, around height 0
 CACHE_ROW, HEAD_ROW = -1.25, 1.4
 STORED, RECOVERED = 0.62, 0.4  # to the right of the layer, in this order
@@ -64,33 +64,6 @@ def draw_tokens(axes, column, num_tokens, num_cached, pitch):
     axes.add_collection(
         PatchCollection(dots, facecolors=colours, linewidths=0)
     )
-
-
-def write(axes, x, y, text, colour=INK, **style):
-    """Text around a point."""
-    axes.text(x, y, text, ha='center', va='center', color=colour, **style)
-
-
-def arrow(axes, x, start, end, colour):
-    """An arrow upwards or downwards."""
-    style = dict(arrowstyle='-|>', color=colour, lw=1.4, shrinkA=0)
-    axes.annotate('', (x, end), (x, start), arrowprops=style)
-
-
-def box(axes, left, right, middle, height, colour):
-    """A box with round corners."""
-    from matplotlib.patches import FancyBboxPatch
-
-    shape = FancyBboxPatch(
-        (left, middle - height / 2),
-        right - left,
-        height,
-        boxstyle='round,pad=0,rounding_size=0.05',
-        facecolor='white',
-        edgecolor=colour,
-        linewidth=1.4,
-    )
-    axes.add_patch(shape)
 
 
 def put_back(cost):
