@@ -95,4 +95,5 @@ def header_commands(config):
     joined = '\n'.join(line.removeprefix('#').strip() for line in comment)
     joined = re.sub(r'\\\n', '', joined.replace(' \\\n', ' '))
     lines = (re.sub(r'\s\(.*\)$', '', line) for line in joined.split('\n'))
-    return [shlex.split(line) for line in lines if line.startswith('python ')]
+    starts = ('python ', 'bash ')
+    return [shlex.split(line) for line in lines if line.startswith(starts)]

@@ -53,6 +53,7 @@ train_cfg = dict(max_epochs=1)
 few = dict(num_workers=0, dataset=dict(indices=8))
 train_dataloader = val_dataloader = test_dataloader = few
 """
+FOLDERS = ('_base_', 'deit', 'deit3', 'few_shot', 'parallel', 'retrieval')
 RUN = ('fig_1',)  # grids that a page runs, of which no results are given
 LEAVES = ('leaf.png', 'leaf.jpg', 'a.jpg', 'b.jpg', 'IMG_0007.JPG')
 
@@ -154,7 +155,7 @@ def _write_configs(folder):
     configs = folder / 'configs'
     (configs / 'sweeps').mkdir(parents=True)
     (configs / 'clca').mkdir()
-    for name in ('_base_', 'few_shot', 'retrieval'):
+    for name in FOLDERS:
         (configs / name).symlink_to(ROOT / 'configs' / name)
     for path in ROOT.glob('configs/sweeps/*.py'):
         text = path.read_text() if 'leaf40' in path.name else GRID

@@ -15,6 +15,11 @@ from mmclca.registry import MODELS
 
 FOLDER = ROOT / 'configs'
 CONFIGS = sorted(FOLDER.glob('clca/*.py'))
+FAMILY = [
+    path
+    for name in ('deit', 'deit3', 'parallel')
+    for path in sorted(FOLDER.glob(f'{name}/*.py'))
+]
 MODEL_PIECES = sorted(FOLDER.glob('_base_/models/clca-*.py'))
 
 

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from doc_pages import header_commands
 from every_config import (
     CONFIGS,
+    FAMILY,
     FOLDER,
     MODEL_PIECES,
     build,
@@ -24,7 +26,7 @@ from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 from mmpretrain.registry import TRANSFORMS
 from PIL import Image
-from tiny_run import write_images
+from tiny_run import ROOT, write_images
 
 from mmclca.datasets.ultra_fgvc.info import SETS
 from mmclca.models.heads import CLAHead
@@ -66,9 +68,10 @@ METHODS = dict(
 
 @cache
 def metafile():
-    """What the metafile says of each config, by its name."""
-    text = (FOLDER / 'clca/metafile.yml').read_text()
-    return {row['Name']: row for row in yaml.safe_load(text)['Models']}
+    """What the metafiles say of each config, by its name."""
+    texts = [path.read_text() for path in FOLDER.glob('*/metafile.yml')]
+    rows = [row for text in texts for row in yaml.safe_load(text)['Models']]
+    return {row['Name']: row for row in rows}
 
 
 def header(path):
@@ -115,12 +118,12 @@ def test_dumped_config_is_the_config(path, tmp_path):
 
 
 def test_headers():
-    for path in CONFIGS:
+    for path in (*CONFIGS, *FAMILY):
         text = header(path)
         for word in ('Reproduces', 'Expected', 'Cost', 'Command'):
             assert f'\n# {word}: ' in text, path
-        command = text[text.index('# Command: ') :]
-        assert f'configs/clca/{path.name}' in command
+        words = sum(header_commands(path), [])
+        assert path.relative_to(ROOT).as_posix() in words
         cost = metafile()[path.stem]['Metadata']
         gmacs = f'{cost["FLOPs"] / 1e9:.2f} GMACs'
         params = f'{cost["Parameters"] / 1e6:.2f} M parameters'

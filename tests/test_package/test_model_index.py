@@ -14,8 +14,8 @@ from mmclca import model_index
 
 CONFIGS = {
     path.stem: path.relative_to(ROOT)
-    for folder in ('clca', 'few_shot')
-    for path in (ROOT / 'configs' / folder).glob('*.py')
+    for metafile in ROOT.glob('configs/*/metafile.yml')
+    for path in metafile.parent.glob('*.py')
 }
 CLCA = sorted(name for name in CONFIGS if 'clca' in name)
 
@@ -35,6 +35,7 @@ def test_all_are_listed():
         ('clca-evit-kr10_vit-base-p16_1xb32-50e_pets-448px', 37),
         ('tome-kr50_vit-base-p16_1xb32-50e_soygene-448px', 1110),
         ('evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-224px', 40),
+        ('deit-tiny-distilled-p16_4xb256-300e_imagenet-224px', 1000),
     ],
 )
 def test_models_are_built_by_name(name, num_classes):

@@ -1,0 +1,148 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Distilled DeiT, DeiT III and parallel ViTs: data, recipe and models."""
+
+from copy import deepcopy
+
+import numpy as np
+import pytest
+import torch
+from every_config import FAMILY, FOLDER, build, each, read
+from mmengine.config import Config
+from mmengine.optim import build_optim_wrapper
+from mmengine.runner import Runner
+from PIL import Image
+
+from mmclca.models.heads import CLAHead
+from mmclca.models.reduction.reducers import EViT
+
+DISTILLED, DEIT3, PARALLEL = (
+    FOLDER / f'{name}-300e_imagenet-224px.py'
+    for name in (
+        'deit/deit-tiny-distilled-p16_4xb256',
+        'deit3/deit3-small-p16_4xb256',
+        'parallel/par-vit-tiny-6x2-hmlp-p16_4xb256',
+    )
+)
+IMAGENET = [path for path in FAMILY if '_imagenet-' in path.stem]
+LEAF40 = [path for path in FAMILY if '_leaf40-' in path.stem]
+NARROW = dict(
+    _delete_=True,
+    embed_dims=16,
+    num_layers=2,
+    num_heads=2,
+    feedforward_channels=32,
+)
+
+
+def test_each_folder_has_leaves_and_imagenet():
+    for paths in (LEAF40, IMAGENET):
+        folders = {path.parent.name for path in paths}
+        assert folders == {'deit', 'deit3', 'parallel'}
+    assert len(LEAF40) + len(IMAGENET) == len(FAMILY)
+
+
+@each(FAMILY)
+def test_models_are_what_their_names_say(path):
+    model, name = build(path), path.stem
+    backbone, first = model.backbone, model.backbone.layers[0]
+    assert backbone.num_prefix == (2 if 'distilled' in name else 1)
+    assert isinstance(model.head, CLAHead) == name.startswith('clca-')
+    assert (backbone.cache is not None) == name.startswith(('clc-', 'clca-'))
+    assert isinstance(backbone.reducer, EViT) == ('-evit-' in name)
+    if 'evit' in name:
+        assert backbone.reducer.keep_rates == (0.5,) * 3
+    branches = len(first.branches) if hasattr(first, 'branches') else 1
+    assert branches == (2 if 'x2-' in name else 1)
+    stem = type(backbone.patch_embed).__name__
+    assert stem == ('HMLPStem' if '-hmlp-' in name else 'PatchEmbed')
+    assert model.head.num_classes == (40 if path in LEAF40 else 1000)
+
+
+@each([DISTILLED, *LEAF40])
+def test_what_decays(path):
+    model, recipe = build(path), deepcopy(read(path).optim_wrapper)
+    groups = build_optim_wrapper(model, recipe).param_groups
+    decay = {id(p): g['weight_decay'] for g in groups for p in g['params']}
+    special = ('cls_token', 'dist_token', 'pos_embed', 'clr', 'clr_pos')
+    for name, param in model.named_parameters():
+        free = param.ndim == 1 or name.rpartition('.')[2] in special
+        assert decay[id(param)] == (0 if free else 0.05), name
+
+
+def test_the_recipe_is_that_of_deit():
+    """Touvron's thesis, Table 3.9; start and end are those of the code."""
+    for path in IMAGENET:
+        cfg = read(path)
+        processes = int(path.stem.split('_')[1][0])
+        batch = processes * cfg.train_dataloader.batch_size
+        assert f'_{processes}xb{batch // processes}-' in path.stem
+        rate = cfg.optim_wrapper.optimizer.lr
+        assert rate == pytest.approx(5e-4 * batch / 512)
+        (schedule,) = cfg.param_scheduler
+        assert (schedule.warmup, schedule.T_max) == (5, 300)
+        assert rate * schedule.start_factor == pytest.approx(1e-6)
+        assert rate * schedule.eta_min_ratio == pytest.approx(1e-5)
+        assert 'clip_grad' not in cfg.optim_wrapper
+        assert cfg.load_from is None
+
+
+def test_what_an_image_is_tested_on():
+    """DeiT: 224 of 256 pixels; DeiT III: all of the short side."""
+    for path, short_side in ((DISTILLED, 256), (DEIT3, 224)):
+        for name in ('val', 'test'):
+            steps = read(path)[f'{name}_dataloader'].dataset.pipeline
+            assert [step.type for step in steps[1:3]] == [
+                'ResizeEdge',
+                'CenterCrop',
+            ]
+            assert steps[1].scale == short_side
+            assert steps[2].crop_size == 224
+
+
+@pytest.fixture
+def imagenet(tmp_path, monkeypatch):
+    """A folder of eight images as mmpretrain's ImageNet wants it."""
+    root = tmp_path / 'imagenet'
+    draw = np.random.default_rng(0)
+    (root / 'meta').mkdir(parents=True)
+    for split in ('train', 'val'):
+        (root / split).mkdir()
+        for n in range(8):
+            image = draw.integers(0, 255, (60, 90, 3), np.uint8)
+            Image.fromarray(image).save(root / split / f'{n}.png')
+        lines = [f'{n}.png {100 * n}\n' for n in range(8)]
+        (root / 'meta' / f'{split}.txt').write_text(''.join(lines))
+    monkeypatch.setenv('MMCLCA_DATA', str(tmp_path))
+    return tmp_path
+
+
+@each([DISTILLED])
+def test_imagenet_is_trained_on(path, imagenet):
+    """All but the model's width, the batch and the length is the config's."""
+    cfg = Config.fromfile(path)
+    cfg.merge_from_dict(
+        {
+            'model.backbone.arch': NARROW,
+            'model.head.in_channels': 16,
+            'train_cfg': dict(max_epochs=1, val_interval=1),
+            'train_dataloader.batch_size': 4,
+            'work_dir': str(imagenet / 'work'),
+        }
+    )
+    for name in ('train', 'val'):
+        loader = cfg[f'{name}_dataloader']
+        loader.update(num_workers=0, persistent_workers=False)
+    runner, scores = Runner.from_cfg(cfg), []
+
+    def keep(model, given, named):
+        if named['mode'] == 'loss':
+            scores.extend(image.gt_score for image in named['data_samples'])
+
+    runner.model.register_forward_pre_hook(keep, with_kwargs=True)
+    runner.train()
+    scores = torch.stack(scores)  # of two batches: views of three images
+    assert scores.shape == (8, 1000)
+    torch.testing.assert_close(scores.sum(1), torch.ones(8))
+    assert ((scores > 0).sum(1) == 2).any()  # two images mixed
+    logged = runner.message_hub.get_scalar('val/accuracy/top5')
+    assert 0 <= logged.current() <= 100
