@@ -70,6 +70,8 @@ SMALLER = [
         r'tools/train\.py .*_(custom|leaf40)-224px\.py',
         '--cfg-options ' + SMALL_IMAGES,
     ),
+    # whose releases are not in the sandbox
+    Smaller(r'tools/train\.py configs/deit3?/', 'load_from=None'),
     Smaller(r'synthetic_leaves\.py ', '--per-class 5 --size 64'),
     Smaller(
         r'tools/train\.py random_drop_leaves\.py', '--cfg-options ' + ONE_EPOCH

@@ -26,6 +26,7 @@ from tiny_run import ROOT
 # pages with trainings, exports and figures; the others take seconds
 SLOW = (
     'README_zh-CN.md',
+    'docs/architectures.md',
     'docs/compile.md',
     'docs/add_a_reducer.md',
     'docs/deployment.md',

@@ -28,8 +28,9 @@ NEW_KEYS = (
     'optim_wrapper.clip_grad.max_norm',
 )
 NAME = re.compile(
-    r'((clca|clc|cla)-)?[a-z]+-kr\d+_[\w-]+-(base|small|tiny|mini)-p\d\d_'
-    r'1xb32-\d+e_[\w-]+-\d+px'
+    r'(((clca|clc|cla|lf)-)?[a-z]+-kr\d+_)?'
+    r'[\w-]+-(base|small|tiny|mini)-([\w-]+-)?p\d\d_'
+    r'\dxb\d+-\d+e_[\w-]+-\d+px'
 )
 
 
@@ -134,6 +135,20 @@ def test_the_figure_puts_back_what_the_cache_stores(monkeypatch, tmp_path):
     assert put_back == [0, 0, 0, 6, 0, 0, 6, 0, 0, 6, 2]
 
 
+def test_the_figure_of_blocks_counts_alike(monkeypatch, tmp_path):
+    """Two plain layers, one of two branches, and that one fused."""
+    out = tmp_path / 'blocks.png'
+    tool = ROOT / 'tools/dev/draw_blocks.py'
+    functions = load_tool(monkeypatch, tool, '--out', out)
+    functions['main']()
+    assert out.stat().st_size > 10_000
+    parallel, millions = functions['build'](branches=2), functions['millions']
+    counted = millions(functions['build']().layers)
+    assert millions(parallel.layers) != counted  # those of four
+    assert millions(parallel.layers[0]) == counted
+    assert millions(parallel.fuse().layers[0]) == counted
+
+
 def options_of(heading):
     """The options of a table of docs/configs.md, a list a row."""
     _, _, after = text_of('docs/configs.md').partition(f'### {heading}\n')
@@ -170,7 +185,8 @@ def test_options_of_a_training():
 
 
 def test_names_of_configs():
-    names = [path.stem for path in CONFIGS.glob('*.py')]
+    metafiles = (ROOT / 'configs').glob('*/metafile.yml')
+    names = [p.stem for m in metafiles for p in m.parent.glob('*.py')]
     assert len(names) > 100
     assert [name for name in names if not NAME.fullmatch(name)] == []
 
