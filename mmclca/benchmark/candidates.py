@@ -43,7 +43,7 @@ class Candidate:
             'CLA' (the head) or 'no'. Defaults to 'no'.
         name (str): Its config file. Defaults to '', it has none.
         fused (bool): Whether its parallel branches are joined: see
-            :func:`mmclca.models.fuse`. Defaults to False.
+            :func:`mmclca.models.backbones.fuse`. Defaults to False.
     """
 
     size: Size
