@@ -7,7 +7,6 @@ from mmpretrain.models.backbones.vision_transformer import (
 )
 
 from mmclca.models.layers.parallel import ParallelLayer
-from mmclca.models.reduction.attention import attend
 
 
 def plain(**settings):
@@ -28,12 +27,6 @@ def parallel(branches, **settings):
 def tokens():
     """Of three images, (B, N, C)."""
     return torch.randn(3, 7, 16, dtype=torch.float64)
-
-
-def run(layer, x):
-    """What a backbone does with a layer."""
-    x = x + attend(layer.attn, layer.ln1(x))[0]
-    return layer.ffn(layer.ln2(x), identity=x)
 
 
 def looped(branches, x):

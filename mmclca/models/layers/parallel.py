@@ -11,6 +11,7 @@ from mmpretrain.models.backbones.vision_transformer import (
 )
 from torch import Tensor, nn
 
+from ..reduction.attention import attend
 from .drop_path import kept_branches
 from .folding import Folded, attention_half, ffn_half, fold, fused
 
@@ -44,8 +45,8 @@ class ParallelLayer(BaseModule):
     3.2:
 
     .. math::
-        x' = x + \sum_b \gamma_b \, \mathrm{MHSA}_b(\mathrm{LN}_b(x)), \quad
-        x + \sum_b \gamma'_b \, \mathrm{FFN}_b(\mathrm{LN}'_b(x'))
+        x' &= x + \sum_b \gamma_b \, \mathrm{MHSA}_b(\mathrm{LN}_b(x)) \\
+        x'' &= x' + \sum_b \gamma'_b \, \mathrm{FFN}_b(\mathrm{LN}'_b(x'))
 
     Each branch is a layer of mmpretrain with its own norms and LayerScale.
     It offers what :class:`TokenReductionViT` uses of such a layer: ``ln1``,
@@ -75,6 +76,11 @@ class ParallelLayer(BaseModule):
     def fuse(self) -> nn.Module:
         """The plain layer with the same outputs in evaluation; a copy."""
         return fused(self.branches)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Tokens (B, N, C) to tokens, where nothing is reduced."""
+        x = x + attend(self.attn, self.ln1(x))[0]
+        return self.ffn(self.ln2(x), identity=x)
 
     def ln1(self, x: Tensor) -> Tensor:
         """What the attentions read of tokens (B, N, C).

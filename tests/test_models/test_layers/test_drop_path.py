@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from branches import looped, parallel, run, tokens
+from branches import looped, parallel, tokens
 from mmcv.cnn.bricks import DropPath
 from small_models import build, images, vit
 from torch import nn
@@ -49,7 +49,7 @@ def test_without_one_branch_the_others_remain(monkeypatch, dropped):
     mask = [[float(branch != dropped) for branch in range(3)]] * len(x)
     keep(monkeypatch, mask, mask)
     others = [one for b, one in enumerate(layer.branches) if b != dropped]
-    made = run(layer.train(), x)
+    made = layer.train()(x)
     right = looped([one.eval() for one in others], x)
     torch.testing.assert_close(made, right, rtol=0, atol=1e-12)
 
@@ -75,7 +75,7 @@ def test_samples_and_halves_drop_branches_of_their_own(monkeypatch):
     layer, x = parallel(2, drop_path_rate=0.75).train(), tokens()
     masks = [[1, 1], [1, 0], [0, 0]], [[0, 1], [0, 0], [1, 0]]
     keep(monkeypatch, *masks)
-    made = run(layer, x)
+    made = layer(x)
     branches = layer.eval().branches
     attentions = [nn.Sequential(one.ln1, one.attn) for one in branches]
     ffns = [nn.Sequential(one.ln2, one.ffn.layers) for one in branches]
@@ -95,7 +95,7 @@ def test_masks_are_independent_with_the_right_mean():
 
 def test_all_dropped_leaves_the_tokens_as_they_are():
     layer, x = parallel(2, drop_path_rate=1.0).train(), tokens()
-    assert torch.equal(run(layer, x), x)
+    assert torch.equal(layer(x), x)
 
 
 def test_evaluation_drops_nothing():
