@@ -14,7 +14,11 @@ from mmclca.models import as_reducible, shallow_copy
 from mmclca.registry import MODELS
 
 
-def _layer_norm_flops(x_shape, *_, **__) -> int:
+def _layer_norm_flops(x_shape, _, weight_shape, *__, **___) -> int:
+    return 2 * prod(x_shape) * (weight_shape is not None)
+
+
+def _affine_flops(_, x_shape, *__, **___) -> int:
     return 2 * prod(x_shape)
 
 
@@ -31,6 +35,7 @@ def _distance_flops(x_shape, y_shape, *_, **__) -> int:
 ATEN = torch.ops.aten
 MORE_FLOPS = {
     ATEN.native_layer_norm: _layer_norm_flops,
+    ATEN.addcmul: _affine_flops,
     ATEN._scaled_dot_product_flash_attention_for_cpu: _attention_flops,
 }
 # of torch.cdist: few tokens and many

@@ -11,7 +11,7 @@ from mmpretrain.models.backbones.vision_transformer import (
 )
 from torch import Tensor, nn
 
-from ..reduction.attention import attend
+from ..reduction.attention import SideBySide, attend
 from .drop_path import kept_branches
 from .folding import Folded, attention_half, ffn_half, fold, fused
 
@@ -83,47 +83,67 @@ class ParallelLayer(BaseModule):
         return self.ffn(self.ln2(x), identity=x)
 
     def ln1(self, x: Tensor) -> Tensor:
-        """What the attentions read of tokens (B, N, C).
+        """What the norms before the attentions have in common.
+
+        Args:
+            x (Tensor): Tokens (B, N, C).
 
         Returns:
-            Tensor: In evaluation that of each branch, (B, N, nC), in training
-            what they have in common, without their affine, (B, N, C).
+            Tensor: Normalized tokens (B, N, C), without the affine of a
+            branch.
         """
-        if self.training:
-            return _bare_norm(self.branches[0].ln1, x)
-        return torch.cat([layer.ln1(x) for layer in self.branches], dim=-1)
+        return _bare_norm(self.branches[0].ln1, x)
 
     def ln2(self, x: Tensor) -> Tensor:
-        """The tokens as they are: norms are a part of :meth:`ffn`."""
-        return x
+        """What the norms before the FFNs have in common; see :meth:`ln1`."""
+        return _bare_norm(self.branches[0].ln2, x)
 
     @property
-    def attn(self) -> 'BranchAttention':
+    def attn(self) -> 'BranchAttention | JoinedAttention':
         """What :func:`attend` asks of an attention, of all branches."""
         kind = JoinedAttention if self.training else BranchAttention
         return kind(self.branches)
 
     def ffn(self, x: Tensor, identity: Tensor) -> Tensor:
-        """The sum of the FFNs, each with its norm.
+        """The sum of the FFNs.
 
         Args:
-            x (Tensor): Tokens (B, N, C).
+            x (Tensor): What :meth:`ln2` gives.
             identity (Tensor): Tokens (B, N, C) that it is added to.
         """
         if not self.training:
             for layer in self.branches:
-                identity = layer.ffn(layer.ln2(x), identity=identity)
+                identity = layer.ffn(_affine(layer.ln2, x), identity=identity)
             return identity
         first = self.branches[0]
         folded = fold([ffn_half(layer) for layer in self.branches])
-        x = F.linear(_bare_norm(first.ln2, x), folded.weight, folded.bias)
-        x = first.ffn.layers[0][1](x)
+        x = first.ffn.layers[0][1](F.linear(x, folded.weight, folded.bias))
         drop_prob = first.ffn.dropout_layer.drop_prob
         return identity + _last(x, folded, drop_prob)
 
 
-class BranchAttention:
-    """The attentions of parallel branches as one of n x h heads, in turn.
+class BranchAttention(SideBySide):
+    """The attentions of parallel branches.
+
+    Args:
+        branches (Sequence[TransformerEncoderLayer]): The n branches.
+    """
+
+    def __init__(self, branches: Sequence[TransformerEncoderLayer]):
+        self.branches = branches
+
+    def each(self, x: Tensor) -> Iterator[tuple[nn.Module, Tensor]]:
+        """See :class:`SideBySide`."""
+        for layer in self.branches:
+            yield layer.attn, _affine(layer.ln1, x)
+
+    def joined(self) -> 'JoinedAttention':
+        """See :class:`SideBySide`."""
+        return JoinedAttention(self.branches)
+
+
+class JoinedAttention:
+    """The same as one attention of n x h heads: a product a linear layer.
 
     Args:
         branches (Sequence[TransformerEncoderLayer]): The n branches.
@@ -133,59 +153,30 @@ class BranchAttention:
 
     def __init__(self, branches: Sequence[TransformerEncoderLayer]):
         first = branches[0].attn
-        self.attns = [layer.attn for layer in branches]
         self.num_heads = len(branches) * first.num_heads
         self.head_dims = first.head_dims
         self.attn_drop, self.training = first.attn_drop, first.training
+        self.drop_prob = first.out_drop.drop_prob * first.training
         self.scaled_dot_product_attention = first.scaled_dot_product_attention
-
-    def qkv(self, x: Tensor) -> Tensor:
-        """Inputs (B, N, nC) to (B, N, 3, nC)."""
-        made = [
-            attn.qkv(own).unflatten(-1, (3, -1))
-            for attn, own in self._with_own(x)
-        ]
-        return torch.cat(made, dim=-1).unflatten(0, x.shape[:2])
-
-    def proj(self, x: Tensor) -> Tensor:
-        """Values of all heads (B, N, nC) to the update (B, N, C)."""
-        update, *more = (
-            attn.gamma1(attn.proj(own)) for attn, own in self._with_own(x)
-        )
-        for one in more:
-            update = update + one
-        return update.unflatten(0, x.shape[:2])
-
-    def _with_own(self, x: Tensor) -> Iterator[tuple[nn.Module, Tensor]]:
-        """Each attention and its channels of (B, N, nC), as (B N, C).
-
-        A linear layer takes these without a copy, unlike (B, N, C).
-        """
-        own = x.flatten(0, 1).chunk(len(self.attns), dim=-1)
-        return zip(self.attns, own, strict=True)
-
-
-class JoinedAttention(BranchAttention):
-    """The same by one matrix product for all branches, in training.
-
-    Args:
-        branches (Sequence[TransformerEncoderLayer]): The n branches.
-    """
-
-    def __init__(self, branches: Sequence[TransformerEncoderLayer]):
-        super().__init__(branches)
         self.folded = fold([attention_half(layer) for layer in branches])
 
     def qkv(self, x: Tensor) -> Tensor:
+        """Normalized tokens (B, N, C) to (B, N, 3nC)."""
         return F.linear(x, self.folded.weight, self.folded.bias)
 
     def proj(self, x: Tensor) -> Tensor:
-        return _last(x, self.folded, self.attns[0].out_drop.drop_prob)
+        """Values of all heads (B, N, nC) to the update (B, N, C)."""
+        return _last(x, self.folded, self.drop_prob)
 
 
 def _bare_norm(norm: nn.LayerNorm, x: Tensor) -> Tensor:
     """What norms of the same eps have in common: all but their affine."""
     return F.layer_norm(x, norm.normalized_shape, eps=norm.eps)
+
+
+def _affine(norm: nn.LayerNorm, x: Tensor) -> Tensor:
+    """The rest of a norm, the affine of a branch."""
+    return torch.addcmul(norm.bias, x, norm.weight)
 
 
 def _last(x: Tensor, folded: Folded, drop_prob: float) -> Tensor:

@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -50,6 +51,48 @@ class Attended:
         return total
 
 
+class AttendedInTurn(Attended):
+    """What attentions side by side saw, as if they were one of all heads.
+
+    Joined where it is first asked for, which is in few layers.
+
+    Args:
+        parts (Sequence[Attended]): What each of them saw.
+    """
+
+    def __init__(self, parts: Sequence[Attended]):
+        self.parts = parts
+        self.key_bias = parts[0].key_bias
+
+    @cached_property
+    def q(self) -> Tensor:
+        return torch.cat([part.q for part in self.parts], dim=1)
+
+    @cached_property
+    def k(self) -> Tensor:
+        return torch.cat([part.k for part in self.parts], dim=1)
+
+    @cached_property
+    def v(self) -> Tensor:
+        return torch.cat([part.v for part in self.parts], dim=1)
+
+
+class SideBySide:
+    """Attentions side by side, which :func:`attend` runs in turn.
+
+    To join what they compute would take time. Where the logits of all heads
+    are asked for, they are joined.
+    """
+
+    def each(self, x: Tensor) -> Iterator[tuple]:
+        """Each attention, and what it reads where all read x (B, N, C)."""
+        raise NotImplementedError
+
+    def joined(self):
+        """One attention of all heads with the same update."""
+        raise NotImplementedError
+
+
 def _logits(q: Tensor, k: Tensor, key_bias: Tensor | None) -> Tensor:
     logits = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)
     return logits if key_bias is None else logits + key_bias
@@ -64,7 +107,7 @@ def attend(
     """mmpretrain's ``MultiheadAttention.forward``, opened.
 
     Args:
-        attn (MultiheadAttention): The attention module of a layer.
+        attn (MultiheadAttention | SideBySide): The attention of a layer.
         x (Tensor): Normalized tokens (B, N, C).
         key_bias (Tensor, optional): Added to the logits of each key,
             (B, 1, 1, N); attention stays fused.
@@ -75,6 +118,12 @@ def attend(
         tuple[Tensor, Attended]: The update of the residual stream, (B, N, C),
         and what the attention saw.
     """
+    if isinstance(attn, SideBySide):
+        if softmax is None:
+            made = [attend(one, own, key_bias) for one, own in attn.each(x)]
+            updates, parts = zip(*made, strict=True)
+            return sum(updates), AttendedInTurn(parts)
+        attn = attn.joined()
     B, N, _ = x.shape
     qkv = attn.qkv(x).reshape(B, N, 3, attn.num_heads, attn.head_dims)
     q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
