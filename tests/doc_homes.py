@@ -109,13 +109,18 @@ NOT_RUN = [
     NotRun(r'ultra_fgvc\.py download', 'needs a network'),
     NotRun(r'--executor slurm', 'needs a cluster'),
     NotRun(
-        r'configs/sweeps/(\w+\.py$|(leaf40|few_photographs)\w*\.py --jobs)',
+        r'configs/sweeps/(\w+\.py$|'
+        r'(leaf40|few_photographs|family)\w*\.py --jobs)',
         'hundreds of trainings; docs/sweeps.md runs a small grid',
+    ),
+    NotRun(
+        r'family_from_scratch/\S+seed1|synthetic_leaves_16 ',
+        'the runs and the data that a page was measured with',
     ),
     NotRun(r'drawn_cotton80', 'the data that a page was measured with'),
     NotRun(
         r'tools/benchmark/(throughput|growth|onnx_runtime|epoch_time|'
-        r'few_photographs)\.py',
+        r'few_photographs|from_scratch)\.py',
         'a benchmark of minutes, or of a GPU',
     ),
 ]

@@ -16,7 +16,10 @@ RESULTS = Path('docs/results')
 def parse_args():
     parser = cli.Parser(description=__doc__.partition('\n\n')[2])
     files = {
-        '--results': ('folder of the results', RESULTS / 'family'),
+        '--results': (
+            'folder of the results',
+            RESULTS / 'family_from_scratch',
+        ),
         '--grid': (
             'that of the sweep',
             'configs/sweeps/family_from_scratch.py',
