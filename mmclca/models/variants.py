@@ -155,7 +155,7 @@ def _reason(kind: type) -> str:
     if issubclass(kind, DeiT3):
         return (
             ' (its layers leave out one norm; DeiT III is TokenReductionViT '
-            'with layer_scale_init_value=1e-6, with_cls_pos=False)'
+            'with layer_scale_init_value=1e-4, with_cls_pos=False)'
         )
     if issubclass(kind, VisionTransformer):
         return ' (its forward pass is not that of VisionTransformer)'
