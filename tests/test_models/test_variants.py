@@ -179,7 +179,7 @@ def test_the_layers_that_a_cla_head_reads_stay():
         (
             dict(type='DeiT3'),
             ('EViT',),
-            'DeiT3 .* layer_scale_init_value=1e-6',
+            'DeiT3 .* layer_scale_init_value=1e-4',
         ),
         (
             dict(type='DistilledVisionTransformer'),
