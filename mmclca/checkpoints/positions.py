@@ -81,13 +81,16 @@ def _cls_rows(
 
     They are those of CLS and the distillation token, if it has one. There
     may be none in a foreign file (DeiT III) and in one of mmpretrain's
-    ``DeiT3``, known by its layer scale.
+    ``DeiT3``, known by its layer scale. As many rows as in a backbone without
+    any for CLS, under its own name, are its own: 50 may be 5 x 10 patches.
     """
     rows = len(_prefix_of(own, state_dict, prefix))
     if not rows:
         return (0,)
     if 'cls_token' in own and not own_cls_rows:
-        return (0, rows)
+        pos = state_dict.get(f'{prefix}pos_embed')
+        same = _is_rows(pos) and pos.size(1) == own['pos_embed'].size(1)
+        return (0,) if same else (0, rows)
     marks = (FOREIGN_POS_EMBED, 'layers.0.attn.gamma1.weight')
     may_have_none = any(prefix + mark in state_dict for mark in marks)
     return (rows, 0) if may_have_none else (rows,)

@@ -91,6 +91,27 @@ def test_own_rectangle_without_cls_stays_as_it_is(load):
     assert torch.equal(backbone.pos_embed, saved.backbone.pos_embed)
 
 
+def test_own_rectangle_without_a_row_for_cls_stays_as_it_is(load):
+    """5 x 10 patches are 50 rows, but no CLS and 7 x 7 patches."""
+    options = dict(img_size=(40, 80), with_cls_pos=False)
+    saved = ours(**options)
+    torch.nn.init.normal_(saved.backbone.pos_embed)
+    torch.nn.init.normal_(saved.backbone.cls_token)
+    backbone = load(saved.state_dict(), ours(**options))
+    assert torch.equal(backbone.pos_embed, saved.backbone.pos_embed)
+    assert torch.equal(backbone.cls_token, saved.backbone.cls_token)
+
+
+def test_cls_and_square_of_others_without_a_row_for_cls(load):
+    """The same 50 rows under the name that timm gives them."""
+    weights = theirs(img_size=56).state_dict()
+    backbone = load(weights, ours(img_size=(40, 80), with_cls_pos=False))
+    expected = resample_abs_pos_embed(weights['pos_embed'], (5, 10))[:, 1:]
+    assert torch.equal(backbone.pos_embed, expected)
+    cls_token = weights['cls_token'] + weights['pos_embed'][:, :1]
+    assert torch.equal(backbone.cls_token, cls_token)
+
+
 def test_rectangle_is_not_taken_for_a_square_without_cls(load):
     """4 x 6 patches and CLS are 25 rows, but no 5 x 5 patches."""
     saved = ours(img_size=(32, 48))
