@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from .downloading import open_checkpoint
 from .error import CheckpointError
-from .positions import explain_rows, fit_pos_embed, init_clr
+from .positions import explain_rows, fit_positions
 from .releases import source_of, weights_of
 from .renames import rename_to_backbone, rename_to_classifier
 from .report import Report, first
@@ -71,8 +71,7 @@ def load_into_backbone(
         CheckpointError: If weights from a file are not of this backbone.
     """
     left_out = rename_to_backbone(state_dict, prefix)
-    resized, with_pos = fit_pos_embed(backbone, state_dict, prefix)
-    new = init_clr(backbone, state_dict, prefix, with_pos)
+    resized, new = fit_positions(backbone, state_dict, prefix)
     if 'source' not in metadata:  # plain torch, as strict as ever
         return
     source, own = metadata['source'], backbone.state_dict()

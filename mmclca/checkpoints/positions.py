@@ -19,28 +19,56 @@ NAMES = ('pos_embed', 'cls_token', 'cache.clr', 'cache.clr_pos')
 PREFIX = ('cls_token', 'dist_token')  # what precedes the patches
 
 
-def fit_pos_embed(
+def fit_positions(
     backbone, state_dict: dict, prefix: str
-) -> tuple[list[str], bool]:
-    """Bring ``pos_embed`` of a state dict into the backbone's form, in place.
+) -> tuple[list[str], list[str]]:
+    """Bring positions and CLR tokens into the backbone's form, in place.
 
     Rows of CLR tokens (the CLCA authors keep them at the end) move to
-    ``cache.clr_pos``; rows of zeros are added where a file has no position
-    for CLS and the distillation token (DeiT III), or its rows are added to
-    these tokens where the backbone has none; the grid is resized as timm
-    does it. Rows that are no grid are left as they are, see
-    :func:`explain_rows`.
+    ``cache.clr_pos``; CLR tokens that are missing are copies of CLS; rows of
+    zeros are added where a file has no position for CLS and the distillation
+    token (DeiT III), or its rows are added to these tokens where the
+    backbone has none; the grid is resized as timm does it. Rows that are no
+    grid are left as they are, see :func:`explain_rows`.
+
+    Args:
+        backbone (Reducible): The backbone that is to be loaded.
+        state_dict (dict): With the names of the backbone.
+        prefix (str): What the names begin with.
 
     Returns:
-        tuple[list[str], bool]: What was resized, in words, and whether CLS
-        has a position in the state dict.
+        tuple[list[str], list[str]]: What was resized, in words, and the keys
+        of CLR tokens that are new.
+    """
+    resized, cls_rows = _fit_pos_embed(backbone, state_dict, prefix)
+    # before CLS takes up its position: theirs is in cache.clr_pos
+    new = _init_clr(backbone, state_dict, prefix, cls_rows)
+    if cls_rows is not None and not _num_cls_rows(backbone):
+        _add_to_tokens(cls_rows, state_dict, prefix)
+    return resized, new
+
+
+def _num_cls_rows(backbone) -> int:
+    """Rows of the backbone's own positions before those of patches."""
+    return backbone.pos_embed.size(1) - prod(backbone.patch_resolution)
+
+
+def _fit_pos_embed(
+    backbone, state_dict: dict, prefix: str
+) -> tuple[list[str], Tensor | None]:
+    """``pos_embed`` of a state dict, in place.
+
+    Returns:
+        tuple[list[str], Tensor | None]: What was resized, in words, and the
+        positions of the prefix in the file, (1, 0, C) if it has none; None
+        where there is no telling.
     """
     own = dict(backbone.named_parameters())
     name, _, clr, clr_pos = (prefix + name for name in NAMES)
     if 'pos_embed' not in own:
-        return [], True
+        return [], None
     grid = tuple(backbone.patch_resolution)
-    own_cls_rows = own['pos_embed'].size(1) - prod(grid)
+    own_cls_rows = _num_cls_rows(backbone)
     tries = _cls_rows(own, own_cls_rows, state_dict, prefix)
     if prefix + FOREIGN_POS_EMBED in state_dict:
         state_dict[name] = state_dict.pop(prefix + FOREIGN_POS_EMBED)
@@ -49,7 +77,7 @@ def fit_pos_embed(
     num_clr = state_dict[clr].size(1) if joined else 0
     layout = _layout(pos, tries, num_clr, grid)
     if layout is None:
-        return [], True
+        return [], None
     num_cls, old, num_clr = layout
     cls_rows, patches, clr_rows = pos.split((num_cls, prod(old), num_clr), 1)
     if joined:
@@ -60,11 +88,9 @@ def fit_pos_embed(
     if own_cls_rows:
         rows = F.pad(cls_rows, (0, 0, 0, own_cls_rows))[:, :own_cls_rows]
         patches = torch.cat((rows, patches), dim=1)
-    else:
-        _add_to_tokens(cls_rows, state_dict, prefix)
     state_dict[name] = patches
     resized = _changes(name, old, grid, own_cls_rows > 0 and not num_cls)
-    return resized, num_cls > 0
+    return resized, cls_rows
 
 
 def _add_to_tokens(rows: Tensor, state_dict: dict, prefix: str) -> None:
@@ -165,33 +191,29 @@ def _in_words(tokens: list[str]) -> str:
     return ''.join(words[token] for token in tokens)
 
 
-def init_clr(
-    backbone, state_dict: dict, prefix: str, with_pos: bool
+def _init_clr(
+    backbone, state_dict: dict, prefix: str, cls_rows: Tensor | None
 ) -> list[str]:
     """Initialize CLR tokens by the CLS token of a state dict, in place.
 
     Nothing happens where the state dict has as many CLR tokens already.
-    With ``clr_at_cls`` their positions are that of CLS, the backbone's drawn
-    ones added to tell several apart.
-
-    Args:
-        backbone (Reducible): The backbone that is to be loaded.
-        state_dict (dict): With the names of the backbone.
-        prefix (str): What the names begin with.
-        with_pos (bool): Whether the positions of CLR tokens are those that
-            the backbone has drawn, else zero.
+    Their positions are those that the backbone has drawn, and zero where
+    CLS has none. With ``clr_at_cls`` that of CLS is added, so that the drawn
+    ones tell several apart.
 
     Returns:
         list[str]: The keys of what is new.
     """
-    pos_embed, cls_token, clr, clr_pos = (prefix + name for name in NAMES)
+    _, cls_token, clr, clr_pos = (prefix + name for name in NAMES)
     num_clr = backbone.cache.num_tokens if backbone.cache else 0
     has_clr = clr in state_dict and state_dict[clr].size(1) == num_clr
     if not num_clr or has_clr or cls_token not in state_dict:
         return []
     state_dict[clr] = state_dict[cls_token].repeat(1, num_clr, 1)
     pos = backbone.cache.clr_pos.detach()
-    if backbone.cache.clr_at_cls and pos_embed in state_dict:
-        pos = pos + state_dict[pos_embed][:, :1].to(pos)
-    state_dict[clr_pos] = pos if with_pos else torch.zeros_like(pos)
+    if cls_rows is not None and not cls_rows.size(1):
+        pos = torch.zeros_like(pos)
+    elif cls_rows is not None and backbone.cache.clr_at_cls:
+        pos = pos + cls_rows[:, :1].to(pos)
+    state_dict[clr_pos] = pos
     return [clr, clr_pos]

@@ -76,11 +76,12 @@ def test_rows_that_a_file_lacks_are_zero(tmp_path):
     assert not backbone.pos_embed[:, :2].any()
 
 
-def test_clr_tokens_start_at_cls(tmp_path):
+@pytest.mark.parametrize('with_cls_pos', [True, False])
+def test_clr_tokens_start_at_cls(with_cls_pos, tmp_path):
     weights = distilled().state_dict()
     cache = dict(CACHE, clr_at_cls=True)
     options = dict(DISTILLED, reduce_at=(1,), cache=cache)
-    here = ours(img_size=48, **options)
+    here = ours(img_size=48, with_cls_pos=with_cls_pos, **options)
     drawn = here.backbone.cache.clr_pos.clone()
     cache = load(weights, here, tmp_path).backbone.cache
     assert torch.equal(cache.clr, weights['cls_token'])

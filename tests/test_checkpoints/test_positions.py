@@ -244,6 +244,25 @@ def test_new_clr_may_start_at_the_position_of_cls(load, num_clr):
     assert torch.allclose(cache.clr_pos - drawn, there.pos_embed[:, :1])
 
 
+@pytest.mark.parametrize('clr_at_cls', [False, True])
+@torch.no_grad()
+def test_new_clr_are_the_same_where_cls_takes_up_its_position(
+    load, clr_at_cls
+):
+    there = theirs()
+    cache = dict(CACHE, num_tokens=2, clr_at_cls=clr_at_cls)
+    options = dict(img_size=48, reduce_at=(1,), cache=cache)
+    models = [ours(with_cls_pos=own, **options) for own in (True, False)]
+    pos = models[0].backbone.cache.clr_pos
+    models[1].backbone.cache.clr_pos.copy_(pos)
+    models[1].head.load_state_dict(models[0].head.state_dict())
+    caches = [load(there.state_dict(), model).cache for model in models]
+    assert torch.equal(caches[1].clr, there.cls_token.expand(1, 2, 16))
+    assert torch.equal(caches[1].clr_pos, caches[0].clr_pos)
+    x = images(48)
+    assert (models[1](x) - models[0](x)).abs().max() < 1e-12
+
+
 def test_no_position_of_cls_for_clr_to_start_at(load):
     cache = dict(CACHE, clr_at_cls=True)
     here = ours('deit3', reduce_at=(1,), cache=cache)
