@@ -95,8 +95,8 @@ class ParallelLayer(BaseModule):
         return _bare_norm(self.branches[0].ln1, x)
 
     def ln2(self, x: Tensor) -> Tensor:
-        """What the norms before the FFNs have in common; see :meth:`ln1`."""
-        return _bare_norm(self.branches[0].ln2, x)
+        """The tokens as they are: norms are a part of :meth:`ffn`."""
+        return x
 
     @property
     def attn(self) -> 'BranchAttention | JoinedAttention':
@@ -105,19 +105,20 @@ class ParallelLayer(BaseModule):
         return kind(self.branches)
 
     def ffn(self, x: Tensor, identity: Tensor) -> Tensor:
-        """The sum of the FFNs.
+        """The sum of the FFNs, each with its norm.
 
         Args:
-            x (Tensor): What :meth:`ln2` gives.
+            x (Tensor): Tokens (B, N, C).
             identity (Tensor): Tokens (B, N, C) that it is added to.
         """
         if not self.training:
             for layer in self.branches:
-                identity = layer.ffn(_affine(layer.ln2, x), identity=identity)
+                identity = layer.ffn(layer.ln2(x), identity=identity)
             return identity
         first = self.branches[0]
         folded = fold([ffn_half(layer) for layer in self.branches])
-        x = first.ffn.layers[0][1](F.linear(x, folded.weight, folded.bias))
+        x = F.linear(_bare_norm(first.ln2, x), folded.weight, folded.bias)
+        x = first.ffn.layers[0][1](x)
         drop_prob = first.ffn.dropout_layer.drop_prob
         return identity + _last(x, folded, drop_prob)
 

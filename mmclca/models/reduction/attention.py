@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import torch
 from torch import Tensor
@@ -122,7 +122,7 @@ def attend(
         if softmax is None:
             made = [attend(one, own, key_bias) for one, own in attn.each(x)]
             updates, parts = zip(*made, strict=True)
-            return sum(updates), AttendedInTurn(parts)
+            return reduce(torch.add, updates), AttendedInTurn(parts)
         attn = attn.joined()
     B, N, _ = x.shape
     qkv = attn.qkv(x).reshape(B, N, 3, attn.num_heads, attn.head_dims)
