@@ -2,9 +2,10 @@
 from collections import defaultdict
 
 import matplotlib.figure
+import numpy as np
 
 from .comparison import Result
-from .speed_up_plot import MARKERS, by_baseline, title_of
+from .speed_up_plot import MARKERS, by_baseline, name_of, title_of
 
 
 def draw_by_batch(results: list[Result], out: str) -> None:
@@ -31,10 +32,8 @@ def _draw(axis, results: list[Result]) -> None:
     for one in results:
         by_model[one.candidate].append(one)
     del by_model[baseline]
-    for i, (model, own) in enumerate(by_model.items()):
-        _draw_model(
-            axis, own, f'{model.name} {model.label}'.strip(), MARKERS[i % 10]
-        )
+    for i, own in enumerate(by_model.values()):
+        _draw_model(axis, own, i)
     name = title_of(baseline)
     axis.axhline(1, color='0.5', linestyle='--', zorder=0, label=name)
     axis.set_title(f'{baseline.size.name}, {baseline.size.pixels} px')
@@ -48,8 +47,16 @@ def _draw(axis, results: list[Result]) -> None:
     axis.legend(fontsize=8, frameon=False)
 
 
-def _draw_model(axis, own: list[Result], name: str, marker: str) -> None:
-    low, middle, high = zip(*(one.speed_up for one in own), strict=True)
-    batches = [one.batch for one in own]
-    (drawn,) = axis.plot(batches, middle, marker=marker, label=name)
-    axis.fill_between(batches, low, high, color=drawn.get_color(), alpha=0.15)
+def _draw_model(axis, own: list[Result], i: int) -> None:
+    low, middle, high = np.transpose([one.speed_up for one in own])
+    beside = [1.015**i * one.batch for one in own]
+    model = own[0].candidate
+    rate = model.label.removeprefix(model.method)
+    axis.errorbar(
+        beside,
+        middle,
+        (middle - low, high - middle),
+        marker=MARKERS[i % 10],
+        elinewidth=0.7,
+        label=name_of(own[0]) + rate,
+    )

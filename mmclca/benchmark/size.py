@@ -21,7 +21,8 @@ class Size:
             layers' for one of its own.
         img_size (tuple[int, int]): Height and width of an image in pixels.
         embed_dims (int): Channels C.
-        num_layers (int): Layers.
+        num_layers (int): Layers; those with parallel branches count as many
+            times as they have branches.
         num_heads (int): Heads H.
         feedforward_channels (int): Channels within the FFN.
         patch_size (int): Side of a patch in pixels. Defaults to 16.
@@ -63,10 +64,12 @@ class Size:
             backbone = MODELS.build(model['backbone'])
         arch = model['backbone'].get('arch', 'base')
         settings = {k: backbone.arch_settings[k] for k in KEYS}
+        branches = model['backbone'].get('branches', 1)
+        settings['num_layers'] *= branches
         own = '{embed_dims} x {num_layers}'.format(**settings)
         (side,) = set(as_reducible(backbone).stride)
         return cls(
-            arch if isinstance(arch, str) else own,
+            arch if isinstance(arch, str) and branches == 1 else own,
             tuple(backbone.img_size),
             **settings,
             patch_size=side,

@@ -3,7 +3,7 @@ from collections import defaultdict
 
 import matplotlib
 import matplotlib.figure
-from matplotlib.ticker import NullLocator, ScalarFormatter
+from matplotlib.ticker import MaxNLocator, NullLocator, ScalarFormatter
 
 from mmclca.visualization.point_labels import label_points
 
@@ -104,7 +104,9 @@ def _style(axis) -> None:
         side.set_minor_locator(NullLocator())
     low, high = axis.get_xlim()
     shown = [tick for tick in TICKS if low <= tick <= high]
-    axis.set(xticks=shown, yticks=shown)
+    if len(shown) < 3:
+        shown = MaxNLocator(5).tick_values(low, high)
+    axis.set(xticks=shown, yticks=shown, xlim=(low, high), ylim=(low, high))
     axis.grid(alpha=0.25)
     axis.spines[['top', 'right']].set_visible(False)
     style = dict(fontsize=7, title_fontsize=7, frameon=False)

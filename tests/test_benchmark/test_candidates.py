@@ -114,6 +114,12 @@ def test_configs_without_a_reducer(kind, method):
     assert (one.method, one.keep_rate, one.reduce_at) == (method, '', ())
 
 
+def test_branches_are_measured_beside_as_many_layers_in_sequence():
+    one = of_config('mine', classifier(vit(4, branches=2)))
+    assert one.size.num_layers == 8
+    assert timm_vit(one.size).cost().flops == one.cost().flops
+
+
 def test_images_that_are_not_square():
     size = of_config('mine', config(img_size=(16, 32))).size
     assert size.pixels == '16 x 32'

@@ -109,11 +109,11 @@ def test_another_baseline_and_several_batches(tool, config, tmp_path, capsys):
 def test_branches_a_second_time_joined(tool, config, tmp_path, capsys):
     both = tmp_path / 'both.py'
     both.write_text(CONFIG.replace('img_size=32', 'branches=2, img_size=32'))
-    options = ('--configs', config, both, '--methods', '--fuse')
+    options = ('--baseline', config, '--configs', both, '--fuse')
     plan = tool(*options)['parse_args']().plan
     (models,) = plan.values()
-    assert [one.name for one in models] == ['mine', 'both', 'both, fused']
-    assert len({one.cost().flops for one in models[1:]}) == 1
+    assert [one.name for one in models] == ['both', 'both, fused']
+    assert len({one.cost().flops for one in models}) == 1
     names = build(models[-1], 'meta').state_dict().keys()
     assert not any('branches' in name for name in names)
     with pytest.raises(SystemExit):

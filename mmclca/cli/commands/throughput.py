@@ -178,6 +178,12 @@ def profile_line(result, seconds, whole):
     return line([*model, result.batch, f'{1e3 * whole:.1f}', *shares])
 
 
+def title(args):
+    """Of the page."""
+    name = args.baseline and Path(args.baseline).stem
+    return f'Speed compared with {name}' if name else TITLE
+
+
 def write(args, facts, results, missing, profiled):
     """Write the page, the CSV, the JSON and the plot."""
     lines = table_head([title for title, *_ in columns(args.memory)])
@@ -188,7 +194,7 @@ def write(args, facts, results, missing, profiled):
         lines += ['', '## Where the time of a forward pass goes', '']
         lines += profiled
     words = args.setting.words(args.batch)
-    text = page(TITLE, words, facts, lines)
+    text = page(title(args), words, facts, lines)
     records = [result.record() for result in results]
     write_results(
         args.out, text, args.setting, facts, records, batches=args.batch
