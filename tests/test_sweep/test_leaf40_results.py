@@ -8,7 +8,7 @@ from mmclca.sweep.checks import check_results
 from mmclca.sweep.grid import read_grid
 from mmclca.sweep.results import read_results
 
-SWEEPS = ('leaf40', 'leaf40_why')
+SWEEPS = ('leaf40', 'leaf40_why', 'few_photographs_why')
 
 
 @pytest.mark.parametrize('name', SWEEPS)
