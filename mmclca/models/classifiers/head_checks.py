@@ -30,6 +30,15 @@ def check_head(backbone: Reducible, head: nn.Module | None) -> None:
             "num_classes=..., in_channels=...), with fusion='cls' for CLS "
             'alone'
         )
+    reads_both = isinstance(head, CLAHead | DistilledHead) or head is None
+    two_tokens = backbone.is_distilled and backbone.out_type == 'prefix'
+    if two_tokens and not reads_both:
+        raise ValueError(
+            f'{type(head).__name__} does not read the two tokens of '
+            "out_type='prefix', CLS and the distillation token: use "
+            'mmclca.DistilledHead, or set another out_type in the backbone '
+            "('cls_token', for example)"
+        )
 
 
 def _check_layers(backbone: Reducible, head: CLAHead | LayerFusionHead):

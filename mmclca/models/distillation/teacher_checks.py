@@ -9,7 +9,6 @@ from mmpretrain.models.classifiers import ImageClassifier
 from torch import nn
 
 from ..backbones import as_reducible, reduces
-from ..heads import DistilledHead
 
 
 def check_options(options, known: Collection[str]) -> None:
@@ -63,13 +62,6 @@ def check_kind(teacher: nn.Module) -> None:
         raise ValueError(
             f'teacher: {type(backbone.reducer).__name__} reduces its tokens; '
             'a teacher keeps all: take the config without a reducer'
-        )
-    if isinstance(teacher.head, DistilledHead) and (
-        teacher.head.fusion == 'softmax'
-    ):
-        raise ValueError(
-            "teacher: DistilledHead(fusion='softmax') gives probabilities, "
-            "not class scores: take fusion='logits'"
         )
 
 

@@ -1,7 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Sequence
+from math import log
 
-import torch.nn.functional as F
+import torch
 from mmpretrain.models.heads import ClsHead
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
@@ -9,10 +10,17 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 from mmclca.utils.known_names import not_one_of
 
+
+def _log_mean_softmax(cls: Tensor, dist: Tensor) -> Tensor:
+    """Scores whose softmax is the mean of both, also where that is tiny."""
+    both = torch.stack((cls, dist)).log_softmax(dim=-1)
+    return both.logsumexp(dim=0) - log(2)
+
+
 # what is made of the scores (B, K) of CLS and of the distillation token
 FUSIONS = dict(
     logits=lambda cls, dist: (cls + dist) / 2,
-    softmax=lambda cls, dist: (F.softmax(cls, 1) + F.softmax(dist, 1)) / 2,
+    softmax=_log_mean_softmax,
     cls=lambda cls, dist: cls,
     dist=lambda cls, dist: dist,
 )
@@ -28,13 +36,18 @@ class DistilledHead(ClsHead):
     the loss is the mean of the two. In eval mode they are fused. Parameters
     have the names of mmpretrain's ``DeiTClsHead``.
 
+    That a backbone gives these two tokens is checked by
+    :class:`TokenReductionClassifier` when it is built, not by a plain
+    ``ImageClassifier``, and not by the head.
+
     Args:
         num_classes (int): Number of classes K.
         in_channels (int): Channels C of a token.
         fusion (str): What comes out in eval mode: 'logits', the mean of the
             scores, as the released weights are used; 'softmax', the mean of
-            their softmax (the paper's late fusion), which are probabilities;
-            'cls' or 'dist', the scores of one token. Defaults to 'logits'.
+            their softmax (the paper's late fusion), as its logarithm, whose
+            softmax it is; 'cls' or 'dist', the scores of one token. Defaults
+            to 'logits'.
         loss (dict): Config of the loss. Defaults to
             ``dict(type='CrossEntropyLoss', loss_weight=1.0)``.
         topk (int | Sequence[int]): Top-k accuracies. Defaults to (1, ).
@@ -112,11 +125,3 @@ class DistilledHead(ClsHead):
             for scores in self.both(feats)
         )
         return dict(cls, loss=(cls['loss'] + dist['loss']) / 2)
-
-    def _get_predictions(
-        self, scores: Tensor, data_samples: list[DataSample] | None
-    ) -> list[DataSample]:
-        """Put scores and labels into samples; probabilities stay as such."""
-        if self.fusion == 'softmax':
-            scores = scores.log()
-        return super()._get_predictions(scores, data_samples)
