@@ -16,15 +16,17 @@ def check_arch(arch: str | dict, known: Collection[str]) -> None:
         known (Collection[str]): The names, in lower case.
 
     Raises:
-        ValueError: If there is no such name, or a size is missing; tells
-            what it could be.
+        ValueError: If there is no such name, or a size is missing or not
+            known; tells what it could be.
     """
     if not isinstance(arch, dict):
         if str(arch).lower() not in known:
             raise ValueError(f'arch: {not_one_of(arch, known)}')
         return
     missing = [name for name in SIZES if name not in arch]
+    others = [name for name in arch if name not in SIZES]
+    if others and not missing:
+        raise ValueError(f'arch: {not_one_of(others[0], SIZES)}')
     if missing:
-        others = [name for name in arch if name not in SIZES]
         hint = f'; {not_one_of(others[0], SIZES)}' if others else ''
         raise ValueError(f'arch={arch!r} lacks {", ".join(missing)}{hint}')

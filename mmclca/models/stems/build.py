@@ -2,6 +2,7 @@
 from torch import nn
 
 from mmclca.registry import MODELS
+from mmclca.utils.known_names import did_you_mean
 
 
 def build_stem(stem: dict, patch_size: tuple[int, int], **known) -> nn.Module:
@@ -17,8 +18,18 @@ def build_stem(stem: dict, patch_size: tuple[int, int], **known) -> nn.Module:
             backbone fills in where the config does not say them.
 
     Raises:
-        ValueError: If its patches are not of ``patch_size``.
+        ValueError: If it is no config of a registered stem, or its patches
+            are not of ``patch_size``.
     """
+    kind = stem.get('type') if isinstance(stem, dict) else None
+    if isinstance(kind, str) and MODELS.get(kind) is None:
+        known = [f'mmclca.{name}' for name in MODELS.module_dict]
+        raise ValueError(f'stem: no {kind!r}{did_you_mean(kind, known)}')
+    if kind is None:
+        raise ValueError(
+            f'stem={stem!r} is no config with a type: give '
+            "dict(type='mmclca.HMLPStem')"
+        )
     stem = MODELS.build(stem, default_args=dict(known, patch_size=patch_size))
     stride = tuple(stem.stride)
     if stride != patch_size:

@@ -182,3 +182,18 @@ def test_other_patches_are_refused(kind):
 def test_layer_norm_of_tokens_is_refused():
     with pytest.raises(ValueError, match="dict.type='LN2d', eps=1e-6"):
         HMLPStem(16, norm_cfg=dict(type='LN'))
+
+
+@pytest.mark.parametrize(
+    'options, message',
+    [
+        (dict(stem=dict(HMLP, img_size=128)), r'makes \(8, 8\) patches'),
+        (dict(stem=HMLP, patch_cfg=dict(stride=8)), 'leave out img_size'),
+        (dict(stem=dict(type='mmclca.HMLPStm')), 'do you mean .*HMLPStem'),
+        (dict(stem='mmclca.HMLPStem'), 'is no config with a type'),
+    ],
+)
+def test_what_is_no_stem_of_the_backbone_is_refused(options, message):
+    with pytest.raises(ValueError, match=message) as error:
+        MODELS.build(vit(1, patch_size=16, **options))
+    assert '\n' not in str(error.value)
