@@ -56,6 +56,9 @@ class ParallelLayer(BaseModule):
     of each sample on its own. In evaluation, where a small batch would not
     pay for that, they run in turn; :meth:`fuse` joins them for good.
 
+    In training the parameters are read past their modules: hooks, LoRA or
+    FSDP wrappers on linear layers of the branches have no effect there.
+
     Args:
         layer (TransformerEncoderLayer): The first branch. The others are
             like it, with linear layers drawn anew.
