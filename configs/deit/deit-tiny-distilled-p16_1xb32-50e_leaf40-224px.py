@@ -15,3 +15,6 @@ _base_ = [
     '../_base_/default_runtime.py',
 ]
 model = dict(head=dict(num_classes=_base_.num_classes))
+optim_wrapper = dict(
+    paramwise_cfg=dict(custom_keys={'.dist_token': dict(decay_mult=0.0)})
+)

@@ -26,7 +26,6 @@ OPTIMIZER = dict(
         flat_decay_mult=0.0,  # biases, norms, layer scale
         custom_keys={
             '.cls_token': _NO_DECAY,
-            '.dist_token': _NO_DECAY,
             '.pos_embed': _NO_DECAY,
             '.register_tokens': _NO_DECAY,
         },

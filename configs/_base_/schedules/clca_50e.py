@@ -9,7 +9,6 @@ optim_wrapper = dict(
         flat_decay_mult=0.0,  # biases, norms, layer scale: all 1-D parameters
         custom_keys={
             '.cls_token': dict(decay_mult=0.0),
-            '.dist_token': dict(decay_mult=0.0),
             '.pos_embed': dict(decay_mult=0.0),
             '.cache.clr': dict(decay_mult=0.0),  # CLR tokens and positions
             '.register_tokens': dict(decay_mult=0.0),
