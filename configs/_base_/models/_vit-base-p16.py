@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# What the plain ViTs here share: ViT-B/16 of 224 px with a linear classifier,
-# all tokens kept, weights drawn as in DeiT.
+# What all models here share: ViT-B/16 of 224 px, images normalized as for
+# ImageNet-1k.
 model = dict(
     type='mmclca.TokenReductionClassifier',
     data_preprocessor=dict(
@@ -14,12 +14,6 @@ model = dict(
         img_size=224,
         patch_size=16,
         norm_cfg=dict(type='LN', eps=1e-6),
-        init_cfg=dict(type='mmclca.DeiTInit'),
     ),
-    head=dict(
-        type='VisionTransformerClsHead',
-        num_classes=1000,
-        in_channels=768,
-        init_cfg=dict(type='TruncNormal', layer='Linear', std=0.02),
-    ),
+    head=dict(num_classes=1000, in_channels=768),
 )

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # DeiT-B/16 with a distillation token, trained on ImageNet-1k with a RegNetY
 # teacher. At test, the logits of its two classifiers are averaged.
-_base_ = './_vit-base-p16.py'
+_base_ = './_deit-base-p16.py'
 model = dict(
     backbone=dict(dist_token=True, drop_path_rate=0.1),
     head=dict(

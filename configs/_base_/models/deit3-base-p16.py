@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # DeiT III-B/16, trained on ImageNet-1k: a ViT with layer scale and uniform
 # stochastic depth, whose CLS token has no position.
-_base_ = './_vit-base-p16.py'
+_base_ = './_deit-base-p16.py'
 model = dict(
     backbone=dict(
         with_cls_pos=False,

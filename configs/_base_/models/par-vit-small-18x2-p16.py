@@ -4,7 +4,7 @@
 # D x n by two options: backbone.arch.num_layers and backbone.branches. The
 # paper's 400-epoch models have layer_scale_init_value=1e-4, those of 300
 # epochs none.
-_base_ = './_vit-base-p16.py'
+_base_ = './_deit-base-p16.py'
 model = dict(
     backbone=dict(
         arch=dict(
