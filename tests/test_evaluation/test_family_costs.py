@@ -12,6 +12,9 @@ import re
 import pytest
 import torch
 from every_config import piece
+from mmpretrain.models.backbones.vision_transformer import (
+    TransformerEncoderLayer,
+)
 
 from mmclca.evaluation.cost import count
 from mmclca.models import with_reduction
@@ -113,8 +116,8 @@ def built(model):
 
 def pairs(backbone):
     """Attentions, each with its FFN: n in each of D layers."""
-    first = backbone.layers[0]
-    return len(backbone.layers) * len(getattr(first, 'branches', (first,)))
+    kinds = map(type, backbone.modules())
+    return sum(kind is TransformerEncoderLayer for kind in kinds)
 
 
 def formulas(model):
