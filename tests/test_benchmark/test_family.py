@@ -8,7 +8,7 @@ from tiny_run import ROOT
 
 SCRIPT = ROOT / 'tools/benchmark/family.sh'
 PIECES = ROOT / 'configs/_base_/models'
-MODELS = SCRIPT.with_suffix('')
+MODELS = ROOT / 'configs/_base_/speed'
 
 
 def config(path):

@@ -8,7 +8,7 @@
 # Options of throughput.py may follow. PYTHON names the interpreter.
 set -eu
 cd "$(dirname "$0")/../.."
-models=tools/benchmark/family
+models=configs/_base_/speed
 
 measure() { # NAME BASELINE OPTION...
     name=$1 baseline=$2
