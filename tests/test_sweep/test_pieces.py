@@ -20,7 +20,8 @@ def test_ours():
     assert not any('leaves_' in name for name in names(DATASETS))
     models = {'vit-base-p16', 'deit-tiny-p16', 'clca-tome_vit-base-p16'}
     assert models <= {*names(MODELS)}
-    assert names(RECIPES) == ['clca_50e', 'few_shot_20e']
+    recipes = ['clca_50e', 'deit_300e', 'few_shot_20e', 'scratch_40e']
+    assert names(RECIPES) == recipes
 
 
 @pytest.mark.parametrize('name', ['vit-base-p16', 'clca-evit_vit-base-p16'])

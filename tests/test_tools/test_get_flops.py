@@ -86,7 +86,7 @@ def test_table(config, run):
         (None, 'a=1', 'No such file'),
         ('a = 1', 'a=1', 'no model in it'),
         (CONFIG, 'model.backbone.reducer.keep_rate=2.', 'at most 1'),
-        (CONFIG, 'model.backbone.arch=deit-tini', 'Arch deit-tini is not'),
+        (CONFIG, 'model.backbone.arch=deit-tini', "arch: no 'deit-tini'"),
         (
             CONFIG,
             'model.backbone.reducer.type=mmclca.E',

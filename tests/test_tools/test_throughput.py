@@ -177,6 +177,7 @@ def test_what_is_named_twice_is_measured_once(tool, config, capsys):
     )
 
 
+@pytest.mark.slow
 def test_at_no_extra_cost_memory_is_left_out(tool):
     parse = tool(*QUICK)['parse_args']
     assert not parse().memory

@@ -8,7 +8,7 @@ models themselves.
 from pathlib import Path
 
 from mmclca import cli
-from mmclca.visualization.diagram import (
+from mmclca.cli.diagram import (
     BLUE,
     INK,
     ORANGE,

@@ -9,7 +9,7 @@ from math import ceil, sqrt
 from pathlib import Path
 
 from mmclca import cli
-from mmclca.visualization.diagram import GREEN, ORANGE, SKY, arrow, box, write
+from mmclca.cli.diagram import GREEN, ORANGE, SKY, arrow, box, write
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / 'configs/_base_/models/clca-evit_vit-base-p16.py'
