@@ -3,21 +3,12 @@
 # the averages of the tokens of layers 0 to 8; layers 9 to 11 are not built.
 # Layers 0 to 2, which see all tokens, are not trained: that is half of the
 # cost of a training, and as good. Configs set the keep rate, size and classes.
+_base_ = './_vit-base-p16.py'
 model = dict(
-    type='mmclca.TokenReductionClassifier',
-    data_preprocessor=dict(
-        mean=[123.675, 116.28, 103.53],
-        std=[58.395, 57.12, 57.375],
-        to_rgb=True,
-    ),
     backbone=dict(
-        type='mmclca.TokenReductionViT',
         arch='deit-tiny',
         depth=9,
         frozen_stages=3,
-        img_size=224,
-        patch_size=16,
-        norm_cfg=dict(type='LN', eps=1e-6),
         reducer=dict(type='mmclca.EViT', keep_rate=0.5),
         reduce_at=(3, 6),
         out_type='average',
@@ -26,7 +17,6 @@ model = dict(
     ),
     head=dict(
         type='mmclca.LayerFusionHead',
-        num_classes=1000,
         in_channels=192,
         num_layers=9,
         loss=dict(
