@@ -60,8 +60,9 @@ def test_mmpretrain_finds_types_and_names(tmp_path):
     builds = [build + SHOW for build in BUILDS.values()]
     run_python('-c', FORKS, *builds, NAMES, cwd=tmp_path)
     names = (tmp_path / 'names.txt').read_text().split()
-    configs = (ROOT / 'configs/clca').glob('*clca*.py')
-    assert names == sorted(path.stem for path in configs)
+    folders = ('clca', 'deit', 'deit3', 'parallel')
+    found = (ROOT.glob(f'configs/{name}/*clca*.py') for name in folders)
+    assert names == sorted(path.stem for paths in found for path in paths)
 
 
 @pytest.mark.parametrize('name', ['MODELS', 'DATASETS', 'DATA_SAMPLERS'])
