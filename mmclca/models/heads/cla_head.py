@@ -7,6 +7,8 @@ from torch import Tensor, nn
 
 from mmclca.registry import MODELS
 
+from .sizes import check_sizes
+
 
 @MODELS.register_module()
 class CLAHead(ClsHead):
@@ -54,15 +56,12 @@ class CLAHead(ClsHead):
     ):
         topk = (topk,) if isinstance(topk, int) else topk
         super().__init__(loss, topk, cal_acc, init_cfg)
-        sizes = dict(
+        check_sizes(
             num_classes=num_classes,
             in_channels=in_channels,
             num_layers=num_layers,
             multiplier=multiplier,
         )
-        for name, size in sizes.items():
-            if type(size) is not int or size < 1:
-                raise ValueError(f'{name}={size!r} must be a positive integer')
         self.num_classes = num_classes
         self.in_channels = in_channels
         self.num_layers = num_layers

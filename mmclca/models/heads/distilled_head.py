@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 from mmclca.utils.known_names import not_one_of
 
+from .sizes import check_sizes
+
 
 def _log_mean_softmax(cls: Tensor, dist: Tensor) -> Tensor:
     """Scores whose softmax is the mean of both, also where that is tiny."""
@@ -75,10 +77,7 @@ class DistilledHead(ClsHead):
     ):
         topk = (topk,) if isinstance(topk, int) else topk
         super().__init__(loss, topk, cal_acc, init_cfg)
-        sizes = dict(num_classes=num_classes, in_channels=in_channels)
-        for name, size in sizes.items():
-            if type(size) is not int or size < 1:
-                raise ValueError(f'{name}={size!r} must be a positive integer')
+        check_sizes(num_classes=num_classes, in_channels=in_channels)
         if fusion not in FUSIONS:
             raise ValueError(f'fusion: {not_one_of(fusion, FUSIONS)}')
         self.num_classes = num_classes
