@@ -38,10 +38,10 @@ class ViTEmbedding:
                 stem,
                 img_size=self.img_size,
                 patch_size=to_2tuple(patch_size),
+                patch_resolution=tuple(self.patch_resolution),
                 in_channels=in_channels,
                 embed_dims=self.embed_dims,
             )
-            self._check_grid(self.patch_embed)
         self.dist_token = None
         if dist_token:
             drawn = torch.zeros(1, 1, self.embed_dims)
@@ -51,15 +51,6 @@ class ViTEmbedding:
             pos_embed = self.pos_embed.detach()[:, self.num_prefix :]
             self.pos_embed = self._embedding(pos_embed)
         self.register_tokens = self._build_registers(num_registers)
-
-    def _check_grid(self, stem: nn.Module) -> None:
-        grid = tuple(stem.init_out_size)
-        if grid != tuple(self.patch_resolution):
-            raise ValueError(
-                f'{type(stem).__name__} makes {grid} patches, the backbone '
-                f'has positions for {tuple(self.patch_resolution)}: leave '
-                'out img_size in stem, and patch_cfg'
-            )
 
     @property
     def is_distilled(self) -> bool:
