@@ -18,6 +18,7 @@ from mmclca.cli.diagram import (
     arrow,
     box,
     write,
+    write_picture,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -182,12 +183,8 @@ def draw():
 
 
 def main():
-    parser = cli.Parser(description=__doc__.partition('\n')[0])
-    parser.add_argument(
-        '--out', type=Path, default=ROOT / 'docs/pictures/blocks.png'
-    )
-    out = parser.parse_args().out
-    draw().savefig(out, dpi=150, bbox_inches='tight')
+    out = ROOT / 'docs/pictures/blocks.png'
+    write_picture(draw, __doc__.partition('\n')[0], out, dpi=150)
 
 
 if __name__ == '__main__':

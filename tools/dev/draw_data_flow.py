@@ -9,7 +9,15 @@ from math import ceil, sqrt
 from pathlib import Path
 
 from mmclca import cli
-from mmclca.cli.diagram import GREEN, ORANGE, SKY, arrow, box, write
+from mmclca.cli.diagram import (
+    GREEN,
+    ORANGE,
+    SKY,
+    arrow,
+    box,
+    write,
+    write_picture,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / 'configs/_base_/models/clca-evit_vit-base-p16.py'
@@ -170,12 +178,8 @@ def draw():
 
 
 def main():
-    parser = cli.Parser(description=__doc__.partition('\n')[0])
-    parser.add_argument(
-        '--out', type=Path, default=ROOT / 'docs/pictures/data_flow.png'
-    )
-    out = parser.parse_args().out
-    draw().savefig(out, dpi=180, bbox_inches='tight')
+    out = ROOT / 'docs/pictures/data_flow.png'
+    write_picture(draw, __doc__.partition('\n')[0], out, dpi=180)
 
 
 if __name__ == '__main__':
