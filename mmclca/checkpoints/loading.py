@@ -62,7 +62,7 @@ def load_into_backbone(
     """Load hook of a backbone, the last one: names, positions, CLR tokens.
 
     Args:
-        backbone (Reducible): The backbone that is to be loaded.
+        backbone (ForeignWeights): The backbone that is to be loaded.
         state_dict (dict): See :func:`load_into_classifier`.
         prefix (str): What the names of the backbone begin with.
         metadata (dict): See :func:`load_into_classifier`.

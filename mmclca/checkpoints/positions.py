@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Positions and CLR tokens of a checkpoint, fitted to a backbone.
 
-Of the backbone (a :class:`mmclca.models.backbones.Reducible`) only the names
-and shapes of its parameters, its grid of patches and its cache are asked.
+Of the backbone only the names and shapes of its parameters are asked, its grid
+of patches where it has positions, and its cache where that has CLR tokens.
 """
 
 from math import isqrt, prod
@@ -32,7 +32,7 @@ def fit_positions(
     grid are left as they are, see :func:`explain_rows`.
 
     Args:
-        backbone (Reducible): The backbone that is to be loaded.
+        backbone (ForeignWeights): The backbone that is to be loaded.
         state_dict (dict): With the names of the backbone.
         prefix (str): What the names begin with.
 
@@ -205,9 +205,11 @@ def _init_clr(
         list[str]: The keys of what is new.
     """
     _, cls_token, clr, clr_pos = (prefix + name for name in NAMES)
-    num_clr = backbone.cache.num_tokens if backbone.cache else 0
-    has_clr = clr in state_dict and state_dict[clr].size(1) == num_clr
-    if not num_clr or has_clr or cls_token not in state_dict:
+    own = dict(backbone.named_parameters())
+    if 'cache.clr' not in own or cls_token not in state_dict:
+        return []
+    num_clr = own['cache.clr'].size(1)
+    if clr in state_dict and state_dict[clr].size(1) == num_clr:
         return []
     state_dict[clr] = state_dict[cls_token].repeat(1, num_clr, 1)
     pos = backbone.cache.clr_pos.detach()

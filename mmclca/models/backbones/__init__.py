@@ -1,4 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from .foreign_weights import ForeignWeights
 from .fusing import fuse
 from .reducible import Reducible
 from .shallow import as_reducible, reduces, shallow_copy
@@ -6,6 +7,7 @@ from .token_reduction_vit import TokenReductionViT
 from .vit_embedding import ViTEmbedding
 
 __all__ = [
+    'ForeignWeights',
     'Reducible',
     'TokenReductionViT',
     'ViTEmbedding',

@@ -7,16 +7,16 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from mmclca.checkpoints.loading import load_into_backbone, load_into_classifier
 from mmclca.registry import MODELS
 
 from ..reduction.attention import Attended
 from ..reduction.reducers import TokenReducer
 from ..reduction.tokens import Tokens
 from .depth import checked_layers
+from .foreign_weights import ForeignWeights
 
 
-class Reducible:
+class Reducible(ForeignWeights):
     """Mixin over mmpretrain's ``BaseBackbone``: the loop over the layers.
 
     A backbone says what its parts are: :meth:`embed`, :meth:`normalize`,
@@ -33,10 +33,7 @@ class Reducible:
     with_cp = False
     final_norm = False  # whether ``finish`` normalizes
     is_distilled = False  # whether a distillation token follows CLS
-    # parameters that weights of others need not have; all else decides what
-    # the model computes
     may_be_new = ('cache.', 'reducer.')
-    may_be_left = ()  # what of their weights has no place here on purpose
 
     @property
     def stride(self) -> tuple[int, ...]:
@@ -136,7 +133,7 @@ class Reducible:
         self.stage_of = {layer: s for s, layer in enumerate(self.reduce_at)}
         self.reducer = self._build_reducer(reducer)
         self.cache = self._build_cache(cache)
-        self._register_load_state_dict_pre_hook(self._load_hook)
+        self.rename_on_load()
 
     def _build_reducer(self, reducer: dict | None) -> TokenReducer:
         if reducer is not None and not self.reduce_at:
@@ -206,18 +203,6 @@ class Reducible:
             if i in self.out_indices:
                 outs.append(self.format_tokens(tokens, hw))
         return tuple(outs), tokens
-
-    def _load_hook(self, state_dict, prefix, metadata, *_):
-        load_into_backbone(self, state_dict, prefix, metadata)
-
-    def _checkpoint_filter(self, state_dict, prefix, metadata, *_):
-        """Load hook that mmpretrain's classifiers put on themselves."""
-        load_into_classifier(state_dict, prefix, metadata)
-
-    def train(self, mode: bool = True) -> 'Reducible':
-        """Set the mode; unlike mmpretrain's backbones, return self."""
-        super().train(mode)
-        return self
 
     def run_layer(self, layer, tokens: Tokens, stage: int | None) -> Tokens:
         """One layer; ``stage`` is None where nothing is reduced."""
