@@ -64,7 +64,7 @@ def with_reduction(
     """A model with a reducer, a cache (CLC) and an aggregation head (CLA).
 
     What is not asked for is taken out: ``with_reduction(model)`` is the plain
-    model. mmpretrain's ``VisionTransformer`` and ``ImageClassifier`` become
+    model, also where its tokens cannot be reduced. mmpretrain's ``VisionTransformer`` and ``ImageClassifier`` become
     the types of mmclca with the same parameters. All other settings stay.
 
     Args:
@@ -96,6 +96,9 @@ def with_reduction(
     """
     had = reduction_of(model)
     new = deepcopy(model)
+    asked = method or keep_rate or cache or cla
+    if not (asked or is_reducible(new)):
+        return new
     make_reducible(new)
     backbone = new['backbone']
     layers = had['reduce_at'] if reduce_at is None else _as_tuple(reduce_at)
@@ -136,12 +139,18 @@ def class_of(settings: dict | None) -> type:
     return found
 
 
+def is_reducible(model: dict) -> bool:
+    """Whether a reducer can be put into the backbone of a config."""
+    kind = class_of(model['backbone'])
+    return kind is VisionTransformer or issubclass(kind, Reducible)
+
+
 def make_reducible(model: dict) -> None:
     """Replace mmpretrain's types by ours, which have the same parameters."""
     kind = class_of(model['backbone'])
     if kind is VisionTransformer:
         model['backbone']['type'] = 'mmclca.TokenReductionViT'
-    elif not issubclass(kind, Reducible):
+    elif not is_reducible(model):
         raise ValueError(
             f'the tokens of the backbone {kind.__name__} cannot be reduced'
             f'{_reason(kind)}: that takes a VisionTransformer of mmpretrain '

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 # nothing, the aggregation head, the cache, both
 ABLATIONS = ('base', 'cla', 'clc', 'clca')
+NONE = 'none'  # in place of the name of a method
 
 
 @dataclass(frozen=True)
@@ -15,8 +16,9 @@ class Cell:
         dataset (str): Name of the piece of its data set, see
             :func:`mmclca.sweep.pieces.find`.
         backbone (str): Name of the piece of its model.
-        method (str): Class name of the reducer.
-        keep_rate (float): Its keep rate.
+        method (str): Class name of the reducer, or ``NONE`` for all tokens,
+            which is for backbones too whose tokens cannot be reduced.
+        keep_rate (float): Its keep rate; 1 without one.
         size (int): Height and width of an image in pixels.
         clca (str): One of ``ABLATIONS``.
         seed (int): Seed of the run.

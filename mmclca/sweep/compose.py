@@ -8,7 +8,7 @@ from mmengine.config import Config
 from mmclca.configs import require_settings
 from mmclca.models import with_reduction
 
-from .cell import Cell
+from .cell import NONE, Cell
 from .image_size import set_image_size
 from .pieces import DATASETS, MODELS, RECIPES, RUNTIME, find, read
 
@@ -114,10 +114,10 @@ def _set(cfg: Config, cell: Cell) -> None:
     cfg.model.head.num_classes = cfg.num_classes
     if 'num_classes' in cfg.model.data_preprocessor:
         cfg.model.data_preprocessor.num_classes = cfg.num_classes
+    reducer = (cell.method, cell.keep_rate) if cell.method != NONE else ()
     cfg.model = with_reduction(
         cfg.model,
-        cell.method,
-        cell.keep_rate,
+        *reducer,
         cache=cell.clca in ('clc', 'clca'),
         cla=cell.clca in ('cla', 'clca'),
     )

@@ -13,7 +13,7 @@ from mmengine.config import Config
 from mmclca.models import list_methods
 from mmclca.utils.known_names import not_one_of
 
-from .cell import ABLATIONS, Cell
+from .cell import ABLATIONS, NONE, Cell
 from .compose import RECIPE, compose
 from .pieces import DATASETS, MODELS, RECIPES, find, read
 
@@ -147,9 +147,10 @@ def _problems(block: dict, folders: tuple[Path, ...]) -> list[str]:
         *_missing('backbones', MODELS, block['backbones'], folders),
         *_missing('recipe', RECIPES, [block['recipe']], folders),
         # pieces have been read, which may register methods
-        *_unknown('methods', block['methods'], list_methods()),
+        *_unknown('methods', block['methods'], [NONE, *list_methods()]),
         *_unknown('clca', block['clca'], ABLATIONS),
         *_not_numbers(block),
+        *_rates_of_none(block),
     ]
     if not re.fullmatch(r'[\w.-]*', block['variant']):
         wrong.append(f'variant: {block["variant"]!r} is no word')
@@ -164,6 +165,14 @@ def _not_numbers(block: dict) -> Iterator[str]:
         for value in block[name]:
             if type(value) is not int or value < (name == 'sizes'):
                 yield f'{name}: {value!r} is no positive integer'
+
+
+def _rates_of_none(block: dict) -> Iterator[str]:
+    if NONE in block['methods'] and set(block['keep_rates']) != {1}:
+        yield (
+            f'keep_rates: with method {NONE!r} all tokens are kept: write '
+            '[1.0], in a block of its own beside methods that reduce'
+        )
 
 
 def _unknown(where: str, names: Iterable, known: Iterable) -> Iterator[str]:

@@ -219,6 +219,11 @@ def test_cla_reads_cls_tokens():
         with_reduction(model, 'EViT', 0.5, cla=True)
 
 
+def test_what_cannot_be_reduced_stays_as_it_is():
+    model = dict(plain(), backbone=dict(type='ResNet', depth=18))
+    assert with_reduction(model) == model
+
+
 def test_models_without_a_backbone():
     timm = dict(type='TimmClassifier', model_name='vit_tiny_patch16_224')
     with pytest.raises(ValueError, match='TimmClassifier has no backbone'):

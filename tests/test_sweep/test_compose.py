@@ -73,6 +73,13 @@ def test_seed_weights_options_and_hooks():
     assert compose(CELL).optim_wrapper.optimizer.lr == 1e-4
 
 
+def test_no_method_is_all_tokens():
+    cell = replace(CELL, method='none', keep_rate=1.0, clca='base')
+    assert cell.name == 'leaf40-224px_deit-tiny-p16_none-kr100_base_seed2'
+    backbone = compose(cell).model.backbone
+    assert backbone.reducer is None and backbone.reduce_at == ()
+
+
 def test_an_option_that_cannot_be_set():
     with pytest.raises(ValueError, match='clca_seed2: its options cannot'):
         compose(CELL, {'model.backbone.img_size.x': 3})

@@ -104,6 +104,7 @@ def test_the_grids_of_the_paper_and_of_the_real_leaves(name, number):
         (('0.25', 'True'), 'keep_rates: True is no number'),
         (('224', '0'), 'sizes: 0 is no positive integer'),
         (('[1, 2]', '[-1]'), 'seeds: -1 is no'),
+        (("'EViT'", "'none'"), "with method 'none' all tokens are kept"),
         (('[1, 2]', '3'), 'seeds: write a list'),
         (("['leaf40']", '[]'), 'datasets is empty'),
         (('seeds', 'seed'), "no 'seed' (do you mean seeds?)"),

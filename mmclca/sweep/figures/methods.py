@@ -6,13 +6,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from ..cell import NONE
 from ..labels import CLCA, INERT, percent, setting_label
 from ..missing import MissingResultsError
 from ..report import to_table
 from .style import COLOURS, COLUMN, FACES, PAGE, STYLE, legend_below
 
 SETTING = ['backbone', 'size', 'keep_rate']
-NONE = 'none'
 FEW = 5  # methods that fit a column of text
 BOXED = 5  # runs from which quartiles are worth a box
 MANY = 30  # runs from which dots are small
