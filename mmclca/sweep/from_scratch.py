@@ -89,17 +89,18 @@ def _read(
 
 def table_of_runs(
     results: list[dict],
-    starts: dict[str, dict[str, float]],
     names: dict[str, str],
+    starts: dict[str, dict[str, float]] | None = None,
 ) -> str:
     """A row a model in Markdown: accuracy by seed, and what a run costs.
 
     Args:
         results (list[dict]): Of :func:`mmclca.sweep.results.read_results`.
-        starts (dict[str, dict[str, float]]): Of :func:`probe_start`, by the
-            names of the cells.
         names (dict[str, str]): Models by the ``variant`` of their cells, in
             the order of the rows; those without a result have none.
+        starts (dict[str, dict[str, float]], optional): Of
+            :func:`probe_start`, by the names of the cells. Defaults to None,
+            which leaves them out of the table.
     """
     rows = []
     for variant, name in names.items():
@@ -113,12 +114,13 @@ def table_of_runs(
     return grid(pd.DataFrame(rows), ('model',))
 
 
-def _accuracies(runs: list[dict], starts: dict) -> dict[str, str]:
+def _accuracies(runs: list[dict], starts: dict | None) -> dict[str, str]:
     """Top-1 of each seed, and of the better probe of its initial weights."""
     cells = {}
     for run in sorted(runs, key=lambda run: run['cell']['seed']):
         cell = Cell(**run['cell'])
-        start = max(starts[cell.name].values())
         cells[f'top-1, seed {cell.seed}'] = f'{run["accuracy"]:.1f}'
-        cells[f'before training, seed {cell.seed}'] = f'{start:.1f}'
+        if starts:
+            start = max(starts[cell.name].values())
+            cells[f'before training, seed {cell.seed}'] = f'{start:.1f}'
     return cells

@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The ViT family trained from scratch: table and page.
+"""Models trained from scratch: table and page.
 
 Reads what tools/sweep.py trained (configs/sweeps/family_from_scratch.py),
 measures how far a linear classifier gets with the features of the initial
-weights, once, and writes the page.
+weights, once, where the page asks for that, and writes the page.
 """
 
 from pathlib import Path

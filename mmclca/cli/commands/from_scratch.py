@@ -2,6 +2,7 @@
 """What ``tools/benchmark/from_scratch.py`` does."""
 
 import json
+from functools import partial
 
 from mmclca.sweep.from_scratch import probe_start, table_of_runs
 from mmclca.sweep.grid import read_grid
@@ -10,15 +11,6 @@ from mmclca.sweep.template import render
 from mmclca.utils.atomic_write import replace_text
 
 from .. import plain_errors
-
-# by the variant of their cells
-NAMES = {
-    '12x1': 'ViT-Ti, 12 layers',
-    '6x2': 'ViT-Ti, 6 layers of two parallel branches',
-    'hmlp': 'ViT-Ti, 12 layers, hMLP stem',
-    'distilled': 'DeiT-Ti with a distillation token, no teacher',
-}
-
 
 def starts_of(configs, folder):
     """What probes of initial weights reach, by cell; measured once."""
@@ -56,10 +48,10 @@ def main(args):
                 f'{args.results} has no results: run tools/sweep.py '
                 f'{args.grid} and copy its JSON files there'
             )
-        starts = starts_of(configs, args.results / 'starts')
         text = render(
             args.template,
-            table=table_of_runs(results, starts, NAMES),
+            table=partial(table_of_runs, results),
+            starts=partial(starts_of, configs, args.results / 'starts'),
             facts=facts_of(results),
         )
     replace_text(args.page, text)
