@@ -64,8 +64,9 @@ def with_reduction(
     """A model with a reducer, a cache (CLC) and an aggregation head (CLA).
 
     What is not asked for is taken out: ``with_reduction(model)`` is the plain
-    model, also where its tokens cannot be reduced. mmpretrain's ``VisionTransformer`` and ``ImageClassifier`` become
-    the types of mmclca with the same parameters. All other settings stay.
+    model, also where its tokens cannot be reduced. mmpretrain's
+    ``VisionTransformer`` and ``ImageClassifier`` become the types of mmclca
+    with the same parameters. All other settings stay.
 
     Args:
         model (dict): Config of a classifier, which is not changed.

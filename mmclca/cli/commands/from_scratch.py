@@ -12,6 +12,7 @@ from mmclca.utils.atomic_write import replace_text
 
 from .. import plain_errors
 
+
 def starts_of(configs, folder):
     """What probes of initial weights reach, by cell; measured once."""
     found = {}
