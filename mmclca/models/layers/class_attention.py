@@ -1,0 +1,160 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Class attention: few queries read the patches, which stay as they are."""
+
+import torch
+from mmcv.cnn.bricks.transformer import FFN
+from mmpretrain.models.utils import LayerScale, build_norm_layer
+from torch import Tensor, nn
+from torch.nn.functional import pad, scaled_dot_product_attention
+
+
+class ClassAttention(nn.Module):
+    """Attention of K queries to N keys, O(KN).
+
+    Source: Touvron's thesis (2022), section 3.6; with one query it is the
+    row of CLS in an ordinary self-attention with the same weights.
+
+    Args:
+        embed_dims (int): Channels C.
+        num_heads (int): Heads H.
+        qkv_bias (bool): Whether queries, keys and values have a bias.
+            Defaults to True.
+
+    Raises:
+        ValueError: If the channels do not divide into the heads.
+    """
+
+    def __init__(self, embed_dims: int, num_heads: int, qkv_bias: bool = True):
+        super().__init__()
+        if embed_dims % num_heads:
+            raise ValueError(
+                f'num_heads={num_heads} does not divide embed_dims='
+                f'{embed_dims}: give a number of heads that does'
+            )
+        self.num_heads = num_heads
+        self.q = nn.Linear(embed_dims, embed_dims, bias=qkv_bias)
+        self.k = nn.Linear(embed_dims, embed_dims, bias=qkv_bias)
+        self.v = nn.Linear(embed_dims, embed_dims, bias=qkv_bias)
+        self.proj = nn.Linear(embed_dims, embed_dims)
+
+    def forward(
+        self, queries: Tensor, keys: Tensor, key_bias: Tensor | None = None
+    ) -> Tensor:
+        """What the queries read.
+
+        Args:
+            queries (Tensor): Normalized, (B, K, C).
+            keys (Tensor): Normalized; the values come from them too,
+                (B, N, C).
+            key_bias (Tensor, optional): Added to the logits of each key,
+                (B, 1, 1, N).
+
+        Returns:
+            Tensor: (B, K, C).
+        """
+        q, k, v = self.q(queries), self.k(keys), self.v(keys)
+        q, k, v = (self._heads(x) for x in (q, k, v))
+        x = scaled_dot_product_attention(q, k, v, attn_mask=key_bias)
+        return self.proj(x.transpose(1, 2).flatten(2))
+
+    def weights(
+        self, queries: Tensor, keys: Tensor, key_bias: Tensor | None = None
+    ) -> Tensor:
+        """How much each query reads of each key, (B, H, K, N).
+
+        See :meth:`forward`; the rows sum to 1.
+        """
+        q, k = self._heads(self.q(queries)), self._heads(self.k(keys))
+        logits = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)
+        if key_bias is not None:
+            logits = logits + key_bias
+        return logits.softmax(dim=-1)
+
+    def _heads(self, x: Tensor) -> Tensor:
+        """(B, N, C) to (B, H, N, D)."""
+        return x.unflatten(2, (self.num_heads, -1)).transpose(1, 2)
+
+
+class ClassLayer(nn.Module):
+    """Class attention and an FFN, both for the class tokens only.
+
+    Source: Touvron's thesis (2022), section 3.6. No stochastic depth, as in
+    the public code.
+
+    Args:
+        embed_dims (int): Channels C.
+        num_heads (int): Heads H.
+        feedforward_channels (int): Hidden channels of the FFN.
+        qkv_bias (bool): Whether queries, keys and values have a bias.
+        norm_cfg (dict): Config of the two norms.
+        layer_scale_init_value (float): Initial value of LayerScale; 0: none.
+        with_cls_key (bool): Whether class tokens are among the keys. False
+            for one query a class. Defaults to True.
+    """
+
+    def __init__(
+        self,
+        embed_dims: int,
+        num_heads: int,
+        feedforward_channels: int,
+        qkv_bias: bool,
+        norm_cfg: dict,
+        layer_scale_init_value: float,
+        with_cls_key: bool = True,
+    ):
+        super().__init__()
+        self.with_cls_key = with_cls_key
+        self.ln1 = build_norm_layer(norm_cfg, embed_dims)
+        self.attn = ClassAttention(embed_dims, num_heads, qkv_bias)
+        self.gamma1 = nn.Identity()
+        if layer_scale_init_value:
+            self.gamma1 = LayerScale(embed_dims, layer_scale_init_value)
+        self.ln2 = build_norm_layer(norm_cfg, embed_dims)
+        self.ffn = FFN(
+            embed_dims,
+            feedforward_channels,
+            act_cfg=dict(type='GELU'),
+            layer_scale_init_value=layer_scale_init_value,
+        )
+
+    def forward(
+        self, cls: Tensor, patches: Tensor, key_bias: Tensor | None = None
+    ) -> Tensor:
+        """The class tokens after they read the patches.
+
+        Args:
+            cls (Tensor): Class tokens, (B, K, C).
+            patches (Tensor): (B, N, C); they are not changed.
+            key_bias (Tensor, optional): Added to the logits of each patch,
+                (B, 1, 1, N); class tokens have none.
+
+        Returns:
+            Tensor: (B, K, C).
+        """
+        update = self.attn(*self._read(cls, patches, key_bias))
+        cls = cls + self.gamma1(update)
+        return self.ffn(self.ln2(cls), identity=cls)
+
+    def weights(
+        self, cls: Tensor, patches: Tensor, key_bias: Tensor | None = None
+    ) -> Tensor:
+        """How much each class token reads of each key; see :meth:`forward`.
+
+        Returns:
+            Tensor: (B, H, K, K + N), the class tokens first where they are
+            among the keys, else (B, H, K, N).
+        """
+        return self.attn.weights(*self._read(cls, patches, key_bias))
+
+    def _read(
+        self, cls: Tensor, patches: Tensor, key_bias: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Queries, keys and their bias."""
+        num_cls = cls.size(1)
+        keys = self.ln1(torch.cat((cls, patches), dim=1))
+        queries = keys[:, :num_cls]
+        if not self.with_cls_key:
+            return queries, keys[:, num_cls:], key_bias
+        if key_bias is not None:
+            key_bias = pad(key_bias, (num_cls, 0))
+        return queries, keys, key_bias

@@ -1,0 +1,107 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+from mmpretrain.models.utils import MultiheadAttention
+
+from mmclca.models.layers.class_attention import ClassAttention, ClassLayer
+
+
+def tokens(*shape):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(0))
+
+
+def class_layer(**settings):
+    torch.manual_seed(1)
+    settings = dict(
+        embed_dims=24,
+        num_heads=4,
+        feedforward_channels=48,
+        qkv_bias=True,
+        norm_cfg=dict(type='LN', eps=1e-6),
+        layer_scale_init_value=0.5,
+        **settings,
+    )
+    return ClassLayer(**settings).double().eval()
+
+
+@pytest.mark.parametrize('qkv_bias', [True, False])
+def test_it_is_the_row_of_cls_in_self_attention(qkv_bias):
+    plain = MultiheadAttention(24, 4, qkv_bias=qkv_bias).double()
+    ours = ClassAttention(24, 4, qkv_bias).double()
+    ours.proj.load_state_dict(plain.proj.state_dict())
+    for name, *rows in zip(
+        'qkv', *(p.chunk(3) for p in plain.qkv.parameters()), strict=True
+    ):
+        for mine, row in zip(
+            getattr(ours, name).parameters(), rows, strict=True
+        ):
+            mine.data = row
+    x = tokens(2, 7, 24).double()
+    torch.testing.assert_close(ours(x[:, :1], x), plain(x)[:, :1])
+
+
+def test_weights_are_what_the_output_is_made_of():
+    attn = ClassAttention(24, 4).double()
+    cls, x = tokens(2, 3, 24).double(), tokens(2, 7, 24).double() + 1
+    bias = tokens(2, 1, 1, 7).double()
+    weights = attn.weights(cls, x, bias)
+    assert weights.shape == (2, 4, 3, 7)
+    torch.testing.assert_close(
+        weights.sum(-1), torch.ones_like(weights[..., 0])
+    )
+    v = attn.v(x).unflatten(2, (4, 6)).transpose(1, 2)
+    read = attn.proj((weights @ v).transpose(1, 2).flatten(2))
+    torch.testing.assert_close(attn(cls, x, bias), read)
+
+
+def test_doubling_the_patches_doubles_the_scores():
+    attn = ClassAttention(24, 4)
+    cls = tokens(1, 1, 24)
+    few = attn.weights(cls, tokens(1, 8, 24))
+    assert attn.weights(cls, tokens(1, 16, 24)).numel() == 2 * few.numel()
+
+
+def test_patches_stay_as_they_are():
+    layer, cls, x = class_layer(), tokens(2, 1, 24), tokens(2, 7, 24)
+    cls, x = cls.double(), x.double()
+    before = x.clone()
+    assert layer(cls, x).shape == cls.shape
+    assert torch.equal(x, before)
+
+
+def test_cls_is_among_the_keys_unless_there_is_one_query_a_class():
+    cls, x = tokens(2, 3, 24).double(), tokens(2, 7, 24).double()
+    assert class_layer().weights(cls, x).shape == (2, 4, 3, 10)
+    own = class_layer(with_cls_key=False)
+    assert own.weights(cls, x).shape == (2, 4, 3, 7)
+    # a query then depends on no other query
+    torch.testing.assert_close(own(cls, x)[:, 1:2], own(cls[:, 1:2], x))
+
+
+@pytest.mark.parametrize('with_cls_key', [True, False])
+def test_a_patch_with_the_log_of_two_as_bias_is_two_patches(with_cls_key):
+    layer = class_layer(with_cls_key=with_cls_key)
+    cls, x = tokens(2, 1, 24).double(), tokens(2, 7, 24).double()
+    twice = torch.cat((x, x[:, -1:]), dim=1)
+    bias = x.new_tensor([0, 0, 0, 0, 0, 0, 2]).clamp(min=1).log()
+    bias = bias.expand(2, 1, 1, 7)
+    torch.testing.assert_close(layer(cls, x, bias), layer(cls, twice))
+
+
+def test_with_zero_layer_scale_nothing_is_read():
+    layer, cls, x = class_layer(), tokens(2, 1, 24), tokens(2, 7, 24)
+    layer.gamma1.weight.data.zero_()
+    layer.ffn.gamma2.weight.data.zero_()
+    assert torch.equal(layer(cls.double(), x.double()), cls.double())
+
+
+def test_without_layer_scale_there_are_no_parameters_for_it():
+    layer = ClassLayer(24, 4, 48, True, dict(type='LN'), 0.0)
+    assert not [
+        name for name, _ in layer.named_parameters() if 'gamma' in name
+    ]
+
+
+def test_heads_that_do_not_divide_the_channels_are_refused():
+    with pytest.raises(ValueError, match='num_heads=5 .* embed_dims=24'):
+        ClassAttention(24, 5)
