@@ -3,7 +3,9 @@
 
 import re
 
-from .families import recognize
+import torch
+
+from .families import Family, recognize
 from .families.mmpretrain import BARE
 
 
@@ -29,12 +31,27 @@ def rename_to_classifier(state_dict: dict, prefix: str) -> list[str]:
     left_out = [name for name in weights if re.match(family.left_out, name)]
     for name in left_out:
         del weights[name]
-    for name, new, change in family.values:
-        if name in weights:
-            weights[new] = change(weights[name])
+    _reform(weights, family)
     for name, value in weights.items():
         state_dict[prefix + family.rename(name)] = value
     return left_out
+
+
+def _reform(weights: dict, family: Family) -> None:
+    """Give tensors the form of this package's, in place."""
+    for pattern, new, change in family.values:
+        for match in _matches(weights, pattern):
+            weights[match.expand(new)] = change(weights[match.string])
+    for pattern, new in family.stacked:
+        matches = sorted(_matches(weights, pattern), key=lambda m: int(m[1]))
+        if matches:
+            rows = [weights.pop(match.string) for match in matches]
+            weights[new] = torch.cat(rows)
+
+
+def _matches(weights: dict, pattern: str) -> list[re.Match]:
+    found = (re.fullmatch(pattern, name) for name in weights)
+    return [match for match in found if match]
 
 
 def rename_to_backbone(state_dict: dict, prefix: str) -> list[str]:

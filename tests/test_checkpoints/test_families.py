@@ -10,6 +10,7 @@ from mmclca.checkpoints import families
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.families import FAMILIES, Family, recognize
 from mmclca.checkpoints.loading import load_trained
+from mmclca.checkpoints.renames import rename_to_classifier
 from mmclca.registry import MODELS
 
 TABLE = Family(
@@ -99,11 +100,32 @@ def test_any_backbone_of_the_contract_is_checked(file):
         ),
         (['blocks.0.norm1.bias', 'blocks.0.norm11.bias'], 'PARALLEL_VIT', ''),
         (['blocks.0.attns.0.norm.bias'], 'PARALLEL_VIT', ''),
+        (['blocks.0.gamma_1', 'blocks_token_only.0.gamma_1'], 'CAIT', ''),
+        (['blocks.0.gamma_1', 'blocks.0.norm1.alpha'], 'RESMLP', ''),
+        (['stem.proj.weight', 'blocks.0.linear_tokens.bias'], 'RESMLP', ''),
+        (
+            ['blocks_token_only.0.gamma_1', 'blocks.0.attn.qkv_pos.0.bias'],
+            'PATCH_CONVNET',
+            '',
+        ),
         (['layers.0.ln1.weight'], 'BARE', ''),
     ],
 )
 def test_a_family_is_known_by_what_a_file_holds(names, family, encoder):
     assert recognize(names) == (getattr(families, family), encoder)
+
+
+def test_heads_of_classes_are_one_in_the_order_of_their_numbers():
+    """Files of some kinds sort by letters: 10 before 2."""
+    weights = {'blocks.0.attn.qkv_pos.0.bias': torch.zeros(2)}
+    for k in sorted(map(str, range(12))):
+        weights[f'head.{k}.weight'] = torch.full((1, 2), float(k))
+        weights[f'head.{k}.bias'] = torch.full((1,), float(k))
+    rename_to_classifier(weights, '')
+    assert torch.equal(weights.pop('head.bias'), torch.arange(12.0))
+    rows = weights.pop('head.weight')
+    assert torch.equal(rows, torch.arange(12.0)[:, None].repeat(1, 2))
+    assert [*weights] == ['backbone.layers.0.conv1.bias']
 
 
 def test_names_of_a_classifier_are_nobody_elses():

@@ -6,17 +6,30 @@ A new family is a file here and a place in ``FAMILIES``.
 
 import re
 
+from .cait import CAIT
 from .clca_authors import CLCA, TOKEN_REDUCTION
 from .clip import CLIP
 from .family import Family
 from .mmpretrain import BARE
 from .parallel_vit import PARALLEL_VIT
+from .patch_convnet import PATCH_CONVNET
+from .resmlp import RESMLP
 from .timm_vit import VIT
 
 __all__ = ['Family', 'recognize']
 
 # in this order: those with names of others come before them
-FAMILIES = (CLIP, CLCA, TOKEN_REDUCTION, PARALLEL_VIT, VIT, BARE)
+FAMILIES = (
+    CLIP,
+    CLCA,
+    TOKEN_REDUCTION,
+    PARALLEL_VIT,
+    PATCH_CONVNET,
+    CAIT,
+    RESMLP,
+    VIT,
+    BARE,
+)
 
 
 def recognize(names: list[str]) -> tuple[Family, str] | None:

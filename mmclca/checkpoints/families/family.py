@@ -24,9 +24,12 @@ class Family:
             backbone, which refuses what it has no place for.
         left_out (str): Pattern of what a file has and no model needs.
             Defaults to one that no name matches.
-        values (tuple[tuple[str, str, Callable]]): Name in the file, name of
-            what is made of that tensor (the same or one more), and what
-            makes it. Names change after that.
+        values (tuple[tuple[str, str, Callable]]): Pattern of whole names in
+            the file, name of what is made of each such tensor (the same or
+            one more), and what makes it. Names change after that.
+        stacked (tuple[tuple[str, str]]): Pattern of whole names that differ
+            by a number, its only group, and the name of the one tensor that
+            these become, along the first axis. Names change after that.
         encoders (tuple[str]): What may precede the names of the encoder: of
             MoCo v3, DINO, CLIP, others. What lies beside it is left alone.
     """
@@ -35,6 +38,7 @@ class Family:
     renames: tuple[tuple[str, str], ...]
     left_out: str = r'(?!)'
     values: tuple[tuple[str, str, Callable[[Tensor], Tensor]], ...] = ()
+    stacked: tuple[tuple[str, str], ...] = ()
     encoders: tuple[str, ...] = ('base_encoder.', 'backbone.', 'visual.', '')
 
     def rename(self, name: str) -> str:

@@ -13,14 +13,28 @@ EMBEDDING = (
     (r'patch_embed\.proj\.', 'backbone.patch_embed.projection.'),
     (r'norm_pre\.', 'backbone.pre_norm.'),
 )
-LAYERS = (
-    (rf'{BLOCK}\.norm([12])\.', rf'{LAYER}.ln\2.'),
-    (rf'{BLOCK}\.attn\.', rf'{LAYER}.attn.'),
-    (rf'{BLOCK}\.mlp\.fc1\.', rf'{LAYER}.ffn.layers.0.0.'),
-    (rf'{BLOCK}\.mlp\.fc2\.', rf'{LAYER}.ffn.layers.1.'),
-    (rf'{BLOCK}\.(ls1\.gamma|gamma_1)$', rf'{LAYER}.attn.gamma1.weight'),
-    (rf'{BLOCK}\.(ls2\.gamma|gamma_2)$', rf'{LAYER}.ffn.gamma2.weight'),
-)
+
+
+def layer_renames(block: str, layer: str, gamma1: str = 'attn.gamma1'):
+    """The renames of a layer of attention and FFN.
+
+    Args:
+        block (str): Pattern of what its names begin with, of one group.
+        layer (str): What they begin with here.
+        gamma1 (str): LayerScale of the attention here. Defaults to
+            mmpretrain's.
+    """
+    return (
+        (rf'{block}\.norm([12])\.', rf'{layer}.ln\2.'),
+        (rf'{block}\.attn\.', rf'{layer}.attn.'),
+        (rf'{block}\.mlp\.fc1\.', rf'{layer}.ffn.layers.0.0.'),
+        (rf'{block}\.mlp\.fc2\.', rf'{layer}.ffn.layers.1.'),
+        (rf'{block}\.(ls1\.gamma|gamma_1)$', rf'{layer}.{gamma1}.weight'),
+        (rf'{block}\.(ls2\.gamma|gamma_2)$', rf'{layer}.ffn.gamma2.weight'),
+    )
+
+
+LAYERS = layer_renames(BLOCK, LAYER)
 HEAD = (
     (r'norm\.', 'backbone.ln1.'),
     (r'fc_norm\.', 'backbone.ln2.'),
