@@ -1,0 +1,5 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# ResMLP-S12/14, for which no weights were released.
+_base_ = './resmlp-s12-p16.py'
+model = dict(backbone=dict(patch_size=14))
+load_from = None
