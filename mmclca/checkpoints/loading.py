@@ -122,8 +122,8 @@ def _check_backbone(backbone, unfit: dict, unused: list, source) -> None:
             f'({backbone.embed_dims} channels, {len(backbone.layers)} '
             f'layers): {len(wrong)} parameters are wrong: {first(wrong)}. '
             f'The first keys of the file: {first(source.keys)}. '
-            'Is it the right file, and are arch, img_size, patch_size and '
-            'dist_token those of its model?'
+            f'Is it the right file, and are {backbone.shaped_by} those of '
+            'its model?'
         )
 
 

@@ -16,7 +16,6 @@ from .families.family import POS_EMBED
 
 FOREIGN_POS_EMBED = POS_EMBED.removeprefix('backbone.')
 NAMES = ('pos_embed', 'cls_token', 'cache.clr', 'cache.clr_pos')
-PREFIX = ('cls_token', 'dist_token')  # what precedes the patches
 
 
 def fit_positions(
@@ -44,7 +43,7 @@ def fit_positions(
     # before CLS takes up its position: theirs is in cache.clr_pos
     new = _init_clr(backbone, state_dict, prefix, cls_rows)
     if cls_rows is not None and not _num_cls_rows(backbone):
-        _add_to_tokens(cls_rows, state_dict, prefix)
+        _add_to_tokens(backbone, cls_rows, state_dict, prefix)
     return resized, new
 
 
@@ -69,7 +68,7 @@ def _fit_pos_embed(
         return [], None
     grid = tuple(backbone.patch_resolution)
     own_cls_rows = _num_cls_rows(backbone)
-    tries = _cls_rows(own, own_cls_rows, state_dict, prefix)
+    tries = _cls_rows(backbone, own, state_dict, prefix)
     if prefix + FOREIGN_POS_EMBED in state_dict:
         state_dict[name] = state_dict.pop(prefix + FOREIGN_POS_EMBED)
     pos = state_dict.get(name)
@@ -93,15 +92,18 @@ def _fit_pos_embed(
     return resized, cls_rows
 
 
-def _add_to_tokens(rows: Tensor, state_dict: dict, prefix: str) -> None:
+def _add_to_tokens(
+    backbone, rows: Tensor, state_dict: dict, prefix: str
+) -> None:
     """Positions of the prefix, to tokens that have none, in place."""
-    for token, row in zip(PREFIX, rows.unbind(1), strict=False):
+    tokens = backbone.may_have_position
+    for token, row in zip(tokens, rows.unbind(1), strict=False):
         if prefix + token in state_dict:
             state_dict[prefix + token] = state_dict[prefix + token] + row
 
 
 def _cls_rows(
-    own: dict, own_cls_rows: int, state_dict: dict, prefix: str
+    backbone, own: dict, state_dict: dict, prefix: str
 ) -> tuple[int, ...]:
     """The numbers of rows before the patches in a state dict, likely first.
 
@@ -110,10 +112,10 @@ def _cls_rows(
     ``DeiT3``, known by its layer scale. As many rows as in a backbone without
     any for CLS, under its own name, are its own: 50 may be 5 x 10 patches.
     """
-    rows = len(_prefix_of(own, state_dict, prefix))
+    rows = len(_prefix_of(backbone, own, state_dict, prefix))
     if not rows:
         return (0,)
-    if 'cls_token' in own and not own_cls_rows:
+    if 'cls_token' in own and not _num_cls_rows(backbone):
         pos = state_dict.get(f'{prefix}pos_embed')
         same = _is_rows(pos) and pos.size(1) == own['pos_embed'].size(1)
         return (0,) if same else (0, rows)
@@ -135,11 +137,14 @@ def _is_rows(pos) -> bool:
     return isinstance(pos, Tensor) and pos.dim() == 3
 
 
-def _prefix_of(own: dict, state_dict: dict, prefix: str) -> list[str]:
+def _prefix_of(
+    backbone, own: dict, state_dict: dict, prefix: str
+) -> list[str]:
     """Tokens before the patches in a state dict; backbones may lack CLS."""
-    known = {name for name in PREFIX if prefix + name in state_dict}
+    tokens = backbone.may_have_position
+    known = {name for name in tokens if prefix + name in state_dict}
     known |= {'cls_token'} & own.keys()
-    return [name for name in PREFIX if name in known]
+    return [name for name in tokens if name in known]
 
 
 def _layout(pos, cls_rows: tuple[int, ...], num_clr: int, grid: tuple):
@@ -173,7 +178,7 @@ def explain_rows(backbone, own: dict, state_dict: dict, prefix: str) -> str:
     pos = state_dict.get(f'{prefix}pos_embed')
     if not _is_rows(pos) or pos.size(1) == own['pos_embed'].size(1):
         return ''
-    tokens = _prefix_of(own, state_dict, prefix)
+    tokens = _prefix_of(backbone, own, state_dict, prefix)
     patches = pos.size(1) - len(tokens)
     sides = [n for n in range(1, isqrt(patches) + 1) if patches % n == 0]
     grids = ', '.join(f'{n} x {patches // n}' for n in sides)

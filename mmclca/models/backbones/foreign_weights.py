@@ -16,6 +16,9 @@ class ForeignWeights:
     # the model computes
     may_be_new = ()
     may_be_left = ()  # what of their weights has no place here on purpose
+    # tokens whose rows of positions, if they have any, come before the patches
+    may_have_position = ('cls_token', 'dist_token')
+    shaped_by = 'arch, img_size and patch_size'  # settings, for messages
 
     def rename_on_load(self) -> None:
         """Take weights by the names of releases from now on."""

@@ -97,6 +97,7 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
     """
 
     may_be_new = (*Reducible.may_be_new, 'ln1.', 'ln2.')
+    shaped_by = 'arch, img_size, patch_size and dist_token'
     OUT_TYPES = set(OUTPUT_FORMS)
 
     def __init__(
