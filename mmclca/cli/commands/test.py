@@ -17,7 +17,7 @@ from mmclca.engine.runner import (
     set_up_run,
     use_compile,
 )
-from mmclca.models import Reducible, fuse
+from mmclca.models import fuse, fusible
 
 from .. import plain_errors
 from ..start import starting
@@ -65,14 +65,14 @@ class CompleteWeightsHook(Hook):
 
 
 class FuseHook(Hook):
-    """Test with branches that are joined, from the weights that EMA chose."""
+    """Test what is joined for inference, of the weights that EMA chose."""
 
     priority = 'VERY_LOW'  # after EMA puts its weights into the model
-    layers = ()
+    modules = ()
 
     def before_test_epoch(self, runner):
-        backbones = filter(is_reducible, runner.model.modules())
-        self.layers = [(backbone, backbone.layers) for backbone in backbones]
+        backbones = fusible(runner.model)
+        self.modules = [(one, dict(one.named_children())) for one in backbones]
         fuse(runner.model)
 
 
@@ -85,12 +85,9 @@ class UnfuseHook(Hook):
         self.fused = fused
 
     def after_test_epoch(self, runner, metrics=None):
-        for backbone, layers in self.fused.layers:
-            backbone.layers = layers
-
-
-def is_reducible(module):
-    return isinstance(module, Reducible)
+        for backbone, modules in self.fused.modules:
+            for name, module in modules.items():
+                backbone.add_module(name, module)
 
 
 def configure(args):

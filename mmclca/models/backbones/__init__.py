@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .foreign_weights import ForeignWeights
-from .fusing import fuse
+from .fusing import fuse, fusible
 from .reducible import Reducible
 from .shallow import as_reducible, reduces, shallow_copy
 from .token_reduction_vit import TokenReductionViT
@@ -13,6 +13,7 @@ __all__ = [
     'ViTEmbedding',
     'as_reducible',
     'fuse',
+    'fusible',
     'reduces',
     'shallow_copy',
 ]

@@ -1,15 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import nn
-
-from .reducible import Reducible
 
 
 def fuse(model: nn.Module) -> nn.Module:
-    """Join, in place, what backbones compute side by side, for inference.
+    """Join, in place, what backbones need not compute apart, for inference.
 
-    Layers with n branches become plain layers of n x h heads. Outputs stay
-    the same up to rounding; names of parameters do not, so that checkpoints
-    of the model no longer fit. What has nothing to join stays as it is.
+    Layers with n branches become plain layers of n x h heads, affine maps of
+    ResMLP become a part of its linear layers. Outputs stay the same up to
+    rounding; names of parameters do not, so that checkpoints of the model no
+    longer fit. What has nothing to join stays as it is.
 
     Args:
         model (nn.Module): A classifier, or anything that has backbones in it.
@@ -17,7 +17,19 @@ def fuse(model: nn.Module) -> nn.Module:
     Returns:
         nn.Module: The model.
     """
-    for module in list(model.modules()):
-        if isinstance(module, Reducible):
-            module.fuse()
+    for backbone in fusible(model):
+        backbone.fuse()
     return model
+
+
+def fusible(model: nn.Module) -> list[BaseBackbone]:
+    """Backbones with a method ``fuse``: it replaces modules in place.
+
+    Args:
+        model (nn.Module): See :func:`fuse`.
+    """
+    return [
+        module
+        for module in model.modules()
+        if isinstance(module, BaseBackbone) and hasattr(module, 'fuse')
+    ]
