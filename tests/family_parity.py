@@ -2,11 +2,12 @@
 """What public code of the ViT family answers, and our models with its weights.
 
 ``data/vit_family.json`` holds cases of small models (distilled DeiT, DeiT
-III, its hMLP stem): settings, and in float64 what came out. As in
+III, its hMLP stem, ResMLP): settings, and in float64 what came out. As in
 ``parity.py`` tensors are not stored, each is drawn from (seed, key, shape).
 """
 
 import json
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -39,6 +40,10 @@ def weights(case):
     if scale is not None:
         for key in (key for key in drawn if 'gamma' in key):
             drawn[key] = torch.full_like(drawn[key], scale)
+    factor = case.get('gamma_factor')
+    if factor is not None:
+        for key in (key for key in drawn if 'gamma' in key):
+            drawn[key] = drawn[key] * factor
     return drawn
 
 
@@ -77,12 +82,25 @@ def deit3(case, **settings):
     )
 
 
-def classifier(case, backbone, head, folder):
+def resmlp(case, **settings):
+    """Config of the backbone of a ResMLP case."""
+    return dict(
+        type='mmclca.ResMLP',
+        arch=dict(embed_dims=case['embed_dim'], num_layers=case['depth']),
+        img_size=case['img_size'],
+        patch_size=case['patch_size'],
+        **settings,
+    )
+
+
+def classifier(
+    case, backbone, head, folder, kind='mmclca.TokenReductionClassifier'
+):
     """A float64 classifier with the weights, loaded as people load them."""
     sizes = dict(in_channels=case['embed_dim'])
     model = MODELS.build(
         dict(
-            type='mmclca.TokenReductionClassifier',
+            type=kind,
             backbone=backbone,
             head=dict(num_classes=case['num_classes'], type=head, **sizes),
         )
@@ -124,20 +142,41 @@ def check_trace(case, model):
         assert close(sums(ours[name]), theirs), name
 
 
+@torch.no_grad()
+def check_outputs(case, model, parts):
+    """Compare what leaves modules, by the names of the public code."""
+    ours = {}
+
+    def keep(name, _module, _given, out):
+        ours[name] = sums(out[0] if isinstance(out, tuple) else out)
+
+    for name, module in parts.items():
+        module.register_forward_hook(partial(keep, name))
+    model(images(case))
+    for name, *theirs in case['expect']['trace']:
+        assert close(ours[name], theirs), name
+
+
 def check_gradients(case, module, prefix=''):
     """Compare the norms of all gradients, of parameters of any module.
 
     ``prefix`` is what the names of a classifier begin with, and those of the
     module do not.
     """
-    theirs = dict(case['expect']['grad_norm'])
+    norms = case['expect']['grad_norm']
+    theirs = {  # renaming changes tensors, too
+        key: torch.tensor(
+            torch.nan if norm is None else norm, dtype=torch.float64
+        )
+        for key, norm in norms.items()
+    }
     rename_to_classifier(theirs, '')
     params = dict(module.named_parameters())
-    noise = 1e-12 * max(norm or 0.0 for norm in theirs.values())
+    noise = 1e-12 * max(norm or 0.0 for norm in norms.values())
     for key, norm in theirs.items():
         name = key.replace('foreign_', '').removeprefix(prefix)
         grad = params.pop(name).grad
-        if norm is None:
+        if norm.isnan():
             assert grad is None, name
         else:
             bound = 1e-6 * norm + noise

@@ -46,7 +46,7 @@ def draw(seed, key, shape):
         return noise * 0.2
     if key in ('cls_token', 'dist_token', 'clr', 'pos_embed'):
         return noise * 0.5
-    if 'gamma' in key or key.endswith('scale'):
+    if 'gamma' in key or key.endswith(('scale', '.alpha')):
         return 1 + 0.2 * noise
     if 'queries' in key:
         return noise * 0.3

@@ -2,6 +2,7 @@
 from .foreign_weights import ForeignWeights
 from .fusing import fuse, fusible
 from .reducible import Reducible
+from .resmlp import ResMLP
 from .shallow import as_reducible, reduces, shallow_copy
 from .token_reduction_vit import TokenReductionViT
 from .vit_embedding import ViTEmbedding
@@ -9,6 +10,7 @@ from .vit_embedding import ViTEmbedding
 __all__ = [
     'ForeignWeights',
     'Reducible',
+    'ResMLP',
     'TokenReductionViT',
     'ViTEmbedding',
     'as_reducible',

@@ -8,12 +8,16 @@ from mmclca.utils.known_names import not_one_of
 SIZES = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
 
 
-def check_arch(arch: str | dict, known: Collection[str]) -> None:
-    """Refuse an architecture that mmpretrain does not know.
+def check_arch(
+    arch: str | dict, known: Collection[str], sizes: Collection[str] = SIZES
+) -> None:
+    """Refuse an architecture that a backbone does not know.
 
     Args:
         arch (str | dict): Its name or settings.
         known (Collection[str]): The names, in lower case.
+        sizes (Collection[str]): What settings have to say. Defaults to what
+            those of mmpretrain's ViT say.
 
     Raises:
         ValueError: If there is no such name, or a size is missing or not
@@ -23,10 +27,10 @@ def check_arch(arch: str | dict, known: Collection[str]) -> None:
         if str(arch).lower() not in known:
             raise ValueError(f'arch: {not_one_of(arch, known)}')
         return
-    missing = [name for name in SIZES if name not in arch]
-    others = [name for name in arch if name not in SIZES]
+    missing = [name for name in sizes if name not in arch]
+    others = [name for name in arch if name not in sizes]
     if others and not missing:
-        raise ValueError(f'arch: {not_one_of(others[0], SIZES)}')
+        raise ValueError(f'arch: {not_one_of(others[0], sizes)}')
     if missing:
-        hint = f'; {not_one_of(others[0], SIZES)}' if others else ''
+        hint = f'; {not_one_of(others[0], sizes)}' if others else ''
         raise ValueError(f'arch={arch!r} lacks {", ".join(missing)}{hint}')

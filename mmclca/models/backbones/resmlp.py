@@ -1,0 +1,165 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from mmcv.cnn.bricks.transformer import PatchEmbed
+from mmengine.model import ModuleList
+from mmpretrain.models.backbones.base_backbone import BaseBackbone
+from mmpretrain.models.utils import to_2tuple
+from torch import Tensor
+
+from mmclca.registry import MODELS
+from mmclca.utils.known_names import not_one_of
+
+from ..layers.layer_scale import scale_of_depth
+from ..layers.patch_mixing import PatchLinear, build_communication
+from ..layers.resmlp_layer import ClassMLPLayer, ResMLPLayer, build_affine
+from .arch import check_arch
+from .foreign_weights import ForeignWeights
+
+SIZES = ('embed_dims', 'num_layers')
+# layers that read the patches into a class token, by the ending
+CLASS_LAYERS = dict(average=0, class_mlp=2)
+
+
+@MODELS.register_module()
+class ResMLP(ForeignWeights, BaseBackbone):
+    """ResMLP: linear layers across patches alternate with FFNs.
+
+    No attention, no norm, no positions: the patches, whose number is fixed,
+    communicate by a matrix that all channels share. Weights of the public
+    release and of timm are renamed on load; linear layers begin truncated
+    normal, with biases of zero.
+
+    Source: Touvron's thesis (2022), chapter 4; `ResMLP: Feedforward networks
+    for image classification with data-efficient training
+    <https://arxiv.org/abs/2105.03404>`_.
+
+    Args:
+        arch (str | dict): 's12', 's24', 's36', 'b24', or a dict of
+            ``embed_dims`` and ``num_layers``. Defaults to 's12'.
+        img_size (int | tuple[int, int]): Height and width of an image in
+            pixels, the only size that it takes. Defaults to 224.
+        patch_size (int | tuple[int, int]): Height and width of a patch in
+            pixels. Defaults to 16.
+        in_channels (int): Channels of an image. Defaults to 3.
+        communication (str): How patches communicate: see
+            :func:`build_communication`. Defaults to 'linear'.
+        ending (str): 'average' of the patches, or 'class_mlp': a class token
+            begins at zero and reads the patches in two more layers, see
+            :class:`ClassMLPLayer`. Defaults to 'average'.
+        norm_cfg (dict): Config of what precedes the branches and the ending,
+            :class:`Affine` or LayerNorm. Defaults to
+            ``dict(type='mmclca.Affine')``.
+        layer_scale_init_value (float, optional): Initial value of the factors
+            after the branches. Defaults to None: 0.1 up to 18 layers, 1e-5 up
+            to 24, 1e-6 beyond.
+        with_post_beta (bool): Whether there are shifts there, too, as the
+            equations have it and the released weights do not. Defaults to
+            False.
+        drop_path_rate (float): That of stochastic depth, the same in every
+            layer; 0 in those of the ending. Defaults to 0.0.
+        init_cfg (dict, optional): As in ``BaseModule``.
+
+    Raises:
+        ValueError: If ``arch`` is not known or not of these sizes, or there
+            is no such communication, ending or norm.
+    """
+
+    arch_zoo = dict(
+        s12=dict(embed_dims=384, num_layers=12),
+        s24=dict(embed_dims=384, num_layers=24),
+        s36=dict(embed_dims=384, num_layers=36),
+        b24=dict(embed_dims=768, num_layers=24),
+    )
+    may_be_new = ('class_layers.',)
+
+    def __init__(
+        self,
+        arch: str | dict = 's12',
+        img_size: int | tuple[int, int] = 224,
+        patch_size: int | tuple[int, int] = 16,
+        in_channels: int = 3,
+        *,
+        communication: str = 'linear',
+        ending: str = 'average',
+        norm_cfg: dict = dict(type='mmclca.Affine'),
+        layer_scale_init_value: float | None = None,
+        with_post_beta: bool = False,
+        drop_path_rate: float = 0.0,
+        init_cfg: dict | None = dict(
+            type='TruncNormal', layer='Linear', std=0.02
+        ),
+    ):
+        super().__init__(init_cfg)
+        check_arch(arch, self.arch_zoo, SIZES)
+        if ending not in CLASS_LAYERS:
+            raise ValueError(f'ending: {not_one_of(ending, CLASS_LAYERS)}')
+        sizes = self.arch_zoo[arch.lower()] if isinstance(arch, str) else arch
+        depth, dims = sizes['num_layers'], sizes['embed_dims']
+        if layer_scale_init_value is None:
+            layer_scale_init_value = scale_of_depth(depth)
+        self.embed_dims, self.img_size = dims, to_2tuple(img_size)
+        self.patch_embed = PatchEmbed(
+            in_channels,
+            dims,
+            kernel_size=patch_size,
+            stride=patch_size,
+            input_size=self.img_size,
+        )
+        self.patch_resolution = height, width = self.patch_embed.init_out_size
+        inner = dict(
+            norm_cfg=norm_cfg,
+            layer_scale_init_value=layer_scale_init_value,
+            with_post_beta=with_post_beta,
+        )
+        self.layers = ModuleList(
+            ResMLPLayer(
+                dims,
+                build_communication(communication, dims, (height, width)),
+                drop_path_rate=drop_path_rate,
+                **inner,
+            )
+            for _ in range(depth)
+        )
+        self.class_layers = ModuleList(
+            ClassMLPLayer(dims, PatchLinear(height * width + 1, 1), **inner)
+            for _ in range(CLASS_LAYERS[ending])
+        )
+        self.norm = build_affine(norm_cfg, dims)
+        self.rename_on_load()
+
+    def forward(self, x: Tensor) -> tuple[Tensor]:
+        """Images (B, 3, H, W) to one vector each, (B, C), in a tuple.
+
+        Raises:
+            ValueError: If the images are not of ``img_size``.
+        """
+        self._check_size(tuple(x.shape[-2:]))
+        x, _ = self.patch_embed(x)
+        for layer in self.layers:
+            x = layer(x)
+        if not self.class_layers:
+            return (self.norm(x).mean(dim=1),)
+        cls = x.new_zeros(x.size(0), 1, self.embed_dims)
+        for layer in self.class_layers:
+            cls = layer(cls, x)
+        return (self.norm(cls)[:, 0],)
+
+    def fuse(self) -> 'ResMLP':
+        """Fold affine maps into linear layers, in place, for inference.
+
+        See :meth:`ResMLPLayer.fused`; outputs stay the same up to rounding.
+        Nothing but ``layers`` and ``class_layers`` is replaced.
+        """
+        self.layers = ModuleList(layer.fused() for layer in self.layers)
+        self.class_layers = ModuleList(
+            layer.fused() for layer in self.class_layers
+        )
+        return self
+
+    def _check_size(self, came: tuple[int, int]) -> None:
+        if came != self.img_size:
+            raise ValueError(
+                f'ResMLP was built for images of {self.img_size} px, its '
+                f'layers mix as many patches as these have: {came} px is not '
+                f'allowed; resize the images to {self.img_size}, or give '
+                f'img_size={came} and train anew'
+            )
