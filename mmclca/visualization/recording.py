@@ -44,10 +44,10 @@ class Recorder(TokenReducer):
         return self.reducer.before(tokens, stage)
 
     def key_bias(self, tokens: Tokens) -> Tensor | None:
-        self.layers.append(Recorded(tokens, tokens))
         return self.reducer.key_bias(tokens)
 
     def softmax(self, tokens: Tokens) -> Callable | None:
+        self.layers.append(Recorded(tokens, tokens))
         return self.reducer.softmax(tokens)
 
     def between(
@@ -62,7 +62,7 @@ class AttentionRecorder(Recorder):
     """Records the attention of each layer too, which is not fused then."""
 
     def softmax(self, tokens: Tokens) -> Callable:
-        softmax = self.reducer.softmax(tokens) or nn.Softmax(dim=-1)
+        softmax = super().softmax(tokens) or nn.Softmax(dim=-1)
         recorded = self.layers[-1]
 
         def record(logits: Tensor) -> Tensor:

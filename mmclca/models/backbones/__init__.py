@@ -1,4 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from .cait import CaiT
 from .foreign_weights import ForeignWeights
 from .fusing import fuse, fusible
 from .reducible import Reducible
@@ -8,6 +9,7 @@ from .token_reduction_vit import TokenReductionViT
 from .vit_embedding import ViTEmbedding
 
 __all__ = [
+    'CaiT',
     'ForeignWeights',
     'Reducible',
     'ResMLP',

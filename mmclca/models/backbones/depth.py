@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Which layers of an architecture: the first ones, those that reduce."""
+"""Layers of an architecture: the first ones, those that reduce, a depth."""
 
 from collections.abc import Sequence
 
@@ -49,3 +49,29 @@ def checked_layers(
             f'(integers) within 0 to {num_layers - 1}'
         )
     return layers
+
+
+def depth_in(
+    stacks: dict[str, int], embedding: tuple[str, ...], name: str
+) -> tuple[int, int]:
+    """Depth of a parameter for layer-wise learning rates.
+
+    Args:
+        stacks (dict[str, int]): Lists of layers in the order in which they
+            run, and how many layers each has.
+        embedding (tuple[str]): What names of the embedding begin with.
+        name (str): Name of the parameter in the backbone.
+
+    Returns:
+        tuple[int, int]: 0 for the embedding, layers from 1, the last for all
+        else; and the number of depths, as mmpretrain's ``get_layer_depth``.
+    """
+    last = sum(stacks.values()) + 1
+    if name.startswith(embedding):
+        return 0, last + 1
+    before = 1
+    for stack, num_layers in stacks.items():
+        if name.startswith(f'{stack}.'):
+            return before + int(name.split('.')[1]), last + 1
+        before += num_layers
+    return last, last + 1

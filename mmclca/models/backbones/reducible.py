@@ -34,6 +34,8 @@ class Reducible(ForeignWeights):
     final_norm = False  # whether ``finish`` normalizes
     is_distilled = False  # whether a distillation token follows CLS
     may_be_new = ('cache.', 'reducer.')
+    # why there is none where ``num_prefix`` is 0
+    no_cls = 'with_cls_token=False is not allowed'
 
     @property
     def stride(self) -> tuple[int, ...]:
@@ -48,6 +50,15 @@ class Reducible(ForeignWeights):
         come from ``self.cache.start``, where there is a cache.
         """
         raise NotImplementedError
+
+    def enter(self, i: int, tokens: Tokens) -> Tokens:
+        """What enters layer i; here what left the one before, or the cache.
+
+        Args:
+            i (int): Index of the layer.
+            tokens (Tokens): What there is so far.
+        """
+        return tokens
 
     def normalize(self, layer: nn.Module, x: Tensor) -> Tensor:
         """What the attention of a layer reads of the tokens (B, N, C)."""
@@ -152,8 +163,8 @@ class Reducible(ForeignWeights):
         )
         if reducer.needs_cls_token and not self.num_prefix:
             raise ValueError(
-                f'{type(reducer).__name__} needs a CLS token: '
-                'with_cls_token=False is not allowed'
+                f'{type(reducer).__name__} needs a CLS token: {self.no_cls} '
+                '(ToMe, for example, needs none)'
             )
         return reducer
 
@@ -170,8 +181,8 @@ class Reducible(ForeignWeights):
         )
         if cache.num_tokens and not self.num_prefix:
             raise ValueError(
-                'the CLR tokens of a cache start as copies of CLS: '
-                'with_cls_token=False is not allowed, unless with num_tokens=0'
+                f'the CLR tokens of a cache start as copies of CLS: '
+                f'{self.no_cls}, unless with num_tokens=0'
             )
         if cache.num_protected and not self.reducer.can_protect:
             raise ValueError(
@@ -195,6 +206,7 @@ class Reducible(ForeignWeights):
         tokens, hw = self.embed(x)
         outs, cached, last = [], [], len(self.layers) - 1
         for i, layer in enumerate(self.layers):
+            tokens = self.enter(i, tokens)
             tokens = self.run_layer(layer, tokens, self.stage_of.get(i))
             if self.cache is not None:
                 tokens = self.cache(i, tokens, cached)

@@ -1,18 +1,18 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from mmengine.model import ModuleList
 from mmpretrain.models.backbones import VisionTransformer
-from torch import Tensor, nn
+from torch import Tensor
 
 from mmclca.registry import MODELS
 
 from ..layers.drop_path import set_drop_path, use_plain_rates
 from ..layers.parallel import ParallelLayer, in_parallel
-from ..reduction.attention import Attended, attend
 from ..reduction.tokens import Tokens
 from .arch import check_arch
 from .depth import first_layers
+from .encoder_layers import EncoderLayers
 from .output_forms import OUTPUT_FORMS, check_cla, check_prefix
 from .reducible import Reducible
 from .vit_embedding import ViTEmbedding
@@ -22,7 +22,9 @@ EMBEDDING = ('cache.', 'dist_token', 'pre_norm.', 'register_tokens')
 
 
 @MODELS.register_module()
-class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
+class TokenReductionViT(
+    ViTEmbedding, EncoderLayers, Reducible, VisionTransformer
+):
     """Vision transformer whose tokens are reduced on the way.
 
     mmpretrain's ``VisionTransformer`` with the same parameter names, and equal
@@ -152,26 +154,6 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
         if self.frozen_stages > 0:  # before an optimizer asks
             self._freeze_stages()
         use_plain_rates(self)
-
-    def normalize(self, layer: nn.Module, x: Tensor) -> Tensor:
-        """See :class:`Reducible`."""
-        return layer.ln1(x)
-
-    def attend(
-        self,
-        layer: nn.Module,
-        tokens: Tokens,
-        key_bias: Tensor | None,
-        softmax: Callable | None,
-    ) -> tuple[Tensor, Attended]:
-        """See :class:`Reducible`."""
-        x = self.normalize(layer, tokens.x)
-        update, attended = attend(layer.attn, x, key_bias, softmax)
-        return tokens.x + update, attended
-
-    def feed(self, layer: nn.Module, x: Tensor) -> Tensor:
-        """See :class:`Reducible`."""
-        return layer.ffn(layer.ln2(x), identity=x)
 
     def fuse(self) -> 'TokenReductionViT':
         """See :class:`Reducible`: layers with branches become plain ones."""

@@ -3,6 +3,7 @@
 
 import torch
 from mmcv.cnn.bricks.transformer import FFN
+from mmengine.model import ModuleList
 from mmpretrain.models.utils import LayerScale, build_norm_layer
 from torch import Tensor, nn
 from torch.nn.functional import pad, scaled_dot_product_attention
@@ -158,3 +159,25 @@ class ClassLayer(nn.Module):
         if key_bias is not None:
             key_bias = pad(key_bias, (num_cls, 0))
         return queries, keys, key_bias
+
+
+class ClassLayers(ModuleList):
+    """Class layers in turn, of patches that none of them changes."""
+
+    def forward(
+        self, cls: Tensor, patches: Tensor, key_bias: Tensor | None = None
+    ) -> Tensor:
+        """The class tokens after all layers; see :class:`ClassLayer`."""
+        for layer in self:
+            cls = layer(cls, patches, key_bias)
+        return cls
+
+    def weights(
+        self, cls: Tensor, patches: Tensor, key_bias: Tensor | None = None
+    ) -> list[Tensor]:
+        """Those of each layer; see :meth:`ClassLayer.weights`."""
+        weights = []
+        for layer in self:
+            weights.append(layer.weights(cls, patches, key_bias))
+            cls = layer(cls, patches, key_bias)
+        return weights

@@ -6,6 +6,8 @@ from torch import nn
 
 from mmclca.registry import WEIGHT_INITIALIZERS
 
+from .class_attention import ClassLayer
+
 TOKENS = ('cls_token', 'dist_token')
 
 
@@ -15,9 +17,10 @@ class DeiTInit:
 
     ``init_cfg=dict(type='mmclca.DeiTInit')`` of a ViT: truncated normal,
     standard deviation 0.02, for the linear layers of attention and FFN, with
-    biases of zero, and for the CLS and distillation tokens. Positions are
-    drawn so by mmpretrain; convolutions, norms and LayerScale stay as built,
-    and so do reducers and caches.
+    biases of zero, and for the CLS and distillation tokens; the same for the
+    talking heads and class layers of a :class:`CaiT`. Positions are drawn so
+    by mmpretrain; convolutions, norms and LayerScale stay as built, and so do
+    reducers and caches.
 
     mmpretrain alone leaves CLS at zero, attention as PyTorch draws it, and
     draws the FFN by Xavier after any ``init_cfg`` of the model.
@@ -35,7 +38,7 @@ class DeiTInit:
     def __call__(self, module: nn.Module) -> None:
         """Draw the weights of a backbone or a classifier, in place."""
         for part in module.modules():
-            if isinstance(part, TransformerEncoderLayer):
+            if isinstance(part, TransformerEncoderLayer | ClassLayer):
                 part.apply(self._draw_linear)
                 part.is_init = True  # else it draws its FFN after this
         for name, parameter in module.named_parameters():

@@ -25,15 +25,23 @@ class Attended:
     v: Tensor
     key_bias: Tensor | None = None
 
+    def weights(self, q: Tensor, softmax: Callable | None = None) -> Tensor:
+        """What some of the queries read of each value, (B, H, n, N).
+
+        Args:
+            q (Tensor): Those queries, (B, H, n, D).
+            softmax (Callable, optional): See :func:`attend`.
+        """
+        logits = _logits(q, self.k, self.key_bias)
+        return logits.softmax(-1) if softmax is None else softmax(logits)
+
     def cls_attn(self) -> Tensor:
         """Attention of CLS to all tokens, (B, H, N).
 
         One row, O(N): the N x N map is never made. Dropout of the attention
         weights is left out, so that a selection depends on the image only.
         """
-        return _logits(self.q[:, :, :1], self.k, self.key_bias)[
-            :, :, 0
-        ].softmax(-1)
+        return self.weights(self.q[:, :, :1])[:, :, 0]
 
     def received(self, chunk_size: int = 128) -> Tensor:
         """Attention that each token gets from all, (B, N), O(N) in memory.
@@ -46,8 +54,7 @@ class Attended:
         """
         total = self.k.new_zeros(self.k.size(0), self.k.size(2))
         for q in self.q.split(chunk_size, dim=2):
-            weights = _logits(q, self.k, self.key_bias).softmax(-1)
-            total = total + weights.sum(dim=(1, 2))
+            total = total + self.weights(q).sum(dim=(1, 2))
         return total
 
 
@@ -93,6 +100,20 @@ class SideBySide:
         raise NotImplementedError
 
 
+class MixedHeads:
+    """Attention whose heads are mixed, which no fused kernel computes."""
+
+    def attended(
+        self, q: Tensor, k: Tensor, v: Tensor, key_bias: Tensor | None
+    ) -> Attended:
+        """What it sees, with the ``weights`` that it has."""
+        raise NotImplementedError
+
+    def read(self, attended: Attended) -> Tensor:
+        """What all queries read, (B, H, N, D)."""
+        raise NotImplementedError
+
+
 def _logits(q: Tensor, k: Tensor, key_bias: Tensor | None) -> Tensor:
     logits = (q * q.size(-1) ** -0.5) @ k.transpose(-2, -1)
     return logits if key_bias is None else logits + key_bias
@@ -107,7 +128,8 @@ def attend(
     """mmpretrain's ``MultiheadAttention.forward``, opened.
 
     Args:
-        attn (MultiheadAttention | SideBySide): The attention of a layer.
+        attn (MultiheadAttention | SideBySide | MixedHeads): The attention of
+            a layer.
         x (Tensor): Normalized tokens (B, N, C).
         key_bias (Tensor, optional): Added to the logits of each key,
             (B, 1, 1, N); attention stays fused.
@@ -127,16 +149,21 @@ def attend(
     B, N, _ = x.shape
     qkv = attn.qkv(x).reshape(B, N, 3, attn.num_heads, attn.head_dims)
     q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
-    if softmax is None:
+    mixed = isinstance(attn, MixedHeads)
+    kind = attn.attended if mixed else Attended
+    attended = kind(q, k, v, key_bias)
+    if softmax is not None:
+        x = attended.weights(q, softmax) @ v
+    elif mixed:
+        x = attn.read(attended)
+    else:
         dropout = attn.attn_drop if attn.training else 0.0
         x = attn.scaled_dot_product_attention(
             q, k, v, attn_mask=key_bias, dropout_p=dropout
         )
-    else:
-        x = softmax(_logits(q, k, key_bias)) @ v
     x = attn.proj(x.transpose(1, 2).flatten(2))
     x = attn.out_drop(attn.gamma1(attn.proj_drop(x)))
-    return x, Attended(q, k, v, key_bias)
+    return x, attended
 
 
 def masked_softmax(logits: Tensor, decision: Tensor, eps: float = 1e-6):

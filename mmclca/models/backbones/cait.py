@@ -1,0 +1,219 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
+from math import prod
+
+import torch
+from mmcv.cnn.bricks.transformer import PatchEmbed
+from mmengine.model import ModuleList
+from mmpretrain.models.backbones.base_backbone import BaseBackbone
+from mmpretrain.models.backbones.vision_transformer import (
+    TransformerEncoderLayer,
+)
+from mmpretrain.models.utils import (
+    build_norm_layer,
+    resize_pos_embed,
+    to_2tuple,
+)
+from torch import Tensor, nn
+
+from mmclca.registry import MODELS
+
+from ..layers.class_attention import ClassLayer, ClassLayers
+from ..layers.layer_scale import scale_of_depth
+from ..layers.talking_heads import TalkingHeadsLayer
+from ..reduction.tokens import Tokens
+from .arch import check_arch
+from .cait_checks import check_cls_at, check_reduction
+from .cait_cls import CaiTCLS
+from .depth import depth_in
+from .encoder_layers import EncoderLayers
+from .reducible import Reducible
+
+EMBEDDING = ('patch_embed', 'pos_embed', 'cls_token')
+
+
+# by the first part of a name: channels, and layers by the second
+SIZES = dict(
+    xxs=(192, 24, 36),
+    xs=(288, 24, 36),
+    s=(384, 24, 36, 48),
+    m=(768, 24, 36, 48),
+    b=(768, 12),
+)
+
+
+def _size(embed_dims: int, num_layers: int) -> dict:
+    return dict(
+        embed_dims=embed_dims,
+        num_layers=num_layers,
+        num_heads=embed_dims // 48,
+        feedforward_channels=4 * embed_dims,
+    )
+
+
+@MODELS.register_module()
+class CaiT(CaiTCLS, EncoderLayers, Reducible, BaseBackbone):
+    """Class-attention in image transformers.
+
+    Layers of self-attention over the patches, whose heads talk; then layers
+    in which CLS reads the patches, which stay as they are. The patch layers
+    reduce tokens with a reducer that needs no CLS. Releases are loaded by
+    name. The output is a tuple of one: CLS, normalized, (B, C).
+
+    Source: Touvron's thesis (2022), sections 3.5 to 3.7; `Going deeper with
+    Image Transformers <https://arxiv.org/abs/2103.17239>`_.
+
+    Args:
+        arch (str | dict): A size of the paper, 'xxs24' to 'm48' and 'b12', or
+            a dict of ``embed_dims``, ``num_layers`` (patch layers),
+            ``num_heads`` and ``feedforward_channels``. Defaults to 'xxs24'.
+        img_size (int | tuple): Height and width in pixels. Positions are
+            resized for other images. Defaults to 224.
+        patch_size (int | tuple): Defaults to 16.
+        num_class_layers (int, optional): Class layers. Defaults to None: 2,
+            or 0 with ``cls_at``.
+        class_mlp_ratio (float): Hidden channels of their FFN over
+            ``embed_dims``. Defaults to 4.
+        qkv_bias (bool): Whether queries, keys and values have a bias.
+            Defaults to True.
+        norm_cfg (dict): Config of all norms. Defaults to
+            ``dict(type='LN', eps=1e-6)``.
+        layer_scale_init_value (float, optional): Initial value of LayerScale
+            in all layers; 0: none. Defaults to None, :func:`scale_of_depth`.
+        drop_path_rate (float): Stochastic depth, the same in every patch
+            layer; there is none in class layers. Defaults to 0.
+        reducer (dict, optional): Config of a :class:`TokenReducer`.
+            Defaults to None.
+        reduce_at (Sequence[int] | int): Patch layers, from 0, that reduce.
+            Defaults to ().
+        cache (dict, optional): Config of a :class:`CrossLayerCache` with
+            ``num_tokens=0``. Defaults to None.
+        in_channels (int): Defaults to 3.
+        talking_heads (bool): Whether the heads of patch layers are mixed.
+            Defaults to True.
+        cls_at (int, optional): Patch layer, from 0, at which CLS joins the
+            patches in self-attention: the study of table 3.13. Defaults to
+            None, after all of them.
+        with_cp (bool): Whether to recompute activations in the backward pass
+            to save memory. Defaults to False.
+        init_cfg (dict, optional): Defaults to a :class:`DeiTInit`.
+
+    Raises:
+        ValueError: If ``arch`` is not known or lacks a size, heads do not
+            divide the channels, CLS would read nothing, ``cls_at`` is no
+            layer, or the reduction does not go with class attention.
+    """
+
+    arch_zoo = {
+        f'{name}{depth}': _size(embed_dims, depth)
+        for name, (embed_dims, *depths) in SIZES.items()
+        for depth in depths
+    }
+    no_cls = 'CLS enters a CaiT after the layers that reduce'
+
+    def __init__(
+        self,
+        arch: str | dict = 'xxs24',
+        img_size: int | tuple = 224,
+        patch_size: int | tuple = 16,
+        num_class_layers: int | None = None,
+        class_mlp_ratio: float = 4.0,
+        qkv_bias: bool = True,
+        norm_cfg: dict = dict(type='LN', eps=1e-6),
+        layer_scale_init_value: float | None = None,
+        drop_path_rate: float = 0.0,
+        reducer: dict | None = None,
+        reduce_at: Sequence[int] | int = (),
+        cache: dict | None = None,
+        *,
+        in_channels: int = 3,
+        talking_heads: bool = True,
+        cls_at: int | None = None,
+        with_cp: bool = False,
+        init_cfg: dict | None = dict(type='mmclca.DeiTInit'),
+    ):
+        super().__init__(init_cfg)
+        check_arch(arch, self.arch_zoo)
+        sizes = self.arch_zoo[arch.lower()] if isinstance(arch, str) else arch
+        dims, num_layers = sizes['embed_dims'], sizes['num_layers']
+        if num_class_layers is None:
+            num_class_layers = 2 if cls_at is None else 0
+        check_cls_at(cls_at, num_layers, num_class_layers)
+        if layer_scale_init_value is None:
+            layer_scale_init_value = scale_of_depth(num_layers)
+        self.embed_dims, self.cls_at, self.with_cp = dims, cls_at, with_cp
+        self.img_size = to_2tuple(img_size)
+        self.out_indices = (num_layers - 1,)
+        self.num_prefix = int(cls_at == 0)
+        self.patch_embed = PatchEmbed(
+            in_channels,
+            dims,
+            kernel_size=patch_size,
+            stride=patch_size,
+            input_size=self.img_size,
+        )
+        self.patch_resolution = self.patch_embed.init_out_size
+        self.pos_embed = _embedding(prod(self.patch_resolution), dims)
+        self.cls_token = _embedding(1, dims)
+        shared = dict(
+            embed_dims=dims,
+            num_heads=sizes['num_heads'],
+            qkv_bias=qkv_bias,
+            norm_cfg=norm_cfg,
+            layer_scale_init_value=layer_scale_init_value,
+        )
+        kind = TalkingHeadsLayer if talking_heads else TransformerEncoderLayer
+        self.layers = ModuleList(
+            kind(
+                feedforward_channels=sizes['feedforward_channels'],
+                drop_path_rate=drop_path_rate,
+                **shared,
+            )
+            for _ in range(num_layers)
+        )
+        hidden = int(dims * class_mlp_ratio)
+        self.class_layers = ClassLayers(
+            ClassLayer(feedforward_channels=hidden, **shared)
+            for _ in range(num_class_layers)
+        )
+        self.ln1 = build_norm_layer(norm_cfg, dims)
+        self.set_reduction(reducer, reduce_at, cache)
+        check_reduction(self)
+
+    @property
+    def stride(self) -> tuple[int, ...]:
+        """Height and width of a patch in pixels."""
+        return tuple(self.patch_embed.projection.stride)
+
+    def embed(self, x: Tensor) -> tuple[Tokens, tuple[int, int]]:
+        """See :class:`Reducible`."""
+        x, hw = self.patch_embed(x)
+        x = x + resize_pos_embed(
+            self.pos_embed, self.patch_resolution, hw, num_extra_tokens=0
+        )
+        tokens = Tokens(x, num_prefix=0, num_patches=hw[0] * hw[1])
+        if self.num_prefix:
+            tokens = self.with_cls(tokens)
+        if self.cache is not None:
+            tokens = self.cache.start(tokens)
+        return tokens, hw
+
+    def get_layer_depth(
+        self, param_name: str, prefix: str = ''
+    ) -> tuple[int, int]:
+        """Depth of a parameter for layer-wise learning rates.
+
+        Class layers follow patch layers; see ``VisionTransformer``.
+        """
+        stacks = dict(
+            layers=len(self.layers), class_layers=len(self.class_layers)
+        )
+        name = param_name.removeprefix(prefix)
+        if name.startswith('reducer.'):
+            name = f'layers.{self.reduce_at[self.stage_of_param(name)]}'
+        return depth_in(stacks, EMBEDDING, name)
+
+
+def _embedding(num_tokens: int, embed_dims: int) -> nn.Parameter:
+    drawn = torch.zeros(1, num_tokens, embed_dims)
+    return nn.Parameter(nn.init.trunc_normal_(drawn, std=0.02))

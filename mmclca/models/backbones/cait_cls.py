@@ -1,0 +1,64 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from ..reduction.tokens import Tokens
+
+
+class CaiTCLS:
+    """Mixin over :class:`Reducible`: CLS comes late, and reads the tokens.
+
+    After all ``layers``, in ``class_layers``, whose output is normalized by
+    ``ln1``; or at the layer ``cls_at``, from which on it attends and is
+    attended to as patches are: the study of Touvron's thesis (2022), table
+    3.13.
+    """
+
+    def enter(self, i: int, tokens: Tokens) -> Tokens:
+        """See :class:`Reducible`: CLS may join here."""
+        late = i == self.cls_at and not tokens.num_prefix
+        return self.with_cls(tokens) if late else tokens
+
+    def with_cls(self, tokens: Tokens) -> Tokens:
+        """CLS before the patches."""
+        x = torch.cat((self.cls_of(tokens), tokens.x), dim=1)
+        return replace(tokens, x=x, num_prefix=1)
+
+    def cls_of(self, tokens: Tokens) -> Tensor:
+        """CLS, (B, 1, C): of the tokens, or as it enters."""
+        if tokens.num_prefix:
+            return tokens.x[:, :1]
+        return self.cls_token.expand(tokens.x.size(0), -1, -1)
+
+    def format_tokens(self, tokens: Tokens, hw: tuple[int, int]) -> Tensor:
+        """See :class:`Reducible`: CLS after it read the tokens, normalized."""
+        return self.ln1(self.class_layers(*self._read(tokens)))[:, 0]
+
+    def _read(self, tokens: Tokens) -> tuple[Tensor, Tensor, Tensor | None]:
+        """CLS, what it reads, and the bias of these keys."""
+        key_bias = self.reducer.key_bias(tokens)
+        if key_bias is not None:
+            key_bias = key_bias[..., tokens.num_prefix :]
+        return self.cls_of(tokens), tokens.body, key_bias
+
+    def class_attention(self, x: Tensor) -> list[Tensor]:
+        """What CLS reads, (B, H, 1, 1 + N) in each class layer.
+
+        Args:
+            x (Tensor): Images (B, 3, H, W).
+
+        Returns:
+            list[Tensor]: The weights of CLS itself and of the N tokens that
+            are left, which are the patches where nothing is reduced.
+        """
+        _, tokens = self.forward_tokens(x)
+        return self.class_layers.weights(*self._read(tokens))
+
+    def check_cla(self) -> None:
+        """See :class:`Reducible`: refused."""
+        raise ValueError(
+            'CLAHead reads CLS of several layers, of which a CaiT gives the '
+            'last alone: use LinearClsHead'
+        )

@@ -1,0 +1,140 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Talking heads: attention whose heads are mixed around the softmax."""
+
+from collections.abc import Callable
+
+import torch
+from mmpretrain.models.backbones.vision_transformer import (
+    TransformerEncoderLayer,
+)
+from mmpretrain.models.utils import MultiheadAttention
+from torch import Tensor, nn
+
+from ..reduction.attention import Attended, MixedHeads, attend
+
+# queries at a time: the maps of 577 tokens then take less than an FFN
+CHUNK_SIZE = 128
+
+
+class TalkingHeadsAttention(MixedHeads, MultiheadAttention):
+    """mmpretrain's attention with linear maps over the heads.
+
+    Logits of all heads are mixed before the softmax, weights after it, so
+    that rows of weights need not sum to 1. Without autograd no more than the
+    maps of ``CHUNK_SIZE`` queries are in memory.
+
+    Source: Touvron's thesis (2022), section 3.7, after `Talking-Heads
+    Attention`.
+
+    Args:
+        embed_dims (int): Channels C.
+        num_heads (int): Heads H.
+        qkv_bias (bool): Whether queries, keys and values have a bias.
+            Defaults to True.
+        drop_path_rate (float): Rate of stochastic depth. Defaults to 0.
+        layer_scale_init_value (float): Initial value of LayerScale; 0: none.
+            Defaults to 0.
+    """
+
+    def __init__(
+        self,
+        embed_dims: int,
+        num_heads: int,
+        qkv_bias: bool = True,
+        drop_path_rate: float = 0.0,
+        layer_scale_init_value: float = 0.0,
+    ):
+        super().__init__(
+            embed_dims,
+            num_heads,
+            dropout_layer=dict(type='DropPath', drop_prob=drop_path_rate),
+            qkv_bias=qkv_bias,
+            layer_scale_init_value=layer_scale_init_value,
+        )
+        self.mix_logits = nn.Linear(num_heads, num_heads)
+        self.mix_weights = nn.Linear(num_heads, num_heads)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalized tokens (B, N, C) to the update of the residual."""
+        return attend(self, x)[0]
+
+    def attended(
+        self, q: Tensor, k: Tensor, v: Tensor, key_bias: Tensor | None
+    ) -> Attended:
+        """See :class:`MixedHeads`."""
+        return AttendedTalking(self, q, k, v, key_bias)
+
+    def read(self, attended: Attended) -> Tensor:
+        """See :class:`MixedHeads`."""
+        chunks = attended.q.split(CHUNK_SIZE, dim=2)
+        parts = [attended.weights(q) @ attended.v for q in chunks]
+        return torch.cat(parts, dim=2)
+
+
+class AttendedTalking(Attended):
+    """What talking heads saw.
+
+    Args:
+        attn (TalkingHeadsAttention): Mixes the heads.
+        q (Tensor): Queries (B, H, N, D).
+        k (Tensor): Keys (B, H, N, D).
+        v (Tensor): Values (B, H, N, D).
+        key_bias (Tensor, optional): Added to the mixed logits, (B, 1, 1, N).
+    """
+
+    def __init__(
+        self,
+        attn: TalkingHeadsAttention,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        key_bias: Tensor | None,
+    ):
+        super().__init__(q, k, v, key_bias)
+        self.attn = attn
+
+    def weights(self, q: Tensor, softmax: Callable | None = None) -> Tensor:
+        """See :class:`Attended`: those after the second mixing."""
+        logits = (q * q.size(-1) ** -0.5) @ self.k.transpose(-2, -1)
+        logits = _mix(self.attn.mix_logits, logits)
+        if self.key_bias is not None:  # a log size counts for all heads alike
+            logits = logits + self.key_bias
+        weights = logits.softmax(-1) if softmax is None else softmax(logits)
+        return _mix(self.attn.mix_weights, weights)
+
+
+def _mix(linear: nn.Linear, maps: Tensor) -> Tensor:
+    """A linear map over the heads of maps (B, H, n, N), which stay in place.
+
+    ``linear`` itself would have the heads last, which takes copies and twice
+    the time of all attention.
+    """
+    weight = linear.weight.expand(maps.size(0), -1, -1)
+    mixed = torch.baddbmm(linear.bias[:, None], weight, maps.flatten(2))
+    return mixed.view_as(maps)
+
+
+class TalkingHeadsLayer(TransformerEncoderLayer):
+    """mmpretrain's layer of a vision transformer, with talking heads.
+
+    Args:
+        embed_dims (int): Channels C.
+        num_heads (int): Heads H.
+        feedforward_channels (int): Hidden channels of the FFN.
+        **layer: The other arguments of ``TransformerEncoderLayer``:
+            ``qkv_bias``, ``norm_cfg``, ``drop_path_rate`` and
+            ``layer_scale_init_value``.
+    """
+
+    def __init__(
+        self,
+        embed_dims: int,
+        num_heads: int,
+        feedforward_channels: int,
+        **layer,
+    ):
+        super().__init__(embed_dims, num_heads, feedforward_channels, **layer)
+        of_attn = layer.keys() - {'norm_cfg'}
+        self.attn = TalkingHeadsAttention(
+            embed_dims, num_heads, **{key: layer[key] for key in of_attn}
+        )
