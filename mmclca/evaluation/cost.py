@@ -2,11 +2,13 @@
 """What a classifier costs: multiply-accumulates, parameters, tokens."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from math import prod
 
 import torch
+from mmpretrain.models.utils import to_2tuple
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
@@ -78,12 +80,23 @@ class Cost:
     distances: int = 0
 
 
+class _NoModules(nullcontext):
+    """In place of the modules that torch's counter follows, for the total.
+
+    Its hooks on their gradients fail where a module gets a view of a
+    parameter, as those that read CLS do.
+    """
+
+    parents = ('Global',)
+
+
 class Counter(FlopCounterMode):
-    """torch's counter, with what it leaves out."""
+    """torch's counter, with what it leaves out; the total alone."""
 
     def __init__(self):
         mapping = MORE_FLOPS | DISTANCE_FLOPS
         super().__init__(display=False, custom_mapping=mapping)
+        self.mod_tracker = _NoModules()
 
     def distances(self) -> int:
         """Multiply-accumulates of distances so far."""
@@ -184,8 +197,8 @@ def _can_be_followed(backbone: nn.Module) -> bool:
 
 
 def _own_shape(model: nn.Module) -> tuple[int, int]:
-    if _can_be_followed(model.backbone):
-        return tuple(model.backbone.img_size)
+    if hasattr(model.backbone, 'img_size'):
+        return to_2tuple(model.backbone.img_size)
     raise ValueError(
         f'{type(model.backbone).__name__} works at any size: say which, with '
         'shape=(HEIGHT, WIDTH) (--shape on the command line)'

@@ -2,7 +2,7 @@
 import pytest
 import torch
 
-from mmclca.evaluation.cost import PARTS, count, count_config
+from mmclca.evaluation.cost import PARTS, Counter, count, count_config
 from mmclca.models.reduction.reducers import TopK
 from mmclca.registry import MODELS
 
@@ -112,6 +112,16 @@ def test_other_backbones_have_a_total_only():
         count_config(model)
 
 
+def test_other_backbones_of_one_size_tell_it():
+    sizes = dict(num_layers=1, embed_dims=8)
+    sizes.update(tokens_mlp_dims=4, channels_mlp_dims=4)
+    backbone = dict(type='MlpMixer', arch=sizes, img_size=64, patch_size=16)
+    head = dict(type='LinearClsHead', num_classes=2, in_channels=8)
+    model = dict(type='ImageClassifier', backbone=backbone, head=head)
+    model['neck'] = dict(type='GlobalAveragePooling', dim=1)
+    assert count_config(model).shape == (64, 64)
+
+
 class KeepsPositive(TopK):
     """Keeps as many tokens as the image says: needs values."""
 
@@ -125,3 +135,12 @@ def test_counts_on_the_cpu_what_hangs_on_the_image():
     cost = count_config(tiny(reducer=dict(type=KeepsPositive)))
     assert cost.tokens[2:4] == [18, 17]
     assert list(cost.parts) == list(PARTS)
+
+
+def test_modules_that_read_views_of_parameters():
+    """As class attention reads CLS."""
+    read = torch.nn.Linear(4, 5, device='meta')
+    row = torch.nn.Parameter(torch.zeros(1, 4, device='meta'))
+    with torch.no_grad(), Counter() as counter:
+        read(row.expand(3, -1))
+    assert counter.others() == 3 * 4 * 5
