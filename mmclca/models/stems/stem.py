@@ -15,8 +15,8 @@ class Stem(BaseModule):
     """Tokens of patches of 16 x 16 pixels by a sequence of layers.
 
     An image of another size is padded with zeros at the right and at the
-    bottom, as mmpretrain's ``PatchEmbed`` does it. Convolutions keep
-    PyTorch's initialization.
+    bottom, as mmpretrain's ``PatchEmbed`` does it, where a stem does not say
+    otherwise. Convolutions keep PyTorch's initialization.
 
     Args:
         projection (nn.Sequential): From images (B, 3, 16 h, 16 w) to patches
