@@ -2,8 +2,9 @@
 """What public code of the ViT family answers, and our models with its weights.
 
 ``data/vit_family.json`` holds cases of small models (distilled DeiT, DeiT
-III, its hMLP stem, ResMLP): settings, and in float64 what came out. As in
-``parity.py`` tensors are not stored, each is drawn from (seed, key, shape).
+III, its hMLP stem, ResMLP, PatchConvNet, CaiT): settings, and in float64 what
+came out. As in ``parity.py`` tensors are not stored, each is drawn from (seed,
+key, shape).
 """
 
 import json
@@ -89,6 +90,22 @@ def resmlp(case, **settings):
         arch=dict(embed_dims=case['embed_dim'], num_layers=case['depth']),
         img_size=case['img_size'],
         patch_size=case['patch_size'],
+        **settings,
+    )
+
+
+def patch_convnet(case, **settings):
+    """Config of the backbone of a PatchConvNet case."""
+    arch = dict(embed_dims=case['embed_dim'], num_layers=case['depth'])
+    return dict(
+        type='mmclca.PatchConvNet',
+        arch=arch,
+        img_size=case['img_size'],
+        multiclass=case['num_classes'] if case['multiclass'] else False,
+        num_heads=case['num_heads'],
+        class_mlp_ratio=case['mlp_ratio_clstk'],
+        qkv_bias=case['qkv_bias'],
+        norm_cfg=dict(type='LN', eps=case['eps']),
         **settings,
     )
 

@@ -72,6 +72,7 @@ def load_into_backbone(
     """
     left_out = rename_to_backbone(state_dict, prefix)
     resized, new = fit_positions(backbone, state_dict, prefix)
+    resized += backbone.fit_weights(state_dict, prefix)
     if 'source' not in metadata:  # plain torch, as strict as ever
         return
     source, own = metadata['source'], backbone.state_dict()

@@ -3,6 +3,7 @@ from .backbones import *  # noqa: F403
 from .classifiers import *  # noqa: F403
 from .fusion import with_layer_fusion
 from .heads import *  # noqa: F403
+from .layers.attention_pool import AttentionPool
 from .reduction.cross_layer_cache import CrossLayerCache
 from .reduction.reducers import *  # noqa: F403
 from .retrievers import *  # noqa: F403
@@ -10,6 +11,7 @@ from .stems import ConvStem, HMLPStem
 from .variants import list_methods, reduction_of, with_reduction
 
 __all__ = [
+    'AttentionPool',
     'ConvStem',
     'CrossLayerCache',
     'HMLPStem',

@@ -2,6 +2,7 @@
 from .cait import CaiT
 from .foreign_weights import ForeignWeights
 from .fusing import fuse, fusible
+from .patch_convnet import PatchConvNet
 from .reducible import Reducible
 from .resmlp import ResMLP
 from .shallow import as_reducible, reduces, shallow_copy
@@ -11,6 +12,7 @@ from .vit_embedding import ViTEmbedding
 __all__ = [
     'CaiT',
     'ForeignWeights',
+    'PatchConvNet',
     'Reducible',
     'ResMLP',
     'TokenReductionViT',

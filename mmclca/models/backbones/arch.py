@@ -34,3 +34,20 @@ def check_arch(
     if missing:
         hint = f'; {not_one_of(others[0], sizes)}' if others else ''
         raise ValueError(f'arch={arch!r} lacks {", ".join(missing)}{hint}')
+
+
+def settings_of(
+    arch: str | dict, zoo: dict[str, dict], sizes: Collection[str] = SIZES
+) -> dict:
+    """The settings of an architecture.
+
+    Args:
+        arch (str | dict): Its name or settings.
+        zoo (dict[str, dict]): Settings by name, in lower case.
+        sizes (Collection[str]): See :func:`check_arch`.
+
+    Raises:
+        ValueError: See :func:`check_arch`.
+    """
+    check_arch(arch, zoo, sizes)
+    return arch if isinstance(arch, dict) else zoo[str(arch).lower()]

@@ -24,6 +24,18 @@ class ForeignWeights:
         """Take weights by the names of releases from now on."""
         self._register_load_state_dict_pre_hook(self._load_hook)
 
+    def fit_weights(self, state_dict: dict, prefix: str) -> list[str]:
+        """Bring weights into the form of the backbone, in place.
+
+        Args:
+            state_dict (dict): Weights by the names of the backbone.
+            prefix (str): What these begin with.
+
+        Returns:
+            list[str]: What was changed, in words. Here there is nothing.
+        """
+        return []
+
     def train(self, mode: bool = True) -> 'ForeignWeights':
         """Set the mode; unlike mmpretrain's backbones, return self."""
         super().train(mode)

@@ -5,11 +5,18 @@ from mmpretrain.models.heads import LinearClsHead, VisionTransformerClsHead
 from torch import nn
 
 from ..backbones import Reducible
-from ..heads import CLAHead, DistilledHead, LayerFusionHead
+from ..heads import CLAHead, DistilledHead, LayerFusionHead, PerClassHead
 
 
-def check_head(backbone: Reducible, head: nn.Module | None) -> None:
+def check_head(
+    backbone: Reducible, head: nn.Module | None, with_neck: bool
+) -> None:
     """Refuse a head that does not fit its backbone; any other kind passes.
+
+    Args:
+        backbone (Reducible): The backbone.
+        head (nn.Module, optional): The head.
+        with_neck (bool): Whether a neck is between them.
 
     Raises:
         ValueError: See :class:`TokenReductionClassifier`.
@@ -22,6 +29,13 @@ def check_head(backbone: Reducible, head: nn.Module | None) -> None:
         backbone.check_cla()
     if isinstance(head, DistilledHead):
         _check_distilled(backbone)
+    if isinstance(head, PerClassHead) and not with_neck:
+        raise ValueError(
+            'PerClassHead reads one vector a class, '
+            f'{type(backbone).__name__} has none: use mmclca.PatchConvNet('
+            "multiclass=...) in an ImageClassifier, out_type='featmap' with "
+            'the neck mmclca.AttentionPool(multiclass=...), or another head'
+        )
     reads_one = isinstance(head, LinearClsHead | VisionTransformerClsHead)
     if reads_one and backbone.is_distilled:
         raise ValueError(

@@ -38,10 +38,11 @@ class TokenReductionClassifier(ImageClassifier):
             layer fusion head would read another number of layers than the
             backbone returns, or other channels, a CLA head normalized layers
             or something else than CLS tokens; if there is a distillation
-            token and the head does not read it, or the other way round;
-            where a training begins, if the teacher cannot be had or does not
-            fit; at the first training step, if the reducer needs one and
-            there is none.
+            token and the head does not read it, or the other way round; if
+            a head of one vector a class has no neck that makes these; where
+            a training begins, if the teacher cannot be had or does not fit;
+            at the first training step, if the reducer needs one and there is
+            none.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class TokenReductionClassifier(ImageClassifier):
                 'TokenReductionClassifier: use mmclca.TokenReductionViT, or '
                 "type='ImageClassifier' for the model"
             )
-        check_head(self.backbone, self.head)
+        check_head(self.backbone, self.head, self.with_neck)
         self.teacher = self._build_teacher(teacher)
         # all but the backbone may be new, and is reported
         self._register_load_state_dict_pre_hook(

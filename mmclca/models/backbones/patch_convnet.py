@@ -1,0 +1,219 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from math import ceil, prod
+
+import torch
+from mmcv.cnn.bricks.transformer import PatchEmbed
+from mmengine.model import ModuleList
+from mmpretrain.models.backbones.base_backbone import BaseBackbone
+from mmpretrain.models.utils import resize_pos_embed, to_2tuple
+from torch import Tensor, nn
+
+from mmclca.registry import MODELS
+from mmclca.utils.known_names import not_one_of
+
+from ..layers.attention_pool import LAYER_NORM, AttentionPool, AveragePool
+from ..layers.column_layer import ColumnLayer
+from ..stems import build_stem
+from .arch import settings_of
+from .foreign_weights import ForeignWeights
+
+SIDE = 16  # of a patch, in pixels
+CONV_STEM = dict(type='mmclca.ConvStem', norm_cfg=None)
+POOLINGS = ('attention', 'average')
+WIDTHS = dict(s=384, b=768, l=1024)
+DEPTHS = dict(s=(20, 36, 60, 120), b=(36, 60, 120), l=(60, 120))
+
+
+@MODELS.register_module()
+class PatchConvNet(ForeignWeights, BaseBackbone):
+    """A convolutional column of one size, pooled by attention.
+
+    `Augmenting Convolutional networks with attention-based aggregation
+    <https://arxiv.org/abs/2112.13692>`_; Touvron's thesis (2022), chapter 5.
+    A convolutional stem, :class:`ColumnLayer` s, and :class:`AttentionPool`,
+    whose one softmax says how much each patch counts. Images may have any
+    size, also other ones than ``img_size``, square or not: those that are no
+    multiple of 16 pixels get as many patches as cover them.
+
+    Weights of the release are renamed on load. Weights with one query can be
+    loaded with ``multiclass=K``: each class starts with that query.
+
+    Args:
+        arch (str | dict): 's20', 's36', 's60', 's120', 'b36', 'b60', 'b120',
+            'l60' or 'l120', or ``embed_dims`` and ``num_layers``. Defaults
+            to 's60'.
+        img_size (int | tuple[int, int]): Height and width of an image in
+            pixels, which only explicit positions depend on. Defaults to 224.
+        multiclass (bool | int): See :class:`AttentionPool`. Defaults to
+            False.
+        num_heads (int): Of the pooling. Defaults to 1.
+        class_mlp_ratio (float): Of the pooling. Defaults to 3.
+        qkv_bias (bool): Of the pooling. Defaults to True.
+        norm_cfg (dict): Config of all norms; with BatchNorm, that of the
+            column, the pooling has LayerNorm. Defaults to LayerNorm with eps
+            1e-6.
+        layer_scale_init_value (float, optional): Initial value of every
+            LayerScale; 0: none. Defaults to None: 1e-4 up to 60 layers of
+            384 channels, otherwise 1e-6, as in the public code.
+        drop_path_rate (float): Rate of stochastic depth of every layer of
+            the column. Defaults to 0.
+        in_channels (int): Channels of an image. Defaults to 3.
+        stem (dict, optional): What makes patches of 16 x 16 pixels; see
+            :class:`TokenReductionViT`. None is one linear layer. Defaults to
+            four convolutions of 3 x 3 with stride 2.
+        pooling (str): 'attention', or 'average' with a norm after it.
+            Defaults to 'attention'.
+        with_pos (bool): Whether patches get learned positions after the
+            stem, resized for images of another size. Defaults to False.
+        frozen_stages (int): Layers of the column, from the first, that are
+            frozen and kept in eval mode, with the stem; -1 or 0: none.
+            Defaults to -1.
+        init_cfg (dict, optional): Initialization config. Defaults to None:
+            a truncated normal of standard deviation 0.02 for linear layers
+            and queries, PyTorch's for convolutions.
+
+    Raises:
+        ValueError: If ``arch`` is not known or lacks a size, if
+            ``multiclass`` is no number of classes or goes with the average,
+            if there is no such ``pooling``, or a stem makes other patches.
+    """
+
+    arch_zoo = {
+        f'{size}{depth}': dict(embed_dims=WIDTHS[size], num_layers=depth)
+        for size, depths in DEPTHS.items()
+        for depth in depths
+    }
+    shaped_by = 'arch, multiclass, pooling and stem'
+    stride = (SIDE, SIDE)  # height and width of a patch in pixels
+
+    def __init__(
+        self,
+        arch: str | dict = 's60',
+        img_size: int | tuple[int, int] = 224,
+        multiclass: bool | int = False,
+        num_heads: int = 1,
+        class_mlp_ratio: float = 3.0,
+        qkv_bias: bool = True,
+        norm_cfg: dict = LAYER_NORM,
+        layer_scale_init_value: float | None = None,
+        drop_path_rate: float = 0.0,
+        in_channels: int = 3,
+        *,
+        stem: dict | None = CONV_STEM,
+        pooling: str = 'attention',
+        with_pos: bool = False,
+        frozen_stages: int = -1,
+        init_cfg: dict | None = None,
+    ):
+        super().__init__(init_cfg)
+        arch = settings_of(arch, self.arch_zoo, ('embed_dims', 'num_layers'))
+        dims, num_layers = arch['embed_dims'], arch['num_layers']
+        self.embed_dims, self.img_size = dims, to_2tuple(img_size)
+        self.frozen_stages = frozen_stages
+        self.patch_resolution = tuple(ceil(n / SIDE) for n in self.img_size)
+        self.patch_embed = self._build_stem(stem, in_channels)
+        self.pos_embed = self._draw_positions() if with_pos else None
+        scale = layer_scale_init_value
+        if scale is None:
+            scale = 1e-4 if dims <= 384 and num_layers <= 60 else 1e-6
+        self.layers = ModuleList(
+            ColumnLayer(dims, norm_cfg, scale, drop_path_rate)
+            for _ in range(num_layers)
+        )
+        _check_pooling(pooling, multiclass)
+        norm_cfg = LAYER_NORM if 'BN' in norm_cfg['type'] else norm_cfg
+        if pooling == 'average':
+            self.pool = AveragePool(dims, norm_cfg)
+        else:
+            self.pool = AttentionPool(
+                dims,
+                num_heads,
+                multiclass,
+                class_mlp_ratio,
+                qkv_bias,
+                norm_cfg,
+                scale,
+            )
+        self._freeze()
+        self.rename_on_load()
+
+    def extract_maps(self, x: Tensor) -> Tensor:
+        """Images (B, 3, H, W) to what the column makes, (B, C, h, w)."""
+        x, hw = self.patch_embed(x)
+        if self.pos_embed is not None:
+            x = x + resize_pos_embed(
+                self.pos_embed, self.patch_resolution, hw, num_extra_tokens=0
+            )
+        x = x.mT.unflatten(2, hw)
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+    def forward(self, x: Tensor) -> tuple[Tensor]:
+        """Images (B, 3, H, W) to vectors (B, C), or K of them (B, K, C)."""
+        return self.pool((self.extract_maps(x),))
+
+    def class_attention(self, images: Tensor) -> list[Tensor]:
+        """How much each query reads of each patch of images (B, 3, H, W).
+
+        Returns:
+            list[Tensor]: See :meth:`AttentionPool.class_attention`.
+        """
+        return self.pool.class_attention((self.extract_maps(images),))
+
+    def train(self, mode: bool = True) -> 'PatchConvNet':
+        """Set the mode, keep frozen layers in eval mode, return self."""
+        super().train(mode)
+        if mode:
+            self._freeze()
+        return self
+
+    def get_layer_depth(self, param_name: str, prefix: str = ''):
+        """Depth of a parameter for layer-wise learning rates, and of all.
+
+        The stem and positions are 0, the layers follow, the pooling and
+        what is after the backbone are last.
+        """
+        last = len(self.layers) + 1
+        if param_name.startswith((f'{prefix}patch_embed', f'{prefix}pos_')):
+            return 0, last + 1
+        if not param_name.startswith(f'{prefix}layers.'):
+            return last, last + 1
+        layer = param_name.removeprefix(f'{prefix}layers.').split('.')[0]
+        return int(layer) + 1, last + 1
+
+    def fit_weights(self, state_dict: dict, prefix: str) -> list[str]:
+        """See :class:`ForeignWeights`: one query becomes one a class."""
+        return self.pool.fit_weights(state_dict, f'{prefix}pool.')
+
+    def _build_stem(self, stem: dict | None, in_channels: int) -> nn.Module:
+        sizes = dict(in_channels=in_channels, embed_dims=self.embed_dims)
+        if stem is None:
+            return PatchEmbed(kernel_size=SIDE, stride=SIDE, **sizes)
+        return build_stem(
+            stem,
+            img_size=self.img_size,
+            patch_size=(SIDE, SIDE),
+            patch_resolution=self.patch_resolution,
+            **sizes,
+        )
+
+    def _draw_positions(self) -> nn.Parameter:
+        drawn = torch.zeros(1, prod(self.patch_resolution), self.embed_dims)
+        nn.init.trunc_normal_(drawn, std=0.02)
+        return nn.Parameter(drawn, requires_grad=self.frozen_stages <= 0)
+
+    def _freeze(self) -> None:
+        if self.frozen_stages > 0:
+            for part in (self.patch_embed, *self.layers[: self.frozen_stages]):
+                part.eval().requires_grad_(False)
+
+
+def _check_pooling(pooling: str, multiclass: bool | int) -> None:
+    if pooling not in POOLINGS:
+        raise ValueError(f'pooling: {not_one_of(pooling, POOLINGS)}')
+    if multiclass and pooling == 'average':
+        raise ValueError(
+            f"multiclass={multiclass} has one query a class: pooling='average'"
+            " has none, give pooling='attention'"
+        )

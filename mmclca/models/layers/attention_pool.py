@@ -1,0 +1,166 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import torch
+from mmengine.model import BaseModule
+from mmpretrain.models.utils import build_norm_layer
+from torch import Tensor, nn
+
+from mmclca.registry import MODELS
+
+from .class_attention import ClassLayer
+
+LAYER_NORM = dict(type='LN', eps=1e-6)
+
+
+@MODELS.register_module()
+class AttentionPool(BaseModule):
+    """A learned query that reads a map, in place of the average over it.
+
+    One layer of class attention with one softmax over the places of the map,
+    so that its row says how much each place counts; an FFN and a norm follow.
+    ``Augmenting Convolutional networks with attention-based aggregation``,
+    section 3; Touvron's thesis (2022), section 5.2.1. As a ``neck`` it goes
+    on any convolutional network of mmpretrain.
+
+    With one query a class each class has a map of its own, for a
+    :class:`PerClassHead`. Weights with one query can be loaded: each class
+    then starts with that one.
+
+    Args:
+        in_channels (int): Channels C of a map.
+        num_heads (int): Heads. The thesis has one, so that there is one
+            weight a place. Defaults to 1.
+        multiclass (bool | int): Number of classes K for one query a class,
+            which reads the places only; False for one query, which also
+            reads itself, as in the public code. Defaults to False.
+        mlp_ratio (float): Hidden channels of the FFN, by C. Defaults to 3.
+        qkv_bias (bool): Whether queries, keys and values have a bias.
+            Defaults to True.
+        norm_cfg (dict): Config of the norms. Defaults to LayerNorm with eps
+            1e-6.
+        layer_scale_init_value (float): Initial value of LayerScale; 0: none.
+            Defaults to 1e-4.
+        init_cfg (dict, optional): Initialization config. Defaults to a
+            truncated normal of standard deviation 0.02 for linear layers, as
+            the queries are drawn.
+
+    Raises:
+        ValueError: If ``multiclass`` is no number of classes, or the channels
+            do not divide into the heads.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        num_heads: int = 1,
+        multiclass: bool | int = False,
+        mlp_ratio: float = 3.0,
+        qkv_bias: bool = True,
+        norm_cfg: dict = LAYER_NORM,
+        layer_scale_init_value: float = 1e-4,
+        init_cfg: dict | None = dict(
+            type='TruncNormal', layer='Linear', std=0.02
+        ),
+    ):
+        super().__init__(init_cfg)
+        _check_multiclass(multiclass)
+        self.in_channels, self.multiclass = in_channels, multiclass
+        drawn = torch.zeros(1, int(multiclass) or 1, in_channels)
+        self.cls_token = nn.Parameter(nn.init.trunc_normal_(drawn, std=0.02))
+        self.layer = ClassLayer(
+            in_channels,
+            num_heads,
+            int(mlp_ratio * in_channels),
+            qkv_bias,
+            norm_cfg,
+            layer_scale_init_value,
+            with_cls_key=not multiclass,
+        )
+        self.ln = build_norm_layer(norm_cfg, in_channels)
+        self._register_load_state_dict_pre_hook(self._load_hook)
+
+    def forward(self, maps: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Maps (B, C, H, W), each to one vector (B, C) or K of (B, K, C)."""
+        return tuple(self._pool(one) for one in maps)
+
+    def class_attention(self, maps: tuple[Tensor, ...]) -> list[Tensor]:
+        """How much each query reads of each place of the last map.
+
+        Args:
+            maps (tuple[Tensor]): Maps (B, C, H, W).
+
+        Returns:
+            list[Tensor]: One (B, heads, 1, 1 + HW), the query's own first,
+            or (B, heads, K, HW) with one query a class.
+        """
+        return [self.layer.weights(*self._read(maps[-1]))]
+
+    def fit_weights(self, state_dict: dict, prefix: str) -> list[str]:
+        """Give each class the one query of a state dict, in place.
+
+        Args:
+            state_dict (dict): Weights.
+            prefix (str): What the names of the pooling begin with.
+
+        Returns:
+            list[str]: What was done, in words.
+        """
+        name, K = f'{prefix}cls_token', self.cls_token.size(1)
+        query = state_dict.get(name)
+        one = isinstance(query, Tensor) and query.shape[:2] == (1, 1)
+        if K == 1 or not one:
+            return []
+        state_dict[name] = query.repeat(1, K, 1)
+        return [f'{name} of one query to one for each of {K} classes']
+
+    def _load_hook(self, state_dict, prefix, *_):
+        self.fit_weights(state_dict, prefix)
+
+    def _pool(self, x: Tensor) -> Tensor:
+        x = self.ln(self.layer(*self._read(x)))
+        return x if self.multiclass else x[:, 0]
+
+    def _read(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Queries (B, K, C) and places (B, HW, C)."""
+        if x.dim() != 4 or x.size(1) != self.in_channels:
+            raise ValueError(
+                f'AttentionPool(in_channels={self.in_channels}) reads maps '
+                f'(B, {self.in_channels}, H, W), not {tuple(x.shape)}: set '
+                'in_channels to that of the backbone, which gives maps'
+            )
+        return self.cls_token.expand(len(x), -1, -1), x.flatten(2).mT
+
+
+class AveragePool(BaseModule):
+    """The average over a map, and a norm.
+
+    What :class:`AttentionPool` is compared with in the thesis, section 5.3.
+
+    Args:
+        in_channels (int): Channels C of a map.
+        norm_cfg (dict): Config of the norm.
+    """
+
+    def __init__(self, in_channels: int, norm_cfg: dict):
+        super().__init__()
+        self.ln = build_norm_layer(norm_cfg, in_channels)
+
+    def forward(self, maps: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Maps (B, C, H, W), each to one vector (B, C)."""
+        return tuple(self.ln(one.mean(dim=(2, 3))) for one in maps)
+
+    def class_attention(self, maps: tuple[Tensor, ...]) -> list[Tensor]:
+        """Each place counts the same: there is none."""
+        return []
+
+    def fit_weights(self, state_dict: dict, prefix: str) -> list[str]:
+        """There is no query: nothing to do."""
+        return []
+
+
+def _check_multiclass(multiclass: bool | int) -> None:
+    one = multiclass is False
+    if not one and (type(multiclass) is not int or multiclass < 1):
+        raise ValueError(
+            f'multiclass={multiclass!r} is not allowed: give the number of '
+            'classes for one query a class, or False for one query'
+        )

@@ -1,0 +1,133 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""One vector a class: the head, and models that go from one to many."""
+
+import pytest
+import torch
+from mmengine.logging import MMLogger
+from mmpretrain.structures import DataSample
+from small_models import build, images, vit
+
+from mmclca.checkpoints.loading import load_trained
+from mmclca.models import PerClassHead
+from mmclca.registry import MODELS
+
+ARCH = dict(embed_dims=32, num_layers=2)
+HEAD = dict(type='mmclca.PerClassHead', num_classes=3, in_channels=32)
+LINEAR = dict(HEAD, type='LinearClsHead')
+
+
+def classifier(multiclass=False, head=LINEAR, **options):
+    backbone = dict(type='mmclca.PatchConvNet', arch=ARCH, img_size=32)
+    backbone.update(multiclass=multiclass, **options)
+    return dict(type='ImageClassifier', backbone=backbone, head=head)
+
+
+def test_each_class_has_a_vector_a_row_and_a_bias():
+    head = build(dict(HEAD, num_classes=5, in_channels=4))
+    x = torch.randn(2, 5, 4)
+    for label in range(5):
+        layer = torch.nn.Linear(4, 1)
+        layer.weight.data, layer.bias.data = (
+            head.weight[[label]].data,
+            head.bias[[label]].data,
+        )
+        torch.testing.assert_close(head((x,))[:, [label]], layer(x[:, label]))
+
+
+def test_start():
+    head = PerClassHead(100, 64)
+    assert head.weight.std().item() == pytest.approx(0.02, rel=0.05)
+    assert not head.bias.any()
+
+
+@pytest.fixture
+def one_query(tmp_path):
+    """A model with one query, and its file."""
+    model = build(classifier())
+    torch.save(model.state_dict(), tmp_path / 'one.pth')
+    return model, str(tmp_path / 'one.pth')
+
+
+def test_from_one_query_to_one_for_each_class(one_query, monkeypatch):
+    model, path = one_query
+    said = []
+    logger = MMLogger.get_current_instance()
+    monkeypatch.setattr(logger, 'info', said.append)
+    each = MODELS.build(classifier(3, HEAD))
+    report = load_trained(each, path)
+    assert torch.equal(
+        each.backbone.pool.cls_token,
+        model.backbone.pool.cls_token.expand(1, 3, -1),
+    )
+    assert torch.equal(each.head.weight, model.head.fc.weight)
+    assert torch.equal(each.head.bias, model.head.fc.bias)
+    assert report.resized == [
+        'backbone.pool.cls_token of one query to one for each of 3 classes'
+    ]
+    assert not report.new and not report.unused
+    assert 'each class has its row of the linear head head.fc' in said[0]
+
+
+def test_a_frozen_trunk_learns_queries_a_class(one_query):
+    """Scores get better, stem and column stay as the file has them."""
+    _, path = one_query
+    cfg = classifier(3, HEAD, frozen_stages=2, layer_scale_init_value=1.0)
+    model = MODELS.build(cfg)
+    load_trained(model, path)
+    model.train()
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    labels = [0, 1, 2, 0, 1, 2, 0, 1]
+    samples = [DataSample().set_gt_label(label) for label in labels]
+    x = images(8) + torch.tensor(labels)[:, None, None, None]
+    trained = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=3e-3)
+    losses = []
+    for _ in range(30):
+        loss = model(x, samples, mode='loss')['loss']
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.2 * losses[0]
+    changed = {
+        k for k, v in model.state_dict().items() if (v != before[k]).any()
+    }
+    assert {k.split('.')[1] for k in changed} == {'pool', 'weight', 'bias'}
+    queries = model.backbone.pool.cls_token[0]
+    assert len(queries.unique(dim=0)) == 3
+
+
+@pytest.mark.parametrize(
+    'multiclass, head, shape',
+    [(False, HEAD, '(1, 32)'), (4, HEAD, '(1, 4, 32)')],
+    ids=str,
+)
+def test_head_and_backbone_that_do_not_agree(multiclass, head, shape):
+    """In a plain classifier, where only the head can see it."""
+    model = MODELS.build(classifier(multiclass, head))
+    with pytest.raises(ValueError) as error:
+        model(images(1))
+    said = str(error.value)
+    assert f'(B, 3, 32), not {shape}: set multiclass=3' in said
+    assert '\n' not in said
+
+
+def test_a_backbone_without_vectors_of_classes_is_refused():
+    cfg = dict(
+        type='mmclca.TokenReductionClassifier',
+        backbone=vit(1),
+        head=dict(HEAD, in_channels=16),
+    )
+    message = 'PerClassHead reads one vector a class, TokenReductionViT has'
+    with pytest.raises(ValueError, match=message) as error:
+        MODELS.build(cfg)
+    assert '\n' not in str(error.value)
+    cfg['backbone']['out_type'] = 'featmap'
+    pool = dict(type='mmclca.AttentionPool', in_channels=16, multiclass=3)
+    model = MODELS.build(dict(cfg, neck=pool))
+    assert model(images(2)).shape == (2, 3)
+
+
+def test_sizes_are_checked():
+    with pytest.raises(ValueError, match='num_classes=0 must be a positive'):
+        PerClassHead(0, 4)

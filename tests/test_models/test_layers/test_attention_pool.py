@@ -1,0 +1,109 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Attention pooling by definition, and as a neck of a ResNet."""
+
+import pytest
+import torch
+from small_models import build, images
+
+from mmclca.checkpoints.loading import load_trained
+from mmclca.models import AttentionPool
+from mmclca.registry import MODELS
+
+POOL = dict(type='mmclca.AttentionPool', in_channels=8)
+MAPS = (torch.randn(2, 8, 3, 4), torch.randn(2, 8, 2, 2))
+
+
+def by_hand(pool, x):
+    """One place after the other, one image, one head."""
+    layer, places = pool.layer, x.flatten(1).T
+    rows = []
+    for query in pool.cls_token[0]:
+        own = layer.ln1(query)
+        keys = [layer.ln1(place) for place in places]
+        keys = keys if pool.multiclass else [own, *keys]
+        q = layer.attn.q(own)
+        logits = torch.stack([q @ layer.attn.k(key) for key in keys])
+        shares = (logits / len(q) ** 0.5).softmax(dim=0)
+        values = torch.stack([layer.attn.v(key) for key in keys])
+        read = (shares[:, None] * values).sum(dim=0)
+        y = query + layer.gamma1(layer.attn.proj(read))
+        rows.append((shares, pool.ln(layer.ffn(layer.ln2(y), identity=y))))
+    return rows
+
+
+@pytest.mark.parametrize('multiclass', [False, 1, 3])
+def test_each_map_by_definition(multiclass):
+    pool = build(dict(POOL, multiclass=multiclass))
+    outs = pool(MAPS)
+    for x, out in zip(MAPS, outs, strict=True):
+        expected = torch.stack([y for _, y in by_hand(pool, x[1])])
+        expected = expected if multiclass else expected[0]
+        assert out.shape == (2, *expected.shape)
+        torch.testing.assert_close(out[1], expected, rtol=1e-5, atol=1e-6)
+    (attention,) = pool.class_attention(MAPS)  # of the last map
+    expected = torch.stack([shares for shares, _ in by_hand(pool, MAPS[1][0])])
+    torch.testing.assert_close(attention[0, 0], expected)
+
+
+def test_several_heads_have_a_map_each():
+    pool = build(dict(POOL, num_heads=4))
+    (attention,) = pool.class_attention(MAPS)
+    assert attention.shape == (2, 4, 1, 1 + 4)
+    assert attention.min() >= 0
+    torch.testing.assert_close(attention.sum(-1), torch.ones(2, 4, 1))
+
+
+def test_parameters_by_the_closed_form():
+    pool = AttentionPool(16)
+    d = 16
+    assert sum(p.numel() for p in pool.parameters()) == (
+        10 * d * d + 14 * d + d + 2 * d
+    )
+    without = AttentionPool(16, qkv_bias=False, mlp_ratio=2.0)
+    assert without.layer.attn.q.bias is None
+    assert without.layer.ffn.feedforward_channels == 32
+
+
+def test_a_neck_of_a_resnet_and_one_query_for_each_class(tmp_path):
+    """Trained with one query, loaded as one a class: both parts take over."""
+    cfg = dict(
+        type='ImageClassifier',
+        backbone=dict(type='ResNet', depth=18, base_channels=8),
+        neck=dict(type='mmclca.AttentionPool', in_channels=64),
+        head=dict(type='LinearClsHead', num_classes=3, in_channels=64),
+    )
+    model = build(cfg)
+    assert model(images(2, 64, 96)).shape == (2, 3)
+    torch.save(model.state_dict(), tmp_path / 'one.pth')
+    cfg['neck']['multiclass'] = 3
+    cfg['head']['type'] = 'mmclca.PerClassHead'
+    each = MODELS.build(cfg)
+    load_trained(each, str(tmp_path / 'one.pth'))
+    query = model.neck.cls_token
+    assert torch.equal(each.neck.cls_token, query.expand(1, 3, -1))
+    assert torch.equal(each.head.weight, model.head.fc.weight)
+    assert torch.equal(each.head.bias, model.head.fc.bias)
+    assert each.eval()(images(2, 64)).shape == (2, 3)
+
+
+def test_linear_layers_are_drawn_as_in_the_thesis():
+    pool = AttentionPool(64)
+    pool.init_weights()
+    for layer in (pool.layer.attn.q, pool.layer.ffn.layers[1]):
+        assert layer.weight.std().item() == pytest.approx(0.02, rel=0.1)
+        assert not layer.bias.any()
+    assert pool.layer.gamma1.weight.unique().tolist() == [pytest.approx(1e-4)]
+
+
+@pytest.mark.parametrize('shape', [(2, 9, 3, 4), (2, 8)], ids=str)
+def test_what_is_no_map_of_its_channels_is_refused(shape):
+    message = r'AttentionPool\(in_channels=8\) reads maps \(B, 8, H, W\), not'
+    with pytest.raises(ValueError, match=message) as error:
+        AttentionPool(8)((torch.zeros(shape),))
+    assert '\n' not in str(error.value)
+
+
+@pytest.mark.parametrize('multiclass', [True, -1, 2.0])
+def test_what_is_no_number_of_classes_is_refused(multiclass):
+    with pytest.raises(ValueError, match='give the number of classes'):
+        AttentionPool(8, multiclass=multiclass)
