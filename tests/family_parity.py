@@ -83,6 +83,22 @@ def deit3(case, **settings):
     )
 
 
+def cait(case, **settings):
+    """Config of the backbone of a CaiT case."""
+    sizes = vit(case)
+    return dict(
+        type='mmclca.CaiT',
+        arch=sizes['arch'],
+        img_size=case['img_size'],
+        patch_size=case['patch_size'],
+        num_class_layers=case['depth_token_only'],
+        class_mlp_ratio=case['mlp_ratio_clstk'],
+        qkv_bias=case['qkv_bias'],
+        norm_cfg=sizes['norm_cfg'],
+        **settings,
+    )
+
+
 def resmlp(case, **settings):
     """Config of the backbone of a ResMLP case."""
     return dict(
