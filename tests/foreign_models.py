@@ -4,6 +4,7 @@
 from functools import partial
 
 import torch
+from safetensors.torch import save_file
 from timm.models.vision_transformer import (
     ParallelThingsBlock,
     VisionTransformer,
@@ -96,6 +97,13 @@ def images(height=32, width=None):
     """Two images of noise, (2, 3, H, W), float64."""
     shape = (2, 3, height, width or height)
     return torch.randn(shape, dtype=torch.float64)
+
+
+def write(path, contents):
+    """A file of weights, of the kind that its ending says."""
+    save = save_file if path.suffix == '.safetensors' else torch.save
+    save(contents, path)
+    return str(path)
 
 
 def release(model, num_clr=1, cla=True):

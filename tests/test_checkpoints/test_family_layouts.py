@@ -10,9 +10,8 @@ import re
 
 import pytest
 import torch
-from foreign_models import images, ours, theirs
+from foreign_models import images, ours, theirs, write
 from mmengine.runner import load_checkpoint
-from safetensors.torch import save_file
 
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.loading import load_trained
@@ -40,12 +39,6 @@ LAYOUTS = {  # style, file, and what is in it
     'deit3-timm': ('parallel_deit3', 'w.safetensors', dict),
     'deit3-release': ('parallel_deit3', 'w.pth', release),
 }
-
-
-def write(path, contents):
-    save = save_file if path.suffix == '.safetensors' else torch.save
-    save(contents, path)
-    return str(path)
 
 
 @pytest.mark.parametrize('size', [32, 48])

@@ -16,6 +16,9 @@ class CaiTCLS:
     3.13.
     """
 
+    may_have_position = ()
+    shaped_by = 'arch, img_size, patch_size and num_class_layers'
+
     def enter(self, i: int, tokens: Tokens) -> Tokens:
         """See :class:`Reducible`: CLS may join here."""
         late = i == self.cls_at and not tokens.num_prefix

@@ -70,6 +70,7 @@ class ResMLP(ForeignWeights, BaseBackbone):
         b24=dict(embed_dims=768, num_layers=24),
     )
     may_be_new = ('class_layers.',)
+    shaped_by = 'arch, img_size, patch_size and communication'
 
     def __init__(
         self,

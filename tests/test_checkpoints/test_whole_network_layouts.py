@@ -1,0 +1,179 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""CaiT, ResMLP and PatchConvNet, in the layouts that files have.
+
+The numbers to reach are those of timm's models. PatchConvNet, which timm
+lacks, is compared with the public code in test_patch_convnet_parity.py.
+"""
+
+import re
+
+import pytest
+import torch
+from foreign_models import images, write
+from mmengine.runner import load_checkpoint
+from timm.layers import resample_abs_pos_embed
+from timm.models.cait import Cait
+from timm.models.mlp_mixer import Affine, MlpMixer, ResBlock
+
+from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.loading import load_trained
+from mmclca.registry import MODELS
+
+SIZES = dict(patch_size=8, embed_dim=16, num_classes=5)
+
+
+def random(model):
+    """float64; every parameter matters, LayerScale is about 0.3."""
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            if re.search(r'gamma_|\.ls\d', name):
+                value.fill_(0.3)
+            value.add_(0.1 * torch.randn_like(value))
+    return model.double().eval()
+
+
+def cait(img_size=32, depth=3):
+    """timm's."""
+    return random(Cait(img_size, num_heads=2, depth=depth, **SIZES))
+
+
+def resmlp():
+    """timm's."""
+    kinds = dict(block_layer=ResBlock, norm_layer=Affine, mlp_ratio=4)
+    return random(MlpMixer(img_size=32, num_blocks=3, **kinds, **SIZES))
+
+
+def ours(kind, img_size=32, **options):
+    """A classifier of the same size, float64."""
+    arch = dict(embed_dims=16, num_layers=3)
+    if kind == 'CaiT':
+        arch.update(num_heads=2, feedforward_channels=64)
+    backbone = dict(type=f'mmclca.{kind}', arch=arch, img_size=img_size)
+    if kind != 'PatchConvNet':
+        backbone['patch_size'] = 8
+    backbone.update(options)
+    queries = backbone.get('multiclass')
+    head = 'mmclca.PerClassHead' if queries else 'LinearClsHead'
+    head = dict(type=head, num_classes=queries or 5, in_channels=16)
+    model = dict(type='ImageClassifier', backbone=backbone, head=head)
+    return MODELS.build(model).double().eval()
+
+
+def cait_release(weights):
+    """Written by several processes, as DeiT's releases are."""
+    return {'model': {f'module.{k}': v for k, v in weights.items()}}
+
+
+def resmlp_release(weights):
+    """timm's names turned back into those of DeiT's releases."""
+    renames = (
+        (r'stem\.', 'patch_embed.'),
+        (r'linear_tokens\.', 'attn.'),
+        (r'mlp_channels\.', 'mlp.'),
+        (r'\.ls(\d)$', r'.gamma_\1'),
+    )
+    renamed = {}
+    for name, value in weights.items():
+        for pattern, new in renames:
+            name = re.sub(pattern, new, name)
+        affine = name.endswith(('.alpha', '.beta'))
+        renamed[name] = value.flatten() if affine else value
+    return renamed
+
+
+def fresh(weights):
+    return {name: value.clone() for name, value in weights.items()}
+
+
+LAYOUTS = {  # file, and what is in it
+    'timm': ('w.safetensors', fresh),
+    'timm-pth': ('w.pth', fresh),
+    'release': ('w.pth', None),
+}
+RELEASES = dict(CaiT=cait_release, ResMLP=resmlp_release)
+
+
+def file_of(kind, there, layout, folder):
+    name, contents = LAYOUTS[layout]
+    contents = contents or RELEASES[kind]
+    return write(folder / name, contents(there.state_dict()))
+
+
+@pytest.mark.parametrize('layout', LAYOUTS)
+@pytest.mark.parametrize('kind, theirs', [('CaiT', cait), ('ResMLP', resmlp)])
+@torch.no_grad()
+def test_logits_are_those_of_timm(kind, theirs, layout, tmp_path):
+    there, here = theirs(), ours(kind)
+    path = file_of(kind, there, layout, tmp_path)
+    load_checkpoint(here, path, strict=True)
+    x = images()
+    assert (here(x) - there(x)).abs().max() < 1e-9
+
+
+@pytest.mark.parametrize('size', [48, (24, 56), (16, 40)])
+@torch.no_grad()
+def test_positions_of_cait_are_resized_as_in_timm(size, tmp_path):
+    """To 2 x 5, one more than a square: no row is one for CLS."""
+    small, there = cait(), cait(size)
+    weights = dict(small.state_dict())
+    grid = there.patch_embed.grid_size
+    rows = resample_abs_pos_embed(
+        weights['pos_embed'], grid, num_prefix_tokens=0
+    )
+    there.load_state_dict(dict(weights, pos_embed=rows))
+    here = ours('CaiT', size)
+    path = file_of('CaiT', small, 'release', tmp_path)
+    (line,) = load_trained(here, path).resized
+    assert line.endswith(f'4 x 4 patches to {grid[0]} x {grid[1]}')
+    height, width = 8 * grid[0], 8 * grid[1]
+    x = images(height, width)
+    assert (here(x) - there(x)).abs().max() < 1e-9
+
+
+@torch.no_grad()
+def test_ten_positions_of_cait_are_two_by_five(tmp_path):
+    """Of a ViT they would be CLS and three by three."""
+    there, here = cait((16, 40)), ours('CaiT', (16, 40))
+    path = file_of('CaiT', there, 'timm', tmp_path)
+    assert not load_trained(here, path).resized
+    x = images(16, 40)
+    assert (here(x) - there(x)).abs().max() < 1e-9
+    with pytest.raises(CheckpointError, match='10 rows, which could be 10 p'):
+        load_checkpoint(ours('CaiT', 24), path)
+
+
+@pytest.mark.parametrize('layout', LAYOUTS)
+def test_names_of_a_backbone_alone(layout, tmp_path):
+    """As ``init_cfg`` of a backbone loads them; the head lies beside."""
+    there, here = resmlp(), ours('ResMLP').backbone
+    path = file_of('ResMLP', there, layout, tmp_path)
+    load_checkpoint(here, path, strict=True)
+    mix = there.blocks[2].linear_tokens.weight
+    assert torch.equal(here.layers[2].mix.weight, mix)
+    assert torch.equal(here.norm.alpha, there.norm.alpha.flatten())
+
+
+@pytest.mark.parametrize(
+    'kind, options, reason',
+    [
+        ('CaiT', dict(num_class_layers=1), r'class_layers\.1\.\S+ has no pl'),
+        ('CaiT', dict(talking_heads=False), r'attn\.mix_logits\.\S+ has no '),
+        ('ResMLP', dict(img_size=48), r'mix\.weight is \(16, 16\), not \(36'),
+        ('ResMLP', dict(communication='conv'), r'mix\.\S*weight is'),
+    ],
+)
+def test_another_network_is_refused(kind, options, reason, tmp_path):
+    theirs = dict(CaiT=cait, ResMLP=resmlp)[kind]()
+    path = file_of(kind, theirs, 'timm', tmp_path)
+    with pytest.raises(CheckpointError, match=reason) as error:
+        load_checkpoint(ours(kind, **options), path)
+    assert f'does not fit {kind} (16 channels, 3 layers)' in str(error.value)
+    assert 'and are arch, img_size, patch_size and ' in str(error.value)
+
+
+def test_a_vit_is_no_cait(tmp_path):
+    there = Cait(32, num_heads=2, depth=3, **SIZES).state_dict()
+    plain = {k: v for k, v in there.items() if 'token_only' not in k}
+    path = write(tmp_path / 'w.pth', plain)
+    with pytest.raises(CheckpointError, match=r'does not fit CaiT'):
+        load_checkpoint(ours('CaiT'), path)
