@@ -12,6 +12,7 @@ from ..layers.layer_scale import scale_of_depth
 from ..layers.patch_mixing import PatchLinear, build_communication
 from ..layers.resmlp_layer import ClassMLPLayer, ResMLPLayer, build_affine
 from .arch import check_arch
+from .depth import depth_in
 from .foreign_weights import ForeignWeights
 
 SIZES = ('embed_dims', 'num_layers')
@@ -143,6 +144,19 @@ class ResMLP(ForeignWeights, BaseBackbone):
         for layer in self.class_layers:
             cls = layer(cls, x)
         return (self.norm(cls)[:, 0],)
+
+    def get_layer_depth(
+        self, param_name: str, prefix: str = ''
+    ) -> tuple[int, int]:
+        """Depth of a parameter for layer-wise learning rates.
+
+        See mmpretrain's ``VisionTransformer.get_layer_depth``.
+        """
+        stacks = dict(
+            layers=len(self.layers), class_layers=len(self.class_layers)
+        )
+        name = param_name.removeprefix(prefix)
+        return depth_in(stacks, ('patch_embed.',), name)
 
     def fuse(self) -> 'ResMLP':
         """Fold affine maps into linear layers, in place, for inference.

@@ -114,6 +114,18 @@ def test_stochastic_depth_is_uniform_and_spares_the_ending():
     assert rates == [3 * 2 * [0.2], 2 * 2 * [0.0]]
 
 
+def test_depth_of_parameters():
+    model = small(ending='class_mlp')
+    names = (
+        'patch_embed.projection.bias',
+        'layers.0.mix.weight',
+        'class_layers.1.norm1.beta',
+        'norm.alpha',
+    )
+    depths = [model.get_layer_depth(f'b.{name}', 'b.') for name in names]
+    assert depths == [(0, 7), (1, 7), (5, 7), (6, 7)]
+
+
 def test_patches_communicate_alike_in_all_channels():
     mix = drawn().layers[0].mix
     x = torch.randn(2, 12, 16).double()
