@@ -70,10 +70,10 @@ def check_tokens(model: nn.Module) -> None:
         ValueError: If the tokens of its backbone cannot be followed, or
             there is no CLS among them.
     """
-    if not as_reducible(model.backbone).num_prefix:
+    backbone = as_reducible(model.backbone)
+    if not backbone.num_prefix:
         raise ValueError(
-            'return_tokens tells what CLS attends to: with_cls_token='
-            'False is not allowed in the backbone'
+            f'return_tokens tells what CLS attends to: {backbone.no_cls}'
         )
 
 

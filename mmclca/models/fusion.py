@@ -10,7 +10,7 @@ from mmpretrain.models.backbones import VisionTransformer
 
 from .backbones import Reducible
 from .heads import LayerFusionHead
-from .variants import build_on_meta, class_of, make_reducible
+from .variants import build_on_meta, class_of, gives_layers, make_reducible
 
 # vectors that a layer gives
 PARTS = dict(cls_token=1, average=1, cls_average=2)
@@ -48,6 +48,11 @@ def with_layer_fusion(
     make_reducible(new)
     backbone = new['backbone']
     built = build_on_meta(backbone)
+    if not gives_layers(class_of(backbone)):
+        raise ValueError(
+            f'{type(built).__name__} gives the output of its last layer only: '
+            'several are read of a TokenReductionViT'
+        )
     layers = _checked(layers, len(built.layers))
     _cut(backbone, built, layers[-1] + 1)
     known = signature(class_of(backbone)).parameters

@@ -181,6 +181,12 @@ def _quarters(backbone: dict) -> tuple[int, ...]:
     return tuple(sorted({depth * quarter // 4 for quarter in (1, 2, 3)}))
 
 
+def gives_layers(kind: type) -> bool:
+    """Whether a backbone can be told whose layers' output it returns."""
+    named = 'out_indices' in signature(kind).parameters
+    return named or issubclass(kind, VisionTransformer)
+
+
 def build_on_meta(backbone: dict) -> Reducible:
     """The backbone on the meta device: it knows its depth and channels."""
     with torch.device('meta'):
@@ -221,6 +227,8 @@ def _class_of_method(method: str) -> type:
 def _put_cla_head(model: dict, reduce_at: tuple[int, ...]) -> None:
     backbone = model['backbone']
     built = build_on_meta(backbone)
+    if not gives_layers(class_of(backbone)):
+        built.check_cla()
     read = sorted({*reduce_at, len(built.layers) - 1})
     backbone['out_indices'] = tuple(read)
     if built.final_norm:

@@ -76,8 +76,7 @@ def methods_of(model: BaseModel) -> dict[str, Method]:
     backbone, config = as_reducible(model.backbone), model._config.model
     if not backbone.num_prefix:
         raise ValueError(
-            'methods choose by what CLS attends to: with_cls_token=False is '
-            'not allowed in the backbone'
+            f'methods choose by what CLS attends to: {backbone.no_cls}'
         )
     own = [_own(backbone, config)] if backbone.reduces else []
     methods = {method.name: method for method in own}

@@ -41,7 +41,7 @@ def rollout(model: nn.Module, images: Tensor) -> Tensor:
     """
     backbone = recording(model, AttentionRecorder).backbone
     if not backbone.num_prefix:
-        raise ValueError('rollout starts at CLS: with_cls_token is False')
+        raise ValueError(f'rollout starts at CLS: {backbone.no_cls}')
     backbone.forward_tokens(images)
     layers = backbone.reducer.layers
     rows = roll(layers, backbone.cache)

@@ -144,5 +144,5 @@ def test_what_cannot_be_followed():
     with pytest.raises(ValueError, match='a LeNet5, whose tokens cannot be'):
         rollout(model, noise())
     config = vit(2, with_cls_token=False, out_type='avg_featmap')
-    with pytest.raises(ValueError, match='with_cls_token is False'):
+    with pytest.raises(ValueError, match='with_cls_token=False is not'):
         rollout(build(classifier(config)), noise())

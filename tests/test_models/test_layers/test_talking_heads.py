@@ -1,0 +1,110 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Talking heads against attention written out, and what they take."""
+
+import pytest
+import torch
+from mmpretrain.models.utils import MultiheadAttention
+from peak_memory import peak_bytes
+
+from mmclca.models.layers import talking_heads
+from mmclca.models.layers.talking_heads import TalkingHeadsAttention
+from mmclca.models.reduction.attention import attend
+from mmclca.registry import MODELS
+
+B, N, C, H = 2, 7, 24, 4
+
+
+def tokens():
+    return torch.randn(B, N, C, dtype=torch.float64)
+
+
+def attention(**settings):
+    attn = TalkingHeadsAttention(C, H, **settings).double()
+    for parameter in attn.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return attn
+
+
+def slow_weights(attn, x, bias=0.0):
+    """Mixed weights (B, H, N, N) and values (B, H, N, D)."""
+    q, k, v = attn.qkv(x).unflatten(2, (3, H, C // H)).unbind(2)
+    logits = torch.einsum('bihd,bjhd->bhij', q, k) / (C // H) ** 0.5
+    first, second = attn.mix_logits, attn.mix_weights
+    logits = torch.einsum('gh,bhij->bgij', first.weight, logits)
+    logits = logits + first.bias[:, None, None] + bias
+    weights = logits.exp() / logits.exp().sum(-1, keepdim=True)
+    weights = torch.einsum('gh,bhij->bgij', second.weight, weights)
+    return weights + second.bias[:, None, None], v.transpose(1, 2)
+
+
+@pytest.mark.parametrize('chunk_size', [3, 128])
+@pytest.mark.parametrize('biased', [False, True])
+def test_equals_attention_written_out(monkeypatch, chunk_size, biased):
+    """The bias of keys comes after the first mixing, in any chunks."""
+    monkeypatch.setattr(talking_heads, 'CHUNK_SIZE', chunk_size)
+    attn, x = attention(layer_scale_init_value=0.1), tokens()
+    bias = torch.randn(B, 1, 1, N).double() if biased else None
+    weights, v = slow_weights(attn, x, bias if biased else 0.0)
+    read = attn.proj((weights @ v).transpose(1, 2).flatten(2))
+    made, attended = attend(attn, x, bias)
+    torch.testing.assert_close(made, attn.gamma1(read))
+    # what reducers ask
+    torch.testing.assert_close(attended.cls_attn(), weights[:, :, 0])
+    torch.testing.assert_close(
+        attended.received(chunk_size=2), weights.sum(dim=(1, 2))
+    )
+
+
+@pytest.mark.parametrize('qkv_bias', [True, False])
+def test_heads_that_do_not_talk_are_plain_attention(qkv_bias):
+    attn, x = attention(qkv_bias=qkv_bias), tokens()
+    plain = MultiheadAttention(C, H, qkv_bias=qkv_bias).double()
+    plain.load_state_dict(attn.state_dict(), strict=False)
+    for mix in (attn.mix_logits, attn.mix_weights):
+        torch.nn.init.eye_(mix.weight)
+        torch.nn.init.zeros_(mix.bias)
+    torch.testing.assert_close(attn(x), plain(x))
+
+
+def test_rows_sum_to_one_before_the_second_mixing_only():
+    attn, x = attention(), tokens()
+    seen = []
+
+    def softmax(logits):
+        seen.append(logits.softmax(-1))
+        return seen[0]
+
+    made, attended = attend(attn, x, softmax=softmax)
+    torch.testing.assert_close(made, attn(x))
+    sums = seen[0].sum(-1)
+    torch.testing.assert_close(sums, torch.ones_like(sums))
+    mixed = attended.weights(attended.q).sum(-1)
+    assert (mixed - 1).abs().max() > 0.1
+
+
+def test_chunks_have_the_same_gradients(monkeypatch):
+    attn, x, grads = attention(), tokens(), []
+    for chunk_size in (2, 128):
+        monkeypatch.setattr(talking_heads, 'CHUNK_SIZE', chunk_size)
+        attn.zero_grad()
+        attn(x).square().sum().backward()
+        grads.append([p.grad.clone() for p in attn.parameters()])
+    torch.testing.assert_close(*grads)
+
+
+def test_memory_at_384_pixels_is_near_that_of_a_plain_vit(monkeypatch):
+    """Of any width; at 224 pixels and more the ratio is the same."""
+    arch = dict(
+        embed_dims=96, num_layers=2, num_heads=2, feedforward_channels=384
+    )
+    x = torch.randn(1, 3, 384, 384)
+    plain, cait = (
+        MODELS.build(
+            dict(type=f'mmclca.{name}', arch=arch, img_size=384)
+        ).eval()
+        for name in ('TokenReductionViT', 'CaiT')
+    )
+    bound = 1.5 * peak_bytes(plain, x)
+    assert peak_bytes(cait, x) < bound
+    monkeypatch.setattr(talking_heads, 'CHUNK_SIZE', 577)
+    assert peak_bytes(cait, x) > 2 * bound  # what it takes without chunks
