@@ -94,24 +94,40 @@ class AttendedTalking(Attended):
         self.attn = attn
 
     def weights(self, q: Tensor, softmax: Callable | None = None) -> Tensor:
-        """See :class:`Attended`: those after the second mixing."""
+        """See :class:`Attended`: those after the second mixing.
+
+        The bias of keys is between the two, and what the second adds to all
+        weights it adds as often as a key counts: a token that is two patches
+        is read as these two, and one of weight 0 is not read.
+        """
         logits = (q * q.size(-1) ** -0.5) @ self.k.transpose(-2, -1)
-        logits = _mix(self.attn.mix_logits, logits)
-        if self.key_bias is not None:  # a log size counts for all heads alike
-            logits = logits + self.key_bias
+        logits, counts = _mix(self.attn.mix_logits, logits), None
+        if self.key_bias is not None:
+            logits, counts = logits + self.key_bias, self.key_bias.exp()
         weights = logits.softmax(-1) if softmax is None else softmax(logits)
-        return _mix(self.attn.mix_weights, weights)
+        return _mix(self.attn.mix_weights, weights, counts)
 
 
-def _mix(linear: nn.Linear, maps: Tensor) -> Tensor:
+def _mix(
+    linear: nn.Linear, maps: Tensor, counts: Tensor | None = None
+) -> Tensor:
     """A linear map over the heads of maps (B, H, n, N), which stay in place.
 
     ``linear`` itself would have the heads last, which takes copies and twice
     the time of all attention.
+
+    Args:
+        linear (nn.Linear): From H heads to as many.
+        maps (Tensor): Logits or weights.
+        counts (Tensor, optional): How often its bias is added to each key,
+            (B, 1, 1, N). Defaults to None, once.
     """
     weight = linear.weight.expand(maps.size(0), -1, -1)
-    mixed = torch.baddbmm(linear.bias[:, None], weight, maps.flatten(2))
-    return mixed.view_as(maps)
+    if counts is None:
+        mixed = torch.baddbmm(linear.bias[:, None], weight, maps.flatten(2))
+        return mixed.view_as(maps)
+    mixed = torch.bmm(weight, maps.flatten(2)).view_as(maps)
+    return mixed + linear.bias[:, None, None] * counts
 
 
 class TalkingHeadsLayer(TransformerEncoderLayer):

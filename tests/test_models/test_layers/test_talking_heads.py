@@ -25,7 +25,7 @@ def attention(**settings):
     return attn
 
 
-def slow_weights(attn, x, bias=0.0):
+def slow_weights(attn, x, bias):
     """Mixed weights (B, H, N, N) and values (B, H, N, D)."""
     q, k, v = attn.qkv(x).unflatten(2, (3, H, C // H)).unbind(2)
     logits = torch.einsum('bihd,bjhd->bhij', q, k) / (C // H) ** 0.5
@@ -34,17 +34,18 @@ def slow_weights(attn, x, bias=0.0):
     logits = logits + first.bias[:, None, None] + bias
     weights = logits.exp() / logits.exp().sum(-1, keepdim=True)
     weights = torch.einsum('gh,bhij->bgij', second.weight, weights)
-    return weights + second.bias[:, None, None], v.transpose(1, 2)
+    weights = weights + second.bias[:, None, None] * bias.exp()
+    return weights, v.transpose(1, 2)
 
 
 @pytest.mark.parametrize('chunk_size', [3, 128])
 @pytest.mark.parametrize('biased', [False, True])
 def test_equals_attention_written_out(monkeypatch, chunk_size, biased):
-    """The bias of keys comes after the first mixing, in any chunks."""
+    """In any chunks; the bias of keys comes after the first mixing."""
     monkeypatch.setattr(talking_heads, 'CHUNK_SIZE', chunk_size)
     attn, x = attention(layer_scale_init_value=0.1), tokens()
     bias = torch.randn(B, 1, 1, N).double() if biased else None
-    weights, v = slow_weights(attn, x, bias if biased else 0.0)
+    weights, v = slow_weights(attn, x, bias if biased else torch.zeros(1))
     read = attn.proj((weights @ v).transpose(1, 2).flatten(2))
     made, attended = attend(attn, x, bias)
     torch.testing.assert_close(made, attn.gamma1(read))

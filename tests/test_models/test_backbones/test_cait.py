@@ -1,0 +1,228 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""CaiT: what it computes, what it reduces, and what it refuses."""
+
+import pytest
+import torch
+from mmcv.cnn.bricks import DropPath
+from small_models import REDUCERS, arch, build, images
+from torch import nn
+
+from mmclca.models.variants import with_reduction
+from mmclca.registry import MODELS
+from mmclca.visualization.recording import recording
+
+REDUCE = dict(reducer=dict(type='mmclca.ToMe', keep_rate=0.5), reduce_at=(1,))
+
+
+def cait(num_layers=2, **options):
+    """Config of a backbone of 4 x 4 patches."""
+    options = dict(dict(img_size=32, patch_size=8), **options)
+    return dict(type='mmclca.CaiT', arch=arch(num_layers), **options)
+
+
+def double(**options):
+    return build(cait(**options)).double().eval()
+
+
+def reducer(name):
+    """Its config; K-medoids asks all tokens."""
+    asks = dict(attention_of_all=True) if name == 'KMedoids' else {}
+    return dict(type=f'mmclca.{name}', keep_rate=0.5, **asks)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize('options', [{}, dict(talking_heads=False)], ids=str)
+def test_with_zero_layer_scale_the_image_does_not_matter(options):
+    model = double(**options)
+    for name, parameter in model.named_parameters():
+        if 'gamma' in name:
+            parameter.zero_()
+    (one,), (other,) = model(images(1).double()), model(images(1).double())
+    assert torch.equal(one, other)
+    assert torch.equal(one, model.ln1(model.cls_token)[:, 0])
+
+
+@torch.no_grad()
+def test_the_order_of_patches_that_have_positions_does_not_matter():
+    model = double()
+    tokens, hw = model.embed(images().double())
+    turned = tokens.with_x(tokens.x.flip(1))
+    outs = []
+    for start in (tokens, turned):
+        for layer in model.layers:
+            start = model.run_layer(layer, start, None)
+        outs.append(model.format_tokens(start, hw))
+    torch.testing.assert_close(*outs, rtol=0, atol=1e-10)
+
+
+@torch.no_grad()
+def test_class_layers_do_not_change_patches():
+    model = double()
+    tokens, hw = model.embed(images().double())
+    before = tokens.x.clone()
+    model.format_tokens(tokens, hw)
+    assert torch.equal(tokens.x, before)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize('options', [{}, dict(talking_heads=False)], ids=str)
+def test_patches_that_merged_count_as_those_that_they_are(options):
+    """Pairs of equal ones, in talking heads and for CLS: sizes are keys'."""
+    x = images(2).double()
+    x = x[..., :8].repeat(1, 1, 1, 4)  # the patches of a row are equal
+    made = []
+    for reduction in ({}, REDUCE):
+        torch.manual_seed(0)
+        model = double(num_layers=3, **options, **reduction)
+        model.pos_embed.zero_()
+        (out,), tokens = model.forward_tokens(x)
+        made.append(out)
+    assert tokens.x.size(1) == 8
+    torch.testing.assert_close(*made, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize('name', REDUCERS)
+def test_reducers_that_ask_no_cls_reduce_and_others_are_refused(name):
+    """Of DynamicViT what is masked in training would be read again."""
+    config = cait(
+        num_layers=3,
+        reducer=reducer(name),
+        reduce_at=(1,),
+        cache=dict(type='mmclca.CrossLayerCache', num_tokens=0),
+    )
+    refused = dict.fromkeys(('ATS', 'EViT', 'TopK'), 'needs a CLS token: CLS')
+    refused['DynamicViT'] = 'masks tokens'
+    if name in refused:
+        with pytest.raises(ValueError, match=f'^{name} {refused[name]}'):
+            MODELS.build(config)
+        return
+    model, x = build(config), images(3)
+    assert model.reduces == (name != 'TokenReducer')
+    model.train().forward_tokens(x)[0][0].sum().backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters())
+    with torch.no_grad():
+        (together,), tokens = model.eval().forward_tokens(x)
+        alone = torch.cat([model(one)[0] for one in x.split(1)])
+    assert tokens.x.size(1) < 16 + 2 or name == 'TokenReducer'
+    torch.testing.assert_close(together, alone, rtol=1e-3, atol=1e-4)
+    kept = tokens.patch_weights.sum(dim=-1)
+    assert kept.shape == tokens.x.shape[:2] and kept.any()
+
+
+@pytest.mark.parametrize(
+    'options, named',
+    [
+        (dict(num_class_layers=0), 'num_class_layers=0: CLS would read'),
+        (dict(cls_at=2), 'cls_at=2 is no layer: give one of 0 to 1'),
+        (dict(cls_at=1, **REDUCE), 'cls_at=1 with reduce_at=.1,.'),
+        (dict(arch='xxs23'), "no 'xxs23' .* there are xxs24, xxs36, xs24"),
+        (dict(arch=dict(arch(2), num_heads=3)), 'num_heads=3 does not divide'),
+        (
+            dict(REDUCE, cache=dict(type='mmclca.CrossLayerCache')),
+            'copies of CLS: CLS enters a CaiT after .*num_tokens=0',
+        ),
+    ],
+)
+def test_what_is_refused(options, named):
+    with pytest.raises(ValueError, match=named):
+        MODELS.build(dict(cait(), **options))
+
+
+def test_a_head_that_reads_several_layers_is_refused():
+    head = dict(type='LinearClsHead', num_classes=5, in_channels=16)
+    model = dict(type='ImageClassifier', backbone=cait(), head=head)
+    with pytest.raises(ValueError, match='CLAHead .* use LinearClsHead'):
+        with_reduction(model, 'ToMe', 0.5, reduce_at=(1,), cla=True)
+
+
+def test_what_cls_reads():
+    """Without a reduction of all patches, else of the tokens left."""
+    model = build(cait(**REDUCE, num_class_layers=3))
+    for maps, num_keys in (
+        (model.class_attention(images()), 1 + 8),
+        (build(cait()).class_attention(images()), 1 + 16),
+    ):
+        for weights in maps:
+            assert weights.shape == (2, 2, 1, num_keys)
+            torch.testing.assert_close(weights.sum(-1), torch.ones(2, 2, 1))
+    assert len(maps) == 2
+
+
+def test_recordings_have_the_layers_that_reduce():
+    backbone = build(cait(num_layers=3, **REDUCE))
+    head = dict(type='LinearClsHead', num_classes=5, in_channels=16)
+    model = MODELS.build(
+        dict(type='ImageClassifier', backbone=cait(), head=head)
+    )
+    model.backbone = backbone
+    with torch.no_grad():
+        recorded = recording(model.eval())
+        recorded(images())
+    lengths = [
+        layer.left.x.size(1) for layer in recorded.backbone.reducer.layers
+    ]
+    assert lengths == [16, 8, 8]
+
+
+def test_positions_are_resized_on_load_and_for_other_images():
+    model, larger = build(cait()), MODELS.build(cait(img_size=48))
+    larger.load_state_dict(model.state_dict())
+    assert larger.pos_embed.shape == (1, 36, 16)
+    torch.testing.assert_close(
+        larger.pos_embed.mean(), model.pos_embed.mean(), atol=0.1, rtol=0
+    )
+    assert torch.equal(larger.cls_token, model.cls_token)
+    assert model(images(1, 48, 64))[0].shape == (1, 16)
+
+
+def test_initial_weights():
+    """Drawn last: mmpretrain's layers would draw their FFN after."""
+    model = MODELS.build(dict(cait(), arch=arch(2, 64)))
+    model.init_weights()
+    for name, part in model.named_modules():
+        if isinstance(part, nn.Linear):
+            draws = part.weight.numel()
+            rel = 0.1 if draws > 4000 else 0.9  # 2 x 2 of talking heads
+            std = part.weight.square().mean().sqrt().item()
+            assert std == pytest.approx(0.02, rel=rel), name
+            assert not part.bias.any(), name
+    for token in (model.cls_token, model.pos_embed):
+        assert token.std().item() == pytest.approx(0.02, rel=0.3)
+    assert (model.ln1.weight == 1).all()
+
+
+@pytest.mark.parametrize('depth, scale', [(18, 0.1), (24, 1e-5), (25, 1e-6)])
+def test_layer_scale_begins_by_depth(depth, scale):
+    """The same in class layers; 36 and 48 layers are beyond 24."""
+    model = MODELS.build(cait(depth))
+    values = [p for n, p in model.named_parameters() if 'gamma' in n]
+    assert len(values) == 2 * depth + 4
+    assert all(torch.equal(p, torch.full((16,), scale)) for p in values)
+
+
+def test_stochastic_depth_is_uniform_and_not_in_class_layers():
+    model = MODELS.build(cait(num_layers=3, drop_path_rate=0.2))
+    paths = {
+        name: path.drop_prob
+        for name, path in model.named_modules()
+        if isinstance(path, DropPath)
+    }
+    assert set(paths.values()) == {0.2} and len(paths) == 6
+    assert all(name.startswith('layers.') for name in paths)
+
+
+def test_depth_of_parameters():
+    model = MODELS.build(
+        dict(cait(num_layers=3, **REDUCE), reducer=reducer('PatchMerger'))
+    )
+    depths = {
+        name: model.get_layer_depth(f'backbone.{name}', 'backbone.')
+        for name in (*dict(model.named_parameters()),)
+    }
+    assert set(depths.values()) == {(i, 7) for i in range(7)}
+    assert depths['cls_token'][0] == depths['pos_embed'][0] == 0
+    assert depths['layers.2.attn.mix_logits.weight'][0] == 3
+    assert depths['class_layers.1.gamma1.weight'][0] == 5
+    assert depths['ln1.weight'][0] == 6
+    assert {d for n, (d, _) in depths.items() if 'reducer' in n} == {2}
+    assert model.get_layer_depth('head.fc.bias', 'backbone.') == (6, 7)
