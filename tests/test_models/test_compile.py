@@ -11,6 +11,7 @@ from torch._dynamo.utils import counters
 from torch.nn.functional import cross_entropy
 
 from mmclca.engine.hooks.compile_hook import compiles_right
+from mmclca.models.layers import talking_heads
 
 # that drop, sample or break ties otherwise than in training
 OTHER_IN_EVALUATION = ('ATS', 'DPCKNN', 'DynamicViT')
@@ -149,6 +150,19 @@ def test_every_kind_of_backbone(options):
     x = images()
     function = compiled(model, 'eager')
     torch.testing.assert_close(function(x), model(x))
+
+
+@pytest.mark.parametrize('train', [False, True])
+def test_cait(monkeypatch, train):
+    """Queries in several chunks, tokens that merge, class layers."""
+    monkeypatch.setattr(talking_heads, 'CHUNK_SIZE', 6)
+    config = dict(
+        vit(num_layers=2),
+        type='mmclca.CaiT',
+        reducer=dict(type='mmclca.ToMe', keep_rate=0.5),
+        reduce_at=(0,),
+    )
+    check(build(classifier(config)).train(train), 'eager')
 
 
 def test_mixed_precision():

@@ -1,0 +1,113 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What CaiT costs, by formula and by the tables of Touvron's thesis (2022).
+
+Ours count LayerNorm too, one multiply-accumulate an element.
+"""
+
+import pytest
+import torch
+
+from mmclca.evaluation.cost import count
+from mmclca.registry import MODELS
+
+DIMS, CLASSES = 384, 1000
+DEIT_S = 22_050_664  # parameters with a position for CLS
+SHAPES = dict(embed_dims=DIMS, num_heads=6, feedforward_channels=4 * DIMS)
+
+
+def cost_of(size=224, **backbone):
+    """Parameters, and multiply-accumulates of matrix products by part."""
+    model = dict(
+        type='mmclca.TokenReductionClassifier',
+        backbone=dict(type='mmclca.CaiT', img_size=size, **backbone),
+        head=dict(type='LinearClsHead', num_classes=CLASSES, in_channels=DIMS),
+    )
+    with torch.device('meta'):
+        return count(MODELS.build(model))
+
+
+def study(num_layers, **options):
+    """DeiT-S of the study: heads do not talk, no LayerScale."""
+    return cost_of(
+        arch=dict(SHAPES, num_layers=num_layers),
+        talking_heads=False,
+        layer_scale_init_value=0.0,
+        **options,
+    )
+
+
+@pytest.mark.parametrize(
+    'patch, cls, params, gmacs',
+    [
+        (9, 3, 22.05, 3.62),
+        (10, 2, 22.05, 3.94),
+        (11, 1, 22.05, 4.26),
+        (12, 1, 23.82, 4.63),
+        (12, 2, 25.60, 4.69),
+        (12, 3, 27.37, 4.75),
+    ],
+)
+def test_patch_and_class_layers_of_the_study(patch, cls, params, gmacs):
+    cost = study(patch, num_class_layers=cls)
+    assert round(cost.params / 1e6, 2) == params
+    assert cost.flops / 1e9 == pytest.approx(gmacs, rel=2e-3)
+    # in closed form; CLS has no position
+    assert cost.params == DEIT_S - DIMS + (patch + cls - 12) * (
+        12 * DIMS**2 + 13 * DIMS
+    )
+
+
+@pytest.mark.parametrize('layer', [0, 2, 4, 8, 10, 11])
+def test_cls_in_self_attention_from_a_layer_on(layer):
+    """It has the parameters of DeiT-S; before it comes nobody pays for it."""
+    cost = study(12, cls_at=layer)
+    assert cost.params == DEIT_S - DIMS
+    tokens = [196 + (i >= layer) for i in range(12)]
+    assert cost.attended == cost.tokens == tokens
+    layers = sum(12 * N * DIMS**2 + 2 * N**2 * DIMS for N in tokens)
+    norms = 2 * DIMS * sum(tokens) + DIMS
+    products = 196 * 3 * 16**2 * DIMS + layers + DIMS * CLASSES
+    assert cost.flops == products + norms
+
+
+def test_class_layers_after_a_cls_that_joined():
+    cost = study(12, cls_at=11, num_class_layers=1)
+    plain = study(12, cls_at=11)
+    assert cost.params - plain.params == 12 * DIMS**2 + 13 * DIMS
+    products = (2 * 197 + 10) * DIMS**2 + 2 * 197 * DIMS
+    norms = 198 * DIMS
+    assert cost.flops - plain.flops == products + norms
+
+
+@pytest.mark.parametrize('size', [224, 384])
+def test_parts_in_closed_form(size):
+    """Talking heads of S-24: the maps are mixed twice, in chunks or not."""
+    cost = cost_of(size, arch='s24')
+    N, L, H = (size // 16) ** 2, 24, 8
+    mixes = 2 * N**2 * H**2
+    assert cost.parts == dict(
+        embedding=N * 3 * 16**2 * DIMS,
+        attention=L * (N * DIMS + 4 * N * DIMS**2 + 2 * N**2 * DIMS + mixes),
+        FFN=L * (N * DIMS + 8 * N * DIMS**2),
+        reduction=0,
+        head=2
+        * (
+            (2 * (N + 1) + 2 + 8) * DIMS**2
+            + 2 * (N + 1) * DIMS
+            + (N + 2) * DIMS
+        )
+        + DIMS
+        + DIMS * CLASSES,
+    )
+
+
+def test_half_of_the_patches():
+    """ToMe counts nothing but how alike tokens are."""
+    cost = cost_of(
+        arch='s24',
+        reducer=dict(type='mmclca.ToMe', keep_rate=0.5),
+        reduce_at=(6,),
+    )
+    assert cost.attended == [196] * 7 + [98] * 17
+    assert cost.tokens == [196] * 6 + [98] * 18
+    assert cost.parts['reduction'] == 98 * 98 * DIMS // 8
