@@ -10,13 +10,17 @@ from pathlib import Path
 from mmclca import cli
 from mmclca.cli.diagram import (
     BLUE,
-    INK,
+    HIGH,
+    MARGIN,
     ORANGE,
     PURPLE,
     SKY,
     YELLOW,
     arrow,
-    box,
+    boxed,
+    draw_residual,
+    line,
+    mark_reducer,
     write,
     write_picture,
 )
@@ -27,7 +31,7 @@ ARCH = dict(
     embed_dims=384, num_layers=2, num_heads=6, feedforward_channels=1536
 )  # two layers of ViT-S
 HMLP = dict(type='mmclca.HMLPStem', norm_cfg=dict(type='BN'))
-WIDE, HIGH, GAP = 1.6, 0.62, 0.2  # of the boxes of branches
+WIDE = 1.6  # of the boxes of branches
 STEP = 1.5  # the height of a residual step
 STEM_WIDE, STEM_STEP, TOKENS = 2.4, 0.95, 3.2  # the tokens are at this height
 BELOW = -0.75  # the words below the columns
@@ -50,49 +54,17 @@ def millions(module):
     return f'{count / 1e6:.2f} M parameters'
 
 
-def boxed(axes, left, right, middle, text, colour=INK, height=HIGH):
-    """Words in a box."""
-    box(axes, left, right, middle, height, colour)
-    write(axes, (left + right) / 2, middle, text)
-
-
-def line(axes, xs, ys):
-    """A line without an arrow."""
-    axes.plot(xs, ys, color=INK, lw=1.2, solid_capstyle='round')
-
-
-def draw_step(axes, x, y, labels, colour):
-    """Branches that read the stream at ``x`` side by side, and their sum."""
-    top = y + STEP - 0.45
-    for branch, label in enumerate(labels):
-        left = x + 0.3 + branch * (WIDE + GAP)
-        middle = left + WIDE / 2
-        line(axes, (x, middle, middle), (y, y, y + 0.2))
-        boxed(axes, left, left + WIDE, y + 0.2 + HIGH / 2, label, colour)
-        line(axes, (middle, middle, x), (y + 0.2 + HIGH, top, top))
-    axes.plot(x, top, 'o', ms=11, mfc='white', mec=INK, zorder=3)
-    write(axes, x, top, '+', zorder=4)
-
-
 def draw_layers(axes, x, title, steps, below):
     """A stream upwards through residual steps; what it is, what it has."""
     top = len(steps) * STEP
     line(axes, (x, x), (-0.4, top - 0.3))
     arrow(axes, x, top - 0.3, top + 0.1)
     for number, (labels, colour) in enumerate(steps):
-        draw_step(axes, x, number * STEP, labels, colour)
+        branches = [[(label, colour)] for label in labels]
+        draw_residual(axes, x, number * STEP, branches, WIDE)
         if colour == BLUE:
-            reduces = number * STEP + STEP - 0.22
-            axes.text(
-                x - 0.1,
-                reduces,
-                'reducer',
-                ha='right',
-                va='center',
-                color=ORANGE,
-            )
-            axes.plot(x, reduces, '>', ms=5, color=ORANGE)
-    middle = x + 0.3 + WIDE / 2 + (len(steps[0][0]) - 1) * (WIDE + GAP) / 2
+            mark_reducer(axes, x, number * STEP + STEP - 0.22)
+    middle = x + 0.3 + WIDE / 2 + (len(steps[0][0]) - 1) * (WIDE + MARGIN) / 2
     write(axes, middle, top + 0.3, title, weight='bold')
     write(axes, middle, BELOW, below)
 
@@ -161,7 +133,7 @@ def draw_tokens(axes, left, right, num_patches):
 
 def draw_stems(axes, left):
     """The two stems side by side, and the tokens that either makes."""
-    right = left + 2 * STEM_WIDE + GAP
+    right = left + 2 * STEM_WIDE + MARGIN
     linear, hmlp = build().patch_embed, build(stem=HMLP).patch_embed
     draw_stem(axes, left, 'linear stem', linear)
     draw_stem(axes, right - STEM_WIDE, 'hMLP stem', hmlp)
