@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What vision transformer a file of weights is of, by names and shapes."""
+"""What network a file of weights is of, by names and shapes."""
 
 from math import isqrt
 
@@ -10,31 +10,37 @@ from mmclca.checkpoints.families.family import POS_EMBED
 from mmclca.checkpoints.releases import source_of, weights_of
 from mmclca.checkpoints.renames import rename_to_classifier
 
+from .whole_networks import NETWORKS
+
 # channels of a head, but for the models whose heads are wider
 HEAD_DIMS, WIDE = 64, {1280: 16, 1408: 16, 1664: 16}
 LAYER = 'layers.0.'
 PATCHES = 'patch_embed.projection.weight'
-KNOWN = 'fit takes ViT, DeiT and DINOv2 with a CLS token'
-# parameters of other transformers
-OTHERS = {
+KNOWN = (
+    'fit takes ViT, DeiT and DINOv2 with a CLS token, CaiT, ResMLP and '
+    'PatchConvNet'
+)
+VIT = 'mmclca.TokenReductionViT'
+# parameters of transformers that are not taken
+REFUSED = {
     'pre_norm.weight': 'an image tower of CLIP',
     'dist_token': 'a distilled DeiT',
 }
 
 
 def backbone_of(checkpoint: dict) -> dict:
-    """Settings of a ``TokenReductionViT`` that a file's weights fit.
+    """Settings of the backbone that a file's weights fit.
 
     Args:
         checkpoint (dict): As
             :func:`mmclca.checkpoints.downloading.open_checkpoint` gives it.
 
     Returns:
-        dict: ``arch``, ``patch_size`` and, where it has them, ``qkv_bias``,
-        ``layer_scale_init_value``, ``num_registers`` and ``with_cls_pos``.
+        dict: ``type``, ``arch`` and what else it is not built without; all
+        but ``img_size``, unless it takes images of one size only.
 
     Raises:
-        CheckpointError: If they are of no transformer that is known here.
+        CheckpointError: If they are of no network that is known here.
     """
     weights = dict(weights_of(checkpoint))
     name = source_of(weights_of(checkpoint)).name
@@ -44,8 +50,20 @@ def backbone_of(checkpoint: dict) -> dict:
         for key, value in weights.items()
         if key.startswith('backbone.') and isinstance(value, Tensor)
     }
+    for parameter, settings_of in NETWORKS.items():
+        if parameter in own:
+            return settings_of(own, name)
+    return _vit(own, name)
+
+
+def _vit(own: dict, name: str) -> dict:
     _check(own, name)
-    backbone = dict(arch=_arch(own, name), patch_size=own[PATCHES].size(2))
+    backbone = dict(
+        type=VIT,
+        arch=_arch(own, name),
+        patch_size=own[PATCHES].size(2),
+        norm_cfg=dict(type='LN', eps=1e-6),
+    )
     if f'{LAYER}attn.qkv.bias' not in own:
         backbone['qkv_bias'] = False
     if f'{LAYER}attn.gamma1.weight' in own:
@@ -63,7 +81,7 @@ def _foreign() -> tuple[str, str]:
 
 def _check(own: dict, name: str) -> None:
     """Refuse weights of what is no ViT, DeiT or DINOv2."""
-    other = next((OTHERS[key] for key in OTHERS if key in own), None)
+    other = next((REFUSED[key] for key in REFUSED if key in own), None)
     needed = (PATCHES, 'cls_token', 'pos_embed')
     needed += (f'{LAYER}attn.qkv.weight', f'{LAYER}ffn.layers.0.0.weight')
     missing = [key for key in needed if key not in own]

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from .candidates import DEFAULT, Candidate
+from .candidates import Candidate
 
 UNITS = {'gmacs': 'GMACs', 'ms': 'ms'}
 
@@ -51,7 +51,7 @@ def choose(
 
     Args:
         candidates (Sequence[Candidate]): The most accurate one first.
-        budget (Budget, optional): What an image may cost; None: the default
+        budget (Budget, optional): What an image may cost; None: the first
             candidate.
         costs (Callable): Gives the cost of each candidate in a unit.
 
@@ -59,7 +59,7 @@ def choose(
         ValueError: If none is that cheap; names the cheapest.
     """
     if budget is None:
-        return DEFAULT
+        return candidates[0]
     measured = costs(budget.unit)
     pairs = zip(candidates, measured, strict=True)
     for candidate, cost in pairs:

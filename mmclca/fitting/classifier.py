@@ -3,10 +3,13 @@
 
 from mmengine.config import Config
 
+from .architecture import VIT
 from .candidates import Candidate
 from .weights import Pretrained
 
 READ = dict(type='mmclca.LoadPhotograph')
+# of what has tokens that can be reduced
+CLASSIFIERS = {VIT: 'mmclca.TokenReductionClassifier'}
 # of the side that images are resized to, what is cropped to
 CROP = 0.875
 
@@ -24,8 +27,8 @@ def classifier_config(
     Returns:
         Config: ``model`` and ``test_dataloader``, and no weights.
     """
-    plain = plain_model(pretrained, candidate.img_size, num_classes)
     size = candidate.img_size
+    plain = plain_model(pretrained, size, num_classes)
     pipeline = [READ, resize(size), centre(size), dict(type='PackInputs')]
     dataset = dict(type='CustomDataset', pipeline=pipeline)
     return Config(
@@ -40,19 +43,14 @@ def classifier_config(
 def plain_model(
     pretrained: Pretrained, img_size: int, num_classes: int
 ) -> dict:
-    """The whole transformer with a linear head.
+    """The whole network with a linear head.
 
     Args:
         pretrained (Pretrained): The weights that it is for.
         img_size (int): Side of an image in pixels.
         num_classes (int): Classes of its head.
     """
-    backbone = dict(
-        type='mmclca.TokenReductionViT',
-        img_size=img_size,
-        norm_cfg=dict(type='LN', eps=1e-6),
-        **pretrained.backbone,
-    )
+    backbone = dict(pretrained.backbone, img_size=img_size)
     width = pretrained.backbone['arch']['embed_dims']
     head = dict(
         type='LinearClsHead', num_classes=num_classes, in_channels=width
@@ -61,7 +59,7 @@ def plain_model(
         mean=[*pretrained.mean], std=[*pretrained.std], to_rgb=True
     )
     return dict(
-        type='mmclca.TokenReductionClassifier',
+        type=CLASSIFIERS.get(backbone['type'], 'ImageClassifier'),
         data_preprocessor=preprocessor,
         backbone=backbone,
         head=head,

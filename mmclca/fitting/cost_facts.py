@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What the model of a fit costs, beside the whole transformer."""
+"""What the model of a fit costs, beside the whole network."""
 
 from mmclca.evaluation.cost import count_config
 
@@ -19,8 +19,10 @@ def measure_costs(job: Job, with_onnx: bool) -> None:
             installed, which takes some time.
     """
     cost, img_size = job.facts['cost'], job.candidate.img_size
-    full = plain_model(job.pretrained, img_size, len(job.classes))
-    models = {OWN: job.config.model, FULL: full}
+    models = {OWN: job.config.model}
+    if not job.candidate.whole:
+        number = len(job.classes)
+        models[FULL] = plain_model(job.pretrained, img_size, number)
     if cost['gmacs'] is None:
         counted = {name: count_config(x) for name, x in models.items()}
         cost.update(
@@ -35,4 +37,6 @@ def measure_costs(job: Job, with_onnx: bool) -> None:
 
 
 def _named(name: str, values: dict) -> dict:
+    """Of the model, and of the whole network where that is another one."""
+    values = {FULL: values[OWN], **values} if values else {}
     return {f'{name}{which}': value for which, value in values.items()}

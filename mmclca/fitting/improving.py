@@ -55,6 +55,10 @@ def _gain_worth_it(job: Job) -> float | None:
     if accuracy is None:
         job.tell('Training is left out: nothing would tell whether it helps')
         return None
+    if job.candidate.accuracy is None:
+        kind = job.pretrained.kind
+        job.tell(f'Training is left out: with {kind} it was not measured')
+        return None
     gain = errors_removed(accuracy, job.candidate.keep_rate)
     if gain >= WORTH:
         return gain

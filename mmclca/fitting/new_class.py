@@ -11,6 +11,7 @@ from mmclca.checkpoints.downloading import open_checkpoint
 from mmclca.checkpoints.stored import stored_config
 from mmclca.datasets.photographs import Checked, Photographs, check_photographs
 
+from .candidates import candidates_of
 from .classifier import classifier_config
 from .facts import digest
 from .job import Job
@@ -159,7 +160,8 @@ def _job(
     pretrained = find_weights(
         facts['weights']['source'], facts['call']['pixels']
     )
-    candidate, number = candidate_of(facts), len(photographs.classes)
+    candidate = candidate_of(facts, candidates_of(pretrained.backbone))
+    number = len(photographs.classes)
     changed = dict(
         classes=photographs.classes,
         counts=photographs.counts(),

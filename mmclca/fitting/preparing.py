@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What is looked at before anything is written: photographs and model."""
 
+from collections.abc import Sequence
 from functools import partial
 from os import PathLike
 
@@ -10,7 +11,7 @@ from mmengine.config import Config
 from mmclca.datasets.photographs import check_photographs, read_photographs
 
 from .budget import choose, parse_budget
-from .candidates import CANDIDATES, Candidate
+from .candidates import Candidate, candidates_of
 from .classifier import classifier_config
 from .costs import gmacs, milliseconds
 from .facts import new_facts
@@ -49,7 +50,9 @@ def prepare(
     pretrained = find_weights(call['weights'], call['pixels'])
     number = len(checked.photographs.classes)
     costs = partial(costs_of, pretrained, number, device)
-    candidate = candidate_of(known) or choose(CANDIDATES, budget, costs)
+    candidates = candidates_of(pretrained.backbone)
+    candidate = candidate_of(known, candidates)
+    candidate = candidate or choose(candidates, budget, costs)
     config = classifier_config(pretrained, candidate, number)
     if overwrite:
         folder.clear()
@@ -66,20 +69,23 @@ def prepare(
     )
 
 
-def candidate_of(facts: dict | None) -> Candidate | None:
+def candidate_of(
+    facts: dict | None, candidates: Sequence[Candidate]
+) -> Candidate | None:
     """The model that an earlier call has chosen, None without one.
 
     Milliseconds are measured anew in each call, and are never the same.
 
     Args:
         facts (dict, optional): Of fit.json.
+        candidates (Sequence[Candidate]): Those that it was chosen from.
     """
     if facts is None:
         return None
     model = facts['model']
     return next(
         candidate
-        for candidate in CANDIDATES
+        for candidate in candidates
         if (candidate.method, candidate.keep_rate, candidate.img_size)
         == (model['method'], model['keep_rate'], model['img_size'])
     )
@@ -101,8 +107,8 @@ def described(
         model=dict(
             method=candidate.method,
             keep_rate=candidate.keep_rate,
-            layers=list(backbone.out_indices),
-            out_type=backbone.out_type,
+            layers=backbone.get('out_indices'),
+            out_type=backbone.get('out_type'),
             img_size=candidate.img_size,
             depth=pretrained.backbone['arch']['num_layers'],
         ),
@@ -122,7 +128,7 @@ def costs_of(
     """
     models = {
         candidate: classifier_config(pretrained, candidate, num_classes).model
-        for candidate in CANDIDATES
+        for candidate in candidates_of(pretrained.backbone)
     }
     if unit == 'ms':
         return [*milliseconds(models, device).values()]

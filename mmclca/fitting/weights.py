@@ -7,10 +7,11 @@ from pathlib import Path
 from mmclca.checkpoints.downloading import is_in_cache, open_checkpoint
 from mmclca.checkpoints.error import CheckpointError
 
-from .architecture import backbone_of
+from .architecture import VIT, backbone_of
 from .pixels import pixels_of
 
 TIMM = 'timm://'
+STEM = 16  # pixels that a stem of convolutions makes a patch of
 # what is taken where none are named: the first that is in the cache, else
 # the first; those that the table of candidates was measured with
 DEFAULTS = (
@@ -42,11 +43,18 @@ class Pretrained:
         """timm's name, or that of the file without its ending."""
         return name_of(self.source)
 
+    @property
+    def kind(self) -> str:
+        """The class of the backbone."""
+        return self.backbone['type'].removeprefix('mmclca.')
+
     def words(self) -> str:
         """The weights in words."""
-        arch, patch = self.backbone['arch'], self.backbone['patch_size']
+        arch = self.backbone['arch']
+        patch = self.backbone.get('patch_size', STEM)
+        kind = '' if self.backbone['type'] == VIT else f'{self.kind}, '
         return (
-            f'{self.name} ({arch["num_layers"]} layers, '
+            f'{self.name} ({kind}{arch["num_layers"]} layers, '
             f'{arch["embed_dims"]} channels, patches of {patch} px)'
         )
 

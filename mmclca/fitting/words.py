@@ -40,11 +40,16 @@ def cost_line(job: Job) -> None:
         job (Job): The fit.
     """
     cost = job.facts['cost']
-    job.tell(
+    line = (
         f'Model: {job.candidate.words()}, {cost["gmacs"]:.3g} GMACs and '
-        f'{cost["ms"]:.0f} ms a photograph (the whole transformer: '
-        f'{cost["gmacs_full"]:.3g} and {cost["ms_full"]:.0f})'
+        f'{cost["ms"]:.0f} ms a photograph'
     )
+    if not job.candidate.whole:
+        line += (
+            f' (the whole transformer: {cost["gmacs_full"]:.3g} and '
+            f'{cost["ms_full"]:.0f})'
+        )
+    job.tell(line)
 
 
 def probe_line(job: Job) -> None:

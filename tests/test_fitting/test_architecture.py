@@ -8,7 +8,7 @@ import torch
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.releases import name_source
 from mmclca.fitting.architecture import backbone_of
-from mmclca.models import TokenReductionViT
+from mmclca.registry import MODELS
 
 HEADS = dict(
     vit_tiny_patch16_224=3,
@@ -36,7 +36,7 @@ def test_settings_are_those_of_the_model_in_the_file(name):
     backbone = backbone_of(weights)
     assert backbone['arch']['num_heads'] == HEADS[name]
     with torch.device('meta'):
-        model = TokenReductionViT(img_size=224, **backbone)
+        model = MODELS.build(dict(backbone, img_size=224))
     own = model.state_dict()
     renamed = {'ln1.weight': 'norm.weight', 'cls_token': 'cls_token'}
     for key, theirs in renamed.items():
@@ -51,7 +51,7 @@ def test_layer_scale_and_positions_are_seen():
     assert backbone['layer_scale_init_value'] > 0
     assert backbone['with_cls_pos'] is False
     plain = backbone_of(released('vit_tiny_patch16_224'))
-    assert {*plain} == {'arch', 'patch_size'}
+    assert {*plain} == {'type', 'arch', 'patch_size', 'norm_cfg'}
 
 
 def test_layers_without_a_bias_are_seen():

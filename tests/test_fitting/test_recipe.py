@@ -4,7 +4,8 @@ from mmengine.config import Config
 from tiny_run import ROOT
 
 from mmclca.fitting import recipe
-from mmclca.fitting.candidates import DEFAULT
+from mmclca.fitting.architecture import VIT
+from mmclca.fitting.candidates import CANDIDATES
 from mmclca.fitting.classifier import classifier_config
 from mmclca.fitting.recipe import num_steps, training_config
 from mmclca.fitting.weights import Pretrained
@@ -14,7 +15,9 @@ ARCH = dict(
 )
 DEIT = Pretrained(
     'deit_tiny.pth',
-    dict(arch=ARCH, patch_size=16),
+    dict(
+        type=VIT, arch=ARCH, patch_size=16, norm_cfg=dict(type='LN', eps=1e-6)
+    ),
     (123.675, 116.28, 103.53),
     (58.395, 57.12, 57.375),
     '',
@@ -23,7 +26,7 @@ DEIT = Pretrained(
 
 @pytest.fixture
 def trained(tmp_path):
-    config = classifier_config(DEIT, DEFAULT, 40)
+    config = classifier_config(DEIT, CANDIDATES[0], 40)
     lists = dict(train=tmp_path / 't.txt', classes=tmp_path / 'c.txt')
     return training_config(config, 'probe.pth', lists, tmp_path, None, 0)
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What naming a photograph takes, beside the full vision transformer."""
+"""What naming a photograph takes, beside the whole network."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class CostRow:
         title (str): What is counted.
         unit (str): In what.
         here (float): Of this model.
-        full (float): Of the full vision transformer.
+        full (float): Of the whole network.
     """
 
     title: str
