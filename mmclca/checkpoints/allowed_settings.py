@@ -32,7 +32,7 @@ PARTS = dict(
         'mmpretrain.models.selfsup.mocov3',
     ),
     stem=('mmclca.models.stems',),
-    neck=('mmpretrain.models.necks',),
+    neck=('mmclca.models.layers.attention_pool', 'mmpretrain.models.necks'),
     # without those that look up tokenizers, or read lists of answers
     head=(
         'mmclca.models.heads',
@@ -52,6 +52,7 @@ PARTS = dict(
 )
 # under any other name, such as norm_cfg and loss
 LAYERS = (
+    'mmclca.models.layers.affine',
     'torch.nn',
     *_below(
         'mmcv.cnn.bricks',
@@ -82,9 +83,10 @@ STEPS = (
 NO_TYPES = ('Albu', 'Albumentations', 'PackMultiTaskInputs', 'TIMMBackbone')
 TEXTS = (
     # of models: choices, by which nothing is looked up but a number or branch
-    *('arch', 'approximate', 'bias', 'drop_path_mode', 'ffn_type', 'fusion'),
-    *('fusion_mode', 'graph_conv_type', 'interpolate_mode', 'mode'),
-    *('out_type', 'padding', 'reduction', 'style'),
+    *('arch', 'approximate', 'bias', 'communication', 'drop_path_mode'),
+    *('ending', 'ffn_type', 'fusion', 'fusion_mode', 'graph_conv_type'),
+    *('interpolate_mode', 'mode', 'out_type', 'padding', 'pooling'),
+    *('reduction', 'style'),
     # of transforms
     *('algorithm_keys', 'backend', 'color_format', 'color_type', 'direction'),
     *('edge', 'imdecode_backend', 'input_key', 'interpolation'),

@@ -187,6 +187,29 @@ def test_plain_vits_of_this_package(name):
     check_settings(without_training(dict(model=model)))
 
 
+@pytest.mark.parametrize(
+    'name, options',
+    [
+        ('cait-xxs24-p16', dict(cls_at=4, num_class_layers=0)),
+        ('resmlp-s12-p16', dict(communication='conv', ending='class_mlp')),
+        ('resmlp-s12-p16', dict(norm_cfg=dict(type='mmclca.Affine'))),
+        ('patchconvnet-s60', dict(pooling='average', stem=None)),
+        ('patchconvnet-s60', dict(norm_cfg=dict(type='BN'), with_pos=True)),
+        ('patchconvnet-s60-per-class', {}),
+    ],
+)
+def test_whole_networks_of_this_package(name, options):
+    model = piece(f'models/{name}')['model']
+    model['backbone'].update(options)
+    check_settings(without_training(dict(model=model)))
+
+
+def test_attention_pool_as_a_neck():
+    pool = dict(type='mmclca.AttentionPool', in_channels=2048)
+    backbone = dict(type='ResNet', depth=50)
+    check_settings(dict(model=dict(backbone=backbone, neck=pool)))
+
+
 def test_classifiers_of_mmpretrain():
     layers = dict(norm_cfg=dict(type='LN2d'), act_cfg=dict(type='GELU'))
     check_settings(
