@@ -87,7 +87,6 @@ def fresh(weights):
 
 LAYOUTS = {  # file, and what is in it
     'timm': ('w.safetensors', fresh),
-    'timm-pth': ('w.pth', fresh),
     'release': ('w.pth', None),
 }
 RELEASES = dict(CaiT=cait_release, ResMLP=resmlp_release)
@@ -110,7 +109,7 @@ def test_logits_are_those_of_timm(kind, theirs, layout, tmp_path):
     assert (here(x) - there(x)).abs().max() < 1e-9
 
 
-@pytest.mark.parametrize('size', [48, (24, 56), (16, 40)])
+@pytest.mark.parametrize('size', [(24, 56), (16, 40)])
 @torch.no_grad()
 def test_positions_of_cait_are_resized_as_in_timm(size, tmp_path):
     """To 2 x 5, one more than a square: no row is one for CLS."""
@@ -142,11 +141,10 @@ def test_ten_positions_of_cait_are_two_by_five(tmp_path):
         load_checkpoint(ours('CaiT', 24), path)
 
 
-@pytest.mark.parametrize('layout', LAYOUTS)
-def test_names_of_a_backbone_alone(layout, tmp_path):
+def test_names_of_a_backbone_alone(tmp_path):
     """As ``init_cfg`` of a backbone loads them; the head lies beside."""
     there, here = resmlp(), ours('ResMLP').backbone
-    path = file_of('ResMLP', there, layout, tmp_path)
+    path = file_of('ResMLP', there, 'release', tmp_path)
     load_checkpoint(here, path, strict=True)
     mix = there.blocks[2].linear_tokens.weight
     assert torch.equal(here.layers[2].mix.weight, mix)
