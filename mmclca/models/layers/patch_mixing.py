@@ -10,22 +10,20 @@ from torch import Tensor, nn
 from mmclca.utils.known_names import not_one_of
 
 
-class AcrossPatches:
-    """Mixin: what a module does to channels is done to patches.
+class PatchLinear(nn.Linear):
+    """A linear layer from N to M patches, the same for all channels.
 
-    Tokens (B, N, C) go in, (B, M, C) come out; the channels do not mix.
+    One product an image: nothing is transposed, neither here nor in what
+    follows.
     """
 
     def forward(self, x: Tensor) -> Tensor:
         """Tokens (B, N, C) to tokens (B, M, C)."""
-        return super().forward(x.mT).mT
+        weight = self.weight.expand(x.size(0), -1, -1)
+        return torch.baddbmm(self.bias[:, None], weight, x)
 
 
-class PatchLinear(AcrossPatches, nn.Linear):
-    """A linear layer from N to M patches, the same for all channels."""
-
-
-class PatchMLP(AcrossPatches, FFN):
+class PatchMLP(FFN):
     """Two linear layers across patches, with GELU between them.
 
     Args:
@@ -37,6 +35,10 @@ class PatchMLP(AcrossPatches, FFN):
         super().__init__(
             num_patches, 4 * num_patches, act_cfg=gelu, add_identity=False
         )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Tokens (B, N, C) to tokens (B, N, C)."""
+        return super().forward(x.mT).mT
 
 
 class GridConvs(nn.Sequential):
@@ -152,4 +154,5 @@ class FoldedMixing(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Tokens (B, N, C) to tokens (B, M, C)."""
-        return torch.addcmul(self.shift, self.weight @ x, self.scale)
+        mixed = self.weight.expand(x.size(0), -1, -1).bmm(x)
+        return torch.addcmul(self.shift, mixed, self.scale)
