@@ -12,6 +12,7 @@ import torch
 from doc_shell import write_shims
 from mmengine.config import Config
 from PIL import Image
+from small_models import RESMLP
 from tiny_model import write_tiny
 from tiny_run import CLASSES, ROOT, run_tool
 from ultra_fgvc_trees import cotton_leaves, write
@@ -64,6 +65,8 @@ def fill(folder, monkeypatch):
     cfg = Config.fromfile(folder / '.tiny/tiny.py')
     cfg.visualizer.vis_backends = [dict(type='LocalVisBackend')]
     cfg.dump(folder / 'tiny.py')
+    write_tiny(folder / '.resmlp', **RESMLP)
+    shutil.copy(folder / '.resmlp/tiny.pth', folder / 'resmlp.pth')
     _confuse(folder / '.tiny/data')
     _train(folder, monkeypatch)
     _write_leaves(folder)

@@ -34,6 +34,14 @@ def arch(num_layers=12, embed_dims=16):
     )
 
 
+RESMLP = dict(  # for the tiny model's head and images
+    type='mmclca.ResMLP',
+    arch=dict(embed_dims=24, num_layers=2),
+    img_size=32,
+    patch_size=8,
+)
+
+
 def vit(num_layers=12, img_size=32, patch_size=8, **options):
     """Config of a backbone; 4 x 4 patches unless told otherwise."""
     return dict(

@@ -16,14 +16,16 @@ def write_tiny(folder, **options):
 
     Args:
         folder (Path): The folder.
-        **options: Settings to put into the backbone of the config.
+        **options: Settings to put into the backbone of the config; with a
+            ``type``, all settings of another one of 24 channels.
 
     Returns:
         BaseModel: The model, every parameter moved.
     """
     config = write_run(folder)
     cfg = Config.fromfile(config)
-    cfg.model.backbone.update(options)
+    own = {} if 'type' in options else cfg.model.backbone
+    cfg.model.backbone = dict(own, **options)
     cfg.dump(config)
     model = get_model(str(config), pretrained=False).eval()
     for parameter in model.parameters():

@@ -5,7 +5,9 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmpretrain import get_model
-from tiny_run import CLASSES, ROOT, run_tool, write_run
+from small_models import RESMLP
+from tiny_model import write_tiny
+from tiny_run import CLASSES, ROOT, exit_code, load_tool, run_tool, write_run
 
 from mmclca.visualization import draw_heat_maps
 
@@ -51,6 +53,25 @@ def test_rollout(tiny, draw):
     assert not np.array_equal(picture, draw('vis_rollout', second, image))
     both = draw('vis_rollout', first, image, '--leaves', 1)
     assert both.shape[0] > 1.4 * picture.shape[0]
+
+
+def test_cross_patch(draw, tmp_path):
+    write_tiny(tmp_path, **RESMLP)
+    config, checkpoint = tmp_path / 'tiny.py', tmp_path / 'tiny.pth'
+    picture = draw('vis_cross_patch', config, checkpoint)
+    assert picture.std() > 10
+    assert np.array_equal(picture, draw('vis_cross_patch', checkpoint))
+    options = ('--layers', 1, '--rows', 2)
+    one = draw('vis_cross_patch', checkpoint, *options)
+    assert not np.array_equal(one, picture)
+
+
+def test_cross_patch_of_another_model_is_refused(tiny, monkeypatch, capsys):
+    files = (*tiny[:2], '--out', 'x.png')
+    tool = load_tool(monkeypatch, TOOLS / 'vis_cross_patch.py', *files)
+    assert exit_code(tool['main']) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert 'a TokenReductionViT, has no linear layers across patches' in last
 
 
 def test_cam(tiny, draw):

@@ -1,0 +1,157 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What the matrices of ResMLP look like, and how sparse they are."""
+
+from collections.abc import Sequence
+from math import ceil
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from mmpretrain.models.backbones.base_backbone import BaseBackbone
+from torch import Tensor
+
+from mmclca.models import ResMLP
+from mmclca.models.layers.patch_mixing import PatchLinear
+
+COLUMNS = 6  # layers side by side
+SMALL = 0.05  # of the largest weight; as in the thesis
+MATRICES = dict(
+    A='A, across patches', B='B, first of the FFN', C='C, second of the FFN'
+)
+
+
+def cross_patch_weights(backbone: BaseBackbone) -> dict[str, list[Tensor]]:
+    """The matrices A, B and C of every layer, in its order.
+
+    Args:
+        backbone (BaseBackbone): A :class:`ResMLP`.
+
+    Returns:
+        dict[str, list[Tensor]]: By letter; A is (N, N), a row for each patch
+        that is written, B (4C, C), and C (C, 4C).
+
+    Raises:
+        ValueError: If it has no linear layers across patches.
+    """
+    layers = backbone.layers if isinstance(backbone, ResMLP) else ()
+    if not layers or not isinstance(layers[0].mix, PatchLinear):
+        raise ValueError(
+            f'the backbone, a {type(backbone).__name__}, has no linear layers '
+            "across patches: that takes dict(type='mmclca.ResMLP', "
+            "communication='linear'), not fused"
+        )
+    return dict(
+        A=[layer.mix.weight.detach() for layer in layers],
+        B=[layer.ffn.layers[0][0].weight.detach() for layer in layers],
+        C=[layer.ffn.layers[1].weight.detach() for layer in layers],
+    )
+
+
+def sparsity(weight: Tensor, share: float = SMALL) -> float:
+    """Share of weights that are small beside the largest one.
+
+    Args:
+        weight (Tensor): Of any shape.
+        share (float): Small is what is below this share of the largest
+            absolute value. Defaults to 0.05.
+    """
+    size = weight.abs()
+    return (size < share * size.max()).double().mean().item()
+
+
+def rows_as_maps(
+    weight: Tensor, grid: tuple[int, int], side: int
+) -> np.ndarray:
+    """Rows of a matrix across patches as maps, put side by side.
+
+    Args:
+        weight (Tensor): (N, N).
+        grid (tuple[int, int]): Height h and width w in patches, N = h w.
+        side (int): The rows are those of this many patches each way around
+            the centre, or as many as there are.
+
+    Returns:
+        np.ndarray: (k (h + 1) - 1, l (w + 1) - 1) for k x l rows; NaN in the
+        lines between maps.
+    """
+    height, width = grid
+    maps = weight.view(height, width, height, width)
+    for dim in (0, 1):
+        number = min(side, grid[dim])
+        maps = maps.narrow(dim, (grid[dim] - number) // 2, number)
+    framed = torch.nn.functional.pad(maps, (0, 1, 0, 1), value=torch.nan)
+    joined = framed.permute(0, 2, 1, 3).flatten(2, 3).flatten(0, 1)
+    return joined[:-1, :-1].cpu().numpy()
+
+
+def draw_cross_patch(
+    backbone: BaseBackbone,
+    out: str,
+    layers: Sequence[int] | None = None,
+    side: int = 6,
+) -> None:
+    """Draw rows of the matrices across patches, and sparsity by layer.
+
+    Source: Touvron's thesis (2022), figures 4.2 and 4.3.
+
+    Args:
+        backbone (BaseBackbone): A :class:`ResMLP`.
+        out (str): Picture to write; its ending gives the format.
+        layers (Sequence[int], optional): Layers, from 0, whose rows are
+            drawn. Defaults to None, all.
+        side (int): See :func:`rows_as_maps`. Defaults to 6.
+
+    Raises:
+        ValueError: See :func:`cross_patch_weights`; if there is no such
+            layer.
+    """
+    weights = cross_patch_weights(backbone)
+    shown = _checked(layers, len(backbone.layers))
+    rows = ceil(len(shown) / COLUMNS)
+    heights = 1.75 * rows, 2.6
+    size = 1.6 * min(len(shown), COLUMNS)
+    figure = Figure((max(size, 6), sum(heights)), layout='constrained')
+    top, below = figure.subfigures(2, 1, height_ratios=heights)
+    axes = top.subplots(rows, min(len(shown), COLUMNS), squeeze=False)
+    for axis in axes.flat:
+        axis.set_axis_off()
+    for axis, layer in zip(axes.flat, shown, strict=False):
+        maps = rows_as_maps(
+            weights['A'][layer], backbone.patch_resolution, side
+        )
+        _draw_maps(axis, maps, f'layer {layer}')
+    _draw_sparsity(below.subplots(), weights)
+    figure.savefig(out, dpi=110, bbox_inches='tight', pad_inches=0.06)
+
+
+def _checked(layers: Sequence[int] | None, depth: int) -> list[int]:
+    shown = list(range(depth)) if layers is None else list(layers)
+    wrong = [layer for layer in shown if not 0 <= layer < depth]
+    if wrong or not shown:
+        raise ValueError(
+            f'layers={shown}: the model has layers 0 to {depth - 1}; name '
+            'some of these, or none for all'
+        )
+    return shown
+
+
+def _draw_maps(axis: Axes, maps: np.ndarray, title: str) -> None:
+    """Red above zero and blue below, up to the largest in the layer."""
+    most = np.nanmax(np.abs(maps))
+    axis.imshow(maps, 'RdBu_r', vmin=-most, vmax=most, interpolation='nearest')
+    axis.set_title(title, fontsize=8, pad=2)
+
+
+def _draw_sparsity(axis: Axes, weights: dict[str, list[Tensor]]) -> None:
+    for name, of_layers in weights.items():
+        shares = [100 * sparsity(weight) for weight in of_layers]
+        axis.plot(shares, marker='o', markersize=3, label=MATRICES[name])
+    axis.set_xlabel('layer', fontsize=9)
+    axis.set_ylabel(
+        f'weights below {SMALL:.0%}\nof the largest, in %', fontsize=9
+    )
+    axis.set_xticks(range(len(of_layers)))
+    axis.tick_params(labelsize=8)
+    axis.set_ylim(0, 100)
+    axis.legend(fontsize=8, frameon=False)

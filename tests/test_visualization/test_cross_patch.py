@@ -1,0 +1,88 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Rows of ResMLP's matrices as maps, and how sparse the matrices are."""
+
+import mmcv
+import numpy as np
+import pytest
+import torch
+
+from mmclca.models import ResMLP
+from mmclca.visualization.cross_patch import (
+    cross_patch_weights,
+    draw_cross_patch,
+    rows_as_maps,
+    sparsity,
+)
+
+
+def resmlp(depth=3, **settings):
+    arch = dict(embed_dims=8, num_layers=depth)
+    return ResMLP(arch, img_size=(16, 12), patch_size=4, **settings)
+
+
+def test_weights_below_a_share_of_the_largest():
+    weight = torch.tensor([[-4.0, 0.1, 0.0], [0.21, 1.0, -0.19]])
+    assert sparsity(weight) == 0.5
+    assert sparsity(weight, share=0.02) == pytest.approx(1 / 6)
+    assert sparsity(torch.ones(3, 2)) == 0
+
+
+def test_a_row_is_the_map_of_the_patches_that_are_read():
+    grid, weight = (4, 3), torch.zeros(12, 12)
+    # the patch at (1, 2) reads the one at (3, 0)
+    weight[1 * 3 + 2, 3 * 3 + 0] = 1.0
+    maps = rows_as_maps(weight, grid, side=6)
+    assert maps.shape == (4 * 5 - 1, 3 * 4 - 1)
+    assert np.argwhere(maps == 1).tolist() == [[1 * 5 + 3, 2 * 4 + 0]]
+    lines = np.isnan(maps)
+    assert lines[4].all() and lines[:, 3].all() and not lines[:4, :3].any()
+
+
+def test_rows_of_the_patches_in_the_centre():
+    weight = torch.arange(25.0)[:, None].expand(25, 25)
+    maps = rows_as_maps(weight, (5, 5), side=3)
+    rows = maps[2::6, 2::6]
+    assert rows.tolist() == [[6, 7, 8], [11, 12, 13], [16, 17, 18]]
+
+
+def test_the_matrices_of_every_layer():
+    backbone = resmlp()
+    weights = cross_patch_weights(backbone)
+    shapes = {name: {w.shape for w in of} for name, of in weights.items()}
+    assert shapes == dict(A={(12, 12)}, B={(32, 8)}, C={(8, 32)})
+    assert torch.equal(weights['A'][2], backbone.layers[2].mix.weight)
+
+
+def test_the_picture_shows_the_layers_that_are_named(tmp_path):
+    def picture(name, **options):
+        draw_cross_patch(backbone, tmp_path / name, **options)
+        return mmcv.imread(tmp_path / name)
+
+    backbone = resmlp(depth=8)
+    every = picture('every.png')
+    some = picture('some.png', layers=(1, 7), side=2)
+    assert every.shape[0] > 1.3 * some.shape[0]  # two rows of layers
+    assert (every != some[0, 0]).any() and some.std() > 10
+    with torch.no_grad():
+        backbone.layers[3].mix.weight[5, 5] += 10  # not one that is shown
+    top = some.shape[0] // 3  # the curves below change
+    assert np.array_equal(
+        picture('again.png', layers=(1, 7), side=2)[:top], some[:top]
+    )
+
+
+@pytest.mark.parametrize('layers', [(3,), (-1, 0), ()])
+def test_layers_that_are_not_there_are_refused(layers, tmp_path):
+    with pytest.raises(ValueError, match='the model has layers 0 to 2'):
+        draw_cross_patch(resmlp(), tmp_path / 'x.png', layers=layers)
+
+
+@pytest.mark.parametrize(
+    'backbone',
+    [resmlp(communication='conv'), resmlp().fuse(), torch.nn.Identity()],
+    ids=['convolutions', 'fused', 'another'],
+)
+def test_without_linear_layers_there_is_nothing_to_draw(backbone):
+    with pytest.raises(ValueError, match='no linear layers across') as error:
+        cross_patch_weights(backbone)
+    assert '\n' not in str(error.value)
