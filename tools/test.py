@@ -27,7 +27,8 @@ def parse_args():
     )
     parser.flag(
         '--fuse',
-        'join parallel branches into plain layers: the same predictions',
+        'join what need not be computed apart, parallel branches and affine '
+        'maps: the same predictions',
     )
     parser.flag('--amp', 'automatic mixed precision')
     args = parser.parse_args()

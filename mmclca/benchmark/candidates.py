@@ -42,7 +42,7 @@ class Candidate:
         clca (str): What it has of CLCA: 'yes' for both, 'CLC' (the cache),
             'CLA' (the head) or 'no'. Defaults to 'no'.
         name (str): Its config file. Defaults to '', it has none.
-        fused (bool): Whether its parallel branches are joined: see
+        fused (bool): Whether what can be joined is: see
             :func:`mmclca.models.backbones.fuse`. Defaults to False.
     """
 
@@ -201,15 +201,15 @@ def candidates_of(
 
 
 def fused(models: Iterable[Candidate]) -> list[Candidate]:
-    """Those models that have parallel branches, with these joined."""
+    """Those models that have something to join, with it joined."""
     return [
         replace(model, name=f'{model.name}, fused', fused=True)
         for model in models
-        if _has_branches(model)
+        if _is_fusible(model)
     ]
 
 
-def _has_branches(model: Candidate) -> bool:
+def _is_fusible(model: Candidate) -> bool:
     if model.method in (TIMM, MMPRETRAIN):
         return False
     backbone = build_on_meta(model.config['backbone'])

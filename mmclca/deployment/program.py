@@ -20,7 +20,7 @@ def classifier_program(
 ) -> ExportedProgram:
     """Trace a classifier: normalized images to logits, of any batch.
 
-    Parallel branches are joined in it
+    Parallel branches and affine maps are joined in it
     (:func:`mmclca.models.backbones.fuse`); the model stays as it is. ATS pads
     to the count of the stage in such a graph; the logits are those of the
     shorter sequences.

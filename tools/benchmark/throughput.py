@@ -34,8 +34,8 @@ def parse_args():
     )
     parser.flag(
         '--fuse',
-        'measure models with parallel branches a second time, with their '
-        'branches joined',
+        'measure models with parallel branches or affine maps a second '
+        'time, with these joined into plain layers',
     )
     parser.flag(
         '--profile', 'tell as well where the time of a forward pass goes'

@@ -1,11 +1,14 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """ResMLP: counts, start values, what is exact, what is refused."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from mmcv.cnn.bricks import DropPath
 from torch import nn
 
+from mmclca.cli.commands.test import FuseHook, UnfuseHook
 from mmclca.evaluation.cost import count
 from mmclca.models import ResMLP, fuse
 from mmclca.models.layers.patch_mixing import COMMUNICATIONS
@@ -225,3 +228,13 @@ def test_images_of_another_size_are_refused_in_one_line(size):
     with pytest.raises(ValueError, match=r'\(16, 12\) px') as error:
         small()(torch.zeros(1, 3, *size))
     assert str(size) in str(error.value) and '\n' not in str(error.value)
+
+
+def test_what_a_test_fuses_is_as_it_was_after_it():
+    model = small(ending='class_mlp')
+    runner, modules = SimpleNamespace(model=model), [*model.modules()]
+    hook = FuseHook()
+    hook.before_test_epoch(runner)
+    assert not hasattr(model.class_layers[1].gamma1, 'weight')
+    UnfuseHook(hook).after_test_epoch(runner)
+    assert [*model.modules()] == modules
