@@ -6,7 +6,7 @@ from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
 from mmclca.evaluation.cost import Counter
-from mmclca.models import Reducible, as_reducible
+from mmclca.models import as_reducible
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.visualization.patch_maps import assigned, share_out, survivor_maps
 from mmclca.visualization.recording import (
@@ -71,7 +71,7 @@ def check_tokens(model: nn.Module) -> None:
             there is no CLS among them.
     """
     backbone = as_reducible(model.backbone)
-    if not backbone.num_prefix:
+    if not backbone.has_cls:
         raise ValueError(
             f'return_tokens tells what CLS attends to: {backbone.no_cls}'
         )
@@ -96,7 +96,8 @@ def predict_with_facts(
     samples = copied(**data, mode='predict')
     backbone, images = as_reducible(model.backbone), data['inputs']
     layers = copied.backbone.reducer.layers
-    facts = token_facts(backbone, layers, grid_of(backbone, images))
+    read = backbone.read_by_cls(images, layers[-1].entered)
+    facts = token_facts(layers, read, grid_of(backbone, images))
     for sample, image, fact in zip(samples, images, facts, strict=True):
         gmacs = count(image, fact['tokens']) / 1e9
         sample.set_data(dict(fact, gmacs=gmacs))
@@ -104,13 +105,13 @@ def predict_with_facts(
 
 
 def token_facts(
-    backbone: Reducible, layers: list[Recorded], hw: tuple[int, int]
+    layers: list[Recorded], read: tuple[Tensor, Tokens], hw: tuple[int, int]
 ) -> list[dict]:
     """What became of the tokens of each image of a batch.
 
     Args:
-        backbone (Reducible): The model, with a CLS token.
         layers (list[Recorded]): What a :class:`LastLayerRecorder` recorded.
+        read (tuple[Tensor, Tokens]): Of :meth:`Reducible.read_by_cls`.
         hw (tuple[int, int]): Height and width of the grid of patches.
 
     Returns:
@@ -118,9 +119,7 @@ def token_facts(
         ``cls_attention`` of each image; see
         :class:`TokenReductionInferencer`.
     """
-    entered = layers[-1].entered
-    attention = last_attention(backbone, entered)
-    weights = entered.patch_weights
+    attention, weights = read[0], read[1].patch_weights
     left = [layer.left for layer in layers]
     counts = [(tokens.weights > 0).sum(dim=1) for tokens in left]
     counts = torch.stack(counts, dim=1).tolist()
@@ -137,20 +136,6 @@ def token_facts(
         )
         for i, tokens in enumerate(counts)
     ]
-
-
-def last_attention(backbone: Reducible, entered: Tokens) -> Tensor:
-    """Attention of CLS in the last layer, mean over heads, (B, N).
-
-    Args:
-        backbone (Reducible): The model.
-        entered (Tokens): The sequence that this attention sees.
-    """
-    key_bias = backbone.reducer.key_bias(entered)
-    _, attended = backbone.attend(
-        backbone.layers[-1], entered, key_bias, softmax=None
-    )
-    return attended.cls_attn().float().mean(dim=1)
 
 
 def attribute(attention: Tensor, weights: Tensor) -> Tensor:

@@ -74,7 +74,7 @@ def methods_of(model: BaseModel) -> dict[str, Method]:
             is no CLS among them.
     """
     backbone, config = as_reducible(model.backbone), model._config.model
-    if not backbone.num_prefix:
+    if not backbone.has_cls:
         raise ValueError(
             f'methods choose by what CLS attends to: {backbone.no_cls}'
         )
@@ -107,7 +107,8 @@ def fits(backbone: Reducible, settings: dict) -> bool:
     try:
         with torch.device('meta'), quiet:
             built = MODELS.build(settings['reducer'], default_args=shape)
-    except ValueError:  # too few patches for it, for instance
+        backbone.check_reducer(built)
+    except ValueError:  # too few patches for it, or no CLS, for instance
         return False
     needed = _shapes(built)
     return not needed or (type(built) is type(own) and needed == _shapes(own))

@@ -51,8 +51,16 @@ def gram_matrices(
 
     Returns:
         list[Tensor]: (L, B, B) a batch, for L layers, float64.
+
+    Raises:
+        ValueError: If the tokens of the backbone cannot be followed, or
+            there is no CLS in its layers for 'cls'.
     """
     backbone = recording(model).backbone
+    if feature == 'cls' and not backbone.num_prefix:
+        raise ValueError(
+            f"feature='cls': {backbone.no_cls}; give 'mean' or 'all'"
+        )
     layers, feed = backbone.reducer.layers, backbone.feed
     grams = []
 

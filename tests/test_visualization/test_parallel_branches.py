@@ -38,7 +38,8 @@ def test_facts_about_tokens(models):
         copied = recording(model, LastLayerRecorder)
         copied(x, mode='tensor')
         layers = copied.backbone.reducer.layers
-        facts.append(token_facts(model.backbone, layers, (4, 4)))
+        read = model.backbone.read_by_cls(x, layers[-1].entered)
+        facts.append(token_facts(layers, read, (4, 4)))
     for one, other in zip(*facts, strict=True):
         assert one['tokens'] == other['tokens'] == [18, 11, 13]
         for name in ('attribution', 'cls_attention', 'kept'):

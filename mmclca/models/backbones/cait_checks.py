@@ -30,20 +30,27 @@ def check_cls_at(
         )
 
 
+def check_masks(reducer: TokenReducer) -> None:
+    """Refuse a reducer that leaves masked tokens behind.
+
+    Raises:
+        ValueError: If it replaces the softmax.
+    """
+    kind = type(reducer)
+    if kind.softmax is not TokenReducer.softmax:
+        raise ValueError(
+            f'{kind.__name__} masks tokens in training, which talking heads '
+            'and class attention would read all the same: use a reducer that '
+            'leaves none behind, such as ToMe'
+        )
+
+
 def check_reduction(cait: Reducible) -> None:
     """Refuse a reduction that a CaiT cannot go with.
 
     Raises:
-        ValueError: If the reducer replaces the softmax, or CLS enters
-            between the layers.
+        ValueError: If CLS enters between the layers.
     """
-    reducer = type(cait.reducer)
-    if reducer.softmax is not TokenReducer.softmax:
-        raise ValueError(
-            f'{reducer.__name__} masks tokens in training, which talking '
-            'heads and class attention would read all the same: use a reducer '
-            'that leaves none behind, such as ToMe'
-        )
     if cait.cls_at and cait.reduce_at:
         raise ValueError(
             f'cls_at={cait.cls_at} with reduce_at={cait.reduce_at}: the first '

@@ -4,7 +4,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from ..reduction.reducers import TokenReducer
 from ..reduction.tokens import Tokens
+from .cait_checks import check_masks
 
 
 class CaiTCLS:
@@ -18,6 +20,7 @@ class CaiTCLS:
 
     may_have_position = ()
     shaped_by = 'arch, img_size, patch_size and num_class_layers'
+    has_cls = True
 
     def enter(self, i: int, tokens: Tokens) -> Tokens:
         """See :class:`Reducible`: CLS may join here."""
@@ -58,6 +61,22 @@ class CaiTCLS:
         """
         _, tokens = self.forward_tokens(x)
         return self.class_layers.weights(*self._read(tokens))
+
+    def read_by_cls(
+        self, images: Tensor, entered: Tokens
+    ) -> tuple[Tensor, Tokens]:
+        """See :class:`Reducible`: of the last class layer, if there is one."""
+        if not len(self.class_layers):
+            return super().read_by_cls(images, entered)
+        _, tokens = self.forward_tokens(images)
+        weights = self.class_layers.weights(*self._read(tokens))[-1]
+        own = 1 - tokens.num_prefix  # CLS is none of the tokens
+        return weights[:, :, 0, own:].float().mean(dim=1), tokens
+
+    def check_reducer(self, reducer: TokenReducer) -> None:
+        """See :class:`Reducible`; refuses those that mask, too."""
+        super().check_reducer(reducer)
+        check_masks(reducer)
 
     def check_cla(self) -> None:
         """See :class:`Reducible`: refused."""

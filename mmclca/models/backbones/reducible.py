@@ -81,6 +81,30 @@ class Reducible(ForeignWeights):
         """
         raise NotImplementedError
 
+    @property
+    def has_cls(self) -> bool:
+        """Whether a CLS token reads the patches, in whatever layers."""
+        return bool(self.num_prefix)
+
+    def read_by_cls(
+        self, images: Tensor, entered: Tokens
+    ) -> tuple[Tensor, Tokens]:
+        """What the CLS token of the last layer attends to.
+
+        Args:
+            images (Tensor): (B, 3, H, W).
+            entered (Tokens): What the attention of the last of ``layers``
+                sees of them.
+
+        Returns:
+            tuple[Tensor, Tokens]: The attention, mean over heads, (B, N), and
+            the tokens that it is paid to.
+        """
+        key_bias = self.reducer.key_bias(entered)
+        layer = self.layers[-1]
+        _, attended = self.attend(layer, entered, key_bias, softmax=None)
+        return attended.cls_attn().float().mean(dim=1), entered
+
     def feed(self, layer: nn.Module, x: Tensor) -> Tensor:
         """Second half of a layer, tokens (B, N, C) to tokens."""
         raise NotImplementedError
@@ -161,12 +185,20 @@ class Reducible(ForeignWeights):
                 num_stages=len(self.reduce_at),
             ),
         )
+        self.check_reducer(reducer)
+        return reducer
+
+    def check_reducer(self, reducer: TokenReducer) -> None:
+        """Refuse a reducer that the layers do not go with.
+
+        Raises:
+            ValueError: If it needs a CLS token, and there is none.
+        """
         if reducer.needs_cls_token and not self.num_prefix:
             raise ValueError(
                 f'{type(reducer).__name__} needs a CLS token: {self.no_cls} '
                 '(ToMe, for example, needs none)'
             )
-        return reducer
 
     def _build_cache(self, cache: dict | None) -> nn.Module | None:
         if cache is None:

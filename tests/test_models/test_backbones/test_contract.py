@@ -13,9 +13,14 @@ from small_models import REDUCERS, arch, images, vit
 from tiny_run import ROOT, exit_code, load_tool, run_tool, write_run
 from toy_backbones import ToyReducible
 
+from mmclca.apis import TokenReductionInferencer
 from mmclca.evaluation.cost import count
 from mmclca.models import Reducible
+from mmclca.page import Variants
+from mmclca.page.prediction import predict
 from mmclca.registry import MODELS
+from mmclca.visualization import rollout
+from mmclca.visualization.cka import gram_matrices
 
 TOOLS = ROOT / 'tools'
 REDUCTION = dict(
@@ -33,14 +38,34 @@ BACKBONES = dict(  # all have 24 channels and take images of 32 pixels
     distilled=dict(
         vit(3, dist_token=True, branches=2, **REDUCTION), arch=arch(3, 24)
     ),
+    cait=dict(
+        type='mmclca.CaiT',
+        arch=arch(3, 24),
+        img_size=32,
+        patch_size=8,
+        num_class_layers=1,
+        reducer=dict(type='mmclca.ToMe', keep_rate=0.5),
+        reduce_at=(1,),
+        cache=dict(type='mmclca.CrossLayerCache', num_tokens=0),
+    ),
+    resmlp=dict(
+        type='mmclca.ResMLP',
+        arch=dict(embed_dims=24, num_layers=2),
+        img_size=32,
+        patch_size=8,
+    ),
     plain=dict(type='mmclca.ToyPlain'),
 )
+# exported as the others are, in seconds more
+FAMILY = ('distilled', 'cait', 'resmlp')
 TOKENS = dict(  # entering the layers
     # 2 before 16 patches and a CLR token; 2, 9 and a fused one; 2 put back
     reducible=[19, 12, 14],
     vit=[18, 11, 13],
     hmlp=[6, 5, 7],
     distilled=[19, 12, 14],
+    cait=[16, 8, 9],
+    resmlp=[],
     plain=[],
 )
 
@@ -113,13 +138,16 @@ def test_tokens_of_a_plain_backbone_are_refused_in_one_line(
     )
     assert exit_code(tool['main']) == 2
     last = capsys.readouterr().err.splitlines()[-1]
-    assert 'ToyPlain, whose tokens cannot be followed' in last
+    name = BACKBONES[kind]['type'].removeprefix('mmclca.')
+    assert f'{name}, whose tokens cannot be followed' in last
 
 
 @pytest.mark.parametrize(
     'run',
-    [k for k in BACKBONES if k != 'distilled']
-    + [pytest.param('distilled', marks=pytest.mark.slow)],
+    [
+        *(k for k in BACKBONES if k not in FAMILY),
+        *(pytest.param(k, marks=pytest.mark.slow) for k in FAMILY),
+    ],
     indirect=True,
 )
 def test_export(run, monkeypatch, capsys):
@@ -127,6 +155,17 @@ def test_export(run, monkeypatch, capsys):
     out = folder / 'model.onnx'
     tool = TOOLS / 'deployment/export.py'
     run_tool(monkeypatch, tool, config, checkpoint, '--out', out)
+    assert out.exists() and 'differ from those of' in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('run', FAMILY, indirect=True)
+def test_export_of_a_program(run, monkeypatch, capsys):
+    _, folder, config, checkpoint = run
+    out = folder / 'model.pt2'
+    tool = TOOLS / 'deployment/export.py'
+    words = config, checkpoint, '--out', out, '--format', 'pt2'
+    run_tool(monkeypatch, tool, *words)
     assert out.exists() and 'differ from those of' in capsys.readouterr().out
 
 
@@ -154,6 +193,30 @@ def test_publishing(run, monkeypatch):
         for path in (checkpoint, published)
     )
     assert before.keys() == after.keys()
+
+
+def test_the_page(run):
+    kind, folder, config, checkpoint = run
+    inferencer = TokenReductionInferencer(config, checkpoint)
+    if not TOKENS[kind]:
+        with pytest.raises(ValueError, match='tokens cannot be followed'):
+            Variants(inferencer)
+        return
+    variants = Variants(inferencer)
+    assert ('EViT' in variants.methods) == (kind != 'cait')
+    other = variants.at('ToMe', 0.3)
+    shown = predict(other, other.prepare(str(folder / 'data/oak/0.png')))
+    assert len(shown.stages) == 1 and shown.gmacs > 0
+
+
+@pytest.mark.parametrize('run', ['cait'], indirect=True)
+def test_where_cls_comes_late_no_layer_has_it(run):
+    _, _, config, _ = run
+    model = MODELS.build(Config.fromfile(config).model).eval()
+    with pytest.raises(ValueError, match="feature='cls': CLS enters a CaiT"):
+        gram_matrices(model, [])
+    with pytest.raises(ValueError, match='starts at CLS: CLS enters a CaiT'):
+        rollout(model, images())
 
 
 @pytest.mark.slow
