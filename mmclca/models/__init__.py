@@ -4,6 +4,7 @@ from .classifiers import *  # noqa: F403
 from .fusion import with_layer_fusion
 from .heads import *  # noqa: F403
 from .layers.attention_pool import AttentionPool
+from .pooling_attention import class_attention
 from .reduction.cross_layer_cache import CrossLayerCache
 from .reduction.reducers import *  # noqa: F403
 from .retrievers import *  # noqa: F403
@@ -15,6 +16,7 @@ __all__ = [
     'ConvStem',
     'CrossLayerCache',
     'HMLPStem',
+    'class_attention',
     'list_methods',
     'reduction_of',
     'with_layer_fusion',

@@ -7,6 +7,7 @@ from .heat_maps import Heated, draw_heat_maps, paint_map
 from .painting import kinds, paint
 from .patch_maps import assignment_maps, stage_weights, survivor_maps
 from .picture_grid import to_array
+from .pooling import pooled, pooling_maps
 from .reductions import (
     Reduced,
     check_reduces,
@@ -32,6 +33,8 @@ __all__ = [
     'kinds',
     'paint',
     'paint_map',
+    'pooled',
+    'pooling_maps',
     'read_scalars',
     'reduced',
     'reductions_figure',

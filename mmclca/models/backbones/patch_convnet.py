@@ -15,9 +15,11 @@ from ..layers.attention_pool import LAYER_NORM, AttentionPool, AveragePool
 from ..layers.column_layer import ColumnLayer
 from ..stems import build_stem
 from .arch import settings_of
+from .depth import depth_in
 from .foreign_weights import ForeignWeights
 
 SIDE = 16  # of a patch, in pixels
+EMBEDDING = ('patch_embed.', 'pos_embed')
 CONV_STEM = dict(type='mmclca.ConvStem', norm_cfg=None)
 POOLINGS = ('attention', 'average')
 WIDTHS = dict(s=384, b=768, l=1024)
@@ -168,19 +170,16 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
             self._freeze()
         return self
 
-    def get_layer_depth(self, param_name: str, prefix: str = ''):
-        """Depth of a parameter for layer-wise learning rates, and of all.
+    def get_layer_depth(
+        self, param_name: str, prefix: str = ''
+    ) -> tuple[int, int]:
+        """Depth of a parameter for layer-wise learning rates.
 
-        The stem and positions are 0, the layers follow, the pooling and
-        what is after the backbone are last.
+        The pooling counts as what is after the layers; see
+        ``VisionTransformer``.
         """
-        last = len(self.layers) + 1
-        if param_name.startswith((f'{prefix}patch_embed', f'{prefix}pos_')):
-            return 0, last + 1
-        if not param_name.startswith(f'{prefix}layers.'):
-            return last, last + 1
-        layer = param_name.removeprefix(f'{prefix}layers.').split('.')[0]
-        return int(layer) + 1, last + 1
+        name = param_name.removeprefix(prefix)
+        return depth_in(dict(layers=len(self.layers)), EMBEDDING, name)
 
     def fit_weights(self, state_dict: dict, prefix: str) -> list[str]:
         """See :class:`ForeignWeights`: one query becomes one a class."""

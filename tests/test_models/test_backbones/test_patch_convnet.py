@@ -3,7 +3,6 @@
 
 import pytest
 import torch
-from mmengine.config import Config
 from small_models import images
 from torch import nn
 
@@ -162,12 +161,7 @@ def test_weights_from_scratch():
 
 
 @pytest.mark.parametrize(
-    'arch, value',
-    [
-        ('s20', 1e-4),
-        ('s60', 1e-4),
-        *((name, 1e-6) for name in ('s120', 'b36', 'b60', 'l120')),
-    ],
+    'arch, value', [('s60', 1e-4), ('s120', 1e-6), ('b36', 1e-6)]
 )
 def test_layer_scale_of_the_public_code(arch, value, monkeypatch):
     seen = set()
@@ -251,11 +245,3 @@ def test_what_is_not_allowed(options, message):
     with pytest.raises(ValueError, match=message) as error:
         MODELS.build(backbone(**options))
     assert '\n' not in str(error.value)
-
-
-def test_registered_for_configs_and_compiled_in_one_graph():
-    cfg = Config(dict(model=classifier()))
-    model = MODELS.build(cfg.model).eval()
-    compiled = torch.compile(model, backend='eager', fullgraph=True)
-    x = images(2)
-    assert torch.equal(compiled(x), model(x))

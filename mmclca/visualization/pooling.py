@@ -1,0 +1,99 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Maps of what pooling by class attention reads of images."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from mmclca.models.pooling_attention import class_attention, pooled_grid
+
+from .heat_maps import Heated
+from .inputs import View
+
+TOP = 3  # predicted classes to draw, unless some are named
+
+
+@torch.no_grad()
+def pooling_maps(model: nn.Module, images: Tensor) -> list[Tensor]:
+    """What each class token reads of each place, by layer.
+
+    The softmax itself, which needs no gradient and no fusion of layers:
+    Touvron's thesis (2022), sections 3.6 and 5.3.1. What class tokens read
+    of themselves is left out. The model is used in its present mode.
+
+    Args:
+        model (nn.Module): See :func:`mmclca.models.class_attention`.
+        images (Tensor): Preprocessed images, (B, 3, H, W).
+
+    Returns:
+        list[Tensor]: Of each class layer (B, heads, K, h, w), K being the
+        number of classes with one query a class and 1 else.
+
+    Raises:
+        ValueError: If nothing pools by class attention, or the patches were
+            reduced before it.
+    """
+    layers, hw = class_attention(model, images), pooled_grid(model, images)
+    places, (K, keys) = hw[0] * hw[1], layers[0].shape[-2:]
+    if keys not in (places, K + places):
+        raise ValueError(
+            f'{keys} keys are read, of {places} patches: tokens that were '
+            'reduced or cached have no place in a map, set '
+            'model.backbone.reducer=None and model.backbone.cache=None'
+        )
+    return [rows[..., -places:].unflatten(-1, hw) for rows in layers]
+
+
+def has_query_a_class(model: nn.Module) -> bool:
+    """Whether a model has a map for each of several classes."""
+    parts = (part for part in model.modules() if hasattr(part, 'multiclass'))
+    return any(part.multiclass for part in parts)
+
+
+@torch.no_grad()
+def pooled(
+    model: nn.Module, one: View, names: Sequence[str], labels: Sequence[int]
+) -> list[Heated]:
+    """An image and its maps, a row for each class layer.
+
+    Args:
+        model (nn.Module): A classifier.
+        one (View): The image.
+        names (Sequence[str]): Names of the classes.
+        labels (Sequence[int]): Classes to draw, with one query a class;
+            empty: those with the highest scores.
+
+    Raises:
+        ValueError: See :func:`pooling_maps`, or if there are ``labels`` and
+            one query for all classes.
+    """
+    maps = [layer[0] for layer in pooling_maps(model, one.batch)]
+    if has_query_a_class(model):
+        return [_of_classes(model, one, maps[0].mean(dim=0), names, labels)]
+    if labels:
+        raise ValueError(
+            f'{type(model.backbone).__name__} has one query for all classes: '
+            'leave --classes out, or train it with multiclass'
+        )
+    rows = []
+    for number, heads in enumerate(maps, start=1):
+        titles = [f'head {i}' for i in range(1, len(heads) + 1)]
+        titles = titles if len(heads) > 1 else ['attention']
+        title = f'{one.title}\nclass layer {number}'
+        title = title if len(maps) > 1 else one.title
+        by_head = zip(titles, heads[:, 0], strict=True)
+        rows.append(Heated(title, one.image, dict(by_head)))
+    return rows
+
+
+def _of_classes(model, one: View, maps: Tensor, names, labels) -> Heated:
+    """Maps (K, h, w) of some classes, with their scores."""
+    scores = model(one.batch, mode='tensor')[0].softmax(dim=-1)
+    best = scores.topk(min(TOP, len(scores))).indices.tolist()
+    titles = {
+        label: f'{names[label]}\n{100 * scores[label]:.0f} %'
+        for label in labels or best
+    }
+    found = {title: maps[label] for label, title in titles.items()}
+    return Heated(one.title, one.image, found)

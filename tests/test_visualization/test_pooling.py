@@ -1,0 +1,132 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What pooling by attention reads, as maps."""
+
+import numpy as np
+import pytest
+import torch
+from small_models import arch, build, images, vit
+
+from mmclca.models import class_attention
+from mmclca.visualization import pooled, pooling_maps
+from mmclca.visualization.inputs import View
+
+CONVNET = dict(
+    type='mmclca.PatchConvNet',
+    arch=dict(embed_dims=16, num_layers=1),
+    img_size=32,
+)
+CAIT = dict(type='mmclca.CaiT', arch=arch(2), img_size=32, patch_size=8)
+POOL = dict(type='mmclca.AttentionPool', in_channels=64)
+RESNET = dict(type='ResNet', depth=18, base_channels=8)
+NAMES = ['ash', 'beech', 'elm', 'oak', 'yew']
+
+
+def classifier(backbone, neck=None, head='LinearClsHead', channels=16):
+    head = dict(type=head, num_classes=5, in_channels=channels)
+    kind = 'ImageClassifier'
+    model = dict(type=kind, backbone=backbone, neck=neck, head=head)
+    return build(model).eval()
+
+
+def a_class():
+    backbone = dict(CONVNET, multiclass=5)
+    return classifier(backbone, head='mmclca.PerClassHead')
+
+
+def one_view(height=32, width=48):
+    image = np.full((height, width, 3), 200, np.uint8)
+    return View('leaf', image, images(1, height, width))
+
+
+def test_the_softmax_without_the_query_itself():
+    """A row for each place, from left to right and from top to bottom."""
+    model, x = classifier(CONVNET), images(2, 32, 48)
+    (maps,) = pooling_maps(model, x)
+    assert maps.shape == (2, 1, 1, 2, 3)
+    (rows,) = class_attention(model, x)
+    for place in range(6):
+        row, column = divmod(place, 3)
+        found = maps[:, 0, 0, row, column]
+        assert torch.equal(found, rows[:, 0, 0, 1 + place])
+    total = rows[..., 0] + maps.sum(dim=(-2, -1))
+    torch.testing.assert_close(total, torch.ones(2, 1, 1))
+
+
+def test_a_place_that_is_read_is_bright_where_it_is():
+    neck = dict(POOL, num_heads=2)
+    model = classifier(RESNET, neck, channels=64)
+    bright = torch.zeros(1, 64, 2, 3)
+    pool = model.neck
+    bright[0, :, 1, 2] = pool.layer.attn.k.weight.T @ pool.layer.attn.q(
+        pool.layer.ln1(pool.cls_token[0, 0])
+    )
+    model.backbone.forward = lambda x: (bright,)
+    (maps,) = pooling_maps(model, images(1, 64, 96))
+    assert maps.shape == (1, 2, 1, 2, 3)
+    assert maps[0].mean(dim=0).argmax() == 5
+
+
+def test_each_class_has_a_map():
+    model, one = a_class(), one_view()
+    (maps,) = pooling_maps(model, one.batch)
+    assert maps.shape == (1, 1, 5, 2, 3)
+    ones = torch.ones(1, 1, 5)
+    torch.testing.assert_close(maps.sum(dim=(-2, -1)), ones)
+    (heated,) = pooled(model, one, NAMES, [3, 1])
+    assert [title.split('\n')[0] for title in heated.maps] == ['oak', 'beech']
+    assert torch.equal(list(heated.maps.values())[0], maps[0, 0, 3])
+
+
+def test_the_three_best_classes_unless_some_are_named():
+    model, one = a_class(), one_view()
+    scores = model(one.batch).softmax(dim=1)[0]
+    (heated,) = pooled(model, one, NAMES, [])
+    best = scores.argsort(descending=True)[:3].tolist()
+    titles = [f'{NAMES[i]}\n{100 * scores[i]:.0f} %' for i in best]
+    assert list(heated.maps) == titles
+
+
+def test_one_query_has_one_map():
+    (heated,) = pooled(classifier(CONVNET), one_view(), NAMES, [])
+    assert list(heated.maps) == ['attention']
+    with pytest.raises(ValueError, match='has one query for all classes'):
+        pooled(classifier(CONVNET), one_view(), NAMES, [1])
+
+
+def test_a_row_a_class_layer_and_a_map_a_head():
+    model, one = classifier(CAIT), one_view(32, 32)
+    heated = pooled(model, one, NAMES, [])
+    assert [h.title for h in heated] == [
+        'leaf\nclass layer 1',
+        'leaf\nclass layer 2',
+    ]
+    rows = class_attention(model, one.batch)
+    for one_layer, of_layer in zip(heated, rows, strict=True):
+        assert list(one_layer.maps) == ['head 1', 'head 2']
+        second = of_layer[0, 1, 0, 1:].unflatten(0, (4, 4))
+        assert torch.equal(one_layer.maps['head 2'], second)
+
+
+def test_tokens_without_a_place():
+    tome = dict(type='mmclca.ToMe', keep_rate=0.5)
+    model = classifier(dict(CAIT, reducer=tome, reduce_at=(1,)))
+    with pytest.raises(ValueError, match=r'9 keys are read, of 16') as error:
+        pooling_maps(model, images(1))
+    assert '\n' not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    'backbone, neck, channels',
+    [
+        (vit(1), None, 16),
+        (RESNET, dict(type='GlobalAveragePooling'), 64),
+        (dict(CONVNET, pooling='average'), None, 16),
+    ],
+    ids=str,
+)
+def test_what_does_not_pool_by_attention(backbone, neck, channels):
+    model = classifier(backbone, neck, channels=channels)
+    message = 'does not pool by class attention here: take mmclca.PatchConvNet'
+    with pytest.raises(ValueError, match=message) as error:
+        class_attention(model, images(1))
+    assert '\n' not in str(error.value)
