@@ -6,7 +6,7 @@ in its ``TimmClassifier``, so that every model has the same ``forward`` and
 ``loss``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from mmclca.evaluation.cost import Cost, count_config
@@ -190,14 +190,25 @@ def candidates_of(
     makes = {MMPRETRAIN: lambda: mmpretrain_vit(model.size)}
     makes[PLAIN] = lambda: plain(model)
     found = [makes[name]() for name in methods if name in makes]
+    reducers = [method for method in methods if method not in makes]
+    with_clca = {extra: _start(model, reducers, extra) for extra in clca}
     found += [
-        reduced(model, method, rate, extra)
-        for method in methods
-        if method not in makes
+        reduced(start, method, rate, extra)
+        for method in reducers
         for rate in keep_rates
-        for extra in clca
+        for extra, start in with_clca.items()
     ]
     return found
+
+
+def _start(model: Candidate, reducers: Sequence[str], clca: bool) -> Candidate:
+    """The model with its layers, cache and head set, for all rates and
+    reducers: these ask the built model, which takes a while."""
+    if not reducers:
+        return model
+    method = reduction_of(model.config)['method'] or reducers[0]
+    config = with_reduction(model.config, method, cache=clca, cla=clca)
+    return replace(model, config=config)
 
 
 def fused(models: Iterable[Candidate]) -> list[Candidate]:
