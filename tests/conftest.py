@@ -43,6 +43,7 @@ def process():
     torch.set_num_threads(1)  # of models so small, a second one only waits
     register_all()
     gc.freeze()  # data sets of mmengine collect garbage of all imports
+    gc.set_threshold(20_000, 20, 50)  # as they are, models cause a lot of it
     with pytest.MonkeyPatch.context() as patch:
         make_quick(patch)
         yield

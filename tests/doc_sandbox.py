@@ -75,7 +75,8 @@ def fill(folder, monkeypatch):
         (folder / name).symlink_to(ROOT / name)
     _write_configs(folder)
     _write_own_pieces(folder)
-    _write_results(folder)
+    for name in ('docs/pictures/methods', 'docs/benchmarks'):
+        (folder / name).mkdir(parents=True)  # that commands write into
     write_shims(folder / '.shims')
     activate = folder / '.venv/bin/activate'  # of make install
     activate.parent.mkdir(parents=True)
@@ -151,7 +152,8 @@ def _write_sets(folder):
         lines = [f'{name}_{c}.png {c}\n' for c in range(40)]
         (root / f'{name}.txt').write_text(''.join(lines))
     (root / 'train.txt').rename(root / 'train_3shot.txt')
-    write('csv', folder / 'data/cotton', 'cotton80', cotton_leaves())
+    write('csv', folder / '.cotton', 'cotton80', cotton_leaves())
+    (folder / 'data/cotton').symlink_to(folder / '.cotton')  # is only read
 
 
 def _write_configs(folder):
@@ -185,8 +187,8 @@ def _write_own_pieces(folder):
         path.write_text(f'_base_ = {str(ours)!r}')
 
 
-def _write_results(folder):
-    """Results of a sweep, and folders that commands write into."""
+def add_results(folder):
+    """Results of sweeps: hundreds of files that few pages look at."""
     measured = ROOT / 'docs/results'
     for name in ('leaf40', 'leaf40_why'):
         shutil.copytree(measured / name, folder / 'docs/results' / name)
@@ -194,8 +196,6 @@ def _write_results(folder):
         if path.stem not in RUN:
             sweep = folder / 'work_dirs/sweeps' / path.stem
             shutil.copytree(measured / 'leaf40', sweep)
-    for name in ('docs/pictures/methods', 'docs/benchmarks'):
-        (folder / name).mkdir(parents=True)
 
 
 def call_tool(words, environment, patch):

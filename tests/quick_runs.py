@@ -1,11 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What every run of mmengine takes seconds for, and no test looks at."""
+"""What every run and every model takes time for, and no test looks at."""
 
 import functools
+import inspect
 import itertools
 import time
 from types import SimpleNamespace
 
+from torch.nn import Linear
 from yapf.yapflib import yapf_api
 
 
@@ -21,6 +23,13 @@ def make_quick(patch):
     patch.setattr(yapf_api, 'FormatCode', _once(yapf_api.FormatCode))
     # names logs by the second
     patch.setattr('mmengine.runner.runner.time', _clock())
+    # reads the arguments of a function anew in each call of it
+    patch.setattr(
+        'mmengine.utils.misc.getfullargspec',
+        functools.cache(inspect.getfullargspec),
+    )
+    # draws numbers where there are none, on the meta device, in Python
+    patch.setattr(Linear, 'reset_parameters', _with_values_only())
 
 
 def _once(format_code):
@@ -32,6 +41,14 @@ def _once(format_code):
         return formatted(text, tuple(style_config.items()))
 
     return once
+
+
+def _with_values_only(reset=Linear.reset_parameters):
+    def reset_parameters(self):
+        if not self.weight.is_meta:
+            reset(self)
+
+    return reset_parameters
 
 
 def _clock():

@@ -19,7 +19,7 @@ from doc_pages import (
     read,
 )
 from doc_python import names_of_the_reader, run_python
-from doc_sandbox import add_demo, call_tool, fill
+from doc_sandbox import add_demo, add_results, call_tool, fill
 from doc_shell import run_block
 from tiny_run import ROOT
 
@@ -102,8 +102,11 @@ def each(pages):
 def run_page(page, folder):
     """Run all blocks of a page in their order."""
     known = names_of_the_reader(folder)
-    if 'work_dirs/demo/' in (ROOT / page).read_text(encoding='utf-8'):
+    text = (ROOT / page).read_text(encoding='utf-8')
+    if 'work_dirs/demo/' in text:
         add_demo(folder)
+    if 'sweep' in text:
+        add_results(folder)
     for block in read(page):
         if block.language == 'python':
             run_python(block, known, folder)

@@ -110,9 +110,14 @@ def test_sizes_of_other_steps():
 
 # a classifier over several layers is none of them
 CLCA_PIECES = [n for n in names(MODEL_PIECES) if not n.startswith('lf-')]
+# the cache or the head alone: quick for the cells above that have a file
+PARTS = [
+    pytest.param(clca, marks=[pytest.mark.slow] * (clca in ('clc', 'cla')))
+    for clca in ABLATIONS
+]
 
 
-@pytest.mark.parametrize('clca', ABLATIONS)
+@pytest.mark.parametrize('clca', PARTS)
 @pytest.mark.parametrize('backbone', CLCA_PIECES)
 def test_every_backbone_in_every_ablation_builds(backbone, clca):
     size = 112 if 'mini' in backbone else 448
