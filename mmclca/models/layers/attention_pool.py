@@ -127,7 +127,7 @@ class AttentionPool(BaseModule):
                 f'(B, {self.in_channels}, H, W), not {tuple(x.shape)}: set '
                 'in_channels to that of the backbone, which gives maps'
             )
-        return self.cls_token.expand(len(x), -1, -1), x.flatten(2).mT
+        return self.cls_token.expand(x.size(0), -1, -1), x.flatten(2).mT
 
 
 class AveragePool(BaseModule):
