@@ -54,10 +54,15 @@ BACKBONES = dict(  # all have 24 channels and take images of 32 pixels
         img_size=32,
         patch_size=8,
     ),
+    patchconvnet=dict(
+        type='mmclca.PatchConvNet',
+        arch=dict(embed_dims=24, num_layers=2),
+        img_size=32,
+    ),
     plain=dict(type='mmclca.ToyPlain'),
 )
 # exported as the others are, in seconds more
-FAMILY = ('distilled', 'cait', 'resmlp')
+FAMILY = ('distilled', 'cait', 'resmlp', 'patchconvnet')
 TOKENS = dict(  # entering the layers
     # 2 before 16 patches and a CLR token; 2, 9 and a fused one; 2 put back
     reducible=[19, 12, 14],
@@ -66,6 +71,7 @@ TOKENS = dict(  # entering the layers
     distilled=[19, 12, 14],
     cait=[16, 8, 9],
     resmlp=[],
+    patchconvnet=[],
     plain=[],
 )
 
