@@ -71,7 +71,10 @@ SMALLER = [
         '--cfg-options ' + SMALL_IMAGES,
     ),
     # whose releases are not in the sandbox
-    Smaller(r'tools/train\.py configs/deit3?/', 'load_from=None'),
+    Smaller(
+        r'tools/train\.py configs/(deit3?|cait|patchconvnet|resmlp)/',
+        'load_from=None',
+    ),
     Smaller(r'synthetic_leaves\.py ', '--per-class 5 --size 64'),
     Smaller(
         r'tools/train\.py random_drop_leaves\.py', '--cfg-options ' + ONE_EPOCH

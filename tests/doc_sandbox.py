@@ -54,7 +54,10 @@ train_cfg = dict(max_epochs=1)
 few = dict(num_workers=0, dataset=dict(indices=8))
 train_dataloader = val_dataloader = test_dataloader = few
 """
-FOLDERS = ('_base_', 'deit', 'deit3', 'few_shot', 'parallel', 'retrieval')
+FOLDERS = (
+    *('_base_', 'few_shot', 'retrieval'),
+    *('cait', 'deit', 'deit3', 'parallel', 'patchconvnet', 'resmlp'),
+)
 RUN = ('fig_1',)  # grids that a page runs, of which no results are given
 LEAVES = ('leaf.png', 'leaf.jpg', 'a.jpg', 'b.jpg', 'IMG_0007.JPG')
 

@@ -15,11 +15,17 @@ from mmclca.registry import MODELS
 
 FOLDER = ROOT / 'configs'
 CONFIGS = sorted(FOLDER.glob('clca/*.py'))
-FAMILY = [
+VITS = [
     path
     for name in ('deit', 'deit3', 'parallel')
     for path in sorted(FOLDER.glob(f'{name}/*.py'))
 ]
+OTHERS = [
+    path
+    for name in ('cait', 'patchconvnet', 'resmlp')
+    for path in sorted(FOLDER.glob(f'{name}/*.py'))
+]
+FAMILY = VITS + OTHERS
 MODEL_PIECES = sorted(FOLDER.glob('_base_/models/clca-*.py'))
 
 

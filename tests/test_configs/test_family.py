@@ -1,26 +1,31 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Distilled DeiT, DeiT III and parallel ViTs: data, recipe and models."""
+"""DeiT, DeiT III, parallel ViTs, CaiT, ResMLP, PatchConvNet: data, recipe and
+models."""
 
+import re
 from copy import deepcopy
 
 import numpy as np
 import pytest
 import torch
-from every_config import FAMILY, FOLDER, build, each, read
+from every_config import FAMILY, FOLDER, OTHERS, VITS, build, each, read
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmengine.runner import Runner
 from PIL import Image
 
+from mmclca.models import reduces
 from mmclca.models.heads import CLAHead
 from mmclca.models.reduction.reducers import EViT
 
-DISTILLED, DEIT3, PARALLEL = (
+DISTILLED, DEIT3, CAIT, RESMLP, POOLED = (
     FOLDER / f'{name}-300e_imagenet-224px.py'
     for name in (
         'deit/deit-tiny-distilled-p16_4xb256',
         'deit3/deit3-small-p16_4xb256',
-        'parallel/par-vit-tiny-6x2-hmlp-p16_4xb256',
+        'cait/cait-xxs24-p16_4xb256',
+        'resmlp/resmlp-s12-p16_4xb256',
+        'patchconvnet/patchconvnet-s60_4xb256',
     )
 )
 IMAGENET = [path for path in FAMILY if '_imagenet-' in path.stem]
@@ -37,11 +42,12 @@ NARROW = dict(
 def test_each_folder_has_leaves_and_imagenet():
     for paths in (LEAF40, IMAGENET):
         folders = {path.parent.name for path in paths}
-        assert folders == {'deit', 'deit3', 'parallel'}
+        assert folders == {path.parent.name for path in FAMILY}
+    assert len(folders) == 6
     assert len(LEAF40) + len(IMAGENET) == len(FAMILY)
 
 
-@each(FAMILY)
+@each(VITS)
 def test_models_are_what_their_names_say(path):
     model, name = build(path), path.stem
     backbone, first = model.backbone, model.backbone.layers[0]
@@ -55,6 +61,20 @@ def test_models_are_what_their_names_say(path):
     assert branches == (2 if 'x2-' in name else 1)
     stem = type(backbone.patch_embed).__name__
     assert stem == ('HMLPStem' if '-hmlp-' in name else 'PatchEmbed')
+    assert model.head.num_classes == (40 if path in LEAF40 else 1000)
+
+
+@each(OTHERS)
+def test_others_are_what_their_names_say(path):
+    model, name = build(path), path.stem
+    backbone = model.backbone
+    kind, depth = re.search(
+        r'(cait|resmlp|patchconvnet)-[a-z]+(\d+)', name
+    ).groups()
+    assert type(backbone).__name__.lower() == kind
+    assert len(backbone.layers) == int(depth)
+    assert reduces(backbone) == name.startswith('tome-kr50_')
+    assert type(model.head).__name__ == 'LinearClsHead'
     assert model.head.num_classes == (40 if path in LEAF40 else 1000)
 
 
@@ -87,8 +107,9 @@ def test_the_recipe_is_that_of_deit():
 
 
 def test_what_an_image_is_tested_on():
-    """DeiT: 224 of 256 pixels; DeiT III: all of the short side."""
-    for path, short_side in ((DISTILLED, 256), (DEIT3, 224)):
+    """224 of 256 pixels, or all of the short side."""
+    sides = {DISTILLED: 256, DEIT3: 224, CAIT: 224, RESMLP: 256, POOLED: 224}
+    for path, short_side in sides.items():
         for name in ('val', 'test'):
             steps = read(path)[f'{name}_dataloader'].dataset.pipeline
             assert [step.type for step in steps[1:3]] == [

@@ -29,7 +29,7 @@ NEW_KEYS = (
 )
 NAME = re.compile(
     r'(((clca|clc|cla|lf)-)?[a-z]+-kr\d+_)?'
-    r'[\w-]+-(base|small|tiny|mini)-([\w-]+-)?p\d\d_'
+    r'[\w-]+-(base|small|tiny|mini|[a-z]+\d+)(-([\w-]+-)?p\d\d)?_'
     r'\dxb\d+-\d+e_[\w-]+-\d+px'
 )
 
