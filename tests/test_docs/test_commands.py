@@ -27,6 +27,9 @@ from tiny_run import ROOT
 SLOW = (
     'README_zh-CN.md',
     'docs/architectures.md',
+    'docs/cait.md',
+    'docs/resmlp.md',
+    'docs/patchconvnet.md',
     'docs/compile.md',
     'docs/add_a_reducer.md',
     'docs/deployment.md',

@@ -2,9 +2,11 @@
 """Numbers, options and names of configs that the documentation states."""
 
 import re
+import runpy
 import shlex
 from types import SimpleNamespace
 
+import matplotlib.pyplot as plt
 import pytest
 import torch
 from mmengine.config import Config
@@ -29,7 +31,8 @@ NEW_KEYS = (
 )
 NAME = re.compile(
     r'(((clca|clc|cla|lf)-)?[a-z]+-kr\d+_)?'
-    r'[\w-]+-(base|small|tiny|mini|[a-z]+\d+)(-([\w-]+-)?p\d\d)?_'
+    r'[\w-]+[-_](base|small|tiny|mini|[a-z]+\d+)'
+    r'(-per-class|-([\w-]+-)?p\d\d)?_'
     r'\dxb\d+-\d+e_[\w-]+-\d+px'
 )
 
@@ -147,6 +150,17 @@ def test_the_figure_of_blocks_counts_alike(monkeypatch, tmp_path):
     assert millions(parallel.layers) != counted  # those of four
     assert millions(parallel.layers[0]) == counted
     assert millions(parallel.fuse().layers[0]) == counted
+
+
+@pytest.mark.parametrize('name', ['cait', 'resmlp', 'patchconvnet'])
+def test_the_figures_of_families_are_those_of_their_models(name, tmp_path):
+    tool = runpy.run_path(str(ROOT / 'tools/dev/draw_families.py'))
+    figure = tool['draw'](name)
+    words = ' '.join(text.get_text() for text in figure.axes[0].texts)
+    assert '196 patches' in words or '14 x 14 patches' in words
+    depth = dict(cait=24, resmlp=12, patchconvnet=60)[name]
+    assert f'{depth} times' in words
+    plt.close(figure)
 
 
 def options_of(heading):
