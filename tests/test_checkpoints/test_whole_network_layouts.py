@@ -1,12 +1,14 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """CaiT, ResMLP and PatchConvNet, in the layouts that files have.
 
-The numbers to reach are those of timm's models. PatchConvNet, which timm
-lacks, is compared with the public code in test_patch_convnet_parity.py.
+The numbers to reach are those of timm's models, and of the public code of
+PatchConvNet, which timm lacks.
 """
 
 import re
 
+import family_parity
+import parity
 import pytest
 import torch
 from foreign_models import images, write
@@ -48,13 +50,14 @@ def ours(kind, img_size=32, **options):
     arch = dict(embed_dims=16, num_layers=3)
     if kind == 'CaiT':
         arch.update(num_heads=2, feedforward_channels=64)
-    backbone = dict(type=f'mmclca.{kind}', arch=arch, img_size=img_size)
-    if kind != 'PatchConvNet':
-        backbone['patch_size'] = 8
-    backbone.update(options)
-    queries = backbone.get('multiclass')
-    head = 'mmclca.PerClassHead' if queries else 'LinearClsHead'
-    head = dict(type=head, num_classes=queries or 5, in_channels=16)
+    sizes = dict(arch=arch, img_size=img_size, patch_size=8)
+    backbone = dict(type=f'mmclca.{kind}', **sizes, **options)
+    return classifier(backbone, 'LinearClsHead', 5, 16)
+
+
+def classifier(backbone, head, num_classes, in_channels):
+    """float64."""
+    head = dict(type=head, num_classes=num_classes, in_channels=in_channels)
     model = dict(type='ImageClassifier', backbone=backbone, head=head)
     return MODELS.build(model).double().eval()
 
@@ -81,21 +84,16 @@ def resmlp_release(weights):
     return renamed
 
 
-def fresh(weights):
-    return {name: value.clone() for name, value in weights.items()}
-
-
-LAYOUTS = {  # file, and what is in it
-    'timm': ('w.safetensors', fresh),
-    'release': ('w.pth', None),
-}
+LAYOUTS = ('timm', 'release')
 RELEASES = dict(CaiT=cait_release, ResMLP=resmlp_release)
 
 
 def file_of(kind, there, layout, folder):
-    name, contents = LAYOUTS[layout]
-    contents = contents or RELEASES[kind]
-    return write(folder / name, contents(there.state_dict()))
+    """A file of timm's model."""
+    weights = there.state_dict()
+    if layout == 'timm':
+        return write(folder / 'w.safetensors', weights)
+    return write(folder / 'w.pth', RELEASES[kind](weights))
 
 
 @pytest.mark.parametrize('layout', LAYOUTS)
@@ -175,3 +173,32 @@ def test_a_vit_is_no_cait(tmp_path):
     path = write(tmp_path / 'w.pth', plain)
     with pytest.raises(CheckpointError, match=r'does not fit CaiT'):
         load_checkpoint(ours('CaiT'), path)
+
+
+PATCH_CONVNETS = {
+    case['name']: case for case in family_parity.cases('patchconvnet')
+}
+
+
+@pytest.mark.parametrize('name', ['pcn_base', 'pcn_multi'])
+@torch.no_grad()
+def test_logits_of_patch_convnet_are_those_of_its_release(name, tmp_path):
+    case = PATCH_CONVNETS[name]
+    head = 'mmclca.PerClassHead' if case['multiclass'] else 'LinearClsHead'
+    sizes = (case['num_classes'], case['embed_dim'])
+    here = classifier(family_parity.patch_convnet(case), head, *sizes)
+    path = write(tmp_path / 'w.safetensors', family_parity.weights(case))
+    load_checkpoint(here, path, strict=True)
+    logits = torch.tensor(case['expect']['logits'], dtype=torch.float64)
+    assert (here(parity.images(case)) - logits).abs().max() < 1e-9
+
+
+def test_queries_of_other_classes_are_refused(tmp_path):
+    case = PATCH_CONVNETS['pcn_multi']
+    path = write(tmp_path / 'w.pth', {'model': family_parity.weights(case)})
+    backbone = family_parity.patch_convnet(case) | dict(multiclass=7)
+    here = classifier(backbone, 'mmclca.PerClassHead', 7, case['embed_dim'])
+    with pytest.raises(CheckpointError, match='are arch, multiclass') as error:
+        load_checkpoint(here, path)
+    reason = 'pool.cls_token is (1, 10, 48), not (1, 7, 48)'
+    assert reason in str(error.value)
