@@ -40,6 +40,11 @@ RESMLP = dict(  # for the tiny model's head and images
     img_size=32,
     patch_size=8,
 )
+PATCH_CONVNET = dict(
+    type='mmclca.PatchConvNet',
+    arch=dict(embed_dims=24, num_layers=1),
+    img_size=32,
+)
 
 
 def vit(num_layers=12, img_size=32, patch_size=8, **options):

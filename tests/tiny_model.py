@@ -11,11 +11,12 @@ from mmpretrain import get_model
 from tiny_run import CLASSES, write_run
 
 
-def write_tiny(folder, **options):
+def write_tiny(folder, head='LinearClsHead', **options):
     """Write data, tiny.py, tiny.pth and tiny.safetensors into ``folder``.
 
     Args:
         folder (Path): The folder.
+        head (str): Type of the head.
         **options: Settings to put into the backbone of the config; with a
             ``type``, all settings of another one of 24 channels.
 
@@ -26,6 +27,7 @@ def write_tiny(folder, **options):
     cfg = Config.fromfile(config)
     own = {} if 'type' in options else cfg.model.backbone
     cfg.model.backbone = dict(own, **options)
+    cfg.model.head.type = head
     cfg.dump(config)
     model = get_model(str(config), pretrained=False).eval()
     for parameter in model.parameters():
