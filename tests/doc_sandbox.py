@@ -12,7 +12,7 @@ import torch
 from doc_shell import write_shims
 from mmengine.config import Config
 from PIL import Image
-from small_models import RESMLP
+from small_models import PATCH_CONVNET, RESMLP
 from tiny_model import write_tiny
 from tiny_run import CLASSES, ROOT, run_tool
 from ultra_fgvc_trees import cotton_leaves, write
@@ -70,6 +70,9 @@ def fill(folder, monkeypatch):
     cfg.dump(folder / 'tiny.py')
     write_tiny(folder / '.resmlp', **RESMLP)
     shutil.copy(folder / '.resmlp/tiny.pth', folder / 'resmlp.pth')
+    each = dict(PATCH_CONVNET, multiclass=len(CLASSES))
+    write_tiny(folder / '.pooling', 'mmclca.PerClassHead', **each)
+    shutil.copy(folder / '.pooling/tiny.pth', folder / 'pooling.pth')
     _confuse(folder / '.tiny/data')
     _train(folder, monkeypatch)
     _write_leaves(folder)
