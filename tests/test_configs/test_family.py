@@ -69,10 +69,12 @@ def test_others_are_what_their_names_say(path):
     model, name = build(path), path.stem
     backbone = model.backbone
     kind, depth = re.search(
-        r'(cait|resmlp|patchconvnet)-[a-z]+(\d+)', name
+        r'(cait|resmlp|patchconvnet|resnet)(?:-[a-z]+)?(\d+)', name
     ).groups()
     assert type(backbone).__name__.lower() == kind
-    assert len(backbone.layers) == int(depth)
+    is_resnet = kind == 'resnet'  # four of whose layers have many
+    layers = backbone.depth if is_resnet else len(backbone.layers)
+    assert layers == int(depth)
     assert reduces(backbone) == name.startswith('tome-kr50_')
     one = 'PerClassHead' if '-per-class' in name else 'LinearClsHead'
     assert type(model.head).__name__ == one
@@ -86,6 +88,8 @@ def test_what_decays(path):
     decay = {id(p): g['weight_decay'] for g in groups for p in g['params']}
     special = ('cls_token', 'dist_token', 'pos_embed', 'clr', 'clr_pos')
     for name, param in model.named_parameters():
+        if not param.requires_grad:
+            continue
         free = param.ndim == 1 or name.rpartition('.')[2] in special
         assert decay[id(param)] == (0 if free else 0.05), name
 

@@ -23,15 +23,16 @@ def cost_of(path):
     """What the model of the config ``path`` costs."""
     from mmengine.config import Config
 
-    return cost_of_text(repr(Config.fromfile(path).model.to_dict()))
+    side = int(re.search(r'-(\d+)px$', path.stem)[1])
+    return cost_of_text(repr(Config.fromfile(path).model.to_dict()), side)
 
 
 @cache
-def cost_of_text(model):
-    """What a model costs; one that many configs share is counted once."""
+def cost_of_text(model, side):
+    """What a model costs at so many pixels; a shared one is counted once."""
     from mmclca.evaluation.cost import count_config
 
-    return count_config(ast.literal_eval(model))
+    return count_config(ast.literal_eval(model), (side, side))
 
 
 def with_cost(text, cost):
