@@ -10,17 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from mmclca.evaluation.cost import Cost, count_config
-from mmclca.models import (
-    Reducible,
-    fuse,
-    list_methods,
-    reduction_of,
-    with_reduction,
-)
-from mmclca.models.variants import build_on_meta
-from mmclca.registry import MODELS
+from mmclca.models import fuse, list_methods, reduction_of, with_reduction
+from mmclca.models.backbones import ForeignWeights
+from mmclca.models.variants import build_on_meta, class_of
 
-from .size import Size
+from .size import Images, Size, size_of
 
 TIMM = 'timm'
 MMPRETRAIN = 'mmpretrain'
@@ -33,7 +27,7 @@ class Candidate:
     """A model that is measured.
 
     Args:
-        size (Size): Its size.
+        size (Images): Its size, a :class:`Size` of a ViT.
         method (str): Name of the reducer; ``TIMM``, ``MMPRETRAIN`` or
             ``PLAIN`` for models without one.
         config (dict): Config of the classifier.
@@ -46,7 +40,7 @@ class Candidate:
             :func:`mmclca.models.backbones.fuse`. Defaults to False.
     """
 
-    size: Size
+    size: Images
     method: str
     config: dict = field(compare=False, repr=False)
     keep_rate: str = ''
@@ -66,13 +60,28 @@ class Candidate:
         has_backbone = 'backbone' in self.config  # timm's have none
         return reduction_of(self.config)['reduce_at'] if has_backbone else ()
 
+    @property
+    def vit_size(self) -> Size:
+        """Its size, of which there are plain ViTs.
+
+        Raises:
+            ValueError: If it is no ViT.
+        """
+        if not isinstance(self.size, Size):
+            raise ValueError(
+                f'{self.name} ({self.size.name}) is no VisionTransformer: '
+                'there is no plain ViT of its size to compare it with, give '
+                '--baseline FILE and leave mmpretrain out of --methods'
+            )
+        return self.size
+
     def cost(self) -> Cost:
-        """Multiply-accumulates and tokens; timm's are those of mmpretrain's
-        model of the same size, and those of joined branches, which share
-        LayerNorms, are those of the branches."""
-        if self.method == TIMM:
+        """Multiply-accumulates and tokens; those of timm's plain ViT are
+        those of mmpretrain's of the same size, and those of joined branches,
+        which share LayerNorms, are those of the branches."""
+        if self.method == TIMM and isinstance(self.size, Size):
             return mmpretrain_vit(self.size).cost()
-        return count_config(self.config)
+        return count_config(self.config, self.size.img_size)
 
 
 def timm_vit(size: Size) -> Candidate:
@@ -158,8 +167,11 @@ def of_config(name: str, model: dict) -> Candidate:
         name (str): How the table calls it.
         model (dict): Config of the classifier.
     """
-    size, has = Size.of_config(model), reduction_of(model)
-    ours = issubclass(MODELS.get(model['backbone']['type']), Reducible)
+    size = size_of(model)
+    if 'model_name' in model:  # a TimmClassifier
+        return Candidate(size, TIMM, model, name=name)
+    has = reduction_of(model)
+    ours = issubclass(class_of(model['backbone']), ForeignWeights)
     rates = has['keep_rate'] or 1.0
     rates = rates if isinstance(rates, list | tuple) else [rates]
     parts = ['CLC'] * has['cache'] + ['CLA'] * has['cla']
@@ -187,7 +199,7 @@ def candidates_of(
         keep_rates (Iterable[float]): Keep rates of the reducers.
         clca (Iterable[bool]): Without CLCA (False), with it (True), or both.
     """
-    makes = {MMPRETRAIN: lambda: mmpretrain_vit(model.size)}
+    makes = {MMPRETRAIN: lambda: mmpretrain_vit(model.vit_size)}
     makes[PLAIN] = lambda: plain(model)
     found = [makes[name]() for name in methods if name in makes]
     reducers = [method for method in methods if method not in makes]

@@ -70,7 +70,10 @@ class Result:
 
     @property
     def tokens(self) -> str:
-        """Tokens that leave the reducing layers and the last one."""
+        """Tokens that leave the reducing layers and the last one, where they
+        can be followed."""
+        if not self.cost.tokens:
+            return ''
         layers = (*self.candidate.reduce_at, -1)
         return '/'.join(str(self.cost.tokens[layer]) for layer in layers)
 

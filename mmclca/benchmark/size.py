@@ -1,19 +1,41 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""How large a vision transformer and its images are."""
+"""How large models and their images are."""
 
 from dataclasses import dataclass
 
 import torch
 from mmpretrain.models.backbones import VisionTransformer
+from mmpretrain.models.utils import to_2tuple
 
 from mmclca.models import as_reducible
+from mmclca.models.variants import class_of
 from mmclca.registry import MODELS
 
 KEYS = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
+ANY_SIZE = 224  # of images for models that take any
 
 
 @dataclass(frozen=True)
-class Size:
+class Images:
+    """What a model of any architecture takes.
+
+    Args:
+        name (str): That of the architecture.
+        img_size (tuple[int, int]): Height and width of an image in pixels.
+    """
+
+    name: str
+    img_size: tuple[int, int]
+
+    @property
+    def pixels(self) -> str:
+        """Side of an image, or its height and width."""
+        height, width = self.img_size
+        return str(height) if height == width else f'{height} x {width}'
+
+
+@dataclass(frozen=True)
+class Size(Images):
     """Size of a vision transformer and of its images.
 
     Args:
@@ -29,8 +51,6 @@ class Size:
         num_classes (int): Classes. Defaults to 80.
     """
 
-    name: str
-    img_size: tuple[int, int]
     embed_dims: int
     num_layers: int
     num_heads: int
@@ -46,20 +66,7 @@ class Size:
 
     @classmethod
     def of_config(cls, model: dict) -> 'Size':
-        """Of the config of a classifier.
-
-        Raises:
-            ValueError: If its backbone is no ``VisionTransformer`` or it has
-                no head.
-        """
-        kind = MODELS.get(model['backbone']['type'])
-        if kind is None or not issubclass(kind, VisionTransformer):
-            raise ValueError(
-                f'{model["backbone"]["type"]} is no VisionTransformer: there '
-                "is no plain ViT of timm's of the same size"
-            )
-        if not model.get('head'):
-            raise ValueError('the model has no head: nothing is classified')
+        """Of the config of a classifier over a ``VisionTransformer``."""
         with torch.device('meta'):
             backbone = MODELS.build(model['backbone'])
         arch = model['backbone'].get('arch', 'base')
@@ -77,12 +84,29 @@ class Size:
         )
 
     @property
-    def pixels(self) -> str:
-        """Side of an image, or its height and width."""
-        height, width = self.img_size
-        return str(height) if height == width else f'{height} x {width}'
-
-    @property
     def arch(self) -> dict:
         """The ``arch`` of a ``VisionTransformer`` of this size."""
         return {key: vars(self)[key] for key in KEYS}
+
+
+def size_of(model: dict) -> Images:
+    """Size of a classifier, a :class:`Size` where it is a ViT.
+
+    Args:
+        model (dict): Config of a classifier.
+
+    Raises:
+        ValueError: If it has no head.
+    """
+    if 'model_name' in model:  # a TimmClassifier
+        return _images(model['model_name'], model)
+    kind = class_of(model['backbone'])
+    if not model.get('head'):
+        raise ValueError('the model has no head: nothing is classified')
+    if issubclass(kind, VisionTransformer):
+        return Size.of_config(model)
+    return _images(kind.__name__, model['backbone'])
+
+
+def _images(name: str, settings: dict) -> Images:
+    return Images(name, to_2tuple(settings.get('img_size', ANY_SIZE)))

@@ -7,7 +7,7 @@ from matplotlib.ticker import MaxNLocator, NullLocator, ScalarFormatter
 
 from mmclca.visualization.point_labels import label_points
 
-from .candidates import PLAIN, TIMM, Candidate
+from .candidates import PLAIN, Candidate
 from .comparison import Result
 
 MARKERS = 'osD^vP*X<>'
@@ -46,7 +46,7 @@ def by_baseline(results: list[Result]) -> list[list[Result]]:
 
 def title_of(baseline: Candidate) -> str:
     """A baseline as the axes of a picture call it."""
-    return "timm's plain ViT" if baseline.method == TIMM else baseline.name
+    return baseline.name or "timm's plain ViT"
 
 
 def _draw(axis, results: list[Result]) -> None:

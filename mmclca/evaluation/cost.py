@@ -8,6 +8,7 @@ from functools import partial
 from math import prod
 
 import torch
+from mmpretrain.models import TimmClassifier
 from mmpretrain.models.utils import to_2tuple
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
@@ -172,7 +173,7 @@ def count(model: nn.Module, shape: tuple[int, int] | None = None) -> Cost:
     image = next(model.parameters()).new_zeros(1, 3, *cost.shape)
     counter = Counter()
     meter = _Meter(counter, cost)
-    followed = _can_be_followed(model.backbone)
+    followed = _can_be_followed(model)
     counted = meter.metered(model) if followed else model
     training = model.training
     try:
@@ -188,9 +189,11 @@ def count(model: nn.Module, shape: tuple[int, int] | None = None) -> Cost:
     return cost
 
 
-def _can_be_followed(backbone: nn.Module) -> bool:
+def _can_be_followed(model: nn.Module) -> bool:
+    if isinstance(model, TimmClassifier):  # has no backbone
+        return False
     try:
-        as_reducible(backbone)
+        as_reducible(model.backbone)
     except ValueError:
         return False
     return True

@@ -127,12 +127,35 @@ def test_images_that_are_not_square():
     assert build(timm_vit(size), 'cpu')(x).shape == (1, 5)
 
 
-def test_configs_that_have_no_plain_vit_beside_them():
-    resnet = dict(type='mmpretrain.ResNet', depth=18)
-    with pytest.raises(
-        ValueError, match='mmpretrain.ResNet is no VisionTransformer'
-    ):
-        of_config('mine', dict(backbone=resnet, head=dict(type='ClsHead')))
+def test_models_of_other_architectures():
+    """They are compared with a given baseline only."""
+    resnet = dict(
+        backbone=dict(type='mmpretrain.ResNet', depth=18),
+        head=dict(type='ClsHead'),
+    )
+    one = of_config('mine', resnet)
+    assert (one.size.name, one.size.pixels) == ('ResNet', '224')
+    assert one.method == 'mmpretrain'
+    with pytest.raises(ValueError, match='mine .ResNet. is no VisionTransf'):
+        candidates_of(one, ['mmpretrain'], [], [])
     headless = dict(config(), head=None)
     with pytest.raises(ValueError, match='no head'):
-        Size.of_config(headless)
+        of_config('mine', headless)
+
+
+def test_a_model_of_timm_by_its_name():
+    model = dict(
+        type='mmpretrain.TimmClassifier',
+        model_name='resmlp_12_224',
+        img_size=32,
+        num_classes=5,
+    )
+    timm = of_config('theirs', model)
+    assert (timm.method, timm.size.name) == ('timm', 'resmlp_12_224')
+    backbone = dict(type='mmclca.ResMLP', arch='s12', img_size=32)
+    ours = dict(classifier(backbone), type='mmpretrain.ImageClassifier')
+    ours['head'].update(in_channels=384)
+    one = of_config('mine', ours)
+    assert one.method == 'none'
+    assert one.cost().flops == pytest.approx(timm.cost().flops, rel=1e-3)
+    assert candidates_of(timm, [], [], []) == []

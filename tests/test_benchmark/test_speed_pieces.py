@@ -1,12 +1,20 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The models of ``tools/benchmark/family.sh`` can be compared."""
+"""The models of ``tools/benchmark/*.sh`` can be compared."""
 
 import re
 
+import pytest
+import torch
 from mmengine.config import Config
+from mmengine.registry import DefaultScope
 from tiny_run import ROOT
 
-SCRIPT = ROOT / 'tools/benchmark/family.sh'
+from mmclca.models.backbones import CaiT
+from mmclca.registry import MODELS as REGISTRY
+
+SCRIPTS = [
+    ROOT / f'tools/benchmark/{name}.sh' for name in ('family', 'architectures')
+]
 PIECES = ROOT / 'configs/_base_/models'
 MODELS = ROOT / 'configs/_base_/speed'
 
@@ -16,11 +24,11 @@ def config(path):
 
 
 def test_every_model_is_measured():
-    script = SCRIPT.read_text()
+    script = ''.join(path.read_text() for path in SCRIPTS)
     named = re.findall(r'\$models/(\S+\.py)', script)
     assert sorted({*named}) == sorted(path.name for path in MODELS.iterdir())
-    pieces = re.findall(r'configs/_base_/models/(\S+\.py)', script)
-    assert all((PIECES / name).exists() for name in pieces)
+    pieces = re.findall(r'\$pieces/(\S+\.py)', script)
+    assert pieces and all((PIECES / name).exists() for name in pieces)
 
 
 def test_branches_have_the_attentions_and_ffns_of_the_sequence():
@@ -41,3 +49,33 @@ def test_stems_differ_in_nothing_else():
         model = config(MODELS / f'vit-s_{name}.py')
         assert model['backbone'].pop('stem')
         assert model == linear
+
+
+def num_params(path):
+    with (
+        torch.device('meta'),
+        DefaultScope.overwrite_default_scope('mmpretrain'),
+    ):
+        model = REGISTRY.build(config(path))
+    return sum(param.numel() for param in model.parameters())
+
+
+@pytest.mark.parametrize(
+    'timm, ours',
+    [
+        ('cait-xxs24_timm', 'cait-xxs24-p16'),
+        ('resmlp-s12_timm', 'resmlp-s12-p16'),
+    ],
+)
+def test_models_of_timm_are_of_the_same_size(timm, ours):
+    theirs = num_params(MODELS / f'{timm}.py')
+    assert theirs == num_params(PIECES / f'{ours}.py')
+
+
+def test_memory_is_compared_at_one_width_depth_and_image_size():
+    cait, vit = (
+        config(MODELS / f'{name}-xxs24_384.py')['backbone']
+        for name in ('cait', 'vit')
+    )
+    assert vit['arch'] == CaiT.arch_zoo[cait['arch']]
+    assert vit['img_size'] == cait['img_size'] == 384

@@ -57,8 +57,8 @@ def add_models(parser):
     )
     parser.add(
         '--configs',
-        'config files of classifiers over a VisionTransformer or a '
-        'TokenReductionViT',
+        'config files of classifiers; without --baseline over a '
+        'VisionTransformer or a TokenReductionViT',
         [],
         nargs='+',
         metavar='FILE',

@@ -112,7 +112,7 @@ def by_size(args, configs):
         for img_size in args.img_size
     }
     for one in configs:
-        sizes.setdefault(one.size, []).append(one)
+        sizes.setdefault(one.vit_size, []).append(one)
     return {
         timm_vit(size): chosen(args, mmpretrain_vit(size)) + own
         for size, own in sizes.items()

@@ -1,0 +1,17 @@
+#!/bin/sh
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+#
+# What family.sh and architectures.sh have in common: they read this file.
+# PYTHON names the interpreter.
+set -eu
+cd "$(dirname "$0")/../.."
+# shellcheck disable=SC2034  # both read it
+models=configs/_base_/speed pieces=configs/_base_/models
+
+measure() { # NAME BASELINE OPTION...
+    name=$1 baseline=$2
+    shift 2
+    echo "$name" >&2
+    OMP_NUM_THREADS=1 "${PYTHON:-python}" tools/benchmark/throughput.py \
+        --baseline "$baseline" --cpu-time --out "docs/benchmarks/$name" "$@"
+}
