@@ -152,9 +152,19 @@ def test_every_kind_of_backbone(options):
     torch.testing.assert_close(function(x), model(x))
 
 
+def test_talking_heads(monkeypatch):
+    """Queries in two chunks, and a class layer."""
+    monkeypatch.setattr(talking_heads, 'CHUNK_SIZE', 9)
+    model = build(dict(vit(1), type='mmclca.CaiT', num_class_layers=1)).eval()
+    x = images()
+    with torch.no_grad():
+        ours, theirs = compiled(model, 'eager')(x), model(x)
+    torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize('train', [False, True])
-def test_cait(monkeypatch, train):
-    """Queries in several chunks, tokens that merge, class layers."""
+def test_talking_heads_of_tokens_that_merge(monkeypatch, train):
     monkeypatch.setattr(talking_heads, 'CHUNK_SIZE', 6)
     config = dict(
         vit(num_layers=2),
