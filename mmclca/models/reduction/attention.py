@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 
 import torch
 from torch import Tensor
@@ -61,7 +61,7 @@ class Attended:
 class AttendedInTurn(Attended):
     """What attentions side by side saw, as if they were one of all heads.
 
-    Joined where it is first asked for, which is in few layers.
+    Joined where it is asked for, which is once in few layers.
 
     Args:
         parts (Sequence[Attended]): What each of them saw.
@@ -71,15 +71,15 @@ class AttendedInTurn(Attended):
         self.parts = parts
         self.key_bias = parts[0].key_bias
 
-    @cached_property
+    @property
     def q(self) -> Tensor:
         return torch.cat([part.q for part in self.parts], dim=1)
 
-    @cached_property
+    @property
     def k(self) -> Tensor:
         return torch.cat([part.k for part in self.parts], dim=1)
 
-    @cached_property
+    @property
     def v(self) -> Tensor:
         return torch.cat([part.v for part in self.parts], dim=1)
 
