@@ -14,7 +14,7 @@ from mmpretrain.models.heads import ClsHead
 from mmclca.registry import MODELS
 from mmclca.utils.known_names import not_one_of
 
-from .backbones import Reducible
+from .backbones import ForeignWeights, Reducible
 from .heads import CLAHead, DistilledHead
 from .reduction.reducers import TokenReducer
 from .reduction.reducers.base import per_stage
@@ -169,6 +169,8 @@ def _reason(kind: type) -> str:
         )
     if issubclass(kind, VisionTransformer):
         return ' (its forward pass is not that of VisionTransformer)'
+    if issubclass(kind, ForeignWeights):
+        return f' ({kind.irreducible})'
     return ''
 
 

@@ -186,6 +186,8 @@ def test_the_layers_that_a_cla_head_reads_stay():
             ('EViT',),
             r'its forward pass is not that of VisionTransformer',
         ),
+        (dict(type='mmclca.ResMLP'), ('EViT',), r'\(its layers mix all'),
+        (dict(type='mmclca.PatchConvNet'), ('EViT',), 'need the whole grid'),
         (dict(type='NoSuch'), ('EViT',), "type='NoSuch' is not registered"),
     ],
 )

@@ -18,7 +18,9 @@ class ForeignWeights:
     may_be_left = ()  # what of their weights has no place here on purpose
     # tokens whose rows of positions, if they have any, come before the patches
     may_have_position = ('cls_token', 'dist_token')
-    shaped_by = 'arch, img_size and patch_size'  # settings, for messages
+    # for messages: its settings, and why its tokens cannot be reduced
+    shaped_by = 'arch, img_size and patch_size'
+    irreducible = ''
 
     def rename_on_load(self) -> None:
         """Take weights by the names of releases from now on."""

@@ -86,6 +86,7 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         for depth in depths
     }
     shaped_by = 'arch, multiclass, pooling and stem'
+    irreducible = 'its convolutions need the whole grid of patches'
     stride = (SIDE, SIDE)  # height and width of a patch in pixels
 
     def __init__(

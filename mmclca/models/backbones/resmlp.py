@@ -72,6 +72,7 @@ class ResMLP(ForeignWeights, BaseBackbone):
     )
     may_be_new = ('class_layers.',)
     shaped_by = 'arch, img_size, patch_size and communication'
+    irreducible = 'its layers mix all patches of an image, by their places'
 
     def __init__(
         self,
