@@ -188,7 +188,8 @@ class CaiT(CaiTCLS, EncoderLayers, Reducible, BaseBackbone):
     def embed(self, x: Tensor) -> tuple[Tokens, tuple[int, int]]:
         """See :class:`Reducible`."""
         x, hw = self.patch_embed(x)
-        x = x + resize_pos_embed(
+        # else every layer would copy what the convolution has transposed
+        x = x.contiguous() + resize_pos_embed(
             self.pos_embed, self.patch_resolution, hw, num_extra_tokens=0
         )
         tokens = Tokens(x, num_prefix=0, num_patches=hw[0] * hw[1])

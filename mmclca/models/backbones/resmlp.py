@@ -137,6 +137,7 @@ class ResMLP(ForeignWeights, BaseBackbone):
         """
         self._check_size(tuple(x.shape[-2:]))
         x, _ = self.patch_embed(x)
+        x = x.contiguous()  # else every layer would copy it for its FFN
         for layer in self.layers:
             x = layer(x)
         if not self.class_layers:
