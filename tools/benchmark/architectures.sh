@@ -6,8 +6,8 @@
 # with ToMe, its memory against a plain ViT's, and PatchConvNet against
 # ResNet-50. About ten minutes. Options of throughput.py may follow. PYTHON
 # names the interpreter.
-# shellcheck source=measure.sh
-. "$(dirname "$0")/measure.sh"
+# shellcheck source=../dev/measure.sh
+. "$(dirname "$0")/../dev/measure.sh"
 
 measure architectures_cait $models/cait-xxs24_timm.py \
     --configs $pieces/cait-xxs24-p16.py --rounds 15 "$@"

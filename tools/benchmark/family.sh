@@ -6,8 +6,8 @@
 # against the linear one, and token reduction of models with branches and of
 # distilled ones, all of the width of ViT-S/16 at 224 px. About ten minutes.
 # Options of throughput.py may follow. PYTHON names the interpreter.
-# shellcheck source=measure.sh
-. "$(dirname "$0")/measure.sh"
+# shellcheck source=../dev/measure.sh
+. "$(dirname "$0")/../dev/measure.sh"
 
 measure family_parallel $models/vit-s_36x1.py --configs \
     $pieces/par-vit-small-18x2-p16.py $models/vit-s_12x3.py \
