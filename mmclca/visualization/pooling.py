@@ -23,7 +23,8 @@ def pooling_maps(model: nn.Module, images: Tensor) -> list[Tensor]:
     of themselves is left out. The model is used in its present mode.
 
     Args:
-        model (nn.Module): See :func:`mmclca.models.class_attention`.
+        model (nn.Module): See
+            :func:`mmclca.models.pooling_attention.class_attention`.
         images (Tensor): Preprocessed images, (B, 3, H, W).
 
     Returns:
