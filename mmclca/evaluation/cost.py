@@ -18,7 +18,8 @@ from mmclca.registry import MODELS
 
 
 def _layer_norm_flops(x_shape, _, weight_shape, *__, **___) -> int:
-    return 2 * prod(x_shape) * (weight_shape is not None)
+    of_maps = len(x_shape) == 4  # with a height and a width
+    return 2 * prod(x_shape) * (weight_shape is not None and not of_maps)
 
 
 def _affine_flops(_, x_shape, *__, **___) -> int:
@@ -57,9 +58,10 @@ class Cost:
     Args:
         shape (tuple[int, int]): Height and width of the image in pixels.
         flops (int): Multiply-accumulates of convolutions, matrix products
-            (those of fused attention among them) and LayerNorm, one an
-            element, as in the CLCA paper. Activations and other element-wise
-            work are not counted.
+            (those of fused attention among them) and LayerNorm of tokens,
+            one an element, as in the CLCA paper. Activations and other
+            element-wise work are not counted, and norms of maps are not, as
+            is usual for convolutional networks.
         params (int): Parameters of the model.
         parts (dict[str, int]): The multiply-accumulates of each of ``PARTS``.
             Empty, as are the tokens, where those of the backbone cannot be

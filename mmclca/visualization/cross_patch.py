@@ -11,9 +11,6 @@ from matplotlib.figure import Figure
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor
 
-from mmclca.models import ResMLP
-from mmclca.models.layers.patch_mixing import PatchLinear
-
 COLUMNS = 6  # layers side by side
 SMALL = 0.05  # of the largest weight; as in the thesis
 MATRICES = dict(
@@ -22,30 +19,22 @@ MATRICES = dict(
 
 
 def cross_patch_weights(backbone: BaseBackbone) -> dict[str, list[Tensor]]:
-    """The matrices A, B and C of every layer, in its order.
+    """The matrices A, B and C of every layer; see :meth:`ResMLP.matrices`.
 
     Args:
-        backbone (BaseBackbone): A :class:`ResMLP`.
-
-    Returns:
-        dict[str, list[Tensor]]: By letter; A is (N, N), a row for each patch
-        that is written, B (4C, C), and C (C, 4C).
+        backbone (BaseBackbone): One that has them.
 
     Raises:
         ValueError: If it has no linear layers across patches.
     """
-    layers = backbone.layers if isinstance(backbone, ResMLP) else ()
-    if not layers or not isinstance(layers[0].mix, PatchLinear):
+    if not hasattr(backbone, 'matrices'):
         raise ValueError(
             f'the backbone, a {type(backbone).__name__}, has no linear layers '
             "across patches: that takes dict(type='mmclca.ResMLP', "
-            "communication='linear'), not fused"
+            "communication='linear')"
         )
-    return dict(
-        A=[layer.mix.weight.detach() for layer in layers],
-        B=[layer.ffn.layers[0][0].weight.detach() for layer in layers],
-        C=[layer.ffn.layers[1].weight.detach() for layer in layers],
-    )
+    matrices = backbone.matrices()
+    return {k: [one.detach() for one in own] for k, own in matrices.items()}
 
 
 def sparsity(weight: Tensor, share: float = SMALL) -> float:

@@ -20,8 +20,8 @@ def check_arch(
             those of mmpretrain's ViT say.
 
     Raises:
-        ValueError: If there is no such name, or a size is missing or not
-            known; tells what it could be.
+        ValueError: If there is no such name, a size is missing or not known,
+            or heads do not divide the channels; tells what it could be.
     """
     if not isinstance(arch, dict):
         if str(arch).lower() not in known:
@@ -34,6 +34,12 @@ def check_arch(
     if missing:
         hint = f'; {not_one_of(others[0], sizes)}' if others else ''
         raise ValueError(f'arch={arch!r} lacks {", ".join(missing)}{hint}')
+    heads, dims = arch.get('num_heads', 1), arch['embed_dims']
+    if dims % heads:
+        raise ValueError(
+            f'arch: num_heads={heads} does not divide embed_dims={dims}: give '
+            'a number of heads that does'
+        )
 
 
 def settings_of(

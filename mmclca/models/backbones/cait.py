@@ -22,7 +22,7 @@ from ..layers.class_attention import ClassLayer, ClassLayers
 from ..layers.layer_scale import scale_of_depth
 from ..layers.talking_heads import TalkingHeadsLayer
 from ..reduction.tokens import Tokens
-from .arch import check_arch
+from .arch import settings_of
 from .cait_checks import check_cls_at, check_reduction
 from .cait_cls import CaiTCLS
 from .depth import depth_in
@@ -30,8 +30,6 @@ from .encoder_layers import EncoderLayers
 from .reducible import Reducible
 
 EMBEDDING = ('patch_embed', 'pos_embed', 'cls_token')
-
-
 # by the first part of a name: channels, and layers by the second
 SIZES = dict(
     xxs=(192, 24, 36),
@@ -133,8 +131,7 @@ class CaiT(CaiTCLS, EncoderLayers, Reducible, BaseBackbone):
         init_cfg: dict | None = dict(type='mmclca.DeiTInit'),
     ):
         super().__init__(init_cfg)
-        check_arch(arch, self.arch_zoo)
-        sizes = self.arch_zoo[arch.lower()] if isinstance(arch, str) else arch
+        sizes = settings_of(arch, self.arch_zoo)
         dims, num_layers = sizes['embed_dims'], sizes['num_layers']
         if num_class_layers is None:
             num_class_layers = 2 if cls_at is None else 0

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from ..reduction.reducers import TokenReducer
 from ..reduction.tokens import Tokens
-from .cait_checks import check_masks
+from .cait_checks import check_masks, check_scores
 
 
 class CaiTCLS:
@@ -74,8 +74,8 @@ class CaiTCLS:
         return weights[:, :, 0, own:].float().mean(dim=1), tokens
 
     def check_reducer(self, reducer: TokenReducer) -> None:
-        """See :class:`Reducible`; refuses those that mask, too."""
-        super().check_reducer(reducer)
+        """See :class:`Reducible`; a CLS that joins early does not help."""
+        check_scores(reducer)
         check_masks(reducer)
 
     def check_cla(self) -> None:

@@ -11,7 +11,7 @@ from mmclca.utils.known_names import not_one_of
 from ..layers.layer_scale import scale_of_depth
 from ..layers.patch_mixing import PatchLinear, build_communication
 from ..layers.resmlp_layer import ClassMLPLayer, ResMLPLayer, build_affine
-from .arch import check_arch
+from .arch import settings_of
 from .depth import depth_in
 from .foreign_weights import ForeignWeights
 
@@ -92,10 +92,9 @@ class ResMLP(ForeignWeights, BaseBackbone):
         ),
     ):
         super().__init__(init_cfg)
-        check_arch(arch, self.arch_zoo, SIZES)
+        sizes = settings_of(arch, self.arch_zoo, SIZES)
         if ending not in CLASS_LAYERS:
             raise ValueError(f'ending: {not_one_of(ending, CLASS_LAYERS)}')
-        sizes = self.arch_zoo[arch.lower()] if isinstance(arch, str) else arch
         depth, dims = sizes['num_layers'], sizes['embed_dims']
         if layer_scale_init_value is None:
             layer_scale_init_value = scale_of_depth(depth)
@@ -159,6 +158,28 @@ class ResMLP(ForeignWeights, BaseBackbone):
         )
         name = param_name.removeprefix(prefix)
         return depth_in(stacks, ('patch_embed.',), name)
+
+    def matrices(self) -> dict[str, list[Tensor]]:
+        """The matrices of every layer, in its order.
+
+        Returns:
+            dict[str, list[Tensor]]: By the letters of the thesis: A across
+            patches is (N, N), a row for each patch that is written, B of the
+            FFN (4C, C), and C of the FFN (C, 4C).
+
+        Raises:
+            ValueError: If there are no linear layers across patches.
+        """
+        if not isinstance(self.layers[0].mix, PatchLinear):
+            raise ValueError(
+                'this ResMLP has no linear layers across patches: that takes '
+                "communication='linear', not fused"
+            )
+        return dict(
+            A=[layer.mix.weight for layer in self.layers],
+            B=[layer.ffn.layers[0][0].weight for layer in self.layers],
+            C=[layer.ffn.layers[1].weight for layer in self.layers],
+        )
 
     def fuse(self) -> 'ResMLP':
         """Fold affine maps into linear layers, in place, for inference.

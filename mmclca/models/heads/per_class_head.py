@@ -74,13 +74,16 @@ class PerClassHead(ClsHead):
         return x.sum(dim=-1) + self.bias
 
     def _load_hook(self, state_dict, prefix, *_):
-        """Take over the rows of a linear head."""
-        names = [f'{prefix}fc.{name}' for name in ('weight', 'bias')]
-        if not all(name in state_dict for name in names):
+        """Take over the rows of a linear head of as many classes."""
+        own = dict(weight=self.weight, bias=self.bias)
+        rows = {name: state_dict.get(f'{prefix}fc.{name}') for name in own}
+        if any(
+            row is None or row.shape != own[k].shape for k, row in rows.items()
+        ):
             return
-        for name in names:
-            own = name.replace(f'{prefix}fc.', prefix)
-            state_dict[own] = state_dict.pop(name)
+        for name, row in rows.items():
+            del state_dict[f'{prefix}fc.{name}']
+            state_dict[prefix + name] = row
         MMLogger.get_current_instance().info(
             f'{prefix}weight and bias: each class has its row of the linear '
             f'head {prefix}fc'

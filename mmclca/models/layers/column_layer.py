@@ -4,6 +4,10 @@ from mmengine.model import BaseModule
 from mmpretrain.models.utils import LayerScale, SELayer, build_norm_layer
 from torch import Tensor, nn
 
+from mmclca.utils.known_names import not_one_of
+
+NORMS = dict(LN='LN2d', BN='BN', SyncBN='SyncBN')  # of tokens, of maps
+
 
 class ColumnLayer(BaseModule):
     r"""A residual layer of convolutions that keeps the size of its map.
@@ -24,6 +28,9 @@ class ColumnLayer(BaseModule):
         layer_scale_init_value (float): Initial value of LayerScale, gamma;
             0: none.
         drop_path_rate (float): Rate of stochastic depth.
+
+    Raises:
+        ValueError: If the norm is neither LayerNorm nor BatchNorm.
     """
 
     def __init__(
@@ -34,9 +41,7 @@ class ColumnLayer(BaseModule):
         drop_path_rate: float,
     ):
         super().__init__()
-        if norm_cfg['type'] == 'LN':
-            norm_cfg = dict(norm_cfg, type='LN2d')
-        self.norm = build_norm_layer(norm_cfg, embed_dims)
+        self.norm = _norm_of_maps(norm_cfg, embed_dims)
         self.conv1 = nn.Conv2d(embed_dims, embed_dims, 1)
         self.depthwise = nn.Conv2d(
             embed_dims, embed_dims, 3, padding=1, groups=embed_dims
@@ -65,3 +70,10 @@ class ColumnLayer(BaseModule):
         update = self.gelu(self.conv1(self.norm(x)))
         update = self.se(self.gelu(self.depthwise(update)))
         return x + self.drop_path(self.gamma(self.conv2(update)))
+
+
+def _norm_of_maps(norm_cfg: dict, channels: int) -> nn.Module:
+    kind = norm_cfg['type']
+    if kind not in NORMS:
+        raise ValueError(f'norm_cfg: {not_one_of(kind, NORMS)}')
+    return build_norm_layer(dict(norm_cfg, type=NORMS[kind]), channels)

@@ -18,6 +18,7 @@ del MISSPELT['embed_dims']
         (12, '^arch: no 12; there are s, small'),
         (MISSPELT, r"lacks embed_dims; no 'embed_dim' .*mean embed_dims\?\)"),
         (dict(arch(2), num_layer=3), r'\(do you mean num_layers\?\)'),
+        (dict(arch(2), num_heads=7), 'num_heads=7 does not divide embed_d'),
         (dict(num_layers=2), 'lacks embed_dims, num_heads, feedforward_chan'),
     ],
 )

@@ -115,6 +115,10 @@ def test_reducers_that_ask_no_cls_reduce_and_others_are_refused(name):
         (dict(num_class_layers=0), 'num_class_layers=0: CLS would read'),
         (dict(cls_at=2), 'cls_at=2 is no layer: give one of 0 to 1'),
         (dict(cls_at=1, **REDUCE), 'cls_at=1 with reduce_at=.1,.'),
+        (
+            dict(cls_at=0, reduce_at=(1,), reducer=dict(type='mmclca.EViT')),
+            'EViT needs a CLS token: .* heads that are mixed',
+        ),
         (dict(arch='xxs23'), "no 'xxs23' .* there are xxs24, xxs36, xs24"),
         (dict(arch=dict(arch(2), num_heads=3)), 'num_heads=3 does not divide'),
         (

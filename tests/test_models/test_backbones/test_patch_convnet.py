@@ -46,11 +46,11 @@ def counted(**options):
 
 
 def test_parameters_and_cost():
-    """Closed forms of the thesis, and ours count one an element of a norm."""
+    """Closed forms of the thesis; ours count the norms of the pooling too."""
     d, N, blocks = 384, 196, 20
     params, macs = counted(arch='s20')
     assert params == 10_235_896
-    norms = N * d * blocks + (N + 1 + 2) * d
+    norms = (N + 1 + 2) * d
     stem = 224**2 * (27 * d + 27 * d**2 // 16) // 32
     column = blocks * (N * (2 * d * d + 9 * d) + d * d // 2)
     pooling = 2 * (N + 1) * d * d + 2 * d * d + 2 * (N + 1) * d + 6 * d * d
@@ -62,7 +62,7 @@ def test_one_query_a_class():
     head = 'mmclca.PerClassHead'
     params, macs = counted(arch='s60', multiclass=1000, head=head)
     assert params == 25_231_096 + 999 * 384 == 25_614_712
-    norms = 196 * 384 * 60 + (196 + 3 * 1000) * 384
+    norms = (196 + 3 * 1000) * 384
     # the scores of classes are sums of products, which no counter sees
     assert macs - norms + 1000 * 384 == pytest.approx(5.308e9, rel=1e-4)
 
@@ -87,7 +87,7 @@ def test_what_ablations_leave_out():
         ).items()
     }
     assert found['linear'] == (769 * d - conv_stem, N * 768 * d - stem_macs)
-    assert found['batch_norm'] == (0, -20 * N * d)  # not counted
+    assert found['batch_norm'] == (0, 0)
     pool = (10 * d * d + 14 * d) + d
     pool_macs = 2 * (N + 1) * d * d + 8 * d * d + 2 * (N + 1) * d
     assert found['average'] == (-pool, -pool_macs - (N + 2) * d)
@@ -237,6 +237,7 @@ def test_depth_of_parameters():
         (dict(pooling='max'), "pooling: no 'max'"),
         (dict(pooling='average', multiclass=3), "pooling='average' has none"),
         (dict(num_heads=5), 'num_heads=5 does not divide embed_dims=48'),
+        (dict(norm_cfg=dict(type='GN')), "norm_cfg: no 'GN'.*LN, BN, SyncBN"),
         (dict(stem=dict(type='ConvStm')), "stem: no 'ConvStm'"),
     ],
     ids=str,

@@ -183,7 +183,7 @@ def test_fused_it_answers_the_same(settings):
     holder = nn.ModuleDict(dict(model=model))
     with torch.no_grad():
         (before,) = model(images().double())
-        assert fuse(holder) is holder
+        assert fuse(fuse(holder)) is holder
         (after,) = model(images().double())
     torch.testing.assert_close(after, before, rtol=1e-12, atol=1e-12)
     layer = model.layers[0]

@@ -68,6 +68,19 @@ def test_from_one_query_to_one_for_each_class(one_query, monkeypatch):
     assert 'each class has its row of the linear head head.fc' in said[0]
 
 
+def test_rows_of_other_classes_are_left(one_query):
+    _, path = one_query
+    head = MODELS.build(dict(HEAD, num_classes=4))
+    weights = {
+        name.removeprefix('head.'): row
+        for name, row in torch.load(path).items()
+        if name.startswith('head.')
+    }
+    left = head.load_state_dict(weights, strict=False)
+    assert left.missing_keys == ['weight', 'bias']
+    assert left.unexpected_keys == ['fc.weight', 'fc.bias']
+
+
 def test_a_frozen_trunk_learns_queries_a_class(one_query):
     """Scores get better, stem and column stay as the file has them."""
     _, path = one_query
