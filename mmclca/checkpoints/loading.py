@@ -12,17 +12,15 @@ from copy import deepcopy
 
 import torch
 from mmengine.model import BaseTTAModel, is_model_wrapper
-from torch import Tensor, nn
+from torch import nn
 
+from .comparing import compare, wrong_parameters
 from .downloading import open_checkpoint
 from .error import CheckpointError
 from .positions import explain_rows, fit_positions
 from .releases import source_of, weights_of
 from .renames import rename_to_backbone, rename_to_classifier
 from .report import Report, first
-
-# tokens of others, which a backbone without them does not need
-MAY_BE_LEFT = ('cls_token', 'mask_token')
 
 
 def load_into_classifier(state_dict: dict, prefix: str, metadata: dict):
@@ -50,7 +48,7 @@ def load_around_backbone(
     own = {k: v for k, v in own.items() if not k.startswith('backbone.')}
     inner = [key for key in state_dict if key.startswith(f'{prefix}backbone.')]
     backbone = {key: state_dict.pop(key) for key in inner}
-    unfit, unused = _compare(own, state_dict, prefix)
+    unfit, unused = compare(own, state_dict, prefix)
     report = metadata['source'].begin()
     _fill(own, state_dict, prefix, unfit, unused, report)
     state_dict.update(backbone)
@@ -76,7 +74,7 @@ def load_into_backbone(
     if 'source' not in metadata:  # plain torch, as strict as ever
         return
     source, own = metadata['source'], backbone.state_dict()
-    unfit, unused = _compare(own, state_dict, prefix)
+    unfit, unused = compare(own, state_dict, prefix)
     if 'pos_embed' in unfit:
         unfit['pos_embed'] += explain_rows(backbone, own, state_dict, prefix)
     _check_backbone(backbone, unfit, unused, source)
@@ -89,34 +87,9 @@ def load_into_backbone(
     source.end()
 
 
-def _compare(own: dict, state_dict: dict, prefix: str) -> tuple[dict, list]:
-    """Which parameters of a module do not come, and why; what is unused."""
-    unfit = {}
-    for name, value in own.items():
-        came = state_dict.get(prefix + name)
-        if not isinstance(came, Tensor):
-            unfit[name] = 'is missing'
-        elif came.shape != value.shape:
-            unfit[name] = f'is {tuple(came.shape)}, not {tuple(value.shape)}'
-    keys = [key for key in state_dict if key.startswith(prefix)]
-    names = [key[len(prefix) :] for key in keys]
-    return unfit, [name for name in names if name not in own]
-
-
 def _check_backbone(backbone, unfit: dict, unused: list, source) -> None:
     """Refuse weights of another backbone."""
-    may_be_new = backbone.may_be_new
-    may_be_left = (*may_be_new, *backbone.may_be_left, *MAY_BE_LEFT)
-    wrong = [
-        f'{name} {why}'
-        for name, why in unfit.items()
-        if not name.startswith(may_be_new)
-    ]
-    wrong += [
-        f'{name} has no place'
-        for name in unused
-        if not name.startswith(may_be_left)
-    ]
+    wrong = wrong_parameters(backbone, unfit, unused)
     if wrong:
         raise CheckpointError(
             f'{source.name} does not fit {type(backbone).__name__} '

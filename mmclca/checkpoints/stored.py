@@ -2,6 +2,7 @@
 """The config and the class names that a checkpoint file holds."""
 
 import os
+from collections.abc import Callable
 
 from mmengine.config import Config
 
@@ -36,20 +37,36 @@ def stored_config(checkpoint: dict) -> Config:
         ValueError: If there is none, or it is more than plain settings; see
             :func:`mmclca.checkpoints.allowed_settings.check_settings`.
     """
-    text = stored_text(checkpoint)
-    name = source_of(weights_of(checkpoint)).name
     remedy = 'give the config beside it (predict.py: --config CONFIG)'
-    if text is None:
-        raise ValueError(f'{name} holds no config: {remedy}')
-    try:
-        parts = _used(parse_plain_config(text).to_dict())
-        check_settings(parts)
-    except ValueError as error:
-        raise ValueError(
-            f'the config in {name} is not used, for it is not run as '
-            f'Python is: {error}. If you trust it, {remedy}'
-        ) from error
+    if stored_text(checkpoint) is None:
+        raise ValueError(f'{_name(checkpoint)} holds no config: {remedy}')
+    parts = _read(checkpoint, _used, f'If you trust it, {remedy}')
     return Config(dict(parts, default_scope='mmpretrain'))
+
+
+def stored_backbone(checkpoint: dict) -> dict | None:
+    """Settings of the backbone in the config of a checkpoint.
+
+    They are read as :func:`stored_config` reads; what else is in the config
+    is not looked at.
+
+    Args:
+        checkpoint (dict): See :func:`stored_config`.
+
+    Returns:
+        dict | None: None where there is no config.
+
+    Raises:
+        ValueError: If there is no backbone in it, or it is more than plain
+            settings.
+    """
+    if stored_text(checkpoint) is None:
+        return None
+    remedy = (
+        'Write plain settings into it (publish_model.py --config CONFIG), or '
+        'give the weights alone'
+    )
+    return _read(checkpoint, _backbone, remedy)['model']['backbone']
 
 
 def stored_text(checkpoint: dict) -> str | None:
@@ -72,6 +89,31 @@ def stored_classes(checkpoint: dict) -> list[str] | None:
     """
     meta = checkpoint.get('meta', {})
     return meta.get('dataset_meta', {}).get('classes')
+
+
+def _name(checkpoint: dict) -> str:
+    return source_of(weights_of(checkpoint)).name
+
+
+def _read(
+    checkpoint: dict, choose: Callable[[dict], dict], remedy: str
+) -> dict:
+    """Parts of a stored config, which are checked."""
+    try:
+        parts = choose(parse_plain_config(stored_text(checkpoint)).to_dict())
+        check_settings(parts)
+    except ValueError as error:
+        raise ValueError(
+            f'the config in {_name(checkpoint)} is not used, for it is not '
+            f'run as Python is: {error}. {remedy}'
+        ) from error
+    return parts
+
+
+def _backbone(config: dict) -> dict:
+    """The one part of a config of which a backbone is built."""
+    backbone = _settings(_settings(config, 'model'), 'backbone')
+    return without_training(dict(model=dict(backbone=backbone)))
 
 
 def _used(config: dict) -> dict:
