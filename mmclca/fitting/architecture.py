@@ -10,7 +10,7 @@ from mmclca.checkpoints.families.family import POS_EMBED
 from mmclca.checkpoints.releases import source_of, weights_of
 from mmclca.checkpoints.renames import rename_to_classifier
 
-from .whole_networks import NETWORKS
+from .checked_network import whole_network
 
 # channels of a head, but for the models whose heads are wider
 HEAD_DIMS, WIDE = 64, {1280: 16, 1408: 16, 1664: 16}
@@ -41,6 +41,8 @@ def backbone_of(checkpoint: dict) -> dict:
 
     Raises:
         CheckpointError: If they are of no network that is known here.
+        ValueError: If the config of one that is read as a whole is more than
+            plain settings.
     """
     weights = dict(weights_of(checkpoint))
     name = source_of(weights_of(checkpoint)).name
@@ -50,10 +52,7 @@ def backbone_of(checkpoint: dict) -> dict:
         for key, value in weights.items()
         if key.startswith('backbone.') and isinstance(value, Tensor)
     }
-    for parameter, settings_of in NETWORKS.items():
-        if parameter in own:
-            return settings_of(own, name)
-    return _vit(own, name)
+    return whole_network(checkpoint, own, name) or _vit(own, name)
 
 
 def _vit(own: dict, name: str) -> dict:

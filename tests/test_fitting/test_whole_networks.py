@@ -123,15 +123,105 @@ def test_a_fit_of_the_whole_network(name, tmp_path, capsys):
     assert mmclca.fit(photographs, out, weights=path, folds=2).accuracy
 
 
-def test_a_query_a_class_is_refused():
-    model = built(dict(BACKBONES['patchconvnet'], multiclass=5))
-    weights = {f'backbone.{k}': v for k, v in model.state_dict().items()}
+def file_of(backbone, **meta):
+    """A checkpoint of a backbone, and what is stored beside its weights."""
+    weights = built(backbone).state_dict()
+    weights = {f'backbone.{k}': v for k, v in weights.items()}
+    return dict(state_dict=name_source(weights, 'w.pth'), meta=meta)
+
+
+def config_of(backbone):
+    return f'model = {dict(backbone=backbone)}'
+
+
+EPS = dict(norm_cfg=dict(type='LN', eps=1e-3))
+NO_RELEASE = [  # and a parameter that tells
+    ('cait', dict(talking_heads=False), 'mix_logits.weight is missing'),
+    ('cait', dict(cls_at=0, num_class_layers=0), 'class_layers.0.ffn'),
+    ('cait', dict(layer_scale_init_value=0), 'gamma1.weight is missing'),
+    ('resmlp', dict(norm_cfg=dict(type='LN')), 'norm1.alpha is missing'),
+    ('resmlp', dict(with_post_beta=True), 'gamma1.weight is missing'),
+    ('resmlp', dict(communication='conv'), 'mix.weight is missing'),
+    ('patchconvnet', dict(pooling='average'), 'pool.cls_token is missing'),
+    ('patchconvnet', dict(stem=None), 'projection.weight has no place'),
+    ('patchconvnet', dict(norm_cfg=dict(type='BN')), 'running_mean has no'),
+    ('patchconvnet', dict(with_pos=True), 'pos_embed has no place'),
+]
+IN_CONFIG = [  # what names and shapes do not tell
+    ('cait', dict(cls_at=0, reducer=dict(type='mmclca.ToMe'), reduce_at=1)),
+    ('patchconvnet', dict(num_heads=2)),
+    ('resmlp', dict(communication='none', arch='s12')),
+    *((name, EPS) for name in ('cait', 'patchconvnet')),
+]
+
+
+@pytest.mark.parametrize('name, options, told', NO_RELEASE)
+def test_what_is_not_of_the_releases(name, options, told):
+    """Refused as weights alone, and taken with the config of its model."""
+    backbone = dict(BACKBONES[name], **options)
+    kind = backbone['type']
+    with pytest.raises(CheckpointError, match=told) as refused:
+        backbone_of(file_of(backbone)['state_dict'])
+    line = str(refused.value)
+    assert line.startswith(f'w.pth is not of the {kind} that fit would build')
+    assert 'the config of its model' in line and '\n' not in line
+    found = backbone_of(file_of(backbone, cfg=config_of(backbone)))
+    assert {*backbone} - {*found} <= {'img_size'}
+    assert backbone | found == backbone
+
+
+@pytest.mark.parametrize('name, options', IN_CONFIG)
+def test_what_no_weight_tells_is_in_the_config(name, options):
+    backbone = dict(BACKBONES[name], **options)
+    found = backbone_of(file_of(backbone, cfg=config_of(backbone)))
+    told = {k: v for k, v in backbone.items() if k in found and k != 'arch'}
+    assert found == dict(told, arch=found['arch'])
+    assert found['arch']['num_layers'] == (12 if 'arch' in options else 3)
+
+
+def test_weights_of_another_network_than_the_config_says():
+    text = config_of(dict(BACKBONES['cait'], talking_heads=False))
+    with pytest.raises(CheckpointError, match='mix_logits.* has no place'):
+        backbone_of(file_of(BACKBONES['cait'], cfg=text))
+
+
+@pytest.mark.parametrize(
+    'text, told',
+    [
+        ("import os\nmodel = dict(backbone=dict(type='a'))", 'import os'),
+        ("model = dict(backbone=dict(type='helper.CaiT'))", 'helper.CaiT'),
+        ('model = 3', 'model is no dict'),
+    ],
+)
+def test_a_config_that_is_not_read(text, told):
+    with pytest.raises(ValueError, match=f'w.pth is not used.*{told}'):
+        backbone_of(file_of(BACKBONES['cait'], cfg=text))
+
+
+def test_a_config_of_which_nothing_is_built():
+    text = config_of(dict(BACKBONES['cait'], class_layers=2))
+    with pytest.raises(CheckpointError, match='w.pth makes no mmclca.CaiT'):
+        backbone_of(file_of(BACKBONES['cait'], cfg=text))
+
+
+def test_photographs_have_three_channels():
+    gray = dict(BACKBONES['cait'], in_channels=1)
+    with pytest.raises(CheckpointError, match=r'not \(16, 3, 8, 8\)'):
+        backbone_of(file_of(gray, cfg=config_of(gray)))
+
+
+@pytest.mark.parametrize('stored', [False, True])
+def test_a_query_a_class_is_refused(stored):
+    backbone = dict(BACKBONES['patchconvnet'], multiclass=5)
+    meta = dict(cfg=config_of(backbone)) if stored else {}
     with pytest.raises(CheckpointError, match='w.pth .* with 5 queries, one'):
-        backbone_of(name_source(weights, 'w.pth'))
+        backbone_of(file_of(backbone, **meta))
 
 
 def test_images_that_are_no_squares_are_refused():
-    model = built(dict(BACKBONES['resmlp'], img_size=(24, 32)))
-    weights = {f'backbone.{k}': v for k, v in model.state_dict().items()}
+    backbone = dict(BACKBONES['resmlp'], img_size=(24, 32))
     with pytest.raises(CheckpointError, match='12 patches, which are no'):
-        backbone_of(name_source(weights, 'w.pth'))
+        backbone_of(file_of(backbone))
+    backbone = dict(BACKBONES['cait'], img_size=(16, 64))  # 16 patches
+    with pytest.raises(CheckpointError, match=r'\(16, 64\) px, in \(2, 8\)'):
+        backbone_of(file_of(backbone, cfg=config_of(backbone)))
