@@ -113,11 +113,11 @@ NOT_RUN = [
     NotRun(r'--executor slurm', 'needs a cluster'),
     NotRun(
         r'configs/sweeps/(\w+\.py$|'
-        r'(leaf40|few_photographs|family)\w*\.py --jobs)',
+        r'(leaf40|few_photographs|family|architectures)\w*\.py --jobs)',
         'hundreds of trainings; docs/sweeps.md runs a small grid',
     ),
     NotRun(
-        r'family_from_scratch/\S+seed1|synthetic_leaves_16 ',
+        r'(family|architectures)_from_scratch/\S+seed1|synthetic_leaves_16 ',
         'the runs and the data that a page was measured with',
     ),
     NotRun(r'drawn_cotton80', 'the data that a page was measured with'),

@@ -8,7 +8,10 @@ from mmclca.sweep.checks import check_results
 from mmclca.sweep.grid import read_grid
 from mmclca.sweep.results import read_results
 
-SWEEPS = ('leaf40', 'leaf40_why', 'few_photographs_why')
+SWEEPS = (
+    *('leaf40', 'leaf40_why', 'few_photographs_why'),
+    *('family_from_scratch', 'architectures_from_scratch'),
+)
 
 
 @pytest.mark.parametrize('name', SWEEPS)
