@@ -117,7 +117,8 @@ NOT_RUN = [
         'hundreds of trainings; docs/sweeps.md runs a small grid',
     ),
     NotRun(
-        r'(family|architectures)_from_scratch/\S+seed1|synthetic_leaves_16 ',
+        r'(family|architectures)_from_scratch/\S+seed1|synthetic_leaves_16 |'
+        r'work_dirs/queries',
         'the runs and the data that a page was measured with',
     ),
     NotRun(r'drawn_cotton80', 'the data that a page was measured with'),
