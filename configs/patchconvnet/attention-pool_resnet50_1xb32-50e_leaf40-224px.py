@@ -12,6 +12,7 @@
 # Command: python tools/train.py \
 #   configs/patchconvnet/attention-pool_resnet50_1xb32-50e_leaf40-224px.py
 _base_ = [
+    '../_base_/models/_linear-classifier.py',
     '../_base_/datasets/leaf40_224.py',
     '../_base_/schedules/clca_50e.py',
     '../_base_/default_runtime.py',
@@ -21,12 +22,6 @@ weights = (
     'resnet50_8xb256-rsb-a2-300e_in1k_20211228-0fd8be6e.pth'
 )
 model = dict(
-    type='ImageClassifier',
-    data_preprocessor=dict(
-        mean=[123.675, 116.28, 103.53],
-        std=[58.395, 57.12, 57.375],
-        to_rgb=True,
-    ),
     backbone=dict(
         type='ResNet',
         depth=50,
@@ -35,10 +30,5 @@ model = dict(
         ),
     ),
     neck=dict(type='mmclca.AttentionPool', in_channels=2048),
-    head=dict(
-        type='LinearClsHead',
-        num_classes=_base_.num_classes,
-        in_channels=2048,
-        init_cfg=dict(type='TruncNormal', layer='Linear', std=0.02),
-    ),
+    head=dict(num_classes=_base_.num_classes, in_channels=2048),
 )
