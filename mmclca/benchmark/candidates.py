@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from mmclca.evaluation.cost import Cost, count_config
 from mmclca.models import fuse, list_methods, reduction_of, with_reduction
 from mmclca.models.backbones import ForeignWeights
-from mmclca.models.variants import build_on_meta, class_of
+from mmclca.models.from_config import build_on_meta, class_of
 
 from .size import Images, Size, size_of
 

@@ -8,7 +8,7 @@ from mmpretrain.models.backbones import VisionTransformer
 from mmpretrain.models.utils import to_2tuple
 
 from mmclca.models import as_reducible
-from mmclca.models.variants import class_of
+from mmclca.models.from_config import class_of
 from mmclca.registry import MODELS
 
 KEYS = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')

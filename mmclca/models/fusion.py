@@ -9,8 +9,9 @@ from mmengine.config import ConfigDict
 from mmpretrain.models.backbones import VisionTransformer
 
 from .backbones import Reducible
+from .from_config import build_on_meta, class_of, gives_layers
 from .heads import LayerFusionHead
-from .variants import build_on_meta, class_of, gives_layers, make_reducible
+from .variants import make_reducible
 
 # vectors that a layer gives
 PARTS = dict(cls_token=1, average=1, cls_average=2)

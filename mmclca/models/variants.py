@@ -3,19 +3,18 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from inspect import signature
 
-import torch
 from mmengine.config import ConfigDict
 from mmpretrain.models.backbones import DeiT3, VisionTransformer
 from mmpretrain.models.classifiers import ImageClassifier
-from mmpretrain.models.heads import ClsHead
 
 from mmclca.registry import MODELS
 from mmclca.utils.known_names import not_one_of
 
 from .backbones import ForeignWeights, Reducible
-from .heads import CLAHead, DistilledHead
+from .cla_variants import put_cla_head, remove_cla_head
+from .from_config import build_on_meta, class_of
+from .heads import CLAHead
 from .reduction.reducers import TokenReducer
 from .reduction.reducers.base import per_stage
 
@@ -112,9 +111,9 @@ def with_reduction(
     backbone['cache'] = own if cache else None
     same_layers = reduce_at is None or layers == had['reduce_at']
     if cla and not (had['cla'] and same_layers):
-        _put_cla_head(new, layers)
+        put_cla_head(new, layers)
     if had['cla'] and not cla:
-        _remove_cla_head(new)
+        remove_cla_head(new)
     return ConfigDict(new) if isinstance(model, ConfigDict) else new
 
 
@@ -126,18 +125,6 @@ def _backbone_of(model: dict) -> dict:
             'backbone=..., head=...)'
         )
     return model['backbone']
-
-
-def class_of(settings: dict | None) -> type:
-    """The class that a config names; ``object`` for None."""
-    kind = settings['type'] if settings else object
-    found = kind if isinstance(kind, type) else MODELS.get(kind)
-    if found is None:
-        raise ValueError(
-            f'type={kind!r} is not registered: import its module, for example '
-            "by custom_imports=dict(imports=['my_module'])"
-        )
-    return found
 
 
 def is_reducible(model: dict) -> bool:
@@ -183,18 +170,6 @@ def _quarters(backbone: dict) -> tuple[int, ...]:
     return tuple(sorted({depth * quarter // 4 for quarter in (1, 2, 3)}))
 
 
-def gives_layers(kind: type) -> bool:
-    """Whether a backbone can be told whose layers' output it returns."""
-    named = 'out_indices' in signature(kind).parameters
-    return named or issubclass(kind, VisionTransformer)
-
-
-def build_on_meta(backbone: dict) -> Reducible:
-    """The backbone on the meta device: it knows its depth and channels."""
-    with torch.device('meta'):
-        return MODELS.build(deepcopy(backbone))
-
-
 def _reducer(
     backbone: dict, method: str | None, keep_rate, num_stages: int
 ) -> dict | None:
@@ -224,51 +199,3 @@ def _class_of_method(method: str) -> type:
     if kind is None or not issubclass(kind, TokenReducer):
         raise ValueError(f'method: {not_one_of(method, list_methods())}')
     return kind
-
-
-def _put_cla_head(model: dict, reduce_at: tuple[int, ...]) -> None:
-    backbone = model['backbone']
-    built = build_on_meta(backbone)
-    if not gives_layers(class_of(backbone)):
-        built.check_cla()
-    read = sorted({*reduce_at, len(built.layers) - 1})
-    backbone['out_indices'] = tuple(read)
-    if built.final_norm:
-        backbone['final_norm'] = False
-    build_on_meta(backbone).check_cla()
-    model['head'] = _cla_head(model.get('head'), built.embed_dims, len(read))
-
-
-def _cla_head(head: dict | None, in_channels: int, num_layers: int) -> dict:
-    """The head, or a CLA head with the settings that both of them know."""
-    kind = class_of(head)
-    sizes = dict(in_channels=in_channels, num_layers=num_layers)
-    if issubclass(kind, CLAHead):
-        return dict(head, **sizes)
-    known_loss = ClsHead.loss, DistilledHead.loss
-    own_loss = not issubclass(kind, ClsHead) or kind.loss not in known_loss
-    if own_loss or 'num_classes' not in head:
-        raise ValueError(
-            f'a CLA head cannot take the place of head={head}: that takes '
-            "num_classes and the loss of a ClsHead, such as dict(type='"
-            "LinearClsHead', num_classes=80)"
-        )
-    known = signature(CLAHead).parameters.keys() - {'init_cfg'}
-    kept = {k: v for k, v in head.items() if k in known}
-    return dict(kept, type='mmclca.CLAHead', **sizes)
-
-
-def _remove_cla_head(model: dict) -> None:
-    backbone, head = model['backbone'], model['head']
-    arguments = signature(class_of(backbone)).parameters
-    backbone['out_indices'] = arguments['out_indices'].default
-    if 'final_norm' in backbone:
-        backbone['final_norm'] = True
-    linear = {
-        k: v for k, v in head.items() if k not in ('num_layers', 'multiplier')
-    }
-    if build_on_meta(backbone).is_distilled:
-        linear['type'] = 'mmclca.DistilledHead'
-    else:
-        linear.update(type='VisionTransformerClsHead', init_cfg=None)
-    model['head'] = linear

@@ -13,7 +13,7 @@ from mmengine.runner import save_checkpoint, set_random_seed
 from mmclca.apis import Probe
 from mmclca.apis.labelled_images import LabelledImages, images_of_split
 from mmclca.models import with_layer_fusion
-from mmclca.models.variants import build_on_meta
+from mmclca.models.from_config import build_on_meta
 from mmclca.registry import MODELS
 
 from .cell import Cell
