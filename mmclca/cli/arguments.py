@@ -91,6 +91,20 @@ def add_cfg_options(parser):
     )
 
 
+def add_leaves(parser):
+    """Add ``--leaves`` of every tool that draws images.
+
+    Args:
+        parser (mmclca.cli.Parser): The parser to extend.
+    """
+    parser.add(
+        '--leaves',
+        'draw N synthetic leaves besides, each of another cultivar',
+        0,
+        metavar='N',
+    )
+
+
 def add_run_arguments(parser):
     """Add the arguments of every tool that builds a runner from a config.
 

@@ -4,7 +4,12 @@
 from pathlib import Path
 
 from mmclca import cli
-from mmclca.cli.arguments import WEIGHTS, add_cfg_options, is_weights
+from mmclca.cli.arguments import (
+    WEIGHTS,
+    add_cfg_options,
+    add_leaves,
+    is_weights,
+)
 
 PICTURES = ('.jpeg', '.jpg', '.pdf', '.png', '.svg', '.webp')
 
@@ -28,12 +33,7 @@ def parse_args():
         'CHECKPOINT: what is missing, head and reducer, stays random',
         metavar='FILE',
     )
-    parser.add(
-        '--leaves',
-        'draw N synthetic leaves besides, each of another cultivar',
-        0,
-        metavar='N',
-    )
+    add_leaves(parser)
     parser.add('--seed', 'of leaves and random weights', 0)
     parser.add(
         '--out',

@@ -4,7 +4,7 @@
 from pathlib import Path
 
 from mmclca import cli
-from mmclca.cli.arguments import add_model_arguments
+from mmclca.cli.arguments import add_leaves, add_model_arguments
 
 
 def parse_args():
@@ -28,12 +28,7 @@ def parse_args():
         nargs='+',
         metavar='CLASS',
     )
-    parser.add(
-        '--leaves',
-        'draw N synthetic leaves besides, each of another cultivar',
-        0,
-        metavar='N',
-    )
+    add_leaves(parser)
     parser.add('--out', 'picture to write', type=Path, required=True)
     add_model_arguments(parser)
     return parser.parse_args()
