@@ -107,7 +107,6 @@ class CaiT(CaiTCLS, EncoderLayers, Reducible, BaseBackbone):
         for name, (embed_dims, *depths) in SIZES.items()
         for depth in depths
     }
-    no_cls = 'CLS enters a CaiT after the layers that reduce'
 
     def __init__(
         self,

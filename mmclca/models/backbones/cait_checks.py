@@ -30,23 +30,6 @@ def check_cls_at(
         )
 
 
-def check_scores(reducer: TokenReducer) -> None:
-    """Refuse a reducer that ranks patches by what CLS reads.
-
-    With CLS at the first layer too: mixed heads have negative weights, which
-    are no scores.
-
-    Raises:
-        ValueError: If it needs CLS.
-    """
-    if reducer.needs_cls_token:
-        raise ValueError(
-            f'{type(reducer).__name__} needs a CLS token: CLS enters a CaiT '
-            'after the layers that reduce, or reads by heads that are mixed '
-            '(ToMe, for example, needs none)'
-        )
-
-
 def check_masks(reducer: TokenReducer) -> None:
     """Refuse a reducer that leaves masked tokens behind.
 

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from ..reduction.reducers import TokenReducer
 from ..reduction.tokens import Tokens
-from .cait_checks import check_masks, check_scores
+from .cait_checks import check_masks
 
 
 class CaiTCLS:
@@ -21,6 +21,14 @@ class CaiTCLS:
     may_have_position = ()
     shaped_by = 'arch, img_size, patch_size and num_class_layers'
     has_cls = True
+    ranks_by_cls = False  # mixed heads have negative weights
+
+    @property
+    def no_cls(self) -> str:
+        """See :class:`Reducible`."""
+        if self.num_prefix:
+            return 'CLS reads by heads that are mixed, which score nothing'
+        return 'CLS enters a CaiT after the layers that reduce'
 
     def enter(self, i: int, tokens: Tokens) -> Tokens:
         """See :class:`Reducible`: CLS may join here."""
@@ -74,8 +82,8 @@ class CaiTCLS:
         return weights[:, :, 0, own:].float().mean(dim=1), tokens
 
     def check_reducer(self, reducer: TokenReducer) -> None:
-        """See :class:`Reducible`; a CLS that joins early does not help."""
-        check_scores(reducer)
+        """See :class:`Reducible`; refuses those that mask, too."""
+        super().check_reducer(reducer)
         check_masks(reducer)
 
     def check_cla(self) -> None:

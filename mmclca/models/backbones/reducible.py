@@ -86,6 +86,11 @@ class Reducible(ForeignWeights):
         """Whether a CLS token reads the patches, in whatever layers."""
         return bool(self.num_prefix)
 
+    @property
+    def ranks_by_cls(self) -> bool:
+        """Whether a reducer may rank patches by what CLS reads."""
+        return bool(self.num_prefix)
+
     def read_by_cls(
         self, images: Tensor, entered: Tokens
     ) -> tuple[Tensor, Tokens]:
@@ -192,9 +197,10 @@ class Reducible(ForeignWeights):
         """Refuse a reducer that the layers do not go with.
 
         Raises:
-            ValueError: If it needs a CLS token, and there is none.
+            ValueError: If it needs a CLS token, and there is none that
+                ranks patches.
         """
-        if reducer.needs_cls_token and not self.num_prefix:
+        if reducer.needs_cls_token and not self.ranks_by_cls:
             raise ValueError(
                 f'{type(reducer).__name__} needs a CLS token: {self.no_cls} '
                 '(ToMe, for example, needs none)'
