@@ -6,10 +6,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mmengine import list_from_file
 from mmengine.config import Config
 
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
+from mmclca.utils.reading import read_lines
 from mmclca.visualization.batches import dataset_of
 
 from .sources import find_images
@@ -101,9 +101,9 @@ def _in_folder(folder: str) -> LabelledImages:
 def _in_list(file: str) -> LabelledImages:
     folder = os.path.dirname(file)
     beside = os.path.join(folder, 'classes.txt')
-    classes = list_from_file(beside) if os.path.isfile(beside) else None
+    classes = read_lines(beside) if os.path.isfile(beside) else None
     paths, names = [], []
-    for line in filter(None, map(str.strip, list_from_file(file))):
+    for line in filter(None, map(str.strip, read_lines(file))):
         path, _, label = line.rpartition(' ')
         if not path or not label.isdecimal():
             path, label = line, None

@@ -2,7 +2,6 @@
 from os import PathLike
 from pathlib import Path
 
-import mmengine
 from mmengine.config import Config
 from mmengine.model import BaseModel
 from mmengine.registry import init_default_scope
@@ -16,6 +15,7 @@ from mmclca.checkpoints.stored import (
     stored_config,
 )
 from mmclca.configs import read_config
+from mmclca.utils.reading import read_lines
 
 
 def load_classifier(
@@ -138,4 +138,4 @@ def _classes_in(dataset: dict):
         return dataset.get('metainfo', {}).get('classes')
     if not isinstance(classes, str):
         return classes
-    return mmengine.list_from_file(classes) if Path(classes).exists() else None
+    return read_lines(classes) if Path(classes).exists() else None

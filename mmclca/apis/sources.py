@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
-from mmengine import fileio
 from mmengine.dataset import default_collate
 from mmpretrain.utils import track
 
 from mmclca.datasets.image_files import decode_whole, files_below
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
+from mmclca.utils.reading import read_bytes
 
 
 def find_images(places: Iterable) -> list:
@@ -104,7 +104,7 @@ def read_image(
     if isinstance(source, np.ndarray):
         return _checked(source)
     try:
-        content = fileio.get(source)
+        content = read_bytes(source)
     except FileNotFoundError:
         raise ValueError('no such file or folder') from None
     except OSError as error:

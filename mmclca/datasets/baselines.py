@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import mmcv
 import numpy as np
+
+from .decoding import read_bgr
 
 
 def colour_histogram_1nn(
@@ -40,6 +41,6 @@ def colour_histogram(path, bins=8):
     Returns:
         np.ndarray: Shares of the pixels, (bins ** 3, ).
     """
-    level = mmcv.imread(path).astype(np.int64) * bins // 256
+    level = read_bgr(path).astype(np.int64) * bins // 256
     index = level @ [bins * bins, bins, 1]
     return np.bincount(index.ravel(), minlength=bins**3) / index.size

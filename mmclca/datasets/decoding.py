@@ -3,21 +3,30 @@
 
 from contextlib import suppress
 from io import BytesIO
+from typing import BinaryIO
 
 import cv2
 import mmcv
 import numpy as np
 from mmcv.transforms import BaseTransform
-from mmengine import fileio
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from mmclca.registry import TRANSFORMS
+from mmclca.utils.reading import read_bytes
 
+# all that is read; for some others Pillow runs programs
+FORMATS = ['JPEG', 'PNG', 'TIFF', 'WEBP', 'BMP', 'PPM']
 with suppress(ImportError):  # an extra, for the photographs of telephones
     from pillow_heif import register_heif_opener
 
     register_heif_opener()
+    FORMATS.append('HEIF')
 
+# a scan of A4 at 1200 dpi has 139 million
+MAX_PIXELS = 200_000_000
+Image.MAX_IMAGE_PIXELS = MAX_PIXELS  # else Pillow warns of fewer
+# where a file begins with its kind
+_HEIC = tuple(b'ftyp' + kind for kind in (b'heic', b'heix', b'mif1', b'msf1'))
 _WHITE = 255, 255, 255, 255
 # formats that OpenCV does not know, and Pillow decodes wholly or not at all
 BY_PILLOW = ('HEIF',)
@@ -28,7 +37,37 @@ _MODES = ('1', 'L', 'LA', 'P', 'PA', 'RGB', 'RGBA', 'RGBX', 'CMYK', 'YCbCr')
 
 
 class UndecodedError(ValueError):
-    """Neither OpenCV nor Pillow can decode an image."""
+    """An image that is not read, or cannot be decoded."""
+
+
+def open_image(file: BinaryIO) -> Image.Image:
+    """Open an image, of which only the first bytes are read.
+
+    Args:
+        file (BinaryIO): One of ``FORMATS``, at its beginning.
+
+    Raises:
+        UndecodedError: If it is of another kind, or has more pixels than
+            ``MAX_PIXELS``.
+    """
+    try:
+        image = Image.open(file, formats=FORMATS)
+    except UnidentifiedImageError:
+        file.seek(0)
+        start = file.read(12)
+        if start[4:] in _HEIC:
+            reason = 'HEIC, which needs: pip install "mmclca[heic]"'
+        else:
+            reason = f'no image: it begins with {start!r}'
+        raise UndecodedError(reason) from None
+    except Exception as error:  # a decoder may raise anything
+        raise UndecodedError(f'{type(error).__name__}: {error}') from error
+    if image.width * image.height > MAX_PIXELS:
+        raise UndecodedError(
+            f'{image.width} x {image.height} pixels, and at most '
+            f'{MAX_PIXELS / 1e6:.0f} million are read: save it smaller'
+        )
+    return image
 
 
 def decode(content: bytes, over_white: bool = True) -> np.ndarray:
@@ -48,9 +87,10 @@ def decode(content: bytes, over_white: bool = True) -> np.ndarray:
         np.ndarray: BGR image (H, W, 3), uint8.
 
     Raises:
-        UndecodedError: If neither can decode it.
+        UndecodedError: See :func:`open_image`; or neither can decode it.
     """
-    kind, has_alpha = _kind_of(content)
+    with open_image(BytesIO(content)) as image:
+        kind, has_alpha = image.format, image.has_transparency_data
     if over_white and has_alpha:
         return by_pillow(content)
     with suppress(cv2.error):
@@ -72,11 +112,11 @@ def read_bgr(path: str) -> np.ndarray:
         np.ndarray: See :func:`decode`.
 
     Raises:
-        FileNotFoundError: If there is no such file.
+        OSError: If there is no such file.
         UndecodedError: If it is no image; names it.
     """
     try:
-        return decode(fileio.get(path))
+        return decode(read_bytes(path))
     except UndecodedError as error:
         raise UndecodedError(f'{path}: {error}') from error
 
@@ -93,22 +133,13 @@ def by_pillow(content: bytes) -> np.ndarray:
     Raises:
         UndecodedError: If Pillow cannot decode it, or not to 8-bit colours.
     """
-    try:
-        with Image.open(BytesIO(content)) as image:
+    with open_image(BytesIO(content)) as image:
+        try:
             return _to_bgr(image)
-    except Exception as error:  # a decoder may raise anything
-        raise UndecodedError(
-            f'neither OpenCV nor Pillow can decode it: {error}'
-        ) from error
-
-
-def _kind_of(content: bytes) -> tuple[str | None, bool]:
-    """The format of an image, and whether it has transparent pixels."""
-    try:
-        with Image.open(BytesIO(content)) as image:
-            return image.format, image.has_transparency_data
-    except Exception:  # a decoder may raise anything
-        return None, False
+        except Exception as error:  # a decoder may raise anything
+            raise UndecodedError(
+                f'neither OpenCV nor Pillow can decode it: {error}'
+            ) from error
 
 
 def _to_bgr(image: Image.Image) -> np.ndarray:
@@ -141,7 +172,7 @@ class LoadPhotograph(BaseTransform):
             ``ori_shape``.
 
         Raises:
-            FileNotFoundError: If there is no such file.
+            OSError: If there is no such file.
             UndecodedError: If it is no image; names it.
         """
         image = read_bgr(results['img_path'])

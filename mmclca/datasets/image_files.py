@@ -6,12 +6,10 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
-from mmengine import fileio
-from PIL import Image, UnidentifiedImageError
-
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES as IMAGE_SUFFIXES
+from mmclca.utils.reading import open_file, read_bytes
 
-from .decoding import BY_PILLOW, UndecodedError, decode
+from .decoding import BY_PILLOW, UndecodedError, decode, open_image
 from .parquet import iter_images
 from .parquet.uri import PREFIX, parquet_uri, split_uri
 
@@ -23,8 +21,6 @@ _THREADS = 16
 _JPEG_END = b'\xff\xd9'
 _END_MARKERS = dict(PNG=b'IEND\xaeB`\x82', JPEG=_JPEG_END, MPO=_JPEG_END)
 _TAIL = 4096
-# where a file begins with its kind
-_HEIC = tuple(b'ftyp' + kind for kind in (b'heic', b'heix', b'mif1', b'msf1'))
 
 
 def files_below(folder):
@@ -69,7 +65,7 @@ def find_problem(path):
         says; empty if nothing is.
     """
     try:
-        return _decode(fileio.get(path))
+        return _decode(read_bytes(path))
     except Exception as error:  # what an unreadable file gives is open
         return _reason(error)
 
@@ -144,7 +140,7 @@ def check_headers(paths):
 
 def _check_file(path):
     try:
-        with open(path, 'rb') as file:
+        with open_file(path) as file:
             return check_header(file)
     except OSError as error:
         return _reason(error)
@@ -152,8 +148,8 @@ def _check_file(path):
 
 def _looks_whole(file):
     try:
-        marker = _END_MARKERS.get(Image.open(file).format)
-    except Exception:  # a decoder may raise anything
+        marker = _END_MARKERS.get(open_image(file).format)
+    except UndecodedError:
         return False
     size = file.seek(0, os.SEEK_END)
     file.seek(max(size - _TAIL, 0))
@@ -176,16 +172,14 @@ def _why_not_whole(content):
         return EMPTY
     try:
         file = BytesIO(content)
-        with Image.open(file) as image:
+        with open_image(file) as image:
             # It stands at the first scan. Zeros after a cut pass for pixels.
             if image.format == 'JPEG' and _JPEG_END not in file.read():
                 return 'cut short: a JPEG file without its end marker'
             if image.format not in BY_PILLOW:
                 image.load()
-    except UnidentifiedImageError:
-        if content[4:12] in _HEIC:
-            return 'HEIC, which needs: pip install "mmclca[heic]"'
-        return f'no image: it begins with {content[:12]!r}'
+    except UndecodedError as error:
+        return str(error)
     except Exception as error:  # a decoder may raise anything
         return _reason(error)
     return ''

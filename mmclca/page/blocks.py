@@ -46,7 +46,7 @@ def _pictures(callbacks: Callbacks, examples: Sequence[str]):
     bring a new one."""
     leaf = gr.Image(
         sources=['upload', 'clipboard'],
-        placeholder=strings.drop_here(callbacks.limits),
+        placeholder=strings.drop_here(),
         show_label=False,
         height=300,
         buttons=[],

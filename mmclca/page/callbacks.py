@@ -8,7 +8,7 @@ import numpy as np
 from mmclca.apis import TokenReductionInferencer
 
 from . import html, strings
-from .limits import LIMITS, Limits, read_leaf
+from .limits import read_leaf
 from .prediction import predict as predict_leaf
 from .shared_weights import Variants
 from .speed import Speeds
@@ -23,28 +23,22 @@ class Callbacks:
         inferencer (TokenReductionInferencer): The trained model.
         uploads (str | Path): Folder in which pictures arrive; none from
             elsewhere is read.
-        limits (Limits): How large a picture may be. Defaults to those of
-            :class:`Limits`.
 
     Raises:
         ValueError: If the tokens of the backbone cannot be reduced.
     """
 
     def __init__(
-        self,
-        inferencer: TokenReductionInferencer,
-        uploads: str | Path,
-        limits: Limits = LIMITS,
+        self, inferencer: TokenReductionInferencer, uploads: str | Path
     ):
         self.variants = Variants(inferencer)
         self.speeds = Speeds(inferencer)
         self.uploads = Path(uploads).resolve()
-        self.limits = limits
 
     def read_upload(self, upload: dict):
         """Of a new picture: a preview, the model's input, a message."""
         try:
-            image = read_leaf(self._uploaded(upload['path']), self.limits)
+            image = read_leaf(self._uploaded(upload['path']))
             packed = self.variants.trained.prepare(image)
             if isinstance(packed, str):
                 raise ValueError(

@@ -13,7 +13,7 @@ from . import html, strings
 from .blocks import build_page
 from .callbacks import Callbacks
 from .leaves import examples_for
-from .limits import LIMITS, Limits
+from .limits import MEGABYTES
 from .theme import CSS, THEME
 
 HOST = '127.0.0.1'
@@ -25,7 +25,6 @@ def served(
     inferencer: TokenReductionInferencer,
     port: int | None = None,
     host: str = HOST,
-    limits: Limits = LIMITS,
     name: str = '',
 ) -> Iterator[tuple[str, gr.Blocks]]:
     """Serve the page of a trained model until the context is left.
@@ -39,8 +38,6 @@ def served(
             free one from 7860 on.
         host (str): Address to listen at. Defaults to ``HOST``, which this
             computer alone reaches; '0.0.0.0' is all of its addresses.
-        limits (Limits): How large a picture may be. Defaults to those of
-            :class:`Limits`.
         name (str): Name of the checkpoint, to be shown. Defaults to ''.
 
     Yields:
@@ -53,12 +50,12 @@ def served(
         tempfile.TemporaryDirectory(prefix='mmclca_page_') as folder,
         patch.dict(os.environ, _environment(folder, host)),
     ):
-        callbacks = Callbacks(inferencer, folder, limits)
+        callbacks = Callbacks(inferencer, folder)
         classes = inferencer.classes
         about = html.note(strings.about_model(name, classes))
         page = build_page(callbacks, examples_for(classes, folder), about)
         page.queue(max_size=WAITING)
-        address = _launch(page, port, host, callbacks.limits)
+        address = _launch(page, port, host)
         try:
             yield address, page
         finally:
@@ -72,13 +69,13 @@ def _environment(folder: str, host: str) -> dict[str, str]:
     return dict(GRADIO_TEMP_DIR=folder, no_proxy=near)
 
 
-def _launch(page: gr.Blocks, port: int | None, host: str, limits) -> str:
+def _launch(page: gr.Blocks, port: int | None, host: str) -> str:
     """Start to serve, in another thread; the address."""
     try:
         _, address, _ = page.launch(
             server_name=host,
             server_port=port,
-            max_file_size=limits.megabytes * 2**20,
+            max_file_size=MEGABYTES * 2**20,
             theme=THEME,
             css=CSS,
             footer_links=[],

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from mmclca.visualization.painting import DROPPED, FUSED, KEPT, MERGED
 
-from .limits import Limits
+from .limits import MAX_PIXELS, MEGABYTES
 from .methods import Method
 
 FIRST = 6  # classes that are named
@@ -68,11 +68,11 @@ def about_model(name: str, classes: Sequence[str]) -> str:
     )
 
 
-def drop_here(limits: Limits) -> str:
+def drop_here() -> str:
     """The text where a picture is dropped, a heading first."""
     return (
         f'# Drop a leaf here, or click\nJPEG, PNG, TIFF, WebP, up to '
-        f'{limits.megabytes} MB and {limits.megapixels} million pixels'
+        f'{MEGABYTES} MB and {MAX_PIXELS / 1e6:.0f} million pixels'
     )
 
 

@@ -116,7 +116,7 @@ def test_heic():
     'content', [b'', b'<html>', content_of(leaf(), 'PNG')[:60]]
 )
 def test_what_is_no_image(content):
-    with pytest.raises(UndecodedError, match='can'):
+    with pytest.raises(UndecodedError, match='can|no image'):
         decode(content)
 
 
@@ -142,5 +142,5 @@ def test_a_pipeline_and_predict_read_the_same(tmp_path, kind):
 
 def test_a_pipeline_names_the_file_that_is_no_image(tmp_path):
     (tmp_path / 'a.png').write_bytes(b'text')
-    with pytest.raises(UndecodedError, match=r'a\.png: neither OpenCV nor'):
+    with pytest.raises(UndecodedError, match=r'a\.png: no image: it begins'):
         TRANSFORMS.build(LOAD)(dict(img_path=str(tmp_path / 'a.png')))

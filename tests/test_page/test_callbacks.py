@@ -201,7 +201,7 @@ def test_uploads_are_answered(tmp_path, leaf):
         dict(path=tmp_path / 'bad.png')
     )
     assert (shown, packed, problem.visible) == (None, None, True)
-    assert 'no picture that can be read' in problem.value
+    assert 'cannot be read (no image' in problem.value
     assert callbacks.predict(packed, 'SiT', 0.5) == (
         *pieces.nothing_yet(),
         None,

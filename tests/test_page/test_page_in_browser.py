@@ -17,7 +17,6 @@ from tiny_model import write_tiny
 from tiny_run import CLASSES, ROOT
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.page import Limits
 from mmclca.page.leaves import draw_examples
 
 pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
@@ -34,7 +33,6 @@ TOOL = ROOT / 'tools/dev/screenshot_page.py'
 drive = SimpleNamespace(**runpy.run_path(str(TOOL)))
 expect = playwright.expect
 HERE = ('127.0.0.1', 'localhost', '::1')
-LIMITS = Limits(megabytes=1)
 
 
 @pytest.fixture(scope='module')
@@ -75,8 +73,10 @@ def inferencer(tmp_path_factory):
 @pytest.fixture(scope='module')
 def address(inferencer, asked_for):
     """Where its page is served."""
-    with served(inferencer, limits=LIMITS, name='t.pth') as (address, _):
-        yield address
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr('mmclca.page.server.MEGABYTES', 1)
+        with served(inferencer, name='t.pth') as (address, _):
+            yield address
 
 
 @pytest.fixture

@@ -302,7 +302,7 @@ def test_a_conversion_that_fails_leaves_what_was_there(
     args = ('--dataset', 'cotton80', '--layout', 'csv', '--to', tmp_path)
     assert run('convert', cotton, *args) == 0
     before = listing(tmp_path, 'cotton80', 'test')
-    get, calls = writing.fileio.get, []
+    get, calls = writing.read_bytes, []
 
     def full(path):
         calls.append(path)
@@ -310,7 +310,7 @@ def test_a_conversion_that_fails_leaves_what_was_there(
             raise OSError('No space left on device')
         return get(path)
 
-    monkeypatch.setattr(writing.fileio, 'get', full)
+    monkeypatch.setattr(writing, 'read_bytes', full)
     assert run('convert', cotton, *args, '--force') == 2
     assert 'No space left' in capsys.readouterr().err
     assert [x.name for x in tmp_path.iterdir()] == ['Cotton80']

@@ -9,7 +9,10 @@ torch nor mmclca.
 import argparse
 import csv
 import json
+import os
+import stat
 import sys
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 
@@ -22,6 +25,8 @@ SUFFIXES = (
     *('.png', '.jpg', '.jpeg', '.bmp', '.pgm', '.ppm'),
     *('.tif', '.tiff', '.webp'),
 )
+FORMATS = ('JPEG', 'PNG', 'TIFF', 'WEBP', 'BMP', 'PPM')
+MAX_PIXELS = Image.MAX_IMAGE_PIXELS = 200_000_000
 NEEDED = ('preparation', 'classes')
 PILLOW = Image.Resampling
 OPENCV = dict(
@@ -172,10 +177,25 @@ STEPS = dict(Resize=resize, ResizeEdge=resize_edge, CenterCrop=center_crop)
 def read(path):
     """A decoded image, or None."""
     try:
-        content = np.frombuffer(path.read_bytes(), np.uint8)
-        return cv2.imdecode(content, cv2.IMREAD_COLOR)
-    except (OSError, cv2.error):
+        content = read_bytes(path)
+        with Image.open(BytesIO(content), formats=FORMATS) as image:
+            if image.width * image.height > MAX_PIXELS:
+                return None
+        return cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR)
+    except (OSError, cv2.error, Image.DecompressionBombError):
         return None
+
+
+def read_bytes(path):
+    """The content of a file; OSError of a pipe or a device."""
+
+    def open_at_once(name, flags):
+        return os.open(name, flags | os.O_NONBLOCK)
+
+    with open(path, 'rb', opener=open_at_once) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(f'{path} is no file')
+        return file.read()
 
 
 def classify(classifier, paths, batch, top):

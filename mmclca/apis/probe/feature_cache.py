@@ -6,12 +6,12 @@ from hashlib import sha256
 from pathlib import Path
 
 import torch
-from mmengine import fileio
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
 from mmclca.utils.atomic_write import replace_file
+from mmclca.utils.reading import read_bytes
 
 PART = 256  # images a file
 
@@ -88,6 +88,6 @@ class FeatureCache:
 def digest_of_file(path: str) -> str | None:
     """SHA-256 of a file, None where it cannot be read."""
     try:
-        return sha256(fileio.get(path)).hexdigest()
+        return sha256(read_bytes(path)).hexdigest()
     except OSError:
         return None

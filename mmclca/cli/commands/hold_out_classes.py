@@ -1,10 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What ``tools/dataset_converters/hold_out_classes.py`` does."""
 
-from mmengine import list_from_file
-
 from mmclca.datasets.preparation.hold_out import draw_classes, hold_out
 from mmclca.datasets.preparation.lists import read_list, write_lists
+from mmclca.utils.reading import read_lines
 
 from .. import plain_errors
 
@@ -12,7 +11,7 @@ REFUSAL = 'lists that differ are there; write to another --out'
 
 
 def run(args):
-    classes = list_from_file(str(args.folder / 'classes.txt'))
+    classes = read_lines(args.folder / 'classes.txt')
     held_out = draw_classes(len(classes), args.num, args.seed)
     names = dict(train=args.train, val=args.val, test=args.test)
     given = {

@@ -7,13 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
 from io import BytesIO
-from pathlib import Path
 
 import numpy as np
 from mmpretrain.utils import track
 from PIL import Image, ImageOps
 
-from ..decoding import by_pillow, decode
+from mmclca.utils.reading import read_bytes
+
+from ..decoding import by_pillow, decode, open_image
 from ..image_files import check_header
 
 _THREADS = 8  # decoders leave the interpreter to the others
@@ -91,7 +92,7 @@ def _look(path: str) -> Look:
     if problem:
         return Look(problem)
     try:
-        content = Path(path).read_bytes()
+        content = read_bytes(path)
     except OSError as error:
         return Look(f'{type(error).__name__}: {error}')
     try:
@@ -108,7 +109,7 @@ def _small(content: bytes) -> tuple[tuple[int, int], np.ndarray]:
     Raises:
         Exception: What the decoder raises where it is no image, or not whole.
     """
-    with Image.open(BytesIO(content)) as image:
+    with open_image(BytesIO(content)) as image:
         size = tuple(sorted(image.size))
         if image.format in _LENIENT or image.mode in _NO_COLOURS:
             problem = check_header(BytesIO(content))
@@ -158,7 +159,7 @@ def _close(paths: list[str], looks: dict[str, Look]) -> list[str]:
 
 
 def _digest_pixels(path: str) -> str:
-    content = Path(path).read_bytes()
+    content = read_bytes(path)
     # OpenCV's JPEG decoder rounds in another way than that of most programs
     is_jpeg = content.startswith(b'\xff\xd8')
     image = by_pillow(content) if is_jpeg else decode(content)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from mmclca.utils.extras import require
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
+from mmclca.utils.reading import read_bytes
 
 # endings, and what reads them beside pandas
 TABLES = {'.csv': (), '.tsv': (), '.xlsx': ('openpyxl',), '.ods': ('odf',)}
@@ -49,7 +50,7 @@ def _read(table: Path, is_spreadsheet: bool):
     options = dict(dtype=str, keep_default_na=False, header=None)
     if is_spreadsheet:
         return pd.read_excel(table, **options)
-    content = table.read_bytes()
+    content = read_bytes(table)
     encoding = _encoding(content)
     first = content.decode(encoding).lstrip().partition('\n')[0]
     separator = max(_SEPARATORS, key=first.count)

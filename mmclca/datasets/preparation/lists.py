@@ -5,9 +5,8 @@ import csv
 import os
 from io import StringIO
 
-from mmengine import list_from_file
-
 from mmclca.utils.atomic_write import replace_text
+from mmclca.utils.reading import read_lines
 
 
 def list_lines(images, folder):
@@ -38,7 +37,7 @@ def read_list(folder, name, num_classes):
         ValueError: Naming all lines that are no path and label.
     """
     pairs, wrong = [], []
-    lines = list_from_file(str(folder / name))
+    lines = read_lines(folder / name)
     lines = filter(None, map(str.strip, lines))
     for number, line in enumerate(lines, 1):
         path, _, label = line.rpartition(' ')

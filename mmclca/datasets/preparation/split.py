@@ -7,7 +7,6 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
 
 from ..image_files import IMAGE_SUFFIXES, find_problem
 from .progress import track
@@ -110,13 +109,8 @@ def open_images(classes, jobs):
         dict[Path, str]: What is wrong with each that cannot be read.
     """
     files = [file for group in classes.values() for file in group]
-    problems = zip(files, track(_open, files, jobs), strict=True)
+    problems = zip(files, track(find_problem, files, jobs), strict=True)
     return {file: problem for file, problem in problems if problem}
-
-
-def _open(file):
-    Image.MAX_IMAGE_PIXELS = None  # a scan at 1200 dpi is no attack
-    return find_problem(str(file))
 
 
 def without(classes, files):

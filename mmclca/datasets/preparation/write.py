@@ -7,12 +7,12 @@ from collections import defaultdict
 from io import BytesIO
 from pathlib import Path
 
-from mmengine import fileio
 from mmengine.utils import track_iter_progress
-from PIL import Image
 
 from mmclca.utils.extras import require
+from mmclca.utils.reading import read_bytes
 
+from ..decoding import open_image
 from ..image_files import IMAGE_SUFFIXES
 from ..ultra_fgvc.lists import of_part
 from .lists import write_csv
@@ -23,14 +23,14 @@ _SUFFIX_OF = dict(JPEG='.jpg', TIFF='.tif', MPO='.jpg')
 
 
 def _suffix(content):
-    with Image.open(BytesIO(content)) as image:
+    with open_image(BytesIO(content)) as image:
         return _SUFFIX_OF.get(image.format, f'.{image.format.lower()}')
 
 
 def _contents(images):
     """Read images one by one, with a progress bar, and end their names."""
     for image in track_iter_progress(images, file=sys.stderr):
-        content = fileio.get(image.path)
+        content = read_bytes(image.path)
         if not image.file_name.lower().endswith(IMAGE_SUFFIXES):
             name = image.file_name + _suffix(content)
             image = image._replace(file_name=name)

@@ -1,0 +1,125 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What only looks like a photograph: no program runs, nothing waits."""
+
+import os
+import runpy
+import signal
+import socket
+import struct
+import zlib
+from pathlib import Path
+
+import pytest
+from PIL import EpsImagePlugin
+from tiny_export import INFER
+
+from mmclca.apis.labelled_images import images_at
+from mmclca.apis.probe.feature_cache import digest_of_file
+from mmclca.apis.sources import read_image
+from mmclca.datasets.decoding import read_bgr
+from mmclca.datasets.image_files import check_headers, find_problem
+from mmclca.datasets.photographs.pixels import look_at
+from mmclca.fitting.report.thumbnails import thumbnail
+from mmclca.page import read_leaf
+from mmclca.utils.reading import read_lines
+
+EPS = b'%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nbomb\n'
+
+
+def huge_png(width, height):
+    """A small file that says it is huge, as decompression bombs do."""
+
+    def chunk(name, content):
+        body = name + content
+        crc = struct.pack('>I', zlib.crc32(body))
+        return struct.pack('>I', len(content)) + body + crc
+
+    header = struct.pack('>IIBBBBB', width, height, 8, 2, 0, 0, 0)
+    data = zlib.compress(bytes(3 * width + 1))
+    parts = [(b'IHDR', header), (b'IDAT', data), (b'IEND', b'')]
+    return b'\x89PNG\r\n\x1a\n' + b''.join(chunk(*part) for part in parts)
+
+
+def listen(name):
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(name)
+
+
+TRAPS = {
+    'pipe': os.mkfifo,
+    'device': lambda name: os.symlink(os.devnull, name),
+    'socket': listen,
+    'folder': os.mkdir,
+    'program': lambda name: Path(name).write_bytes(EPS),
+    'bomb': lambda name: Path(name).write_bytes(huge_png(20001, 10000)),
+    'larger': lambda name: Path(name).write_bytes(huge_png(60000, 60000)),
+}
+
+
+def refused(read, *errors):
+    """What a reader raises, in words."""
+
+    def reason(path):
+        with pytest.raises(errors or (OSError, ValueError)) as error:
+            read(path)
+        return str(error.value)
+
+    return reason
+
+
+READERS = dict(
+    find_problem=find_problem,
+    check_headers=lambda path: check_headers([path])[path],
+    look_at=lambda path: look_at([path])[path].problem,
+    read_bgr=refused(read_bgr),
+    read_image=refused(read_image, ValueError),
+    read_leaf=refused(read_leaf, ValueError),
+    thumbnail=lambda path: 'none' * (not thumbnail(path, '').src),
+    infer_onnx=lambda path: (
+        'none' * (runpy.run_path(str(INFER))['read'](Path(path)) is None)
+    ),
+)
+
+
+@pytest.fixture(autouse=True)
+def nothing_waits(monkeypatch, tmp_path):
+    """A reader that waits fails, and so does one that runs a program."""
+
+    def run(*_, **__):
+        pytest.fail('Ghostscript runs')
+
+    monkeypatch.setattr(EpsImagePlugin, 'Ghostscript', run)
+    monkeypatch.chdir(tmp_path)
+    before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail('it waits'))
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.filterwarnings('ignore::PIL.Image.DecompressionBombWarning')
+@pytest.mark.parametrize('reader', READERS)
+@pytest.mark.parametrize('trap', TRAPS)
+def test_is_no_image_to_any_reader(trap, reader):
+    TRAPS[trap]('a.jpg')
+    said = READERS[reader]('a.jpg')
+    if reader in ('thumbnail', 'infer_onnx'):
+        assert said == 'none'
+    elif trap in ('pipe', 'device'):
+        assert 'pipe, device or socket' in said
+    elif trap == 'program':
+        assert "no image: it begins with b'%!PS-Adobe-3'" in said
+    elif trap == 'bomb':
+        assert '20001 x 10000 pixels, and at most 200 million' in said
+    assert said
+
+
+def test_lists_do_not_wait():
+    os.mkfifo('classes.txt')
+    Path('list.txt').write_text('a.jpg 0\n')
+    assert images_at('list.txt').names == ['0']
+    with pytest.raises(OSError, match='pipe'):
+        read_lines('classes.txt')
+    with pytest.raises(ValueError, match='give a folder, or a list'):
+        images_at('classes.txt')
+    assert digest_of_file('classes.txt') is None
