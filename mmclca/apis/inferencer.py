@@ -15,6 +15,7 @@ from mmpretrain.structures import DataSample
 
 from mmclca.datasets.decoding import without_loading
 from mmclca.datasets.image_cache import without_cache
+from mmclca.utils.terminal import printable
 
 from .loading import check_number, load_classifier
 from .rejection import UNKNOWN, note_known, noting_logits, read_threshold
@@ -256,6 +257,6 @@ class TokenReductionInferencer(ImageClassificationInferencer):
 
 
 def _warn(unread: Iterator[DataSample]) -> None:
-    lines = [f'\n  {sample.image}: {sample.error}' for sample in unread]
+    lines = [printable(f'  {one.image}: {one.error}') for one in unread]
     if lines:
-        warnings.warn(f'not read:{"".join(lines)}', stacklevel=3)
+        warnings.warn('\n'.join(['not read:', *lines]), stacklevel=3)

@@ -10,6 +10,7 @@ from mmengine.config import Config
 
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 from mmclca.utils.reading import read_lines
+from mmclca.utils.terminal import say
 from mmclca.visualization.batches import dataset_of
 
 from .sources import find_images
@@ -46,9 +47,8 @@ class LabelledImages:
             unread (dict[int, str]): By position why one was not read.
         """
         for position, reason in unread.items():
-            print(
-                f'not read: {self.paths[position]}: {reason}', file=sys.stderr
-            )
+            line = f'not read: {self.paths[position]}: {reason}'
+            say(line, file=sys.stderr)
         keep = [i for i in range(len(self.paths)) if i not in unread]
         paths, names = (
             [values[i] for i in keep] for values in (self.paths, self.names)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from mmclca.evaluation.retrieval import mean_over_matched, measure_queries
 from mmclca.models.retrievers.features import knn_scores
+from mmclca.utils.terminal import printable
 
 from .gallery import Gallery
 from .labelled_images import LabelledImages
@@ -110,9 +111,10 @@ def _metrics(
     means = mean_over_matched(dict(measured, knn_top1=knn_top1))
     if not means:
         named = sorted({entry['name'] for entry in entries} - {None})
+        some = printable(', '.join(named[:3]))
         warnings.warn(
             'nothing to measure: the gallery has no other image of the '
-            f'classes of the queries ({", ".join(named[:3])}, ...). Name '
+            f'classes of the queries ({some}, ...). Name '
             'folders, or lines of classes.txt, alike in both',
             stacklevel=3,
         )

@@ -1,10 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import csv
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+
+from mmclca.utils.csv_files import write_rows
 
 MAPS = ('kept', 'attribution', 'cls_attention')
 NUMBERS = ('tokens', 'gmacs')
@@ -102,8 +103,7 @@ def write_csv(
         classes (Sequence[str]): Names of the classes.
         topk (int): Classes to name for each image. Defaults to 5.
     """
-    with open_text(path) as file:
-        csv.writer(file).writerows(_rows(results, classes, topk))
+    write_rows(path, _rows(results, classes, topk))
 
 
 def _rows(results, classes, topk) -> Iterator[list]:

@@ -1,11 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Results as a Markdown page, as CSV and as JSON."""
 
-import csv
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+
+from mmclca.utils.csv_files import write_rows
 
 from .comparison import Result
 from .setting import Setting
@@ -118,5 +119,4 @@ def write_results(
     Path(f'{prefix}.json').write_text(as_json, encoding='utf-8')
     keys = [k for k, v in records[0].items() if not isinstance(v, list)]
     rows = [keys, *([record[key] for key in keys] for record in records)]
-    with open(f'{prefix}.csv', 'w', encoding='utf-8', newline='') as file:
-        csv.writer(file, lineterminator='\n').writerows(rows)
+    write_rows(f'{prefix}.csv', rows)

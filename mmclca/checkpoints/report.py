@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 from mmengine.logging import MMLogger
 
+from mmclca.utils.terminal import printable
+
 
 @dataclass
 class Report:
@@ -34,7 +36,7 @@ class Report:
         }
         said = [f'{what}: {first(of)}' for what, of in parts.items() if of]
         loaded = f'{self.source}: {len(self.loaded)} tensors loaded'
-        return '; '.join([loaded, *said])
+        return printable('; '.join([loaded, *said]))
 
     def log(self) -> None:
         """Write it into mmengine's log."""

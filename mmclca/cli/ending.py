@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import CalledProcessError
 
+from mmclca.utils.terminal import say
+
 from .mistakes import Mistake
 
 # exit codes, that of Ctrl-C as shells have it
@@ -50,4 +52,4 @@ def run(main: Callable[[], int | None], go_on: str = '') -> None:
 
 def _say(text: str) -> None:
     sys.stdout.flush()
-    print(f'{Path(sys.argv[0]).name}: {text}', file=sys.stderr)
+    say(f'{Path(sys.argv[0]).name}: {text}', file=sys.stderr)

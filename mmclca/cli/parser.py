@@ -1,5 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import argparse
+from typing import NoReturn
+
+from mmclca.utils.terminal import printable
 
 
 class Parser(argparse.ArgumentParser):
@@ -32,6 +35,10 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(
             *names.split(), default=default, help=meaning, **more
         )
+
+    def error(self, message: str) -> NoReturn:
+        """End with usage and one line, as argparse does."""
+        super().error(printable(message))
 
     def flag(self, name: str, meaning: str) -> None:
         """Add an option that is False unless it is given.

@@ -1,15 +1,14 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What a fit found of each photograph, as files."""
 
-import csv
 from collections.abc import Iterator
-from io import StringIO
 
 from safetensors.torch import save
 from torch import Tensor
 
 from mmclca.datasets.photographs import Checked, Photographs
 from mmclca.utils.atomic_write import replace_bytes
+from mmclca.utils.csv_files import write_rows
 
 from .model_folder import ModelFolder
 
@@ -49,15 +48,14 @@ def write_table(
     """
     photographs = checked.photographs
     learned = photographs.to_train()
-    text = StringIO()
-    writer = csv.writer(text, lineterminator='\n')
-    writer.writerow(COLUMNS)
     pairs = zip(learned, probabilities, strict=True)
-    writer.writerows(_learned(photographs, i, p) for i, p in pairs)
-    writer.writerows(_held_out(photographs, {*learned}))
-    writer.writerows(_left_out(checked))
-    content = text.getvalue().encode(errors='surrogateescape')
-    replace_bytes(folder.table, content)
+    rows = [
+        COLUMNS,
+        *(_learned(photographs, i, p) for i, p in pairs),
+        *_held_out(photographs, {*learned}),
+        *_left_out(checked),
+    ]
+    write_rows(folder.table, rows)
 
 
 def _begin(photographs: Photographs, i: int) -> list[str]:

@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """A class more for a model, without training."""
 
-import csv
 import os
 import shutil
 from pathlib import Path
@@ -10,6 +9,7 @@ from mmclca.apis import Probe, find_images
 from mmclca.checkpoints.downloading import open_checkpoint
 from mmclca.checkpoints.stored import stored_config
 from mmclca.datasets.photographs import Checked, Photographs, check_photographs
+from mmclca.utils.csv_files import read_rows
 
 from .candidates import candidates_of
 from .classifier import classifier_config
@@ -74,8 +74,7 @@ def read_table(folder: ModelFolder) -> Photographs:
     Raises:
         FileNotFoundError: If some are no longer where they were.
     """
-    with folder.table.open(encoding='utf-8', newline='') as file:
-        rows = [x for x in csv.DictReader(file) if x['used'] == 'True']
+    rows = [x for x in read_rows(folder.table) if x['used'] == 'True']
     gone = [x['path'] for x in rows if not os.path.isfile(x['path'])]
     if gone:
         raise FileNotFoundError(

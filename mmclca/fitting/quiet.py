@@ -11,6 +11,8 @@ from typing import TextIO
 from mmengine.logging import MMLogger
 from rich import get_console
 
+from mmclca.utils.terminal import printable, say
+
 
 class Log(StringIO):
     """Takes what libraries print, and knows the screen.
@@ -51,6 +53,7 @@ class Log(StringIO):
 
     def write(self, text: str) -> int:
         """Write to the file, or keep the text until there is one."""
+        text = '\n'.join(map(printable, text.split('\n')))
         if self.file is None:
             return super().write(text)
         return self.file.write(text)
@@ -62,8 +65,8 @@ class Log(StringIO):
 
     def tell_user(self, line: str) -> None:
         """Show a line on the screen; it goes to the file, too."""
-        print(line, file=self.screen, flush=True)
-        print(line, file=self)
+        say(line, file=self.screen)
+        say(line, file=self)
 
 
 def move_loggers(before: TextIO, after: TextIO) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mmclca.utils.atomic_write import replace_file
+from mmclca.utils.csv_files import to_cell
 
 from .cell import Cell
 from .gains import gains, gains_to_markdown
@@ -177,7 +178,7 @@ def write_report(results: list[dict], folder: str | Path) -> list[Path]:
     """
     runs = to_table(results)
     files = {
-        'runs.csv': partial(runs.to_csv, index=False),
+        'runs.csv': partial(runs.map(to_cell).to_csv, index=False),
         'runs.parquet': runs.to_parquet,
         **_writers('summary', summarize(runs), to_markdown),
     }
@@ -194,6 +195,6 @@ def _writers(name: str, table: pd.DataFrame, as_markdown: Callable) -> dict:
     """What writes a table as CSV and as Markdown, by the name of the file."""
     text = f'{as_markdown(table)}\n'
     return {
-        f'{name}.csv': partial(table.to_csv, index=False),
+        f'{name}.csv': partial(table.map(to_cell).to_csv, index=False),
         f'{name}.md': lambda path: path.write_text(text, encoding='utf-8'),
     }

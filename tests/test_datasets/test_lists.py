@@ -9,7 +9,6 @@ import pytest
 from mmclca.datasets.preparation.lists import (
     list_lines,
     read_list,
-    write_csv,
     write_lists,
 )
 
@@ -43,10 +42,3 @@ def test_old_lists_go_once_the_new_ones_are_there(tmp_path, monkeypatch):
     assert train.read_text() == 'a 0\n' and test.read_text() == 'b 0\n'
     write_lists({train: ['b 0']}, old=[train, test], force=True)
     assert train.read_text() == 'b 0\n' and not test.exists()
-
-
-def test_csv_of_the_authors_kind(tmp_path):
-    write_csv(tmp_path / 'train.csv', [(0, '1_1_train.png'), (1, 'a,b.png')])
-    assert (tmp_path / 'train.csv').read_bytes() == (
-        b'class_id,dir\n0,1_1_train.png\n1,"a,b.png"\n'
-    )

@@ -143,7 +143,7 @@ def test_bad_lines_of_an_anno_file(tmp_path):
     [
         ('label,path\n1,a.png\n', r"columns \['label', 'path'\]; expected"),
         ('class_id,dir\n1.5,a.png\n', 'line 2: a.png 1.5'),
-        ('', 'columns None'),
+        ('', r'columns \[\]'),
     ],
 )
 def test_bad_csv_files(tmp_path, text, message):

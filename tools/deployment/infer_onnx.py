@@ -10,6 +10,7 @@ import argparse
 import csv
 import json
 import os
+import re
 import stat
 import sys
 from io import BytesIO
@@ -27,6 +28,10 @@ SUFFIXES = (
 )
 FORMATS = ('JPEG', 'PNG', 'TIFF', 'WEBP', 'BMP', 'PPM')
 MAX_PIXELS = Image.MAX_IMAGE_PIXELS = 200_000_000
+SIGNS = ('=', '+', '-', '@', '\t', '\r')  # of formulas in spreadsheets
+CONTROLS = re.compile(
+    '[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]'
+)
 NEEDED = ('preparation', 'classes')
 PILLOW = Image.Resampling
 OPENCV = dict(
@@ -63,7 +68,7 @@ def parse_args():
     if args.top < 1 or args.batch < 1 or args.threads < 0:
         parser.error('--top and --batch are 1 or more, --threads 0 or more')
     if not Path(args.model).is_file():
-        parser.error(f'{args.model}: no such file')
+        parser.error(printable(f'{args.model}: no such file'))
     if args.csv:
         check_csv(parser, args.csv)
     return args
@@ -75,12 +80,13 @@ def check_csv(parser, path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.open('a').close()
     except OSError as error:
-        parser.error(f'--csv {path}: {error.strerror}')
+        parser.error(printable(f'--csv {path}: {error.strerror}'))
 
 
 def refuse(text):
     """End in one line, with the exit code of a user's mistake."""
-    print(f'{Path(__file__).name}: error: {text}', file=sys.stderr)
+    text = printable(f'{Path(__file__).name}: error: {text}')
+    print(text, file=sys.stderr)
     sys.exit(2)
 
 
@@ -220,6 +226,20 @@ def row_of(path, best):
     return [str(path), *(cell for three in cells for cell in three)]
 
 
+def to_cell(value):
+    """A value for a spreadsheet, which computes texts like formulas."""
+    if isinstance(value, str) and value.lstrip("'").startswith(SIGNS):
+        return f"'{value}"
+    return value
+
+
+def printable(text):
+    """A text whose control characters are shown, for the terminal."""
+    return CONTROLS.sub(
+        lambda found: found[0].encode('unicode_escape').decode(), text
+    )
+
+
 def head_of(number):
     """The names of these fields."""
     keys = ('label', 'name', 'score')
@@ -228,8 +248,12 @@ def head_of(number):
 
 
 def write(path, rows, number):
-    with path.open('w', encoding='utf-8', newline='') as file:
-        csv.writer(file).writerows([head_of(number), *rows])
+    with path.open(
+        'w', newline='', encoding='utf-8', errors='surrogateescape'
+    ) as file:
+        writer = csv.writer(file, lineterminator='\n')
+        writer.writerow(head_of(number))
+        writer.writerows(map(to_cell, row) for row in rows)
 
 
 def main():
@@ -243,16 +267,16 @@ def main():
     try:
         for path, best in classify(classifier, paths, args.batch, top):
             if best is None:
-                unreadable.append(path)
+                unreadable.append(str(path))
                 continue
             named = ', '.join(f'{score:.3f} {name}' for _, name, score in best)
-            print(f'{path}: {named}', flush=True)
+            print(printable(f'{path}: {named}'), flush=True)
             rows.append(row_of(path, best))
     finally:
         if args.csv and rows:
             write(args.csv, rows, top)
     if unreadable:
-        sys.exit('not read:\n  ' + '\n  '.join(map(str, unreadable)))
+        sys.exit('\n  '.join(['not read:', *map(printable, unreadable)]))
 
 
 if __name__ == '__main__':

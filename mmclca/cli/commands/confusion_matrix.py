@@ -13,6 +13,7 @@ from mmclca.checkpoints.stored import is_checkpoint
 from mmclca.configs import read_config, require_settings
 from mmclca.engine.runner import build_runner, set_loader_defaults
 from mmclca.evaluation.predictions import read_results
+from mmclca.utils.terminal import say
 from mmclca.visualization.batches import dataset_of
 from mmclca.visualization.figure_files import check_picture
 
@@ -90,7 +91,7 @@ def main(args):
         if is_checkpoint(source):
             count = matrix_of_checkpoint
         matrix, classes = count(cfg, source)
-    print(*describe(matrix, classes), sep='\n')
+    say(*describe(matrix, classes))
     if args.out:
         write(matrix, args.out)
     if args.show or args.show_path:

@@ -4,6 +4,7 @@
 from mmclca.datasets.preparation.hold_out import draw_classes, hold_out
 from mmclca.datasets.preparation.lists import read_list, write_lists
 from mmclca.utils.reading import read_lines
+from mmclca.utils.terminal import say
 
 from .. import plain_errors
 
@@ -23,7 +24,7 @@ def run(args):
     write_lists(lists, REFUSAL)
     for file, lines in lists.items():
         print(f'{file}: {len(lines)} lines')
-    print(f'held out: {", ".join(classes[i] for i in held_out)}')
+    say(f'held out: {", ".join(classes[i] for i in held_out)}')
 
 
 def main(args):

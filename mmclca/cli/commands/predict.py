@@ -14,6 +14,7 @@ from mmclca.apis import (
 )
 from mmclca.apis.token_facts import check_tokens
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
+from mmclca.utils.terminal import printable, say
 from mmclca.visualization import check_reduces
 
 from .. import Mistake, plain_errors
@@ -44,11 +45,6 @@ def predict(args, inferencer, paths, pictures, results):
             draw_prediction(inferencer, path, result, picture)
 
 
-def printable(text):
-    """A text with marks for bytes of a file's name that are no UTF-8."""
-    return text.encode('utf-8', 'surrogateescape').decode('utf-8', 'replace')
-
-
 def show(results, classes, topk):
     for result in results:
         best = best_classes(result, classes, topk)
@@ -57,7 +53,7 @@ def show(results, classes, topk):
             known = f'(score {result["known_score"]:.3f}); nearest'
             named = [f'{result["pred_class"]} {known} {", ".join(named)}']
         if named:
-            print(printable(f'{result["image"]}: {", ".join(named)}'))
+            say(f'{result["image"]}: {", ".join(named)}')
 
 
 def write(results, args, classes):
@@ -92,5 +88,5 @@ def main(args):
         show(results, inferencer.classes, args.topk)
     unread = [result for result in results if 'error' in result]
     if unread:
-        lines = [f'\n  {one["image"]}: {one["error"]}' for one in unread]
-        sys.exit(printable(f'not read:{"".join(lines)}'))
+        lines = [f'  {one["image"]}: {one["error"]}' for one in unread]
+        sys.exit('\n'.join(map(printable, ['not read:', *lines])))

@@ -19,6 +19,7 @@ from mmclca.configs import merge_options, read_config
 from mmclca.datasets.photographs import read_photographs
 from mmclca.evaluation import wilson
 from mmclca.models import with_layer_fusion, with_reduction
+from mmclca.utils.terminal import say
 
 from .. import plain_errors
 from .open_set import accuracy, check_known, shared
@@ -150,4 +151,4 @@ def run(args):
 def main(args):
     with plain_errors(), redirect_stdout(sys.stderr):
         lines = run(args)
-    print(*lines, args.out, sep='\n')
+    say(*lines, args.out)

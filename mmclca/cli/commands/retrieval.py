@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What ``tools/retrieval.py`` does."""
 
-import csv
 import json
 import sys
 from contextlib import redirect_stdout
@@ -12,6 +11,8 @@ from mmclca.apis.gallery import Gallery, read_gallery, write_gallery
 from mmclca.apis.look_up import look_up
 from mmclca.apis.output import open_text
 from mmclca.apis.rejection import fingerprint
+from mmclca.utils.csv_files import write_rows
+from mmclca.utils.terminal import say
 from mmclca.visualization.contact_sheet import contact_sheet
 from mmclca.visualization.figure_files import check_picture
 
@@ -81,8 +82,7 @@ def write_csv(entries, metrics, path):
     for entry in entries:
         near = [one[key] for one in entry['neighbours'] for key in keys]
         rows.append([*(entry.get(fact) for fact in facts), *near])
-    with open_text(path) as file:
-        csv.writer(file).writerows(rows)
+    write_rows(path, rows)
 
 
 def draw(entries, path, number, nearest):
@@ -126,8 +126,7 @@ def show(entries, metrics):
         said = ''
         if 'knn_class' in entry:
             said = f'{entry["knn_score"]:.3f} {entry["knn_class"]}; '
-        line = f'{entry["image"]}: {said}{", ".join(found)}'
-        print(line.encode('utf-8', 'replace').decode())
+        say(f'{entry["image"]}: {said}{", ".join(found)}')
     for name, value in metrics.items():
         is_rate = isinstance(value, float)
         print(f'{name}: {value:.2f} %' if is_rate else f'{name}: {value}')

@@ -16,6 +16,7 @@ from mmclca.datasets.preparation.split import (
     split,
     without,
 )
+from mmclca.utils.terminal import say
 
 from .. import plain_errors
 
@@ -32,7 +33,7 @@ def classes_of(folder):
     """Images by class; says what is left aside."""
     classes, ignored = find_classes(folder)
     for what, count in ignored.items():
-        print(f'ignored: {count} {what}')
+        say(f'ignored: {count} {what}')
     return classes
 
 
@@ -53,7 +54,7 @@ def readable(classes, skip, jobs):
             f'leave them out with --skip-unreadable:{lines}'
         )
     for file, problem in bad.items():
-        print(f'left out: {file}: {problem}')
+        say(f'left out: {file}: {problem}')
     return without(classes, bad)
 
 
@@ -63,7 +64,7 @@ def warn_of_small_classes(classes, wanted):
         f'{name} ({len(f)})' for name, f in classes.items() if len(f) < wanted
     ]
     if small:
-        print(
+        say(
             f'warning: fewer than {wanted} images, so that the class is '
             f'trained on, and missing in other lists: {", ".join(small)}'
         )

@@ -9,11 +9,7 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 
-from mmclca.datasets.preparation.lists import (
-    list_lines,
-    write_csv,
-    write_lists,
-)
+from mmclca.datasets.preparation.lists import list_lines, write_lists
 from mmclca.datasets.preparation.progress import track
 from mmclca.datasets.preparation.split import (
     SPLITS,
@@ -21,6 +17,7 @@ from mmclca.datasets.preparation.split import (
     split_sizes,
 )
 from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
+from mmclca.utils.csv_files import write_rows
 
 from .. import plain_errors
 
@@ -105,7 +102,7 @@ def write_csv_lists(out, specimens):
             for s in specimens
             if s.split in splits
         ]
-        write_csv(out / f'{name}.csv', rows)
+        write_rows(out / f'{name}.csv', [('class_id', 'dir'), *rows])
 
 
 LAYOUTS = {

@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What ``tools/dataset_converters/ultra_fgvc.py`` does."""
 
-import csv
 import sys
 from pathlib import Path
 
@@ -10,6 +9,8 @@ from mmclca.datasets.preparation.download import download
 from mmclca.datasets.preparation.verify import Bad, Row, find_sets, verify
 from mmclca.datasets.ultra_fgvc.info import SETS, get_info
 from mmclca.datasets.ultra_fgvc.places import find_sources, not_found
+from mmclca.utils.csv_files import write_rows
+from mmclca.utils.terminal import say
 
 from .. import plain_errors
 
@@ -65,20 +66,19 @@ def print_table(rows):
         table.append([str(cell) for cell in cells])
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for line in table:
-        print('  '.join(map(str.ljust, line, widths)).rstrip())
+        say('  '.join(map(str.ljust, line, widths)).rstrip())
 
 
 def print_bad(bad):
     for item in bad[:SHOWN]:
-        print(f'{item.dataset}, {item.split or "lists"}: {item.path}')
-        print(f'    {item.problem}')
+        say(f'{item.dataset}, {item.split or "lists"}: {item.path}')
+        say(f'    {item.problem}')
     if len(bad) > SHOWN:
         print(f'... and {len(bad) - SHOWN} more; --report lists all')
 
 
 def write_report(bad, path):
-    with open(path, 'w', newline='') as file:
-        csv.writer(file).writerows([Bad._fields, *bad])
+    write_rows(path, [Bad._fields, *bad])
     print(f'{len(bad)} lines in {path}')
 
 

@@ -3,6 +3,7 @@
 
 from pathlib import Path
 
+from mmclca.utils.csv_files import from_cell
 from mmclca.utils.extras import require
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 from mmclca.utils.reading import read_bytes
@@ -40,7 +41,7 @@ def read_cells(table: Path):
     except Exception as error:  # of three packages, each with its own
         said = ' '.join(str(error).split())
         raise ValueError(f'{table} cannot be read: {said}') from error
-    cells = cells.apply(lambda column: column.fillna('').str.strip())
+    cells = cells.fillna('').map(lambda cell: from_cell(cell.strip()))
     return _with_titles(cells[(cells != '').any(axis=1)])
 
 

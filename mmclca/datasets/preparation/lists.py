@@ -1,9 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Lists of ``path label`` and of class names, as mmpretrain reads them."""
 
-import csv
 import os
-from io import StringIO
 
 from mmclca.utils.atomic_write import replace_text
 from mmclca.utils.reading import read_lines
@@ -82,16 +80,3 @@ def write_lists(lists, refusal='', old=(), force=False):
         replace_text(file, text)
     for file in set(differ) - texts.keys():
         file.unlink()
-
-
-def write_csv(file, rows):
-    """Write a list of the CLCA authors' kind.
-
-    Args:
-        file (Path): The list.
-        rows (Iterable[tuple[int, str]]): Labels and paths.
-    """
-    text = StringIO()
-    writer = csv.writer(text, lineterminator='\n')
-    writer.writerows([('class_id', 'dir'), *rows])
-    replace_text(file, text.getvalue())

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from mmengine.utils import track_iter_progress
 
+from mmclca.utils.csv_files import write_rows
 from mmclca.utils.extras import require
 from mmclca.utils.reading import read_bytes
 
 from ..decoding import open_image
 from ..image_files import IMAGE_SUFFIXES
 from ..ultra_fgvc.lists import of_part
-from .lists import write_csv
 
 # Large enough for sequential reading, small enough for one image of it.
 ROW_GROUP_BYTES = 4 << 20
@@ -90,7 +90,7 @@ def _write_csv(root, written, info):
         lists |= dict(train=train, val=val)
     lists['train_val'] = sorted(train + val)
     for name, rows in lists.items():
-        write_csv(root / f'{name}.csv', rows)
+        write_rows(root / f'{name}.csv', [('class_id', 'dir'), *rows])
 
 
 def write_parquet(root, images, info):

@@ -14,10 +14,11 @@ A reader is a function of the place and the set's row of the table, and
 returns a flat list of :class:`LeafImage`; it opens no image.
 """
 
-import csv
 import os
 import re
 from pathlib import Path
+
+from mmclca.utils.csv_files import read_rows
 
 from ..image_files import IMAGE_SUFFIXES
 from .leaf_image import LeafImage, canonical, stage_of
@@ -118,14 +119,14 @@ def csv_files(root, info):
 
 
 def _read_csv_file(file):
-    with open(file, newline='', encoding='utf-8-sig') as lines:
-        reader = csv.DictReader(lines)
-        if not {'class_id', 'dir'} <= set(reader.fieldnames or ()):
-            raise ValueError(
-                f'{file} has the columns {reader.fieldnames}; expected '
-                "'class_id' (from 0) and 'dir' (path of an image)"
-            )
-        rows = [(row['dir'], row['class_id']) for row in reader]
+    rows = read_rows(file)
+    columns = [*rows[0]] if rows else []
+    if not {'class_id', 'dir'} <= {*columns}:
+        raise ValueError(
+            f'{file} has the columns {columns}; expected '
+            "'class_id' (from 0) and 'dir' (path of an image)"
+        )
+    rows = [(row['dir'], row['class_id']) for row in rows]
     return _with_numbers(rows, file, first_line=2)
 
 

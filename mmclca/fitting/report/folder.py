@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What ``fit`` left in its folder, as the parts of the report read it."""
 
-import csv
 import json
 import os
 from collections.abc import Sequence
@@ -11,9 +10,10 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import load_file
 
+from mmclca.utils.csv_files import read_rows
+
 NEEDED = ('fit.json', 'photographs.csv', 'evidence.safetensors')
 PARTS = ('weights', 'model', 'cost', 'probe', 'threshold', 'versions')
-BYTES = 'surrogateescape'  # names of files need not be text
 
 
 class Facts(dict):
@@ -113,9 +113,7 @@ def _facts(text: str) -> Facts:
 
 def _used(table: Path) -> list[dict]:
     """Rows of the photographs that were used, in their order."""
-    with table.open(encoding='utf-8', errors=BYTES, newline='') as file:
-        rows = list(csv.DictReader(file))
-    return [row for row in rows if row['used'] == 'True']
+    return [row for row in read_rows(table) if row['used'] == 'True']
 
 
 def _tested(
