@@ -1,0 +1,71 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Count lines of code by room, without docstrings, comments and blanks.
+
+``python tools/dev/count_lines.py`` prints the files and lines of each room.
+"""
+
+import ast
+import io
+import tokenize
+from pathlib import Path
+
+from mmclca import cli
+
+ROOT = Path(__file__).resolve().parents[2]
+SILENT = (
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+)
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def lines_of(text):
+    """Number of lines of a source that are code."""
+    used, docstrings = set(), set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in SILENT:
+            used.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, False):
+            first = node.body[0]
+            docstrings.update(range(first.lineno, first.end_lineno + 1))
+    return len(used - docstrings)
+
+
+def room_of(file):
+    """The folder whose lines a file's are, by its path below the project."""
+    parts = file.parent.parts
+    if parts[:2] == ('tools', 'research'):
+        return 'tools/research'
+    return '/'.join(parts[:2]) if parts[0] == 'mmclca' else parts[0]
+
+
+def rooms():
+    """Files and lines of each room, as a dict of pairs."""
+    counted = {}
+    for top in ('mmclca', 'tools', 'tests'):
+        for file in sorted((ROOT / top).rglob('*.py')):
+            room = room_of(file.relative_to(ROOT))
+            files, lines = counted.get(room, (0, 0))
+            more = lines_of(file.read_text(encoding='utf-8'))
+            counted[room] = files + 1, lines + more
+    return counted
+
+
+def main():
+    cli.Parser(description=__doc__.partition('\n')[0]).parse_args()
+    counted = rooms()
+    for room, (files, lines) in counted.items():
+        print(f'{room:22}{files:6}{lines:8}')
+    apart = ('tests', 'tools/research')
+    product = [counted[room] for room in counted if room not in apart]
+    files, lines = map(sum, zip(*product, strict=True))
+    print(f'{"mmclca and tools":22}{files:6}{lines:8}  without {apart[1]}')
+
+
+if __name__ == '__main__':
+    cli.run(main)
