@@ -40,14 +40,17 @@ class ClassCountHook(Hook):
             for name, loop in loops.items()
             if isinstance(loop, BaseLoop)
         }
-        expected = inner_model(runner.model).head.num_classes
         counts = {name: n for name, n in counts.items() if n is not None}
+        if not counts:  # vis_scheduler's model has no head, either
+            return
+        expected = inner_model(runner.model).head.num_classes
         if set(counts.values()) - {expected}:
             raise ValueError(_message(expected, counts))
 
 
 def _count(dataset, name, logger):
-    classes = dataset.metainfo.get('classes')
+    # of the stand-in that MMPretrain's vis_scheduler has, metainfo is None
+    classes = (dataset.metainfo or {}).get('classes')
     if classes is None:
         logger.warning(
             f'The {name} set has no class names, so that their number cannot '
