@@ -1,9 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import os
+import re
 from unittest.mock import patch
 
 import pytest
+from golden import golden
 from mmengine.logging import MMLogger
+
+from mmclca.checkpoints.releases import Source
 
 
 @pytest.fixture
@@ -17,6 +21,23 @@ def log(request):
     MMLogger.get_instance(request.node.nodeid)  # the current one, as new
     with patch.object(MMLogger, 'callHandlers', note):
         yield lines
+
+
+@pytest.fixture
+def report_is_golden(request):
+    """What the loads of a test report is what they reported."""
+    told, end = [], Source.end
+
+    def note(source):
+        report = source.report
+        told.append(str(report).replace(report.source, 'FILE') + '\n')
+        end(source)
+
+    with patch.object(Source, 'end', note):
+        yield
+    case = re.sub(r'\W+', '_', request.node.name.removeprefix('test_'))
+    name = f'loads/{request.path.stem}/{case.strip("_")}.txt'
+    assert told and ''.join(told) == golden(name, ''.join(told))
 
 
 class Trap:

@@ -35,6 +35,7 @@ def load(weights, model, folder):
     return model
 
 
+@pytest.mark.usefixtures('report_is_golden')
 @pytest.mark.parametrize('size', [(32, 32), (48, 48), (24, 56)])
 @torch.no_grad()
 def test_a_release_computes_what_timm_computes(size, tmp_path):

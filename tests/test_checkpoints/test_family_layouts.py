@@ -41,6 +41,7 @@ LAYOUTS = {  # style, file, and what is in it
 }
 
 
+@pytest.mark.usefixtures('report_is_golden')
 @pytest.mark.parametrize('size', [32, 48])
 @pytest.mark.parametrize('layout', LAYOUTS)
 def test_logits_are_those_of_timm(layout, size, tmp_path):

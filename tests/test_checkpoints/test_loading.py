@@ -204,6 +204,7 @@ def test_backbone_alone_takes_every_file(save, tmp_path):
         assert (backbone(x)[0] - tokens[:, 0]).abs().max() < 1e-9
 
 
+@pytest.mark.usefixtures('report_is_golden')
 def test_release_of_the_authors(save, log):
     """best_checkpoint.pth, with all that lies in it beside the weights."""
     weights = release(theirs())
@@ -235,6 +236,7 @@ def test_release_of_the_authors(save, log):
     assert not any('new, not loaded' in line for line in log)
 
 
+@pytest.mark.usefixtures('report_is_golden')
 def test_linear_release_of_the_authors(save):
     there = theirs()
     weights = release(there, cla=False)

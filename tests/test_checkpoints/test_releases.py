@@ -214,6 +214,7 @@ def layout(request):
     return backbone, weights, release(weights), with_head
 
 
+@pytest.mark.usefixtures('report_is_golden')
 def test_each_layout(layout, tmp_path):
     backbone, weights, checkpoint, with_head = layout
     size = native(backbone)
@@ -268,6 +269,7 @@ def test_full_size(backbone, tmp_path):
     assert max(differences(here, there, 224)) < 1e-9
 
 
+@pytest.mark.usefixtures('report_is_golden')
 @pytest.mark.parametrize(
     'kind, size',
     [('classifier', 448), ('backbone', 224), ('mae', 448), ('mocov3', 224)],

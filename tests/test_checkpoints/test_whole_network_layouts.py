@@ -96,6 +96,7 @@ def file_of(kind, there, layout, folder):
     return write(folder / 'w.pth', RELEASES[kind](weights))
 
 
+@pytest.mark.usefixtures('report_is_golden')
 @pytest.mark.parametrize('layout', LAYOUTS)
 @pytest.mark.parametrize('kind, theirs', [('CaiT', cait), ('ResMLP', resmlp)])
 @torch.no_grad()
@@ -180,6 +181,7 @@ PATCH_CONVNETS = {
 }
 
 
+@pytest.mark.usefixtures('report_is_golden')
 @pytest.mark.parametrize('name', ['pcn_base', 'pcn_multi'])
 @torch.no_grad()
 def test_logits_of_patch_convnet_are_those_of_its_release(name, tmp_path):

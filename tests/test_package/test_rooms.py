@@ -2,10 +2,9 @@
 """A room imports the rooms below it, and grows no larger than it is."""
 
 import ast
-import runpy
 from pathlib import Path
 
-from tiny_run import ROOT
+from tiny_run import ROOT, run_tool
 
 import mmclca
 
@@ -51,7 +50,7 @@ BUDGET = {
     'mmclca/utils': 95,
     'mmclca/visualization': 1243,
     'tools': 2463,
-    'tests': 31590,
+    'tests': 31935,
 }
 
 
@@ -93,9 +92,10 @@ def test_imports_go_downward():
     assert not upward
 
 
-def test_rooms_keep_to_their_budgets():
-    count = runpy.run_path(str(ROOT / 'tools/dev/count_lines.py'))['rooms']
-    lines = {room: lines for room, (_, lines) in count().items()}
+def test_rooms_keep_to_their_budgets(monkeypatch, capsys):
+    run_tool(monkeypatch, ROOT / 'tools/dev/count_lines.py')
+    *rows, _ = map(str.split, capsys.readouterr().out.splitlines())
+    lines = {room: int(lines) for room, _, lines in rows}
     assert lines.keys() == BUDGET.keys()
     over = {room: n for room, n in lines.items() if n > BUDGET[room]}
     assert not over, 'more lines than BUDGET has: take as many out again'

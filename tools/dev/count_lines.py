@@ -64,7 +64,7 @@ def main():
     apart = ('tests', 'tools/research')
     product = [counted[room] for room in counted if room not in apart]
     files, lines = map(sum, zip(*product, strict=True))
-    print(f'{"mmclca and tools":22}{files:6}{lines:8}  without {apart[1]}')
+    print(f'{"all":22}{files:6}{lines:8}  without {" and ".join(apart)}')
 
 
 if __name__ == '__main__':

@@ -1,0 +1,60 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""A fit to twelve drawn leaves comes out as it did."""
+
+import json
+
+import numpy as np
+import parity
+import pytest
+from golden import golden
+from PIL import Image
+from safetensors.torch import load_file, save_file
+from tiny_photographs import write_weights
+
+import mmclca
+from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
+
+# of the machine, its versions and its clock
+VARIES = {'machine', 'versions', 'version', 'date', 'seconds', 'ms', 'ms_full'}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Three leaves of four cultivars, others in new, and weights."""
+    for label, cultivar in enumerate(make_cultivars(4, difference=2)):
+        for i in range(4):
+            leaf = draw_leaf(cultivar, np.random.default_rng([label, i]), 112)
+            place = 'photographs' if i < 3 else 'new'
+            path = tmp_path / place / f'cultivar_{label}/{i}.png'
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(leaf).save(path)
+    path = write_weights(tmp_path)
+    shapes = {name: x.shape for name, x in load_file(path).items()}
+    save_file({k: parity.draw(0, k, s) for k, s in shapes.items()}, path)
+    return tmp_path
+
+
+def plain(facts, folder):
+    """Facts by their names, without what varies, in three digits."""
+    if isinstance(facts, dict):
+        return {
+            name: 'VARIES' if name in VARIES else plain(value, folder)
+            for name, value in facts.items()
+        }
+    if isinstance(facts, list):
+        return [plain(value, folder) for value in facts]
+    if isinstance(facts, str):
+        return facts.replace(str(folder), 'FOLDER')
+    return float(f'{facts:.3g}') if isinstance(facts, float) else facts
+
+
+def test_facts_and_predictions(folder):
+    weights = folder / 'tiny.safetensors'
+    options = dict(weights=weights, probe_only=True)
+    model = mmclca.fit(folder / 'photographs', folder / 'model', **options)
+    written = json.loads((folder / 'model/fit.json').read_text())
+    written['photographs'] = 'VARIES'  # with the folder and times of files
+    new = [*map(str, sorted((folder / 'new').rglob('*.png')))]
+    found = dict(fit=written, predictions=model.predict(new))
+    text = json.dumps(plain(found, folder), indent=1) + '\n'
+    assert text == golden('fit.json', text)
