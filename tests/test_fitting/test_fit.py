@@ -203,10 +203,3 @@ def test_verbs_take_the_model(copy, place, tmp_path, run, capsys):
     assert run('add-class', copy.folder, new, '--name', 'larch') == 0
     assert 'larch' in FittedModel(copy.folder).classes
     assert 'right on photographs' in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_export(copy, place, run):
-    pytest.importorskip('onnxscript', reason='pip install "mmclca[deploy]"')
-    assert run('export', copy.folder) == 0
-    assert (copy.folder / 'model.onnx').stat().st_size > 1e5

@@ -2,7 +2,6 @@
 import json
 
 import matplotlib
-import mmcv
 import pytest
 from tiny_run import ROOT, load_tool
 
@@ -81,18 +80,6 @@ def test_names_of_several_logs(tool, log, tmp_path):
         'other lr',
     ]
     assert list(curves(tool, log, other, '--legend', 'a', 'b')) == ['a', 'b']
-
-
-def test_picture(tool, log, tmp_path):
-    out = tmp_path / 'loss.png'
-    words = ('--out', out, '--window-size', '6*4', '--title', 'a title')
-    tool('plot_curve', log, *words)['main']()
-    picture = mmcv.imread(out)
-    assert picture.shape == (400, 600, 3)
-    blue = (picture == (180, 119, 31)).all(2)  # matplotlib's first colour
-    rows, columns = blue.nonzero()
-    assert columns.max() - columns.min() > 400
-    assert rows.max() - rows.min() > 200
 
 
 def test_times(tool, log, capsys):

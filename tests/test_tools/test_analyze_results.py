@@ -1,9 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import json
 
-import mmcv
 import mmengine
-import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -71,20 +69,6 @@ def test_best_and_worst(config, main, tmp_path, capsys):
     assert worst[0]['gt_label'] == [2] and worst[0]['pred_label'] == [0]
     assert max(worst[0]['pred_score']) == pytest.approx(SCORES[9])
     assert f'{out / "fail"}: 2' in capsys.readouterr().out
-
-
-def test_pictures(config, main, tmp_path):
-    results = write_results(tmp_path / 'r.pkl')
-    out = main(config, results, '--topk', 1)
-    path = 'success/001_3.png'
-    picture = mmcv.imread(out / path, channel_order='rgb')
-    rows, columns = (picture == RED).all(2).nonzero()
-    assert np.ptp(columns) > 500  # 32 x 64 px, enlarged
-    assert np.ptp(columns) > 1.9 * np.ptp(rows)
-    assert rows.min() > 40 and picture[:40].min() < 50  # text above
-    words = ('--topk', 1, '--rescale-factor', 0.5)
-    half = mmcv.imread(main(config, results, *words, out='half') / path)
-    assert 0.4 < half.shape[1] / picture.shape[1] < 0.6
 
 
 def test_what_stands_on_a_picture(config, monkeypatch, tmp_path):

@@ -2,9 +2,7 @@
 import json
 
 import matplotlib
-import mmcv
 import mmengine
-import numpy as np
 import pytest
 import torch
 from tiny_model import write_tiny
@@ -58,19 +56,6 @@ def test_numbers(config, results, main, tmp_path, capsys):
     assert mmengine.load(tmp_path / 'matrix.pkl').tolist() == MATRIX
 
 
-def test_picture(config, results, main, tmp_path):
-    out = tmp_path / 'matrix.png'
-    main(config, results, '--show-path', out)
-    plain = mmcv.imread(out)
-    yellow = (plain == (36, 231, 253)).all(2)  # the largest number
-    assert yellow.mean() > 0.03
-    main(config, results, '--show-path', out, '--include-values')
-    assert not np.array_equal(mmcv.imread(out), plain)
-    main(config, results, '--show-path', out, '--cmap', 'gray')
-    grey = mmcv.imread(out)
-    assert not (grey == (36, 231, 253)).all(2).any()
-
-
 def test_checkpoint_gives_what_its_results_give(
     config, main, monkeypatch, tmp_path
 ):
@@ -94,16 +79,6 @@ def test_checkpoint_gives_what_its_results_give(
         'tiny.safetensors',
         'work_dirs',  # of tools/test.py
     ]
-
-
-@pytest.mark.slow
-def test_many_classes_are_a_larger_picture(monkeypatch, config, results):
-    draw = load_tool(monkeypatch, TOOL, config, results)['draw']
-    sides = [
-        draw(torch.eye(number).long(), None, False, 'viridis').get_figwidth()
-        for number in (4, 80, 1000)
-    ]
-    assert sides == [10, 23, 60]
 
 
 def test_without_the_test_set(config, results, main, capsys):

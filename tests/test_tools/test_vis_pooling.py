@@ -43,12 +43,6 @@ def test_classes_by_name_and_label(draw):
     assert best.shape[1] == pytest.approx(named.shape[1], rel=0.1)
 
 
-def test_one_query_and_drawn_leaves(draw):
-    picture = draw('one/tiny.pth')
-    both = draw('one/tiny.pth', '--leaves', '1')
-    assert both.shape[0] > 1.4 * picture.shape[0]
-
-
 @pytest.mark.parametrize(
     'checkpoint, classes, message',
     [

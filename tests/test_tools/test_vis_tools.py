@@ -5,8 +5,6 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmpretrain import get_model
-from small_models import RESMLP
-from tiny_model import write_tiny
 from tiny_run import CLASSES, ROOT, exit_code, load_tool, run_tool, write_run
 
 from mmclca.visualization import draw_heat_maps
@@ -42,28 +40,6 @@ def draw(monkeypatch, tmp_path):
         return mmcv.imread(out)
 
     return draw
-
-
-def test_rollout(tiny, draw):
-    config, first, second, image = tiny
-    picture = draw('vis_rollout', config, first, image)
-    assert picture.std() > 10
-    # a checkpoint holds its config
-    assert np.array_equal(picture, draw('vis_rollout', first, image))
-    assert not np.array_equal(picture, draw('vis_rollout', second, image))
-    both = draw('vis_rollout', first, image, '--leaves', 1)
-    assert both.shape[0] > 1.4 * picture.shape[0]
-
-
-def test_cross_patch(draw, tmp_path):
-    write_tiny(tmp_path, **RESMLP)
-    config, checkpoint = tmp_path / 'tiny.py', tmp_path / 'tiny.pth'
-    picture = draw('vis_cross_patch', config, checkpoint)
-    assert picture.std() > 10
-    assert np.array_equal(picture, draw('vis_cross_patch', checkpoint))
-    options = ('--layers', 1, '--rows', 2)
-    one = draw('vis_cross_patch', checkpoint, *options)
-    assert not np.array_equal(one, picture)
 
 
 def test_cross_patch_of_another_model_is_refused(tiny, monkeypatch, capsys):
@@ -125,28 +101,6 @@ def test_cam_lists_layers(tiny, monkeypatch, capsys):
     lines = [line for line in lines if line.startswith('backbone')]
     assert lines[0] == 'backbone.layers[0].ln1' and len(lines) > 1
     assert any(line.endswith('(reduction 1)') for line in lines)
-
-
-def test_cka(tiny, draw, tmp_path):
-    config, first, second, _ = tiny
-    rng = np.random.default_rng(0)
-    for path in (tmp_path / 'data').glob('*/*.png'):  # all of one brightness
-        noise = rng.integers(0, 255, (4, 4, 3), np.uint8)
-        mmcv.imwrite(noise.repeat(8, axis=0).repeat(8, axis=1), str(path))
-    sizes = ('--batch-size', 4, '--num-images', 16)
-    itself = draw('vis_cka', config, first, *sizes)
-    assert np.array_equal(itself, draw('vis_cka', first, *sizes))
-    other = draw('vis_cka', first, '--other', second, *sizes)
-    assert other.std() > 10 and not np.array_equal(itself, other)
-    mean = draw('vis_cka', first, *sizes, '--feature', 'mean')
-    assert not np.array_equal(itself, mean)
-
-
-def test_confusions(tiny, draw):
-    config, first, _, _ = tiny
-    one = draw('vis_confusions', config, first, '--pairs', 1)
-    more = draw('vis_confusions', first, '--pairs', 2, '--split', 'val')
-    assert one.std() > 10 and more.shape[0] > one.shape[0]
 
 
 @pytest.fixture

@@ -1,0 +1,253 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Every tool and every verb is run once: its exit code, what it writes.
+
+What some of them print, and the columns they write, are golden files.
+"""
+
+import runpy
+import signal
+import sys
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+import ultra_fgvc_trees as trees
+from golden import golden, without_folder
+from small_models import PATCH_CONVNET, RESMLP
+from tiny_model import write_tiny
+from tiny_photographs import write_photographs, write_weights
+from tiny_run import ROOT, exit_code, train_with_hooks, write_images
+
+from mmclca.cli import verbs
+
+
+class Row(NamedTuple):
+    """The words of a call, a file that it writes, calls that it needs."""
+
+    words: str
+    file: str = ''
+    needs: tuple[str, ...] = ()
+
+
+SPLIT = 'dataset_converters/split_folder.py'
+TABLE = {
+    'train.py': Row('tiny.py --no-validate', 'work_dirs/tiny/epoch_2.pth'),
+    'test.py': Row('tiny.py tiny.pth --out results.pkl', 'results.pkl'),
+    'predict.py': Row(
+        'tiny.pth new --device cpu --out predict.csv', 'predict.csv'
+    ),
+    'probe.py': Row(
+        'tiny.pth --test new --device cpu --out probe.pth', 'probe.pth'
+    ),
+    'retrieval.py': Row(
+        'tiny.pth --gallery data --queries new --topk 2 --device cpu '
+        '--out retrieval.csv',
+        'retrieval.csv',
+    ),
+    'open_set.py': Row(
+        'tiny.pth --known data --test new --unknown unknown --device cpu',
+        'tiny.threshold.json',
+    ),
+    'misc/print_config.py': Row('tiny.py'),
+    'analysis_tools/get_flops.py': Row(
+        'clca-evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-224px'
+    ),
+    'analysis_tools/analyze_logs.py': Row(
+        'plot_curve run/work --out curves.png', 'curves.png'
+    ),
+    'analysis_tools/analyze_results.py': Row(
+        'tiny.py results.pkl --out-dir best',
+        'best/success/success.json',
+        ('test.py',),
+    ),
+    'analysis_tools/confusion_matrix.py': Row(
+        'tiny.py results.pkl --show-path matrix.png',
+        'matrix.png',
+        ('test.py',),
+    ),
+    'benchmark/throughput.py': Row(
+        '--arch deit-tiny --img-size 32 --batch 1 --methods EViT --clca no '
+        '--keep-rates 0.5 --rounds 1 --warm-up 0 --out speed',
+        'speed.json',
+    ),
+    'dataset_converters/synthetic_leaves.py': Row(
+        'leaves --classes 2 --per-class 4 --size 32 --jobs 1',
+        'leaves/classes.txt',
+    ),
+    SPLIT: Row('photographs --jobs 1', 'photographs/train.txt'),
+    'dataset_converters/hold_out_classes.py': Row(
+        'photographs --num 1 --out three', 'three/classes.txt', (SPLIT,)
+    ),
+    'dataset_converters/ultra_fgvc.py': Row(
+        'check cotton --jobs 1 --report bad.csv', 'bad.csv'
+    ),
+    'visualization/browse_dataset.py': Row(
+        'tiny.py --output-dir browsed --show-number 1', 'browsed/00000_0.png'
+    ),
+    'visualization/draw_reduction.py': Row(
+        'tiny.py tiny.pth new/ash/0.png --out kept.png', 'kept.png'
+    ),
+    'visualization/vis_cam.py': Row(
+        'tiny.pth new/ash/0.png --device cpu --save-path cam.png', 'cam.png'
+    ),
+    'visualization/vis_cka.py': Row(
+        'tiny.pth --device cpu --num-images 8 --batch-size 8 --out cka.png',
+        'cka.png',
+    ),
+    'visualization/vis_confusions.py': Row(
+        'tiny.pth --device cpu --pairs 1 --out taken.png', 'taken.png'
+    ),
+    'visualization/vis_cross_patch.py': Row(
+        'resmlp/tiny.pth --device cpu --out mixed.png', 'mixed.png'
+    ),
+    'visualization/vis_pooling.py': Row(
+        'pooling/tiny.pth new/ash/0.png --device cpu --out pool.png',
+        'pool.png',
+    ),
+    'visualization/vis_rollout.py': Row(
+        'tiny.pth new/ash/0.png --device cpu --out rollout.png', 'rollout.png'
+    ),
+    'visualization/vis_scheduler.py': Row(
+        'tiny.py --save-path lr.png', 'lr.png'
+    ),
+    'visualization/vis_tsne.py': Row(
+        'tiny.pth --device cpu --vis-stage pre_logits --perplexity 3 '
+        '--n-iter 250 --work-dir plane',
+        'plane/tsne_pre_logits.png',
+    ),
+    'model_converters/publish_model.py': Row('tiny.pth leaf', 'leaf_*.pth'),
+    'mmclca fit': Row(
+        'photographs --weights weights/tiny.safetensors --probe-only',
+        'model/fit.json',
+    ),
+    'mmclca predict': Row(
+        'model new --out named.csv', 'named.csv', ('mmclca fit',)
+    ),
+    'mmclca report': Row('model', 'model/report.html', ('mmclca fit',)),
+    'mmclca export': Row('model', 'model/model.onnx', ('mmclca fit',)),
+    'mmclca page': Row('model', needs=('mmclca fit',)),
+    'mmclca add-class': Row(
+        'model unknown --name larch', 'model/report.html', ('mmclca fit',)
+    ),
+}
+# tools that a test of their own, which CI runs, calls as they are called
+ELSEWHERE = {
+    'demo.py': 'test_tools/test_demo.py',
+    'deployment/export.py': 'test_tools/test_infer_onnx.py',
+    'deployment/infer_onnx.py': 'test_tools/test_infer_onnx.py',
+    'sweep.py': 'test_tools/test_sweep.py',
+    'dev/count_lines.py': 'test_package/test_rooms.py',
+    'dev/screenshot_page.py': 'test_page/test_page_in_browser.py',
+    'dev/write_metafile.py': 'test_configs/test_write_costs.py',
+    'dev/write_method_tables.py': 'test_tools/test_write_method_tables.py',
+}
+# tools that no test calls as they are called
+LEFT_OUT = {
+    'analysis_tools/plot_sweep.py',
+    'benchmark/data_pipeline.py',
+    'benchmark/epoch_time.py',
+    'benchmark/few_photographs.py',
+    'benchmark/from_scratch.py',
+    'benchmark/growth.py',
+    'benchmark/onnx_runtime.py',
+    'dev/draw_blocks.py',
+    'dev/draw_data_flow.py',
+    'dev/draw_families.py',
+}
+SLOW = (pytest.mark.slow, pytest.mark.first)
+GOLDEN = (
+    'predict.py',
+    'probe.py',
+    'open_set.py',
+    'retrieval.py',
+    'analysis_tools/get_flops.py',
+)
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    """Models, images and logs that the calls above name."""
+    folder = tmp_path_factory.mktemp('every')
+    torch.manual_seed(0)
+    write_tiny(folder)
+    write_tiny(folder / 'resmlp', **RESMLP)
+    write_tiny(folder / 'pooling', **PATCH_CONVNET)
+    train_with_hooks(folder / 'run')
+    write_images(folder / 'new', per_class=1, seed=1)
+    write_images(folder / 'others', per_class=1, seed=2)
+    (folder / 'others/oak').rename(folder / 'unknown')
+    write_photographs(folder)
+    (folder / 'weights').mkdir()
+    write_weights(folder / 'weights')
+    trees.write('csv', folder / 'cotton', 'cotton80', trees.cotton_leaves())
+    return folder
+
+
+@pytest.fixture(scope='module')
+def answer(folder):
+    """Gives the exit code of a call and what it printed; calls it once."""
+    answers = {}
+
+    def answer(name):
+        if name not in answers:
+            for need in TABLE[name].needs:
+                answer(need)
+            answers[name] = call(name, folder)
+        return answers[name]
+
+    return answer
+
+
+def call(name, folder):
+    """Run a tool or a verb in this process and in a folder."""
+    program, *words = [*name.split(), *TABLE[name].words.split()]
+    for path in folder.glob(TABLE[name].file or '-'):
+        path.unlink()
+    out = StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out):
+        patch.chdir(folder)
+        patch.setenv('LOCAL_RANK', '0')
+        patch.setenv('COLUMNS', '80')
+        patch.setattr(torch, 'set_num_threads', lambda _: None)
+        patch.setattr(signal, 'signal', lambda *_: None)
+        patch.setattr('gradio.Blocks.block_thread', lambda page: None)
+        patch.setattr(sys, 'argv', [Path(program).name, *words])
+        main = verbs.main
+        if program != 'mmclca':
+            main = runpy.run_path(str(ROOT / 'tools' / program))['main']
+        return exit_code(main), out.getvalue()
+
+
+@pytest.mark.parametrize(
+    'name',
+    [
+        pytest.param(name, marks=SLOW if name == 'mmclca export' else ())
+        for name in TABLE
+    ],
+)
+def test_it_ends_well_and_writes_its_file(name, answer, folder):
+    code, printed = answer(name)
+    assert not code, printed
+    assert printed or TABLE[name].file
+    assert not TABLE[name].file or [*folder.glob(TABLE[name].file)]
+
+
+@pytest.mark.parametrize('name', GOLDEN)
+def test_what_it_prints(name, answer, folder):
+    _, printed = answer(name)
+    if TABLE[name].file.endswith('.csv'):
+        columns, *_ = (folder / TABLE[name].file).read_text().splitlines()
+        printed += f'\ncolumns: {columns}\n'
+    said = without_folder(printed, folder)
+    assert said == golden(f'output/{Path(name).stem}.txt', said)
+
+
+def test_every_tool_is_named():
+    tools = (ROOT / 'tools').rglob('*.py')
+    there = {path.relative_to(ROOT / 'tools').as_posix() for path in tools}
+    there |= {f'mmclca {verb}' for verb in verbs.VERBS}
+    assert {*TABLE, *ELSEWHERE, *LEFT_OUT} == there
+    assert all((ROOT / 'tests' / test).exists() for test in ELSEWHERE.values())
