@@ -2,16 +2,14 @@
 """Numbers, options and names of configs that the documentation states."""
 
 import re
-import runpy
 import shlex
 from types import SimpleNamespace
 
-import matplotlib.pyplot as plt
 import pytest
 import torch
 from mmengine.config import Config
 from mmpretrain.registry import HOOKS
-from tiny_run import ROOT, load_tool
+from tiny_run import ROOT
 
 from mmclca.cli import Parser
 from mmclca.cli.arguments import add_cfg_options
@@ -124,43 +122,6 @@ def test_table_of_reproducing():
             for part in ('base', 'clca')
         ]
         assert [float(cell) for cell in cells.split(' | ')] == expected
-
-
-def test_the_figure_puts_back_what_the_cache_stores(monkeypatch, tmp_path):
-    out = tmp_path / 'flow.png'
-    tool = ROOT / 'tools/dev/draw_data_flow.py'
-    functions = load_tool(monkeypatch, tool, '--out', out)
-    functions['main']()
-    assert out.stat().st_size > 10_000
-    cost = count(functions['build'](**functions['CLCA']))
-    assert [str(n) for n in cost.tokens[3::3]] == counted(0.25)[1:7:2]
-    put_back = functions['put_back'](cost)
-    assert put_back == [0, 0, 0, 6, 0, 0, 6, 0, 0, 6, 2]
-
-
-def test_the_figure_of_blocks_counts_alike(monkeypatch, tmp_path):
-    """Two plain layers, one of two branches, and that one fused."""
-    out = tmp_path / 'blocks.png'
-    tool = ROOT / 'tools/dev/draw_blocks.py'
-    functions = load_tool(monkeypatch, tool, '--out', out)
-    functions['main']()
-    assert out.stat().st_size > 10_000
-    parallel, millions = functions['build'](branches=2), functions['millions']
-    counted = millions(functions['build']().layers)
-    assert millions(parallel.layers) != counted  # those of four
-    assert millions(parallel.layers[0]) == counted
-    assert millions(parallel.fuse().layers[0]) == counted
-
-
-@pytest.mark.parametrize('name', ['cait', 'resmlp', 'patchconvnet'])
-def test_the_figures_of_families_are_those_of_their_models(name, tmp_path):
-    tool = runpy.run_path(str(ROOT / 'tools/dev/draw_families.py'))
-    figure = tool['draw'](name)
-    words = ' '.join(text.get_text() for text in figure.axes[0].texts)
-    assert '196 patches' in words or '14 x 14 patches' in words
-    depth = dict(cait=24, resmlp=12, patchconvnet=60)[name]
-    assert f'{depth} times' in words
-    plt.close(figure)
 
 
 def options_of(heading):
