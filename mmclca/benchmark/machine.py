@@ -3,14 +3,13 @@
 
 import os
 import platform
-import re
 from datetime import date
-from pathlib import Path
 
 import timm
 import torch
 from torch.utils.collect_env import get_nvidia_driver_version, run
 
+from mmclca.utils.provenance import cpu_name
 from mmclca.version import __version__
 
 from .setting import Setting
@@ -40,11 +39,3 @@ def machine(setting: Setting, command: str) -> dict[str, str]:
         date=str(date.today()),
         command=command,
     )
-
-
-def cpu_name() -> str:
-    """Name of the CPU, and its architecture."""
-    info = Path('/proc/cpuinfo')
-    text = info.read_text() if info.exists() else ''
-    name = re.search(r'model name\s*: (.+)', text)
-    return f'{name[1] if name else platform.processor()}, {platform.machine()}'

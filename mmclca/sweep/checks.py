@@ -4,6 +4,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -14,10 +15,6 @@ from mmengine.runner import CheckpointLoader
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.datasets import UltraFGVC
 from mmclca.registry import DATASETS, MODELS
-
-from .cell import Cell
-from .identity import config_hash
-from .results import OTHERWISE, read_result
 
 # what data sets, models and checkpoints raise at bad input
 BAD_INPUT = (
@@ -30,56 +27,34 @@ BAD_INPUT = (
 )
 
 
-def check_inputs(configs: dict[Cell, Config]) -> None:
+def check_inputs(configs: list[Config]) -> None:
     """Open the weights and data of all cells and build their models.
 
     Weights that lie elsewhere are fetched, once and not by every cell.
 
     Args:
-        configs (dict[Cell, Config]): Config of each cell that is to run.
+        configs (list[Config]): Those of the cells that are to run.
 
     Raises:
         ValueError: Lists what is missing or wrong, and how many cells need
             it.
     """
     init_default_scope('mmpretrain')
-    cfgs = list(configs.values())
     loaders = [
         loader
-        for cfg in cfgs
+        for cfg in configs
         for loader in (cfg.train_dataloader, cfg.test_dataloader)
     ]
+    weights = [cfg.load_from for cfg in configs if cfg.load_from]
+    load = partial(CheckpointLoader.load_checkpoint, map_location='cpu')
     problems = [
-        *_failures(_load, [cfg.load_from for cfg in cfgs]),
+        *_failures(load, weights),
         *_failures(_open_images, [loader.dataset for loader in loaders]),
-        *_failures(_build, [cfg.model for cfg in cfgs]),
+        *_failures(_build, [cfg.model for cfg in configs]),
     ]
     if problems:
         listed = '\n  '.join(problems)
         raise ValueError(f'nothing is run, for cells need:\n  {listed}')
-
-
-def check_results(root: Path, configs: dict[Cell, Config]) -> None:
-    """Refuse a folder with results of other configs.
-
-    Args:
-        root (Path): Folder of the sweep.
-        configs (dict[Cell, Config]): Config of each cell.
-
-    Raises:
-        ValueError: If cells have a result that their config did not lead to.
-    """
-    found = {cell: read_result(root / f'{cell.name}.json') for cell in configs}
-    others = [
-        cell.name
-        for cell, result in found.items()
-        if result and result['config_hash'] != config_hash(configs[cell])
-    ]
-    if others:
-        raise ValueError(
-            f'{len(others)} of the results in {root} are of other settings '
-            f'than the grid says, the first {others[0]}.json. {OTHERWISE}'
-        )
 
 
 def _failures(attempt: Callable, things: list) -> Iterator[str]:
@@ -90,11 +65,6 @@ def _failures(attempt: Callable, things: list) -> Iterator[str]:
             attempt(thing)
         except BAD_INPUT as error:
             yield f'{error} (needed {counts[text]} times)'
-
-
-def _load(checkpoint: str | None) -> None:
-    if checkpoint is not None:
-        CheckpointLoader.load_checkpoint(checkpoint, map_location='cpu')
 
 
 def _open_images(dataset: dict) -> None:

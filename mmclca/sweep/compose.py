@@ -64,14 +64,11 @@ def compose(
         require_settings(cfg, *NEEDED)
         _check_metric(cfg.test_evaluator)
         _set(cfg, cell)
-    except ValueError as error:
-        listed = ', '.join(map(str, files))
-        raise ValueError(f'{cell.name}: {error} (pieces: {listed})') from error
-    try:
         cfg.merge_from_dict(options)
-    except (AssertionError, KeyError, TypeError) as error:
+    except (AssertionError, KeyError, TypeError, ValueError) as error:
+        listed = ', '.join(map(str, files))
         raise ValueError(
-            f'{cell.name}: its options cannot be set: {error}'
+            f'{cell.name}: {error} (options: {options}, pieces: {listed})'
         ) from error
     return cfg
 

@@ -26,27 +26,23 @@ MORE = dict(variant='', recipe=RECIPE, options={})
 OF_THE_WHOLE = dict(
     blocks=[{}], weights={}, config_dirs=[], keep_checkpoints=False
 )
+# what a config takes of a block besides the cell
+OWN = ('recipe', 'options', 'weights', 'folders')
 
 
 @dataclass
 class Grid:
-    """The cells of a sweep and what they share.
+    """The cells of a sweep.
 
     Args:
         cells (dict[Cell, dict]): The cells, in the order in which they are
-            to run, and ``options`` and ``recipe`` of each, see
-            :func:`mmclca.sweep.compose.compose`.
-        weights (dict[str, str]): Checkpoints of backbones that are not to
-            start from the one that their config names.
-        folders (tuple[Path, ...]): Folders of the user in which pieces are
-            looked for first.
+            to run, and what :func:`mmclca.sweep.compose.compose` takes of
+            each besides.
         keep_checkpoints (bool): Whether a finished cell keeps its last
             checkpoint.
     """
 
     cells: dict[Cell, dict]
-    weights: dict[str, str]
-    folders: tuple[Path, ...]
     keep_checkpoints: bool
 
     def configs(self) -> dict[Cell, Config]:
@@ -55,11 +51,7 @@ class Grid:
         Raises:
             ValueError: See :func:`mmclca.sweep.compose.compose`.
         """
-        shared = dict(weights=self.weights, folders=self.folders)
-        return {
-            cell: compose(cell, **own, **shared)
-            for cell, own in self.cells.items()
-        }
+        return {cell: compose(cell, **own) for cell, own in self.cells.items()}
 
 
 def read_grid(path: str | Path) -> Grid:
@@ -91,25 +83,27 @@ def read_grid(path: str | Path) -> Grid:
     content = Config.fromfile(path).to_dict()
     content = {k: v for k, v in content.items() if not k.startswith('_')}
     whole = {k: content.pop(k, v) for k, v in OF_THE_WHOLE.items()}
-    dirs = whole['config_dirs']
-    dirs = [dirs] if isinstance(dirs, str) else dirs
-    folders = tuple(path.parent / name for name in dirs)
+    folders = _folders(path, whole['config_dirs'])
+    shared = dict(weights=whole['weights'], folders=folders)
+    blocks = [_merged(content, block) | shared for block in whole['blocks']]
     wrong = [
         *_unknown('the file', content, (*LISTS, *MORE, *OF_THE_WHOLE)),
         *_unknown('blocks', chain(*whole['blocks']), (*LISTS, *MORE)),
         *(f'config_dirs: no folder {f}' for f in folders if not f.is_dir()),
+        *(said for block in blocks for said in _problems(block)),
     ]
-    blocks = [_merged(content, block) for block in whole['blocks']]
-    for block in blocks:
-        wrong += _problems(block, folders)
-    wrong += _missing('weights', MODELS, whole['weights'], folders)
-    wrong = wrong or _repeated(blocks)
+    cells = [] if wrong else [pair for b in blocks for pair in _cells(b)]
+    wrong += _repeated(cell.name for cell, _ in cells)
     if wrong:
         listed = '\n  '.join(dict.fromkeys(wrong))
         raise ValueError(f'{path} is no grid that can run:\n  {listed}')
-    return Grid(
-        _in_order(blocks), whole['weights'], folders, whole['keep_checkpoints']
-    )
+    cells.sort(key=lambda pair: pair[0].seed)
+    return Grid(dict(cells), whole['keep_checkpoints'])
+
+
+def _folders(path: Path, names: str | list[str]) -> tuple[Path, ...]:
+    names = [names] if isinstance(names, str) else names
+    return tuple(path.parent / name for name in names)
 
 
 def _merged(content: dict, block: dict) -> dict:
@@ -118,46 +112,38 @@ def _merged(content: dict, block: dict) -> dict:
     return {**MORE, **content, **block, 'options': options}
 
 
-def _in_order(blocks: list[dict]) -> dict[Cell, dict]:
-    """Cells, those of a seed in the order of the file."""
-    cells = [
-        (cell, {name: block[name] for name in ('recipe', 'options')})
-        for block in blocks
-        for cell in _cells(block)
-    ]
-    return dict(sorted(cells, key=lambda pair: pair[0].seed))
+def _cells(block: dict) -> Iterator[tuple[Cell, dict]]:
+    own = {name: block[name] for name in OWN}
+    for values in product(*(block[name] for name in LISTS)):
+        yield Cell(*values, block['variant']), own
 
 
-def _cells(block: dict) -> list[Cell]:
-    values = product(*(block[name] for name in LISTS))
-    return [Cell(*one, block['variant']) for one in values]
-
-
-def _problems(block: dict, folders: tuple[Path, ...]) -> list[str]:
+def _problems(block: dict) -> list[str]:
     """All that is wrong with a block."""
-    missing = [name for name in LISTS if name not in block]
-    if missing:
-        return [f'nothing says which {", ".join(missing)}']
-    unlisted = [k for k in LISTS if not isinstance(block[k], list | tuple)]
-    if unlisted:
-        return [f'{", ".join(unlisted)}: write a list, as [...]']
     wrong = [
-        *(f'{name} is empty' for name in LISTS if not block[name]),
+        f'{name}: write a list of at least one, as {name} = [...]'
+        for name in LISTS
+        if not (isinstance(block.get(name), list | tuple) and block[name])
+    ]
+    if wrong:
+        return wrong
+    folders = block['folders']
+    wrong = [
         *_missing('datasets', DATASETS, block['datasets'], folders),
         *_missing('backbones', MODELS, block['backbones'], folders),
         *_missing('recipe', RECIPES, [block['recipe']], folders),
+        *_missing('weights', MODELS, block['weights'], folders),
         # pieces have been read, which may register methods
         *_unknown('methods', block['methods'], [NONE, *list_methods()]),
         *_unknown('clca', block['clca'], ABLATIONS),
-        *_not_numbers(block),
-        *_rates_of_none(block),
+        *_wrong_numbers(block),
     ]
     if not re.fullmatch(r'[\w.-]*', block['variant']):
         wrong.append(f'variant: {block["variant"]!r} is no word')
     return wrong
 
 
-def _not_numbers(block: dict) -> Iterator[str]:
+def _wrong_numbers(block: dict) -> Iterator[str]:
     for rate in block['keep_rates']:
         if not (type(rate) in (int, float) and 0 < rate <= 1):
             yield f'keep_rates: {rate!r} is no number above 0 and at most 1'
@@ -165,9 +151,6 @@ def _not_numbers(block: dict) -> Iterator[str]:
         for value in block[name]:
             if type(value) is not int or value < (name == 'sizes'):
                 yield f'{name}: {value!r} is no positive integer'
-
-
-def _rates_of_none(block: dict) -> Iterator[str]:
     if NONE in block['methods'] and set(block['keep_rates']) != {1}:
         yield (
             f'keep_rates: with method {NONE!r} all tokens are kept: write '
@@ -192,11 +175,10 @@ def _missing(
             yield f'{where}: {error}'
 
 
-def _repeated(blocks: list[dict]) -> list[str]:
+def _repeated(names: Iterable[str]) -> list[str]:
     """What is said of cells that two blocks make."""
-    counts = Counter(cell.name for block in blocks for cell in _cells(block))
     return [
         f'{name} comes {count} times: give one of its blocks a variant'
-        for name, count in counts.items()
+        for name, count in Counter(names).items()
         if count > 1
     ]

@@ -46,7 +46,7 @@ def find(kind: str, name: str, folders: tuple[Path, ...] = ()) -> Path:
     of_stem = (file for file in pieces.values() if file.stem == name)
     if file := next(of_stem, None):
         return file
-    looked_in = ', '.join(map(str, (*folders, _ours())))
+    looked_in = ', '.join(map(str, (*folders, home() / 'configs')))
     raise ValueError(
         f'{not_one_of(name, names(kind, folders))}; looked in {looked_in}'
     )
@@ -79,7 +79,7 @@ def _parsed(file: Path, data: str | None) -> Config:
 def _pieces(kind: str, folders: tuple[Path, ...]) -> dict[str, Path]:
     """Files by the names of the pieces; the first folder counts."""
     found = {}
-    for folder in (*folders, _ours()):
+    for folder in (*folders, home() / 'configs'):
         for file in _files(folder, kind):
             found.setdefault(_name(kind, file.stem), file)
     return found
@@ -99,14 +99,3 @@ def _name(kind: str, stem: str) -> str:
         return stem.removeprefix(MODEL)
     name, _, size = stem.rpartition('_')
     return name if kind == DATASETS and name and size.isdigit() else stem
-
-
-@cache
-def _ours() -> Path:
-    folder = home() / 'configs'
-    if not folder.is_dir():
-        raise FileNotFoundError(
-            f'{folder} is not there: a sweep needs a checkout of mmclca, or '
-            'its wheel'
-        )
-    return folder

@@ -2,48 +2,44 @@
 """Results of cells: one JSON file each, written at once or not at all."""
 
 import json
-import os
 import warnings
-from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
-# what every result holds, and of which type
-KEYS = dict(
-    cell=dict,
-    config_hash=str,
-    accuracy=float,
-    gmacs=float,
-    params=int,
-    throughput=dict,
-    gradients=dict,
-    commit=str,
-    versions=dict,
-    machine=str,
-    started=str,
-    finished=str,
-    seconds=float,
+# what every result holds
+KEYS = (
+    *('cell', 'config_hash', 'accuracy', 'gmacs', 'params', 'throughput'),
+    *('gradients', 'commit', 'versions', 'machine'),
+    *('started', 'finished', 'seconds'),
 )
 
-# what to do about results of other configs
-OTHERWISE = 'Give another folder with --work-dir, or the cells a variant'
 
-
-def read_result(path: Path) -> dict | None:
+def read_result(path: Path, digest: str = '') -> dict | None:
     """Read a result; None where there is none, or, with a warning, no whole
     one.
 
     Args:
         path (Path): The file.
+        digest (str): Hash of the config that it must be of. Defaults to '',
+            of any.
+
+    Raises:
+        ValueError: If it is of another config.
     """
     try:
-        return _parsed(path.read_bytes())
+        result = _parsed(path.read_bytes())
     except FileNotFoundError:
         return None
     except ValueError as error:
         said = f'{path} is no result ({error}): its cell counts as not run'
         warnings.warn(said, stacklevel=2)
         return None
+    if digest and result['config_hash'] != digest:
+        raise ValueError(
+            f'{path} is a result of other settings than the grid says: give '
+            'another folder with --work-dir, or the cells a variant'
+        )
+    return result
 
 
 def _parsed(text: bytes) -> dict:
@@ -51,13 +47,9 @@ def _parsed(text: bytes) -> dict:
     result = json.loads(text)
     if not isinstance(result, dict):
         raise ValueError('no JSON object')
-    wrong = [
-        key
-        for key, kind in KEYS.items()
-        if not isinstance(result.get(key), kind)
-    ]
-    if wrong:
-        raise ValueError(f'without {", ".join(wrong)}')
+    missing = [key for key in KEYS if result.get(key) is None]
+    if missing:
+        raise ValueError(f'without {", ".join(missing)}')
     return result
 
 
@@ -65,14 +57,10 @@ def set_aside(path: Path) -> None:
     """Give a file a name that nothing has, in the same folder.
 
     Args:
-        path (Path): The file.
+        path (Path): The file, of a cell that this process has locked.
     """
-    for number in count(1):
-        aside = path.with_name(f'{path.name}.bad-{number}')
-        with suppress(FileExistsError):
-            aside.open('x').close()  # the name is nobody else's from here on
-            os.replace(path, aside)
-            return
+    names = (path.with_name(f'{path.name}.bad-{n}') for n in count(1))
+    path.rename(next(name for name in names if not name.exists()))
 
 
 def read_results(folder: str | Path) -> list[dict]:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import torch
+from filelock import FileLock, Timeout
 from mmengine.config import Config
 from submitit.helpers import DelayedSubmission
 
@@ -17,22 +18,23 @@ from mmclca.checkpoints.resuming import newest_checkpoint
 from mmclca.engine.runner import build_runner, set_loader_defaults
 from mmclca.evaluation.cost import count_config
 from mmclca.utils.atomic_write import replace_text
+from mmclca.utils.provenance import provenance
 
 from .cell import Cell
-from .claim import claim
 from .identity import config_hash
-from .origin import commit, machine, versions
-from .results import OTHERWISE, read_result, set_aside
+from .results import read_result, set_aside
 from .statistics import gradients, throughput, train_time
 
 # what a run of a cell comes to
-DONE, TAKEN = 'done', 'taken'
+DONE, TAKEN = 'done', 'another process runs it'
+# a lock of the operating system, which ends with the process that holds it
+LOCK = 'claim.lock'
 
 
 def run_cell(
     cell: Cell,
+    cfg: Config,
     root: Path,
-    digest: str,
     gpu: int,
     threads: int,
     keep_checkpoints: bool,
@@ -43,43 +45,52 @@ def run_cell(
 
     Args:
         cell (Cell): The cell.
+        cfg (Config): Its config, written to ``<root>/<name>/<hash>``.
         root (Path): Folder of the sweep.
-        digest (str): Hash of its config, ``<root>/<name>/<digest>/config.py``.
         gpu (int): Which GPU to use, where there are any.
         threads (int): Threads to compute with on the CPU.
         keep_checkpoints (bool): Whether the last checkpoints stay.
 
     Returns:
-        str: ``DONE``, there is a result, or ``TAKEN``, another process runs
-        it.
+        str: ``DONE``, there is a result, or ``TAKEN``.
 
     Raises:
         ValueError: If there is a result of another config.
     """
-    folder, path = root / cell.name / digest, root / f'{cell.name}.json'
-    with claim(folder.parent) as mine:
-        if not mine:
-            return TAKEN
-        if result := read_result(path):
-            if result['config_hash'] != digest:
-                raise ValueError(f'{path} is of other settings. {OTHERWISE}')
-            return DONE
-        if path.exists():
-            set_aside(path)
+    folder = root / cell.name
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        lock = FileLock(folder / LOCK).acquire(timeout=0)
+    except Timeout:
+        return TAKEN
+    with lock:
         torch.set_num_threads(threads)
         if torch.cuda.is_available():
             torch.cuda.set_device(gpu)
-        work_dir = folder / 'work_dir'
-        cfg = Config.fromfile(folder / 'config.py')
-        result = dict(cell=asdict(cell), **measure(cfg, work_dir))
-        replace_text(path, json.dumps(result, indent=1) + '\n')
-        if not keep_checkpoints:
-            _remove_checkpoints(work_dir)
+        _run(cell, cfg, root, keep_checkpoints)
     return DONE
 
 
 # what submitit calls where a cluster ends a job before its time
 run_cell.checkpoint = partial(DelayedSubmission, run_cell)
+
+
+def _run(cell: Cell, cfg: Config, root: Path, keep_checkpoints: bool) -> None:
+    """Make the result of a cell, unless it is there."""
+    digest, path = config_hash(cfg), root / f'{cell.name}.json'
+    if read_result(path, digest):
+        return
+    if path.exists():
+        set_aside(path)
+    folder = root / cell.name / digest
+    replace_text(folder / 'config.py', cfg.pretty_text)
+    # reading it imports the modules that it names
+    cfg, work_dir = Config.fromfile(folder / 'config.py'), folder / 'work_dir'
+    # only here is it chosen how a cell is measured: all are trained
+    result = dict(cell=asdict(cell), **measure(cfg, work_dir))
+    replace_text(path, json.dumps(result, indent=1) + '\n')
+    if not keep_checkpoints:
+        _remove_checkpoints(work_dir)
 
 
 def measure(cfg: Config, work_dir: Path) -> dict:
@@ -92,7 +103,7 @@ def measure(cfg: Config, work_dir: Path) -> dict:
     Returns:
         dict: A result but for its cell, ready for JSON.
     """
-    origin = dict(commit=commit(), versions=versions(), machine=machine())
+    origin = provenance()
     digest, resumed = config_hash(cfg), datetime.now(timezone.utc)
     started = _first_start(work_dir, resumed)
     cost = count_config(cfg.model)

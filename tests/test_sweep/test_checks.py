@@ -1,19 +1,17 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What is missing is said for all cells before the first."""
 
-import json
 from dataclasses import replace
 
 import pytest
 import torch
 from mmpretrain.datasets import CustomDataset
 from PIL import Image
-from sweep_results import CELL, result_of
+from sweep_results import CELL
 
-from mmclca.sweep.checks import check_inputs, check_results
+from mmclca.sweep.checks import check_inputs
 from mmclca.sweep.compose import compose
 from mmclca.sweep.identity import config_hash
-from mmclca.utils.atomic_write import replace_text
 
 
 @pytest.fixture
@@ -33,7 +31,7 @@ def data(tmp_path, monkeypatch):
 
 def configs_of(*cells, weights):
     named = {'deit-tiny-p16': str(weights)}
-    return {cell: compose(cell, weights=named) for cell in cells}
+    return [compose(cell, weights=named) for cell in cells]
 
 
 CELLS = [replace(CELL, seed=seed) for seed in (1, 2)]
@@ -41,9 +39,9 @@ CELLS = [replace(CELL, seed=seed) for seed in (1, 2)]
 
 def test_all_is_there_and_stays_as_it_is(data, tmp_path):
     configs = configs_of(*CELLS, weights=tmp_path / 'weights.pth')
-    before = [config_hash(cfg) for cfg in configs.values()]
+    before = [config_hash(cfg) for cfg in configs]
     check_inputs(configs)
-    assert [config_hash(cfg) for cfg in configs.values()] == before
+    assert [config_hash(cfg) for cfg in configs] == before
 
 
 def test_missing_weights_and_images_are_said_at_once(data, tmp_path):
@@ -60,14 +58,14 @@ def test_missing_weights_and_images_are_said_at_once(data, tmp_path):
 
 
 def test_a_data_set_within_another(data, tmp_path):
-    (cfg,) = configs_of(CELL, weights=tmp_path / 'weights.pth').values()
+    (cfg,) = configs_of(CELL, weights=tmp_path / 'weights.pth')
     own = cfg.train_dataloader.dataset
     repeated = dict(type='RepeatDataset', times=2, dataset=own)
     cfg.train_dataloader.dataset = repeated
-    check_inputs({CELL: cfg})
+    check_inputs([cfg])
     (data / 'images' / 'train_3shot.png').unlink()
     with pytest.raises(ValueError, match='1 of 1 images are missing'):
-        check_inputs({CELL: cfg})
+        check_inputs([cfg])
 
 
 def test_images_that_are_no_files(data, tmp_path, monkeypatch):
@@ -82,7 +80,7 @@ def test_a_missing_image_root(tmp_path, monkeypatch):
     monkeypatch.setenv('MMCLCA_DATA', str(tmp_path / 'nowhere'))
     cell = replace(CELL, dataset='soygene', size=448)
     with pytest.raises(ValueError) as error:
-        check_inputs({cell: compose(cell, {'load_from': None})})
+        check_inputs([compose(cell, {'load_from': None})])
     assert str(tmp_path / 'nowhere') in str(error.value)
 
 
@@ -94,23 +92,8 @@ def test_a_checkpoint_that_is_none(data, tmp_path):
 
 def test_a_model_that_cannot_be_built(data, tmp_path):
     configs = configs_of(*CELLS, weights=tmp_path / 'weights.pth')
-    configs[CELLS[0]].model.backbone.reduce_at = (3, 99)
-    configs[CELLS[1]].model.backbone.arch = 'no such'  # an AssertionError
+    configs[0].model.backbone.reduce_at = (3, 99)
+    configs[1].model.backbone.arch = 'no such'  # an AssertionError
     with pytest.raises(ValueError, match='reduce_at') as error:
         check_inputs(configs)
     assert str(error.value).count('(needed 1 times)') == 2
-
-
-def test_results_of_other_settings_are_refused(tmp_path):
-    configs = configs_of(*CELLS, weights='weights.pth')
-    digest = config_hash(configs[CELLS[0]])
-    path = tmp_path / f'{CELLS[0].name}.json'
-    replace_text(path, json.dumps(result_of(config_hash=digest)))
-    check_results(tmp_path, configs)
-    path = tmp_path / f'{CELLS[1].name}.json'
-    replace_text(path, json.dumps(result_of(CELLS[1])))
-    with pytest.raises(ValueError, match='1 of the results') as error:
-        check_results(tmp_path, configs)
-    assert path.name in str(error.value)
-    assert '--work-dir' in str(error.value)
-    assert json.loads(path.read_text()) == result_of(CELLS[1])

@@ -81,7 +81,7 @@ def test_no_method_is_all_tokens():
 
 
 def test_an_option_that_cannot_be_set():
-    with pytest.raises(ValueError, match='clca_seed2: its options cannot'):
+    with pytest.raises(ValueError, match='img_size.x.: 3'):
         compose(CELL, {'model.backbone.img_size.x': 3})
 
 

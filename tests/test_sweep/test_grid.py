@@ -58,7 +58,12 @@ keep_checkpoints = True
     )
     one = [own for cell, own in grid.cells.items() if not cell.variant]
     two = {cell: own for cell, own in grid.cells.items() if cell.variant}
-    first = dict(recipe='clca_50e', options={'train_cfg.max_epochs': 5})
+    first = dict(
+        recipe='clca_50e',
+        options={'train_cfg.max_epochs': 5},
+        weights={'deit-tiny-p16': 'a/file.pth'},
+        folders=(),
+    )
     assert one == 4 * [first]
     assert {(c.method, c.keep_rate, c.clca, c.seed) for c in two} == {
         (method, rate, 'cla', seed)
@@ -69,27 +74,13 @@ keep_checkpoints = True
     both = {'train_cfg.max_epochs': 5, 'optim_wrapper.optimizer.lr': 1e-5}
     assert [own['options'] for own in two.values()] == 8 * [both]
     assert all('_slow_' in cell.name for cell in two)
-    assert grid.weights == {'deit-tiny-p16': 'a/file.pth'}
     assert grid.keep_checkpoints
 
 
-@pytest.mark.parametrize(
-    'name, number',
-    [
-        # 4 keep rates x 4 ablations + 3 methods x 2, each with 3 seeds
-        ('leaf40', (4 * 4 + 3 * 2) * 3),
-        ('fig_1', 5 * 2 * 2 * 3),
-        ('fig_3', 2 * 9 * (1 + 8 * 3) * 2 * 3),
-        ('fig_4', 4 * 3),
-        ('table_1', 3 * (2 + 9 * 2) * 3),
-    ],
-)
-def test_the_grids_of_the_paper_and_of_the_real_leaves(name, number):
+@pytest.mark.parametrize('name', ['fig_1', 'fig_3', 'fig_4', 'table_1'])
+def test_the_grids_of_the_paper_say_how_many_runs_they_are(name):
     path = ROOT / 'configs/sweeps' / f'{name}.py'
-    cells = read_grid(path).cells
-    assert len({cell.name for cell in cells}) == len(cells) == number
-    if name != 'leaf40':
-        assert f' {number:,} runs.' in path.read_text()
+    assert f' {len(read_grid(path).cells):,} runs.' in path.read_text()
 
 
 @pytest.mark.parametrize(
@@ -106,9 +97,9 @@ def test_the_grids_of_the_paper_and_of_the_real_leaves(name, number):
         (('[1, 2]', '[-1]'), 'seeds: -1 is no'),
         (("'EViT'", "'none'"), "with method 'none' all tokens are kept"),
         (('[1, 2]', '3'), 'seeds: write a list'),
-        (("['leaf40']", '[]'), 'datasets is empty'),
+        (("['leaf40']", '[]'), 'datasets: write a list of at least one'),
         (('seeds', 'seed'), "no 'seed' (do you mean seeds?)"),
-        (('seeds = [1, 2]', ''), 'nothing says which seeds'),
+        (('seeds = [1, 2]', ''), 'seeds: write a list'),
         (('seeds', "variant = 'a/b'\nseeds"), "variant: 'a/b' is no word"),
         (('[0.5, ', '[0.25, '), 'comes 2 times: give one of its blocks a'),
         (('seeds', "weights = {'vit': 'x'}\nseeds"), "weights: no 'vit'"),

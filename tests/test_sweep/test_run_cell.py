@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from multiprocessing import get_context
 
 import pytest
+from filelock import FileLock
 from mmengine.config import Config
 from mmengine.runner import Runner
 from submitit.helpers import DelayedSubmission
@@ -20,17 +21,14 @@ from tiny_run import write_run
 
 from mmclca.checkpoints.resuming import newest_checkpoint
 from mmclca.sweep import run
-from mmclca.sweep.claim import claim, is_claimed
 from mmclca.sweep.identity import config_hash
-from mmclca.sweep.run import DONE, TAKEN, run_cell
-from mmclca.utils.atomic_write import replace_text
+from mmclca.sweep.run import DONE, LOCK, TAKEN, run_cell
 
-DIGEST = '0123456789abcdef'
 CELLS = [replace(CELL, seed=seed) for seed in range(12)]
 
 
 def write_tiny(tmp_path, epochs=2, lr=0.001):
-    """A sweep with a tiny config of CELL: its folder and the config's hash."""
+    """The folder of a sweep, and a tiny config of CELL."""
     cfg = Config.fromfile(write_run(tmp_path))
     cfg.custom_hooks = [dict(type='mmclca.GradientStatsHook')]
     cfg.default_hooks.checkpoint = dict(
@@ -41,23 +39,23 @@ def write_tiny(tmp_path, epochs=2, lr=0.001):
     cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     cfg.load_from = None
     cfg.model.data_preprocessor = cfg.data_preprocessor
-    root, digest = tmp_path / 'sweep', config_hash(cfg)
-    replace_text(root / CELL.name / digest / 'config.py', cfg.pretty_text)
-    return root, digest
+    return tmp_path / 'sweep', cfg
 
 
-def run_tiny(root, digest, keep_checkpoints=False):
+def run_tiny(root, cfg, keep_checkpoints=False):
     """Run CELL; return its result."""
-    assert run_cell(CELL, root, digest, 0, 1, keep_checkpoints) == DONE
+    assert run_cell(CELL, cfg, root, 0, 1, keep_checkpoints) == DONE
     return json.loads((root / f'{CELL.name}.json').read_text())
 
 
 def test_one_cell_for_real(tmp_path):
-    root, digest = write_tiny(tmp_path)
+    root, cfg = write_tiny(tmp_path)
+    digest = config_hash(cfg)
     path, folder = root / f'{CELL.name}.json', root / CELL.name / digest
+    root.mkdir()
     path.write_text('{"cell": ')
     with pytest.warns(UserWarning, match='counts as not run'):
-        result = run_tiny(root, digest)
+        result = run_tiny(root, cfg)
     assert (root / f'{path.name}.bad-1').read_text() == '{"cell": '
     assert result['cell'] == asdict(CELL)
     assert result['config_hash'] == digest
@@ -78,10 +76,11 @@ def test_one_cell_for_real(tmp_path):
     assert config_hash(Config.fromfile(folder / 'config.py')) == digest
 
     before = path.stat().st_mtime_ns
-    assert run_tiny(root, digest) == result
+    assert run_tiny(root, cfg) == result
     assert path.stat().st_mtime_ns == before
-    with pytest.raises(ValueError, match='is of other settings'):
-        run_cell(CELL, root, '0' * 16, 0, 1, False)
+    cfg.train_cfg.max_epochs = 9
+    with pytest.raises(ValueError, match='of other settings than the grid'):
+        run_tiny(root, cfg)
 
 
 @pytest.fixture
@@ -100,21 +99,21 @@ def interrupt(monkeypatch):
     return saved
 
 
-def stop_tiny(root, digest):
+def stop_tiny(root, cfg):
+    """Run CELL until it is interrupted; return its work dir."""
     with pytest.raises(KeyboardInterrupt):
-        run_cell(CELL, root, digest, 0, 1, True)
+        run_tiny(root, cfg, keep_checkpoints=True)
     assert not (root / f'{CELL.name}.json').exists()
-    assert not is_claimed(root / CELL.name)
+    return root / CELL.name / config_hash(cfg) / 'work_dir'
 
 
 def test_an_interrupted_cell_goes_on(tmp_path, interrupt):
-    root, digest = write_tiny(tmp_path, epochs=4)
-    stop_tiny(root, digest)
-    work_dir = root / CELL.name / digest / 'work_dir'
+    root, cfg = write_tiny(tmp_path, epochs=4)
+    work_dir = stop_tiny(root, cfg)
     note = work_dir / 'started.txt'
     started = datetime.fromisoformat(note.read_text()) - timedelta(hours=1)
     note.write_text(started.isoformat())
-    result = run_tiny(root, digest, keep_checkpoints=True)
+    result = run_tiny(root, cfg, keep_checkpoints=True)
     assert interrupt == [0, 1, 2, 3]
     assert len(result['gradients']['per_epoch']) == 4
     assert (work_dir / 'epoch_4.pth').exists()
@@ -122,58 +121,35 @@ def test_an_interrupted_cell_goes_on(tmp_path, interrupt):
     assert newest_checkpoint(work_dir) == (str(work_dir / 'epoch_4.pth'), 16)
 
 
-def test_a_half_written_checkpoint_is_passed_over(tmp_path, interrupt):
-    root, digest = write_tiny(tmp_path, epochs=3)
-    stop_tiny(root, digest)
-    work_dir = root / CELL.name / digest / 'work_dir'
-    whole = (work_dir / 'epoch_2.pth').read_bytes()
-    (work_dir / 'epoch_2.pth').write_bytes(whole[: len(whole) // 2])
-    (work_dir / 'last_checkpoint').write_text('/gone/epoch_7.pth')
-    assert newest_checkpoint(work_dir)[0].endswith('epoch_1.pth')
-    result = run_tiny(root, digest)
-    assert interrupt == [0, 1, 1, 2]
-    assert len(result['gradients']['per_epoch']) == 3
-
-
-def test_nothing_to_go_on_from(tmp_path):
-    assert newest_checkpoint(tmp_path / 'none') == (None, 0)
-    (tmp_path / 'epoch_1.pth').write_text('')
-    assert newest_checkpoint(tmp_path) == (None, 0)
-
-
 def test_other_settings_do_not_go_on_from_it(tmp_path, interrupt):
     stop_tiny(*write_tiny(tmp_path / 'one', epochs=3))
-    root, digest = write_tiny(tmp_path / 'two', epochs=3, lr=0.5)
+    root, cfg = write_tiny(tmp_path / 'two', epochs=3, lr=0.5)
     shutil.copytree(
         tmp_path / 'one' / 'sweep', root, dirs_exist_ok=True
     )  # as if both were of one folder
-    assert run_tiny(root, digest)['config_hash'] == digest
+    assert run_tiny(root, cfg)['config_hash'] == config_hash(cfg)
     assert interrupt == [0, 1, 0, 1, 2]
 
 
-def test_a_cell_of_another_process_is_left_to_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(run, 'claim', lambda folder: claim(folder, 0.1))
-    with claim(tmp_path / CELL.name) as mine:
-        assert mine
-        assert is_claimed(tmp_path / CELL.name)
-        process = get_context('fork').Process(
+def test_a_cell_of_another_process_is_left_to_it(tmp_path):
+    context = get_context('fork')
+    with FileLock(tmp_path / CELL.name / LOCK):
+        process = context.Process(
             target=lambda: os._exit(
-                run_cell(CELL, tmp_path, '', 0, 1, False) == TAKEN
+                run_cell(CELL, Config(), tmp_path, 0, 1, False) == TAKEN
             )
         )
         process.start()
         process.join()
     assert process.exitcode == 1
-    assert not is_claimed(tmp_path / CELL.name)
-    assert not is_claimed(tmp_path / 'never seen')
-    assert not (tmp_path / 'never seen').exists()
 
 
 def test_a_cluster_that_ends_a_job_early_gets_it_again(tmp_path):
-    again = run_cell.checkpoint(CELL, tmp_path, '', 0, 1, False)
+    call = CELL, Config(), tmp_path, 0, 1, False
+    again = run_cell.checkpoint(*call)
     assert isinstance(again, DelayedSubmission)
     assert again.function is run_cell
-    assert again.args == (CELL, tmp_path, '', 0, 1, False)
+    assert again.args == call
 
 
 def pretend(log, go):
@@ -188,7 +164,7 @@ def pretend(log, go):
             time.sleep(0.001)
         with open(log, 'a') as file:
             file.write(f'ended {name}\n')
-        result = result_of(config_hash=DIGEST)
+        result = result_of(config_hash=config_hash(cfg))
         del result['cell']
         return result
 
@@ -197,7 +173,7 @@ def pretend(log, go):
 
 def work(root):
     for cell in CELLS:
-        run_cell(cell, root, DIGEST, 0, 1, False)
+        run_cell(cell, Config(), root, 0, 1, False)
 
 
 def start_workers(root, number):
@@ -214,10 +190,7 @@ def test_no_cell_runs_twice_and_none_is_lost(tmp_path, monkeypatch):
     """Four processes over one folder, one of them killed at its work."""
     root, log, go = (tmp_path / name for name in ('sweep', 'log', 'go'))
     monkeypatch.setattr(run, 'measure', pretend(log, go))
-    monkeypatch.setattr(run, 'claim', lambda folder: claim(folder, 0))
     monkeypatch.setattr(run.torch, 'set_num_threads', lambda _: None)
-    for cell in CELLS:
-        replace_text(root / cell.name / DIGEST / 'config.py', '')
     workers = start_workers(root, 4)
     while not log.exists() or len(log.read_text().splitlines()) < 4:
         time.sleep(0.001)

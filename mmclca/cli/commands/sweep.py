@@ -1,101 +1,82 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What ``tools/sweep.py`` does."""
 
-import os
 from pathlib import Path
 
 from rich.console import Console
 
-from mmclca.sweep.checks import check_inputs, check_results
-from mmclca.sweep.executors import (
+from mmclca.sweep.checks import check_inputs
+from mmclca.sweep.grid import read_grid
+from mmclca.sweep.identity import config_hash
+from mmclca.sweep.jobs import (
     MAX_ARRAY,
-    local_executor,
-    slurm_cpus,
-    slurm_executor,
+    job_options,
+    make_executor,
+    run_cells,
     visible_gpus,
 )
-from mmclca.sweep.grid import read_grid
-from mmclca.sweep.launcher import Launcher
-from mmclca.sweep.progress import progress
-from mmclca.sweep.queue import Queue
 from mmclca.sweep.report import write_report
 from mmclca.sweep.results import read_result
-from mmclca.sweep.state import State, Status
+from mmclca.sweep.run import TAKEN
 
 from .. import plain_errors
 
 
-def report(configs, root, console):
+def prepare(args):
+    """Read the grid and the results that there are.
+
+    Returns:
+        tuple: The folder of the sweep, the grid, its configs by cell, and
+        results or None by cell.
+    """
+    grid = read_grid(args.grid)
+    root = args.work_dir or Path('work_dirs/sweeps') / args.grid.stem
+    configs, root = grid.configs(), root.absolute()
+    results = {
+        cell: read_result(root / f'{cell.name}.json', config_hash(cfg))
+        for cell, cfg in configs.items()
+    }
+    return root, grid, configs, results
+
+
+def report(root, results, console):
     """Write tables of the results that there are."""
-    found = [read_result(root / f'{cell.name}.json') for cell in configs]
-    results = [result for result in found if result is not None]
-    console.print(f'{len(results)} of {len(configs)} cells have a result')
-    for path in write_report(results, root / 'report'):
+    found = list(filter(None, results.values()))
+    console.print(f'{len(found)} of {len(results)} cells have a result')
+    for path in write_report(found, root / 'report'):
         console.print(path, soft_wrap=True)
 
 
-def make_launcher(args, root, configs, keep_checkpoints):
-    """What starts cells in the way that was asked for."""
-    shared = dict(
-        root=root, configs=configs, keep_checkpoints=keep_checkpoints
-    )
-    options = args.executor_options
-    if args.executor == 'slurm':
-        return Launcher(
-            slurm_executor(root / 'jobs', options, args.jobs),
-            # Slurm lets --jobs of them run
-            slots=min(len(configs), MAX_ARRAY),
-            threads=args.threads or slurm_cpus(options),
-            **shared,
-        )
-    gpus = visible_gpus()
-    return Launcher(
-        local_executor(root / 'jobs', options, gpus),
-        slots=args.jobs,
-        threads=args.threads or max(os.cpu_count() // args.jobs, 1),
-        num_gpus=len(gpus),
-        **shared,
-    )
-
-
-def show_failures(state, console):
-    for cell in state.of(Status.FAILED):
-        console.print(f'\n{cell.name} failed twice:', style='bold')
-        console.print(state.errors[cell], markup=False, soft_wrap=True)
-
-
-def run(state, queue, console):
-    """Run what has no result; say how it went. True where all is done."""
-    with progress(console) as show:
-        queue.run(show)
-    show_failures(state, console)
-    done, cells = len(state.of(Status.DONE)), len(state.cells)
-    console.print(
-        f'{done} of {cells} cells are done, in {queue.launcher.root}',
-        soft_wrap=True,
-    )
-    return done == cells
-
-
-def prepare(args, console):
-    """Read and check all that was asked for; None after a report."""
-    grid = read_grid(args.grid)
-    root = args.work_dir or Path('work_dirs/sweeps') / args.grid.stem
-    root = root.absolute()
-    configs = grid.configs()
-    check_results(root, configs)
-    if args.report:
-        report(configs, root, console)
-        return None
-    state = State(list(configs), args.jobs)
-    launcher = make_launcher(args, root, configs, grid.keep_checkpoints)
-    queue = Queue(state, launcher)
-    check_inputs({cell: configs[cell] for cell in queue.skip_finished()})
-    return state, queue
+def plan(args, root, configs, keep_checkpoints):
+    """What starts the jobs of cells, and what each is called with."""
+    gpus = [0] if args.executor == 'slurm' else visible_gpus()
+    options = job_options(args.executor, args.jobs, gpus)
+    options |= args.executor_options
+    cpus = options.get('slurm_cpus_per_task', options['cpus_per_task'])
+    settings = args.threads or cpus, keep_checkpoints
+    executor = make_executor(args.executor, root / 'jobs', options)
+    return executor, [
+        (cell, cfg, root, gpus[n % len(gpus)] if gpus else 0, *settings)
+        for n, (cell, cfg) in enumerate(configs.items())
+    ]
 
 
 def main(args):
     console = Console()
     with plain_errors():
-        prepared = prepare(args, console)
-    return int(not run(*prepared, console)) if prepared else 0
+        root, grid, configs, results = prepare(args)
+        if args.report:
+            return report(root, results, console)
+        left = {c: cfg for c, cfg in configs.items() if not results[c]}
+        check_inputs(list(left.values()))
+        executor, calls = plan(args, root, left, grid.keep_checkpoints)
+    # of an array, Slurm itself lets --jobs run
+    slots = MAX_ARRAY if args.executor == 'slurm' else args.jobs
+    left = run_cells(executor, calls, slots, console)
+    for cell, job in left:
+        error = job.exception()
+        said = f'failed twice: {error}' if error else TAKEN
+        console.print(f'{cell.name}: {said}', markup=False, soft_wrap=True)
+    done = f'{len(configs) - len(left)} of {len(configs)} cells are done'
+    console.print(f'{done}, in {root}', soft_wrap=True)
+    return int(bool(left))

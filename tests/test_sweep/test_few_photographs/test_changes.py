@@ -104,7 +104,7 @@ def test_what_they_change_is_what_was_measured(keep_rate):
         for cell, own in grid.cells.items()
         if (cell.variant, cell.keep_rate) == ('ours-d2', keep_rate)
     )
-    config = compose(cell, **own, weights=grid.weights)
+    config = compose(cell, **own)
     measured = ROOT / f'docs/results/few_photographs/{cell.name}.json'
     result = json.loads(measured.read_text())
     assert result['config_hash'] == config_hash(config)

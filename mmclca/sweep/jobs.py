@@ -1,0 +1,164 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Cells as submitit's jobs: processes of this machine, or those of Slurm."""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import submitit
+import torch
+from rich.console import Console
+from rich.progress import track
+from submitit.helpers import as_completed
+
+from .cell import Cell
+from .run import DONE, run_cell
+
+TRIES = 2
+POLL = 1.0  # seconds between looks at jobs
+# Slurm's default limit is 1,001
+MAX_ARRAY = 1000
+
+
+def visible_gpus() -> list[int]:
+    """Numbers of the GPUs to use, for submitit names them anew for jobs.
+
+    Raises:
+        ValueError: If ``CUDA_VISIBLE_DEVICES`` names some otherwise than by
+            numbers.
+    """
+    named = os.environ.get('CUDA_VISIBLE_DEVICES')
+    if not named:
+        return list(range(torch.cuda.device_count()))
+    if named == '-1':  # a way to hide them all
+        return []
+    if not re.fullmatch(r'\d+(,\d+)*', named):
+        raise ValueError(
+            f'CUDA_VISIBLE_DEVICES={named}: name GPUs by numbers, as 0,1'
+        )
+    return [int(number) for number in named.split(',')]
+
+
+def job_options(cluster: str, num_jobs: int, gpus: list[int]) -> dict:
+    """submitit's parameters, where a user does not say otherwise.
+
+    Args:
+        cluster (str): 'local' or 'slurm'.
+        num_jobs (int): Jobs that run at a time.
+        gpus (list[int]): Those of this machine to use.
+    """
+    if cluster == 'slurm':
+        return dict(
+            timeout_min=24 * 60,
+            gpus_per_node=1,
+            cpus_per_task=4,
+            slurm_array_parallelism=num_jobs,
+        )
+    return dict(
+        timeout_min=7 * 24 * 60,  # else two
+        gpus_per_node=max(gpus, default=-1) + 1,  # the first so many
+        cpus_per_task=max(os.cpu_count() // num_jobs, 1),
+    )
+
+
+def make_executor(
+    cluster: str, folder: Path, options: dict
+) -> submitit.AutoExecutor:
+    """What starts jobs.
+
+    Args:
+        cluster (str): 'local' or 'slurm'.
+        folder (Path): For submitit's files, seen by all nodes.
+        options (dict): submitit's parameters.
+
+    Raises:
+        ValueError: If there is no Slurm here, or no such parameter.
+    """
+    try:
+        executor = submitit.AutoExecutor(folder, cluster=cluster)
+        executor.update_parameters(**options)
+    except (AssertionError, NameError, RuntimeError, TypeError) as error:
+        raise ValueError(f'--executor {cluster}: {error}') from None
+    return executor
+
+
+def run_cells(
+    executor: submitit.Executor,
+    calls: list[tuple],
+    slots: int,
+    console: Console,
+) -> list[tuple[Cell, submitit.Job]]:
+    """Run cells; those that come to nothing are tried once more.
+
+    Args:
+        executor (submitit.Executor): Starts the jobs.
+        calls (list[tuple]): Arguments of :func:`run_cell`, one tuple a cell.
+        slots (int): Jobs that the executor is given at a time, at most
+            ``MAX_ARRAY``.
+        console (Console): Shows how far it is.
+
+    Returns:
+        list[tuple[Cell, submitit.Job]]: Cells without a result, each with
+        its last job.
+    """
+    left = [(call, None) for call in calls]
+    for _ in range(TRIES):
+        calls, left = [call for call, _ in left], []
+        for start in range(0, len(calls), MAX_ARRAY):
+            part = calls[start : start + MAX_ARRAY]
+            left += _run(executor, part, slots, console)
+    return [(cell, job) for (cell, *_), job in left]
+
+
+def _run(
+    executor: submitit.Executor,
+    calls: list[tuple],
+    slots: int,
+    console: Console,
+) -> Iterator[tuple[tuple, submitit.Job]]:
+    """Run cells once; give those without a result, and their jobs."""
+    with closing(_ended(executor, calls, slots)) as ended:
+        for call, job in track(ended, 'cells', len(calls), console=console):
+            outcome = 'failed' if job.exception() else job.result()
+            line = f'{call[0].name}: {outcome}'
+            console.print(line, highlight=False, soft_wrap=True)
+            if outcome != DONE:
+                yield call, job
+
+
+def _ended(
+    executor: submitit.Executor, calls: list[tuple], slots: int
+) -> Iterator[tuple[tuple, submitit.Job]]:
+    """Start jobs, give each that has ended, and cancel those left over."""
+    waiting, jobs = calls, {}
+    try:
+        while waiting or jobs:
+            free = slots - len(jobs)
+            started, waiting = waiting[:free], waiting[free:]
+            if started:
+                with _stderr_to(executor.folder / 'processes.err'):
+                    arguments = zip(*started, strict=True)
+                    new = executor.map_array(run_cell, *arguments)
+                jobs |= zip(new, started, strict=True)
+            job = next(as_completed(list(jobs), poll_frequency=POLL))
+            yield jobs.pop(job), job
+    finally:
+        for job in jobs:
+            job.cancel()
+
+
+@contextmanager
+def _stderr_to(path: Path) -> Iterator[None]:
+    """Let processes that start meanwhile write their own errors, as the
+    traceback of Ctrl-C, to a file: what cells write goes to files already."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    own = os.dup(2)
+    try:
+        with path.open('ab') as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(own, 2)
+        os.close(own)

@@ -1,0 +1,60 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""With which code and on what a result was made."""
+
+import platform
+import re
+import subprocess
+from importlib import import_module
+from pathlib import Path
+
+import torch
+
+# Pillow resizes the images: not every version to the same pixels
+PACKAGES = ('mmclca', 'mmpretrain', 'mmcv', 'mmengine', 'timm', 'torch', 'PIL')
+
+
+def provenance() -> dict:
+    """What a result stores of its origin, ready for JSON.
+
+    Returns:
+        dict: ``commit`` of the checkout, with a plus where files differ from
+        it, and empty where the package is installed elsewhere; ``versions``
+        of Python and of the packages that decide a result; ``machine``, the
+        GPU, or else the CPU and the threads in use.
+    """
+    versions = {name: import_module(name).__version__ for name in PACKAGES}
+    return dict(
+        commit=_commit(),
+        versions=dict(python=platform.python_version(), **versions),
+        machine=_machine(),
+    )
+
+
+def cpu_name() -> str:
+    """Name of the CPU, and its architecture."""
+    info = Path('/proc/cpuinfo')
+    text = info.read_text() if info.exists() else ''
+    name = re.search(r'model name\s*: (.+)', text)
+    return f'{name[1] if name else platform.processor()}, {platform.machine()}'
+
+
+def _machine() -> str:
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    return f'{cpu_name()}, {torch.get_num_threads()} thread(s)'
+
+
+def _commit() -> str:
+    root = Path(__file__).parents[2]
+    if _git(root, 'rev-parse', '--show-toplevel') != str(root):
+        return ''
+    return _git(root, 'describe', '--always', '--dirty=+', '--exclude=*')
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    command = ['git', '-C', str(folder), *arguments]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True)
+    except FileNotFoundError:  # no git on this machine
+        return ''
+    return run.stdout.strip()

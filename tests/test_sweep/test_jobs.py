@@ -1,0 +1,206 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Jobs that end well or badly, and what submitit is told of them.
+
+Slurm's commands are replaced by ones that note what they get.
+"""
+
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from mmengine.config import Config
+from rich.console import Console
+from sweep_results import CELL, result_of
+
+from mmclca.cli.commands.sweep import plan
+from mmclca.sweep import jobs
+from mmclca.sweep.identity import config_hash
+from mmclca.sweep.run import DONE, TAKEN
+from mmclca.utils.atomic_write import replace_text
+
+CELLS = [replace(CELL, seed=seed) for seed in range(5)]
+BROKEN = RuntimeError('no memory')
+CFG = Config(dict(model=1))
+
+
+class Job:
+    """A job that is busy at the first look and then has ended."""
+
+    def __init__(self, ending):
+        self.ending = ending
+        self.looks = 0
+
+    def done(self):
+        self.looks += 1
+        return self.looks > 1
+
+    def exception(self):
+        return None if isinstance(self.ending, str) else self.ending
+
+    def result(self):
+        return self.ending
+
+    def cancel(self):
+        """Noted by the test that looks at it."""
+
+
+class Executor:
+    """Runs nothing; jobs end as ``endings`` says of a cell and a try."""
+
+    def __init__(self, folder, endings):
+        self.folder = folder
+        self.endings = endings
+        self.tries = Counter()
+        self.arrays = []
+
+    def map_array(self, _, cells):
+        self.tries.update(cells)
+        ends = [self.endings(cell, self.tries[cell]) for cell in cells]
+        self.arrays.append([Job(end) for end in ends])
+        return self.arrays[-1]
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Runs CELLS; what is left and the executor."""
+    monkeypatch.setattr(jobs, 'POLL', 0)
+
+    def run(endings, slots=2):
+        executor = Executor(tmp_path, endings)
+        calls = [(cell,) for cell in CELLS]
+        return jobs.run_cells(executor, calls, slots, Console()), executor
+
+    return run
+
+
+def test_all_cells_run_a_few_at_a_time(run, capsys):
+    left, executor = run(lambda *_: DONE)
+    assert left == [] and list(executor.tries) == CELLS
+    assert [len(array) for array in executor.arrays] == [2, 1, 1, 1]
+    assert f'{CELLS[4].name}: done' in capsys.readouterr().out
+
+
+def test_a_cluster_gets_arrays_of_no_more_than_it_takes(run, monkeypatch):
+    monkeypatch.setattr(jobs, 'MAX_ARRAY', 3)
+    left, executor = run(lambda *_: DONE, slots=3)
+    assert [len(array) for array in executor.arrays] == [3, 2]
+
+
+@pytest.mark.parametrize('ending', [BROKEN, TAKEN])
+def test_what_comes_to_nothing_is_tried_once_more(run, ending):
+    left, executor = run(
+        lambda cell, n: ending if cell.seed == 1 and n == 1 else DONE
+    )
+    assert left == [] and executor.tries[CELLS[1]] == 2
+    assert executor.tries.total() == 6
+    left, executor = run(lambda cell, _: DONE if cell.seed else ending)
+    ((cell, job),) = left
+    assert (cell, job.ending) == (CELLS[0], ending)
+    assert executor.tries.total() == 6
+
+
+def test_stopping_the_sweep_stops_its_jobs(run, monkeypatch):
+    def stop(self):
+        raise KeyboardInterrupt
+
+    cancelled = []
+    monkeypatch.setattr(Job, 'result', stop)
+    monkeypatch.setattr(Job, 'cancel', lambda job: cancelled.append(job))
+    with pytest.raises(KeyboardInterrupt):
+        run(lambda *_: DONE)
+    assert len(cancelled) == 1  # of two, one has ended
+
+
+@pytest.mark.parametrize(
+    'named, numbers',
+    [('2,3', [2, 3]), ('1', [1]), ('', []), (None, []), ('-1', [])],
+)
+def test_jobs_keep_to_the_gpus_that_may_be_used(monkeypatch, named, numbers):
+    monkeypatch.setattr(torch.cuda, 'device_count', lambda: 0)
+    monkeypatch.delenv('CUDA_VISIBLE_DEVICES', raising=False)
+    if named is not None:
+        monkeypatch.setenv('CUDA_VISIBLE_DEVICES', named)
+    assert jobs.visible_gpus() == numbers
+
+
+def test_gpus_that_submitit_cannot_take(monkeypatch):
+    monkeypatch.setenv('CUDA_VISIBLE_DEVICES', 'GPU-1f')
+    with pytest.raises(ValueError, match='name GPUs by numbers'):
+        jobs.visible_gpus()
+
+
+def planned(folder, executor, **changes):
+    """What the command would start, of CELLS."""
+    given = dict(jobs=2, threads=None, executor_options={})
+    args = SimpleNamespace(executor=executor, **{**given, **changes})
+    return plan(args, folder, dict.fromkeys(CELLS, CFG), False)
+
+
+def test_processes_of_this_machine(tmp_path, monkeypatch):
+    monkeypatch.setenv('CUDA_VISIBLE_DEVICES', '0,3')
+    monkeypatch.setattr('os.cpu_count', lambda: 8)
+    options = dict(timeout_min=9)
+    _, calls = planned(tmp_path, 'local', executor_options=options)
+    assert [gpu for _, _, _, gpu, *_ in calls] == [0, 3, 0, 3, 0]
+    assert {threads for *_, threads, _ in calls} == {4}
+    settings = jobs.job_options('local', 2, [0, 3])
+    assert settings['gpus_per_node'] == 4  # jobs see 0 to 3
+    with pytest.raises(ValueError, match='--executor local: .*bogus'):
+        planned(tmp_path, 'local', executor_options=dict(local_bogus=3))
+
+
+def test_no_slurm(tmp_path, monkeypatch):
+    monkeypatch.setenv('PATH', str(tmp_path))
+    with pytest.raises(ValueError, match='--executor slurm: .*srun'):
+        planned(tmp_path, 'slurm')
+
+
+@pytest.fixture
+def slurm(tmp_path, monkeypatch):
+    """A folder in which a Slurm seems to be: it takes jobs and runs none."""
+    commands = dict(
+        srun='exit 0',
+        sbatch=f'cp "$1" {tmp_path}/sent.sh; echo Submitted batch job 77',
+        sacct='echo "JobID|State"',
+    )
+    (tmp_path / 'bin').mkdir()
+    for name, text in commands.items():
+        path = tmp_path / 'bin' / name
+        path.write_text(f'#!/bin/sh\n{text}\n')
+        path.chmod(0o755)
+    path = f'{tmp_path / "bin"}:/usr/bin:/bin'
+    monkeypatch.setenv('PATH', path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    'options, cpus',
+    [({}, 4), ({'cpus_per_task': 2}, 2), ({'slurm_cpus_per_task': 8}, 8)],
+)
+def test_cells_are_one_array_of_slurm_jobs(slurm, options, cpus):
+    options = {'slurm_partition': 'gpu', 'timeout_min': 600, **options}
+    executor, calls = planned(slurm, 'slurm', executor_options=options)
+    assert {threads for *_, threads, _ in calls} == {cpus}
+    sent = executor.map_array(jobs.run_cell, *zip(*calls, strict=True))
+    assert [job.job_id for job in sent] == [f'77_{n}' for n in range(5)]
+    text = (slurm / 'sent.sh').read_text()
+    settings = dict(re.findall(r'^#SBATCH --([\w-]+)=(\S+)', text, re.M))
+    assert settings['array'] == '0-4%2'
+    assert settings['partition'] == 'gpu'
+    assert settings['time'] == '600'
+    assert settings['gpus-per-node'] == '1'
+    assert settings['cpus-per-task'] == str(cpus)
+    # the function and arguments that a job of the array unpickles
+    cell = CELLS[1]
+    done = result_of(cell, config_hash=config_hash(CFG))
+    replace_text(slurm / f'{cell.name}.json', json.dumps(done))
+    assert sent[1].submission().result() == DONE
+
+
+def test_an_unknown_option_of_slurm(slurm):
+    with pytest.raises(ValueError, match='slurm_bogus'):
+        planned(slurm, 'slurm', executor_options={'slurm_bogus': 3})
