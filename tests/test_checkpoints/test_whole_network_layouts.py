@@ -8,7 +8,6 @@ PatchConvNet, which timm lacks.
 import re
 
 import family_parity
-import parity
 import pytest
 import torch
 from foreign_models import images, write

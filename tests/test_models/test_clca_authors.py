@@ -5,7 +5,7 @@ import pytest
 import torch
 from mmengine.runner import load_checkpoint
 from mmpretrain.structures import DataSample
-from parity import CASES, config, images, weights
+from parity import CASES, close, config, images, weights
 
 from mmclca.registry import MODELS
 
@@ -32,12 +32,6 @@ def model(case, tmp_path):
     model = MODELS.build(config(case)).double()
     load_checkpoint(model, str(tmp_path / 'authors.pth'))
     return model
-
-
-def close(ours, theirs):
-    theirs = torch.tensor(theirs, dtype=torch.float64)
-    bound = 1e-6 * max(1.0, theirs.abs().max().item())
-    return (ours - theirs).abs().max().item() <= bound
 
 
 def test_logits_token_counts_loss_and_gradients(case, model):

@@ -1,5 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The pieces of DeiT, DeiT III and Three things, and timm's models of them."""
+"""The pieces of Touvron's thesis and of Three things, and timm's models.
+
+DeiT, DeiT III, parallel ViTs, CaiT, ResMLP and PatchConvNet.
+"""
 
 import re
 
@@ -12,137 +15,214 @@ from mmengine.config import Config
 from mmengine.runner import load_checkpoint
 from safetensors.torch import save_file
 from tiny_run import ROOT
+from torch.overrides import TorchFunctionMode
 
-from mmclca.models import with_reduction
 from mmclca.registry import MODELS
 from mmclca.sweep import pieces
 
 FOLDER = CONFIGS / '_base_/models'
-ROW = re.compile(
-    r'\| `(deit_\S+\.pth)` \| `(\S+)` \| `(\S+)` \| (\d+) \| .* \|'
+DOCS = (ROOT / 'docs/weights.md').read_text()
+RELEASES = 'https://dl.fbaipublicfiles.com/deit/'
+ROW = re.compile(r'\| `(\S+\.pth)` \| (?:`(\S+)` )?\| `(\S+)` \| (\d+) \|')
+RELEASED = [match.groups() for match in ROW.finditer(DOCS)]
+OF_TIMM = [row for row in RELEASED if row[1]]
+FIRST = {  # timm's name in the first row of each piece
+    piece: name for _, name, piece, _ in reversed(OF_TIMM)
+}
+# what load_from is: the first row of each piece
+WEIGHTS = {
+    name: f'timm://{of_timm}' if of_timm else RELEASES + file
+    for file, of_timm, name, _ in reversed(RELEASED)
+}
+# drop path on ImageNet-1k and initial LayerScale: thesis (chapters 3 to 7),
+# and Three things, section 3, whose shorter training has none. The thesis has
+# no rate for cait-b12, ResMLP, l60 and l120, no value for s20, s36 and b36.
+SETTINGS = {
+    'deit-tiny-distilled': (0.1, 0),
+    'deit-small-distilled': (0.1, 0),
+    'deit-base-distilled': (0.1, 0),
+    'deit3-tiny': (0.0, 1e-4),
+    'deit3-small': (0.0, 1e-4),
+    'deit3-medium': (0.0, 1e-4),
+    'deit3-base': (0.1, 1e-4),
+    'deit3-large': (0.4, 1e-4),
+    'deit3-huge': (0.5, 1e-4),
+    'deit3-huge-52': (0.5, 1e-4),
+    'deit3-huge-26x2': (0.5, 1e-4),
+    'par-vit-tiny-6x2': (0.0, 0),
+    'par-vit-small-18x2': (0.05, 0),
+    'par-vit-base-18x2': (0.1, 0),
+    'par-vit-large-12x2': (0.4, 0),
+    'par-vit-huge-16x2': (0.5, 0),
+    'cait-xxs24': (0.05, 1e-5),
+    'cait-xxs36': (0.1, 1e-6),
+    'cait-xs24': (0.05, 1e-5),
+    'cait-xs36': (0.1, 1e-6),
+    'cait-s24': (0.1, 1e-5),
+    'cait-s36': (0.2, 1e-6),
+    'cait-s48': (0.3, 1e-6),
+    'cait-m24': (0.2, 1e-5),
+    'cait-m36': (0.3, 1e-6),
+    'cait-m48': (0.4, 1e-6),
+    'cait-b12': (0.1, 0.1),
+    'resmlp-s12': (0.1, 0.1),
+    'resmlp-s24': (0.1, 1e-5),
+    'resmlp-s36': (0.1, 1e-6),
+    'resmlp-b24': (0.1, 1e-5),
+    'patchconvnet-s20': (0.0, 1e-4),
+    'patchconvnet-s36': (0.05, 1e-4),
+    'patchconvnet-s60': (0.15, 1e-4),
+    'patchconvnet-s120': (0.2, 1e-6),
+    'patchconvnet-b36': (0.2, 1e-6),
+    'patchconvnet-b60': (0.3, 1e-6),
+    'patchconvnet-b120': (0.4, 1e-6),
+    'patchconvnet-l60': (0.3, 1e-6),
+    'patchconvnet-l120': (0.4, 1e-6),
+}
+KINDS = ('cait', 'deit', 'par-vit', 'patchconvnet', 'resmlp')
+NAMES = sorted(path.stem for kind in KINDS for path in FOLDER.glob(f'{kind}*'))
+VITS = [name for name in NAMES if name.startswith(('deit', 'par-vit'))]
+NEW = [name for name in NAMES if name in FIRST]
+# of the others a layer is slow to build
+QUICK = (
+    *('cait-b12-p16', 'cait-xxs24-p16', 'resmlp-s12-p16', 'patchconvnet-s20'),
+    *VITS,
 )
-RELEASED = [
-    match.groups()
-    for match in ROW.finditer((ROOT / 'docs/weights.md').read_text())
-]
-TIMM = {  # the first name of each piece
-    piece: name for _, name, piece, _ in reversed(RELEASED)
-}
-NEW = {piece: name for piece, name in TIMM.items() if 'clca' not in piece}
-DEIT3 = [name for name in NEW if name.startswith('deit3')]
-UNRELEASED = {
-    'deit3-tiny-p16',
-    'deit3-huge-52-p14',
-    'deit3-huge-26x2-p14',
-    'par-vit-tiny-6x2-p16',
-    'par-vit-small-18x2-p16',
-    'par-vit-base-18x2-p16',
-    'par-vit-large-12x2-p16',
-    'par-vit-huge-16x2-p14',
-}
-# drop path on ImageNet-1k, thesis 7.2, and Three things, section 3
-RATES = {
-    'deit3-tiny-p16': 0.0,
-    'deit3-small-p16': 0.0,
-    'deit3-base-p16': 0.1,
-    'deit3-large-p16': 0.4,
-    'deit3-huge-p14': 0.5,
-    'deit3-huge-52-p14': 0.5,
-    'deit3-huge-26x2-p14': 0.5,
-    'par-vit-tiny-6x2-p16': 0.0,
-    'par-vit-small-18x2-p16': 0.05,
-    'par-vit-base-18x2-p16': 0.1,
-    'par-vit-large-12x2-p16': 0.4,
-}
 SMALL = dict(embed_dim=16, depth=2, num_heads=2)
 ARCH = dict(embed_dims=16, num_layers=2, num_heads=2, feedforward_channels=64)
 
 
-def built(name, **options):
-    """The model of a piece, on the meta device."""
-    model = piece(f'models/{name}')['model']
-    model['backbone'].update(options)
+def settings_of(name):
+    return SETTINGS[re.sub(r'-p\d+$|-per-class$', '', name)]
+
+
+def built(model):
     with torch.device('meta'):
         return MODELS.build(model)
 
 
+def shallow(name):
+    """The settings of a piece, for one layer."""
+    model = piece(f'models/{name}')['model']
+    backbone = model['backbone']
+    if name in VITS:
+        backbone['depth'] = 1
+    else:
+        sizes = MODELS.get(backbone['type']).arch_zoo[backbone['arch']]
+        backbone['arch'] = dict(sizes, num_layers=1)
+    return model
+
+
+def some_slow(names):
+    return [
+        pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
+        for name in names
+    ]
+
+
 def test_docs_list_every_model_of_timm_and_every_piece():
-    assert {name for _, name, _, _ in RELEASED} == set(
-        timm.list_pretrained('deit*')
-    )
-    found = {
-        path.stem
-        for kind in ('deit', 'par-vit')
-        for path in FOLDER.glob(f'{kind}*.py')
+    kinds = ['deit*', 'cait*', 'resmlp*']
+    assert {name for _, name, _, _ in OF_TIMM} == {
+        name for kind in kinds for name in timm.list_pretrained(kind)
     }
-    assert found == NEW.keys() | UNRELEASED
-    docs = (ROOT / 'docs/weights.md').read_text()
-    assert all(f'`{name}`' in docs for name in found)
+    assert not timm.list_pretrained('*patchconv*')
+    assert all(f'`{name}`' in DOCS for name in NAMES)
+    assert all((FOLDER / f'{name}.py').is_file() for name in WEIGHTS)
 
 
-@pytest.mark.parametrize('file, name, stem, size', RELEASED)
+@pytest.mark.parametrize('file, name, stem, size', OF_TIMM)
 def test_names_of_the_release(file, name, stem, size):
-    """One file, one architecture and size under each of timm's names."""
+    """One file, architecture and size under each of timm's names."""
     cfg = timm.get_pretrained_cfg(name)
-    assert cfg.url == f'https://dl.fbaipublicfiles.com/deit/{file}'
-    first = timm.get_pretrained_cfg(TIMM[stem])
-    of_size = first.architecture.replace('_224', f'_{size}')
-    assert (cfg.architecture, cfg.input_size[1]) == (of_size, int(size))
-    assert (FOLDER / f'{stem}.py').is_file()
+    assert (cfg.url, cfg.input_size[1]) == (RELEASES + file, int(size))
+    one, other = (
+        re.sub(r'_\d+$', '', timm.get_pretrained_cfg(n).architecture)
+        for n in (name, FIRST[stem])
+    )
+    assert one == other
 
 
-@pytest.mark.parametrize('name', [*NEW, *UNRELEASED])
-def test_first_lines_and_weights(name):
+@pytest.mark.parametrize('name', NAMES)
+def test_first_lines_weights_and_drop_path(name):
     lines = (FOLDER / f'{name}.py').read_text().splitlines()
     assert lines[0].startswith('# Copyright') and lines[1].startswith('# ')
-    weights = read(FOLDER / f'{name}.py').load_from
-    assert weights == (f'timm://{NEW[name]}' if name in NEW else None)
+    cfg = read(FOLDER / f'{name}.py')
+    assert cfg.load_from == WEIGHTS.get(name)
+    backbone = cfg.model.backbone
+    first = (int(px) for _, _, stem, px in RELEASED if stem == name)
+    assert backbone.get('img_size', 224) == next(first, 224)
+    assert backbone.drop_path_rate == settings_of(name)[0]
+    if name in VITS:
+        rising = 'drop_path_mode' not in backbone
+        assert rising == ('distilled' in name)
+        assert rising or backbone.drop_path_mode == 'uniform'
 
 
-@pytest.mark.parametrize('name', NEW)
+def first_block(model):
+    """Its weights, without those of the other blocks."""
+    others = re.compile(r'blocks\.[1-9]')
+    weights = model.state_dict().items()
+    return {name: value for name, value in weights if not others.match(name)}
+
+
+@pytest.mark.parametrize('name', some_slow(NEW))
 def test_every_parameter_of_timm_has_its_place(name):
     """Names and shapes, and what no shape shows: heads and eps.
 
-    Of one layer; their number is in test_family_costs.py.
+    Of one layer; their number is in the tests of what families cost.
     """
-    here = built(name, depth=1)
+    here = built(shallow(name))
+    options = {} if name.startswith('resmlp') else dict(depth=1)
+    if name in VITS:
+        options.update(weight_init='skip')
     with torch.device('meta'):
-        there = timm.create_model(NEW[name], depth=1, weight_init='skip')
-    keys = here.load_state_dict(there.state_dict(), strict=True)
+        there = timm.create_model(FIRST[name], **options)
+    keys = here.load_state_dict(first_block(there), strict=True)
     assert not keys.missing_keys and not keys.unexpected_keys
-    layer, block = here.backbone.layers[0], there.blocks[0]
-    assert layer.attn.num_heads == block.attn.num_heads
-    assert layer.ln2.eps == block.norm2.eps == there.norm.eps
-    assert here.backbone.ln1.eps == there.norm.eps
-    assert here.backbone.stride == there.patch_embed.patch_size
+    if options:
+        layer, block = here.backbone.layers[0], there.blocks[0]
+        assert layer.attn.num_heads == block.attn.num_heads
+        assert layer.ln2.eps == block.norm2.eps == there.norm.eps
+        assert here.backbone.ln1.eps == there.norm.eps
+    if name in VITS:
+        assert here.backbone.stride == there.patch_embed.patch_size
 
 
-@pytest.mark.parametrize('name', [*NEW, *UNRELEASED])
-def test_rates_of_stochastic_depth(name):
-    cfg = read(FOLDER / f'{name}.py').model.backbone
-    if 'distilled' in name:
-        assert cfg.drop_path_rate == 0.1 and 'drop_path_mode' not in cfg
-        return
-    assert cfg.drop_path_mode == 'uniform'
-    assert cfg.drop_path_rate == RATES.get(name, cfg.drop_path_rate)
+class OnesOnCPU(TorchFunctionMode):
+    """LayerScale, made of ones, has values even on the meta device."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        if func is torch.ones:
+            kwargs['device'] = 'cpu'
+        return func(*args, **kwargs)
 
 
-@pytest.mark.parametrize('name', [*DEIT3, *UNRELEASED])
-def test_layer_scale_as_in_the_papers(name):
-    """1e-4 for every DeiT III; Three things' shorter training has none."""
-    cfg = piece(f'models/{name}')['model']['backbone']
-    cfg.update(depth=1, arch=dict(ARCH, num_layers=1), patch_size=16)
-    weights = MODELS.build(cfg).state_dict()
-    gammas = [v for k, v in weights.items() if 'gamma' in k]
-    assert bool(gammas) == name.startswith('deit3')
-    assert all((gamma == 1e-4).all() for gamma in gammas)
+# branches of a layer, layers of class attention
+LAYERS = dict(cait=(2, 2), resmlp=(2, 0), patchconvnet=(1, 1))
 
 
-@pytest.mark.parametrize('name', sorted(UNRELEASED))
+@pytest.mark.parametrize('name', some_slow(NAMES))
+def test_initial_layer_scale(name):
+    """The same in all layers, those of class attention among them."""
+    whole = name not in VITS
+    model = piece(f'models/{name}')['model'] if whole else shallow(name)
+    with torch.device('meta'), OnesOnCPU():
+        backbone = MODELS.build(model).backbone
+    scales = [v for k, v in backbone.named_parameters() if 'gamma' in k]
+    _, value = settings_of(name)
+    parallel = 4 if 'x2-' in name else 2
+    branches, pooling = LAYERS.get(name.split('-')[0], (parallel, 0))
+    number = branches * len(backbone.layers) + 2 * pooling
+    assert len(scales) == (number if value else 0)
+    assert all((scale == value).all() for scale in scales)
+
+
+@pytest.mark.parametrize('name', [name for name in VITS if name not in NEW])
 def test_branches(name):
     """As many as its name says."""
     shape = re.search(r'-(\d+)x(\d+)-', name)
-    layer = built(name, depth=1).backbone.layers[0]
+    layer = built(shallow(name)).backbone.layers[0]
     if shape is None:
         assert not hasattr(layer, 'branches')
         return
@@ -163,8 +243,7 @@ def test_any_shape_by_a_line_of_options():
             'model.backbone.stem.type': 'mmclca.HMLPStem',
         }
     )
-    with torch.device('meta'):
-        backbone = MODELS.build(cfg.model).backbone
+    backbone = built(cfg.model).backbone
     assert len(backbone.layers) == 9
     gammas = [b.ffn.gamma2.weight for b in backbone.layers[0].branches]
     assert [gamma.shape for gamma in gammas] == [(384,)] * 4
@@ -182,12 +261,12 @@ def release(there):
     }
 
 
-@pytest.mark.parametrize('name', NEW)
+@pytest.mark.parametrize('name', [name for name in VITS if name in NEW])
 def test_logits_are_those_of_timm(name, tmp_path):
     """At their size from the release's file, at another from timm's."""
     side = int(name[-2:])
     there = timm.create_model(
-        NEW[name], num_classes=5, img_size=4 * side, **SMALL
+        FIRST[name], num_classes=5, img_size=4 * side, **SMALL
     )
     for parameter in there.parameters():
         parameter.data.add_(0.2 * torch.randn_like(parameter))
@@ -207,19 +286,10 @@ def test_logits_are_those_of_timm(name, tmp_path):
             assert (here(x) - there.double()(x)).abs().max() < 1e-9
 
 
-@pytest.mark.parametrize('name', ['deit3-small-p16', 'par-vit-tiny-6x2-p16'])
-def test_clca_on_a_piece(name):
-    cfg = read(FOLDER / f'{name}.py').model
-    clca = with_reduction(cfg, 'EViT', 0.5, cache=True, cla=True)
-    with torch.device('meta'):
-        model = MODELS.build(clca)
-    assert model.backbone.cache is not None
-    assert type(model.head).__name__ == 'CLAHead'
-
-
 def test_names_in_sweeps():
     """A name that two files have stays that of the older one."""
-    found = {name: pieces.find(pieces.MODELS, name) for name in TIMM}
+    vits = [name for name in FIRST if 'deit' in name]
+    found = {name: pieces.find(pieces.MODELS, name) for name in vits}
     assert found.pop('deit3-base-p16').stem == 'clca-evit_deit3-base-p16'
     assert all(file.stem == name for name, file in found.items())
 

@@ -4,10 +4,8 @@ from unittest.mock import patch
 
 import pytest
 import torch
-from mmengine.runner import load_checkpoint, save_checkpoint
 from mmpretrain.models.backbones import VisionTransformer
 from small_models import CACHE, REDUCE_AT, arch, build, images, vit
-from timm.layers import resample_abs_pos_embed
 from toy_reducers import Halve, Mask, MaskBySoftmax, Scored
 
 from mmclca.models import TokenReducer, TokenReductionViT
@@ -81,21 +79,6 @@ def test_configuration_that_cannot_work(options, named):
         MODELS.build(vit(**options))
 
 
-def test_structure():
-    model = TokenReductionViT(
-        arch(), 32, 8, drop_path_rate=0.11, pre_norm=True
-    )
-    assert isinstance(model.pre_norm, torch.nn.LayerNorm)
-    assert len(model.layers) == 12
-    for i, layer in enumerate(model.layers):
-        assert layer.attn.embed_dims == 16
-        assert layer.attn.num_heads == 2
-        assert layer.ffn.feedforward_channels == 32
-        for drop_path in (layer.attn.out_drop, layer.ffn.dropout_layer):
-            assert drop_path.drop_prob == pytest.approx(0.01 * i)
-            assert type(drop_path.drop_prob) is float
-
-
 def test_configs_are_left_as_they_are():
     config = vit(reducer=dict(EVIT), reduce_at=[3, 6], cache=dict(CACHE))
     config['out_indices'] = indices = [3, -1]
@@ -120,70 +103,6 @@ def test_init_weights():
     assert not model.cls_token.any()
     assert not model.cache.clr.any()  # as CLS; a loaded one is copied
     assert 0.01 < model.cache.clr_pos.std() < 0.03
-
-
-@pytest.fixture
-def checkpoint(tmp_path):
-    """A trained backbone, 8 x 8 patches, and its file."""
-    model = VisionTransformer(arch(2), 64, 8)
-    torch.nn.init.normal_(model.pos_embed)
-    torch.nn.init.normal_(model.cls_token)
-    save_checkpoint(model.state_dict(), str(tmp_path / 'vit.pth'))
-    return model, str(tmp_path / 'vit.pth')
-
-
-def test_positions_of_a_checkpoint(checkpoint):
-    trained, path = checkpoint
-    model = MODELS.build(vit(2, img_size=64))
-    load_checkpoint(model, path, strict=True)
-    assert torch.equal(model.pos_embed, trained.pos_embed)
-    x = images(1, 64)
-    assert torch.equal(model(x)[0], trained(x)[0])
-
-
-@pytest.mark.parametrize('size', [32, 96, (32, 48)], ids=str)
-def test_positions_of_a_checkpoint_are_resized_as_timm_does(checkpoint, size):
-    trained, path = checkpoint
-    model = MODELS.build(vit(2, img_size=size))
-    load_checkpoint(model, path, strict=True)
-    expected = resample_abs_pos_embed(
-        trained.pos_embed, list(model.patch_resolution), antialias=True
-    )
-    assert torch.allclose(model.pos_embed, expected, atol=1e-6)
-    assert torch.equal(model.pos_embed[:, 0], trained.pos_embed[:, 0])
-
-
-def test_positions_shrink_with_antialias_where_the_parents_do_not(checkpoint):
-    _, path = checkpoint
-    ours, theirs = MODELS.build(vit(2)), VisionTransformer(arch(2), 32, 8)
-    for model in (ours, theirs):
-        load_checkpoint(model, path, strict=True)
-    assert torch.equal(ours.pos_embed[:, 0], theirs.pos_embed[:, 0])
-    assert (ours.pos_embed - theirs.pos_embed).abs().max() > 0.1
-    assert ours.pos_embed[:, 1:].std() < 0.8 * theirs.pos_embed[:, 1:].std()
-
-
-def test_positions_lose_the_row_of_a_cls_token_that_is_not_there(checkpoint):
-    trained, path = checkpoint
-    model = MODELS.build(
-        vit(2, img_size=64, with_cls_token=False, out_type='raw')
-    )
-    load_checkpoint(model, path)
-    assert torch.equal(model.pos_embed, trained.pos_embed[:, 1:])
-
-
-def test_clr_tokens_start_as_copies_of_the_loaded_cls_token(checkpoint):
-    trained, path = checkpoint
-    config = vit(
-        2, img_size=64, reduce_at=(0,), cache=dict(CACHE, num_tokens=2)
-    )
-    model = MODELS.build(config)
-    position = model.cache.clr_pos.clone()
-    load_checkpoint(model, path)
-    for clr in model.cache.clr.unbind(1):
-        assert torch.equal(clr, trained.cls_token[0])
-    assert torch.equal(model.cache.clr_pos, position)
-    assert position.any()
 
 
 @pytest.mark.parametrize('frozen', [1, 2, 4])

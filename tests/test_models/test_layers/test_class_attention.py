@@ -54,21 +54,6 @@ def test_weights_are_what_the_output_is_made_of():
     torch.testing.assert_close(attn(cls, x, bias), read)
 
 
-def test_doubling_the_patches_doubles_the_scores():
-    attn = ClassAttention(24, 4)
-    cls = tokens(1, 1, 24)
-    few = attn.weights(cls, tokens(1, 8, 24))
-    assert attn.weights(cls, tokens(1, 16, 24)).numel() == 2 * few.numel()
-
-
-def test_patches_stay_as_they_are():
-    layer, cls, x = class_layer(), tokens(2, 1, 24), tokens(2, 7, 24)
-    cls, x = cls.double(), x.double()
-    before = x.clone()
-    assert layer(cls, x).shape == cls.shape
-    assert torch.equal(x, before)
-
-
 def test_cls_is_among_the_keys_unless_there_is_one_query_a_class():
     cls, x = tokens(2, 3, 24).double(), tokens(2, 7, 24).double()
     assert class_layer().weights(cls, x).shape == (2, 4, 3, 10)

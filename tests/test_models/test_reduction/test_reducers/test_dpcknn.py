@@ -67,12 +67,6 @@ def test_cls_and_cached_tokens_stay_as_they_are():
     assert merged.num_pooled == 9
 
 
-def test_score_learns_through_the_weights():
-    method, tokens = toy()
-    method.before(tokens, 0).x.square().sum().backward()
-    assert method.stages[0].score.weight.grad.any()
-
-
 def test_noise_in_training_only():
     method, tokens = toy()
     tokens.x[:, 1:13:2] = tokens.x[:, 1:2]
@@ -96,13 +90,3 @@ def test_number_of_neighbors_that_there_are_not(num_neighbors):
     named = f'num_neighbors={num_neighbors!r} .* has 12 patches, give 1 to'
     with pytest.raises(ValueError, match=named):
         DPCKNN(num_patches=P, num_neighbors=num_neighbors)
-
-
-def test_given_numbers_of_clusters_are_those_made():
-    reducer = DPCKNN(num_tokens=(9, 3, 2), embed_dims=4, num_patches=16)
-    tokens = Tokens(torch.randn(2, 17, 4), num_patches=16)
-    counts = []
-    for stage in range(3):
-        tokens = reducer.before(tokens, stage)
-        counts.append(tokens.x.size(1) - 1)
-    assert counts == [9, 3, 2]

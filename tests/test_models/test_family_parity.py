@@ -1,0 +1,143 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Parity with the public code of the ViT family, in float64.
+
+Distilled DeiT, DeiT III with parallel branches and the hMLP stem, CaiT, ResMLP
+and PatchConvNet, each from a file in the layout of its release.
+"""
+
+import re
+
+import pytest
+import torch
+import torch.nn.functional as F
+from family_parity import (
+    BACKBONES,
+    cases,
+    check_gradients,
+    classifier,
+    outputs,
+    sums,
+    targets,
+    weights,
+)
+from parity import close, images, normal
+
+from mmclca.checkpoints.renames import rename_to_classifier
+
+CASES = [case for system in BACKBONES for case in cases(system)]
+POOLED = [case for case in CASES if 'attention_sums' in case['expect']]
+OF_CLASS = re.compile(r'head\.(\d+)\.(weight|bias)')
+
+
+def each(some):
+    return pytest.mark.parametrize('case', some, ids=lambda case: case['name'])
+
+
+@pytest.fixture
+def model(case, tmp_path):
+    return classifier(case, tmp_path)
+
+
+@each(CASES)
+def test_scores_and_what_leaves_the_layers(case, model):
+    scores, ours = outputs(model.eval(), images(case))
+    assert close(scores, case['expect']['logits'])
+    for name, *theirs in case['expect']['trace']:
+        assert close(sums(ours[name]), theirs), name
+
+
+@torch.no_grad()
+@each(cases('deit_distilled'))
+def test_scores_of_both_tokens(case, model):
+    expect = case['expect']
+    names = dict(softmax='mean_of_softmax', cls='logits_cls')
+    names['dist'] = 'logits_dist'
+    for model.head.fusion, name in names.items():
+        scores = model.eval()(images(case))
+        scores = scores.exp() if name == 'mean_of_softmax' else scores
+        assert close(scores, expect[name])
+
+
+@torch.no_grad()
+@each(POOLED)
+def test_what_cls_reads(case, model):
+    """Of each layer, image and head; the rows of queries themselves."""
+    expect = case['expect']
+    maps = model.eval().backbone.class_attention(images(case))
+    ours = [[sums(image) for image in layer] for layer in maps]
+    assert close(ours, expect['attention_sums'])
+    if case['system'] == 'cait':
+        for layer, theirs in zip(maps, expect['attention_first'], strict=True):
+            assert close(layer[0, : len(theirs), 0], theirs)
+    elif case['multiclass']:  # of the first image
+        assert close(maps[0][0, 0], expect['attention_first'])
+    else:
+        assert close(maps[0][:, :, 0], expect['attention'])
+
+
+@each(CASES)
+def test_training(case, model):
+    """Loss, gradients, and the running statistics of a BatchNorm."""
+    expect = case['expect']
+    out = model.train()(images(case))
+    if case['system'] == 'deit_distilled':
+        loss = distillation_loss(case, *out)
+    else:
+        loss = F.cross_entropy(out, targets(case))
+    loss.backward()
+    assert close(loss.detach(), expect['train_loss'])
+    check_gradients(model, by_class(model.head, expect['grad_norm']))
+    running = dict(expect.get('running_after', {}))
+    rename_to_classifier(running, '')
+    buffers = dict(model.named_buffers())
+    for name, expected in running.items():
+        assert close(sums(buffers[name]), expected), name
+
+
+def distillation_loss(case, cls, dist):
+    """Of equations 3.2 and 3.3, with the teacher's drawn scores."""
+    teacher = 2 * normal(case['seed'], 'teacher_logits', dist.shape).double()
+    alpha, tau = case['alpha'], case['tau']
+    loss = F.cross_entropy(cls, targets(case))
+    if case['distill'] == 'none':
+        return loss
+    if case['distill'] == 'hard':
+        term = F.cross_entropy(dist, teacher.argmax(dim=1))
+    else:  # a mean over images and classes
+        ours, theirs = (F.log_softmax(x / tau, 1) for x in (dist, teacher))
+        divergence = F.kl_div(ours, theirs, reduction='sum', log_target=True)
+        term = tau**2 * divergence / dist.numel()
+    return (1 - alpha) * loss + alpha * term
+
+
+def by_class(head, norms):
+    """Compare the gradients of a head a class; leaves that of all in one."""
+    norms, found = dict(norms), {'weight': 0, 'bias': 0}
+    for key in list(filter(OF_CLASS.match, norms)):
+        label, name = OF_CLASS.match(key).groups()
+        grad = head.get_parameter(name).grad[int(label)]
+        norm = norms.pop(key)
+        assert close(grad.norm(), norm), key
+        found[name] += norm**2
+    joined = {f'per_class.{name}': sq**0.5 for name, sq in found.items() if sq}
+    return norms | joined
+
+
+def test_the_release_with_one_query_starts_one_a_class(tmp_path):
+    (case,) = (case for case in CASES if case['name'] == 'pcn_base')
+    model = classifier(dict(case, multiclass=True), tmp_path)
+    theirs = weights(case)
+    queries = model.backbone.pool.cls_token.float()
+    assert torch.equal(queries, theirs['cls_token'].expand(1, 10, -1))
+    assert torch.equal(model.head.weight.float(), theirs['head.weight'])
+
+
+def test_all_layouts_are_there():
+    """Branches with both stems; one query and one a class, an odd side."""
+    layouts = {(case['branches'], case['stem']) for case in cases('deit3')}
+    assert layouts >= {(2, 'patch'), (3, 'patch'), (1, 'hmlp_bn')}
+    assert (1, 'hmlp_ln') in layouts
+    pooled = cases('patchconvnet')
+    queries = {(case['multiclass'], case['num_heads']) for case in pooled}
+    assert queries == {(False, 1), (True, 1), (False, 4)}
+    assert any(case['img_size'] % 16 for case in pooled)
