@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 import pytest
 import torch
+import yaml
 from mmengine.config import Config
 from tiny_run import ROOT
 
@@ -53,3 +54,11 @@ def build(path):
     device = 'cpu' if 'resnet' in path.stem else 'meta'
     with torch.device(device):
         return MODELS.build(deepcopy(read(path).model)).to('meta')
+
+
+@cache
+def metafile():
+    """What the metafiles say of each config, by its name."""
+    texts = [path.read_text() for path in FOLDER.glob('*/metafile.yml')]
+    rows = [row for text in texts for row in yaml.safe_load(text)['Models']]
+    return {row['Name']: row for row in rows}

@@ -4,10 +4,8 @@
 from copy import deepcopy
 
 import pytest
-import torch
 from every_config import FOLDER, build, read
 
-from mmclca.checkpoints.loading import load_trained
 from mmclca.evaluation.cost import count
 from mmclca.registry import MODELS
 
@@ -47,18 +45,3 @@ def test_only_pooling_and_head_are_trained():
     trained = {n for n, p in build(EACH).named_parameters() if p.requires_grad}
     parts = {name.split('.')[1] for name in trained}
     assert parts == {'pool', 'weight', 'bias'}
-
-
-def test_weights_of_the_one_query_go_into_the_other(tmp_path):
-    """Of models of the same settings but their size."""
-    narrow = dict(arch=dict(embed_dims=32, num_layers=2), img_size=32)
-    one, each = (deepcopy(read(path).model) for path in (ONE, EACH))
-    for model in (one, each):
-        model.backbone.update(narrow)
-        model.head.in_channels = 32
-    trained = MODELS.build(one)
-    torch.save(trained.state_dict(), tmp_path / 'epoch_50.pth')
-    model = MODELS.build(each)
-    load_trained(model, str(tmp_path / 'epoch_50.pth'))
-    assert torch.equal(model.head.weight, trained.head.fc.weight)
-    assert model.backbone.pool.cls_token.shape == (1, 40, 32)

@@ -3,14 +3,12 @@
 models."""
 
 import re
-from copy import deepcopy
 
 import numpy as np
 import pytest
 import torch
 from every_config import FAMILY, FOLDER, OTHERS, VITS, build, each, read
 from mmengine.config import Config
-from mmengine.optim import build_optim_wrapper
 from mmengine.runner import Runner
 from PIL import Image
 
@@ -79,19 +77,6 @@ def test_others_are_what_their_names_say(path):
     one = 'PerClassHead' if '-per-class' in name else 'LinearClsHead'
     assert type(model.head).__name__ == one
     assert model.head.num_classes == (40 if path in LEAF40 else 1000)
-
-
-@each([DISTILLED, *LEAF40])
-def test_what_decays(path):
-    model, recipe = build(path), deepcopy(read(path).optim_wrapper)
-    groups = build_optim_wrapper(model, recipe).param_groups
-    decay = {id(p): g['weight_decay'] for g in groups for p in g['params']}
-    special = ('cls_token', 'dist_token', 'pos_embed', 'clr', 'clr_pos')
-    for name, param in model.named_parameters():
-        if not param.requires_grad:
-            continue
-        free = param.ndim == 1 or name.rpartition('.')[2] in special
-        assert decay[id(param)] == (0 if free else 0.05), name
 
 
 def test_the_recipe_is_that_of_deit():

@@ -30,19 +30,6 @@ def vit(size, method, keep_rate, clca, arch='base', channels=768):
     )
 
 
-@pytest.mark.parametrize(
-    'method, keep_rate, clca, printed',
-    [
-        (None, 1.0, False, 78.5),
-        ('EViT', 0.1, True, 25.2),
-        ('EViT', 0.7, True, 50.9),
-    ],
-)
-def test_table_one_of_the_paper(method, keep_rate, clca, printed):
-    cost = count_config(vit(448, method, keep_rate, clca))
-    assert round(cost.flops / 1e9, 1) == printed
-
-
 def tiny(**backbone):
     model = vit(64, 'EViT', 0.5, True, channels=192)
     model['backbone'].update(arch='deit-tiny', **backbone)
