@@ -7,9 +7,17 @@ which commands are not run here, and why. Of those the tool still reads the
 arguments.
 """
 
+import functools
+import inspect
 import re
+import runpy
 import shlex
-from typing import NamedTuple
+import subprocess
+import sys
+from importlib import import_module
+
+from doc_pages import PROGRAMS
+from tiny_run import ROOT
 
 WHAT_TO_DO = """
 Fix the page or the tool. Where the command needs what a test cannot have, add
@@ -29,6 +37,8 @@ NAMES = {
     'infer_onnx.py': 'tools/deployment/infer_onnx.py',
 }
 
+GPU_ONLY = ('--memory', '--amp', 'fp16', 'bf16')
+ELIDED = '...'  # in a command whose arguments a page leaves out
 # where another file is needed, before NAMES: command, word, file
 INSTEAD = [
     (r'pipeline\.0\.transforms', 'CONFIG', 'cotton.py'),
@@ -56,73 +66,53 @@ SMALLER_PYTHON = {
     "weights='deit_tiny_patch16_224.pth')",
 }
 
-
-class Smaller(NamedTuple):
-    """Options added to the commands that match."""
-
-    command: str
-    more: str
-
-
-SMALLER = [
+SMALLER = [  # commands, and options added to them
     # DeiT-Ti, one epoch on images of 64 px; weights from a local file
-    Smaller(
+    (
         r'tools/train\.py .*_(custom|leaf40)-224px\.py',
         '--cfg-options ' + SMALL_IMAGES,
     ),
     # whose releases are not in the sandbox
-    Smaller(
+    (
         r'tools/train\.py configs/(deit3?|cait|patchconvnet|resmlp)/',
         'load_from=None',
     ),
-    Smaller(r'synthetic_leaves\.py ', '--per-class 5 --size 64'),
-    Smaller(
-        r'tools/train\.py random_drop_leaves\.py', '--cfg-options ' + ONE_EPOCH
-    ),
+    (r'synthetic_leaves\.py ', '--per-class 5 --size 64'),
+    (r'tools/train\.py random_drop_leaves\.py', '--cfg-options ' + ONE_EPOCH),
     # the file that the rest of the page speaks of
-    Smaller(r'export\.py \S+ \S+$', '--out model.onnx'),
-    Smaller(r'export\.py .* --format pt2$', '--out model.pt2'),
+    (r'export\.py \S+ \S+$', '--out model.onnx'),
+    (r'export\.py .* --format pt2$', '--out model.pt2'),
     # a point for each of the few images that there are
-    Smaller(r'vis_tsne\.py', '--perplexity 3 --n-iter 250'),
-    Smaller(r'vis_cka\.py', '--batch-size 8 --num-images 16'),
-    Smaller(r'data_pipeline\.py', '--epochs 1'),
+    (r'vis_tsne\.py', '--perplexity 3 --n-iter 250'),
+    (r'vis_cka\.py', '--batch-size 8 --num-images 16'),
+    (r'data_pipeline\.py', '--epochs 1'),
 ]
 
-
-class NotRun(NamedTuple):
-    """Commands that are not run here, and why."""
-
-    command: str
-    reason: str
-
-
-NOT_RUN = [
-    NotRun(
-        r'^python -m mmclca ', 'tests/test_fitting and test_cli/test_verbs'
-    ),
-    NotRun(r'^pip ', 'installs packages: its extras are looked up'),
-    NotRun(r'^make ', 'CI itself runs it: its target is looked up'),
-    NotRun(r'^mim ', 'test_package/test_wheel.py runs mim'),
-    NotRun(r'^(git|ssh) ', 'needs a network'),
-    NotRun(r'^(ba)?sh ', 'a GPU, a cluster or test_distributed.py: syntax'),
-    NotRun(r'^(python -m )?pytest ', 'tests are run by CI itself'),
-    NotRun(r'tools/demo\.py', 'test_tools/test_demo.py runs it'),
-    NotRun(r'demo/app\.py', 'serves until it is stopped; tests/test_page'),
-    NotRun(r'tools/dev/', 'writes into the checkout; has tests of its own'),
-    NotRun(r'ultra_fgvc\.py download', 'needs a network'),
-    NotRun(r'--executor slurm', 'needs a cluster'),
-    NotRun(
+NOT_RUN = [  # commands, and why
+    (r'^python -m mmclca ', 'tests/test_fitting and test_cli/test_verbs'),
+    (r'^pip ', 'installs packages: its extras are looked up'),
+    (r'^make ', 'CI itself runs it: its target is looked up'),
+    (r'^mim ', 'test_package/test_wheel.py runs mim'),
+    (r'^(git|ssh) ', 'needs a network'),
+    (r'^(ba)?sh ', 'a GPU, a cluster or test_distributed.py: syntax'),
+    (r'^(python -m )?pytest ', 'tests are run by CI itself'),
+    (r'tools/demo\.py', 'test_tools/test_demo.py runs it'),
+    (r'demo/app\.py', 'serves until it is stopped; tests/test_page'),
+    (r'tools/dev/', 'writes into the checkout; has tests of its own'),
+    (r'ultra_fgvc\.py download', 'needs a network'),
+    (r'--executor slurm', 'needs a cluster'),
+    (
         r'configs/sweeps/(\w+\.py$|'
         r'(leaf40|few_photographs|family|architectures)\w*\.py --jobs)',
         'hundreds of trainings; docs/sweeps.md runs a small grid',
     ),
-    NotRun(
+    (
         r'(family|architectures)_from_scratch/\S+seed1|synthetic_leaves_16 |'
         r'work_dirs/queries',
         'the runs and the data that a page was measured with',
     ),
-    NotRun(r'drawn_cotton80', 'the data that a page was measured with'),
-    NotRun(
+    (r'drawn_cotton80', 'the data that a page was measured with'),
+    (
         r'tools/benchmark/(throughput|growth|onnx_runtime|epoch_time|'
         r'few_photographs|from_scratch)\.py',
         'a benchmark of minutes, or of a GPU',
@@ -145,16 +135,97 @@ def made_small(words):
             words = [new if word == old else word for word in words]
     words = with_names(words)
     line = ' '.join(words)
-    for smaller in SMALLER:
-        if re.search(smaller.command, line):
-            words = words + shlex.split(smaller.more)
+    for pattern, more in SMALLER:
+        if re.search(pattern, line):
+            words = words + shlex.split(more)
     return words
 
 
 def reason_not_to_run(words):
     """Why a command is not run here, or None if it is."""
     line = ' '.join(words)
-    for rule in NOT_RUN:
-        if re.search(rule.command, line):
-            return rule.reason
+    for pattern, reason in NOT_RUN:
+        if re.search(pattern, line):
+            return reason
     return None
+
+
+def check_command(words, patch):
+    """Look a command's files and arguments up.
+
+    Args:
+        words (list[str]): The command, without variables before it.
+        patch (pytest.MonkeyPatch): For the command line of the tool.
+
+    Raises:
+        AssertionError: If something of it does not exist.
+    """
+    assert words[0] in PROGRAMS, f'{words[0]} is not in PROGRAMS'
+    for word in words:
+        path = re.fullmatch(r'(?:configs|tools|tests)/[\w./-]+', word)
+        assert not path or (ROOT / word).exists(), f'there is no {word}'
+    if 'cuda' in words:  # what goes with a GPU only
+        words = [word for word in words if word not in GPU_ONLY]
+    if words[0] in CHECKS:
+        CHECKS[words[0]](with_names(words[1:]), patch)
+
+
+def _python(words, patch):
+    if words[:2] == ['-m', 'mmclca']:
+        _verb(words[2:], patch)
+        return
+    if words[0] == '-m':
+        assert words[1] == 'pytest', f'python -m {words[1]} is not looked at'
+        return
+    assert (ROOT / words[0]).is_file(), f'there is no {words[0]}'
+    functions = _functions(words[0])
+    if ELIDED in words or 'parse_args' not in functions:
+        return
+    patch.setattr(sys, 'argv', words)
+    parse = functions['parse_args']
+    parse(*[words[1:]] * len(inspect.signature(parse).parameters))
+
+
+def _verb(words, patch):
+    """See that a verb of the command takes these arguments."""
+    module = import_module(f'mmclca.cli.verbs.{words[0].replace("-", "_")}')
+    patch.setattr(module, 'model_of', lambda *_: 'model.pth', raising=False)
+    patch.setattr(sys, 'argv', words)
+    module.parse_args()
+
+
+@functools.cache
+def _functions(tool):
+    return runpy.run_path(str(ROOT / tool))
+
+
+def _pip(words, patch):
+    """See that the extras of mmclca exist."""
+    assert words[0] in ('install', 'uninstall'), f'pip {words[0]}'
+    text = (ROOT / 'pyproject.toml').read_text()
+    for extra in re.findall(r'\[([\w,]+)\]', ' '.join(words)):
+        for name in extra.split(','):
+            assert re.search(rf'^{name} = \[', text, re.M), f'no extra {name}'
+
+
+def _make(words, patch):
+    text = (ROOT / 'Makefile').read_text()
+    for target in words:
+        if '=' not in target:
+            assert re.search(rf'^{target}:', text, re.M), f'no make {target}'
+
+
+def _script(words, patch):
+    subprocess.run(['bash', '-n', ROOT / words[0]], check=True)
+
+
+def _mim(words, patch):
+    verb, package = words[:2]
+    assert verb in ('train', 'test', 'run', 'search', 'gridsearch', 'install')
+    if verb == 'run' and words[2] not in ('NAME', ELIDED):
+        assert list((ROOT / 'tools').rglob(f'{words[2]}.*')), words[2]
+
+
+CHECKS = dict(
+    python=_python, pip=_pip, make=_make, bash=_script, sh=_script, mim=_mim
+)

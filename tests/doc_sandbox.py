@@ -4,12 +4,13 @@
 import os
 import runpy
 import shutil
+import subprocess
 import sys
 
 import numpy as np
 import timm
 import torch
-from doc_shell import write_shims
+from doc_pages import PROGRAMS
 from mmengine.config import Config
 from PIL import Image
 from small_models import PATCH_CONVNET, RESMLP
@@ -53,6 +54,15 @@ load_from = None
 train_cfg = dict(max_epochs=1)
 few = dict(num_workers=0, dataset=dict(indices=8))
 train_dataloader = val_dataloader = test_dataloader = few
+"""
+# what a program of the shell is here: it hands its words to Python, so that
+# a dozen tools cost one import of PyTorch, and waits for the exit status
+SHIM = """#!/bin/bash
+printf '%s\\0' "${0##*/}" "$@" > "$DOC_CALLS/words"
+env -0 > "$DOC_CALLS/environment"
+echo call >&3
+read -r status <&0
+exit "$status"
 """
 FOLDERS = (
     *('_base_', 'few_shot', 'retrieval'),
@@ -228,3 +238,49 @@ def call_tool(words, environment, patch):
     except Exception as error:  # a tool that fails is what is looked for
         return f'{type(error).__name__}: {error}'
     return ''
+
+
+def write_shims(folder):
+    """Write a substitute for each program into ``folder``."""
+    folder.mkdir()
+    for program in PROGRAMS:
+        (folder / program).write_text(SHIM)
+        (folder / program).chmod(0o755)
+
+
+def run_block(text, shims, call):
+    """Run a block in the current folder.
+
+    Args:
+        text (str): Lines of bash.
+        shims (Path): The folder of ``write_shims``.
+        call (Callable): Is given the words of each program that is started
+            and its environment; returns the exit status.
+
+    Returns:
+        tuple[int, str]: Exit status of the block, and what bash complains of.
+    """
+    environment = dict(
+        os.environ,
+        PATH=f'{shims}{os.pathsep}{os.environ["PATH"]}',
+        DOC_CALLS=str(shims),
+    )
+    shell = subprocess.Popen(
+        ['/bin/bash', '-euc', f'exec 3>&1 1>&2\n{text}'],
+        env=environment,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with shell:
+        for _ in shell.stdout:
+            shell.stdin.write(f'{_answer(shims, call)}\n')
+            shell.stdin.flush()
+        return shell.wait(), shell.stderr.read()
+
+
+def _answer(shims, call):
+    words = (shims / 'words').read_text().split('\0')[:-1]
+    lines = (shims / 'environment').read_text().split('\0')[:-1]
+    return call(words, dict(line.split('=', 1) for line in lines))

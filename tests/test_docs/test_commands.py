@@ -8,8 +8,7 @@ import sys
 
 import pytest
 import torch
-from doc_checks import check_command
-from doc_homes import WHAT_TO_DO, made_small, reason_not_to_run
+from doc_homes import WHAT_TO_DO, check_command, made_small, reason_not_to_run
 from doc_pages import (
     PAGES,
     PROGRAMS,
@@ -19,8 +18,7 @@ from doc_pages import (
     read,
 )
 from doc_python import names_of_the_reader, run_python
-from doc_sandbox import add_demo, add_results, call_tool, fill
-from doc_shell import run_block
+from doc_sandbox import add_demo, add_results, call_tool, fill, run_block
 from tiny_run import ROOT
 
 # pages with trainings, exports and figures; the others take seconds

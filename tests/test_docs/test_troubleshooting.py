@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """docs/troubleshooting.md shows messages as they are printed.
 
-A function here for each message, named in ``PROVOKED`` by its first words.
+A command or a function for each message, in ``PROVOKED`` by its first words.
 """
 
 import errno
@@ -39,6 +39,8 @@ NOT_PROVOKED = (
     'ERROR: Unexpected bus error',  # a full /dev/shm
 )
 OPTIONS = '--cfg-options'
+TINY = ('train', 'tiny.py', OPTIONS)
+WIDER = ('model.backbone.arch.embed_dims=32', 'model.head.in_channels=32')
 TRAIN = 'train.py: error: ...: '
 EVIT = dict(type='mmclca.EViT', keep_rate=0.5)
 CUSTOM = 'lf-evit-kr50_deit-tiny-p16_1xb32-20e_custom-224px'
@@ -124,20 +126,6 @@ def no_wandb(tool, patch):
     tool('train', changed(visualizer=visualizer))
 
 
-def wrong_name(tool, patch):
-    name = 'clca-evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-224'
-    tool('analysis_tools/get_flops', name)
-
-
-def not_registered(tool, patch):
-    option = 'model.backbone.reducer.type=mmclca.Evit'
-    tool('train', 'tiny.py', OPTIONS, option)
-
-
-def wrong_option(tool, patch):
-    tool('train', 'tiny.py', OPTIONS, 'optim_wraper.optimizer.lr=1')
-
-
 def rate_above_one(tool, patch):
     reduced(reducer=dict(EVIT, keep_rate=1.5))
 
@@ -175,14 +163,6 @@ def missing_class_folder(tool, patch):
     tool('train', config, OPTIONS, option)
 
 
-def no_lists(tool, patch):
-    tool('train', ROOT / f'configs/few_shot/{CUSTOM}.py')
-
-
-def no_cotton(tool, patch):
-    tool('train', ROOT / f'configs/clca/{COTTON}.py')
-
-
 def damage():
     Path('data/ash/0.png').write_text('no image')
 
@@ -200,10 +180,6 @@ def damaged_in_split(tool, patch):
 def damaged_in_prediction(tool, patch):
     damage()
     tool('predict', 'tiny.pth', 'data')
-
-
-def no_checkpoint(tool, patch):
-    tool('train', 'tiny.py', OPTIONS, 'load_from=gone.pth')
 
 
 def harmful_checkpoint(tool, patch):
@@ -231,18 +207,6 @@ def full_disk(tool, patch):
 
     patch.setattr('mmclca.utils.atomic_write._sync', sync)
     tool('train', 'tiny.py')
-
-
-def other_width(tool, patch):
-    options = (
-        'model.backbone.arch.embed_dims=32',
-        'model.head.in_channels=32',
-    )
-    tool('train', 'tiny.py', OPTIONS, 'load_from=tiny.pth', *options)
-
-
-def other_head(tool, patch):
-    tool('predict', 'tiny.pth', 'data', OPTIONS, 'model.head.num_classes=6')
 
 
 def bare_weights(tool, patch):
@@ -293,10 +257,6 @@ def batch_of_one(tool, patch):
     model(torch.zeros(1, 3, 32, 32), samples, mode='loss')
 
 
-def nan_loss(tool, patch):
-    tool('train', 'tiny.py', OPTIONS, 'optim_wrapper.optimizer.lr=1e20')
-
-
 def no_memory(tool, patch):
     torch.empty(10**15)
 
@@ -306,14 +266,20 @@ def port_in_use(tool, patch):
     torch.distributed.TCPStore('127.0.0.1', first.port, is_master=True)
 
 
-PROVOKED = {
+PROVOKED = {  # by a tool with its words, or by a function
     'ImportError: mmclca cannot run': old_mmengine,
     'export.py: error: ...: onnxscript': no_onnxscript,
     'sweep.py: error: submitit': no_submitit,
     f'{TRAIN}Please run "pip install wandb"': no_wandb,
-    '...: No such file, and no config': wrong_name,
-    f"{TRAIN}type='mmclca.Evit'": not_registered,
-    f'{TRAIN}--cfg-options': wrong_option,
+    '...: No such file, and no config': (
+        'analysis_tools/get_flops',
+        'clca-evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-224',
+    ),
+    f"{TRAIN}type='mmclca.Evit'": (
+        *TINY,
+        'model.backbone.reducer.type=mmclca.Evit',
+    ),
+    f'{TRAIN}--cfg-options': (*TINY, 'optim_wraper.optimizer.lr=1'),
     'ValueError: keep_rate=1.5': rate_above_one,
     'ValueError: keep_rate=[': too_many_rates,
     'ValueError: CLAHead(num_layers': too_few_layers,
@@ -321,16 +287,22 @@ PROVOKED = {
     '.../epoch_1.pth cannot be written': full_disk,
     f'{TRAIN}model.head.num_classes is 6': wrong_num_classes,
     f'{TRAIN}model.head.num_classes is 4': missing_class_folder,
-    f'{TRAIN}there is no data/my_leaves': no_lists,
-    f'{TRAIN}Cotton80': no_cotton,
+    f'{TRAIN}there is no data/my_leaves': (
+        'train',
+        ROOT / f'configs/few_shot/{CUSTOM}.py',
+    ),
+    f'{TRAIN}Cotton80': ('train', ROOT / f'configs/clca/{COTTON}.py'),
     'AssertionError: failed to load': damaged_in_training,
     'split_folder.py: error: ...: 1 images cannot': damaged_in_split,
     'not read:': damaged_in_prediction,
-    f'{TRAIN}there is no checkpoint': no_checkpoint,
+    f'{TRAIN}there is no checkpoint': (*TINY, 'load_from=gone.pth'),
     'evil.pth': harmful_checkpoint,
     'short.pth': short_checkpoint,
-    f'{TRAIN}tiny.pth does not fit': other_width,
-    'tiny.pth: 2 parameters': other_head,
+    f'{TRAIN}tiny.pth does not fit': (*TINY, 'load_from=tiny.pth', *WIDER),
+    'tiny.pth: 2 parameters': (
+        *('predict', 'tiny.pth', 'data'),
+        *(OPTIONS, 'model.head.num_classes=6'),
+    ),
     'bare.pth': bare_weights,
     'the config in odd.pth': harmful_config,
     f'{TRAIN}timm://': no_network,
@@ -339,14 +311,14 @@ PROVOKED = {
     f'{TRAIN}``AmpOptimizerWrapper``': amp_wrapper,
     'ValueError: SyncBatchNorm': sync_batch_norm,
     'ValueError: Expected more than 1 value': batch_of_one,
-    'loss: nan': nan_loss,
+    'loss: nan': (*TINY, 'optim_wrapper.optimizer.lr=1e20'),
     'DefaultCPUAllocator': no_memory,
     'DistNetworkError': port_in_use,
 }
 
 
 def test_each_message_of_the_page_is_provoked():
-    """A message that is added needs a function here, or a reason."""
+    """A message that is added needs a command here, or a reason."""
     starts = (*PROVOKED, *NOT_PROVOKED)
     for start in starts:
         assert sum(text.startswith(start) for text in MESSAGES) == 1, start
@@ -357,8 +329,12 @@ def test_each_message_of_the_page_is_provoked():
 def test_message_is_as_printed(start, tool, monkeypatch, capfd):
     (message,) = [text for text in MESSAGES if text.startswith(start)]
     printed = ''
+    provoke = PROVOKED[start]
     try:
-        PROVOKED[start](tool, monkeypatch)
+        if callable(provoke):
+            provoke(tool, monkeypatch)
+        else:
+            tool(*provoke)
     except (Exception, SystemExit) as error:
         printed = f'{type(error).__name__}: {error}'
     captured = capfd.readouterr()

@@ -3,6 +3,7 @@
 
 import re
 import shlex
+from collections import Counter
 from types import SimpleNamespace
 
 import pytest
@@ -157,6 +158,18 @@ def test_options_of_a_training():
         for part in parents:
             value = value[int(part)] if part.isdigit() else value[part]
         assert last in value or key.startswith('default_hooks.checkpoint')
+
+
+def test_every_tool_is_named():
+    """And no other; that its flags exist is seen with all commands."""
+    tools = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / 'tools').rglob('*')
+        if path.suffix in ('.py', '.sh') and 'dev' not in path.parts
+    }
+    named = re.findall(r'tools/[\w/]+\.(?:py|sh)', text_of('docs/tools.md'))
+    assert set(named) == tools
+    assert Counter(named).most_common(1)[0][1] <= 2  # two of analyze_logs
 
 
 def test_names_of_configs():
