@@ -10,6 +10,7 @@ from mmpretrain import get_model
 from mmclca.checkpoints.downloading import open_checkpoint
 from mmclca.checkpoints.loading import load_trained
 from mmclca.checkpoints.stored import (
+    check_names,
     is_checkpoint,
     stored_classes,
     stored_config,
@@ -117,6 +118,7 @@ def _class_names(model: BaseModel, stored, source: str) -> list[str]:
     classes = stored or vars(model).get('_dataset_meta', {}).get('classes')
     classes = classes or _classes_in(model._config.test_dataloader.dataset)
     classes = classes or [str(label) for label in range(num_classes)]
+    check_names(classes, source)
     check_number(classes, num_classes, source)
     return list(classes)
 

@@ -19,7 +19,7 @@ from safetensors import safe_open
 
 from .error import CheckpointError
 from .releases import unwrap
-from .safe_globals import SAFE_GLOBALS
+from .safe_globals import only_safe_globals
 
 # how torch names what a pickle must not do; 149 is the frame with which what
 # pickle.dump wrote begins
@@ -78,7 +78,7 @@ def open_file(
 
 
 def _read_pickle(path: str, map_location, mapped: bool):
-    with torch.serialization.safe_globals(SAFE_GLOBALS):
+    with only_safe_globals():
         return torch.load(
             path,
             map_location=map_location or 'cpu',

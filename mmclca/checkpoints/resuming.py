@@ -104,6 +104,6 @@ def _first_whole(files: Iterable[Path]) -> list[tuple[str, int]]:
         except CheckpointError as error:
             warnings.warn(f'passed over: {error}', stacklevel=3)
             continue
-        if meta:  # else weights alone
-            return [(str(file), meta['iter'])]
+        if isinstance(meta, dict) and isinstance(meta.get('iter'), int):
+            return [(str(file), meta['iter'])]  # else weights alone
     return []

@@ -1,36 +1,105 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What a checkpoint may name beside tensors: logged values and settings.
 
-mmengine's own list is not used: it has ``getattr``, with which a pickle
-reaches ``os.system`` from any function.
+Neither mmengine's own list is used, whose ``getattr`` leads a pickle from any
+function to ``os.system``, nor anything of numpy, whose arrays and types take
+their state from the file as it is: it could make objects of bytes, which are
+addresses then. Notes of ours hold what a file says, and an array is made of
+them when all of it is known and fits.
 """
 
 import pathlib
+import re
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import prod
 from pickle import UnpicklingError
 
 import numpy as np
+import torch
 from mmengine.config import ConfigDict
 from mmengine.logging import HistoryBuffer
 
+# truth values, integers, floats and texts of a fixed length, none of them long
+PLAIN = re.compile(r'[biufSU][1-9]\d{0,3}')
+UTF_32 = {'<': 'utf-32-le', '>': 'utf-32-be'}
 
-def _statistic(owner, name: str) -> Callable:
-    """All that a pickled HistoryBuffer needs of ``getattr``."""
-    statistics = ('min', 'max', 'current', 'mean')
-    if owner is not HistoryBuffer or name not in statistics:
-        raise UnpicklingError(f'GLOBAL getattr of {name}')
-    return getattr(owner, name)
+
+class _Kind:
+    """What a file says of a type of numbers."""
+
+    def __init__(self, code: str, *_):
+        self.code, self.order, self.parts = code, '|', ()
+
+    def __setstate__(self, state: tuple):
+        _, self.order, *self.parts = state
+
+
+class _Array:
+    """What a file says of an array, in whose place it is."""
+
+    def __init__(self, *_):
+        self.numbers = None
+
+    def __setstate__(self, state: tuple):
+        _, shape, kind, by_column, data = state
+        self.numbers = _numbers(kind, shape, data, 'CF'[bool(by_column)])
+
+    def __reduce__(self):  # copies and files get the array
+        return self.numbers.__reduce__()
+
+    def tolist(self) -> list:
+        """The numbers, or texts."""
+        return self.numbers.tolist()
+
+
+class _History(HistoryBuffer):
+    """What a file says of logged values, until it is one of mmengine's."""
+
+    def __setstate__(self, state: dict):
+        logs, counts = (
+            np.array(state[name].numbers, float)
+            for name in ('_log_history', '_count_history')
+        )
+        self.__init__(logs, counts, state['max_length'])
+        self.__class__ = HistoryBuffer
+
+
+def _scalar(kind: _Kind, data: bytes) -> np.generic:
+    return _numbers(kind, (1,), data)[0]
+
+
+def _numbers(
+    kind: _Kind, shape: tuple, data: bytes, order: str = 'C'
+) -> np.ndarray:
+    """A new array of just these bytes; all that is given is from a file."""
+    plain = PLAIN.fullmatch(kind.code) and kind.order in UTF_32 | {'|': None}
+    if not plain or any(part is not None for part in kind.parts[:3]):
+        raise UnpicklingError(f'GLOBAL numpy.dtype({kind.code!r:.20})')
+    dtype = np.dtype(kind.order + kind.code)
+    if (
+        type(data) is not bytes
+        or not all(type(n) is int and n >= 0 for n in shape)
+        or prod(shape) * dtype.itemsize != len(data)
+    ):
+        raise UnpicklingError('an array is not as large as its shape says')
+    if dtype.kind == 'U':
+        data.decode(UTF_32[kind.order])  # others break Python's own texts
+    return np.frombuffer(data, dtype).reshape(shape, order=order).copy()
+
+
+def _statistic(owner: type, name: str) -> None:
+    """All that a pickled HistoryBuffer needs of ``getattr``: nothing."""
+    if owner is not _History or name not in ('min', 'max', 'current', 'mean'):
+        raise UnpicklingError('GLOBAL getattr')
 
 
 # rebuilding of arrays and numbers, by the names of numpy 1 and 2
 _NUMPY = [
-    (function, f'{module}.{function.__name__}')
+    (note, f'{module}.{name}')
     for module in ('numpy.core.multiarray', 'numpy._core.multiarray')
-    for function in (
-        np.zeros(1).__reduce__()[0],
-        np.float64(0).__reduce__()[0],
-    )
+    for note, name in ((_Array, '_reconstruct'), (_scalar, 'scalar'))
 ]
 # paths become pure ones: they open on other systems too
 _PATHS = [
@@ -39,14 +108,29 @@ _PATHS = [
     for path in (pathlib.PurePosixPath, pathlib.PureWindowsPath)
 ]
 # what a pickle may name; pairs are what it gets, and what it names
-SAFE_GLOBALS = [
-    HistoryBuffer,
+_SAFE = [
+    (_History, 'mmengine.logging.history_buffer.HistoryBuffer'),
     (_statistic, 'builtins.getattr'),
-    np.ndarray,
-    np.dtype,
-    *{type(np.dtype(code)) for code in np.typecodes['All']},
+    (None, 'numpy.ndarray'),  # is but handed on
+    (_Kind, 'numpy.dtype'),
     *_NUMPY,
     ConfigDict,
     Namespace,
     *_PATHS,
 ]
+
+
+@contextmanager
+def only_safe_globals() -> Iterator[None]:
+    """Within it pickles name tensors and this; no more, as torch's list has.
+
+    Libraries add to that: torch itself tensors that are spread over machines.
+    """
+    before = torch.serialization.get_safe_globals()
+    torch.serialization.clear_safe_globals()
+    torch.serialization.add_safe_globals(_SAFE)
+    try:
+        yield
+    finally:
+        torch.serialization.clear_safe_globals()
+        torch.serialization.add_safe_globals(before)

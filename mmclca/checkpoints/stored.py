@@ -77,7 +77,7 @@ def stored_text(checkpoint: dict) -> str | None:
     Args:
         checkpoint (dict): See :func:`stored_config`.
     """
-    text = checkpoint.get('meta', {}).get('cfg')
+    text = _dict_in(checkpoint, 'meta').get('cfg')
     return text if isinstance(text, str) else None
 
 
@@ -86,9 +86,32 @@ def stored_classes(checkpoint: dict) -> list[str] | None:
 
     Args:
         checkpoint (dict): See :func:`stored_config`.
+
+    Raises:
+        ValueError: If they are no list of texts.
     """
-    meta = checkpoint.get('meta', {})
-    return meta.get('dataset_meta', {}).get('classes')
+    classes = _dict_in(_dict_in(checkpoint, 'meta'), 'dataset_meta')
+    classes = classes.get('classes')
+    if classes is not None:
+        check_names(classes, _name(checkpoint))
+    return classes
+
+
+def check_names(classes, source: str) -> None:
+    """ValueError if class names are no list or tuple of texts."""
+    if not isinstance(classes, list | tuple) or not all(
+        isinstance(name, str) for name in classes
+    ):
+        raise ValueError(
+            f'{source}: its class names are no list of texts, as '
+            "['ash', 'elm'] is: write them so, or give its weights alone"
+        )
+
+
+def _dict_in(found: dict, name: str) -> dict:
+    """A part of what a file holds; empty where that is no dict."""
+    part = found.get(name)
+    return part if isinstance(part, dict) else {}
 
 
 def _name(checkpoint: dict) -> str:

@@ -166,7 +166,6 @@ def test_what_is_no_weights_but_harmless_is_read(tmp_path):
         score=np.float32(0.5),
         number=np.int64(3),
         names=np.array(['ash', 'elm']),
-        mixed=np.array([1, None], dtype=object),
         history=HistoryBuffer([1.0, 2.0], [1, 1]),
     )
     path = str(tmp_path / 'w.pth')

@@ -50,6 +50,7 @@ def test_epochs_and_iterations(write, tmp_path):
 def test_what_is_broken_is_passed_over_and_named(write, tmp_path):
     newest = write('epoch_1.pth', 4)
     torch.save(dict(weight=torch.ones(1)), tmp_path / 'epoch_2.pth')
+    write('epoch_4.pth', 'many')
     broken = write('epoch_3.pth', 12, whole=False)
     (tmp_path / 'last_checkpoint').write_text(broken)
     with pytest.warns(UserWarning, match=r'passed over: .*epoch_3.pth') as all:

@@ -2,6 +2,7 @@
 import re
 import sys
 
+import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
@@ -14,7 +15,11 @@ from mmclca.apis.rejection import fingerprint
 from mmclca.checkpoints import opening
 from mmclca.checkpoints.downloading import open_checkpoint
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.stored import stored_classes, stored_config
+from mmclca.checkpoints.stored import (
+    stored_classes,
+    stored_config,
+    stored_text,
+)
 from mmclca.cli.model_files import load
 
 
@@ -198,3 +203,29 @@ def test_files_that_are_none(tmp_path):
     (tmp_path / 'text.safetensors').write_text('no weights')
     with pytest.raises(CheckpointError, match=r'text.safetensors \(10 b'):
         TokenReductionInferencer(tmp_path / 'text.safetensors')
+
+
+@pytest.mark.parametrize(
+    'meta',
+    [
+        dict(classes=np.array(['ash', 'beech', 'elm', 'oak'])),
+        dict(classes=['ash', 'beech', ['elm'] * 2, 'oak']),
+        dict(classes=[1, 2, 3, 4]),
+        dict(classes=dict.fromkeys(CLASSES)),
+        dict(classes='abcd'),
+    ],
+)
+def test_class_names_that_are_no_texts(folder, tmp_path, meta):
+    loaded = torch.load(folder / 'tiny.pth', weights_only=True)
+    loaded['meta']['dataset_meta'] = meta
+    torch.save(loaded, tmp_path / 'evil.pth')
+    with pytest.raises(ValueError, match='evil.pth: its class names'):
+        TokenReductionInferencer(tmp_path / 'evil.pth')
+
+
+@pytest.mark.parametrize('meta', [None, 3, dict(dataset_meta=[1], cfg=2)])
+def test_what_is_no_meta_holds_nothing(folder, tmp_path, meta):
+    loaded = torch.load(folder / 'tiny.pth', weights_only=True)
+    torch.save(dict(loaded, meta=meta), tmp_path / 'odd.pth')
+    opened = open_checkpoint(str(tmp_path / 'odd.pth'))
+    assert stored_classes(opened) is stored_text(opened) is None

@@ -1,0 +1,153 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Files whose arrays are not what they say: a pointer of the file's choice."""
+
+import struct
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from mmengine.logging import HistoryBuffer
+from tiny_model import write_tiny
+from tiny_run import ROOT, environment
+
+from mmclca.checkpoints.downloading import open_checkpoint
+from mmclca.checkpoints.error import CheckpointError
+
+RECONSTRUCT, SCALAR = (
+    value.__reduce__()[0] for value in (np.zeros(1), np.float64(0))
+)
+POINTERS = struct.pack('<4Q', *range(0x4141414141414141, 0x4141414141414145))
+
+
+class Forged:
+    """Is pickled as it says."""
+
+    def __init__(self, *parts):
+        self.parts = parts
+
+    def __reduce__(self):
+        return self.parts
+
+
+def kind(code, order='|', *state):
+    """A type of numbers, with a state that says otherwise."""
+    state = state or (None, None, None, -1, -1, 0)
+    return Forged(np.dtype, (code, False, True), (3, order, *state))
+
+
+def array(kind, shape=(4,), data=POINTERS, *rest):
+    return Forged(
+        RECONSTRUCT,
+        (np.ndarray, (0,), b'b'),
+        (1, shape, kind, False, data, *rest),
+    )
+
+
+def buffer(values):
+    """A log whose numbers are forged."""
+    log = HistoryBuffer([1.0], [1])
+    log._log_history = values
+    return log
+
+
+F8 = kind('f8', '<')
+FIELDS = (None, ('a',), {'a': (kind('O8'), 0)}, 8, 1, 16)
+FORGED = dict(
+    objects=array(kind('O8'), (1,), POINTERS[:8]),
+    objects_with_list_flag=array(
+        kind('O8', '|', None, None, None, -1, -1, 63), data=['a'] * 4
+    ),
+    floats_called_objects=array(
+        kind('f8', '<', (kind('O8'), (1,)), None, None, 8, 8, 0)
+    ),
+    voids=array(kind('V8', '|', *FIELDS)),
+    fields_of_floats=array(kind('f8', '|', *FIELDS)),
+    dates=array(kind('M8', '<')),
+    text_for_numbers=array('O'),
+    list_for_bytes=array(F8, data=[object.__name__] * 4),
+    changing_bytes=array(F8, data=bytearray(POINTERS)),
+    more_than_there_is=array(F8, shape=(2**40,)),
+    less_than_there_is=array(F8, shape=(1,)),
+    negative=array(F8, shape=(-1,)),
+    twice_negative=array(F8, shape=(-2, -2)),
+    no_numbers_for_a_shape=array(F8, shape=(4.0,)),
+    not_a_text=array(kind('U1', '<'), shape=(8,)),
+    scalar_object=Forged(SCALAR, (kind('O8'), POINTERS[:8])),
+    scalar_void=Forged(SCALAR, (kind('V8', '|', *FIELDS), POINTERS[:8])),
+    scalar_cut=Forged(SCALAR, (F8, POINTERS[:7])),
+    scalar_too_long=Forged(SCALAR, (F8, POINTERS)),
+    history_of_objects=buffer(array(kind('O8'))),
+    history_of_texts=buffer(np.array(['a'])),
+    view=Forged(np.ndarray, ((4,), kind('O8'), POINTERS)),
+    from_buffer=Forged(
+        np._core.numeric._frombuffer, (POINTERS, kind('O8'), (4,), 'C')
+    ),
+    tensor_of_objects=Forged(
+        torch._utils._rebuild_device_tensor_from_numpy,
+        (array(F8), torch.float64, 'cpu', False),
+    ),
+)
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('forged')
+    write_tiny(folder)
+    return folder
+
+
+def write(folder, path, classes):
+    loaded = torch.load(folder / 'tiny.pth', weights_only=True)
+    loaded['meta']['dataset_meta'] = dict(classes=classes)
+    torch.save(loaded, path)
+
+
+@pytest.mark.parametrize('forged', FORGED)
+def test_it_is_refused_in_one_line(folder, tmp_path, forged):
+    path = str(tmp_path / 'evil.pth')
+    write(folder, path, FORGED[forged])
+    with pytest.raises(CheckpointError, match='evil.pth') as error:
+        open_checkpoint(path)
+    assert '\n' not in str(error.value)
+
+
+COMMANDS = """\
+predict.py evil.pth data
+open_set.py evil.pth --known data
+probe.py evil.pth --images data
+retrieval.py evil.pth --gallery data --queries data
+test.py tiny.py evil.pth
+deployment/export.py tiny.py evil.pth
+model_converters/publish_model.py evil.pth published
+visualization/draw_reduction.py tiny.py evil.pth --leaves 1 --out a.png"""
+# a process that crashes ends them all
+ONE_BY_ONE = """
+import runpy, sys
+tools, codes = sys.argv[1], []
+for line in sys.stdin.read().splitlines():
+    tool, *words = line.split()
+    sys.argv = [f'{tools}/{tool}', *words]
+    try:
+        runpy.run_path(sys.argv[0], run_name='__main__')
+    except SystemExit as end:
+        codes.append(end.code)
+print(codes)
+"""
+
+
+def test_no_command_crashes(folder):
+    write(folder, folder / 'evil.pth', FORGED['objects'])
+    ended = subprocess.run(
+        [sys.executable, '-c', ONE_BY_ONE, ROOT / 'tools'],
+        input=COMMANDS,
+        cwd=folder,
+        env=environment(),
+        text=True,
+        capture_output=True,
+    )
+    assert ended.returncode == 0, ended.stderr
+    number = len(COMMANDS.splitlines())
+    assert ended.stdout.splitlines()[-1] == str([2] * number), ended.stderr
+    assert ended.stderr.count('evil.pth is not opened') == number
