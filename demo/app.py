@@ -29,6 +29,12 @@ def parse_args():
         'without a password',
         '127.0.0.1',
     )
+    parser.add(
+        '--reject',
+        'file of open_set.py: it says what is of no known class',
+        type=Path,
+        metavar='THRESHOLD.json',
+    )
     add_model_arguments(parser)
     return parser.parse_args()
 

@@ -25,7 +25,7 @@ PLACE = 'a folder, or a .txt list of "path label" or "path"'
 def parse_args():
     parser = cli.Parser(
         description='Choose, on validation images of known classes, the score '
-        'below which an image is named unknown. It is written beside the '
+        'below which an image is of no known class. It is written beside the '
         'checkpoint, for predict.py --reject'
     )
     parser.add('checkpoint', 'weights of a classifier')

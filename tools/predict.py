@@ -48,8 +48,7 @@ def parse_args():
     )
     parser.add(
         '--reject',
-        'file of open_set.py: images whose score is below its threshold are '
-        'named unknown',
+        'file of open_set.py: it says what is of no known class',
         type=Path,
         metavar='THRESHOLD.json',
     )

@@ -18,7 +18,7 @@ from mmclca.datasets.image_cache import without_cache
 from mmclca.utils.terminal import printable
 
 from .loading import check_number, load_classifier
-from .rejection import UNKNOWN, note_known, noting_logits, read_threshold
+from .rejection import note_known, noting_logits, read_threshold
 from .sources import find_images, prepared_batches, read_image
 from .token_facts import MacCounts, check_tokens, predict_with_facts
 
@@ -48,7 +48,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
             Defaults to None.
         reject (str | Path, optional): File of ``tools/open_set.py`` with the
             score below which an image is of no known class.
-            Defaults to None: every image is of one.
+            Defaults to None: nothing is said of that.
 
     Raises:
         FileNotFoundError: If there is no file ``reject``.
@@ -115,11 +115,11 @@ class TokenReductionInferencer(ImageClassificationInferencer):
             - ``image``: its path, or its position among the images;
             - ``error``: why it was not read, and then nothing more;
             - ``pred_label``, ``pred_score``, ``pred_class``: the best class;
-            - ``pred_scores`` (np.ndarray): the scores of all classes.
-
-            With ``reject`` besides ``known_score`` (float), which is high for
-            known classes. Where it is below the threshold, ``pred_class`` is
-            'unknown' and ``pred_label`` is -1.
+            - ``pred_scores`` (np.ndarray): the scores of all classes;
+            - ``known`` (bool): whether it is of a known class, by ``reject``;
+              None without it;
+            - ``known_score`` (float): what is compared with that threshold,
+              high for known classes; None without it.
 
             With ``return_tokens`` besides:
 
@@ -248,10 +248,8 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         if 'error' in sample:
             return dict(image=sample.image, error=sample.error)
         (result,) = super().postprocess([sample], None)
-        if 'known' in sample:
-            result['known_score'] = sample.known_score
-            if not sample.known:
-                result.update(pred_label=-1, pred_class=UNKNOWN)
+        for name in ('known', 'known_score'):
+            result[name] = sample.get(name)
         facts = {name: sample.get(name) for name in FACTS if name in sample}
         return dict(image=sample.image, **result, **facts)
 

@@ -9,7 +9,8 @@ from mmclca.utils.csv_files import write_rows
 
 MAPS = ('kept', 'attribution', 'cls_attention')
 NUMBERS = ('tokens', 'gmacs')
-DECISION = ('pred_class', 'known_score')  # where classes may be unknown
+ANSWER = ('pred_class', 'pred_score', 'known', 'known_score')
+WORDS = {True: 'yes', False: 'no', None: ''}
 
 
 def best_classes(
@@ -33,18 +34,35 @@ def best_classes(
     ]
 
 
-def decision(result: dict) -> dict:
-    """What a threshold made of an image: its class or 'unknown', and why.
+def answer_of(result: dict) -> dict:
+    """The best class of an image, and whether it is of a known one.
 
     Args:
         result (dict): Of :class:`TokenReductionInferencer`.
 
     Returns:
-        dict: ``pred_class`` and ``known_score``; empty without a threshold.
+        dict: ``pred_class`` and ``pred_score``, the best class and its
+        probability, whatever ``known`` says: True or False, by a threshold on
+        ``known_score``; both are None without one. Empty for an image that
+        was not read.
     """
-    if 'known_score' not in result:
-        return {}
-    return {name: result[name] for name in DECISION}
+    return {name: result[name] for name in ANSWER if name in result}
+
+
+def answer_cells(result: dict) -> list:
+    """:func:`answer_of` as it is written and shown, 'yes' or 'no'.
+
+    Args:
+        result (dict): Of :class:`TokenReductionInferencer`.
+
+    Returns:
+        list: A cell for each of ``ANSWER``, empty where nothing is known.
+    """
+    if 'error' in result:
+        return [''] * len(ANSWER)
+    name, score, known, known_score = answer_of(result).values()
+    known_score = '' if known is None else round(known_score, 6)
+    return [name, round(score, 6), WORDS[known], known_score]
 
 
 def write_json(
@@ -56,9 +74,9 @@ def write_json(
 ) -> None:
     """Write results as a list, an entry an image.
 
-    An entry has ``image``, ``classes`` (see :func:`best_classes`), and
-    ``error``, ``tokens`` and ``gmacs`` where the result has them. With
-    ``known_score`` comes ``pred_class``, which may be 'unknown'.
+    An entry has ``image``, what :func:`answer_of` gives, ``classes`` (see
+    :func:`best_classes`), and ``error``, ``tokens`` and ``gmacs`` where the
+    result has them.
 
     Args:
         results (Sequence[dict]): Of :class:`TokenReductionInferencer`.
@@ -72,7 +90,7 @@ def write_json(
     entries = [
         dict(
             image=result['image'],
-            **decision(result),
+            **answer_of(result),
             classes=best_classes(result, classes, topk),
             **{name: result[name] for name in names if name in result},
         )
@@ -91,11 +109,11 @@ def write_csv(
 ) -> None:
     """Write results as a table, a row an image.
 
-    Columns are ``image``; ``pred_class``, which may be 'unknown', and
-    ``known_score`` where results have the latter; ``label_1``, ``name_1``,
-    ``score_1`` and so on, by rank; ``tokens`` (of each layer, with spaces
-    between) and ``gmacs`` where results have them; ``error``, empty where the
-    image was read.
+    Columns are ``image``; ``pred_class``, ``pred_score``, ``known`` (yes or
+    no) and ``known_score``, the last two empty without a threshold;
+    ``label_1``, ``name_1``, ``score_1`` and so on, by rank; ``tokens`` (of
+    each layer, with spaces between) and ``gmacs`` where results have them;
+    ``error``, empty where the image was read.
 
     Args:
         results (Sequence[dict]): Of :class:`TokenReductionInferencer`.
@@ -111,14 +129,13 @@ def _rows(results, classes, topk) -> Iterator[list]:
     keys = ('label', 'name', 'score')
     numbers = [n for n in NUMBERS if any(n in result for result in results)]
     named = [f'{key}_{rank}' for rank in ranks for key in keys]
-    decided = DECISION if any(map(decision, results)) else ()
-    yield ['image', *decided, *named, *numbers, 'error']
+    yield ['image', *ANSWER, *named, *numbers, 'error']
     for result in results:
         best = best_classes(result, classes, topk)
         cells = [one[key] for one in best for key in keys] or [''] * len(named)
         more = [_cell(result.get(name, '')) for name in numbers]
-        said = [decision(result).get(name, '') for name in decided]
-        yield [result['image'], *said, *cells, *more, result.get('error', '')]
+        begin = [result['image'], *answer_cells(result)]
+        yield [*begin, *cells, *more, result.get('error', '')]
 
 
 def _cell(value):

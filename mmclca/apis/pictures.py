@@ -37,9 +37,9 @@ def draw_prediction(
     """
     model = inferencer.model
     check_reduces(model.backbone)
-    unknown = result['pred_label'] == -1
-    score = result['known_score' if unknown else 'pred_score']
-    title = f'{result["pred_class"]}, {score:.3f}'
+    title = f'{result["pred_class"]}, {result["pred_score"]:.3f}'
+    if result['known'] is False:
+        title += f'; not known, {result["known_score"]:.3f}'
     seen = inferencer.prepare(source)['inputs']
     rows = reduced(model.backbone, [view_of_input(model, title, seen)])
     Path(out).parent.mkdir(parents=True, exist_ok=True)

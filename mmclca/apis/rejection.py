@@ -17,8 +17,6 @@ from mmclca.datasets.image_cache import without_cache
 from mmclca.evaluation.open_set import SCORES
 from mmclca.utils.atomic_write import replace_text
 
-UNKNOWN = 'unknown'
-
 
 @dataclass(frozen=True)
 class Threshold:

@@ -17,6 +17,7 @@ def metadata_of(
     model: nn.Module,
     preprocessing: Preprocessing,
     classes: Sequence[str],
+    threshold: dict | None = None,
 ) -> dict[str, str]:
     """What travels in an exported file beside the weights.
 
@@ -25,10 +26,13 @@ def metadata_of(
         model (nn.Module): The classifier.
         preprocessing (Preprocessing): What is done to an image before it.
         classes (Sequence[str]): Names of the classes.
+        threshold (dict, optional): ``score`` and ``threshold``, below which
+            an image is of none of these. Defaults to None.
 
     Returns:
         dict[str, str]: Texts by name: ``preparation`` and ``classes`` as
-        JSON; the text of the ``config``; ``mmclca_version``; ``method``, the
+        JSON; ``threshold``, JSON, null without one; the text of the
+        ``config``; ``mmclca_version``; ``method``, the
         name of the reducer or 'none'; ``keep_rate``, JSON, a number or one a
         stage.
     """
@@ -37,6 +41,7 @@ def metadata_of(
         # the name that exported files have had from the start
         preparation=json.dumps(asdict(preprocessing)),
         classes=json.dumps(list(classes), ensure_ascii=False),
+        threshold=json.dumps(threshold),
         config=config.pretty_text,
         mmclca_version=__version__,
         method=type(reducer).__name__ if reducer else 'none',

@@ -4,6 +4,7 @@ from os import PathLike
 from pathlib import Path
 
 from mmclca.apis import TokenReductionInferencer
+from mmclca.apis.output import answer_of
 
 from .model_folder import ModelFolder
 from .new_class import add_class
@@ -71,13 +72,19 @@ class FittedModel:
             batch_size (int): Photographs at a time. Defaults to 32.
 
         Returns:
-            list[dict]: Of each ``image`` (its path), ``pred_class``,
-            ``pred_score`` (its probability) and ``known``: whether it is of
-            a class that the model knows, else ``pred_class`` is 'unknown'.
-            Where one cannot be read ``image`` and ``error``, which says why.
+            list[dict]: Of each ``image`` (its path), ``pred_class``, the best
+            class, and ``pred_score``, its probability; ``known``: whether it
+            is of a class that the model knows, by its ``known_score`` (both
+            None where fit could not tell). Where one cannot be read
+            ``image`` and ``error``, which says why.
         """
         results = self._inferencer.stream(photographs, batch_size)
-        return [_short(result) for result in results]
+        return [
+            result
+            if 'error' in result
+            else dict(image=result['image'], **answer_of(result))
+            for result in results
+        ]
 
     def add_class(
         self, photographs: str | PathLike, name: str | None = None
@@ -99,14 +106,3 @@ class FittedModel:
         """
         self.facts = add_class(self._files, photographs, name, self._device)
         vars(self).pop('_inferencer', None)
-
-
-def _short(result: dict) -> dict:
-    if 'error' in result:
-        return result
-    return dict(
-        image=result['image'],
-        pred_class=result['pred_class'],
-        pred_score=result['pred_score'],
-        known=result['pred_label'] != -1,
-    )

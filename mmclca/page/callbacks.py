@@ -78,7 +78,7 @@ class Callbacks:
             return *html.nothing_yet(), None
         found = predict_leaf(self.variants.at(method, keep_rate), packed)
         return (
-            html.classes(found.classes),
+            html.classes(found.answer, found.classes),
             html.survivors(found),
             html.costs(strings.MEASURING),
             found.gmacs,

@@ -8,6 +8,7 @@ import cv2
 import matplotlib
 import numpy as np
 
+from mmclca.apis.output import ANSWER
 from mmclca.visualization.legend import EDGES, FILLS
 from mmclca.visualization.painting import HEAT
 
@@ -40,19 +41,23 @@ def _titled(title: str, body: str) -> str:
     return f'<h3>{title}</h3>{body}'
 
 
-def classes(best: list[dict]) -> str:
-    """The best classes with bars.
+def classes(answer: list, best: list[dict]) -> str:
+    """The best classes with bars, and the row of a table of predictions.
 
     Args:
+        answer (list): Of :func:`mmclca.apis.output.answer_cells`.
         best (list[dict]): ``name`` and ``score`` of each, best first.
     """
+    titles = ''.join(f'<th>{name}</th>' for name in ANSWER)
+    cells = ''.join(f'<td>{escape(str(cell))}</td>' for cell in answer)
+    table = f'<table><tr>{titles}</tr><tr>{cells}</tr></table>'
     rows = [
         f'<div class="class"><span>{escape(one["name"])}</span>'
         f'{_bar(one["score"])}'
         f'<span class="number">{100 * one["score"]:.1f} %</span></div>'
         for one in best
     ]
-    return _titled(strings.CLASSES, ''.join(rows))
+    return _titled(strings.CLASSES, ''.join(rows) + table)
 
 
 def survivors(prediction: Prediction) -> str:

@@ -9,6 +9,7 @@ import torch
 from mmengine.dataset import default_collate
 
 from mmclca.apis import TokenReductionInferencer, best_classes
+from mmclca.apis.output import answer_cells
 from mmclca.visualization import kinds, paint, reduced
 from mmclca.visualization.inputs import view_of_input
 from mmclca.visualization.painting import KEPT, is_mixed
@@ -40,6 +41,8 @@ class Prediction:
     """What a model makes of a leaf.
 
     Args:
+        answer (list): Cells of its row, as of
+            :func:`mmclca.apis.output.answer_cells`.
         classes (list[dict]): ``label``, ``name`` and ``score`` of the best
             classes, best first.
         seen (np.ndarray): RGB image (H, W, 3), uint8, as the model sees it.
@@ -49,6 +52,7 @@ class Prediction:
         gmacs (float): 1e9 multiply-accumulates spent on it.
     """
 
+    answer: list
     classes: list[dict]
     seen: np.ndarray
     num_patches: int
@@ -77,6 +81,7 @@ def predict(
         tokens, _ = model.backbone.embed(view.batch)
     seen = _enlarged(one.image)
     return Prediction(
+        answer_cells(result),
         best_classes(result, inferencer.classes, topk),
         seen,
         tokens.num_patches,

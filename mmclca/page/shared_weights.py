@@ -65,11 +65,14 @@ class Variants:
         trained = self.trained.model
         config = deepcopy(trained._config)
         config.model = method.config(config.model, rate)
-        return TokenReductionInferencer(
+        found = TokenReductionInferencer(
             _rebuilt(trained, config),
             device=next(trained.parameters()).device,
             classes=self.trained.classes,
         )
+        if config.model == trained._config.model:  # scores compare with no
+            found.threshold = self.trained.threshold  # other model's
+        return found
 
 
 def _rebuilt(trained: BaseModel, config: Config) -> BaseModel:

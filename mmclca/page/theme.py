@@ -24,6 +24,8 @@ CSS = """
 .class:first-of-type { font-size: 1.25em; font-weight: 600; }
 .class .track { height: 12px; margin: 0; }
 .class:first-of-type .track span { background: #009e73; }
+#classes table { margin-top: 10px; font-size: 0.85em; text-align: left; }
+#classes td, #classes th { padding-right: 16px; }
 .steps { display: grid; gap: 14px;
   grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); }
 .steps figure { margin: 0; max-width: 260px; }

@@ -12,6 +12,8 @@ READ = dict(
     image='a/1.jpg',
     pred_scores=np.float32([0.2, 0.5, 0.3]),
     pred_label=1,
+    **dict(pred_class=CLASSES[1], pred_score=0.5, known=None),
+    known_score=None,
     tokens=[18, 9],
     gmacs=0.25,
     kept=[np.float32([[1, 0]]), np.float32([[0.5, 0]])],
@@ -34,20 +36,21 @@ def test_csv(tmp_path):
     write_csv([READ, UNREAD], out, CLASSES, topk=2)
     header, read, unread = csv.reader(out.open(encoding='utf-8'))
     assert header == [
-        'image',
+        *('image', 'pred_class', 'pred_score', 'known', 'known_score'),
         *('label_1', 'name_1', 'score_1', 'label_2', 'name_2', 'score_2'),
         *('tokens', 'gmacs', 'error'),
     ]
+    answer = [CLASSES[1], '0.5', '', '']
     best = ['1', CLASSES[1], '0.5', '2', 'elm', '0.3']
-    assert read == ['a/1.jpg', *best, '18 9', '0.25', '']
-    assert unread == ['1', *[''] * 8, 'empty file']
+    assert read == ['a/1.jpg', *answer, *best, '18 9', '0.25', '']
+    assert unread == ['1', *[''] * 12, 'empty file']
 
 
 def test_csv_of_plain_results_and_of_none(tmp_path):
-    plain = dict(image='x.png', pred_scores=READ['pred_scores'])
+    plain = {x: READ[x] for x in READ if x not in ('tokens', 'gmacs')}
     write_csv([plain], tmp_path / 'plain.csv', CLASSES, topk=9)
     header, row = csv.reader((tmp_path / 'plain.csv').open(encoding='utf-8'))
-    assert len(header) == len(row) == 1 + 3 * 3 + 1
+    assert len(header) == len(row) == 1 + 4 + 3 * 3 + 1
     write_csv([], tmp_path / 'none.csv', CLASSES)
     assert len(list(csv.reader((tmp_path / 'none.csv').open()))) == 1
 
@@ -65,6 +68,8 @@ def test_json(tmp_path, with_maps):
     )
     read = dict(
         image='a/1.jpg',
+        **dict(pred_class=CLASSES[1], pred_score=0.5, known=None),
+        known_score=None,
         classes=[dict(label=1, name=CLASSES[1], score=0.5)],
         tokens=[18, 9],
         gmacs=0.25,

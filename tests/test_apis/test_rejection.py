@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def plain(folder):
-    """Never says unknown."""
+    """Does not tell what is known."""
     return TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
 
 
@@ -62,15 +62,15 @@ def test_half_of_the_images_are_unknown(rejecting, plain, images, tokens):
     inferencer, scores, threshold = rejecting
     found = inferencer(images, batch_size=3, return_tokens=tokens)
     before = plain(images)
-    assert sum(one['pred_class'] == 'unknown' for one in found) == 8
+    assert [one['known'] for one in found].count(False) == 8
     for one, old, score in zip(found, before, scores, strict=True):
         assert one['known_score'] == pytest.approx(score.item(), abs=1e-5)
-        known = score >= threshold
-        assert one['pred_class'] == (old['pred_class'] if known else 'unknown')
-        assert one['pred_label'] == (old['pred_label'] if known else -1)
+        assert one['known'] == bool(score >= threshold)
+        assert one['pred_class'] == old['pred_class']
+        assert one['pred_label'] == old['pred_label']
         assert one['pred_scores'] == pytest.approx(old['pred_scores'])
         assert ('tokens' in one) == tokens
-        assert 'known_score' not in old
+        assert old['known'] is old['known_score'] is None
 
 
 def test_files_tell_it(rejecting, images, tmp_path):
@@ -78,15 +78,20 @@ def test_files_tell_it(rejecting, images, tmp_path):
     results = inferencer([*images, 'gone.png'])
     write_csv(results, tmp_path / 'r.csv', CLASSES)
     header, *rows = csv.reader((tmp_path / 'r.csv').open())
-    assert header[:4] == ['image', 'pred_class', 'known_score', 'label_1']
+    answer = ['pred_class', 'pred_score', 'known', 'known_score']
+    assert header[:6] == ['image', *answer, 'label_1']
     assert all(len(row) == len(header) for row in rows)
-    assert [row[1] for row in rows].count('unknown') == 8
-    assert rows[-1][1:3] == ['', ''] and rows[-1][-1]
+    assert [row[3] for row in rows] == [
+        *('yes' if one['known'] else 'no' for one in results[:-1]),
+        '',
+    ]
+    assert rows[-1][1:5] == [''] * 4 and rows[-1][-1]
     write_json(results, tmp_path / 'r.json', CLASSES)
     entries = json.loads((tmp_path / 'r.json').read_text())
     for entry, result in zip(entries[:-1], results, strict=False):
-        assert entry['pred_class'] == result['pred_class']
-        assert entry['known_score'] == result['known_score']
+        assert [entry[name] for name in answer] == [
+            result[name] for name in answer
+        ]
         assert len(entry['classes']) == 4
     assert 'pred_class' not in entries[-1]
 

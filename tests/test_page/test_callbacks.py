@@ -126,7 +126,7 @@ def test_pieces_of_the_page(evit, leaf):
     assert 'kept: as photographed' in shown
     assert 'blended faintly' in shown
     assert 'one colour per group' not in shown  # EViT does not
-    shown = text_of(pieces.classes(found.classes))
+    shown = text_of(pieces.classes(found.answer, found.classes))
     assert all(name in shown for name in CLASSES)
     shown = text_of(pieces.compared(Speed(1, 9.5), Speed(2, 12), 'EViT, 0.5'))
     assert '1.000 GMACs' in shown
@@ -156,7 +156,7 @@ def test_model_is_named():
 
 def test_names_of_classes_are_text_and_nothing_else():
     best = [dict(name='<script>alert(1)</script> & "x"', score=1.0)]
-    drawn = pieces.classes(best)
+    drawn = pieces.classes([best[0]['name'], 1.0, '', ''], best)
     assert '<script>' not in drawn
     assert '&lt;script&gt;' in drawn
 

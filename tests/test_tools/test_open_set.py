@@ -90,14 +90,15 @@ def test_measured_and_used(score, fit, folder, monkeypatch, capsys):
         *('--reject', out, '--device=cpu', '--out', results),
     )
     rows = list(csv.DictReader(results.open()))
-    named = [row['pred_class'] == 'unknown' for row in rows]
-    assert sum(named) == (unknown < threshold).sum()
+    hidden = [row['known'] == 'no' for row in rows]
+    assert sum(hidden) == (unknown < threshold).sum()
     lines = capsys.readouterr().out.splitlines()
-    for row, line, hidden in zip(rows, lines, named, strict=True):
+    for row, line, is_hidden in zip(rows, lines, hidden, strict=True):
         value = float(row['known_score'])
-        assert hidden == (value < threshold)
-        said = f': unknown (score {value:.3f}); nearest '
-        assert (said in line) == hidden
+        assert is_hidden == (value < threshold)
+        assert f': {float(row["score_1"]):.3f} {row["pred_class"]}, ' in line
+        said = f'; not known (score {value:.3f})'
+        assert line.endswith(said) == is_hidden
 
 
 def test_validation_split_is_the_default(fit, folder):

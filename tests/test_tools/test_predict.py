@@ -79,11 +79,11 @@ def test_csv_and_more_classes_asked_than_there_are(
     image = tmp_path / 'data/oak/0.png'
     predict(checkpoint, image, '--topk', 9, '--out', out)
     header, row = csv.reader(out.open())
-    assert header[:4] == ['image', 'label_1', 'name_1', 'score_1']
-    assert len(header) == len(row) == 1 + 3 * len(CLASSES) + 1
-    assert row[0] == str(image)
-    assert set(row[2:-1:3]) == set(CLASSES)
-    assert sum(map(float, row[3:-1:3])) == pytest.approx(1, abs=1e-5)
+    assert header[5:8] == ['label_1', 'name_1', 'score_1']
+    assert len(header) == len(row) == 5 + 3 * len(CLASSES) + 1
+    assert row[:3] == [str(image), row[6], row[7]] and row[3:5] == ['', '']
+    assert set(row[6:-1:3]) == set(CLASSES)
+    assert sum(map(float, row[7:-1:3])) == pytest.approx(1, abs=1e-5)
     assert row[-1] == ''
 
 

@@ -44,6 +44,12 @@ def parse_args():
         '8-bit matrix products in the ONNX file (dynamic quantization): '
         'smaller, other logits',
     )
+    parser.add(
+        '--reject',
+        'file of open_set.py: it says what is of no known class',
+        type=Path,
+        metavar='THRESHOLD.json',
+    )
     add_cfg_options(parser)
     args = parser.parse_args()
     check(parser, args)

@@ -32,6 +32,7 @@ SIGNS = ('=', '+', '-', '@', '\t', '\r')  # of formulas in spreadsheets
 CONTROLS = re.compile(
     '[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]'
 )
+ANSWER = ('pred_class', 'pred_score', 'known', 'known_score')
 NEEDED = ('preparation', 'classes')
 PILLOW = Image.Resampling
 OPENCV = dict(
@@ -126,19 +127,40 @@ class Classifier:
             )
         self.classes = json.loads(facts['classes'])
         self.preparation = json.loads(facts['preparation'])
+        self.threshold = json.loads(facts.get('threshold', 'null'))
         self.input = self.session.get_inputs()[0].name
 
-    def __call__(self, images):
-        """Scores (B, classes) of a list of decoded images."""
+    def __call__(self, images, top):
+        """Cells of the row of each of a list of decoded images.
+
+        ``pred_class``, ``pred_score``, ``known``, ``known_score``, and then
+        ``label``, ``name`` and ``score`` of the best classes.
+        """
         inputs = np.stack([prepare(i, **self.preparation) for i in images])
         (logits,) = self.session.run(None, {self.input: inputs})
-        scores = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return scores / scores.sum(axis=1, keepdims=True)
+        most = logits.max(axis=1, keepdims=True)
+        total = np.exp(logits - most).sum(axis=1, keepdims=True)
+        energy = most + np.log(total)
+        rows = zip(np.exp(logits - energy), energy[:, 0], strict=True)
+        return [self._row(scores, energy, top) for scores, energy in rows]
 
-    def best(self, scores, top):
-        """The best classes of an image, (label, name, score) each."""
+    def _row(self, scores, energy, top):
         labels = (-scores).argsort(kind='stable')[:top].tolist()
-        return [(i, self.classes[i], float(scores[i])) for i in labels]
+        cells = [
+            cell
+            for i in labels
+            for cell in (i, self.classes[i], round(float(scores[i]), 6))
+        ]
+        return [*cells[1:3], *self._known(scores.max(), energy), *cells]
+
+    def _known(self, max_softmax, energy):
+        """Whether an image is of one of the classes, and its score."""
+        if self.threshold is None:
+            return '', ''
+        scores = dict(max_softmax=max_softmax, energy=energy)
+        score = float(scores[self.threshold['score']])
+        known = 'yes' if score >= self.threshold['threshold'] else 'no'
+        return known, round(score, 6)
 
 
 def prepare(image, steps, channel_order, mean, std, size):
@@ -205,25 +227,23 @@ def read_bytes(path):
 
 
 def classify(classifier, paths, batch, top):
-    """Yield paths with their best classes, None for what is no image."""
+    """Yield paths with the cells of their rows, None for what is no image."""
     paths = iter(paths)
     while some := list(islice(paths, batch)):
         images = {path: read(path) for path in some}
         good = [path for path in some if images[path] is not None]
-        best = {}
-        if good:
-            scores = classifier([images[path] for path in good])
-            best = {
-                path: classifier.best(row, top)
-                for path, row in zip(good, scores, strict=True)
-            }
-        yield from ((path, best.get(path)) for path in some)
+        rows = classifier([images[path] for path in good], top) if good else ()
+        found = dict(zip(good, rows, strict=True))
+        yield from ((path, found.get(path)) for path in some)
 
 
-def row_of(path, best):
-    """The fields of an image in the CSV file."""
-    cells = [(i, name, f'{score:.6f}') for i, name, score in best]
-    return [str(path), *(cell for three in cells for cell in three)]
+def line_of(path, row):
+    """What is said of an image: its best classes, and if it is of none."""
+    known, known_score = row[2:4]
+    best = zip(row[5::3], row[6::3], strict=True)
+    named = ', '.join(f'{score:.3f} {name}' for name, score in best)
+    more = f'; not known (score {known_score:.3f})' if known == 'no' else ''
+    return printable(f'{path}: {named}{more}')
 
 
 def to_cell(value):
@@ -243,8 +263,8 @@ def printable(text):
 def head_of(number):
     """The names of these fields."""
     keys = ('label', 'name', 'score')
-    ranks = range(1, number + 1)
-    return ['image', *(f'{key}_{rank}' for rank in ranks for key in keys)]
+    named = [f'{key}_{rank + 1}' for rank in range(number) for key in keys]
+    return ['image', *ANSWER, *named, 'error']
 
 
 def write(path, rows, number):
@@ -265,13 +285,14 @@ def main():
     top = min(args.top, len(classifier.classes))
     rows, unreadable = [], []
     try:
-        for path, best in classify(classifier, paths, args.batch, top):
-            if best is None:
+        for path, row in classify(classifier, paths, args.batch, top):
+            if row is None:
                 unreadable.append(str(path))
-                continue
-            named = ', '.join(f'{score:.3f} {name}' for _, name, score in best)
-            print(printable(f'{path}: {named}'), flush=True)
-            rows.append(row_of(path, best))
+                row, error = [''] * (len(ANSWER) + 3 * top), 'not read'
+            else:
+                print(line_of(path, row), flush=True)
+                error = ''
+            rows.append([str(path), *row, error])
     finally:
         if args.csv and rows:
             write(args.csv, rows, top)

@@ -14,7 +14,8 @@ from ..model_files import load
 def trained(args, root):
     """A model, and the name of its checkpoint."""
     checkpoint = args.checkpoint or trained_by_demo(root)
-    model = load(args.config, checkpoint, args.cfg_options, args.device)
+    options, device = args.cfg_options, args.device
+    model = load(args.config, checkpoint, options, device, args.reject)
     return model, Path(checkpoint).name
 
 

@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What ``tools/deployment/export.py`` does."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 from mmclca.apis import TokenReductionInferencer
@@ -38,10 +39,15 @@ def export(args, out):
     cfg = config_of(args)
     require_settings(cfg, 'model')
     check_patches(cfg)
-    inferencer = TokenReductionInferencer(cfg, args.checkpoint, 'cpu')
+    inferencer = TokenReductionInferencer(
+        cfg, args.checkpoint, 'cpu', reject=args.reject
+    )
     model = inferencer.model.eval()
     preprocessing = preprocessing_of(cfg, model)
-    metadata = metadata_of(cfg, model, preprocessing, inferencer.classes)
+    threshold = inferencer.threshold and asdict(inferencer.threshold)
+    metadata = metadata_of(
+        cfg, model, preprocessing, inferencer.classes, threshold
+    )
     if args.format == 'pt2':
         return export_pt2(model, preprocessing.size, out, metadata)
     opset = args.opset or OLDEST_OPSET

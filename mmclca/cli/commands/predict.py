@@ -49,11 +49,11 @@ def show(results, classes, topk):
     for result in results:
         best = best_classes(result, classes, topk)
         named = [f'{one["score"]:.3f} {one["name"]}' for one in best]
-        if result.get('pred_label') == -1:
-            known = f'(score {result["known_score"]:.3f}); nearest'
-            named = [f'{result["pred_class"]} {known} {", ".join(named)}']
         if named:
-            say(f'{result["image"]}: {", ".join(named)}')
+            line = f'{result["image"]}: {", ".join(named)}'
+            if result['known'] is False:
+                line += f'; not known (score {result["known_score"]:.3f})'
+            say(line)
 
 
 def write(results, args, classes):

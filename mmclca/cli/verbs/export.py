@@ -3,7 +3,7 @@
 
 from .. import Parser, command
 from ..arguments import check_file, file_named
-from .model import add_folder, model_of
+from .model import add_folder, model_of, threshold_of
 
 
 def parse_args():
@@ -19,6 +19,7 @@ def parse_args():
     parser.set_defaults(config=None, cfg_options={}, format='onnx', opset=None)
     args = parser.parse_args()
     args.checkpoint = model_of(parser, args.folder)
+    args.reject = threshold_of(args.folder)
     if args.out:
         check_file(parser, args.out)
     return args

@@ -24,6 +24,16 @@ def add_device(parser: Parser) -> None:
     parser.add('--device', 'cpu or cuda (default: cuda where there is a GPU)')
 
 
+def threshold_of(folder: Path) -> Path | None:
+    """The threshold of the model in a folder, None without one.
+
+    Args:
+        folder (Path): What fit wrote.
+    """
+    path = folder / 'threshold.json'
+    return path if path.is_file() else None
+
+
 def model_of(parser: Parser, folder: Path) -> str:
     """The file of the model in a folder; ends the program without one.
 

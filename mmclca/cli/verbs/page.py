@@ -4,7 +4,7 @@
 from pathlib import Path
 
 from .. import Parser, command
-from .model import add_device, add_folder, model_of
+from .model import add_device, add_folder, model_of, threshold_of
 
 
 def parse_args():
@@ -18,6 +18,7 @@ def parse_args():
     parser.set_defaults(config=None, cfg_options={})
     args = parser.parse_args()
     args.checkpoint = model_of(parser, args.folder)
+    args.reject = threshold_of(args.folder)
     return args
 
 

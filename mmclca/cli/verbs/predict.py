@@ -5,13 +5,13 @@ from pathlib import Path
 
 from .. import Parser, command
 from ..arguments import check_file, file_named, positive
-from .model import add_device, add_folder, model_of
+from .model import add_device, add_folder, model_of, threshold_of
 
 
 def parse_args():
     parser = Parser(
-        description='Name what is on photographs by a model that fit wrote. '
-        'What is of no class that it knows is named unknown'
+        description='Name what is on photographs by a model that fit wrote, '
+        'and say what is of no class that it knows'
     )
     add_folder(parser)
     images = 'files, folders (with all below them) or patterns'
@@ -30,8 +30,7 @@ def parse_args():
     parser.set_defaults(config=None, cfg_options={}, tokens=False)
     args = parser.parse_args()
     args.checkpoint = model_of(parser, args.folder)
-    threshold = args.folder / 'threshold.json'
-    args.reject = threshold if threshold.is_file() else None
+    args.reject = threshold_of(args.folder)
     if args.out:
         check_file(parser, args.out)
     return args
