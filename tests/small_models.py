@@ -1,6 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Models so small that a test builds dozens of them."""
 
+from unittest.mock import patch
+
 import torch
 
 from mmclca.models import TokenReducer
@@ -84,6 +86,14 @@ def build(config):
     return model
 
 
+def reduced_model(reducer, cache=None, keep_rate=0.5, cla=False, **options):
+    """A classifier of six layers in float64 that reduces in two of them."""
+    reducer = dict(type=f'mmclca.{reducer}', keep_rate=keep_rate)
+    places = dict(reducer=reducer, reduce_at=(1, 3), cache=cache)
+    backbone = vit(6, **places, **options)
+    return build(classifier(backbone, cla)).eval().double()
+
+
 def images(batch=2, height=32, width=None):
     """A batch of noise, (B, 3, H, W)."""
     return torch.randn(batch, 3, height, width or height)
@@ -91,25 +101,16 @@ def images(batch=2, height=32, width=None):
 
 def token_counts(backbone, x):
     """Tokens entering and leaving each layer, before any recovery."""
-    lengths = {name: [] for name in ('embedding', 'ffn', 'cache')}
+    counts, run = [], backbone.run_layer
 
-    def note(module, name):
-        def hook(_, inputs, out):
-            out = out.x if isinstance(out, Tokens) else out
-            lengths[name].append(out.size(1))
+    def note(layer, tokens, stage):
+        left = run(layer, tokens, stage)
+        counts.append((tokens.x.size(1), left.x.size(1)))
+        return left
 
-        return module.register_forward_hook(hook)
-
-    handles = [note(layer.ffn, 'ffn') for layer in backbone.layers]
-    handles.append(note(backbone.pre_norm, 'embedding'))
-    if backbone.cache is not None:
-        handles.append(note(backbone.cache, 'cache'))
-    backbone.forward_tokens(x)
-    for handle in handles:
-        handle.remove()
-    leaving = lengths['ffn']
-    entering = lengths['embedding'] + (lengths['cache'] or leaving)[:-1]
-    return list(zip(entering, leaving, strict=True))
+    with patch.object(backbone, 'run_layer', note):
+        backbone.forward_tokens(x)
+    return counts
 
 
 def gradients(model):

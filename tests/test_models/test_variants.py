@@ -110,13 +110,6 @@ def test_configs_of_mmpretrain(name, layers):
     assert net.head.in_channels == net.backbone.embed_dims
 
 
-def test_plain_models_have_the_parameters_of_mmpretrain():
-    ours, theirs = with_reduction(plain()), plain()
-    assert ours['type'] == 'mmclca.TokenReductionClassifier'
-    one, two = built(ours), built(theirs)
-    assert one.state_dict().keys() == two.state_dict().keys()
-
-
 def test_what_the_model_has_stays():
     cache = dict(type='mmclca.CrossLayerCache', num_tokens=3)
     sit = dict(type='mmclca.SiT', num_tokens=(9, 8), recalibrate=True)

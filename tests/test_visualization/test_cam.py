@@ -1,9 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from functools import partial
 from itertools import cycle
 
 import pytest
 import torch
-from small_models import CACHE, CACHES, REDUCERS, build, classifier, vit
+from small_models import CACHE, CACHES, REDUCERS, reduced_model
 from small_models import images as noise
 from torch.testing import assert_close
 
@@ -18,16 +19,7 @@ from mmclca.visualization.cam_methods import (
 )
 from mmclca.visualization.recording import recording
 
-
-def model_of(reducer, cache=None, keep_rate=0.5, **options):
-    backbone = vit(
-        6,
-        reducer=dict(type=f'mmclca.{reducer}', keep_rate=keep_rate),
-        reduce_at=(1, 3),
-        cache=cache,
-        **options,
-    )
-    return build(classifier(backbone, cla=True)).eval().double()
+model_of = partial(reduced_model, cla=True)
 
 
 def slopes(model, x, layer, category, size=1e-6):

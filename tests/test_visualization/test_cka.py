@@ -4,7 +4,7 @@ from itertools import permutations
 import mmcv
 import pytest
 import torch
-from small_models import CACHE, build, classifier, vit
+from small_models import CACHE, reduced_model
 from small_models import images as noise
 from torch.testing import assert_close
 
@@ -52,12 +52,6 @@ def test_value_does_not_hang_on_the_size_of_batches():
     assert_close(*values, rtol=0.03, atol=0)
 
 
-def model_of(reducer, cache=CACHE):
-    reducer = dict(type=f'mmclca.{reducer}', keep_rate=0.5)
-    backbone = vit(6, reducer=reducer, reduce_at=(1, 3), cache=cache)
-    return build(classifier(backbone)).eval().double()
-
-
 def outputs(model, x):
     """What leaves each layer, before what the cache puts back."""
     found = []
@@ -73,7 +67,7 @@ def outputs(model, x):
 
 
 def test_gram_matrices_of_each_layer():
-    model, x = model_of('EViT'), noise(10).double()
+    model, x = reduced_model('EViT', CACHE), noise(10).double()
     split = [Batch(x[:6], [0] * 6, []), Batch(x[6:], [0] * 4, [])]
     lengths = [y.size(1) for y in outputs(model, x)]
     assert len(set(lengths)) > 2
@@ -95,7 +89,7 @@ def test_gram_matrices_of_each_layer():
 
 @pytest.mark.parametrize('feature', ['cls', 'mean', 'all'])
 def test_padding_of_ats_counts_for_nothing(feature):
-    model, x = model_of('ATS', None), noise(6).double()
+    model, x = reduced_model('ATS'), noise(6).double()
     (whole,) = gram_matrices(model, [Batch(x, [0] * 6, [])], feature)
     alone = [
         gram_matrices(model, [Batch(x[i : i + 1], [0], [])], feature)[0]

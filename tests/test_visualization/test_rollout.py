@@ -1,7 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import pytest
 import torch
-from small_models import CACHE, CACHES, REDUCERS, build, classifier, vit
+from small_models import (
+    CACHE,
+    CACHES,
+    REDUCERS,
+    build,
+    classifier,
+    reduced_model,
+    vit,
+)
 from small_models import images as noise
 from torch.testing import assert_close
 
@@ -9,17 +17,6 @@ from mmclca.models.reduction.attention import _logits, attend
 from mmclca.visualization import rollout
 from mmclca.visualization.recording import AttentionRecorder, recording
 from mmclca.visualization.rollout import roll
-
-
-def model_of(reducer, cache=None, keep_rate=0.5, **options):
-    backbone = vit(
-        6,
-        reducer=dict(type=f'mmclca.{reducer}', keep_rate=keep_rate),
-        reduce_at=(1, 3),
-        cache=cache,
-        **options,
-    )
-    return build(classifier(backbone)).eval().double()
 
 
 def images(batch=2):
@@ -38,7 +35,7 @@ def tokens_of(model, x):
 
 
 def test_equals_the_paper_where_nothing_is_reduced():
-    model, x = model_of('EViT', keep_rate=1.0), images()
+    model, x = reduced_model('EViT', keep_rate=1.0), images()
     with torch.no_grad():
         rows = torch.eye(17).double()
         for _, attn in tokens_of(model, x):
@@ -83,7 +80,7 @@ def by_hand(layers, recover_at, image):
 
 
 def test_equals_a_slow_loop_with_fused_and_cached_tokens():
-    model, x = model_of('EViT', CACHE), images()
+    model, x = reduced_model('EViT', CACHE), images()
     layers, rows = final_rows(model, x)
     for image in range(2):
         assert_close(rows[image], by_hand(layers, (1, 3, 4), image))
@@ -93,7 +90,7 @@ def test_equals_a_slow_loop_with_fused_and_cached_tokens():
 @pytest.mark.parametrize('reducer', REDUCERS)
 @pytest.mark.parametrize('cache', CACHES)
 def test_rows_are_distributions_with_every_method(reducer, cache):
-    model, x = model_of(reducer, cache), images(3)
+    model, x = reduced_model(reducer, cache), images(3)
     layers, rows = final_rows(model, x)
     assert len(layers) == 6
     assert rows.min() >= 0
@@ -104,12 +101,12 @@ def test_rows_are_distributions_with_every_method(reducer, cache):
 
 
 def test_dropped_patches_count_for_what_was_read_of_them():
-    model, x = model_of('TopK', keep_rate=0.1), images(1)
+    model, x = reduced_model('TopK', keep_rate=0.1), images(1)
     assert (rollout(model, x) > 0).all()
 
 
 def test_registers_and_wide_images():
-    model = model_of('ToMe', CACHE, num_registers=2, img_size=(32, 48))
+    model = reduced_model('ToMe', CACHE, num_registers=2, img_size=(32, 48))
     x = torch.randn(2, 3, 32, 48).double()
     assert rollout(model, x).shape == (2, 4, 6)
     _, rows = final_rows(model, x)
@@ -117,7 +114,7 @@ def test_registers_and_wide_images():
 
 
 def test_model_is_left_as_it_is():
-    model, x = model_of('EViT', CACHE), images()
+    model, x = reduced_model('EViT', CACHE), images()
     reducer, names = model.backbone.reducer, list(model.state_dict())
     with torch.no_grad():
         before = model(x, mode='tensor')

@@ -3,7 +3,7 @@ import mmcv
 import numpy as np
 import pytest
 import torch
-from small_models import CACHE, build, classifier, vit
+from small_models import CACHE, reduced_model
 from small_models import images as noise
 from torch.testing import assert_close
 
@@ -11,15 +11,9 @@ from mmclca.visualization.batches import Batch
 from mmclca.visualization.tsne import draw_points, image_features, tsne
 
 
-def model_of(cla):
-    reducer = dict(type='mmclca.EViT', keep_rate=0.5)
-    backbone = vit(6, reducer=reducer, reduce_at=(1, 3), cache=CACHE)
-    return build(classifier(backbone, cla=cla)).eval()
-
-
 @pytest.mark.parametrize('cla', [True, False])
 def test_features_are_what_the_last_layer_reads(cla):
-    model, x = model_of(cla), noise(5)
+    model, x = reduced_model('EViT', CACHE, cla=cla).float(), noise(5)
     split = [Batch(x[:3], [0, 1, 2], []), Batch(x[3:], [3, 4], [])]
     features, labels = image_features(model, split)
     assert labels == [0, 1, 2, 3, 4]

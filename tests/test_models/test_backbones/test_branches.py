@@ -1,11 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """A ViT whose layers have branches, with reducers, in training and as one."""
 
-from copy import deepcopy
-
 import pytest
 import torch
-from mmpretrain.structures import DataSample
 from small_models import (
     CACHE,
     REDUCERS,
@@ -72,24 +69,12 @@ def test_a_reducer_sees_all_heads_and_fusing_changes_nothing(name):
     torch.testing.assert_close(again.patch_weights, reduced.patch_weights)
 
 
-def clca(name='EViT', **options):
-    reducer = dict(type=f'mmclca.{name}', keep_rate=0.5)
+def clca(**options):
+    reducer = dict(type='mmclca.EViT', keep_rate=0.5)
     return classifier(
         vit(3, reducer=reducer, reduce_at=(1,), cache=CACHE, **options),
         cla=True,
     )
-
-
-@pytest.mark.parametrize('name', REDUCERS)
-def test_clca_trains_every_parameter(name):
-    model = build(clca(name, branches=2, **SCALED)).train()
-    sum(model.loss(images(), samples()).values()).backward()
-    for name, param in model.named_parameters():
-        assert param.grad is not None and param.grad.any(), name
-
-
-def samples():
-    return [DataSample().set_gt_label(label) for label in (0, 1)]
 
 
 def test_recomputed_layers_get_the_same_gradients():
@@ -119,6 +104,15 @@ def test_decay_and_freezing_go_by_layers():
         backbone.train()
 
 
+def test_mixed_precision():
+    backbone, x = build(vit(2, branches=2)), images()
+    for mode in (True, False):
+        (right,) = backbone.train(mode)(x)
+        with torch.autocast('cpu', torch.bfloat16):
+            (made,) = backbone(x)
+        assert 0 < (made - right).abs().max() < 0.1 * right.abs().max()
+
+
 def test_dropout_of_attention_weights_acts_in_training_only():
     cfgs = dict(attn_drop_rate=0.5)
     backbone, x = build(vit(2, branches=2, layer_cfgs=cfgs)), images()
@@ -126,29 +120,3 @@ def test_dropout_of_attention_weights_acts_in_training_only():
         backbone.train(mode)
         same = torch.equal(backbone(x)[0], backbone(x)[0])
         assert same == (not mode)
-
-
-def test_copies_and_mixed_precision():
-    backbone, x = build(vit(2, branches=2)), images()
-    copied = deepcopy(backbone)
-    copied.load_state_dict(backbone.state_dict())
-    for mode in (True, False):
-        (right,) = backbone.train(mode)(x)
-        assert torch.equal(copied.train(mode)(x)[0], right)
-        with torch.autocast('cpu', torch.bfloat16):
-            (made,) = backbone(x)
-        assert 0 < (made - right).abs().max() < 0.1 * right.abs().max()
-
-
-@pytest.mark.parametrize(
-    'training', [True, pytest.param(False, marks=pytest.mark.slow)]
-)
-def test_one_graph(training):
-    options = dict(drop_path_rate=0.5, drop_path_mode='uniform')
-    backbone = build(vit(2, branches=2, **options)).train(training)
-    compiled = torch.compile(backbone, backend='eager', fullgraph=True)
-    outs = []
-    for function in (backbone, compiled):
-        torch.manual_seed(0)
-        outs.append(function(torch.ones(8, 3, 32, 32))[0])
-    torch.testing.assert_close(*outs)

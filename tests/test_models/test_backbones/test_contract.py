@@ -11,7 +11,6 @@ from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from mmpretrain.structures import DataSample
 from small_models import REDUCERS, arch, images, vit
 from tiny_run import ROOT, exit_code, load_tool, run_tool, write_run
-from toy_backbones import ToyReducible
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.evaluation.cost import count
@@ -236,10 +235,12 @@ def test_compiled_training(run, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize('name', REDUCERS)
-def test_no_reducer_drops_a_token_before_the_patches(name):
-    """Their rows stay first and are mixed with nothing."""
+@pytest.mark.parametrize('kind', ['reducible', 'distilled'])
+def test_no_reducer_drops_a_token_before_the_patches(name, kind):
+    """Two; their rows stay first and are mixed with nothing."""
     reducer = dict(type=f'mmclca.{name}', keep_rate=0.5)
-    backbone = ToyReducible(reducer=reducer, reduce_at=(0, 1)).eval()
+    config = dict(BACKBONES[kind], reducer=reducer, reduce_at=(0, 1))
+    backbone = MODELS.build(dict(config, cache=None)).eval()
     with torch.no_grad():
         _, tokens = backbone.forward_tokens(images())
     rows = torch.eye(18).expand(2, -1, -1)

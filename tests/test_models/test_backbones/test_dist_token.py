@@ -3,15 +3,7 @@
 
 import pytest
 import torch
-from small_models import (
-    CACHE,
-    REDUCE_AT,
-    REDUCERS,
-    build,
-    images,
-    token_counts,
-    vit,
-)
+from small_models import CACHE, REDUCE_AT, build, images, vit
 
 from mmclca.registry import MODELS
 
@@ -64,25 +56,6 @@ def test_outputs():
 def test_one_that_was_asked_for_stays():
     assert MODELS.build(vit(dist_token=True, out_type='raw')).out_type == 'raw'
     assert MODELS.build(vit(out_type='prefix'))(images())[0].shape[1] == 1
-
-
-@pytest.mark.parametrize('reducer', REDUCERS)
-def test_no_reducer_drops_it(reducer):
-    """All learn from it, and make the sequence as much shorter as ever."""
-    settings = dict(type=f'mmclca.{reducer}', keep_rate=0.5)
-    options = dict(reducer=settings, reduce_at=REDUCE_AT, cache=CACHE)
-    backbone, x = distilled(**options), images()
-    _, tokens = backbone.forward_tokens(x)
-    rows = torch.eye(2).expand(2, -1, -1)
-    rows = torch.nn.functional.pad(rows, (0, 0, 0, 17))  # patches, one CLR
-    for record in tokens.trace[1:]:
-        rows = record.apply(rows)
-    assert torch.equal(rows[:, :2], torch.eye(2).expand(2, -1, -1))
-    assert not rows[:, 2:].any()
-    plain = token_counts(build(vit(**options)).eval(), x)
-    assert token_counts(backbone, x)[0][0] == plain[0][0] + 1
-    backbone(x)[0].square().sum().backward()
-    assert backbone.dist_token.grad.any()
 
 
 @torch.no_grad()

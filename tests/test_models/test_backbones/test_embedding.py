@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from small_models import arch, build, classifier, images, vit
+from small_models import arch, build, images, vit
 from torch import nn
 
 from mmclca.models import TokenReductionViT
@@ -65,17 +65,6 @@ def test_cls_without_a_position_is_cls_with_one_of_zeros(size):
     zero.load_state_dict(state)
     x = images(2, size).double()
     torch.testing.assert_close(bare(x)[0], zero(x)[0], rtol=0, atol=1e-12)
-
-
-def test_a_position_of_cls_in_weights_is_added_to_cls():
-    backbone = vit(2)
-    there = build(classifier(backbone)).double().eval()
-    config = classifier(dict(backbone, with_cls_pos=False))
-    here = MODELS.build(config).double().eval()
-    here.load_state_dict(there.state_dict())
-    assert here.backbone.pos_embed.size(1) == 16
-    x = images().double()
-    torch.testing.assert_close(here(x), there(x), rtol=0, atol=1e-12)
 
 
 def test_its_own_weights_fit_another_size():

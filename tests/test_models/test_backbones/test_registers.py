@@ -21,8 +21,6 @@ from mmclca.models.reduction.trace import patch_weights
 from mmclca.registry import MODELS
 from mmclca.visualization import survivor_maps
 
-EVIT = dict(type='mmclca.EViT', keep_rate=0.5)
-
 
 def with_registers(num_registers=2, **options):
     return build(vit(num_registers=num_registers, **options))
@@ -132,14 +130,3 @@ def test_they_start_apart():
 def test_what_is_not_allowed(number):
     with pytest.raises(ValueError, match='num_registers=.* is not allowed'):
         build(vit(num_registers=number))
-
-
-def test_two_images_do_not_mix():
-    backbone = with_registers(
-        reducer=EVIT, reduce_at=REDUCE_AT, cache=CACHE
-    ).eval()
-    x = images(3)
-    with torch.no_grad():
-        together = backbone(x)[0]
-        alone = torch.cat([backbone(image[None])[0] for image in x])
-    assert torch.allclose(together, alone, atol=1e-5)

@@ -42,20 +42,6 @@ def test_arguments_of_the_parent_are_checked(options, error, named):
         (dict(reducer=EVIT), r'mmclca.EViT with reduce_at=\(\) never'),
         (dict(cache=CACHE), r'cache with reduce_at=\(\) never recovers'),
         (
-            dict(reducer=dict(EVIT, keep_rate=1.5), reduce_at=(3,)),
-            'keep_rate=1.5: 1.5 is not allowed',
-        ),
-        (
-            dict(reducer=dict(EVIT, keep_rate=(0.5, 0.5)), reduce_at=(3,)),
-            r'keep_rate=\(0.5, 0.5\) has 2 entries for 1 stages',
-        ),
-        (
-            dict(
-                cache=dict(CACHE, num_tokens=0, with_gap=False), reduce_at=(3,)
-            ),
-            'num_tokens=0 and with_gap=False has nothing to cache',
-        ),
-        (
             dict(
                 cache=CACHE,
                 reduce_at=(3,),

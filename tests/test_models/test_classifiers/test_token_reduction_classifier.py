@@ -55,15 +55,6 @@ def test_plain_classifier_refuses_to_leave_the_loss_out(scored, samples):
     assert len(model.eval()(images(3), samples, mode='predict')) == 3
 
 
-@pytest.mark.parametrize('type_', ['ImageClassifier', None])
-def test_reducers_without_a_loss_train_in_both_classifiers(samples, type_):
-    reducer = dict(type='mmclca.EViT', keep_rate=0.5)
-    config = classifier(vit(3, reducer=reducer, reduce_at=(1,)), cla=True)
-    config['type'] = type_ or config['type']
-    losses = MODELS.build(config).train()(images(3), samples, mode='loss')
-    assert losses.keys() == {'loss'}
-
-
 def test_equals_mmpretrains_classifier(samples):
     reducer = dict(type='mmclca.EViT', keep_rate=0.5)
     config = classifier(vit(3, reducer=reducer, reduce_at=(1,)))

@@ -11,17 +11,10 @@ from mmengine.config import Config
 from mmengine.logging import MMLogger
 from mmengine.optim import build_optim_wrapper
 from mmpretrain.structures import DataSample
-from small_models import CACHE, arch, build, classifier, images, vit
+from small_models import CACHE, REDUCERS, arch, build, classifier, images, vit
 
-from mmclca.models import TokenReducer
 from mmclca.models.reduction.trace import patch_weights
-from mmclca.registry import MODELS
 
-REDUCERS = sorted(
-    name
-    for name, registered in MODELS.module_dict.items()
-    if issubclass(registered, TokenReducer)
-)
 SAMPLES = [DataSample().set_gt_label(i % 5) for i in range(4)]
 
 

@@ -2,7 +2,9 @@
 """Initial weights of DeiT: drawn last, and where they belong."""
 
 import pytest
+import small_models
 import torch
+from small_models import arch
 from torch import nn
 
 from mmclca.registry import MODELS
@@ -11,20 +13,9 @@ DEIT = dict(type='mmclca.DeiTInit')
 
 
 def vit(init_cfg=DEIT, **options):
-    model = MODELS.build(
-        dict(
-            type='mmclca.TokenReductionViT',
-            arch=dict(
-                embed_dims=64,
-                num_layers=2,
-                num_heads=2,
-                feedforward_channels=256,
-            ),
-            img_size=32,
-            init_cfg=init_cfg,
-            **options,
-        )
-    )
+    sizes = dict(init_cfg=init_cfg, patch_size=16)
+    config = small_models.vit(2, **sizes, **options)
+    model = MODELS.build(dict(config, arch=arch(2, 64)))
     model.init_weights()
     return model
 
@@ -79,7 +70,7 @@ def test_the_rest_stays_as_built():
 
 def test_without_it_mmpretrain_draws_the_ffn():
     layers = vit(None).layers
-    bound = (6 / (64 + 256)) ** 0.5  # of Xavier
+    bound = (6 / (64 + 128)) ** 0.5  # of Xavier
     weight = layers[0].ffn.layers[0][0].weight
     assert 0.9 * bound < weight.abs().max().item() <= bound
 

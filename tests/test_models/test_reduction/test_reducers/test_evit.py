@@ -70,11 +70,3 @@ def test_fused_token_carries_the_gradient_of_features_and_scores():
     assert q.grad[:, :, 0].any()
     assert not q.grad[:, :, 1:].any()
     assert k.grad.any()
-
-
-@pytest.mark.parametrize('keep_rate', [1, 0.97])
-def test_no_token_is_made_where_all_are_kept(keep_rate):
-    q, k, v = torch.randn(3, 1, 1, 5, 2).unbind(0)
-    tokens = Tokens(torch.randn(1, 5, 2))
-    reducer = EViT(keep_rate, num_stages=1)
-    assert reducer.between(tokens, Attended(q, k, v), 0).x is tokens.x

@@ -33,10 +33,11 @@ BACKBONES = (
     dict(layer_scale_init_value=0.1),
     dict(pre_norm=True),
     dict(qkv_bias=False),
+    dict(layer_scale_init_value=0.1, branches=2),
 )
 PLACES = (  # of the cache, and of what is read
     dict(cache=None),
-    dict(cache=CACHE),
+    dict(cache=CACHE, num_registers=2),
     dict(cache=CACHE, out_type='avg_featmap'),
     dict(  # nothing to recover at 0
         cache=dict(CACHE, num_tokens=2, with_gap=False),

@@ -4,14 +4,12 @@ from unittest.mock import patch
 import pytest
 import torch
 from mmengine.logging import MMLogger
-from small_models import CACHE, REDUCE_AT, build, images, vit
 
 from mmclca.models import ToMe
 from mmclca.models.reduction.attention import Attended
 from mmclca.models.reduction.reducers.tome import match
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import Merged
-from mmclca.registry import MODELS
 
 
 def slow_match(rows, num_merged):
@@ -110,16 +108,6 @@ def test_at_least_half_of_the_tokens_after_cls_stay(keep_rate):
     reducer, tokens, attended = toy(num_tokens=10, keep_rate=keep_rate)
     merged = reducer.between(tokens, attended, 0)
     assert merged.x.size(1) == 1 + 5
-
-
-def test_keep_rate_1_is_the_plain_model():
-    plain = build(vit(reduce_at=REDUCE_AT, cache=CACHE)).eval()
-    reducer = dict(type='mmclca.ToMe', keep_rate=1)
-    config = vit(reduce_at=REDUCE_AT, cache=CACHE, reducer=reducer)
-    model = MODELS.build(config).eval()
-    model.load_state_dict(plain.state_dict())
-    x = images()
-    assert torch.equal(model(x)[0], plain(x)[0])
 
 
 def warnings_of(**options):

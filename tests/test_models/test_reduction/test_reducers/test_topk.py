@@ -5,7 +5,7 @@ import pytest
 import torch
 from small_models import CACHE, REDUCE_AT, build, images, token_counts, vit
 
-from mmclca.models import TopK
+from mmclca.models import EViT, TopK
 from mmclca.models.reduction.attention import Attended
 from mmclca.models.reduction.reducers.topk import protect, top_tokens
 from mmclca.models.reduction.tokens import Tokens
@@ -47,17 +47,20 @@ def test_score_is_the_mean_over_heads_of_the_attention_of_cls():
     assert [type(record) for record in reduced.trace] == [Kept]
 
 
+@pytest.mark.parametrize('kind', [TopK, EViT])
 @pytest.mark.parametrize('keep_rate', [1, 0.97])
-def test_nothing_happens_where_all_tokens_are_kept(keep_rate):
+def test_nothing_happens_where_all_tokens_are_kept(keep_rate, kind):
     q, k, v = torch.randn(3, 1, 1, 5, 2).unbind(0)
     tokens = Tokens(torch.randn(1, 5, 2))
-    reducer = TopK(keep_rate, num_stages=1)
+    reducer = kind(keep_rate, num_stages=1)
     same = reducer.between(tokens, Attended(q, k, v), 0)
     assert same.x is tokens.x
     assert [type(record) for record in same.trace] == [Unchanged]
 
 
-@pytest.mark.parametrize('reducer', ['mmclca.TopK', 'mmclca.EViT'])
+@pytest.mark.parametrize(
+    'reducer', ['mmclca.TopK', 'mmclca.EViT', 'mmclca.ToMe']
+)
 @pytest.mark.parametrize('train', [True, False])
 def test_keep_rate_1_is_the_plain_model(reducer, train):
     options = dict(drop_rate=0.1, drop_path_rate=0.1, cache=CACHE)
