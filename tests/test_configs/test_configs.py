@@ -102,14 +102,6 @@ def test_basenames_are_unique_and_lower_case():
     assert all(name == name.lower() for name in names)
 
 
-@each([LEAF40, PLAIN_LEAF40, SOYGENE])
-def test_dumped_config_is_the_config(path, tmp_path):
-    cfg = read(path)
-    cfg.dump(tmp_path / 'dumped.py')
-    dumped = Config.fromfile(tmp_path / 'dumped.py')
-    assert dumped.to_dict() == cfg.to_dict()
-
-
 def test_headers():
     for path in (*CONFIGS, *FAMILY):
         text = header(path)

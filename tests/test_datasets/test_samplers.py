@@ -10,7 +10,6 @@ from mmengine.registry import DATASETS, init_default_scope
 from mmengine.runner import Runner
 
 from mmclca.datasets.samplers import AtLeastSampler, ClampedBatchSampler
-from mmclca.registry import DATA_SAMPLERS
 
 
 def build_loader(number, **batch_sampler):
@@ -40,11 +39,6 @@ def log(caplog):
 
 def batches(loader):
     return [batch.tolist() for batch in loader]
-
-
-def test_registered():
-    name = 'mmclca.ClampedBatchSampler'
-    assert DATA_SAMPLERS.get(name) is ClampedBatchSampler
 
 
 def test_batch_shrinks_to_the_set_and_the_log_says_so_once(log):

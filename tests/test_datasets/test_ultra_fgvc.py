@@ -386,8 +386,3 @@ def test_a_copy_for_a_worker(cotton):
     copy = pickle.loads(pickle.dumps(data_set))
     assert name_and_label(copy) == name_and_label(data_set)
     assert copy.metainfo == data_set.metainfo
-
-
-def test_indices(cotton):
-    data_set = load('cotton80', data_root=cotton / 'csv', indices=7)
-    assert list(data_set.get_gt_labels()) == [0, 0, 1, 1, 2, 2, 3]

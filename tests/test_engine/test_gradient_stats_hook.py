@@ -9,7 +9,6 @@ from tiny_run import train_with_hooks
 from torch import nn
 
 from mmclca.engine.hooks import GradientStatsHook
-from mmclca.registry import HOOKS
 
 
 class Hub(dict):
@@ -40,10 +39,6 @@ def runner():
     model.head.weight.grad = torch.tensor([[-3.0, 1.0]])
     model.headless.weight.grad = torch.tensor([[7.0]])
     return Stub(model, torch.optim.SGD(model.parameters(), lr=0.1))
-
-
-def test_registered():
-    assert HOOKS.get('mmclca.GradientStatsHook') is GradientStatsHook
 
 
 def test_by_hand(runner):

@@ -7,8 +7,6 @@ from mmengine.evaluator import BaseMetric
 from mmengine.runner import Runner
 from tiny_run import write_run
 
-from mmclca.registry import HOOKS
-
 
 class Given(BaseMetric):
     """Accuracies that were decided on beforehand."""
@@ -43,7 +41,3 @@ def test_last_of_equals_is_kept(tmp_path, values, best):
     runner.train()
     (kept,) = Path(cfg.work_dir).glob('best_*.pth')
     assert kept.stem == f'best_top1_epoch_{best}'
-
-
-def test_registered():
-    assert HOOKS.get('mmclca.LastBestCheckpointHook')

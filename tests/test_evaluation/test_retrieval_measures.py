@@ -41,13 +41,6 @@ def test_average_precision_by_a_loop(rankings):
     assert average_precision(*rankings).tolist() == pytest.approx(expected)
 
 
-def test_average_precision_by_hand():
-    similarity = torch.tensor([[0.9, 0.8, 0.7, 0.6]])
-    relevant = torch.tensor([[True, False, True, False]])
-    found = average_precision(similarity, relevant).item()
-    assert found == pytest.approx((1 / 1 + 2 / 3) / 2)
-
-
 @pytest.mark.parametrize('k', [1, 3, 5, 99])
 def test_recall_by_a_loop(rankings, k):
     expected = [
