@@ -162,7 +162,7 @@ def test_no_picture_gets_a_message_and_the_next_one_an_answer(
     (tmp_path / 'leaf.png').write_text('not a picture')
     drive.drop(page, str(tmp_path / 'leaf.png'))
     message = page.get_by_role('alert')
-    expect(message).to_contain_text('no picture that can be read')
+    expect(message).to_contain_text('cannot be read')
     assert 'Drop a leaf' in page.inner_text('#classes')
     drive.drop(page, leaf)
     drive.wait_for_costs(page, 'EViT')
