@@ -130,7 +130,8 @@ def test_kept_maps_are_the_survivor_maps(model, images):
     for b, result in enumerate(results):
         assert len(result['kept']) == len(maps)
         for kept, expected in zip(result['kept'], maps, strict=True):
-            assert_allclose(kept, expected[b])
+            # other batches, other rounding of float32
+            assert_allclose(kept, expected[b], rtol=1e-5)
 
 
 # of ATS, where an image keeps as many as it needs: the next test
