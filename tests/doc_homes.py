@@ -42,7 +42,6 @@ ELIDED = '...'  # in a command whose arguments a page leaves out
 # where another file is needed, before NAMES: command, word, file
 INSTEAD = [
     (r'pipeline\.0\.transforms', 'CONFIG', 'cotton.py'),
-    (r'data_pipeline\.py', 'CONFIG', 'cotton.py'),
     (r'leaf40-retrieval', 'CHECKPOINT', 'leaf40.pth'),
 ]
 
@@ -85,7 +84,6 @@ SMALLER = [  # commands, and options added to them
     # a point for each of the few images that there are
     (r'vis_tsne\.py', '--perplexity 3 --n-iter 250'),
     (r'vis_cka\.py', '--batch-size 8 --num-images 16'),
-    (r'data_pipeline\.py', '--epochs 1'),
 ]
 
 NOT_RUN = [  # commands, and why
@@ -113,7 +111,6 @@ NOT_RUN = [  # commands, and why
     ),
     (r'drawn_cotton80', 'the data that a page was measured with'),
     (
-        r'tools/benchmark/(throughput|growth|onnx_runtime|epoch_time|'
         r'few_photographs|from_scratch)\.py',
         'a benchmark of minutes, or of a GPU',
     ),

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .candidates import Candidate
 from .comparison import Result, compare
-from .interleaved import images_per_second, interleaved_seconds
+from .interleaved import interleaved_seconds
 from .setting import Setting
 from .size import Images, Size
 
@@ -12,6 +12,5 @@ __all__ = [
     'Setting',
     'Size',
     'compare',
-    'images_per_second',
     'interleaved_seconds',
 ]

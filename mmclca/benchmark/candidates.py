@@ -19,6 +19,7 @@ from .size import Images, Size, size_of
 TIMM = 'timm'
 MMPRETRAIN = 'mmpretrain'
 PLAIN = 'none'
+ONNX, INT8 = 'ONNX', 'ONNX int8'
 METHODS = list_methods()
 
 
@@ -38,6 +39,8 @@ class Candidate:
         name (str): Its config file. Defaults to '', it has none.
         fused (bool): Whether what can be joined is: see
             :func:`mmclca.models.backbones.fuse`. Defaults to False.
+        backend (str): ``ONNX`` or ``INT8`` in ONNX Runtime. Defaults to '',
+            PyTorch.
     """
 
     size: Images
@@ -47,6 +50,7 @@ class Candidate:
     clca: str = 'no'
     name: str = ''
     fused: bool = False
+    backend: str = ''
 
     @property
     def label(self) -> str:
@@ -116,25 +120,12 @@ def mmpretrain_vit(size: Size) -> Candidate:
             in_channels=size.embed_dims,
         ),
     )
-    return Candidate(size, MMPRETRAIN, config)
-
-
-def plain_vit(size: Size) -> Candidate:
-    """``TokenReductionViT`` without reducer and cache."""
-    return plain(mmpretrain_vit(size))
-
-
-def reduced_vit(
-    size: Size, method: str, keep_rate: float, clca: bool
-) -> Candidate:
-    """:func:`reduced` of a plain ViT of a size."""
-    return reduced(mmpretrain_vit(size), method, keep_rate, clca)
+    return of_config('', config, size)
 
 
 def plain(model: Candidate) -> Candidate:
     """A model without reducer, cache and CLA head."""
-    config = with_reduction(model.config)
-    return replace(model, method=PLAIN, config=config, keep_rate='', clca='no')
+    return of_config(model.name, with_reduction(model.config), model.size)
 
 
 def reduced(
@@ -149,25 +140,22 @@ def reduced(
         keep_rate (float): Its keep rate.
         clca (bool): Whether with cache (one CLR token) and CLA head.
     """
-    return replace(
-        model,
-        method=method,
-        config=with_reduction(
-            model.config, method, keep_rate, cache=clca, cla=clca
-        ),
-        keep_rate=f'{keep_rate:g}',
-        clca='yes' if clca else 'no',
+    config = with_reduction(
+        model.config, method, keep_rate, cache=clca, cla=clca
     )
+    return of_config(model.name, config, model.size)
 
 
-def of_config(name: str, model: dict) -> Candidate:
-    """The classifier of a config file.
+def of_config(name: str, model: dict, size: Images | None = None) -> Candidate:
+    """A classifier, with what its config says of its reduction.
 
     Args:
         name (str): How the table calls it.
         model (dict): Config of the classifier.
+        size (Images, optional): Its size. Defaults to None: it is built to
+            tell.
     """
-    size = size_of(model)
+    size = size or size_of(model)
     if 'model_name' in model:  # a TimmClassifier
         return Candidate(size, TIMM, model, name=name)
     has = reduction_of(model)
@@ -179,7 +167,7 @@ def of_config(name: str, model: dict) -> Candidate:
         size,
         has['method'] or (PLAIN if ours else MMPRETRAIN),
         model,
-        '/'.join(map(str, rates)) if has['method'] else '',
+        '/'.join(f'{rate:g}' for rate in rates) if has['method'] else '',
         'yes' if len(parts) == 2 else ''.join(parts) or 'no',
         name,
     )
@@ -230,6 +218,21 @@ def fused(models: Iterable[Candidate]) -> list[Candidate]:
         for model in models
         if _is_fusible(model)
     ]
+
+
+def with_onnx(models: Iterable[Candidate]) -> list[Candidate]:
+    """Models, each but timm's followed by itself in ONNX Runtime."""
+    return [
+        replace(model, name=_name(model, backend), backend=backend)
+        for model in models
+        for backend in ('', ONNX, INT8)
+        if model.method != TIMM or not backend
+    ]
+
+
+def _name(model: Candidate, backend: str) -> str:
+    name = model.name or model.size.name
+    return f'{name}, {backend}' if backend else model.name
 
 
 def _is_fusible(model: Candidate) -> bool:

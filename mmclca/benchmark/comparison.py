@@ -11,7 +11,7 @@ from mmengine.utils import ProgressBar
 from mmclca.evaluation.cost import Cost
 
 from .candidates import Candidate
-from .interleaved import clock_of, interleaved_seconds
+from .interleaved import interleaved_seconds
 from .memory import peak_memory
 from .setting import Setting
 from .steps import step_of
@@ -104,18 +104,6 @@ class Result:
         )
 
 
-def num_passes(
-    plan: Plan, rounds: int, warm_up: int, at_once: int, with_memory: bool
-) -> int:
-    """How many passes and measurements of memory :func:`compare` makes."""
-    total = 0
-    for candidates in plan.values():
-        num_groups = max(1, -(-len(candidates) // at_once))
-        total += (len(candidates) + num_groups) * (rounds + warm_up)
-        total += with_memory * (len(candidates) + 1)
-    return total
-
-
 def compare(
     plan: Plan,
     setting: Setting,
@@ -143,35 +131,28 @@ def compare(
             memory are added: there is no result of them. Where the baseline
             does, there is none of those interleaved with it either.
     """
-    total = num_passes(plan, rounds, warm_up, at_once, with_memory)
-    bar = ProgressBar(total, file=sys.stderr)
-    for plain, candidates in plan.items():
-        peaks = dict.fromkeys((plain, *candidates))
-        if with_memory:
-            peaks = _peaks(peaks, setting, bar, missing)
-        if plain not in peaks:
-            continue
-        candidates = [one for one in candidates if one in peaks]
-        for start in range(0, max(1, len(candidates)), at_once):
-            group = [plain, *candidates[start : start + at_once]]
-            seconds = _seconds(group, setting, rounds, warm_up, bar)
-            for one in group:
-                if not {plain, one} <= set(seconds):
-                    _leave_out(one, missing)
-            if plain in seconds:
-                results = _results(seconds, peaks, setting.batch)
-                yield from results[start > 0 :]  # the baseline once
-
-
-def _peaks(everyone, setting, bar, missing):
+    groups = list(_groups(plan, at_once))
+    passes = sum(map(len, groups)) * (rounds + warm_up)
+    bar = ProgressBar(passes, file=sys.stderr)
     peaks = {}
-    for one in everyone:
-        try:
-            peaks[one] = peak_memory(one, setting)
-        except torch.OutOfMemoryError:
-            _leave_out(one, missing)
-        bar.update()
-    return peaks
+    for group in groups:
+        seconds = _seconds(group, setting, rounds, warm_up, bar)
+        plain, had = group[0], group[0] in peaks
+        for one in group:
+            if not {plain, one} <= set(seconds):
+                _leave_out(one, missing)
+            elif one not in peaks:
+                peaks[one] = peak_memory(one, setting) if with_memory else None
+        if plain in seconds:
+            results = _results(seconds, peaks, setting.batch)
+            yield from results[had:]  # the baseline once
+
+
+def _groups(plan: Plan, at_once: int) -> Iterator[list[Candidate]]:
+    """Models that are in memory at once, the baseline first."""
+    for plain, candidates in plan.items():
+        for start in range(0, max(1, len(candidates)), at_once):
+            yield [plain, *candidates[start : start + at_once]]
 
 
 def _leave_out(candidate: Candidate, missing: list[str]) -> None:
@@ -191,7 +172,6 @@ def _results(seconds, peaks, batch):
 
 def _seconds(group, setting, rounds, warm_up, bar):
     steps = {one: step_of(one, setting) for one in group}
-    clock = clock_of(setting)
-    seconds = interleaved_seconds(steps, clock, rounds, warm_up, bar.update)
+    seconds = interleaved_seconds(steps, setting, rounds, warm_up, bar.update)
     torch.compiler.reset()  # else it gives up after a few models of a kind
     return seconds

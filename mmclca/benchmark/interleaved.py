@@ -3,75 +3,15 @@
 
 import time
 from collections.abc import Callable, Hashable
-from statistics import median
 
 import torch
-from torch import Tensor, nn
 
 from .setting import Setting
-from .steps import inference_step
-
-
-class Clock:
-    """Marks points in time on the CPU.
-
-    A mark is what :meth:`mark` returns; :meth:`seconds` is asked once all
-    marks are made.
-    """
-
-    def mark(self):
-        """The time, when what was asked for so far is done."""
-        return time.perf_counter()
-
-    def wait(self) -> None:
-        """Let all that was asked for come to its end."""
-
-    def seconds(self, start, end) -> float:
-        """Seconds between two marks."""
-        return end - start
-
-
-class CPUTimeClock(Clock):
-    """Counts the time of this process on the CPU: that in which other
-    processes run instead does not count."""
-
-    def mark(self):
-        return time.process_time()
-
-
-class CUDAClock(Clock):
-    """Marks points in the work of a GPU, without holding it up.
-
-    Args:
-        device (str): The GPU.
-    """
-
-    def __init__(self, device: str):
-        self.device = torch.device(device)
-
-    def mark(self):
-        with torch.cuda.device(self.device):
-            event = torch.cuda.Event(enable_timing=True)
-            event.record()
-        return event
-
-    def wait(self) -> None:
-        torch.cuda.synchronize(self.device)
-
-    def seconds(self, start, end) -> float:
-        return start.elapsed_time(end) / 1e3
-
-
-def clock_of(setting: Setting) -> Clock:
-    """The clock of a setting's device."""
-    if setting.on_gpu:
-        return CUDAClock(setting.device)
-    return CPUTimeClock() if setting.cpu_time else Clock()
 
 
 def interleaved_seconds(
     steps: dict[Hashable, Callable[[], object]],
-    clock: Clock,
+    setting: Setting,
     rounds: int = 15,
     warm_up: int = 2,
     after_each: Callable[[], object] = lambda: None,
@@ -84,7 +24,7 @@ def interleaved_seconds(
     Args:
         steps (dict[Hashable, Callable]): A pass of each model, without
             arguments, by its name.
-        clock (Clock): That of the models' device.
+        setting (Setting): The models' device, and whose time counts.
         rounds (int): Timed passes of each model. Defaults to 15.
         warm_up (int): Passes before these that are not counted.
             Defaults to 2.
@@ -98,40 +38,29 @@ def interleaved_seconds(
     for _ in range(warm_up + rounds):
         for name in tuple(seconds):
             try:
-                seconds[name].append(seconds_of(steps[name], clock))
+                seconds[name].append(seconds_of(steps[name], setting))
             except torch.OutOfMemoryError:
                 del seconds[name]
             after_each()
     return {name: values[warm_up:] for name, values in seconds.items()}
 
 
-def seconds_of(step: Callable[[], object], clock: Clock) -> float:
-    """Seconds of one pass."""
-    clock.wait()
-    start = clock.mark()
+def seconds_of(step: Callable[[], object], setting: Setting) -> float:
+    """Seconds of one pass: of the GPU, of the clock, or of this process."""
+    if setting.on_gpu:
+        return _seconds_on_gpu(step, torch.device(setting.device))
+    now = time.process_time if setting.cpu_time else time.perf_counter
+    start = now()
     step()
-    end = clock.mark()
-    clock.wait()
-    return clock.seconds(start, end)
+    return now() - start
 
 
-def images_per_second(
-    models: dict[str, nn.Module], inputs: Tensor, rounds: int = 15
-) -> dict[str, float]:
-    """Median inference speed of several models, interleaved.
-
-    Args:
-        models (dict[str, nn.Module]): Models that take a batch of images.
-        inputs (Tensor): The batch, (B, 3, H, W), on the models' device.
-        rounds (int): Timed passes of each model. Defaults to 15.
-
-    Returns:
-        dict[str, float]: Images per second by the name of the model.
-    """
-    setting = Setting(device=str(inputs.device), batch=len(inputs))
-    steps = {
-        name: inference_step(model, inputs, setting)
-        for name, model in models.items()
-    }
-    seconds = interleaved_seconds(steps, clock_of(setting), rounds)
-    return {k: len(inputs) / median(v) for k, v in seconds.items()}
+def _seconds_on_gpu(step: Callable[[], object], device: torch.device) -> float:
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda.synchronize(device)
+    with torch.cuda.device(device):
+        start.record()
+        step()
+        end.record()
+    torch.cuda.synchronize(device)
+    return start.elapsed_time(end) / 1e3

@@ -8,7 +8,7 @@ import torch
 
 from mmclca.registry import MODELS
 
-from .interleaved import clock_of, interleaved_seconds
+from .interleaved import interleaved_seconds
 from .setting import Setting
 from .steps import inference_step
 
@@ -41,6 +41,5 @@ def median_milliseconds(
         **more: ``warm_up`` and ``after_each`` of
             :func:`interleaved_seconds`.
     """
-    clock = clock_of(setting)
-    seconds = interleaved_seconds(steps, clock, rounds, **more)
+    seconds = interleaved_seconds(steps, setting, rounds, **more)
     return {name: 1e3 * median(values) for name, values in seconds.items()}

@@ -2,9 +2,14 @@
 """Results as a Markdown page, as CSV and as JSON."""
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
+from math import prod
 from pathlib import Path
+from statistics import median
+
+import numpy as np
 
 from mmclca.utils.csv_files import write_rows
 
@@ -76,6 +81,50 @@ def machine_lines(facts: dict[str, str]) -> list[str]:
 def out_of_memory_lines(missing: list[str]) -> list[str]:
     """What a page says of the models of which there is no result."""
     return ['', f'Out of memory: {"; ".join(missing)}.'] if missing else []
+
+
+def exponents(results: list[Result]) -> list[dict]:
+    """p of the power laws, number ~ pixels ** p, that fit models best.
+
+    Least squares of the logarithms, of models with two sizes at least.
+
+    Args:
+        results (list[Result]): What was measured.
+
+    Returns:
+        list[dict]: ``model``, ``method``, ``batch``, and the exponents of
+        ``GMACs``, ``seconds`` and, where it was measured, of ``memory``
+        beside the weights.
+    """
+    models = defaultdict(list)
+    for one in results:
+        size = one.candidate.size
+        name = one.candidate.name or size.name
+        numbers = dict(GMACs=one.cost.flops, seconds=median(one.seconds))
+        if one.memory is not None:
+            # a page at least, in which a resident set is counted
+            beside = one.memory - 4 * one.cost.params
+            numbers['memory'] = max(beside, 4096)
+        own = models[name, one.candidate.label, one.batch]
+        own.append(np.log([prod(size.img_size), *numbers.values()]))
+    found = []
+    for key, own in models.items():
+        pixels, *values = np.transpose(own)
+        if np.ptp(pixels) > 0:
+            powers = [float(np.polyfit(pixels, v, 1)[0]) for v in values]
+            names = ('model', 'method', 'batch', *numbers)
+            found.append(dict(zip(names, (*key, *powers), strict=True)))
+    return found
+
+
+def exponent_lines(fitted: list[dict]) -> list[str]:
+    """The section of a page on :func:`exponents`, where there are any."""
+    if not fitted:
+        return []
+    rows = [[*one.values()] for one in fitted]
+    cells = [[*row[:3], *(f'{p:.2f}' for p in row[3:])] for row in rows]
+    head = table_head([*fitted[0]])
+    return ['', '## Exponents of the pixels', '', *head, *map(line, cells)]
 
 
 def page(

@@ -4,16 +4,20 @@
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
+from mmclca.deployment import onnx_logits, quantize, write_onnx
 from mmclca.models import fuse
 from mmclca.models.layers.drop_path import use_plain_rates
 from mmclca.registry import MODELS
 
-from .candidates import Candidate
+from .candidates import INT8, Candidate
 from .setting import AMP, Setting
 
 
@@ -34,6 +38,8 @@ def step_of(candidate: Candidate, setting: Setting) -> Callable[[], object]:
     """
     model = build(candidate, setting.device)
     images = setting.images(candidate.size.img_size)
+    if candidate.backend:
+        return onnx_step(model, images, setting, candidate.backend == INT8)
     make = training_step if setting.train else inference_step
     return make(model, images, setting)
 
@@ -56,6 +62,25 @@ def inference_step(
             return forward(images)
 
     return step
+
+
+def onnx_step(
+    model: nn.Module, images: Tensor, setting: Setting, int8: bool
+) -> Callable[[], Tensor]:
+    """As :func:`inference_step`, of the exported model in ONNX Runtime.
+
+    Args:
+        model (nn.Module): See there; on the CPU.
+        images (Tensor): See there.
+        setting (Setting): Its threads.
+        int8 (bool): Whether matrix products with weights are 8-bit ones.
+    """
+    with TemporaryDirectory() as folder:
+        path = Path(folder, 'model.onnx')
+        write_onnx(model.eval(), tuple(images.shape[2:]), path, {})
+        if int8:
+            quantize(path, path)
+        return partial(onnx_logits(path, setting.threads), images)
 
 
 def training_step(

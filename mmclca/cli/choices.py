@@ -14,8 +14,6 @@ ARCHS = (
     *('deit-tiny', 'dinov2-g', 'dinov2-giant', 'dinov2-s', 'dinov2-small'),
     *('eva-g', 'eva-giant', 'h', 'huge', 'l', 'large', 's', 'small'),
 )
-# those of 12 layers and more, which the configs reduce in
-DEEP_ARCHS = tuple(name for name in ARCHS if name not in ('s', 'small'))
 
 
 def _reducers() -> tuple[str, ...]:

@@ -2,13 +2,12 @@
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
-from statistics import median
 
 import torch
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.benchmark import Setting, interleaved_seconds
-from mmclca.benchmark.interleaved import clock_of
+from mmclca.benchmark import Setting
+from mmclca.benchmark.one_image import median_milliseconds
 from mmclca.benchmark.steps import inference_step
 from mmclca.evaluation.cost import count_config
 from mmclca.models import with_reduction
@@ -59,9 +58,7 @@ class Speeds:
         plain_gmacs, plain = self._plain(tuple(images.shape[2:]))
         step = inference_step(model, images, self.setting)
         steps = dict(model=step, plain=plain)
-        clock = clock_of(self.setting)
-        seconds = interleaved_seconds(steps, clock, ROUNDS, warm_up=1)
-        times = {name: 1e3 * median(s) for name, s in seconds.items()}
+        times = median_milliseconds(steps, self.setting, ROUNDS, warm_up=1)
         return Speed(gmacs, times['model']), Speed(plain_gmacs, times['plain'])
 
     def _build(self, shape: tuple[int, int]):

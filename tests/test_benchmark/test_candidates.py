@@ -10,8 +10,8 @@ from mmclca.benchmark.candidates import (
     candidates_of,
     mmpretrain_vit,
     of_config,
-    plain_vit,
-    reduced_vit,
+    plain,
+    reduced,
     timm_vit,
 )
 from mmclca.benchmark.steps import build
@@ -28,15 +28,14 @@ def config(cla=False, **backbone):
 @pytest.mark.parametrize('arch', ['deit-small', 'base', 'large'])
 def test_plain_models_are_of_the_same_size(arch):
     size = Size.of_arch(arch, 224)
-    plain = [plain_vit(size), mmpretrain_vit(size), timm_vit(size)]
+    vit = mmpretrain_vit(size)
     params = [
         sum(param.numel() for param in build(one, 'meta').parameters())
-        for one in plain
+        for one in (plain(vit), vit, timm_vit(size))
     ]
     assert len(set(params)) == 1
-    reduced = reduced_vit(size, 'EViT', 0.5, clca=False)
     layers = (6, 12, 18) if arch == 'large' else (3, 6, 9)
-    assert reduced.reduce_at == layers
+    assert reduced(vit, 'EViT', 0.5, clca=False).reduce_at == layers
 
 
 def test_cost_of_timm_is_what_torch_counts_of_it():
@@ -54,7 +53,8 @@ def test_timm_attends_with_fused_attention():
 
 def test_clca_is_cache_and_head():
     size = Size.of_arch('deit-small', 224)
-    base, clca = (reduced_vit(size, 'EViT', 0.5, c) for c in (False, True))
+    vit = mmpretrain_vit(size)
+    base, clca = (reduced(vit, 'EViT', 0.5, c) for c in (False, True))
     assert base.cost().flops / 1e9 == pytest.approx(2.31, abs=5e-3)
     assert clca.cost().flops / 1e9 == pytest.approx(2.44, abs=5e-3)
     assert (base.label, clca.label) == ('EViT 0.5', 'EViT 0.5 + CLCA')

@@ -1,22 +1,34 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import csv
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 from mmcv import imread
 
 from mmclca.benchmark import Result, Setting, Size, comparison
-from mmclca.benchmark.batch_plot import draw_by_batch
-from mmclca.benchmark.candidates import plain_vit, reduced_vit, timm_vit
-from mmclca.benchmark.comparison import compare, num_passes
+from mmclca.benchmark.candidates import (
+    mmpretrain_vit,
+    plain,
+    reduced,
+    timm_vit,
+)
+from mmclca.benchmark.comparison import compare
 from mmclca.benchmark.machine import machine
-from mmclca.benchmark.pages import page, table_line, write_results
+from mmclca.benchmark.pages import (
+    exponent_lines,
+    exponents,
+    page,
+    table_line,
+    write_results,
+)
 from mmclca.benchmark.speed_up_plot import draw_speed_up
 from mmclca.evaluation.cost import Cost
 
 TINY = Size('tiny', (64, 64), 32, 4, 2, 64)
-EVIT = [reduced_vit(TINY, 'EViT', 0.5, clca) for clca in (False, True)]
+VIT = mmpretrain_vit(TINY)
+EVIT = [reduced(VIT, 'EViT', 0.5, clca) for clca in (False, True)]
 MIB = 2**20
 
 
@@ -80,7 +92,7 @@ def test_machine_and_page():
 def test_groups_are_interleaved_with_timm(monkeypatch, capsys):
     groups = []
 
-    def interleaved_seconds(steps, clock, rounds, warm_up, after_each):
+    def interleaved_seconds(steps, setting, rounds, warm_up, after_each):
         groups.append([one.label for one in steps])
         seconds = float(len(groups))
         after_each()
@@ -126,7 +138,7 @@ def compare_all(with_memory):
     """Labels of the models that are measured, and names of the others."""
     missing = []
     found = compare(
-        {timm_vit(TINY): [plain_vit(TINY), *EVIT]},
+        {timm_vit(TINY): [plain(VIT), *EVIT]},
         Setting(batch=1),
         rounds=2,
         warm_up=1,
@@ -159,19 +171,38 @@ def test_without_timm_there_is_nothing_to_compare_with(monkeypatch):
     assert set(missing) == {'timm', 'none', 'EViT 0.5', 'EViT 0.5 + CLCA'}
 
 
-@pytest.mark.parametrize(
-    'candidates, at_once, passes', [(0, 3, 4), (3, 3, 16), (4, 3, 24)]
-)
-def test_number_of_passes(candidates, at_once, passes):
-    plan = {timm_vit(TINY): [plain_vit(TINY)] * candidates}
-    assert num_passes(plan, 3, 1, at_once, False) == passes
-    with_memory = num_passes(plan, 3, 1, at_once, True)
-    assert with_memory == passes + candidates + 1
+def grown(model, side, seconds, memory):
+    """A result at a size, beside 1 MiB of weights; GMACs with the pixels."""
+    size = replace(model.size, img_size=(side, side))
+    cost = Cost((side, side), flops=side**2, tokens=[], params=2**18)
+    memory = memory and memory + MIB
+    return Result(replace(model, size=size), cost, [seconds], 4, memory)
 
 
-@pytest.mark.parametrize('draw', [draw_speed_up, draw_by_batch])
-def test_plot(tmp_path, draw):
-    draw(list(pair()), tmp_path / 'plot.png')
+def test_exponents_of_models_of_several_sizes():
+    """One of a single size has none; memory is that beside the weights."""
+    results = [grown(EVIT[0], s, 3 * s**4, s**3) for s in (32, 64, 128)]
+    results.append(grown(EVIT[1], 64, 1, 1))
+    (fitted,) = exponents(results)
+    assert fitted.pop('method') == 'EViT 0.5'
+    assert fitted == dict(
+        model='tiny',
+        batch=4,
+        GMACs=pytest.approx(1),
+        seconds=pytest.approx(2),
+        memory=pytest.approx(1.5),
+    )
+    assert exponents(pair()) == exponent_lines([]) == []
+    (other,) = exponents([grown(VIT, s, s, None) for s in (32, 64)])
+    row = exponent_lines([other])[-1]
+    assert row == '| tiny | mmpretrain | 4 | 1.00 | 0.50 |'
+
+
+@pytest.mark.parametrize('batches', [(4, 4), (4, 8)])
+def test_plot(tmp_path, batches):
+    timm, one = pair()
+    more = [replace(one, batch=batch) for batch in batches]
+    draw_speed_up([timm, *more], tmp_path / 'plot.png')
     picture = imread(str(tmp_path / 'plot.png'))
     assert min(picture.shape[:2]) > 300
     assert picture.std() > 5

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from mmclca.benchmark import memory
-from mmclca.benchmark.candidates import Size, reduced_vit, timm_vit
+from mmclca.benchmark.candidates import Size, mmpretrain_vit, reduced, timm_vit
 from mmclca.benchmark.memory import (
     obstacle,
     peak_memory,
@@ -94,8 +94,8 @@ def test_each_measurement_on_a_gpu_begins_and_ends_without_the_last(
     not torch.cuda.is_available(), reason='a CUDA device is missing'
 )
 def test_more_compiled_models_than_the_compiler_takes_at_once():
-    tiny = Size('tiny', (32, 32), 64, 2, 2, 128)
+    tiny = mmpretrain_vit(Size('tiny', (32, 32), 64, 2, 2, 128))
     setting = Setting(device='cuda', batch=2, compile_mode='default')
     for rate in (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1):
-        one = reduced_vit(tiny, 'EViT', rate, clca=False)
+        one = reduced(tiny, 'EViT', rate, clca=False)
         assert peak_memory(one, setting) > 0

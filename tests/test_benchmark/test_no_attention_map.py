@@ -9,8 +9,7 @@ import pytest
 from toy_reducers import MaskBySoftmax, MaskFromFirstStage
 
 from mmclca.benchmark import Setting, Size, interleaved_seconds
-from mmclca.benchmark.candidates import METHODS, plain_vit, reduced_vit
-from mmclca.benchmark.interleaved import Clock
+from mmclca.benchmark.candidates import METHODS, mmpretrain_vit, plain, reduced
 from mmclca.benchmark.steps import step_of
 from mmclca.registry import MODELS
 
@@ -38,14 +37,15 @@ def ratios(slow):
     They reduce in the first layer, so that weights and masks that they set
     are in the attention of the others.
     """
-    candidates = {'plain': plain_vit(SIZE)}
+    vit = mmpretrain_vit(SIZE)
+    candidates = {'plain': plain(vit)}
     for name in (*METHODS, *SLOW):
-        candidate = reduced_vit(SIZE, name, 0.98, clca=False)
+        candidate = reduced(vit, name, 0.98, clca=False)
         candidate.config['backbone']['reduce_at'] = (0,)
         candidates[name] = candidate
     setting = Setting(batch=1)
     steps = {name: step_of(one, setting) for name, one in candidates.items()}
-    seconds = interleaved_seconds(steps, Clock(), rounds=5, warm_up=1)
+    seconds = interleaved_seconds(steps, setting, rounds=5, warm_up=1)
     fastest = {name: min(values) for name, values in seconds.items()}
     return {name: own / fastest['plain'] for name, own in fastest.items()}
 

@@ -9,9 +9,10 @@ from mmclca.benchmark.candidates import (
     METHODS,
     Size,
     mmpretrain_vit,
-    plain_vit,
-    reduced_vit,
+    plain,
+    reduced,
     timm_vit,
+    with_onnx,
 )
 from mmclca.benchmark.setting import Setting
 from mmclca.benchmark.steps import (
@@ -22,8 +23,9 @@ from mmclca.benchmark.steps import (
 )
 
 TINY = Size('tiny', (64, 64), 32, 4, 2, 64, num_classes=5)
-EVIT = reduced_vit(TINY, 'EViT', 0.5, clca=True)
-PLAIN = (plain_vit(TINY), mmpretrain_vit(TINY), timm_vit(TINY))
+VIT = mmpretrain_vit(TINY)
+EVIT = reduced(VIT, 'EViT', 0.5, clca=True)
+PLAIN = (plain(VIT), VIT, timm_vit(TINY))
 
 
 class Product(nn.Linear):
@@ -63,9 +65,8 @@ def test_a_training_step_trains(one, amp):
 
 @pytest.mark.parametrize('method', METHODS)
 def test_a_training_step_of_every_method(method):
-    step = step_of(
-        reduced_vit(TINY, method, 0.5, clca=True), Setting(batch=2, train=True)
-    )
+    one = reduced(VIT, method, 0.5, clca=True)
+    step = step_of(one, Setting(batch=2, train=True))
     assert torch.isfinite(step())
 
 
@@ -76,6 +77,24 @@ def test_inference_is_in_evaluation():
     assert not model.training
     assert torch.equal(logits, model(images))
     assert logits.is_inference()
+
+
+def test_onnx_runtime_runs_the_same_model(monkeypatch):
+    """In float32 up to rounding, with 8-bit products nearly."""
+    pytest.importorskip('onnxruntime')
+    vit = mmpretrain_vit(Size('tiny', (32, 32), 16, 1, 1, 32))
+    models = with_onnx([timm_vit(vit.size), vit])[1:]
+    names = [one.name for one in models]
+    assert names == ['', 'tiny, ONNX', 'tiny, ONNX int8']
+    images = torch.randn(2, 3, 32, 32)
+    monkeypatch.setattr(Setting, 'images', lambda *_: images)
+    results = []
+    for one in models:
+        torch.manual_seed(0)  # of the weights
+        results.append(step_of(one, Setting(batch=2))())
+    assert torch.allclose(*results[:2], atol=1e-5)
+    both = torch.stack([results[0].flatten(), results[2].flatten()])
+    assert 0.8 < torch.corrcoef(both)[0, 1] < 0.99999
 
 
 @pytest.mark.slow

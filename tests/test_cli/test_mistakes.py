@@ -20,18 +20,8 @@ CONFIG = ('tiny.py', OPTIONS)
 WEIGHTS = ('tiny.py', 'fetched://weights', OPTIONS)
 DATASET = 'train_dataloader.dataset'
 REDUCER = 'model.backbone.reducer'
-CACHED = """
-_base_ = 'tiny.py'
-cache = dict(
-    type='mmclca.CacheImages', transforms=[dict(type='LoadImageFromFile')]
-)
-train_dataloader = dict(
-    dataset=dict(pipeline=[cache, dict(type='PackInputs')])
-)
-"""
 TRAIN, TEST = 'train', 'test'
 EXPORT = 'deployment/export'
-PIPELINE = 'benchmark/data_pipeline'
 # tool, words, what came, what is allowed, how to fix it
 MISTAKES = [
     (
@@ -103,16 +93,8 @@ MISTAKES = [
         *('gone.pth', 'there is no checkpoint', 'no checkpoint'),
     ),
     (
-        *(PIPELINE, ('tiny.py',)),
-        *('train_dataloader has no', 'mmclca.CacheImages', 'that has it'),
-    ),
-    (
-        *(PIPELINE, ('cached.py', OPTIONS, f'{DATASET}.type=CustomDatase')),
+        *(TRAIN, (*CONFIG, f'{DATASET}.type=CustomDatase')),
         *("type='CustomDatase'", 'registered', 'do you mean CustomDataset'),
-    ),
-    (
-        *(PIPELINE, ('tiny2.py',)),
-        *('tiny2.py', 'no config of that name', 'list_models'),
     ),
     (
         *('predict', ('gone.pth', 'data')),
@@ -148,7 +130,6 @@ def end(tmp_path, monkeypatch, fetched):
     cfg = Config.fromfile(tmp_path / 'tiny.py')
     cfg.load_from = 'fetched://weights'
     cfg.dump(tmp_path / 'tiny.py')
-    (tmp_path / 'cached.py').write_text(CACHED)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv('LOCAL_RANK', '0')
     monkeypatch.setattr('mmengine.runner.runner.collect_env', dict)

@@ -108,12 +108,6 @@ def test_offered_are_those_there_are(offered, known):
     assert offered == known
 
 
-def test_deep_models_have_the_layers_that_configs_reduce_in():
-    zoo = VisionTransformer.arch_zoo
-    deep = [name for name in choices.ARCHS if zoo[name]['num_layers'] >= 12]
-    assert tuple(deep) == choices.DEEP_ARCHS
-
-
 def test_weights_are_told_by_the_endings_that_checkpoints_have():
     for ending in stored.WEIGHTS:
         assert is_weights(f'A{ending.upper()}')

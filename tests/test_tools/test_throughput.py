@@ -71,6 +71,34 @@ def test_page_csv_json_and_plot(tool, tmp_path, capsys):
     assert 'throughput.py' in content['machine']['command']
 
 
+def test_growth_with_the_image_size(tool, tmp_path, capsys):
+    prefix = tmp_path / 'growth'
+    chosen = ('--img-size', 64, 128, '--methods', 'EViT', '--keep-rates', 0.5)
+    options = ('--clca', 'no', '--warm-up', 0, '--rounds', 1)
+    tool(*QUICK, *chosen, *options, '--out', prefix)['main']()
+    text = prefix.with_suffix('.md').read_text()
+    sizes = [(row[1], row[4]) for row in table(text)[1:]]
+    assert sizes == [(m, px) for px in ('64', '128') for m in ('timm', 'EViT')]
+    _, _, growth = text.partition('## Exponents of the pixels\n\n')
+    assert growth.strip() in capsys.readouterr().out
+    fitted = json.loads(prefix.with_suffix('.json').read_text())['exponents']
+    assert [one['method'] for one in fitted] == ['timm', 'EViT 0.5']
+    assert 0.95 < fitted[0]['GMACs'] < 1.05
+
+
+@pytest.mark.slow
+@pytest.mark.first
+def test_onnx_runtime_beside_pytorch(tool, config, tmp_path):
+    pytest.importorskip('onnxruntime')
+    prefix = tmp_path / 'onnx'
+    options = ('--backend', 'onnx', '--batch', 2, '--rounds', 2)
+    tool('--baseline', config, *options, '--out', prefix)['main']()
+    text = prefix.with_suffix('.md').read_text()
+    assert 'ONNX Runtime 1.' in text
+    names = [row[0] for row in table(text)[1:]]
+    assert names == ['mine', 'mine, ONNX', 'mine, ONNX int8']
+
+
 def test_configs_beside_plain_models_of_their_size(tool, config, capsys):
     tool('--configs', config, '--batch', 2, '--rounds', 1)['main']()
     rows = table(capsys.readouterr().out)
@@ -255,6 +283,10 @@ def test_what_was_measured_stays(tool, monkeypatch, tmp_path):
         (['--train', '--profile'], '--profile is of eager inference'),
         (['--compile', '--at-once', '8'], '--compile --at-once 8: at most 7'),
         (['--compile', '--memory'], '--memory --compile default: on a CPU'),
+        (
+            ['--backend', 'onnx', '--amp', 'bf16', '--train'],
+            'on the CPU: leave out --amp and --train',
+        ),
         (['--cpu-time', '--threads', '2'], '--cpu-time: with --device cpu'),
         (['--baseline', 'none.py'], '--baseline none.py: '),
         (

@@ -5,41 +5,36 @@ Any configs, and any list of architectures, methods, keep rates and image
 sizes, interleaved with timm's plain ViT of the same size or with another
 baseline: multiply-accumulates, speed, efficiency (the speed-up as a share of
 the ratio of multiply-accumulates) and peak memory, of inference or of a
-training step.
+training step. Of several image sizes it says how time, memory and
+multiply-accumulates grow with the pixels.
 """
 
+import argparse
+
 from mmclca import cli
-from mmclca.cli.arguments import keep_rate, positive
-from mmclca.cli.benchmark import (
-    ARCH,
-    add_clca,
-    add_img_size,
-    add_rounds,
-    add_setting,
+from mmclca.cli.arguments import keep_rate, positive, whole
+from mmclca.cli.choices import (
+    AMP,
+    ARCHS,
+    CUDA_GRAPHS,
+    METHODS,
+    MMPRETRAIN,
+    PLAIN,
 )
-from mmclca.cli.choices import METHODS, MMPRETRAIN, PLAIN
+
+COMPILE_MODES = (
+    'default',
+    'reduce-overhead',
+    'max-autotune',
+    'max-autotune-no-cudagraphs',
+)
 
 
 def parse_args():
     parser = cli.Parser(description=__doc__.partition('\n\n')[2])
     add_models(parser)
-    add_setting(parser, batch=[8], nargs='+')
-    add_rounds(parser, rounds=7, memory='with --train')
-    parser.add(
-        '--at-once',
-        'models in memory, interleaved with the baseline (default: '
-        '%(default)s); 1 is the steadiest and slowest',
-        6,
-        type=positive,
-    )
-    parser.flag(
-        '--fuse',
-        'measure models with parallel branches or affine maps a second '
-        'time, with these joined into plain layers',
-    )
-    parser.flag(
-        '--profile', 'tell as well where the time of a forward pass goes'
-    )
+    add_setting(parser)
+    add_rounds(parser)
     args = parser.parse_args()
     fill_in(args)
     from mmclca.cli.commands.throughput import check
@@ -68,10 +63,18 @@ def add_models(parser):
         'of VisionTransformer in MMPretrain (default: deit-small, which is '
         'ViT-S/16; small is another one, of 8 layers; with --configs none)',
         nargs='+',
-        **ARCH,
+        choices=ARCHS,
+        metavar='NAME',
     )
-    add_img_size(parser, [224], 'sides of images for --arch')
-    names = [MMPRETRAIN, PLAIN, *METHODS]
+    parser.add(
+        '--img-size',
+        'sides of images for --arch; with several, exponents of the pixels '
+        'as well',
+        [224],
+        nargs='+',
+        type=positive,
+        metavar='PIXELS',
+    )
     parser.add(
         '--methods',
         'of %(choices)s, at the sizes of --arch and of --configs; '
@@ -79,13 +82,78 @@ def add_models(parser):
         'without a reducer (default: all; with --configs these two; with '
         '--baseline none)',
         nargs='*',
-        choices=names,
+        choices=[MMPRETRAIN, PLAIN, *METHODS],
         metavar='NAME',
     )
     rates = [1.0, 0.7, 0.5, 0.25, 0.1]
     more = dict(nargs='+', type=keep_rate, metavar='RATE')
     parser.add('--keep-rates', 'of --methods', rates, **more)
-    add_clca(parser, default='both')
+    meaning = '--methods with cache and CLA head'
+    parser.add('--clca', meaning, 'both', choices=['no', 'yes', 'both'])
+    parser.flag(
+        '--fuse',
+        'measure models with parallel branches or affine maps a second '
+        'time, with these joined into plain layers',
+    )
+
+
+def add_setting(parser):
+    parser.add('--device', 'cpu, cuda or cuda:1', 'cpu')
+    parser.add('--threads', 'threads on the CPU', 1, type=positive)
+    parser.add('--batch', 'images in a batch', [8], type=positive, nargs='+')
+    parser.flag(
+        '--cpu-time',
+        'count the time of the process on the CPU, with one thread: on a busy '
+        'machine it is steadier than that of the clock',
+    )
+    parser.add(
+        '--amp', 'automatic mixed precision (default: float32)', choices=AMP
+    )
+    parser.add(
+        '--compile',
+        'compile the models with torch.compile; MODE is one of %(choices)s '
+        '(default: eager)',
+        nargs='?',
+        const='default',
+        choices=COMPILE_MODES,
+        metavar='MODE',
+    )
+    parser.add(
+        '--backend',
+        'onnx: measure each model in ONNX Runtime, too, in float32 and with '
+        '8-bit matrix products; the baseline stays in PyTorch',
+        'pytorch',
+        choices=['pytorch', 'onnx'],
+    )
+    parser.flag('--train', 'time training steps: forward, backward and AdamW')
+
+
+def add_rounds(parser):
+    parser.add('--rounds', 'timed passes of each model', 7, type=positive)
+    before = 'passes of each model before these'
+    parser.add('--warm-up', before, 2, type=whole)
+    parser.add_argument(
+        '--memory',
+        action=argparse.BooleanOptionalAction,
+        help='measure the peak of memory too; not with --compile on a CPU, '
+        f'nor with --compile {" or ".join(CUDA_GRAPHS)} on a GPU '
+        '(default: with --train, where it can be)',
+    )
+    parser.add(
+        '--at-once',
+        'models in memory, interleaved with the baseline (default: '
+        '%(default)s); 1 is the steadiest and slowest',
+        6,
+        type=positive,
+    )
+    parser.flag(
+        '--profile', 'tell as well where the time of a forward pass goes'
+    )
+    parser.add(
+        '--out',
+        'write PREFIX.md, PREFIX.csv, PREFIX.json and PREFIX.png',
+        metavar='PREFIX',
+    )
 
 
 def fill_in(args):

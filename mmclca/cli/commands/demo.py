@@ -10,12 +10,13 @@ import sys
 import time
 from pathlib import Path
 
-import torch
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmpretrain.registry import DATASETS, MODELS
 
-from mmclca.benchmark import images_per_second
+from mmclca.benchmark import Setting
+from mmclca.benchmark.one_image import median_milliseconds
+from mmclca.benchmark.steps import inference_step
 from mmclca.checkpoints.loading import load_trained
 from mmclca.datasets.baselines import colour_histogram_1nn
 from mmclca.evaluation.cost import count
@@ -126,6 +127,15 @@ def histogram_top1(train_set, test_set):
     return 100 * colour_histogram_1nn(*train, *test)
 
 
+def images_per_second(models, size):
+    """Median speed of each of some models, interleaved."""
+    setting = Setting(batch=32)
+    images = setting.images((size, size))
+    steps = {k: inference_step(v, images, setting) for k, v in models.items()}
+    times = median_milliseconds(steps, setting, rounds=15)
+    return {name: 32e3 / time for name, time in times.items()}
+
+
 def table(top1, histogram, chance, models, speeds):
     """The figures as lines of text."""
     rows = [
@@ -162,8 +172,7 @@ def main(args, root):
     train_set = DATASETS.build(cfg.train_dataloader.dataset)
     test_set = DATASETS.build(cfg.test_dataloader.dataset)
     pictures = draw_pictures(models['CLCA'], test_set, work_dir)
-    size = cfg.model.backbone.img_size
-    speeds = images_per_second(models, torch.randn(32, 3, size, size))
+    speeds = images_per_second(models, cfg.model.backbone.img_size)
     chance = 100 / len(test_set.CLASSES)
     histogram = histogram_top1(train_set, test_set)
     print(f'\n{table(top1, histogram, chance, models, speeds)}')

@@ -4,11 +4,15 @@
 import sys
 from contextlib import redirect_stdout
 from dataclasses import replace
+from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
+from statistics import median
 
+import torch
 from mmengine.config import Config
 
-from mmclca.benchmark.batch_plot import draw_by_batch
+from mmclca.benchmark import Setting
 from mmclca.benchmark.candidates import (
     Size,
     candidates_of,
@@ -16,16 +20,14 @@ from mmclca.benchmark.candidates import (
     mmpretrain_vit,
     of_config,
     timm_vit,
-)
-from mmclca.benchmark.checks import (
-    check_at_once,
-    check_img_size,
-    check_setting,
-    with_memory,
+    with_onnx,
 )
 from mmclca.benchmark.comparison import compare
+from mmclca.benchmark.memory import obstacle
 from mmclca.benchmark.pages import (
     columns,
+    exponent_lines,
+    exponents,
     line,
     machine_lines,
     out_of_memory_lines,
@@ -34,35 +36,94 @@ from mmclca.benchmark.pages import (
     table_line,
     write_results,
 )
-from mmclca.benchmark.parts import PARTS, seconds_of_parts
+from mmclca.benchmark.profile import PARTS, seconds_of_parts
 from mmclca.benchmark.speed_up_plot import draw_speed_up
+from mmclca.utils.extras import require
 
-from ..benchmark import CLCA, begin, check_out, setting_of
+from ..arguments import check_file
+from ..benchmark import begin
 from ..mistakes import WRONG_INPUT
 
-SUFFIXES = ('md', 'csv', 'json', 'png')
+CLCA = dict(no=[False], yes=[True], both=[False, True])
+# torch.compile gives up after eight models of a kind, timm's among them
+MOST_COMPILED = 7
 TITLE = 'Speed of token reduction against its FLOPs'
 
 
 def check(parser, args):
     """Refuse what would fail when the measuring has begun, or after it."""
-    check_img_size(parser, *args.img_size)
-    if args.profile and (args.compile or args.train):
-        parser.error('--profile is of eager inference')
-    if args.fuse and args.train:
-        parser.error('--fuse is of inference')
-    if args.baseline and args.arch:
-        parser.error("--arch is measured beside timm's ViT, not --baseline")
     args.batch = list(dict.fromkeys(args.batch))
-    args.setting = setting_of(args, min(args.batch))
-    check_setting(parser, args.setting)
-    check_at_once(parser, args.setting, args.at_once)
-    args.memory = with_memory(parser, args.setting, args.memory, args.train)
+    args.setting = Setting(
+        args.device,
+        args.threads,
+        min(args.batch),
+        args.amp,
+        args.compile,
+        args.train,
+        args.cpu_time,
+    )
+    refusals = refused_options(args), refused_settings(args.setting)
+    for problem in chain(*refusals):
+        parser.error(problem)
+    unmeasurable = obstacle(args.setting)
+    if args.memory and unmeasurable:
+        mode = args.compile
+        given = f'--memory --compile {mode}' if mode else '--memory'
+        parser.error(f'{given}: {unmeasurable}; leave one out')
+    if args.memory is None:
+        args.memory = args.train and not unmeasurable
     try:
         args.plan = plan(args)
-    except ValueError as error:
+    except (ImportError, ValueError) as error:
         parser.error(str(error))
-    check_out(parser, args.out, SUFFIXES)
+    for suffix in ('md', 'csv', 'json', 'png') if args.out else ():
+        check_file(parser, Path(f'{args.out}.{suffix}'))
+
+
+def refused_options(args):
+    """What is wrong with options that do not go together."""
+    patch = f'{Size.patch_size}, the size of a patch'
+    for size in args.img_size:
+        if size % Size.patch_size:
+            yield f'--img-size {size}: a multiple of {patch}'
+    if args.profile and (args.compile or args.train):
+        yield '--profile is of eager inference'
+    if args.fuse and args.train:
+        yield '--fuse is of inference'
+    if args.baseline and args.arch:
+        yield "--arch is measured beside timm's ViT, not --baseline"
+    if args.compile and args.at_once > MOST_COMPILED:
+        yield (
+            f'--compile --at-once {args.at_once}: at most {MOST_COMPILED}, '
+            "torch.compile gives up after eight models with timm's"
+        )
+    names = ('amp', 'compile', 'memory', 'profile', 'train')
+    given = [f'--{name}' for name in names if vars(args)[name]]
+    given += [f'--device {args.device}'] * (args.device != 'cpu')
+    if args.backend == 'onnx' and given:
+        yield (
+            '--backend onnx is of inference in float32 on the CPU: leave out '
+            f'{" and ".join(given)}'
+        )
+
+
+def refused_settings(setting):
+    """What is wrong with the device, and with what it is to do."""
+    device = setting.device
+    if device.partition(':')[0] not in ('cpu', 'cuda'):
+        yield f'--device {device}: cpu, cuda or cuda:1'
+    try:
+        torch.empty(0, device=device)
+    except (AssertionError, RuntimeError) as error:
+        yield f'--device {device}: {str(error).splitlines()[0]}'
+    if setting.cpu_time and (setting.on_gpu or setting.threads > 1):
+        yield (
+            '--cpu-time: with --device cpu and --threads 1 only, the time of '
+            'other threads would be added'
+        )
+    if setting.train and setting.batch < 2:
+        reason = 'for the BatchNorm of the CLA head'
+        yield f'--train --batch 1: at least 2, {reason}'
 
 
 def read_config(option, name, train):
@@ -97,10 +158,13 @@ def plan(args):
         found = {baseline: chosen(args, baseline) + configs}
     else:
         found = by_size(args, configs)
-    for baseline, candidates in found.items():
+    for baseline, models in found.items():
         if args.fuse:
-            candidates += fused([baseline, *candidates])
-        check_names([baseline, *candidates])
+            models += fused([baseline, *models])
+        check_names([baseline, *models])
+        if args.backend == 'onnx':
+            require('onnx', 'onnxscript', 'onnxruntime', extra='deploy')
+            models[:] = with_onnx([baseline, *models])[1:]
     return found
 
 
@@ -156,64 +220,59 @@ def measure(args, missing):
 def profile(args, results):
     """Lines of a table: milliseconds and share of each part of a pass."""
     parts = [f'{part}, ms (%)' for part in PARTS]
-    lines = table_head(['model', 'px', 'method', 'batch', 'ms', *parts])
+    yield from table_head(['model', 'px', 'method', 'batch', 'ms', *parts])
     for result in results:
         setting = replace(args.setting, batch=result.batch)
-        seconds, whole = seconds_of_parts(
-            result.candidate, setting, args.rounds, args.warm_up
-        )
-        lines.append(profile_line(result, seconds, whole))
-    return lines
+        rounds = args.rounds, args.warm_up
+        seconds = seconds_of_parts(result.candidate, setting, *rounds)
+        yield profile_line(result, seconds)
 
 
-def profile_line(result, seconds, whole):
+def profile_line(result, seconds):
     """The line of a model in the table of parts."""
-    total = sum(seconds.values())
     candidate, size = result.candidate, result.candidate.size
     model = [candidate.name or size.name, size.pixels, candidate.label]
+    total = sum(seconds.values())
     shares = [
         f'{1e3 * part:.1f} ({100 * part / total:.1f})'
         for part in seconds.values()
     ]
-    return line([*model, result.batch, f'{1e3 * whole:.1f}', *shares])
+    whole = f'{1e3 * median(result.seconds):.1f}'
+    return line([*model, result.batch, whole, *shares])
 
 
-def title(args):
-    """Of the page."""
-    name = args.baseline and Path(args.baseline).stem
-    return f'Speed compared with {name}' if name else TITLE
-
-
-def write(args, facts, results, missing, profiled):
+def write(args, facts, results, missing, more):
     """Write the page, the CSV, the JSON and the plot."""
     lines = table_head([title for title, *_ in columns(args.memory)])
     lines += [table_line(result, args.memory) for result in results]
     lines += out_of_memory_lines(missing)
-    lines += ['', f'![speed-up]({Path(args.out).name}.png)']
-    if profiled:
-        lines += ['', '## Where the time of a forward pass goes', '']
-        lines += profiled
-    words = args.setting.words(args.batch)
-    text = page(title(args), words, facts, lines)
+    lines += ['', f'![speed-up]({Path(args.out).name}.png)', *more]
+    baseline = args.baseline and Path(args.baseline).stem
+    title = f'Speed compared with {baseline}' if baseline else TITLE
+    text = page(title, args.setting.words(args.batch), facts, lines)
+    fitted = exponents(results)
+    growth = dict(exponents=fitted) if fitted else {}
+    entries = dict(batches=args.batch, **growth)
     records = [result.record() for result in results]
-    write_results(
-        args.out, text, args.setting, facts, records, batches=args.batch
-    )
-    draw = draw_by_batch if len(args.batch) > 1 else draw_speed_up
-    draw(results, f'{args.out}.png')
+    write_results(args.out, text, args.setting, facts, records, **entries)
+    draw_speed_up(results, f'{args.out}.png')
 
 
 def main(args):
     facts = begin(__file__, args.setting)
+    if args.backend == 'onnx':
+        facts['versions'] += f', ONNX Runtime {version("onnxruntime")}'
     words = args.setting.words(args.batch)
     print(words, '', *machine_lines(facts), '', sep='\n')
-    results, missing, profiled = [], [], []
+    results, missing = [], []
     for result in measure(args, missing):
         results.append(result)
         if args.out:  # what is there stays, whatever ends the program
-            write(args, facts, results, missing, profiled)
+            write(args, facts, results, missing, more=[])
+    more = exponent_lines(exponents(results))
     if args.profile:
-        profiled = profile(args, results)
-        print('', *profiled, sep='\n')
+        more += ['', '## Where the time of a forward pass goes', '']
+        more += profile(args, results)
+    print(*more, sep='\n')
     if args.out and results:
-        write(args, facts, results, missing, profiled)
+        write(args, facts, results, missing, more)

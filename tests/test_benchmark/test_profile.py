@@ -1,0 +1,54 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pytest
+from small_models import CACHE, classifier, vit
+
+from mmclca.benchmark import Setting, Size
+from mmclca.benchmark.candidates import (
+    METHODS,
+    mmpretrain_vit,
+    of_config,
+    plain,
+    reduced,
+    timm_vit,
+)
+from mmclca.benchmark.profile import PARTS, seconds_of_parts
+
+TINY = Size('tiny', (64, 64), 32, 4, 2, 64)
+DEEP = Size('deep', (224, 224), 96, 6, 3, 384)
+VIT = mmpretrain_vit(TINY)
+PLAIN = (plain(VIT), VIT, timm_vit(TINY))
+ALL = (*PLAIN, *(reduced(VIT, name, 0.5, clca=True) for name in METHODS))
+
+
+def seen(one):
+    """The parts that take time."""
+    seconds = seconds_of_parts(one, Setting(batch=1), rounds=1, warm_up=0)
+    assert list(seconds) == list(PARTS)
+    assert min(seconds.values()) >= 0
+    return {part for part, spent in seconds.items() if spent}
+
+
+@pytest.mark.parametrize('one', ALL, ids=lambda one: one.label)
+def test_parts_of_every_model(one):
+    missing = {'cache'} if one.clca == 'no' else set()
+    if one.method in ('mmpretrain', 'timm'):
+        missing.add('selection')
+    assert seen(one) == set(PARTS) - missing
+
+
+def test_parts_of_a_config_with_branches():
+    reducer = dict(type='mmclca.ToMe', keep_rate=0.5)
+    more = dict(reducer=reducer, reduce_at=(1, 2), cache=CACHE, branches=2)
+    assert seen(of_config('mine', classifier(vit(4, **more)))) == set(PARTS)
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize('make', [plain, lambda one: timm_vit(one.size)])
+def test_ffn_has_twice_the_products_of_the_projections(make):
+    for _ in range(4):  # the machine may be busy with something else
+        one = make(mmpretrain_vit(DEEP))
+        parts = seconds_of_parts(one, Setting(batch=2), 9, warm_up=2)
+        order = [parts[name] for name in ('FFN', 'projections', 'norm')]
+        if order == sorted(order, reverse=True):
+            return
+    pytest.fail(str(parts))
