@@ -111,7 +111,7 @@ NOT_RUN = [  # commands, and why
     ),
     (r'drawn_cotton80', 'the data that a page was measured with'),
     (
-        r'few_photographs|from_scratch)\.py',
+        r'tools/benchmark/(throughput|few_photographs|from_scratch)\.py',
         'a benchmark of minutes, or of a GPU',
     ),
 ]
