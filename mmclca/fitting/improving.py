@@ -44,9 +44,7 @@ def improve(job: Job) -> None:
         reason=f'expected to remove {gain:.0%} of the errors',
         holdout=outcome['holdout'],
     )
-    job.save()
-    for checkpoint in job.folder.training.glob('*/*.pth'):
-        checkpoint.unlink()  # what it takes to go on, three times a model
+    job.publish()
 
 
 def _gain_worth_it(job: Job) -> float | None:

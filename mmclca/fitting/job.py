@@ -63,5 +63,10 @@ class Job:
         return photographs.select([i for i in everything if i not in learned])
 
     def save(self) -> None:
-        """Write fit.json as it is now."""
-        self.folder.write(self.facts)
+        """Write fit.json as it is now, as a draft."""
+        self.folder.draft.write(self.facts)
+
+    def publish(self) -> None:
+        """Put all that was written in the place of the model of before."""
+        self.save()
+        self.folder.publish()

@@ -3,20 +3,23 @@
 
 import json
 import shutil
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 
-from mmclca.utils.atomic_write import replace_text
-
-# what --overwrite removes; features are of images, and stay
-OUTCOMES = (
-    *('model.pth', 'probe.pth', 'threshold.json', 'photographs.csv'),
-    *('evidence.safetensors', 'report.html', 'log.txt', 'fit.json'),
+from mmclca.utils.atomic_write import (
+    PARTIAL,
+    finish_replacing,
+    replace_files,
+    replace_text,
 )
 
 
 class ModelFolder:
     """Where the files of a fitted model lie.
+
+    They are written as a draft, and take the place of those of before in one
+    step.
 
     Args:
         path (str | Path): The folder; it need not exist.
@@ -29,10 +32,33 @@ class ModelFolder:
         self.threshold = self.path / 'threshold.json'
         self.table = self.path / 'photographs.csv'
         self.evidence = self.path / 'evidence.safetensors'
+        self.report = self.path / 'report.html'
         self.log = self.path / 'log.txt'
         self.features = self.path / 'features'
         self.training = self.path / 'training'
         self.file = self.path / 'fit.json'
+        finish_replacing(self.path)
+
+    @cached_property
+    def draft(self) -> 'ModelFolder':
+        """The files that are being written."""
+        return ModelFolder(self.path / '.draft')
+
+    def publish(self) -> None:
+        """Put the draft in the place of the model; the report is outdated."""
+        self.draft.report.touch()
+        replace_files(self.path, self.draft.path)
+
+    def discard_draft(self) -> None:
+        """Remove the draft, by its facts first, which make it one."""
+        if self.draft.path.is_dir():
+            self.draft.file.unlink(missing_ok=True)
+            shutil.rmtree(self.draft.path)
+
+    def remove_partial_files(self) -> None:
+        """Remove what writers that were killed have left."""
+        for partial in self.path.rglob(PARTIAL):
+            partial.unlink()
 
     def read(self) -> dict:
         """The facts in fit.json.
@@ -60,13 +86,13 @@ class ModelFolder:
         Raises:
             FileNotFoundError: If there is no model yet.
         """
-        facts = self.read()
-        if not self.model.is_file():
+        begun = self.file.is_file() or self.draft.path.is_dir()
+        if begun and not self.model.is_file():
             raise FileNotFoundError(
                 f'{self.path} has no model.pth yet: the fit was interrupted; '
                 'the same command goes on with it'
             )
-        return facts
+        return self.read()
 
     def write(self, facts: dict) -> None:
         """Replace fit.json."""
@@ -85,8 +111,13 @@ class ModelFolder:
         Raises:
             ValueError: If the folder is of another call, or of no fit.
         """
+        begun = self.draft.file.is_file()
+        if begun and not _differences(self.draft.read(), facts):
+            return self.draft.read()
+        self.discard_draft()
         if not self.file.is_file():
-            self._check_empty()
+            if not begun:
+                self._check_empty()
             return None
         had = self.read()
         other = _differences(had, facts)
@@ -104,16 +135,17 @@ class ModelFolder:
                 f'{self.path} is a file: give a folder with --out'
             )
         inside = self.path.iterdir() if self.path.exists() else ()
-        if any(path.name != self.features.name for path in inside):
+        ours = (self.features.name, self.draft.path.name)
+        if any(path.name not in ours for path in inside):
             raise ValueError(
                 f'{self.path} is there and not empty: give another folder '
                 'with --out, or --overwrite to write into it'
             )
 
     def clear(self) -> None:
-        """Remove what a fit has written but features."""
-        for name in OUTCOMES:
-            (self.path / name).unlink(missing_ok=True)
+        """Remove what another fit has left but the model, and features."""
+        self.discard_draft()
+        self.log.unlink(missing_ok=True)
         shutil.rmtree(self.training, ignore_errors=True)
 
 

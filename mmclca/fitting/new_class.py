@@ -2,29 +2,22 @@
 """A class more for a model, without training."""
 
 import os
-import shutil
 from pathlib import Path
 
 from mmclca.apis import Probe, find_images
 from mmclca.checkpoints.downloading import open_checkpoint
 from mmclca.checkpoints.stored import stored_config
 from mmclca.datasets.photographs import Checked, Photographs, check_photographs
-from mmclca.utils.csv_files import read_rows
 
-from .candidates import candidates_of
-from .classifier import classifier_config
 from .facts import digest
 from .job import Job
 from .model_folder import ModelFolder
-from .preparing import candidate_of, default_device
+from .preparing import job_of
 from .probing import fit_probe, run_probe
 from .quiet import Log
 from .report import write_report
-from .weights import find_weights
+from .report.folder import used_rows
 from .words import probe_line
-
-# what is written anew, beside what it takes the place of until all is there
-WRITTEN = ('probe', 'model', 'threshold', 'evidence', 'table', 'file')
 
 
 def add_class(
@@ -42,7 +35,8 @@ def add_class(
         device (str, optional): Where the model runs.
 
     Returns:
-        dict: The new facts.
+        dict: The new facts; those of before if the model knows all of the
+        photographs.
 
     Raises:
         FileNotFoundError: If there is no such folder, or photographs of the
@@ -50,19 +44,17 @@ def add_class(
         ValueError: If it has no photographs.
     """
     facts = folder.read_finished()
+    paths, name = new_photographs(place, name)
     with Log() as log:
-        together = joined(read_table(folder), *new_photographs(place, name))
-        checked = check_photographs(together)
-        _check_kept(facts, checked)
-        log.open(folder.log)
-        job = _job(folder, facts, checked, device or default_device(), log)
-        run_probe(job)
-        if facts['final'] == 'trained':
-            _refit(job, folder.model)
-        _move(job.folder, folder)
+        checked = check_photographs(joined(read_table(folder), paths, name))
+        folder.discard_draft()
+        folder.remove_partial_files()
+        if _is_new(facts, checked, name):
+            facts = _fit(folder, facts, checked, device, log)
+        else:  # a run that was killed may have done all but the report
+            log.tell_user(f'The model knows all photographs of {name} already')
         write_report(folder.path)
-        probe_line(job)
-    return job.facts
+    return facts
 
 
 def read_table(folder: ModelFolder) -> Photographs:
@@ -74,7 +66,7 @@ def read_table(folder: ModelFolder) -> Photographs:
     Raises:
         FileNotFoundError: If some are no longer where they were.
     """
-    rows = [x for x in read_rows(folder.table) if x['used'] == 'True']
+    rows = used_rows(folder.table)
     gone = [x['path'] for x in rows if not os.path.isfile(x['path'])]
     if gone:
         raise FileNotFoundError(
@@ -138,52 +130,54 @@ def joined(known: Photographs, paths: list[str], name: str) -> Photographs:
     )
 
 
-def _check_kept(facts: dict, checked: Checked) -> None:
-    """Refuse to lose a class, or to learn none."""
+def _is_new(facts: dict, checked: Checked, name: str) -> bool:
+    """Whether anything is new of a class that is learned already.
+
+    Raises:
+        ValueError: If a class would be lost, or none learned.
+    """
     classes = checked.photographs.classes
     lost = [name for name in facts['classes'] if name not in classes]
-    if lost or checked.photographs.counts() == facts['counts']:
+    known = checked.photographs.counts() == facts['counts']
+    if lost or (known and name not in facts['classes']):
         what = f'{", ".join(lost)} would be lost' if lost else 'nothing is new'
         raise ValueError(f'{what}: {"; ".join(checked.lines())}')
+    return not known
 
 
-def _job(
-    folder: ModelFolder, facts: dict, checked: Checked, device: str, log: Log
-) -> Job:
-    """A fit whose files lie beside those of the model until it is done."""
-    photographs = checked.photographs
-    new = ModelFolder(folder.path / 'adding')
-    shutil.rmtree(new.path, ignore_errors=True)
-    new.path.mkdir()
-    new.features = folder.features
-    pretrained = find_weights(
-        facts['weights']['source'], facts['call']['pixels']
+def _fit(
+    folder: ModelFolder, facts: dict, checked: Checked, device, log: Log
+) -> dict:
+    """Fit the model of before to all photographs; gives the new facts."""
+    log.open(folder.log)
+    job = job_of(
+        folder, facts | _changed(facts, checked), checked, device, log
     )
-    candidate = candidate_of(facts, candidates_of(pretrained.backbone))
-    number = len(photographs.classes)
-    changed = dict(
+    run_probe(job)
+    if facts['final'] == 'trained':
+        _refit(job)
+    job.publish()
+    probe_line(job)
+    return job.facts
+
+
+def _changed(facts: dict, checked: Checked) -> dict:
+    """The facts that are of other photographs now."""
+    photographs, training = checked.photographs, facts['training']
+    return dict(
         classes=photographs.classes,
         counts=photographs.counts(),
         photographs=digest(photographs),
         problems=checked.lines(),
         held_out=None,
-    )
-    if facts['training']:  # its hold-out was of other classes
-        changed['training'] = dict(facts['training'], holdout=None)
-    return Job(
-        new,
-        facts | changed,
-        checked,
-        pretrained,
-        candidate,
-        classifier_config(pretrained, candidate, number),
-        device,
-        log,
+        # its hold-out was of other classes
+        training=training and dict(training, holdout=None),
     )
 
 
-def _refit(job: Job, trained: Path) -> None:
-    """Fit the classifier on a network that was trained."""
+def _refit(job: Job) -> None:
+    """Fit the classifier on the network that was trained."""
+    trained = job.folder.model
     config = stored_config(open_checkpoint(str(trained)))
     config.model.head.num_classes = len(job.classes)
     config.model.head.pop('loss', None)
@@ -191,12 +185,3 @@ def _refit(job: Job, trained: Path) -> None:
         config, trained, device=job.device, features_dir=job.folder.features
     )
     fit_probe(job, probe)
-    job.save()
-
-
-def _move(new: ModelFolder, folder: ModelFolder) -> None:
-    for name in WRITTEN:
-        old, path = vars(folder)[name], vars(new)[name]
-        if path.exists():
-            os.replace(path, old)
-    shutil.rmtree(new.path)

@@ -14,7 +14,7 @@ from mmclca.datasets.photographs import Photographs
 from mmclca.evaluation.intervals import wilson
 from mmclca.evaluation.open_set import SCORES, fit_threshold
 from mmclca.models.heads.last_linear import last_linear, set_last_linear
-from mmclca.utils.atomic_write import replace_bytes
+from mmclca.utils.atomic_write import replace_bytes, replace_text
 
 from .job import Job
 from .model_folder import ModelFolder
@@ -35,10 +35,10 @@ def set_threshold(
 
     Returns:
         dict: ``score`` and ``threshold``; None where there are no scores,
-        and then no file.
+        and then the file is empty.
     """
     if not len(logits):
-        folder.threshold.unlink(missing_ok=True)
+        replace_text(folder.threshold, '')
         return dict(score=None, threshold=None)
     value = fit_threshold(SCORES[SCORE](logits), ACCEPT)
     threshold = Threshold(SCORE, value, fingerprint(model))
@@ -87,7 +87,6 @@ def finish(job: Job, path: Path, temperature: float, logits: Tensor) -> None:
     set_last_linear(model.head, weight.flatten(1), bias)
     weights = {name: x.cpu() for name, x in model.state_dict().items()}
     text = model._config.pretty_text
-    replace_bytes(
-        job.folder.model, checkpoint_bytes(weights, text, job.classes)
-    )
-    job.facts['threshold'] = set_threshold(job.folder, model, logits)
+    content = checkpoint_bytes(weights, text, job.classes)
+    replace_bytes(job.folder.draft.model, content)
+    job.facts['threshold'] = set_threshold(job.folder.draft, model, logits)

@@ -8,7 +8,11 @@ from os import PathLike
 import torch
 from mmengine.config import Config
 
-from mmclca.datasets.photographs import check_photographs, read_photographs
+from mmclca.datasets.photographs import (
+    Checked,
+    check_photographs,
+    read_photographs,
+)
 
 from .budget import choose, parse_budget
 from .candidates import Candidate, candidates_of
@@ -22,7 +26,11 @@ from .weights import Pretrained, find_weights
 
 
 def prepare(
-    call: dict, out: str | PathLike, overwrite: bool, device: str, log: Log
+    call: dict,
+    out: str | PathLike,
+    overwrite: bool,
+    device: str | None,
+    log: Log,
 ) -> Job:
     """Check what came, and choose the model.
 
@@ -31,7 +39,7 @@ def prepare(
             model what it is, by name.
         out (str | Path): Folder of the model.
         overwrite (bool): Whether what another call left there goes.
-        device (str): Where the model runs.
+        device (str, optional): See :func:`job_of`.
         log (Log): Where lines go.
 
     Raises:
@@ -39,7 +47,8 @@ def prepare(
         ValueError: If they are of no use, the folder is of another call, or
             the budget is met by no model.
     """
-    budget = call['budget'] and parse_budget(call['budget'])
+    if call['budget'] is not None:
+        parse_budget(call['budget'])
     folder = ModelFolder(out)
     found = read_photographs(
         call['photographs'], call['labels'], call['groups']
@@ -47,48 +56,69 @@ def prepare(
     checked = check_photographs(found)
     facts = new_facts(call, checked)
     known = None if overwrite else folder.known(facts)
-    pretrained = find_weights(call['weights'], call['pixels'])
-    number = len(checked.photographs.classes)
-    costs = partial(costs_of, pretrained, number, device)
-    candidates = candidates_of(pretrained.backbone)
-    candidate = candidate_of(known, candidates)
-    candidate = candidate or choose(candidates, budget, costs)
-    config = classifier_config(pretrained, candidate, number)
+    job = job_of(folder, known or facts, checked, device, log)
     if overwrite:
         folder.clear()
+    folder.remove_partial_files()
+    job.save()  # before all, so that the folder is known for this call's
     log.open(folder.log)
+    return job
+
+
+def job_of(
+    folder: ModelFolder,
+    facts: dict,
+    checked: Checked,
+    device: str | None,
+    log: Log,
+) -> Job:
+    """A fit with its model, which an earlier call may have chosen.
+
+    Args:
+        folder (ModelFolder): Where its files lie.
+        facts (dict): Of fit.json, or new ones.
+        checked (Checked): The photographs.
+        device (str, optional): Where the model runs; None: on a GPU where
+            there is one.
+        log (Log): Where lines go.
+
+    Raises:
+        FileNotFoundError: If the weights are not there.
+        ValueError: If they are of no use, or the budget is met by no model.
+    """
+    device = device or ('cuda' if torch.cuda.is_available() else 'cpu')
+    call = facts['call']
+    pretrained = find_weights(
+        facts['weights']['source'] or call['weights'], call['pixels']
+    )
+    number = len(checked.photographs.classes)
+    candidates = candidates_of(pretrained.backbone)
+    candidate = candidate_of(facts, candidates) or choose(
+        candidates,
+        call['budget'] and parse_budget(call['budget']),
+        partial(costs_of, pretrained, number, device),
+    )
+    config = classifier_config(pretrained, candidate, number)
+    facts = facts | described(pretrained, config, candidate)
     return Job(
-        folder,
-        known or dict(facts, **described(pretrained, config, candidate)),
-        checked,
-        pretrained,
-        candidate,
-        config,
-        device,
-        log,
+        folder, facts, checked, pretrained, candidate, config, device, log
     )
 
 
 def candidate_of(
-    facts: dict | None, candidates: Sequence[Candidate]
+    facts: dict, candidates: Sequence[Candidate]
 ) -> Candidate | None:
     """The model that an earlier call has chosen, None without one.
 
     Milliseconds are measured anew in each call, and are never the same.
 
     Args:
-        facts (dict, optional): Of fit.json.
+        facts (dict): Of fit.json.
         candidates (Sequence[Candidate]): Those that it was chosen from.
     """
-    if facts is None:
-        return None
     model = facts['model']
-    return next(
-        candidate
-        for candidate in candidates
-        if (candidate.method, candidate.keep_rate, candidate.img_size)
-        == (model['method'], model['keep_rate'], model['img_size'])
-    )
+    known = {(c.method, c.keep_rate, c.img_size): c for c in candidates}
+    return known.get((model['method'], model['keep_rate'], model['img_size']))
 
 
 def described(
@@ -133,8 +163,3 @@ def costs_of(
     if unit == 'ms':
         return [*milliseconds(models, device).values()]
     return [*map(gmacs, models.values())]
-
-
-def default_device() -> str:
-    """A GPU where there is one."""
-    return 'cuda' if torch.cuda.is_available() else 'cpu'

@@ -28,9 +28,9 @@ def run_probe(job: Job) -> None:
     began = time.perf_counter()
     probe, training = probe_of(job), job.training
     features, found = fit_probe(job, probe)
-    probe.save(job.folder.probe)
-    write_evidence(job.folder, found.labels, found.probabilities())
-    write_table(job.folder, job.checked, found.probabilities())
+    probe.save(job.folder.draft.probe)
+    write_evidence(job.folder.draft, found.labels, found.probabilities())
+    write_table(job.folder.draft, job.checked, found.probabilities())
     job.facts['learning_curve'] = learning_curve(
         features,
         found.labels,
@@ -41,7 +41,6 @@ def run_probe(job: Job) -> None:
     )
     seconds = time.perf_counter() - began
     job.facts['probe'] = facts_of(found, job.classes, seconds)
-    job.save()
 
 
 def fit_probe(job: Job, probe: Probe) -> tuple[Tensor, OutOfFold]:
@@ -55,10 +54,12 @@ def fit_probe(job: Job, probe: Probe) -> tuple[Tensor, OutOfFold]:
         tuple[Tensor, OutOfFold]: Features (N, D), and what folds gave.
     """
     found, features = fitted(job, probe, job.training)
-    probe.save(job.folder.model)
+    probe.save(job.folder.draft.model)
     logits = found.logits.flatten(0, 1)
     tested = logits[~logits.isnan().any(1)]
-    job.facts['threshold'] = set_threshold(job.folder, probe.model, tested)
+    job.facts['threshold'] = set_threshold(
+        job.folder.draft, probe.model, tested
+    )
     return features, found
 
 

@@ -10,7 +10,7 @@ from .fitted_model import FittedModel
 from .improving import improve
 from .job import Job
 from .outcome import measure
-from .preparing import default_device, prepare
+from .preparing import prepare
 from .probing import run_probe
 from .quiet import Log
 from .report import write_report
@@ -82,7 +82,6 @@ def fit(
         class_weights=class_weights,
         pixels=pixels,
     )
-    device = device or default_device()
     with Log() as log:
         run(prepare(call, out, overwrite, device, log), probe_only)
     return FittedModel(out, device)
@@ -108,6 +107,7 @@ def run(job: Job, probe_only: bool) -> None:
         run_probe(job)
     probe_line(job)
     facts['final'] = facts['final'] or 'probe'
+    job.publish()  # what training writes is no part of this draft
     if not probe_only and facts['training'] is None:
         improve(job)
         measure_costs(job, with_onnx=True)
@@ -116,6 +116,9 @@ def run(job: Job, probe_only: bool) -> None:
             job.folder.model, job.held_out, job.device
         )
     facts['seconds'] = before + time.perf_counter() - began
-    job.save()
+    job.publish()
     write_report(job.folder.path)
+    if facts['training']:
+        for checkpoint in job.folder.training.glob('*/*.pth'):
+            checkpoint.unlink()  # what it takes to go on, thrice a model
     ending(job)

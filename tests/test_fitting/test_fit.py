@@ -11,7 +11,8 @@ from io import StringIO
 import pytest
 import torch
 from process_state import kept
-from safetensors.torch import load_file
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 from tiny_photographs import write_photographs, write_weights
 from tiny_run import CLASSES, exit_code
 
@@ -162,7 +163,7 @@ def test_a_class_more(copy, tmp_path):
     names = [r['pred_class'] for r in copy.predict(new) if r['known']]
     assert names.count('larch') > 1
     assert FittedModel(copy.folder).classes == copy.classes
-    assert not (copy.folder / 'adding').exists()
+    assert not (copy.folder / '.draft').exists()
 
 
 @pytest.mark.parametrize('place_of_it', ['gone', 'empty', 'known'])
@@ -175,6 +176,27 @@ def test_a_class_that_cannot_be_added(copy, place, tmp_path, place_of_it):
         copy.add_class(new, 'larch')
     before.pop(copy.folder / 'log.txt')
     assert all(path.read_bytes() == old for path, old in before.items())
+
+
+def files_of(folder):
+    return {p: p.read_bytes() for p in folder.glob('*') if p.is_file()}
+
+
+def test_features_that_are_broken_change_nothing(copy, run, tmp_path, capsys):
+    (part,) = copy.folder.glob('features/*/*.safetensors')
+    with safe_open(part, 'pt') as file:
+        facts, features = file.metadata(), file.get_tensor('features')
+    features[3, 5] = torch.nan
+    save_file(dict(features=features), part, facts)
+    before = files_of(copy.folder)
+    new = write_photographs(tmp_path / 'new', seed=2) / 'elm'
+    assert run('add-class', copy.folder, new, '--name', 'larch') == 2
+    after = files_of(copy.folder)
+    for name in before.keys() - {copy.folder / 'log.txt'}:
+        assert after[name] == before[name]
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert f'{part} holds no finite numbers: remove it' in line
+    assert run('predict', copy.folder, new) == 0
 
 
 @pytest.fixture

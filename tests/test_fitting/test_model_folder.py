@@ -41,14 +41,14 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
         ModelFolder(tmp_path / 'thesis.tex').known(FACTS)
 
 
-def test_features_outlive_the_rest(folder):
+def test_features_and_the_model_outlive_the_rest(folder):
     for name in ('features', 'training'):
         (folder.path / name).mkdir()
     (folder.path / 'thesis.tex').touch()
     folder.model.touch()
     folder.clear()
     left = {path.name for path in folder.path.iterdir()}
-    assert left == {'features', 'thesis.tex'}
+    assert left == {'features', 'thesis.tex', 'model.pth', 'fit.json'}
 
 
 def test_no_model(tmp_path, folder):
@@ -59,3 +59,14 @@ def test_no_model(tmp_path, folder):
     folder.file.write_text('{')
     with pytest.raises(ValueError, match='is damaged'):
         folder.read()
+
+
+def test_a_draft_that_is_of_no_use_is_discarded(folder):
+    draft = folder.draft
+    for facts in (None, FACTS | dict(photographs='b')):
+        draft.path.mkdir()
+        draft.model.touch()
+        if facts:
+            draft.write(facts)
+        assert folder.known(FACTS) == FACTS
+        assert not draft.path.exists()

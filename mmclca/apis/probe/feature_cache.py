@@ -28,6 +28,9 @@ class FeatureCache:
             each model. None: in memory alone.
         model (str): What tells the model from others, see
             :func:`mmclca.apis.rejection.digest`.
+
+    Raises:
+        ValueError: If features in the folder are not finite.
     """
 
     def __init__(self, folder: str | Path | None, model: str):
@@ -82,6 +85,8 @@ class FeatureCache:
                 features = file.get_tensor('features')
         except (KeyError, SafetensorError, TypeError, ValueError):
             return  # no part of ours: its images go through the model
+        if not features.isfinite().all():
+            raise ValueError(f'{part} holds no finite numbers: remove it')
         self._found.update(zip(digests, features, strict=True))
 
 

@@ -3,6 +3,8 @@
 
 from pathlib import Path
 
+from mmclca.utils.atomic_write import finish_replacing
+
 from ..parser import Parser
 
 
@@ -41,6 +43,7 @@ def model_of(parser: Parser, folder: Path) -> str:
         parser (Parser): It ends the program.
         folder (Path): What fit wrote.
     """
+    finish_replacing(folder)
     path = folder / 'model.pth'
     if not path.is_file():
         parser.error(

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import load_file
 
+from mmclca.utils.atomic_write import finish_replacing
 from mmclca.utils.csv_files import read_rows
 
 NEEDED = ('fit.json', 'photographs.csv', 'evidence.safetensors')
@@ -86,6 +87,7 @@ def read_folder(folder: str | os.PathLike) -> FitFolder:
         ValueError: If two of them are not of one run.
     """
     folder = Path(folder)
+    finish_replacing(folder)
     for name in NEEDED:
         if not (folder / name).is_file():
             raise FileNotFoundError(
@@ -93,7 +95,7 @@ def read_folder(folder: str | os.PathLike) -> FitFolder:
                 '`python -m mmclca fit` wrote'
             )
     facts = _facts((folder / 'fit.json').read_text(encoding='utf-8'))
-    rows = _used(folder / 'photographs.csv')
+    rows = used_rows(folder / 'photographs.csv')
     evidence = load_file(folder / 'evidence.safetensors')['probabilities']
     if evidence.shape != (len(rows), len(facts['classes'])):
         raise ValueError(
@@ -111,8 +113,8 @@ def _facts(text: str) -> Facts:
     return Facts(facts | {part: facts[part] or Facts() for part in PARTS})
 
 
-def _used(table: Path) -> list[dict]:
-    """Rows of the photographs that were used, in their order."""
+def used_rows(table: Path) -> list[dict]:
+    """Rows of photographs.csv of those that were used, in their order."""
     return [row for row in read_rows(table) if row['used'] == 'True']
 
 
