@@ -41,11 +41,6 @@ class Result:
     baseline: 'Result | None' = None
 
     @property
-    def images_per_second(self) -> float:
-        """Median speed."""
-        return self.batch / median(self.seconds)
-
-    @property
     def speed_up(self) -> list[float]:
         """Quartiles, the median in the middle, of the rounds' ratios."""
         plain = (self.baseline or self).seconds
@@ -55,18 +50,6 @@ class Result:
     def gmacs_ratio(self) -> float:
         """How many times fewer multiply-accumulates than the baseline."""
         return (self.baseline or self).cost.flops / self.cost.flops
-
-    @property
-    def efficiency(self) -> float:
-        """How much of what the multiply-accumulates promise is there."""
-        return self.speed_up[1] / self.gmacs_ratio
-
-    @property
-    def memory_ratio(self) -> float | None:
-        """Peak memory as a share of the baseline's."""
-        if self.memory is None:
-            return None
-        return self.memory / (self.baseline or self).memory
 
     @property
     def tokens(self) -> str:
@@ -80,6 +63,7 @@ class Result:
     def record(self) -> dict:
         """All numbers by name, of plain types."""
         candidate, size = self.candidate, self.candidate.size
+        plain = self.baseline or self
         low, middle, high = map(float, self.speed_up)
         return dict(
             model=candidate.name or size.name,
@@ -92,14 +76,14 @@ class Result:
             gmacs_of_distances=self.cost.distances / 1e9,
             params=self.cost.params,
             batch=self.batch,
-            images_per_second=self.images_per_second,
+            images_per_second=self.batch / median(self.seconds),
             speed_up=middle,
             speed_up_quartile_1=low,
             speed_up_quartile_3=high,
             gmacs_ratio=self.gmacs_ratio,
-            efficiency=self.efficiency,
+            efficiency=middle / self.gmacs_ratio,
             memory_mib=self.memory and self.memory / 2**20,
-            memory_ratio=self.memory_ratio,
+            memory_ratio=self.memory and self.memory / plain.memory,
             seconds=self.seconds,
         )
 

@@ -49,9 +49,10 @@ def table_head(titles: Sequence[str]) -> list[str]:
     return [line(titles), line(['---'] * len(titles))]
 
 
-def columns(with_memory: bool) -> tuple:
-    """The columns of the table of results."""
-    return COLUMNS + MEMORY_COLUMNS * with_memory
+def results_head(with_memory: bool) -> list[str]:
+    """The first two lines of the table of results."""
+    columns = COLUMNS + MEMORY_COLUMNS * with_memory
+    return table_head([title for title, *_ in columns])
 
 
 def table_line(result: Result, with_memory: bool) -> str:
@@ -68,7 +69,7 @@ def table_line(result: Result, with_memory: bool) -> str:
         record['gmacs_of_distances'] = ''
     return line(
         format(record[key], form if record[key] != '' else '')
-        for _, key, form in columns(with_memory)
+        for _, key, form in COLUMNS + MEMORY_COLUMNS * with_memory
     )
 
 

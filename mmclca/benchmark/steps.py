@@ -65,7 +65,7 @@ def inference_step(
 
 
 def onnx_step(
-    model: nn.Module, images: Tensor, setting: Setting, int8: bool
+    model: nn.Module, images: Tensor, setting: Setting, int8: bool = False
 ) -> Callable[[], Tensor]:
     """As :func:`inference_step`, of the exported model in ONNX Runtime.
 
@@ -74,6 +74,7 @@ def onnx_step(
         images (Tensor): See there.
         setting (Setting): Its threads.
         int8 (bool): Whether matrix products with weights are 8-bit ones.
+            Defaults to False.
     """
     with TemporaryDirectory() as folder:
         path = Path(folder, 'model.onnx')

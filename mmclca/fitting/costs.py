@@ -1,17 +1,14 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What models cost, counted, and timed on this machine."""
 
-import tempfile
 from collections.abc import Mapping
-from functools import partial
-from pathlib import Path
 
 import torch
 
 from mmclca.benchmark.machine import cpu_name
 from mmclca.benchmark.one_image import median_milliseconds, steps_of
 from mmclca.benchmark.setting import Setting
-from mmclca.deployment import onnx_logits, write_onnx
+from mmclca.benchmark.steps import onnx_step
 from mmclca.evaluation.cost import count_config
 from mmclca.registry import MODELS
 from mmclca.utils.extras import are_there
@@ -58,15 +55,11 @@ def onnx_milliseconds(
     if not are_there('onnx', 'onnxscript', 'onnxruntime'):
         return None
     setting, steps = _setting('cpu'), {}
-    with tempfile.TemporaryDirectory() as folder:
-        for i, (name, model) in enumerate(models.items()):
-            built = MODELS.build(model).eval()
-            path = Path(folder, f'{i}.onnx')
-            size = built.backbone.img_size
-            write_onnx(built, size, path, {})
-            logits = onnx_logits(path, setting.threads)
-            steps[name] = partial(logits, setting.images(size))
-        return median_milliseconds(steps, setting, rounds)
+    for name, config in models.items():
+        model = MODELS.build(config)
+        images = setting.images(model.backbone.img_size)
+        steps[name] = onnx_step(model, images, setting)
+    return median_milliseconds(steps, setting, rounds)
 
 
 def _setting(device: str) -> Setting:

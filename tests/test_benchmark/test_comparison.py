@@ -44,11 +44,14 @@ def pair():
 def test_ratios_are_those_of_rounds_not_of_medians():
     timm, one = pair()
     assert one.speed_up.tolist() == [1.5, 2, 2.5]  # of 1, 2 and 3
-    assert one.images_per_second == 4 / 3
-    assert (one.gmacs_ratio, one.efficiency) == (3, 2 / 3)
-    assert one.memory_ratio == 0.25
+    record = one.record()
+    assert record['images_per_second'] == 4 / 3
+    assert (record['gmacs_ratio'], record['efficiency']) == (3, 2 / 3)
+    assert record['memory_ratio'] == 0.25
     assert timm.speed_up.tolist() == [1, 1, 1]
-    assert (timm.gmacs_ratio, timm.memory_ratio) == (1, 1)
+    assert (timm.gmacs_ratio, timm.record()['memory_ratio']) == (1, 1)
+    one.memory = timm.memory = None
+    assert one.record()['memory_mib'] is one.record()['memory_ratio'] is None
 
 
 def test_table_csv_and_json_say_the_same(tmp_path):
@@ -72,12 +75,6 @@ def test_table_csv_and_json_say_the_same(tmp_path):
     assert content['results'] == records
     assert (content['machine'], content['x']) == (facts, 1)
     assert content['setting']['batch'] == 8
-
-
-def test_memory_that_was_not_measured():
-    timm, one = pair()
-    one.memory = timm.memory = None
-    assert one.record()['memory_mib'] is one.record()['memory_ratio'] is None
 
 
 def test_machine_and_page():
@@ -134,7 +131,7 @@ def run_out(*labels):
     return step_of
 
 
-def compare_all(with_memory):
+def compare_all():
     """Labels of the models that are measured, and names of the others."""
     missing = []
     found = compare(
@@ -143,30 +140,22 @@ def compare_all(with_memory):
         rounds=2,
         warm_up=1,
         at_once=2,
-        with_memory=with_memory,
+        with_memory=False,
         missing=missing,
     )
     labels = [one.candidate.label for one in found]
     return labels, [name.removesuffix(' (tiny, 64 px)') for name in missing]
 
 
-@pytest.mark.parametrize('with_memory', [False, True])
-def test_a_model_out_of_memory_is_left_out(monkeypatch, with_memory):
-    step_of = run_out('EViT 0.5')
-    monkeypatch.setattr(comparison, 'step_of', step_of)
-
-    def peak_memory(candidate, setting):
-        step_of(candidate, setting)()
-        return 1
-
-    monkeypatch.setattr(comparison, 'peak_memory', peak_memory)
+def test_a_model_out_of_memory_is_left_out(monkeypatch):
+    monkeypatch.setattr(comparison, 'step_of', run_out('EViT 0.5'))
     measured = ['timm', 'none', 'EViT 0.5 + CLCA']
-    assert compare_all(with_memory) == (measured, ['EViT 0.5'])
+    assert compare_all() == (measured, ['EViT 0.5'])
 
 
 def test_without_timm_there_is_nothing_to_compare_with(monkeypatch):
     monkeypatch.setattr(comparison, 'step_of', run_out('timm'))
-    measured, missing = compare_all(with_memory=False)
+    measured, missing = compare_all()
     assert measured == []
     assert set(missing) == {'timm', 'none', 'EViT 0.5', 'EViT 0.5 + CLCA'}
 

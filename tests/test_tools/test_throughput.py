@@ -62,7 +62,6 @@ def test_page_csv_json_and_plot(tool, tmp_path, capsys):
     assert {name for name, distances in by_method if distances} == {'KMedoids'}
     assert 'reducers' not in text and 'throughput.py --arch deit-tiny' in text
     assert '## Where the time of a forward pass goes' in text
-    assert imread(str(prefix.with_suffix('.png'))).std() > 5
     with prefix.with_suffix('.csv').open() as file:
         assert [row['method'] for row in csv.DictReader(file)] == methods
     content = json.loads(prefix.with_suffix('.json').read_text())
@@ -131,7 +130,6 @@ def test_another_baseline_and_several_batches(tool, config, tmp_path, capsys):
     content = json.loads(prefix.with_suffix('.json').read_text())
     assert content['batches'] == [1, 2]
     assert [one['batch'] for one in content['results']] == [1] * 3 + [2] * 3
-    assert imread(str(prefix.with_suffix('.png'))).std() > 5
 
 
 def test_branches_a_second_time_joined(tool, config, tmp_path, capsys):
@@ -165,15 +163,6 @@ def test_memory_of_training(tool, capsys):
     assert title[-2:] == ['MiB', 'of baseline']
     assert 80 < int(timm[-2]) < 200
     assert timm[-1] == '1.00'
-
-
-@pytest.mark.slow
-def test_compiled(tool, capsys):
-    chosen = ('--methods', 'EViT', '--keep-rates', 0.5, '--clca', 'yes')
-    tool(*QUICK, *chosen, '--compile')['main']()
-    out = capsys.readouterr().out
-    assert 'torch.compile (default)' in out
-    assert len(table(out)) == 3
 
 
 def test_defaults(tool, config):

@@ -22,12 +22,7 @@ from mmclca.cli.choices import (
     PLAIN,
 )
 
-COMPILE_MODES = (
-    'default',
-    'reduce-overhead',
-    'max-autotune',
-    'max-autotune-no-cudagraphs',
-)
+COMPILE_MODES = ('default', *CUDA_GRAPHS, 'max-autotune-no-cudagraphs')
 
 
 def parse_args():
@@ -46,8 +41,8 @@ def parse_args():
 def add_models(parser):
     parser.add(
         '--baseline',
-        'config file of the model that all others are compared with, and '
-        "that has the --methods (default: timm's plain ViT of their size)",
+        'config of the model that all others are compared with, and that has '
+        "the --methods (default: timm's plain ViT of their size)",
         metavar='FILE',
     )
     parser.add(
@@ -68,8 +63,7 @@ def add_models(parser):
     )
     parser.add(
         '--img-size',
-        'sides of images for --arch; with several, exponents of the pixels '
-        'as well',
+        'sides of images for --arch; of several, how time grows with them',
         [224],
         nargs='+',
         type=positive,

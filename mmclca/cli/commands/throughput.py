@@ -12,30 +12,9 @@ from statistics import median
 import torch
 from mmengine.config import Config
 
-from mmclca.benchmark import Setting
-from mmclca.benchmark.candidates import (
-    Size,
-    candidates_of,
-    fused,
-    mmpretrain_vit,
-    of_config,
-    timm_vit,
-    with_onnx,
-)
+from mmclca.benchmark import Setting, Size, candidates, pages
 from mmclca.benchmark.comparison import compare
 from mmclca.benchmark.memory import obstacle
-from mmclca.benchmark.pages import (
-    columns,
-    exponent_lines,
-    exponents,
-    line,
-    machine_lines,
-    out_of_memory_lines,
-    page,
-    table_head,
-    table_line,
-    write_results,
-)
 from mmclca.benchmark.profile import PARTS, seconds_of_parts
 from mmclca.benchmark.speed_up_plot import draw_speed_up
 from mmclca.utils.extras import require
@@ -140,7 +119,7 @@ def read_config(option, name, train):
             model = config.model.to_dict()
             if train and model.get('teacher'):
                 raise ValueError('a teacher, which is not measured')
-            return of_config(Path(name).stem, model)
+            return candidates.of_config(Path(name).stem, model)
     except (*WRONG_INPUT, AttributeError) as error:
         reason = ' '.join(str(error).split())
         raise ValueError(f'{option} {name}: {reason}') from error
@@ -158,13 +137,13 @@ def plan(args):
         found = {baseline: chosen(args, baseline) + configs}
     else:
         found = by_size(args, configs)
-    for baseline, models in found.items():
+    for baseline, beside in found.items():
         if args.fuse:
-            models += fused([baseline, *models])
-        check_names([baseline, *models])
+            beside += candidates.fused([baseline, *beside])
+        check_names([baseline, *beside])
         if args.backend == 'onnx':
             require('onnx', 'onnxscript', 'onnxruntime', extra='deploy')
-            models[:] = with_onnx([baseline, *models])[1:]
+            beside[:] = candidates.with_onnx([baseline, *beside])[1:]
     return found
 
 
@@ -178,7 +157,10 @@ def by_size(args, configs):
     for one in configs:
         sizes.setdefault(one.vit_size, []).append(one)
     return {
-        timm_vit(size): chosen(args, mmpretrain_vit(size)) + own
+        candidates.timm_vit(size): chosen(
+            args, candidates.mmpretrain_vit(size)
+        )
+        + own
         for size, own in sizes.items()
     }
 
@@ -187,13 +169,13 @@ def chosen(args, model):
     """A model with what the command line names."""
     methods = list(dict.fromkeys(args.methods))
     rates = dict.fromkeys(args.keep_rates)
-    return candidates_of(model, methods, rates, CLCA[args.clca])
+    return candidates.candidates_of(model, methods, rates, CLCA[args.clca])
 
 
-def check_names(candidates):
+def check_names(rows):
     """Refuse two rows of a name."""
-    for i, one in enumerate(candidates):
-        if one in candidates[:i]:
+    for i, one in enumerate(rows):
+        if one in rows[:i]:
             raise ValueError(
                 f'a row {one.name} {one.label} is there already; leave it '
                 'out, or name the file differently'
@@ -202,7 +184,7 @@ def check_names(candidates):
 
 def measure(args, missing):
     """Measure all models; rows are printed as they come."""
-    print(*table_head([title for title, *_ in columns(args.memory)]), sep='\n')
+    print(*pages.results_head(args.memory), sep='\n')
     for batch in args.batch:
         for result in compare(
             args.plan,
@@ -213,14 +195,15 @@ def measure(args, missing):
             args.memory,
             missing,
         ):
-            print(table_line(result, args.memory), flush=True)
+            print(pages.table_line(result, args.memory), flush=True)
             yield result
 
 
 def profile(args, results):
     """Lines of a table: milliseconds and share of each part of a pass."""
     parts = [f'{part}, ms (%)' for part in PARTS]
-    yield from table_head(['model', 'px', 'method', 'batch', 'ms', *parts])
+    titles = ['model', 'px', 'method', 'batch', 'ms', *parts]
+    yield from pages.table_head(titles)
     for result in results:
         setting = replace(args.setting, batch=result.batch)
         rounds = args.rounds, args.warm_up
@@ -238,23 +221,25 @@ def profile_line(result, seconds):
         for part in seconds.values()
     ]
     whole = f'{1e3 * median(result.seconds):.1f}'
-    return line([*model, result.batch, whole, *shares])
+    return pages.line([*model, result.batch, whole, *shares])
 
 
 def write(args, facts, results, missing, more):
     """Write the page, the CSV, the JSON and the plot."""
-    lines = table_head([title for title, *_ in columns(args.memory)])
-    lines += [table_line(result, args.memory) for result in results]
-    lines += out_of_memory_lines(missing)
+    lines = pages.results_head(args.memory)
+    lines += [pages.table_line(result, args.memory) for result in results]
+    lines += pages.out_of_memory_lines(missing)
     lines += ['', f'![speed-up]({Path(args.out).name}.png)', *more]
     baseline = args.baseline and Path(args.baseline).stem
     title = f'Speed compared with {baseline}' if baseline else TITLE
-    text = page(title, args.setting.words(args.batch), facts, lines)
-    fitted = exponents(results)
+    text = pages.page(title, args.setting.words(args.batch), facts, lines)
+    fitted = pages.exponents(results)
     growth = dict(exponents=fitted) if fitted else {}
     entries = dict(batches=args.batch, **growth)
     records = [result.record() for result in results]
-    write_results(args.out, text, args.setting, facts, records, **entries)
+    pages.write_results(
+        args.out, text, args.setting, facts, records, **entries
+    )
     draw_speed_up(results, f'{args.out}.png')
 
 
@@ -263,13 +248,13 @@ def main(args):
     if args.backend == 'onnx':
         facts['versions'] += f', ONNX Runtime {version("onnxruntime")}'
     words = args.setting.words(args.batch)
-    print(words, '', *machine_lines(facts), '', sep='\n')
+    print(words, '', *pages.machine_lines(facts), '', sep='\n')
     results, missing = [], []
     for result in measure(args, missing):
         results.append(result)
         if args.out:  # what is there stays, whatever ends the program
             write(args, facts, results, missing, more=[])
-    more = exponent_lines(exponents(results))
+    more = pages.exponent_lines(pages.exponents(results))
     if args.profile:
         more += ['', '## Where the time of a forward pass goes', '']
         more += profile(args, results)
