@@ -32,6 +32,7 @@ NAMES = {
     'CKPT': 'best.pth',
     'IMAGES': 'new_leaves',
     'WORK_DIR': 'run',
+    'LOG.json': 'log.json',
     'FILE': 'deit_tiny_patch16_224.pth',
     'cuda': 'cpu',
     'infer_onnx.py': 'tools/deployment/infer_onnx.py',

@@ -121,6 +121,8 @@ def _train(folder, monkeypatch):
         shutil.copy(folder / 'run/epoch_2.pth', folder / name)
     for name in ('other.pth', 'work_dirs/RUN/epoch_50.pth'):
         shutil.copy(folder / 'run/epoch_1.pth', folder / name)
+    (log,) = folder.glob('run/*/vis_data/scalars.json')
+    shutil.copy(log, folder / 'log.json')
     shutil.copy(folder / 'tiny.py', folder / 'config.py')
     leaf40 = Config.fromfile(LEAF40).model
     torch.save(MODELS.build(leaf40).state_dict(), folder / 'leaf40.pth')

@@ -10,5 +10,6 @@ from .command import command
 from .ending import run
 from .mistakes import Mistake, plain_errors
 from .parser import Parser
+from .upstream import upstream
 
-__all__ = ['Mistake', 'Parser', 'command', 'plain_errors', 'run']
+__all__ = ['Mistake', 'Parser', 'command', 'plain_errors', 'run', 'upstream']

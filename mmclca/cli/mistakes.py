@@ -4,6 +4,7 @@
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
+from traceback import extract_tb
 
 from mmclca.checkpoints.error import CheckpointError
 
@@ -76,4 +77,9 @@ def _text(error: Exception) -> str:
         return f'there is no {error.filename}: check the path'
     if isinstance(error, KeyError) and error.args:
         return str(error.args[0])  # str(error) puts it in quotes
-    return str(error)
+    return str(error) or _failed_line(error)
+
+
+def _failed_line(error: Exception) -> str:
+    """The code that an assertion without a message asks for."""
+    return extract_tb(error.__traceback__)[-1].line

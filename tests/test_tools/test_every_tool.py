@@ -5,6 +5,7 @@ What some of them print, and the columns they write, are golden files.
 """
 
 import runpy
+import shutil
 import signal
 import sys
 from contextlib import redirect_stdout
@@ -56,7 +57,7 @@ TABLE = {
         'clca-evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-224px'
     ),
     'analysis_tools/analyze_logs.py': Row(
-        'plot_curve run/work --out curves.png', 'curves.png'
+        'plot_curve log.json --keys loss --out curves.png', 'curves.png'
     ),
     'analysis_tools/analyze_results.py': Row(
         'tiny.py results.pkl --out-dir best',
@@ -176,6 +177,8 @@ def folder(tmp_path_factory):
     write_tiny(folder / 'resmlp', **RESMLP)
     write_tiny(folder / 'pooling', **PATCH_CONVNET)
     train_with_hooks(folder / 'run')
+    (log,) = folder.glob('run/work/*/vis_data/scalars.json')
+    shutil.copy(log, folder / 'log.json')
     write_images(folder / 'new', per_class=1, seed=1)
     write_images(folder / 'others', per_class=1, seed=2)
     (folder / 'others/oak').rename(folder / 'unknown')
