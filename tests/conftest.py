@@ -9,6 +9,7 @@ import torch
 from filelock import FileLock
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the helpers here
+sys.path.append(str(Path(__file__).parents[1] / 'tools/research'))
 
 from process_state import kept, register_all, seed_all
 from quick_runs import make_quick

@@ -98,6 +98,7 @@ NOT_RUN = [  # commands, and why
     (r'tools/demo\.py', 'test_tools/test_demo.py runs it'),
     (r'demo/app\.py', 'serves until it is stopped; tests/test_page'),
     (r'tools/dev/', 'writes into the checkout; has tests of its own'),
+    (r'tools/research/pages', 'the same; tests/test_research'),
     (r'ultra_fgvc\.py download', 'needs a network'),
     (r'--executor slurm', 'needs a cluster'),
     (
@@ -111,10 +112,7 @@ NOT_RUN = [  # commands, and why
         'the runs and the data that a page was measured with',
     ),
     (r'drawn_cotton80', 'the data that a page was measured with'),
-    (
-        r'tools/benchmark/(throughput|few_photographs|from_scratch)\.py',
-        'a benchmark of minutes, or of a GPU',
-    ),
+    (r'tools/benchmark/throughput\.py', 'a benchmark of minutes, or of a GPU'),
 ]
 
 

@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Results of a sweep that nobody ran."""
 
-import json
 from dataclasses import asdict
 
 from mmclca.sweep.cell import Cell
@@ -67,25 +66,3 @@ def seeds(*accuracies, **more):
         result(accuracy, seed=seed, **more)
         for seed, accuracy in enumerate(accuracies, start=1)
     ]
-
-
-def sweep():
-    """A small one that has all that each figure shows."""
-    return [
-        *seeds(90.0, 92.0, keep_rate=1.0, gmacs=1.2),
-        *seeds(91.0, 92.0, keep_rate=1.0, gmacs=1.21, clca='clca'),
-        *seeds(80.0, 84.0),
-        *seeds(81.0, 84.0, clca='cla', gradients=(3.0, 2.0, 0.5)),
-        *seeds(82.0, 84.0, clca='clc', gradients=(2.0, 2.0, 0.5)),
-        *seeds(87.0, 89.0, clca='clca', gmacs=0.51),
-        *seeds(70.0, 78.0, method='SiT', gmacs=0.6),
-        *seeds(80.0, 81.0, method='SiT', gmacs=0.61, clca='clca'),
-    ]
-
-
-def write_results(folder, results):
-    """A JSON file a result."""
-    folder.mkdir(exist_ok=True)
-    for number, content in enumerate(results):
-        (folder / f'{number}.json').write_text(json.dumps(content))
-    return folder

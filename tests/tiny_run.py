@@ -158,7 +158,7 @@ def load_tool(monkeypatch, tool, *arguments):
     """
     monkeypatch.setattr(sys, 'argv', [tool.name, *map(str, arguments)])
     functions = runpy.run_path(str(tool))
-    if 'dev' in tool.parts:
+    if {'dev', 'research'} & {*tool.parts}:
         return functions
     command = importlib.import_module(f'mmclca.cli.commands.{tool.stem}')
     return {**vars(command), **functions}

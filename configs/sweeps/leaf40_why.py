@@ -5,6 +5,7 @@
 # whose CLS token has no outlier channel.
 # Results: docs/results/leaf40.md.
 # Command: python tools/sweep.py configs/sweeps/leaf40_why.py --jobs 2
+# The cells by token need tools/research on PYTHONPATH, which has their hook.
 _base_ = 'leaf40.py'
 methods = ['EViT']
 keep_rates = [0.25]
@@ -29,6 +30,7 @@ blocks = [
         clca=['base', 'clc', 'clca'],
         seeds=[1],
         options={
+            'custom_imports': dict(imports=['gradient_sources']),
             'custom_hooks': [
                 dict(type='mmclca.ClassCountHook'),
                 dict(

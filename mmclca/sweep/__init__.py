@@ -7,5 +7,5 @@ leaves one JSON file.
 
 from mmclca.utils.extras import require
 
-NEEDED = ('filelock', 'jinja2', 'pandas', 'pyarrow', 'submitit', 'tabulate')
+NEEDED = ('filelock', 'pandas', 'submitit', 'tabulate')
 require(*NEEDED, extra='sweep')

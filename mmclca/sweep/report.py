@@ -1,24 +1,37 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Results of a sweep as tables of runs and of means over seeds."""
+"""Results of a sweep as tables of runs, of means over seeds, and of gains."""
 
-from collections.abc import Callable
+from collections.abc import Collection
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
-from mmclca.utils.atomic_write import replace_file
+from mmclca.utils.atomic_write import replace_file, replace_text
 from mmclca.utils.csv_files import to_cell
 
 from .cell import Cell
-from .gains import gains, gains_to_markdown
-from .labels import CLCA, over_seeds
-from .text_table import grid
 
 # what makes a cell, its seed apart
 SETTING = [field.name for field in fields(Cell) if field.name != 'seed']
+# columns of a run, by the keys of its result
+RUN = {
+    **{f'cell.{name}': name for name in (*SETTING, 'seed')},
+    'accuracy': 'accuracy',
+    'gmacs': 'gmacs',
+    'params': 'params',
+    'throughput.train': 'train_images_per_s',
+    'throughput.test': 'test_images_per_s',
+    'peak_memory_mb': 'peak_memory_mb',
+    'gradients.max': 'max_gradient',
+    'gradients.per_epoch': 'mean_gradient',
+    'seconds': 'seconds',
+    'started': 'started',
+    'commit': 'commit',
+    'config_hash': 'config_hash',
+    'versions.torch': 'torch',
+}
 COSTS = [
     *('gmacs', 'params', 'train_images_per_s', 'test_images_per_s'),
     *('peak_memory_mb', 'max_gradient', 'mean_gradient', 'seconds'),
@@ -27,6 +40,9 @@ ORDER = [
     *('dataset', 'backbone', 'variant', 'method'),
     *('size', 'keep_rate', 'clca', 'seed'),
 ]
+FLOATS = ('keep_rate', 'peak_memory_mb', 'max_gradient')
+# how tables write the values of ``clca``, in their order
+CLCA = dict(base='base', cla='+CLA', clc='+CLC', clca='CLCA')
 # title of a column of the Markdown table, column of the summary, format
 MARKDOWN = (
     ('data set', 'dataset', '{}'),
@@ -45,8 +61,6 @@ MARKDOWN = (
     ('largest gradient', 'max_gradient', '{:.3g}'),
     ('minutes', 'minutes', '{:.1f}'),
 )
-MAY_BE_NONE = ('keep_rate', 'peak_memory_mb', 'max_gradient')
-WORDS = ('data set', 'backbone', 'method', 'CLCA', 'variant')
 
 
 def to_table(results: list[dict]) -> pd.DataFrame:
@@ -69,32 +83,14 @@ def to_table(results: list[dict]) -> pd.DataFrame:
             'no results: `python tools/sweep.py GRID` runs the cells of a '
             'grid and writes a JSON file for each that is finished'
         )
-    table = pd.DataFrame([_row(result) for result in results])
+    table = pd.json_normalize(results).reindex(columns=list(RUN))
+    table = table.rename(columns=RUN).astype(dict.fromkeys(FLOATS, float))
+    table['mean_gradient'] = [  # of the epochs that updated something
+        pd.Series(per_epoch, dtype=float).mean()
+        for per_epoch in table.mean_gradient
+    ]
     _refuse_duplicates(table)
-    return _in_order(table.astype(dict.fromkeys(MAY_BE_NONE, float)))
-
-
-def _row(result: dict) -> dict:
-    cell, gradients = result['cell'], result.get('gradients') or {}
-    per_epoch = gradients.get('per_epoch') or [np.nan]
-    return dict(
-        **{name: cell[name] for name in SETTING},
-        seed=cell['seed'],
-        accuracy=result['accuracy'],
-        gmacs=result['gmacs'],
-        params=result['params'],
-        train_images_per_s=result['throughput']['train'],
-        test_images_per_s=result['throughput']['test'],
-        peak_memory_mb=result['peak_memory_mb'],
-        max_gradient=gradients.get('max', np.nan),
-        # of the epochs that updated something
-        mean_gradient=pd.Series(per_epoch, dtype=float).mean(),
-        seconds=result['seconds'],
-        started=result['started'],
-        commit=result['commit'],
-        config_hash=result['config_hash'],
-        torch=result['versions']['torch'],
-    )
+    return table.sort_values(ORDER, key=_rank, ignore_index=True)
 
 
 def _refuse_duplicates(table: pd.DataFrame) -> None:
@@ -108,13 +104,11 @@ def _refuse_duplicates(table: pd.DataFrame) -> None:
         )
 
 
-def _in_order(table: pd.DataFrame) -> pd.DataFrame:
-    """Methods after each other, keep rates falling, CLCA at the end."""
-    rank = {kind: i for i, kind in enumerate(CLCA)}
-    keys = table.assign(
-        keep_rate=-table.keep_rate, clca=table.clca.map(rank)
-    ).sort_values(ORDER)
-    return table.loc[keys.index].reset_index(drop=True)
+def _rank(column: pd.Series) -> pd.Series:
+    """Keep rates fall, CLCA comes last."""
+    if column.name == 'clca':
+        return column.map(list(CLCA).index)
+    return -column if column.name == 'keep_rate' else column
 
 
 def summarize(table: pd.DataFrame) -> pd.DataFrame:
@@ -137,19 +131,73 @@ def summarize(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def to_markdown(summary: pd.DataFrame) -> str:
-    """A summary for people to read.
+def gains(table: pd.DataFrame) -> pd.DataFrame:
+    """What the head (CLA), the cache (CLC) and both add, seed by seed.
+
+    Args:
+        table (pandas.DataFrame): Of :func:`to_table`.
+
+    Returns:
+        pandas.DataFrame: One row for each setting and each of +CLA, +CLC and
+        CLCA that has seeds in common with the base: ``seeds`` (how many),
+        ``gain`` (mean difference of top-1, in points), ``gain_std`` (its
+        standard deviation over seeds, with ``n - 1``; NaN for one seed),
+        ``gradient_ratio`` (mean over seeds of the largest gradient over that
+        of the base).
+    """
+    shared = [name for name in SETTING if name != 'clca']
+    base = table[table.clca == 'base']
+    others = table[table.clca != 'base']
+    pairs = others.merge(base, on=[*shared, 'seed'], suffixes=('', '_base'))
+    pairs = pairs.assign(
+        gain=pairs.accuracy - pairs.accuracy_base,
+        ratio=pairs.max_gradient / pairs.max_gradient_base,
+    )
+    groups = pairs.groupby([*shared, 'clca'], sort=False, as_index=False)
+    return groups.agg(
+        seeds=('seed', 'count'),
+        gain=('gain', 'mean'),
+        gain_std=('gain', 'std'),
+        gradient_ratio=('ratio', 'mean'),
+    )
+
+
+def markdown(cells: pd.DataFrame, words: Collection[str]) -> str:
+    """Rows and titles in Markdown.
+
+    Args:
+        cells (pandas.DataFrame): Texts.
+        words (Collection[str]): Titles of the columns that are aligned to the
+            left.
+    """
+    sides = ['left' if title in words else 'right' for title in cells]
+    return cells.to_markdown(
+        index=False, disable_numparse=True, colalign=sides
+    )
+
+
+def plus_minus(mean: float, std: float) -> str:
+    """A mean and its standard deviation, which one value does not have."""
+    return f'{mean:.1f}' if pd.isna(std) else f'{mean:.1f} ± {std:.1f}'
+
+
+def _over_seeds(means: pd.Series, stds: pd.Series, seeds: pd.Series) -> list:
+    """Means, standard deviations, and how many seeds there are."""
+    numbers = zip(means, stds, seeds, strict=True)
+    return [f'{plus_minus(mean, std)} ({n})' for mean, std, n in numbers]
+
+
+def summary_to_markdown(summary: pd.DataFrame) -> str:
+    """A summary for people to read, the number of seeds behind each accuracy;
+    a column for variants where there are any.
 
     Args:
         summary (pandas.DataFrame): Of :func:`summarize`.
-
-    Returns:
-        str: A Markdown table; the number of seeds stands behind each
-        accuracy. There is a column for variants where there are any.
     """
-    accuracies = summary.accuracy, summary.accuracy_std, summary.seeds
     shown = summary.assign(
-        accuracy=over_seeds(*accuracies),
+        accuracy=_over_seeds(
+            summary.accuracy, summary.accuracy_std, summary.seeds
+        ),
         clca=summary.clca.map(CLCA),
         params=summary.params / 1e6,
         minutes=summary.seconds / 60,
@@ -159,7 +207,33 @@ def to_markdown(summary: pd.DataFrame) -> str:
         for title, name, form in MARKDOWN
         if name != 'variant' or shown.variant.any()
     }
-    return grid(pd.DataFrame(columns), WORDS)
+    words = ('data set', 'backbone', 'method', 'CLCA', 'variant')
+    return markdown(pd.DataFrame(columns), words)
+
+
+def gains_to_markdown(gained: pd.DataFrame) -> str:
+    """Gains for people to read, a row a setting, the number of seeds behind
+    each; a column for variants where there are any.
+
+    Args:
+        gained (pandas.DataFrame): Of :func:`gains`.
+    """
+    shared = ['dataset', 'backbone', 'method', 'keep_rate', 'size', 'variant']
+    cells = gained.assign(
+        text=_over_seeds(gained.gain, gained.gain_std, gained.seeds),
+        ratio=gained.gradient_ratio.map('{:.2f}'.format),
+        keep_rate=gained.keep_rate.map('{:g}'.format),
+    )
+    kinds = [kind for kind in CLCA if (gained.clca == kind).any()]
+    titles = {('text', kind): CLCA[kind] for kind in kinds}
+    titles |= {('ratio', k): f'gradient, {CLCA[k]}' for k in kinds}
+    page = cells.pivot(index=shared, columns='clca', values=['text', 'ratio'])
+    page = page[list(titles)].set_axis(titles.values(), axis=1).fillna('')
+    in_order = pd.MultiIndex.from_frame(cells[shared].drop_duplicates())
+    page = page.loc[in_order].reset_index().astype(str)
+    if not gained.variant.any():
+        page = page.drop(columns='variant')
+    return markdown(page, ('dataset', 'backbone', 'method', 'variant'))
 
 
 def write_report(results: list[dict], folder: str | Path) -> list[Path]:
@@ -172,29 +246,23 @@ def write_report(results: list[dict], folder: str | Path) -> list[Path]:
         folder (str | Path): Where to, made if need be.
 
     Returns:
-        list[Path]: ``runs.csv``, ``runs.parquet``, ``summary.csv``,
-        ``summary.md`` and, where there are runs with and without CLC or CLA,
-        ``gains.csv`` and ``gains.md``.
+        list[Path]: ``runs.csv``, ``summary.csv``, ``summary.md`` and, where
+        there are runs with and without CLC or CLA, ``gains.csv`` and
+        ``gains.md``.
     """
     runs = to_table(results)
-    files = {
-        'runs.csv': partial(runs.map(to_cell).to_csv, index=False),
-        'runs.parquet': runs.to_parquet,
-        **_writers('summary', summarize(runs), to_markdown),
-    }
-    gained = gains(runs)
+    summary, gained = summarize(runs), gains(runs)
+    tables = dict(runs=runs, summary=summary)
+    texts = dict(summary=summary_to_markdown(summary))
     if len(gained):
-        files |= _writers('gains', gained, gains_to_markdown)
-    paths = [Path(folder) / name for name in files]
-    for path, write in zip(paths, files.values(), strict=True):
-        replace_file(path, write)
+        tables['gains'], texts['gains'] = gained, gains_to_markdown(gained)
+    paths = []
+    for name, table in tables.items():
+        paths.append(Path(folder) / f'{name}.csv')
+        replace_file(
+            paths[-1], partial(table.map(to_cell).to_csv, index=False)
+        )
+        if name in texts:
+            paths.append(Path(folder) / f'{name}.md')
+            replace_text(paths[-1], f'{texts[name]}\n')
     return paths
-
-
-def _writers(name: str, table: pd.DataFrame, as_markdown: Callable) -> dict:
-    """What writes a table as CSV and as Markdown, by the name of the file."""
-    text = f'{as_markdown(table)}\n'
-    return {
-        f'{name}.csv': partial(table.map(to_cell).to_csv, index=False),
-        f'{name}.md': lambda path: path.write_text(text, encoding='utf-8'),
-    }

@@ -14,7 +14,7 @@ from mmclca.cli.verbs import VERBS, main
 TOOLS = {
     path.stem: path
     for path in [*ROOT.glob('tools/**/*.py'), ROOT / 'demo/app.py']
-    if 'dev' not in path.parts
+    if not {'dev', 'research'} & {*path.parts}
 }
 COMMANDS = [*TOOLS, 'mmclca', *(f'mmclca {verb}' for verb in VERBS)]
 # tasks of a command, in its usage

@@ -126,6 +126,9 @@ def test_wheel_holds_package_tools_and_configs(wheel, sources):
     for name in ('tools/train.py', 'model-index.yml', 'dataset-index.yml'):
         assert f'mmclca/.mim/{name}' in names
     ours = {name for name in names if name.startswith('mmclca/.mim/')}
+    assert not {'dev', 'research'} & {
+        part for n in ours for part in n.split('/')
+    }
     copy = {name for name in names if name.startswith('+mmclca/.mim/')}
     assert {f'+{name}' for name in ours} == copy
     information = f'mmclca-{wheel.name.split("-")[1]}.dist-info/'

@@ -1,12 +1,31 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Tables of a sweep, by hand."""
+
 import math
 
 import pandas as pd
 import pytest
-from sweep_results import result, seeds, sweep
+from sweep_results import result, seeds
+from tiny_run import ROOT
 
-from mmclca.sweep.report import summarize, to_markdown, to_table, write_report
+from mmclca.sweep.report import (
+    gains,
+    gains_to_markdown,
+    summarize,
+    summary_to_markdown,
+    to_table,
+    write_report,
+)
+from mmclca.sweep.results import read_results
 from mmclca.utils.atomic_write import replace_file
+
+
+def cells_of(text):
+    """The cells of a Markdown table, a list a row."""
+    rows = [line.strip('|').split('|') for line in text.splitlines()]
+    return [
+        [cell.strip() for cell in row] for row in rows if '--' not in row[0]
+    ]
 
 
 def test_a_row_a_run():
@@ -39,27 +58,23 @@ def test_a_row_a_run():
 
 
 def test_order_does_not_depend_on_that_of_the_results():
-    results = sweep()
+    results = read_results(ROOT / 'docs/results/leaf40')
     table = to_table(results)
     pd.testing.assert_frame_equal(table, to_table(results[::-1]))
     evit = table[table.method == 'EViT']
-    assert list(evit.keep_rate) == [1.0] * 4 + [0.25] * 8
-    kinds = list(evit[evit.keep_rate == 0.25].clca)
-    assert kinds == [k for k in ('base', 'cla', 'clc', 'clca') for _ in '12']
-    assert list(evit.seed) == [1, 2] * 6
+    assert evit.keep_rate.is_monotonic_decreasing
+    kinds = [k for k in ('base', 'cla', 'clc', 'clca') for _ in '123']
+    assert list(evit.clca) == kinds * 4 and list(evit.seed) == [1, 2, 3] * 16
 
 
 def test_what_a_run_did_not_measure_is_empty():
     alone = result(memory=None, seed=1)
     alone['gradients'] = {}
     table = to_table([alone, result(memory=100.0, seed=2)])
-    assert table.peak_memory_mb.isna().tolist() == [True, False]
-    assert table.max_gradient.isna().tolist() == [True, False]
-    assert table.mean_gradient.isna().tolist() == [True, False]
-    none = summarize(to_table([alone]))
-    assert none.peak_memory_mb.isna().all()
-    cells = [cell.strip() for cell in to_markdown(none).split('|')]
-    assert 'nan' not in cells and cells.count('') > 1
+    for name in ('peak_memory_mb', 'max_gradient', 'mean_gradient'):
+        assert table[name].isna().tolist() == [True, False]
+    _, row = cells_of(summary_to_markdown(summarize(to_table([alone]))))
+    assert 'nan' not in row and row.count('') == 2
 
 
 def test_means_over_seeds():
@@ -97,48 +112,68 @@ def test_settings_are_not_mixed(other):
 
 def test_markdown():
     results = [*seeds(88.0, 89.0, 91.0), result(70.0, clca='cla')]
-    lines = to_markdown(summarize(to_table(results))).splitlines()
-    rows = [[cell.strip() for cell in line.split('|')] for line in lines]
-    assert rows[0][1:9] == [
+    text = summary_to_markdown(summarize(to_table(results)))
+    titles, base, cla = cells_of(text)
+    assert titles[:8] == [
         *('data set', 'backbone', 'method', 'px', 'keep rate', 'CLCA'),
         *('top-1 (%)', 'GMACs'),
     ]
-    assert rows[2][1:-1] == [
+    assert base == [
         *('leaf40', 'deit-tiny-p16', 'EViT', '224', '0.25', 'base'),
         *('89.3 ± 1.5 (3)', '0.500', '5.54', '31.0', '95.0', '1503'),
         *('4', '3.9'),
     ]
-    assert rows[3][6:8] == ['+CLA', '70.0 (1)']
-    assert len(lines) == 4 and len({len(line) for line in lines}) == 1
+    assert cla[5:7] == ['+CLA', '70.0 (1)']
 
 
-def test_markdown_has_a_column_for_variants_where_there_are_any():
-    plain, slow = result(), result(variant='slow')
-    assert 'variant' not in to_markdown(summarize(to_table([plain])))
-    assert 'slow' in to_markdown(summarize(to_table([plain, slow])))
+def test_gains_by_hand():
+    table = to_table(
+        [
+            *seeds(80.0, 84.0, 60.0, gradients=(4.0, 2.0)),
+            *seeds(86.0, 88.0, clca='clca', gradients=(3.0, 1.0)),
+            *seeds(79.0, clca='cla', gradients=(8.0, 1.0)),
+            *seeds(99.0, clca='clc', keep_rate=0.5),  # without a base
+            result(99.0, clca='clc', seed=4),
+        ]
+    )
+    gained = gains(table).set_index('clca')
+    assert gained.gain.to_dict() == {'cla': -1.0, 'clca': 5.0}
+    assert gained.seeds.to_dict() == {'cla': 1, 'clca': 2}
+    assert gained.gain_std.clca == pytest.approx(2**0.5)
+    assert gained.gain_std.isna().cla
+    assert gained.gradient_ratio.to_dict() == {'cla': 2.0, 'clca': 0.75}
+    titles, row = cells_of(gains_to_markdown(gains(table)))
+    assert titles[5:] == ['+CLA', 'CLCA', 'gradient, +CLA', 'gradient, CLCA']
+    assert row[5:] == ['-1.0 (1)', '5.0 ± 1.4 (2)', '2.00', '0.75']
+
+
+def test_there_is_a_column_for_variants_where_there_are_any():
+    for variant in ('', 'slow'):
+        table = to_table(
+            [result(variant=variant), result(variant=variant, clca='cla')]
+        )
+        for text in (
+            summary_to_markdown(summarize(table)),
+            gains_to_markdown(gains(table)),
+        ):
+            assert ('variant' in text) == ('slow' in text) == bool(variant)
 
 
 def test_files(tmp_path):
+    results = [*seeds(90.0, 92.0), *seeds(93.0, clca='cla')]
     folder = tmp_path / 'new' / 'report'
-    paths = write_report(sweep(), folder)
+    paths = write_report(results, folder)
     assert [path.name for path in paths] == [
-        *('runs.csv', 'runs.parquet', 'summary.csv', 'summary.md'),
-        *('gains.csv', 'gains.md'),
+        *('runs.csv', 'summary.csv', 'summary.md', 'gains.csv', 'gains.md')
     ]
     assert sorted(folder.iterdir()) == sorted(paths)  # nothing else is left
-    runs = to_table(sweep())
+    runs = to_table(results)
     read = pd.read_csv(paths[0], keep_default_na=False)
     pd.testing.assert_frame_equal(read, runs)
-    pd.testing.assert_frame_equal(pd.read_parquet(paths[1]), runs)
-    summary = pd.read_csv(paths[2])
+    summary = pd.read_csv(paths[1])
     assert summary.accuracy.tolist() == summarize(runs).accuracy.tolist()
-    assert '91.0 ± 1.4 (2)' in paths[3].read_text('utf-8')
-
-
-def test_the_deviation_of_one_seed_is_empty(tmp_path):
-    _, _, summary, page = write_report([result()], tmp_path)
-    assert pd.read_csv(summary).accuracy_std.isna().all()
-    assert '80.0 (1)' in page.read_text('utf-8')
+    assert '91.0 ± 1.4 (2)' in paths[2].read_text('utf-8')
+    assert len(write_report([result()], tmp_path / 'other')) == 3  # no gains
 
 
 def test_a_file_stays_when_the_next_one_fails(tmp_path):

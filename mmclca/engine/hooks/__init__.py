@@ -3,7 +3,6 @@ from .atomic_checkpoint_hook import AtomicCheckpointHook
 from .class_count_hook import ClassCountHook
 from .compile_hook import CompileHook
 from .epoch_maxima_hook import EpochMaximaHook
-from .gradient_sources_hook import GradientSourcesHook
 from .gradient_stats_hook import GradientStatsHook
 from .keep_rate_warm_up_hook import KeepRateWarmUpHook
 from .last_best_checkpoint_hook import LastBestCheckpointHook
@@ -15,7 +14,6 @@ __all__ = [
     'ClassCountHook',
     'CompileHook',
     'EpochMaximaHook',
-    'GradientSourcesHook',
     'GradientStatsHook',
     'KeepRateWarmUpHook',
     'LastBestCheckpointHook',

@@ -1,0 +1,45 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Pages and figures come out of the stored results."""
+
+import shutil
+
+import pandas as pd
+import plot_sweep
+import pytest
+from tiny_run import ROOT, run_tool
+
+TOOLS = ROOT / 'tools/research'
+FIGURES = ('accuracy_gmacs', 'methods', 'gradients', 'gradients_by_part')
+
+
+@pytest.mark.parametrize(
+    'page', ['few_photographs', 'family', 'architectures']
+)
+def test_a_page_is_as_it_is_stored(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    run_tool(monkeypatch, TOOLS / 'pages.py', page, '--out', tmp_path)
+    file = f'results/{page}.md'
+    assert (tmp_path / file).read_text() == (ROOT / 'docs' / file).read_text()
+    drawn = tmp_path / 'pictures/few_photographs/accuracy_gmacs.png'
+    assert drawn.exists() == (page == 'few_photographs')
+
+
+def test_figures(tmp_path, monkeypatch):
+    stored = ROOT / 'docs/results/leaf40_why'
+    for file in stored.glob('*deit*seed1.json'):
+        if 'by-layer' in file.name or 'lr3e-4' in file.name:
+            shutil.copy(file, tmp_path)
+    out = tmp_path / 'figures'
+    chosen = tmp_path, '--variant', 'by-layer', '--out', out
+    run_tool(monkeypatch, TOOLS / 'plot_sweep.py', *chosen)
+    ends = ('.pdf', '.png')
+    assert set(out.iterdir()) == {
+        out / f'{n}{e}' for n in FIGURES for e in ends
+    }
+    assert all(file.stat().st_size > 5000 for file in out.iterdir())
+
+
+def test_a_figure_without_results_is_left_out(tmp_path, capsys):
+    plot_sweep.panels(pd.DataFrame(), [], None, tmp_path / 'methods')
+    assert capsys.readouterr().out == 'no methods: results are missing\n'
+    assert not list(tmp_path.iterdir())

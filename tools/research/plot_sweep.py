@@ -1,0 +1,149 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Figures of the CLCA paper from results of sweeps, as PDF and PNG.
+
+Accuracy against GMACs (Fig. 1 of the paper), accuracies by method (Fig. 3)
+and the largest gradients of each epoch (Fig. 4), by part of the model where
+runs were told to. What the results do not suffice for is left out.
+"""
+
+from functools import partial
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.colors import LogNorm
+from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
+
+from mmclca import cli
+from mmclca.sweep.report import CLCA, summarize, to_table
+from mmclca.sweep.results import read_results
+from mmclca.utils.atomic_write import replace_file
+
+STYLE = Path(__file__).with_name('paper.mplstyle')
+ENDS = ('.pdf', '.png')
+STYLES = dict(base='o--', clca='o-')
+WHERE = ['dataset', 'backbone', 'variant']
+SETTING = [*WHERE, 'method', 'size', 'keep_rate']
+
+
+def panels(table, by, draw, file, ylabel='top-1 accuracy (%)', ends=ENDS):
+    """Draw a panel for each group of rows, with one legend below."""
+    if table.empty:
+        print(f'no {file.name}: results are missing')
+        return
+    groups = list(table.groupby(by))
+    columns = min(3, len(groups))
+    rows = -(-len(groups) // columns)
+    size = 3.5 * columns, 1 + 2.4 * rows
+    with plt.style.context(STYLE):
+        figure = plt.figure(figsize=size, layout='constrained')
+        axes = figure.subplots(rows, columns, squeeze=False).flat
+        handles = {}
+        for axis, (names, own) in zip(axes, groups, strict=False):
+            draw(axis, own)
+            title = ', '.join(map(str, filter(None, names)))
+            axis.set(title=title, ylabel=ylabel)
+            shown, labels = axis.get_legend_handles_labels()
+            handles.update(zip(labels, shown, strict=True))
+        for axis in axes[len(groups) :]:
+            axis.remove()
+        where = dict(loc='outside lower center', ncols=columns + 1)
+        figure.legend(handles.values(), handles, **where)
+        for end in ends:
+            replace_file(file.with_suffix(end), figure.savefig)
+            print(file.with_suffix(end))
+        plt.close(figure)
+
+
+def gmacs_axis(axis):
+    """Make the x axis one of costs."""
+    axis.set(xlabel='GMACs', xscale='log')
+    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5, 7)))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter(ScalarFormatter())
+
+
+def costs(axis, points):
+    """Lines over keep rates, with standard deviations over seeds."""
+    names = ['method', 'size', 'clca']
+    for (method, size, kind), own in points.groupby(names):
+        numbers = own.gmacs, own.accuracy, own.accuracy_std
+        label = f'{method}, {size} px, {CLCA[kind]}'
+        axis.errorbar(*numbers, fmt=STYLES[kind], label=label)
+    gmacs_axis(axis)
+
+
+def methods(axis, table):
+    """A box a method, without CLCA and with it."""
+    kinds = table.method + ' ' + table.clca.map(CLCA)
+    accuracies = dict(list(table.accuracy.groupby(kinds)))
+    axis.boxplot(accuracies.values(), tick_labels=accuracies)
+    axis.tick_params(axis='x', labelrotation=45)
+
+
+def curves_of(results):
+    """A row an epoch of a run and part: its largest gradient, if it had one.
+
+    The part is ``per_epoch`` for all of the model.
+    """
+    rows = [
+        dict(result['cell'], part=part, epoch=epoch, gradient=value)
+        for result in results
+        for part, values in result['gradients'].items()
+        if part != 'max' and len(values) > 1
+        for epoch, value in enumerate(values, start=1)
+        if value
+    ]
+    names = [*SETTING, 'clca', 'part', 'epoch', 'gradient']
+    return pd.DataFrame(rows, columns=names)
+
+
+def gradients(axis, curves):
+    """A line of base, +CLA, +CLC and CLCA each: means over seeds."""
+    table = curves.pivot_table('gradient', 'epoch', 'clca')
+    table.rename(columns=CLCA).plot(ax=axis, logy=True, legend=False)
+
+
+def parts(norm, axis, curves):
+    """A row a part, a colour the mean over seeds of its largest gradient."""
+    table = curves.pivot_table('gradient', 'part', 'epoch', sort=False)
+    mesh = axis.pcolormesh(table.columns, table.index, table, norm=norm)
+    axis.figure.colorbar(mesh, label='largest gradient')
+    axis.set(xlabel='epoch', ylim=(len(table) - 0.5, -0.5))
+
+
+def plot(results, out):
+    """Draw all that the results suffice for, each as PDF and as PNG."""
+    table = to_table(results)
+    table = table[table.clca.isin(['base', 'clca'])]
+    panels(summarize(table), WHERE, costs, out / 'accuracy_gmacs')
+    alike = ['dataset', 'variant', 'size', 'keep_rate']
+    panels(table, alike, methods, out / 'methods')
+    whole = curves_of(results)
+    kinds = whole.groupby(SETTING).clca.transform('nunique')
+    whole = whole[(whole.part == 'per_epoch') & (kinds == kinds.max())]
+    panels(whole, SETTING, gradients, out / 'gradients', 'largest gradient')
+    # where GradientStatsHook was given parts of its own
+    own = [one for one in results if 'backbone' not in one['gradients']]
+    own = curves_of(own)
+    own = own[own.part != 'per_epoch']
+    draw = partial(parts, LogNorm(own.gradient.min(), own.gradient.max()))
+    panels(own, [*SETTING, 'clca'], draw, out / 'gradients_by_part', '')
+
+
+def main():
+    parser = cli.Parser(description=__doc__)
+    parser.add('folders', 'of results (*.json)', nargs='+', type=Path)
+    parser.add('--out', 'folder to write to', type=Path, required=True)
+    parser.add('--variant', 'take these cells only', nargs='+')
+    args = parser.parse_args()
+    with cli.plain_errors():
+        results = [r for folder in args.folders for r in read_results(folder)]
+        if args.variant:
+            kept = args.variant
+            results = [r for r in results if r['cell']['variant'] in kept]
+        plot(results, args.out)
+
+
+if __name__ == '__main__':
+    cli.run(main)
