@@ -102,8 +102,8 @@ def add_variant(parser):
 def add_classifier(parser):
     parser.add(
         '--classifier',
-        'ridge regression, shrinkage LDA, logistic regression, nearest class '
-        'mean or k nearest neighbours',
+        'ridge regression, shrinkage LDA, logistic regression or nearest '
+        'class mean',
         CLASSIFIERS[0],
         choices=CLASSIFIERS,
     )

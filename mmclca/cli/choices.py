@@ -33,7 +33,7 @@ MMPRETRAIN, PLAIN = 'mmpretrain', 'none'
 AMP = ('bf16', 'fp16')
 CUDA_GRAPHS = ('reduce-overhead', 'max-autotune')
 # of mmclca.apis.probe.classifiers and of mmclca.models.fusion
-CLASSIFIERS = ('ridge', 'lda', 'logistic', 'ncm', 'knn')
+CLASSIFIERS = ('ridge', 'lda', 'logistic', 'ncm')
 OUT_TYPES = ('cls_token', 'average', 'cls_average')
 # of mmclca.evaluation.open_set
 SCORES = ('max_softmax', 'energy')

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import torch
 
+from mmclca.benchmark.interleaved import median_milliseconds, steps_of
 from mmclca.benchmark.machine import cpu_name
-from mmclca.benchmark.one_image import median_milliseconds, steps_of
 from mmclca.benchmark.setting import Setting
 from mmclca.benchmark.steps import onnx_step
 from mmclca.evaluation.cost import count_config

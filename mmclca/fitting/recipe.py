@@ -11,32 +11,15 @@ from pathlib import Path
 
 from mmengine.config import Config
 
+from mmclca.model_index import home
+
 from .classifier import READ, resize
 
-EPOCHS, WARM_UP = 20, 2
+PIECES = home() / 'configs/_base_'
+EPOCHS = 20  # those of few_shot_20e.py
 BATCH, LEAST_AN_EPOCH = 32, 256
 SMOOTHING = 0.1
 CHECKPOINT_EVERY = 2  # epochs
-_NO_DECAY = dict(decay_mult=0.0)
-OPTIMIZER = dict(
-    optimizer=dict(type='AdamW', lr=2e-3, weight_decay=0.05, fused=True),
-    constructor='LearningRateDecayOptimWrapperConstructor',
-    paramwise_cfg=dict(
-        layer_decay_rate=0.75,
-        flat_decay_mult=0.0,  # biases, norms, layer scale
-        custom_keys={
-            '.cls_token': _NO_DECAY,
-            '.pos_embed': _NO_DECAY,
-            '.register_tokens': _NO_DECAY,
-        },
-    ),
-)
-SCHEDULE = dict(
-    type='mmclca.WarmupCosineLR',
-    T_max=EPOCHS,
-    warmup=WARM_UP,
-    convert_to_iter_based=True,
-)
 
 
 def num_steps(num_images: int) -> int:
@@ -68,6 +51,7 @@ def training_config(
         workers (int): Processes that read photographs.
     """
     model = config.model.to_dict()
+    schedule = Config.fromfile(PIECES / 'schedules/few_shot_20e.py')
     # those that see all tokens: half of the cost, and as good without
     read = model['backbone']['out_indices']
     model['backbone']['frozen_stages'] = len(read) // 3
@@ -91,8 +75,8 @@ def training_config(
             test_cfg={},
             test_evaluator=dict(type='Accuracy'),
             train_cfg=dict(by_epoch=True, max_epochs=EPOCHS),
-            optim_wrapper=dict(OPTIMIZER),
-            param_scheduler=[SCHEDULE],
+            optim_wrapper=schedule.optim_wrapper,
+            param_scheduler=schedule.param_scheduler,
             default_hooks=_hooks(),
             visualizer=dict(type='UniversalVisualizer', vis_backends=[]),
             randomness=dict(seed=0),
@@ -124,16 +108,7 @@ def _loader(lists: dict[str, Path], img_size: int, workers: int) -> dict:
 
 
 def _hooks() -> dict:
-    checkpoint = dict(
-        type='mmclca.AtomicCheckpointHook',
-        interval=CHECKPOINT_EVERY,
-        max_keep_ckpts=1,
-    )
-    return dict(
-        timer=dict(type='IterTimerHook'),
-        logger=dict(type='LoggerHook', interval=10),
-        param_scheduler=dict(type='ParamSchedulerHook'),
-        checkpoint=checkpoint,
-        sampler_seed=dict(type='DistSamplerSeedHook'),
-        visualization=dict(type='VisualizationHook', enable=False),
-    )
+    hooks = Config.fromfile(PIECES / 'default_runtime.py').default_hooks
+    hooks.logger.interval = 10
+    hooks.checkpoint.interval = CHECKPOINT_EVERY
+    return hooks

@@ -7,7 +7,7 @@ import torch
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.benchmark import Setting
-from mmclca.benchmark.one_image import median_milliseconds
+from mmclca.benchmark.interleaved import median_milliseconds
 from mmclca.benchmark.steps import inference_step
 from mmclca.evaluation.cost import count_config
 from mmclca.models import with_reduction

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from mmclca.benchmark import Setting, interleaved, interleaved_seconds
-from mmclca.benchmark.one_image import median_milliseconds
+from mmclca.benchmark.interleaved import median_milliseconds
 
 
 @pytest.fixture

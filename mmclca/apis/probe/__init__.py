@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from .classifiers import Neighbours, fit_linear
+from .classifiers import fit_linear
 from .feature_cache import FeatureCache
 from .folds import OutOfFold, out_of_fold
 from .learning_curve import learning_curve
@@ -9,7 +9,6 @@ from .solvers import Linear
 __all__ = [
     'FeatureCache',
     'Linear',
-    'Neighbours',
     'OutOfFold',
     'Probe',
     'fit_linear',

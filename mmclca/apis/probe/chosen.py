@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from torch import Tensor
 
-from .classifiers import Neighbours, fit_linear
+from .classifiers import fit_linear
 from .folds import OutOfFold, out_of_fold
 from .solvers import Linear
 from .task import weights_of
@@ -15,7 +15,7 @@ def fit_chosen(
     *,
     class_weights: str | None = None,
     **folds,
-) -> tuple[OutOfFold, Linear | Neighbours]:
+) -> tuple[OutOfFold, Linear]:
     """Fit a classifier with the strength that folds of the images choose.
 
     Args:
@@ -27,7 +27,7 @@ def fit_chosen(
         **folds: ``groups``, ``folds``, ``repeats``, ``progress``.
 
     Returns:
-        tuple[OutOfFold, Linear | Neighbours]: What the folds tell, its
+        tuple[OutOfFold, Linear]: What the folds tell, its
         temperature among it, and the classifier of all images, whose scores
         are not yet divided by that.
 

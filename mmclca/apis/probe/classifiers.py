@@ -6,13 +6,11 @@ of layers and any number of images.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mmclca.models.retrievers.features import cosine_similarity, knn_scores
 from mmclca.utils.known_names import not_one_of
 
 from .solvers import Linear, lda, logistic, ncm, ridge
@@ -23,34 +21,10 @@ CLASSIFIERS = dict(
     lda=(0.1, 0.3, 0.5, 0.7, 0.9),
     logistic=(1.0, 10.0, 100.0, 1000.0, 10000.0),
     ncm=(1.0,),
-    knn=(1, 2, 3, 5, 10),
 )
 
 
 FITS = dict(ridge=ridge, lda=lda, logistic=logistic, ncm=ncm)
-
-
-class Neighbours(NamedTuple):
-    """Class scores by votes of the nearest images.
-
-    Args:
-        features (Tensor): Of the images that vote, (M, D).
-        labels (Tensor): Their classes (M,).
-        num_classes (int): Number of classes K.
-        k (int): How many vote.
-    """
-
-    features: Tensor
-    labels: Tensor
-    num_classes: int
-    k: int
-
-    def scores(self, features: Tensor) -> Tensor:
-        """Scores (N, K) of features (N, D), each row with a sum of 1."""
-        similarity = cosine_similarity(
-            features.to(self.features), self.features
-        )
-        return knn_scores(similarity, self.labels, self.num_classes, self.k)
 
 
 def default_strength(classifier: str) -> float:
@@ -95,7 +69,7 @@ def fit_linear(
     classifier: str = 'ridge',
     strength: float | None = None,
     weights: Tensor | None = None,
-) -> Linear | Neighbours:
+) -> Linear:
     """Fit a classifier.
 
     - 'ridge': ridge regression to one-hot labels, the intercept free. Its
@@ -106,8 +80,6 @@ def fit_linear(
     - 'logistic': multinomial logistic regression; the strength is the C of
       scikit-learn where the mean squared distance from the mean is 1.
     - 'ncm': the nearest class mean, in Euclidean distance.
-    - 'knn': votes of the nearest images by cosine; the strength is their
-      number.
 
     Args:
         features (Tensor): (N, D).
@@ -121,12 +93,10 @@ def fit_linear(
             1. Nothing to 'ncm'. Defaults to None: all alike.
 
     Returns:
-        Linear | Neighbours: What has ``scores(features)``; the latter with
-        'knn' only, which is no linear layer.
+        Linear: What has ``scores(features)``.
 
     Raises:
-        ValueError: If there is no such classifier, it knows no weights, or a
-            class has no image.
+        ValueError: If there is no such classifier, or a class has no image.
     """
     labels = torch.as_tensor(labels)
     check_labels(labels, num_classes)
@@ -136,8 +106,6 @@ def fit_linear(
     (fitted,) = fit_path(
         rotated, labels, num_classes, classifier, (strength,), weights
     )
-    if isinstance(fitted, Neighbours):
-        return fitted._replace(features=features)
     weight = fitted.weight if basis is None else fitted.weight @ basis.T
     return Linear(weight.float(), fitted.bias.float())
 
@@ -165,7 +133,7 @@ def fit_path(
     classifier: str,
     strengths: Sequence[float],
     weights: Tensor | None = None,
-) -> list[Linear] | list[Neighbours]:
+) -> list[Linear]:
     """Fit a classifier with each of some strengths, at the cost of one.
 
     Args:
@@ -177,15 +145,6 @@ def fit_path(
         weights (Tensor, optional): See there.
     """
     check_classifier(classifier)
-    if classifier == 'knn':
-        if weights is not None:
-            raise ValueError(
-                "classifier='knn' weights no classes: take ridge, lda or "
-                'logistic'
-            )
-        return [
-            Neighbours(features, labels, num_classes, k) for k in strengths
-        ]
     if weights is None:
         weights = torch.ones(len(labels))
     one_hot = F.one_hot(labels, num_classes).to(features)

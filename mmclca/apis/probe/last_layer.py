@@ -8,31 +8,15 @@ import torch.nn.functional as F
 from mmengine.model import BaseModel
 from torch import Tensor, nn
 
-from mmclca.models.heads import (
-    NearestNeighbourHead,
-    last_linear,
-    set_last_linear,
-)
+from mmclca.models.heads import last_linear, set_last_linear
 from mmclca.registry import MODELS
 
 from ..rejection import digest, image_settings
-from .classifiers import Neighbours
 from .solvers import Linear
 
 PARTS = ('backbone', 'neck', 'head')
 # settings that say nothing of what the last layer reads
 OF_LAST = ('num_classes', 'loss', 'topk', 'cal_acc')
-
-
-def unwrap_head(model: BaseModel) -> None:
-    """Take the head that gave the features out of a nearest-neighbour head.
-
-    Args:
-        model (BaseModel): Of ``mmpretrain.get_model``, changed in place.
-    """
-    if isinstance(model.head, NearestNeighbourHead):
-        model.head = model.head.head
-        model._config.model.head = model._config.model.head.head
 
 
 def names_of_last(model: nn.Module) -> list[str]:
@@ -44,10 +28,8 @@ def names_of_last(model: nn.Module) -> list[str]:
     Raises:
         ValueError: If its head has no linear last layer.
     """
-    head = model.head
-    if isinstance(head, NearestNeighbourHead):
-        head = head.head
-    fitted = {id(parameter) for parameter in last_linear(head).parameters()}
+    last = last_linear(model.head)
+    fitted = {id(parameter) for parameter in last.parameters()}
     return [name for name, p in model.named_parameters() if id(p) in fitted]
 
 
@@ -84,15 +66,13 @@ def scores_of(model: nn.Module, features: Tensor) -> Tensor:
         Tensor: Scores before softmax (N, K), on the CPU.
     """
     features = features.to(next(model.parameters()).device)
-    if isinstance(model.head, NearestNeighbourHead):
-        return model.head.scores(features).cpu()
     last = last_linear(model.head)
     return F.linear(features, last.weight.flatten(1), last.bias).cpu()
 
 
 def put_classifier(
     model: BaseModel,
-    fitted: Linear | Neighbours,
+    fitted: Linear,
     temperature: float,
     classes: Sequence[str],
 ) -> None:
@@ -101,22 +81,18 @@ def put_classifier(
     Args:
         model (BaseModel): Of ``mmpretrain.get_model``, changed in place, as
             is its ``_config``.
-        fitted (Linear | Neighbours): The classifier.
+        fitted (Linear): The classifier.
         temperature (float): What its scores are divided by.
         classes (Sequence[str]): Names of the classes.
     """
     _set_number_of_classes(model, len(classes))
-    if isinstance(fitted, Linear):
-        weight, bias = fitted
-        set_last_linear(model.head, weight / temperature, bias / temperature)
-    else:
-        _wrap_head(model, fitted, temperature)
+    weight, bias = fitted
+    set_last_linear(model.head, weight / temperature, bias / temperature)
     model._dataset_meta = dict(classes=list(classes))
 
 
 def _set_number_of_classes(model: BaseModel, number: int) -> None:
     """A head with another last layer; the rest of it stays."""
-    unwrap_head(model)
     config = model._config
     config.model.head.num_classes = number
     for settings in (config, config.model):
@@ -128,23 +104,3 @@ def _set_number_of_classes(model: BaseModel, number: int) -> None:
     model.head = MODELS.build(config.model.head).to(device).eval()
     kept = {name: kept[name] for name in kept if name not in last}
     model.head.load_state_dict(kept, strict=False)
-
-
-def _wrap_head(
-    model: BaseModel, fitted: Neighbours, temperature: float
-) -> None:
-    images, channels = fitted.features.shape
-    model._config.model.head = dict(
-        type='mmclca.NearestNeighbourHead',
-        head=model._config.model.head,
-        num_images=images,
-        in_channels=channels,
-        k=fitted.k,
-        temperature=temperature,
-    )
-    inner, device = model.head, next(model.parameters()).device
-    model.head = MODELS.build(model._config.model.head).to(device).eval()
-    model.head.head = inner
-    with torch.no_grad():
-        model.head.features.copy_(fitted.features)
-        model.head.labels.copy_(fitted.labels)

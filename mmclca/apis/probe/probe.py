@@ -23,13 +23,7 @@ from ..loading import build_classifier, config_and_weights
 from .chosen import fit_chosen
 from .feature_cache import FeatureCache, digest_of_file
 from .folds import OutOfFold
-from .last_layer import (
-    feature_key,
-    names_of_last,
-    put_classifier,
-    scores_of,
-    unwrap_head,
-)
+from .last_layer import feature_key, names_of_last, put_classifier, scores_of
 
 
 class Probe:
@@ -152,7 +146,7 @@ class Probe:
             features (Tensor): Of :meth:`features`, (N, D).
             labels (Tensor | Sequence[int]): Their classes (N,), from 0.
             classes (Sequence[str]): Names of the classes.
-            classifier (str): 'ridge', 'lda', 'logistic', 'ncm' or 'knn', see
+            classifier (str): 'ridge', 'lda', 'logistic' or 'ncm', see
                 :func:`fit_linear`. Defaults to 'ridge'.
             groups (Sequence, optional): See :func:`out_of_fold`, as all that
                 follow. Defaults to None.
@@ -221,7 +215,6 @@ def _load(model, pretrained) -> tuple[BaseModel, list[str]]:
     if not isinstance(weights, dict):
         weights = open_checkpoint(str(weights))
     load_trained(model, weights, names_of_last(model))
-    unwrap_head(model)
     numbers = [str(label) for label in range(model.head.num_classes)]
     classes = stored_classes(weights) or numbers
     fits = len(classes) == len(numbers)  # of other classes otherwise

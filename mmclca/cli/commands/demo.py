@@ -15,7 +15,7 @@ from mmengine.registry import init_default_scope
 from mmpretrain.registry import DATASETS, MODELS
 
 from mmclca.benchmark import Setting
-from mmclca.benchmark.one_image import median_milliseconds
+from mmclca.benchmark.interleaved import median_milliseconds
 from mmclca.benchmark.steps import inference_step
 from mmclca.checkpoints.loading import load_trained
 from mmclca.datasets.baselines import colour_histogram_1nn

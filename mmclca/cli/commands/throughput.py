@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What ``tools/benchmark/throughput.py`` does."""
 
+import shlex
 import sys
 from contextlib import redirect_stdout
 from dataclasses import replace
@@ -14,13 +15,13 @@ from mmengine.config import Config
 
 from mmclca.benchmark import Setting, Size, candidates, pages
 from mmclca.benchmark.comparison import compare
+from mmclca.benchmark.machine import machine
 from mmclca.benchmark.memory import obstacle
 from mmclca.benchmark.profile import PARTS, seconds_of_parts
 from mmclca.benchmark.speed_up_plot import draw_speed_up
 from mmclca.utils.extras import require
 
 from ..arguments import check_file
-from ..benchmark import begin
 from ..mistakes import WRONG_INPUT
 
 CLCA = dict(no=[False], yes=[True], both=[False, True])
@@ -244,7 +245,10 @@ def write(args, facts, results, missing, more):
 
 
 def main(args):
-    facts = begin(__file__, args.setting)
+    torch.set_num_threads(args.setting.threads)
+    torch.manual_seed(0)
+    command = ['python', 'tools/benchmark/throughput.py', *sys.argv[1:]]
+    facts = machine(args.setting, shlex.join(command))
     if args.backend == 'onnx':
         facts['versions'] += f', ONNX Runtime {version("onnxruntime")}'
     words = args.setting.words(args.batch)

@@ -59,11 +59,6 @@ class ProbeInitHook(Hook):
         batch_size: int = 32,
     ):
         check_classifier(classifier)
-        if classifier == 'knn':
-            raise ValueError(
-                "classifier='knn' is no linear layer that a training could "
-                "start from: use 'ridge', 'lda', 'logistic' or 'ncm'"
-            )
         self.classifier = classifier
         self.folds = folds
         self.class_weights = class_weights

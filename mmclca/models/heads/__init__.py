@@ -3,14 +3,12 @@ from .cla_head import CLAHead
 from .distilled_head import DistilledHead
 from .last_linear import last_linear, set_last_linear
 from .layer_fusion_head import LayerFusionHead
-from .nearest_neighbour_head import NearestNeighbourHead
 from .per_class_head import PerClassHead
 
 __all__ = [
     'CLAHead',
     'DistilledHead',
     'LayerFusionHead',
-    'NearestNeighbourHead',
     'PerClassHead',
     'last_linear',
     'set_last_linear',

@@ -6,7 +6,7 @@ import pytest
 import torch
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
+from sklearn.neighbors import NearestCentroid
 
 from mmclca.apis.probe import fit_linear
 from mmclca.apis.probe.classifiers import CLASSIFIERS
@@ -83,14 +83,6 @@ def test_nearest_mean(data, new):
     assert found.tolist() == expected.tolist()
 
 
-def test_nearest_image(data, new):
-    features, labels = data
-    found = fit_linear(features, labels, 4, 'knn', 1).scores(new)
-    model = KNeighborsClassifier(1, metric='cosine').fit(features, labels)
-    assert found.argmax(1).tolist() == model.predict(new).tolist()
-    assert torch.allclose(found.sum(1), torch.ones(9))
-
-
 @pytest.mark.parametrize('classifier', CLASSIFIERS)
 def test_scale_and_rotation_change_no_answer(data, new, classifier):
     features, labels = data
@@ -125,7 +117,6 @@ def test_balanced_weights_move_the_border():
         (dict(classifier='rigde'), "no 'rigde' .do you mean ridge"),
         (dict(num_classes=5), '1 of 5 classes have no image .*number 4'),
         (dict(num_classes=3), 'must be 0 to 2'),
-        (dict(classifier='knn', weights=torch.ones(36)), 'weights no classes'),
     ],
 )
 def test_mistakes(data, change, said):
