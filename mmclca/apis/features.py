@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mmclca.models.retrievers.features import check_stage, feature_of
 
-from .inferencer import TokenReductionInferencer
+from .inferencer import TokenReductionInferencer, check_finite
 from .sources import prepared_batches
 
 
@@ -100,13 +100,7 @@ def feature_batches(
             continue
         data = inferencer.model.data_preprocessor(inputs)
         found = function(data['inputs']).flatten(1).float().cpu()
-        broken = int((~found.isfinite()).any(dim=1).sum())
-        if broken:
-            raise ValueError(
-                f'the model gives no finite numbers for {broken} of '
-                f'{len(found)} images: its weights are broken, or did not '
-                'converge'
-            )
+        check_finite(found)
         yield found, unread
 
 

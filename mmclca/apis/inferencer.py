@@ -226,11 +226,11 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         predict = super().forward
         if return_tokens:
             predict = partial(predict_with_facts, self.model, self._count)
-        if self.threshold is None:
-            return predict(inputs)
         with noting_logits(self.model.head) as seen:
             samples = predict(inputs)
-        note_known(samples, seen[0], self.threshold)
+        check_finite(torch.stack([one.pred_score for one in samples]))
+        if self.threshold is not None:
+            note_known(samples, seen[0], self.threshold)
         return samples
 
     def postprocess(
@@ -252,6 +252,17 @@ class TokenReductionInferencer(ImageClassificationInferencer):
             result[name] = sample.get(name)
         facts = {name: sample.get(name) for name in FACTS if name in sample}
         return dict(image=sample.image, **result, **facts)
+
+
+def check_finite(numbers: torch.Tensor) -> None:
+    """ValueError if a model gives NaN or infinity for an image, (B, K)."""
+    broken = int((~numbers.isfinite()).any(dim=1).sum())
+    if broken:
+        raise ValueError(
+            f'the model gives no finite numbers for {broken} of '
+            f'{len(numbers)} images: its weights are broken, or did not '
+            'converge'
+        )
 
 
 def _warn(unread: Iterator[DataSample]) -> None:

@@ -12,7 +12,7 @@ from copy import deepcopy
 
 import torch
 from mmengine.model import BaseTTAModel, is_model_wrapper
-from torch import nn
+from torch import Tensor, nn
 
 from .comparing import compare, wrong_parameters
 from .downloading import open_checkpoint
@@ -128,12 +128,12 @@ def load_trained(
 
     Raises:
         CheckpointError: If the backbone in it is another one.
-        ValueError: If parameters are missing or NaN; names them.
+        ValueError: If parameters are missing, or see :func:`refuse_broken`.
     """
     if isinstance(checkpoint, str):
         checkpoint = open_checkpoint(checkpoint)
     fitted, report = fit(model, checkpoint, may_be_new)
-    refuse_nan(fitted, report.source)
+    refuse_broken(fitted, report.source)
     weights = fitted.state_dict()
     with torch.no_grad():
         for name, tensor in inner_model(model).state_dict().items():
@@ -166,9 +166,10 @@ def fit(
     missing, unused = [], []
     try:
         missing, unused = fitted.load_state_dict(weights, False, assign=True)
-    except RuntimeError as error:  # torch's; the parameters stay missing
-        if 'size mismatch' not in str(error):
-            raise
+    except CheckpointError:
+        raise
+    except RuntimeError:  # torch's, of sizes and types: they stay missing
+        pass
     report = told[0] if told else Report(source.name)  # not a model of ours
     own = fitted.state_dict()
     new = {*report.new, *missing, *(n for n in own if own[n].is_meta)}
@@ -181,7 +182,7 @@ def fit(
     return fitted, report
 
 
-def refuse_nan(model: nn.Module, source: str) -> None:
+def refuse_broken(model: nn.Module, source: str) -> None:
     """Refuse a model that would answer NaN.
 
     Args:
@@ -189,10 +190,25 @@ def refuse_nan(model: nn.Module, source: str) -> None:
         source (str): Where its weights come from.
 
     Raises:
-        ValueError: If parameters are NaN; names them.
+        ValueError: If parameters or buffers are not finite, or variances
+            negative; names them.
     """
-    named = [(n, p) for n, p in model.named_parameters() if not p.is_meta]
-    _refuse([name for name, p in named if p.isnan().any()], source)
+    named = {n: x for n, x in model.state_dict().items() if not x.is_meta}
+    broken = [name for name, tensor in named.items() if _broken(name, tensor)]
+    if broken:
+        raise ValueError(
+            f'{source}: {len(broken)} tensors of the model are infinite, '
+            f'complex, negative variances or NaN: {first(broken)}. It is '
+            'damaged, or its training did not converge: give another one'
+        )
+
+
+def _broken(name: str, tensor: Tensor) -> bool:
+    if tensor.is_complex():
+        return True
+    tensor = tensor.float()  # smaller types cannot do it all
+    negative = name.endswith('running_var') and (tensor < 0).any()
+    return bool(negative or not tensor.isfinite().all())
 
 
 def inner_model(model: nn.Module) -> nn.Module:
@@ -215,8 +231,8 @@ def _refuse(wrong: list[str], source: str) -> None:
     """ValueError if there are names; a random head would predict noise."""
     if wrong:
         raise ValueError(
-            f'{source}: {len(wrong)} parameters of the model are missing, '
-            f'have another shape or are NaN: {first(wrong)}. Give the config '
+            f'{source}: {len(wrong)} parameters of the model are missing or '
+            f'have another shape or type: {first(wrong)}. Give the config '
             'that it was trained with; the number of classes is '
             'model.head.num_classes'
         )

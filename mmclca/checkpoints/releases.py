@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from .error import CheckpointError
@@ -62,7 +63,9 @@ def name_source(weights: dict, name: str) -> StateDict:
     """
     # what wraps a model for several processes is no part of it
     pairs = (
-        (str(key).removeprefix('module.'), weights[key]) for key in weights
+        (str(key).removeprefix('module.'), value)
+        for key, value in weights.items()
+        if not _is_odd(value)  # no parameter is such a one
     )
     named = StateDict(pairs)
     # torch hands the metadata of a module to its load hooks
@@ -72,6 +75,13 @@ def name_source(weights: dict, name: str) -> StateDict:
         metadata = named._metadata.get(module, {})
         named._metadata[module] = dict(metadata, source=source)
     return named
+
+
+def _is_odd(value) -> bool:
+    """Whether it is a tensor that is sparse, quantized or nested."""
+    return isinstance(value, Tensor) and (
+        value.layout != torch.strided or value.is_quantized or value.is_nested
+    )
 
 
 def unwrap(checkpoint, name: str) -> dict:

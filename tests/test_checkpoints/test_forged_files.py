@@ -104,6 +104,13 @@ def write(folder, path, classes):
     torch.save(loaded, path)
 
 
+def write_infinite(folder, path):
+    """Weights whose model gives NaN for every image."""
+    loaded = torch.load(folder / 'tiny.pth', weights_only=True)
+    loaded['state_dict']['backbone.ln1.weight'][3] = torch.inf
+    torch.save(loaded, path)
+
+
 @pytest.mark.parametrize('forged', FORGED)
 def test_it_is_refused_in_one_line(folder, tmp_path, forged):
     path = str(tmp_path / 'evil.pth')
@@ -113,15 +120,18 @@ def test_it_is_refused_in_one_line(folder, tmp_path, forged):
     assert '\n' not in str(error.value)
 
 
-COMMANDS = """\
-predict.py evil.pth data
-open_set.py evil.pth --known data
-probe.py evil.pth --images data
-retrieval.py evil.pth --gallery data --queries data
-test.py tiny.py evil.pth
-deployment/export.py tiny.py evil.pth
-model_converters/publish_model.py evil.pth published
-visualization/draw_reduction.py tiny.py evil.pth --leaves 1 --out a.png"""
+DRAW = 'visualization/draw_reduction.py'
+COMMANDS = [
+    'predict.py FILE data',
+    'open_set.py FILE --known data',
+    'probe.py FILE --images data',
+    'retrieval.py FILE --gallery data --queries data',
+    'test.py tiny.py FILE',
+    'deployment/export.py tiny.py FILE',
+    f'{DRAW} tiny.py FILE --leaves 1 --out a.png',
+    f'{DRAW} tiny.py --pretrained FILE --leaves 1 --out a.png',
+    'model_converters/publish_model.py FILE published',
+]
 # a process that crashes ends them all
 ONE_BY_ONE = """
 import runpy, sys
@@ -137,17 +147,23 @@ print(codes)
 """
 
 
-def test_no_command_crashes(folder):
+def test_no_command_crashes_or_names_classes(folder):
     write(folder, folder / 'evil.pth', FORGED['objects'])
+    write_infinite(folder, folder / 'infinite.pth')
+    # publishing copies weights, and does not use them
+    evil = [line.replace('FILE', 'evil.pth') for line in COMMANDS]
+    use = [line.replace('FILE', 'infinite.pth') for line in COMMANDS[:-1]]
     ended = subprocess.run(
         [sys.executable, '-c', ONE_BY_ONE, ROOT / 'tools'],
-        input=COMMANDS,
+        input='\n'.join([*evil, *use]),
         cwd=folder,
         env=environment(),
         text=True,
         capture_output=True,
     )
     assert ended.returncode == 0, ended.stderr
-    number = len(COMMANDS.splitlines())
-    assert ended.stdout.splitlines()[-1] == str([2] * number), ended.stderr
-    assert ended.stderr.count('evil.pth is not opened') == number
+    codes = str([2] * len([*evil, *use]))
+    assert ended.stdout.splitlines()[-1] == codes, ended.stderr
+    assert ended.stderr.count('evil.pth is not opened') == len(evil)
+    said = 'infinite.pth: 1 tensors of the model are infinite'
+    assert ended.stderr.count(said) == len(use), ended.stderr

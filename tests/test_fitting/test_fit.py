@@ -125,6 +125,20 @@ def test_predict(said, place):
     assert model.folder == place / 'model'
 
 
+def test_weights_that_are_broken(place, tmp_path):
+    weights = load_file(place / 'tiny.safetensors')
+    weights['blocks.0.norm1.weight'][0] = torch.inf
+    save_file(weights, tmp_path / 'broken.safetensors')
+    with pytest.raises(ValueError, match='or NaN: .*layers.0'):
+        mmclca.fit(
+            place / 'photographs',
+            tmp_path / 'model',
+            weights=tmp_path / 'broken.safetensors',
+            probe_only=True,
+        )
+    call(place, out=tmp_path / 'model')  # it is no obstacle
+
+
 def test_the_same_call_goes_on_and_others_are_refused(said, place):
     before = (place / 'model' / 'probe.pth').stat().st_mtime_ns
     call(place)

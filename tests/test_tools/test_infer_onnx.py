@@ -116,6 +116,14 @@ def test_no_image_and_a_file_of_another_tool(folder, infer, tmp_path):
     assert 'gone.onnx: no such file' in run.stderr
     run = infer(folder / 'tiny.onnx', folder / 'data', '--csv', tmp_path)
     assert f'--csv {tmp_path}: Is a directory' in run.stderr
+    file = onnx.load(folder / 'tiny.onnx')
+    for weight in file.graph.initializer:
+        if weight.data_type == onnx.TensorProto.FLOAT:
+            huge = onnx.numpy_helper.to_array(weight) * np.float32(1e30)
+            weight.CopyFrom(onnx.numpy_helper.from_array(huge, weight.name))
+    onnx.save(file, tmp_path / 'huge.onnx')
+    run = infer(tmp_path / 'huge.onnx', folder / 'data')
+    assert run.returncode == 2 and 'no finite scores' in run.stderr
     run = infer(folder / 'tiny.pth', folder / 'data')
     assert 'tiny.pth is no ONNX file that can be read' in run.stderr
     assert 'Traceback' not in run.stderr

@@ -236,6 +236,15 @@ def test_class_names_of_the_config(model, predict, tmp_path):
     assert all(name in printed.out for name in CLASSES)
 
 
+def test_scores_that_are_not_finite(checkpoint, predict, tmp_path):
+    state = torch.load(checkpoint, weights_only=True)
+    for name in ('head.fc.weight', 'backbone.ln1.weight'):
+        state['state_dict'][name] *= 1e38
+    torch.save(state, checkpoint)
+    with pytest.raises(SystemExit, match='no finite numbers for 1 of 1'):
+        predict(checkpoint, tmp_path / 'data/oak/0.png')
+
+
 def test_checkpoint_of_another_model(checkpoint, predict, tmp_path):
     image, option = tmp_path / 'data/oak/0.png', 'model.head.num_classes=6'
     cfg = Config.fromfile(tmp_path / 'tiny.py')

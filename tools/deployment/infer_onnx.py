@@ -138,6 +138,8 @@ class Classifier:
         """
         inputs = np.stack([prepare(i, **self.preparation) for i in images])
         (logits,) = self.session.run(None, {self.input: inputs})
+        if not np.isfinite(logits).all():
+            refuse('the model gives no finite scores: its weights are broken')
         most = logits.max(axis=1, keepdims=True)
         total = np.exp(logits - most).sum(axis=1, keepdims=True)
         energy = most + np.log(total)

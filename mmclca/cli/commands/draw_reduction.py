@@ -8,7 +8,7 @@ from mmengine.registry import init_default_scope
 from mmengine.runner import load_checkpoint
 from mmpretrain.registry import MODELS
 
-from mmclca.checkpoints.loading import load_trained
+from mmclca.checkpoints.loading import load_trained, refuse_broken
 from mmclca.configs import read_config
 from mmclca.visualization import (
     check_reduces,
@@ -46,6 +46,7 @@ def build(cfg, checkpoint, pretrained):
         load_trained(model, checkpoint)
     elif pretrained:
         load_checkpoint(model, pretrained, map_location='cpu')
+        refuse_broken(model, pretrained)
     else:
         print(
             'no checkpoint after the config: weights are random',

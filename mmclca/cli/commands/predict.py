@@ -78,7 +78,7 @@ def main(args):
     with redirect_stdout(sys.stderr):  # what mmengine logs
         inferencer, pictures = prepare(args, paths)
     try:
-        with redirect_stdout(sys.stderr):
+        with redirect_stdout(sys.stderr), plain_errors():
             predict(args, inferencer, paths, pictures, results)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(written(results, paths, args.out)) from None

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from mmclca.checkpoints.downloading import open_checkpoint
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.loading import fit, refuse_nan
+from mmclca.checkpoints.loading import fit, refuse_broken
 from mmclca.registry import MODELS
 
 from ..backbones import as_reducible
@@ -85,7 +85,7 @@ class Teacher:
 
     def _read(self) -> None:
         """Copy the parameters, still parts of a file, to memory."""
-        refuse_nan(self.model, f'teacher: {self.checkpoint}')
+        refuse_broken(self.model, f'teacher: {self.checkpoint}')
         self.model, self.is_read = deepcopy(self.model), True
 
     def __deepcopy__(self, memo) -> 'Teacher':
@@ -104,7 +104,7 @@ class Teacher:
 
         Raises:
             ValueError: See :meth:`prepare`; with the first batch, if weights
-                of the teacher are NaN.
+                of the teacher are not finite.
         """
         self.prepare(student)
         if not self.is_read:
