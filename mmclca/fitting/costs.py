@@ -10,7 +10,6 @@ from mmclca.benchmark.machine import cpu_name
 from mmclca.benchmark.setting import Setting
 from mmclca.benchmark.steps import onnx_step
 from mmclca.evaluation.cost import count_config
-from mmclca.registry import MODELS
 from mmclca.utils.extras import are_there
 
 ROUNDS = 9
@@ -54,11 +53,8 @@ def onnx_milliseconds(
     """
     if not are_there('onnx', 'onnxscript', 'onnxruntime'):
         return None
-    setting, steps = _setting('cpu'), {}
-    for name, config in models.items():
-        model = MODELS.build(config)
-        images = setting.images(model.backbone.img_size)
-        steps[name] = onnx_step(model, images, setting)
+    setting = _setting('cpu')
+    steps = steps_of(models, setting, onnx_step)
     return median_milliseconds(steps, setting, rounds)
 
 

@@ -33,13 +33,12 @@ def demo(folder, *options):
 
 
 @pytest.mark.first
-def test_model_beats_colour_and_chance_by_far(tmp_path):
+def test_model_beats_chance_by_far(tmp_path):
     said = demo(tmp_path, '--cfg-options', *FEWER_EPOCHS)
     percent = [float(n) for n in re.findall(r'([\d.]+) %', said)]
-    chance, histogram, top1 = percent
+    chance, top1 = percent
     assert chance == 12.5
-    assert histogram < 30
-    assert top1 > histogram + 40
+    assert top1 > 55
     gmacs, plain_gmacs = re.findall(r'(\d\.\d{3}) +\d+$', said, re.MULTILINE)
     assert float(gmacs) < 0.65 * float(plain_gmacs)
     for name in ('curves', 'survivors', 'leaves'):

@@ -20,9 +20,8 @@ from mmclca.utils.atomic_write import replace_bytes
 from ..features import feature_batches, refuse_none_read
 from ..inferencer import TokenReductionInferencer
 from ..loading import build_classifier, config_and_weights
-from .chosen import fit_chosen
 from .feature_cache import FeatureCache, digest_of_file
-from .folds import OutOfFold
+from .folds import OutOfFold, fit_chosen
 from .last_layer import feature_key, names_of_last, put_classifier, scores_of
 
 

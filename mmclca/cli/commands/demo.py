@@ -18,7 +18,6 @@ from mmclca.benchmark import Setting
 from mmclca.benchmark.interleaved import median_milliseconds
 from mmclca.benchmark.steps import inference_step
 from mmclca.checkpoints.loading import load_trained
-from mmclca.datasets.baselines import colour_histogram_1nn
 from mmclca.evaluation.cost import count
 from mmclca.models import with_reduction
 from mmclca.visualization import (
@@ -96,17 +95,11 @@ def draw_test_leaves(model, dataset, out):
     draw_reductions(rows, out, stage_titles(backbone), kept_only=True)
 
 
-def files_and_labels(dataset):
-    """The path and the class of each image."""
-    infos = [dataset.get_data_info(i) for i in range(len(dataset))]
-    return [i['img_path'] for i in infos], [i['gt_label'] for i in infos]
-
-
 def images_by_class(dataset, most):
     """Paths of the first images of each class, by its name."""
     paths = {name: [] for name in dataset.CLASSES}
-    for path, label in zip(*files_and_labels(dataset), strict=True):
-        paths[dataset.CLASSES[label]].append(path)
+    for info in map(dataset.get_data_info, range(len(dataset))):
+        paths[dataset.CLASSES[info['gt_label']]].append(info['img_path'])
     return {name: found[:most] for name, found in paths.items()}
 
 
@@ -121,12 +114,6 @@ def draw_pictures(model, dataset, work_dir):
     return curves, survivors, leaves
 
 
-def histogram_top1(train_set, test_set):
-    """Per cent right by the nearest neighbour on colour histograms."""
-    train, test = files_and_labels(train_set), files_and_labels(test_set)
-    return 100 * colour_histogram_1nn(*train, *test)
-
-
 def images_per_second(models, size):
     """Median speed of each of some models, interleaved."""
     setting = Setting(batch=32)
@@ -136,12 +123,11 @@ def images_per_second(models, size):
     return {name: 32e3 / time for name, time in times.items()}
 
 
-def table(top1, histogram, chance, models, speeds):
+def table(top1, chance, models, speeds):
     """The figures as lines of text."""
     rows = [
         '                                        top-1     GMACs  images/s',
         f'chance                                 {chance:5.1f} %',
-        f'nearest neighbour, colour histograms   {histogram:5.1f} %',
     ]
     for name, model in models.items():
         accuracy = f'{top1:5.1f} %' if name == 'CLCA' else '      -'
@@ -169,13 +155,11 @@ def main(args, root):
         'plain': MODELS.build(with_reduction(cfg.model)),
     }
     load_trained(models['CLCA'], str(best))
-    train_set = DATASETS.build(cfg.train_dataloader.dataset)
     test_set = DATASETS.build(cfg.test_dataloader.dataset)
     pictures = draw_pictures(models['CLCA'], test_set, work_dir)
     speeds = images_per_second(models, cfg.model.backbone.img_size)
     chance = 100 / len(test_set.CLASSES)
-    histogram = histogram_top1(train_set, test_set)
-    print(f'\n{table(top1, histogram, chance, models, speeds)}')
+    print(f'\n{table(top1, chance, models, speeds)}')
     print(f'\n{len(test_set)} test leaves, seed {args.seed}, {best}')
     print('\n'.join(['pictures:', *map(str, pictures)]))
     print(f'{time.time() - start:.0f} s in all')

@@ -4,8 +4,8 @@ from mmengine.hooks import Hook
 from torch import Tensor, nn
 from torch.optim.swa_utils import update_bn
 
-from mmclca.apis.probe.chosen import fit_chosen
 from mmclca.apis.probe.classifiers import check_classifier
+from mmclca.apis.probe.folds import fit_chosen
 from mmclca.checkpoints.loading import inner_model
 from mmclca.datasets.image_cache import without_cache
 from mmclca.models import last_linear, set_last_linear
