@@ -7,10 +7,15 @@ import pytest
 import torch
 from PIL import Image
 from tiny_model import write_tiny
-from tiny_run import CLASSES, ROOT, load_tool, run_tool, write_images
+from tiny_run import (
+    CLASSES,
+    ROOT,
+    exit_code,
+    load_tool,
+    run_tool,
+    write_images,
+)
 
-from mmclca.apis import TokenReductionInferencer
-from mmclca.apis.features import extract_features
 from mmclca.cli.commands import retrieval as command
 from mmclca.visualization import contact_sheet
 
@@ -46,66 +51,14 @@ def written(path):
     return found['queries'], found['metrics']
 
 
-def slow_metrics(folder, paths, names, own, own_names):
-    """Mean average precision and recall@1 by loops over files."""
-    inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
-    queries, _ = extract_features(inferencer, paths)
-    gallery, _ = extract_features(inferencer, own)
-    precisions, firsts = [], []
-    for path, name, query in zip(paths, names, queries, strict=True):
-        others = [
-            (torch.cosine_similarity(query, feature, dim=0).item(), other)
-            for feature, other, file in zip(
-                gallery, own_names, own, strict=True
-            )
-            if file != path
-        ]
-        hits = [other == name for _, other in sorted(others, reverse=True)]
-        ranks = [rank for rank, hit in enumerate(hits, 1) if hit]
-        shares = [found / rank for found, rank in enumerate(ranks, 1)]
-        precisions.append(np.mean(shares))
-        firsts.append(hits[0])
-    return 100 * np.mean(precisions), 100 * np.mean(firsts)
-
-
-def images_in(folder):
-    paths = sorted(map(str, folder.rglob('*.png')))
-    return paths, [path.split('/')[-2] for path in paths]
-
-
-def test_new_images_in_a_folder_of_classes(retrieve, folder, tmp_path):
-    out = tmp_path / 'r.json'
-    printed = retrieve(
-        *('--gallery', folder / 'data', '--queries', folder / 'new'),
-        *('--out', out, '--topk', 3, '--batch-size', 3),
-    )
-    entries, metrics = written(out)
-    new, names = images_in(folder / 'new')
-    assert [entry['image'] for entry in entries] == new
-    assert [entry['name'] for entry in entries] == names
-    expected = slow_metrics(folder, new, names, *images_in(folder / 'data'))
-    found = metrics['mAP'], metrics['recall@1']
-    assert found == pytest.approx(expected, abs=1e-3)
-    assert metrics['queries'] == 8
-    for entry in entries:
-        values = [one['similarity'] for one in entry['neighbours']]
-        assert len(values) == 3 and values == sorted(values, reverse=True)
-        assert entry['knn_class'] in CLASSES
-    assert f'mAP: {metrics["mAP"]:.2f} %' in printed.out
-    assert printed.out.splitlines()[0].startswith(f'{new[0]}: ')
-
-
 def test_gallery_looks_for_itself_one_left_out(retrieve, folder, tmp_path):
     out = tmp_path / 'r.json'
     retrieve('--gallery', folder / 'data', '--out', out, '--topk', 99)
     entries, metrics = written(out)
+    assert metrics['queries'] == len(entries) == 16
     for entry in entries:
         found = {one['image'] for one in entry['neighbours']}
         assert len(found) == 15 and entry['image'] not in found
-    data = images_in(folder / 'data')
-    expected = slow_metrics(folder, *data, *data)
-    found = metrics['mAP'], metrics['recall@1']
-    assert found == pytest.approx(expected, abs=1e-3)
 
 
 def test_splits_of_the_config_are_the_default(retrieve, folder, tmp_path):
@@ -147,12 +100,9 @@ def test_index_is_used_again(retrieve, folder, tmp_path):
     )
     retrieve('--index', index, *query, tmp_path / 'b.json')
     assert written(tmp_path / 'a.json') == written(tmp_path / 'b.json')
+    option = '--cfg-options', 'model.backbone.reducer.keep_rate=0.3'
     with pytest.raises(SystemExit, match='another model, keep rate or stage'):
-        retrieve('--index', index, *query, tmp_path / 'c.json',
-                 '--stage', 'backbone')  # fmt: skip
-    with pytest.raises(SystemExit, match='another model, keep rate or stage'):
-        retrieve('--index', index, '--cfg-options',
-                 'model.backbone.reducer.keep_rate=0.3')  # fmt: skip
+        retrieve('--index', index, *option)
 
 
 def test_contact_sheet(retrieve, folder, tmp_path):
@@ -227,36 +177,10 @@ def test_unreadable_images_are_named(retrieve, folder, tmp_path):
 @pytest.mark.parametrize(
     'arguments, message',
     [
-        (['--gallery', 'EMPTY'], 'has no image; images end in'),
+        (['--gallery', '.'], 'has no image; images end in'),
         (['--gallery', 'gone'], 'there is no folder and no list gone'),
         (['--index', 'gone'], 'there is no gallery gone'),
         (['--sheet', 's.doc'], 's.doc: no picture'),
-    ],
-)
-def test_bad_input(retrieve, tmp_path, arguments, message):
-    (tmp_path / 'EMPTY').mkdir()
-    arguments = [
-        str(tmp_path / word) if word.isupper() else word for word in arguments
-    ]
-    with pytest.raises(SystemExit, match=message):
-        retrieve(*arguments)
-
-
-def test_queries_of_new_classes_find_their_neighbours(retrieve, tmp_path):
-    write_images(tmp_path / 'all', per_class=1)
-    (tmp_path / 'other').mkdir()
-    (tmp_path / 'all/oak').rename(tmp_path / 'other/pine')
-    out = tmp_path / 'found.json'
-    with pytest.warns(UserWarning, match='no other image of the classes'):
-        retrieve('--queries', tmp_path / 'other', '--out', out)
-    queries, metrics = written(out)
-    assert metrics == dict(queries=0, unmatched=1)
-    assert queries[0]['neighbours'] and queries[0]['knn_class']
-
-
-@pytest.mark.parametrize(
-    'arguments, message',
-    [
         (['--topk', '0'], '--topk: 0: at least 1'),
         (['--sheet-queries', '0'], '--sheet-queries: 0: at least 1'),
         (['--out', 'r.txt'], 'must end in .csv or .json'),
@@ -264,9 +188,9 @@ def test_queries_of_new_classes_find_their_neighbours(retrieve, tmp_path):
         (['--index', 'a', '--gallery', 'b'], '--index is a gallery already'),
     ],
 )
-def test_wrong_options(retrieve, capsys, arguments, message):
-    with pytest.raises(SystemExit):
-        retrieve(*arguments)
+def test_mistakes(retrieve, tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert exit_code(retrieve, *arguments) == 2
     assert message in capsys.readouterr().err
 
 
