@@ -217,7 +217,7 @@ def test_checkpoint_of_another_model(checkpoint, predict, tmp_path):
             'leaves/ more/ --config run/tiny.py',
         ),
         ('run/tiny.py best.pth', 'predict.py best.pth IMAGES'),
-        ('tiny.pth empty', 'no image (.'),
+        ('tiny.pth empty', ') in empty'),
     ],
 )
 def test_mistakes(words, message, checkpoint, predict, monkeypatch, capsys):

@@ -1,11 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import csv
 import hashlib
-import importlib.util
-import os
+import re
+import runpy
 import shutil
-import subprocess
-import sys
 import threading
 from collections import namedtuple
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,34 +16,25 @@ import pyarrow.parquet as pq
 import pytest
 import ultra_fgvc_trees as trees
 from PIL import Image
-from tiny_run import exit_code
+from tiny_run import ROOT, exit_code
 
 from mmclca.cli.commands import ultra_fgvc
 from mmclca.datasets.preparation import write as writing
 from mmclca.datasets.ultra_fgvc import UltraFGVC
 
-SCRIPT = (
-    Path(__file__).parents[2]
-    / 'tools'
-    / 'dataset_converters'
-    / 'ultra_fgvc.py'
-)
+MAIN = runpy.run_path(str(ROOT / 'tools/dataset_converters/ultra_fgvc.py'))
 LAYOUTS = ('csv', 'released', 'folders', 'parquet')
 FILE = 'cotton80_dataset.parquet'
-
-
-def import_tool():
-    spec = importlib.util.spec_from_file_location('ultra_fgvc_tool', SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-main = import_tool().main
+LEAVES = trees.cotton_leaves()
 
 
 def run(*args):
-    return exit_code(main, list(map(str, args)))
+    return exit_code(MAIN['main'], list(map(str, args)))
+
+
+def convert(source, layout, to, *more, name='cotton80'):
+    options = ('--dataset', name, '--layout', layout, '--to', to)
+    return run('convert', source, *options, *more)
 
 
 def listing(root, name, split, **kwargs):
@@ -64,9 +53,8 @@ def table(out):
 def cotton(tmp_path_factory):
     """Cotton80 in two layouts, in one folder."""
     root = tmp_path_factory.mktemp('data')
-    leaves = trees.cotton_leaves()
-    trees.write('csv', root / 'cotton', 'cotton80', leaves)
-    trees.write('parquet', root, 'cotton80', leaves)
+    trees.write('csv', root / 'cotton', 'cotton80', LEAVES)
+    trees.write('parquet', root, 'cotton80', LEAVES)
     return root
 
 
@@ -88,7 +76,7 @@ def test_check_of_a_good_folder(cotton, capsys, tmp_path):
 
 def test_check_finds_what_is_wrong(tmp_path, capsys):
     root = tmp_path / 'COTTON'
-    trees.write('released', root, 'cotton80', trees.cotton_leaves())
+    trees.write('released', root, 'cotton80', LEAVES)
     images = root / 'images'
     bad = {
         '1_5_train.png': None,
@@ -120,7 +108,7 @@ def test_check_finds_what_is_wrong(tmp_path, capsys):
 def test_check_decodes(tmp_path, capsys):
     """Damage within a file that begins and ends as it must."""
     root = tmp_path / 'COTTON'
-    trees.write('released', root, 'cotton80', trees.cotton_leaves())
+    trees.write('released', root, 'cotton80', LEAVES)
     content = bytearray(trees.noise('.png'))
     content[500:600] = bytes(100)
     (root / 'images' / '4_2_test.png').unlink()
@@ -128,40 +116,6 @@ def test_check_decodes(tmp_path, capsys):
     assert len(listing(root, 'cotton80', 'test')) == 240
     assert run('check', tmp_path, '--jobs', 1) == 1
     assert '/4_2_test.png\n    ' in capsys.readouterr().out
-
-
-def test_check_opens_rows_of_a_parquet_file(tmp_path, capsys):
-    images = [trees.png()] * 480
-    images[7], images[9] = None, b'x'
-    trees.write_rows(tmp_path / FILE, trees.cotton_leaves(), images)
-    assert run('check', tmp_path / FILE, '--jobs', 1) == 1
-    out = capsys.readouterr().out
-    assert f'{FILE}/7\n    missing' in out
-    assert f"{FILE}/9\n    no image: it begins with b'x'" in out
-
-
-def test_check_counts(tmp_path, capsys):
-    leaves = [x for x in trees.cotton_leaves() if x.name != '9_6_test.png']
-    trees.write('csv', tmp_path / 'Cotton80', 'cotton80', leaves)
-    assert run('check', tmp_path, '--jobs', 1) == 1
-    lines = table(capsys.readouterr().out)
-    assert 'Cotton80 csv test 80 239 80 / 240 0 0' in lines
-
-
-def test_check_misses_a_list(tmp_path, capsys):
-    leaves = [x for x in trees.cotton_leaves() if x.split != 'test']
-    trees.write('csv', tmp_path / 'cotton', 'cotton80', leaves)
-    (tmp_path / 'cotton' / 'test.csv').unlink(missing_ok=True)
-    assert run('check', tmp_path, '--jobs', 1) == 1
-    out = capsys.readouterr().out
-    assert 'Cotton80, test: ' in out and 'no image is listed' in out
-
-
-def test_check_of_lists_that_cannot_be_read(tmp_path, capsys):
-    (tmp_path / 'cotton').mkdir()
-    (tmp_path / 'cotton' / 'train.csv').write_text('class,path\n')
-    assert run('check', tmp_path, '--jobs', 1) == 1
-    assert "expected 'class_id' (from 0) and 'dir'" in capsys.readouterr().out
 
 
 def test_check_knows_a_set_without_its_name(tmp_path, capsys):
@@ -175,13 +129,47 @@ def test_check_knows_a_set_without_its_name(tmp_path, capsys):
     assert 'SoyAgeing-R4' in capsys.readouterr().out
 
 
-def test_check_of_nothing(tmp_path, capsys):
-    assert run('check', tmp_path) == 2
-    assert 'Name the one that it should hold' in capsys.readouterr().err
-    assert run('check', tmp_path, '--dataset', 'SoyGene') == 2
-    assert 'SoyGene was not found' in capsys.readouterr().err
-    assert run('check', tmp_path / 'no') == 2
-    assert 'no does not exist' in capsys.readouterr().err
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    """Sets without an image, a split or most classes; bad, and nothing."""
+    folder = tmp_path_factory.mktemp('mistakes')
+    for name, part in dict(
+        counts=[x for x in LEAVES if x.name != '9_6_test.png'],
+        lists=[x for x in LEAVES if x.split != 'test'],
+        part=[x for x in LEAVES if x.label < 3],
+    ).items():
+        trees.write('csv', folder / name / 'cotton', 'cotton80', part)
+    (folder / 'lists/cotton/test.csv').unlink()
+    (folder / 'bad/cotton').mkdir(parents=True)
+    (folder / 'bad/cotton/train.csv').write_text('class,path\n')
+    (folder / 'nothing').mkdir()
+    return folder
+
+
+@pytest.mark.parametrize(
+    'words, code, said',
+    [
+        ('check counts', 1, 'Cotton80 csv test 80 239 80 / 240 0 0'),
+        ('check lists', 1, 'Cotton80, test: '),
+        ('check lists', 1, 'no image is listed'),
+        ('check bad', 1, "expected 'class_id' (from 0) and 'dir'"),
+        ('check nothing', 2, 'Name the one that it should hold'),
+        ('check nothing --dataset SoyGene', 2, 'SoyGene was not found'),
+        ('check no', 2, 'no does not exist'),
+        (
+            'convert part --dataset cotton80 --layout folders --to to',
+            *(2, 'expected 80 classes'),
+        ),
+        ('download soygene --to to', 2, '404'),
+        ('download Cotton --to to', 2, "dataset='Cotton' is not"),
+    ],
+)
+def test_mistakes(folder, hub, monkeypatch, capsys, words, code, said):
+    monkeypatch.chdir(folder)
+    jobs = ['--jobs', 1] if words.startswith('check') else []
+    assert run(*words.split(), *jobs) == code
+    out, err = capsys.readouterr()
+    assert said in ' '.join((out if code == 1 else err).split())
 
 
 # convert
@@ -191,11 +179,8 @@ def test_check_of_nothing(tmp_path, capsys):
 def test_convert_and_back(cotton, tmp_path, layout):
     """From the CSV files to each layout and back again."""
     there, back = tmp_path / 'there', tmp_path / 'back'
-    name = ('--dataset', 'cotton80')
-    assert (
-        run('convert', cotton, *name, '--layout', layout, '--to', there) == 0
-    )
-    assert run('convert', there, *name, '--layout', 'csv', '--to', back) == 0
+    assert convert(cotton, layout, there) == 0
+    assert convert(there, 'csv', back) == 0
     source = cotton / 'cotton'
     for split in ('train', 'val', 'trainval', 'test'):
         expected = listing(source, 'cotton80', split)
@@ -217,9 +202,8 @@ def test_convert_and_back(cotton, tmp_path, layout):
 def test_convert_all_stages(tmp_path, layout):
     leaves = trees.ageing_leaves(10)
     trees.write('released', tmp_path / 'soy_aging', 'soyageing', leaves)
-    options = ('--dataset', 'soyageing', '--layout', layout, '--partial')
     to = tmp_path / 'to'
-    assert run('convert', tmp_path, *options, '--to', to) == 0
+    assert convert(tmp_path, layout, to, '--partial', name='soyageing') == 0
     for name, split in (
         ('soyageing', 'val'),
         ('soyageing', 'test'),
@@ -237,9 +221,8 @@ def test_convert_gives_names_where_there_are_none(tmp_path):
     jpg = BytesIO()
     Image.new('RGB', (4, 4)).save(jpg, 'JPEG')
     images = [trees.png()] * 479 + [jpg.getvalue()]
-    trees.write_rows(tmp_path / FILE, trees.cotton_leaves(), images)
-    options = ('--dataset', 'cotton80', '--layout', 'released')
-    assert run('convert', tmp_path, *options, '--to', tmp_path) == 0
+    trees.write_rows(tmp_path / FILE, LEAVES, images)
+    assert convert(tmp_path, 'released', tmp_path) == 0
     names = {x.name for x in (tmp_path / 'Cotton80' / 'images').iterdir()}
     assert len(names) == 480
     assert {'1_1_train.png', '1_3_train.png', '1_1_test.png'} <= names
@@ -255,8 +238,7 @@ def test_names_that_are_given_do_not_collide(tmp_path):
     values = {'1_1_train.png': 1, 'leaf.png': 2, 'other.png': 3}
     for name, value in values.items():
         (folder / name).write_bytes(trees.png(value=value))
-    args = ('--dataset', 'cotton80', '--layout', 'released', '--partial')
-    assert run('convert', tmp_path, *args, '--to', tmp_path / 'to') == 0
+    assert convert(tmp_path, 'released', tmp_path / 'to', '--partial') == 0
     images = tmp_path / 'to' / 'Cotton80' / 'images'
     assert {x.name: x.read_bytes() for x in images.iterdir()} == {
         f'1_{value}_train.png': trees.png(value=value) for value in (1, 2, 3)
@@ -266,9 +248,8 @@ def test_names_that_are_given_do_not_collide(tmp_path):
 def test_convert_makes_small_row_groups(cotton, tmp_path, monkeypatch):
     size = len(trees.png())
     monkeypatch.setattr(writing, 'ROW_GROUP_BYTES', 10 * size)
-    options = ('--dataset', 'cotton80', '--layout', 'parquet')
-    args = ('convert', cotton, *options, '--from-layout', 'parquet')
-    assert run(*args, '--to', tmp_path) == 0
+    source = ('--from-layout', 'parquet')
+    assert convert(cotton, 'parquet', tmp_path, *source) == 0
     metadata = pq.ParquetFile(tmp_path / 'Cotton80' / FILE).metadata
     assert metadata.num_row_groups == 48
     assert run('check', tmp_path, '--jobs', 1) == 0
@@ -278,20 +259,18 @@ def test_convert_does_not_overwrite(cotton, tmp_path, capsys):
     target = tmp_path / 'Cotton80'
     target.mkdir()
     (target / 'mine.txt').write_text('mine')
-    args = ('--dataset', 'cotton80', '--layout', 'csv', '--to', tmp_path)
-    assert run('convert', cotton, *args) == 2
+    assert convert(cotton, 'csv', tmp_path) == 2
     assert '--force replaces it' in capsys.readouterr().err
     assert (target / 'mine.txt').read_text() == 'mine'
-    assert run('convert', cotton, *args, '--force') == 0
+    assert convert(cotton, 'csv', tmp_path, '--force') == 0
     assert not (target / 'mine.txt').exists()
     assert [x.name for x in tmp_path.iterdir()] == ['Cotton80']
 
 
 def test_convert_refuses_to_replace_its_source(tmp_path, capsys):
     root = tmp_path / 'Cotton80'
-    trees.write('csv', root, 'cotton80', trees.cotton_leaves())
-    args = ('--dataset', 'cotton80', '--layout', 'released', '--to', tmp_path)
-    assert run('convert', tmp_path, *args, '--force') == 2
+    trees.write('csv', root, 'cotton80', LEAVES)
+    assert convert(tmp_path, 'released', tmp_path, '--force') == 2
     assert 'holds the source' in capsys.readouterr().err
     assert len(listing(root, 'cotton80', 'test')) == 240
 
@@ -299,8 +278,7 @@ def test_convert_refuses_to_replace_its_source(tmp_path, capsys):
 def test_a_conversion_that_fails_leaves_what_was_there(
     cotton, tmp_path, monkeypatch, capsys
 ):
-    args = ('--dataset', 'cotton80', '--layout', 'csv', '--to', tmp_path)
-    assert run('convert', cotton, *args) == 0
+    assert convert(cotton, 'csv', tmp_path) == 0
     before = listing(tmp_path, 'cotton80', 'test')
     get, calls = writing.read_bytes, []
 
@@ -311,29 +289,22 @@ def test_a_conversion_that_fails_leaves_what_was_there(
         return get(path)
 
     monkeypatch.setattr(writing, 'read_bytes', full)
-    assert run('convert', cotton, *args, '--force') == 2
+    assert convert(cotton, 'csv', tmp_path, '--force') == 2
     assert 'No space left' in capsys.readouterr().err
     assert [x.name for x in tmp_path.iterdir()] == ['Cotton80']
     assert listing(tmp_path, 'cotton80', 'test') == before
 
 
-def test_convert_a_part(tmp_path, capsys):
-    leaves = [x for x in trees.cotton_leaves() if x.label < 3]
-    trees.write('csv', tmp_path / 'cotton', 'cotton80', leaves)
-    to = tmp_path / 'to'
-    args = ('--dataset', 'cotton80', '--layout', 'folders', '--to', to)
-    assert run('convert', tmp_path, *args) == 2
-    assert 'expected 80 classes' in capsys.readouterr().err
-    assert run('convert', tmp_path, *args, '--partial') == 0
-    assert len(listing(to, 'cotton80', 'test', check_counts=False)) == 9
-
-
-def test_convert_names_all_bad_images_before_it_writes(tmp_path, capsys):
+def test_bad_rows_of_a_parquet_file(tmp_path, capsys):
+    """All of them are named; by a conversion, before it writes."""
     images = [trees.png()] * 480
     images[7], images[9], images[400] = None, b'x', b''
-    trees.write_rows(tmp_path / FILE, trees.cotton_leaves(), images)
-    args = ('--dataset', 'cotton80', '--layout', 'csv', '--to', tmp_path)
-    assert run('convert', tmp_path, *args) == 2
+    trees.write_rows(tmp_path / FILE, LEAVES, images)
+    assert run('check', tmp_path / FILE, '--jobs', 1) == 1
+    out = capsys.readouterr().out
+    assert f'{FILE}/7\n    missing' in out
+    assert f"{FILE}/9\n    no image: it begins with b'x'" in out
+    assert convert(tmp_path, 'csv', tmp_path) == 2
     error = capsys.readouterr().err
     assert f'1 images are missing: {FILE}/7 ' in error
     assert f'1 images are empty: {FILE}/400 ' in error
@@ -404,7 +375,7 @@ def content(tmp_path_factory):
     noise = np.random.default_rng(0).bytes(480 * 92 * 92 * 3)
     noise = np.frombuffer(noise, np.uint8).reshape(480, 92, 92, 3)
     images = [cv2.imencode('.png', x)[1].tobytes() for x in noise]
-    trees.write_rows(path, trees.cotton_leaves(), images)
+    trees.write_rows(path, LEAVES, images)
     return path.read_bytes()
 
 
@@ -465,12 +436,26 @@ def test_download_goes_on_in_a_later_run(hub, tmp_path, content, capsys):
     assert [x.name for x in tmp_path.iterdir()] == [FILE]
 
 
-def test_download_with_a_wrong_checksum_is_refused(hub, tmp_path, capsys):
-    hub.etag = 'f' * 64
+@pytest.mark.parametrize(
+    'etag, said',
+    [
+        ('f' * 64, rf'checksum(?s:.*){"f" * 64}'),
+        ('a' * 40, 'no size and SHA-256'),  # a small file in git has none
+    ],
+)
+def test_checksums(hub, tmp_path, capsys, etag, said):
+    hub.etag = etag
     assert fetch(tmp_path) == 2
-    error = capsys.readouterr().err
-    assert 'checksum' in error and 'f' * 64 in error
+    assert re.search(said, capsys.readouterr().err)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_download_looks_at_the_disk_first(hub, tmp_path, monkeypatch, capsys):
+    usage = namedtuple('usage', 'free')(1 << 20)
+    monkeypatch.setattr(shutil, 'disk_usage', lambda path: usage)
+    assert fetch(tmp_path) == 2
+    assert '1 MB free; the download needs 75 MB' in capsys.readouterr().err
+    assert hub.gets == []
 
 
 def test_a_spoiled_part_is_refused(hub, tmp_path, content):
@@ -490,27 +475,6 @@ def test_download_keeps_a_file_that_differs(hub, tmp_path, capsys, content):
     assert (tmp_path / FILE).read_bytes() == b'mine' and hub.gets == []
     assert fetch(tmp_path, '--force') == 0
     assert (tmp_path / FILE).read_bytes() == content
-
-
-def test_download_needs_a_checksum(hub, tmp_path, capsys):
-    hub.etag = 'a' * 40  # a small file in git has no SHA-256
-    assert fetch(tmp_path) == 2
-    assert 'no size and SHA-256' in capsys.readouterr().err
-
-
-def test_download_looks_at_the_disk_first(hub, tmp_path, monkeypatch, capsys):
-    usage = namedtuple('usage', 'free')(1 << 20)
-    monkeypatch.setattr(shutil, 'disk_usage', lambda path: usage)
-    assert fetch(tmp_path) == 2
-    assert '1 MB free; the download needs 75 MB' in capsys.readouterr().err
-    assert hub.gets == []
-
-
-def test_download_of_what_the_hub_has_not(hub, tmp_path, capsys):
-    assert run('download', 'soygene', '--to', tmp_path) == 2
-    assert '404' in capsys.readouterr().err
-    assert run('download', 'Cotton', '--to', tmp_path) == 2
-    assert "dataset='Cotton' is not" in capsys.readouterr().err
 
 
 def test_all_means_every_file_once(tmp_path, monkeypatch):
@@ -537,20 +501,3 @@ def test_download_without_a_network(tmp_path, monkeypatch, capsys):
     assert 'cannot be reached' in error and 'docs/data_sets.md' in error
     assert 'hf download hibana2077/CV-dataset-all-in-parquet' in error
     assert FILE in error and 'Griffith' in error
-
-
-@pytest.mark.slow
-def test_the_command_line(hub, tmp_path):
-    """As a user types it: exit codes, and no traceback."""
-    root = str(SCRIPT.parents[2])
-    env = dict(os.environ, PYTHONPATH=root)
-    command = [sys.executable, str(SCRIPT), 'download', '--to', str(tmp_path)]
-    done = subprocess.run(
-        [*command, 'cotton80'], env=env, capture_output=True, text=True
-    )
-    assert done.returncode == 0 and (tmp_path / FILE).exists()
-    done = subprocess.run(
-        [*command, 'soygene'], env=env, capture_output=True, text=True
-    )
-    assert done.returncode == 2
-    assert 'error: ' in done.stderr and 'Traceback' not in done.stderr
