@@ -25,11 +25,7 @@ TRUE_LISTS = dict(
     soyglobal='soyglobal',
 )
 IMAGE_FOLDERS = dict(
-    cotton80='cotton_square_new',
-    soylocal='soybean200_square',
-    soygene='images',
-    soyageing='.',
-    soyglobal='soybean2000',
+    cotton80='cotton_square_new', soygene='images', soyageing='.'
 )
 PARQUET_FILES = dict(
     cotton80={'': 'cotton80_dataset.parquet'},

@@ -3,11 +3,7 @@ import os
 import pickle
 import subprocess
 import sys
-from io import BytesIO
-from pathlib import Path
 
-import cv2
-import mmcv
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,8 +11,7 @@ import pytest
 import ultra_fgvc_trees as trees
 from mmengine import Config, fileio
 from mmpretrain import ImageClassificationInferencer
-from mmpretrain.registry import TRANSFORMS
-from PIL import Image
+from tiny_run import CLASSES, write_run
 from torch.utils.data import DataLoader, Dataset
 
 from mmclca.datasets.parquet import (
@@ -204,85 +199,17 @@ def test_without_pyarrow(file, monkeypatch):
         open_parquet(file)
 
 
-def color(image):
-    """What a decoder to three 8-bit channels makes of an image."""
-    if image.ndim == 2:
-        image = np.stack([image] * 3, -1)
-    image = image[..., :3]
-    return (image >> 8).astype(np.uint8) if image.dtype == '>u2' else image
-
-
-@pytest.mark.parametrize('kind', ['grey', 'alpha', 'grey16', 'color16'])
-@pytest.mark.parametrize('place', ['file', 'parquet'])
-def test_every_kind_of_image_has_three_8_bit_channels(tmp_path, kind, place):
-    shape = dict(grey=(4, 4), grey16=(4, 4), alpha=(4, 4, 4))
-    image = np.arange(64, dtype=np.uint8)[
-        : np.prod(shape.get(kind, (4, 4, 3)))
-    ]
-    image = image.reshape(shape.get(kind, (4, 4, 3)))
-    stored = image.astype(np.uint16) * 257 if '16' in kind else image
-    content = cv2.imencode('.png', stored)[1].tobytes()
-    check_decoded(tmp_path, place, content, color(image))
-
-
-@pytest.mark.parametrize('place', ['file', 'parquet'])
-def test_palette_and_bilevel_images(tmp_path, place):
-    for mode in ('P', '1'):
-        image = np.zeros((4, 4, 3), np.uint8)
-        image[:2] = 255
-        content = BytesIO()
-        Image.fromarray(image).convert(mode).save(content, 'PNG')
-        check_decoded(tmp_path, place, content.getvalue(), image)
-
-
-def check_decoded(folder, place, content, expected):
-    path = str(folder / 'x.png')
-    if place == 'file':
-        Path(path).write_bytes(content)
-    else:
-        file = folder / f'{hash(content)}.parquet'
-        pq.write_table(pa.table(dict(image=[content])), file)
-        path = parquet_uri(file, 0)
-    load = TRANSFORMS.build(dict(type='LoadImageFromFile'))
-    image = load(dict(img_path=path))['img']
-    assert image.dtype == np.uint8
-    np.testing.assert_array_equal(image, expected)
-    np.testing.assert_array_equal(mmcv.imread(path), expected)
-
-
-CONFIG = dict(
-    model=dict(
-        type='ImageClassifier',
-        backbone=dict(
-            type='ResNet', depth=18, stem_channels=8, base_channels=8
-        ),
-        neck=dict(type='GlobalAveragePooling'),
-        head=dict(type='LinearClsHead', num_classes=2, in_channels=64),
-    ),
-    test_dataloader=dict(
-        dataset=dict(
-            type='mmclca.UltraFGVC',
-            pipeline=[
-                dict(type='LoadImageFromFile'),
-                dict(type='Resize', scale=32),
-                dict(type='PackInputs'),
-            ],
-        )
-    ),
-)
-
-
 def test_the_inferencer_names_its_pictures_by_row(tmp_path):
     """Rows share a file's name, so a picture must be named for its row."""
     path = tmp_path / 'leaves.parquet'
     images = [trees.png((40, 40, 3), value) for value in (9, 200)]
     pq.write_table(pa.table(dict(image=images)), path)
     inferencer = ImageClassificationInferencer(
-        Config(CONFIG), classes=['a', 'b']
+        Config.fromfile(write_run(tmp_path)), classes=CLASSES
     )
     shown = tmp_path / 'shown'
     results = inferencer(
         [parquet_uri(path, i) for i in (0, 1)], show_dir=str(shown)
     )
-    assert [x['pred_class'] in ('a', 'b') for x in results] == [True, True]
+    assert [x['pred_class'] in CLASSES for x in results] == [True, True]
     assert sorted(file.name for file in shown.iterdir()) == ['0.png', '1.png']

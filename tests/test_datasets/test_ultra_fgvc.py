@@ -94,26 +94,6 @@ def test_a_stage_of_soyageing(ageing, name, layout):
             load(name, split, ageing / layout)
 
 
-@pytest.mark.parametrize('name', trees.TRUE_LISTS)
-def test_true_lists_in_every_layout(shared, tmp_path, name):
-    """All images of two sets, a sample of the large three."""
-    leaves = trees.true_leaves(shared, name)
-    if name == 'soyglobal':
-        leaves = [x for x in leaves if x.label % 20 == 0]
-    if name in ('soyageing', 'soygene'):  # one image a class, split and stage
-        one = {(x.label, x.split, x.stage): x for x in leaves}
-        leaves = list(one.values())
-    whole = name in ('cotton80', 'soylocal')
-    for layout in LAYOUTS:
-        trees.write(layout, tmp_path / layout, name, leaves)
-    for split in ('train', 'test'):
-        sets = {
-            layout: load(name, split, tmp_path / layout, check_counts=whole)
-            for layout in LAYOUTS
-        }
-        check_same_lists(sets, leaves, split)
-
-
 def test_named_classes_are_sorted_as_strings(tmp_path):
     trees.write('released', tmp_path, 'soygene', trees.gene_leaves())
     data_set = load('soygene', 'test', tmp_path, check_counts=False)
@@ -263,22 +243,6 @@ def test_the_classes_of_a_part_can_be_given(tmp_path):
     assert list(data_set.get_gt_labels()) == [0, 2]
     with pytest.raises(ValueError, match='not among the 1 classes.*: SD10'):
         load('soygene', **options, metainfo=dict(classes=['GDC008']))
-
-
-def test_all_missing_files_in_one_report(tmp_path):
-    trees.write('csv', tmp_path, 'cotton80', trees.cotton_leaves())
-    images = tmp_path / 'cotton_square_new'
-    for c in range(1, 8):
-        (images / f'{c}_5_train.png').unlink()
-    (images / '9_5_train.png').unlink()
-    (images / '9_5_train.png').touch()
-    with pytest.raises(FileNotFoundError) as error:
-        load('cotton80', 'train', tmp_path)
-    message = str(error.value)
-    assert '7 images are missing: 1_5_train.png, 2_5_train.png' in message
-    assert '1 images are empty: 9_5_train.png' in message
-    assert f'looked in {images}' in message
-    assert len(load('cotton80', 'test', tmp_path)) == 240
 
 
 BAD = dict(

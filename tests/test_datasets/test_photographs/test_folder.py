@@ -149,10 +149,3 @@ def test_groups_that_are_not_found(tmp_path):
     assert 'is not found in 1 of 2 paths, such as tulip/2.jpg: write' in text
     text = refusal(tmp_path, groups='p(')
     assert text.startswith("groups='p(' is no column of a table and no reg")
-
-
-def test_two_thousand_classes(tmp_path):
-    names = [f'class {i:04d}' for i in range(2000)]
-    make(tmp_path, *(f'{name}/a.jpg' for name in names))
-    found = read_photographs(tmp_path)
-    assert found.classes == names and found.labels == list(range(2000))

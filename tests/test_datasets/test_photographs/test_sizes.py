@@ -29,12 +29,6 @@ def check(tmp_path):
     return checked
 
 
-def test_24_images(check):
-    counts = {f'class {i}': 3 for i in range(8)}
-    checked = check(counts)
-    assert checked.photographs.counts() == counts and checked.lines() == []
-
-
 def test_300_against_3_and_1(check):
     counts = dict(ash=300, oak=3, yew=1)
     checked = check(counts)
@@ -42,11 +36,6 @@ def test_300_against_3_and_1(check):
     assert checked.single == ['yew'] and checked.lines() == [
         'classes with one photograph, which is never tested: 1 (yew)'
     ]
-
-
-def test_two_images(check):
-    checked = check(dict(ash=1, oak=1))
-    assert checked.single == ['ash', 'oak'] and len(checked.photographs) == 2
 
 
 def test_two_thousand_classes_of_one_image(check, tmp_path):
