@@ -296,19 +296,6 @@ def test_an_image_that_the_pipeline_cannot_take(folder, monkeypatch):
     assert results[0]['pred_label'] == results[2]['pred_label']
 
 
-def test_a_pipeline_that_caches_its_first_steps(folder):
-    config = Config.fromfile(folder / 'tiny.py')
-    dataset = config.test_dataloader.dataset
-    plain = TokenReductionInferencer(config, folder / 'tiny.pth', 'cpu')
-    first, *others = dataset.pipeline
-    cached = dict(type='mmclca.CacheImages', transforms=[first])
-    dataset.pipeline = [cached, *others]
-    other = TokenReductionInferencer(config, folder / 'tiny.pth', 'cpu')
-    image = folder / 'data/oak/0.png'
-    scores = [one(image)[0]['pred_scores'] for one in (plain, other)]
-    assert_allclose(*scores)
-
-
 @pytest.mark.parametrize(
     'load', ['LoadImageFromFile', 'mmclca.LoadPhotograph']
 )
@@ -366,26 +353,3 @@ def test_what_is_refused(folder, images):
     del inferencer.model._config
     with pytest.raises(ValueError, match='a built model needs its config'):
         TokenReductionInferencer(inferencer.model)
-
-
-def test_tokens_of_another_backbone(images):
-    cfg = Config(
-        dict(
-            model=dict(
-                type='ImageClassifier',
-                backbone=dict(type='ResNet', depth=18),
-                neck=dict(type='GlobalAveragePooling'),
-                head=dict(
-                    type='LinearClsHead', num_classes=3, in_channels=512
-                ),
-            ),
-            data_preprocessor=dict(num_classes=3),
-            test_dataloader=dict(
-                dataset=dict(type='X', pipeline=[dict(type='PackInputs')])
-            ),
-        )
-    )
-    inferencer = TokenReductionInferencer(get_model(cfg))
-    assert len(inferencer(images)) == 5
-    with pytest.raises(ValueError, match='the backbone is a ResNet'):
-        inferencer(images, return_tokens=True)

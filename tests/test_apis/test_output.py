@@ -12,8 +12,8 @@ READ = dict(
     image='a/1.jpg',
     pred_scores=np.float32([0.2, 0.5, 0.3]),
     pred_label=1,
-    **dict(pred_class=CLASSES[1], pred_score=0.5, known=None),
-    known_score=None,
+    **dict(pred_class=CLASSES[1], pred_score=0.5, known=True),
+    known_score=0.75,
     tokens=[18, 9],
     gmacs=0.25,
     kept=[np.float32([[1, 0]]), np.float32([[0.5, 0]])],
@@ -40,7 +40,7 @@ def test_csv(tmp_path):
         *('label_1', 'name_1', 'score_1', 'label_2', 'name_2', 'score_2'),
         *('tokens', 'gmacs', 'error'),
     ]
-    answer = [CLASSES[1], '0.5', '', '']
+    answer = [CLASSES[1], '0.5', 'yes', '0.75']
     best = ['1', CLASSES[1], '0.5', '2', 'elm', '0.3']
     assert read == ['a/1.jpg', *answer, *best, '18 9', '0.25', '']
     assert unread == ['1', *[''] * 12, 'empty file']
@@ -68,8 +68,8 @@ def test_json(tmp_path, with_maps):
     )
     read = dict(
         image='a/1.jpg',
-        **dict(pred_class=CLASSES[1], pred_score=0.5, known=None),
-        known_score=None,
+        **dict(pred_class=CLASSES[1], pred_score=0.5, known=True),
+        known_score=0.75,
         classes=[dict(label=1, name=CLASSES[1], score=0.5)],
         tokens=[18, 9],
         gmacs=0.25,

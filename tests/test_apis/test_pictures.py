@@ -49,12 +49,3 @@ def test_wider_with_each_stage_and_of_arrays_too(tmp_path):
         seen = (np.asarray(picture) == (200, 60, 0)).all(-1).mean()
         assert seen > 0.15  # in its colours, as RGB
     assert widths[1] > 1.6 * widths[0]
-
-
-def test_model_without_stages(tmp_path):
-    model = write_tiny(tmp_path, reducer=None, reduce_at=(), cache=None)
-    inferencer = TokenReductionInferencer(model)
-    image = np.zeros((9, 9, 3), np.uint8)
-    (result,) = inferencer(image)
-    with pytest.raises(ValueError, match='there are no stages to draw'):
-        draw_prediction(inferencer, image, result, tmp_path / 'x.png')

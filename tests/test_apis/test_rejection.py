@@ -1,14 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import csv
-import json
 
 import pytest
 import torch
 from mmpretrain import get_model
 from tiny_model import write_tiny
-from tiny_run import CLASSES
 
-from mmclca.apis import TokenReductionInferencer, write_csv, write_json
+from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.rejection import (
     Threshold,
     fingerprint,
@@ -73,29 +70,6 @@ def test_half_of_the_images_are_unknown(rejecting, plain, images, tokens):
         assert old['known'] is old['known_score'] is None
 
 
-def test_files_tell_it(rejecting, images, tmp_path):
-    inferencer, _, _ = rejecting
-    results = inferencer([*images, 'gone.png'])
-    write_csv(results, tmp_path / 'r.csv', CLASSES)
-    header, *rows = csv.reader((tmp_path / 'r.csv').open())
-    answer = ['pred_class', 'pred_score', 'known', 'known_score']
-    assert header[:6] == ['image', *answer, 'label_1']
-    assert all(len(row) == len(header) for row in rows)
-    assert [row[3] for row in rows] == [
-        *('yes' if one['known'] else 'no' for one in results[:-1]),
-        '',
-    ]
-    assert rows[-1][1:5] == [''] * 4 and rows[-1][-1]
-    write_json(results, tmp_path / 'r.json', CLASSES)
-    entries = json.loads((tmp_path / 'r.json').read_text())
-    for entry, result in zip(entries[:-1], results, strict=False):
-        assert [entry[name] for name in answer] == [
-            result[name] for name in answer
-        ]
-        assert len(entry['classes']) == 4
-    assert 'pred_class' not in entries[-1]
-
-
 def test_fingerprint_is_of_weights_and_keep_rate(folder, plain):
     mark = fingerprint(plain.model)
     same = TokenReductionInferencer(folder / 'tiny.safetensors', device='cpu')
@@ -123,14 +97,6 @@ def test_fingerprint_is_of_how_images_are_prepared(folder, plain):
     assert fingerprint(paler) == mark
     paler._config.model.data_preprocessor.mean = [0.0, 0.0, 0.0]
     assert fingerprint(paler) != mark
-
-
-def test_threshold_of_another_model(folder, tmp_path):
-    write_threshold(Threshold('energy', 1.0, 'f' * 16), tmp_path / 't.json')
-    with pytest.raises(ValueError, match='is the threshold of another model'):
-        TokenReductionInferencer(
-            folder / 'tiny.pth', device='cpu', reject=tmp_path / 't.json'
-        )
 
 
 @pytest.mark.parametrize(
