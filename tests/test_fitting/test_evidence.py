@@ -2,10 +2,9 @@
 import csv
 
 import torch
-from safetensors.torch import load_file
 
 from mmclca.datasets.photographs import Checked, Photographs
-from mmclca.fitting.evidence import write_evidence, write_table
+from mmclca.fitting.evidence import write_table
 from mmclca.fitting.model_folder import ModelFolder
 
 PHOTOGRAPHS = Photographs(
@@ -50,12 +49,3 @@ def test_each_photograph_has_a_row(tmp_path):
     assert why['/b/5.jpg'] == 'same as /b/1.jpg'
     assert why['/a/note.doc'] == 'no image'
     assert [r['used'] for r in rows.values()].count('True') == 3
-
-
-def test_evidence_is_in_the_order_of_the_table(tmp_path):
-    folder = ModelFolder(tmp_path)
-    labels, probabilities = torch.tensor([0, 1]), torch.rand(2, 3).double()
-    write_evidence(folder, labels, probabilities)
-    found = load_file(folder.evidence)
-    assert found['labels'].tolist() == [0, 1]
-    assert torch.equal(found['probabilities'], probabilities.float())
