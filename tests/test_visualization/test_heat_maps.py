@@ -1,9 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import mmcv
 import numpy as np
 import torch
 
-from mmclca.visualization import Heated, draw_heat_maps, paint_map
+from mmclca.visualization import paint_map
 
 GREY = np.full((12, 12, 3), 100, np.uint8)
 
@@ -27,19 +26,3 @@ def test_image_shows_through():
     image[2, 2] = 200
     drawn = paint_map(image, torch.ones(2, 2)).astype(int)
     assert (drawn[2, 2] > drawn[3, 3]).all()
-
-
-def test_a_row_an_image_and_a_column_a_map(tmp_path):
-    maps = {name: torch.rand(2, 2) for name in 'ab'}
-    rows = [Heated(title, GREY, maps) for title in 'xyz']
-    draw_heat_maps(rows, tmp_path / 'three.png', 'how much')
-    draw_heat_maps(rows[:1], tmp_path / 'one.png', 'how much')
-    three, one = (
-        mmcv.imread(tmp_path / f'{name}.png') for name in ('three', 'one')
-    )
-    assert abs(three.shape[1] - one.shape[1]) < 0.03 * one.shape[1]
-    assert 1.8 < three.shape[0] / one.shape[0] < 3
-    height, width = three.shape[:2]
-    image = (three == 100).all(-1)
-    assert image[:, : width // 3].mean() > 0.6
-    assert image[:, width // 3 + 10 :].mean() < 0.01

@@ -1,5 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import mmcv
 import numpy as np
 import pytest
 import torch
@@ -81,17 +80,6 @@ def test_merged_patches_take_their_mean_colour_and_a_border():
     assert (drawn[:5, 5] == (150, 25, 0)).all()  # none within a group
 
 
-def test_fused_patches_turn_blue_and_the_image_shows_through():
-    weights = torch.zeros(2, 4)
-    weights[1] = 0.05
-    drawn = paint(picture(), weights, (2, 2)).astype(int)
-    assert (drawn[..., 2] > drawn[..., :2].max(-1)).all()
-    assert not np.array_equal(drawn[3, 3], drawn[9, 9])
-    weights[1] *= 3  # as at low keep rates: sums to 0.6, and is no average
-    again = paint(picture(), weights, (2, 2)).astype(int)
-    assert (again[..., 2] > again[..., :2].max(-1)).all()
-
-
 @pytest.mark.parametrize('paper', [(240, 130, 170), (250, 250, 250)])
 def test_fused_patches_are_of_the_blue_of_the_legend(paper):
     image = np.full((12, 12, 3), paper, np.uint8)
@@ -109,17 +97,6 @@ def legend_of(image, *stages):
     row = Reduced('', image, (2, 2), list(stages))
     (legend,) = reductions_figure([row], 'ab'[: len(stages)]).legends
     return legend
-
-
-def test_no_colour_stands_for_patches_that_have_their_own():
-    kept_and_merged = torch.zeros(3, 4)
-    kept_and_merged[1, 0] = 1
-    kept_and_merged[2, 1:] = 1 / 3
-    image = np.full((20, 20, 3), 90, np.uint8)
-    swatches = legend_of(image, kept_and_merged).get_patches()
-    assert [swatch.get_facecolor()[-1] for swatch in swatches] == [0, 0]
-    edges = [swatch.get_edgecolor() for swatch in swatches]
-    assert edges[0] != edges[1] and edges[0][-1] == edges[1][-1] == 1
 
 
 def test_patches_left():
@@ -215,20 +192,6 @@ def test_each_stage_has_an_entry_even_where_nothing_is_reduced(keep_rate):
     lengths = [len(weights[0]) for weights in stages]
     # at keep rate 1: CLS, 16 patches, CLR; two cached
     assert lengths == ([18, 20] if keep_rate == 1 else [11, 8])
-
-
-def test_picture_has_a_row_an_image_and_a_column_a_stage(tmp_path):
-    whole = torch.nn.functional.pad(torch.eye(4), (0, 0, 1, 0))
-    none = torch.zeros(1, 4)
-    image = np.full((20, 20, 3), 90, np.uint8)
-    rows = [Reduced(name, image, (2, 2), [whole, none]) for name in 'abc']
-    draw_reductions(rows, tmp_path / 'out.png', ['one', 'two'])
-    drawn = mmcv.imread(tmp_path / 'out.png')
-    height, width = drawn.shape[:2]
-    assert 1 < height / width < 1.4
-    grey = (drawn == 90).all(-1)
-    assert grey[:, : 2 * width // 3].mean() > 0.5
-    assert grey[:, 3 * width // 4 :].mean() < 0.01  # but for letters
 
 
 def words(figure):
