@@ -90,16 +90,6 @@ def test_another_method_is_that_of_a_config_with_it(name, tmp_path, leaf):
     )
 
 
-def test_less_is_kept_at_lower_rates(tmp_path, leaf):
-    found = variants(tmp_path, **reducer('TopK', keep_rate=0.6))
-    tokens = [
-        found.at('TopK', rate)([leaf], return_tokens=True)[0]['tokens'][-1]
-        for rate in (1.0, 0.6, 0.2)
-    ]
-    assert tokens == sorted(tokens, reverse=True)
-    assert len(set(tokens)) == 3
-
-
 def test_number_of_tokens_gives_way_to_a_keep_rate(tmp_path, leaf):
     settings = reducer('ToMe', num_tokens=(12, 9, 8))
     found = variants(tmp_path, **settings)
@@ -167,13 +157,6 @@ def test_only_a_method_that_is_chosen_warns(tmp_path, caplog, leaf):
     found.at('ToMe', 0.3)
     logger.removeHandler(caplog.handler)
     assert 'ToMe merges at most half' in caplog.text
-
-
-def test_backbone_whose_tokens_cannot_be_followed(tmp_path):
-    model = write_tiny(tmp_path)
-    model.backbone = torch.nn.Identity()
-    with pytest.raises(ValueError, match='the backbone is a Identity'):
-        methods_of(model)
 
 
 def test_backbone_without_a_cls_token(tmp_path):

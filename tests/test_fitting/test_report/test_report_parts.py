@@ -94,8 +94,6 @@ def said(folder, **changes):
     return ' '.join(caveats(read_folder(write_folder(folder, **changes))))
 
 
-
-
 def test_photographs_of_one_plant_are_known(tmp_path):
     text = said(tmp_path, group='plant 1')
     assert 'plant of its own' not in text
