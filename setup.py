@@ -20,9 +20,7 @@ MIM_HOMES = ('mmclca/.mim', '+mmclca/.mim')
 def fill(home):
     """Put tools, configs and the indexes into a new folder ``home``."""
     shutil.rmtree(home, ignore_errors=True)  # what an earlier build left
-    ignore = shutil.ignore_patterns(
-        '__pycache__', '*.pyc', 'dev', 'research'
-    )
+    ignore = shutil.ignore_patterns('__pycache__', '*.pyc', 'dev', 'research')
     for name in FOLDERS:
         shutil.copytree(ROOT / name, home / name, ignore=ignore)
     for name in INDEXES:

@@ -41,7 +41,7 @@ blocks = [
                     type='mmclca.GradientSourcesHook',
                     linear='backbone.layers.0.attn.qkv',
                 ),
-            ]
+            ],
         },
     ),
     dict(
