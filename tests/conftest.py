@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import gc
+import logging
 import os
 import sys
 from pathlib import Path
@@ -66,6 +67,15 @@ def state_of_test(state_of_module):
     seed_all(0)
     with kept():
         yield
+
+
+@pytest.fixture
+def nothing_is_compiled_yet(monkeypatch):
+    """Compilers begin anew: of one function they make few graphs a process."""
+    torch.compiler.reset()
+    torch._dynamo.utils.counters.clear()
+    trace = logging.getLogger('torch.__trace')  # pytest would write it all
+    monkeypatch.setattr(trace, 'disabled', True)
 
 
 @pytest.fixture(scope='session')

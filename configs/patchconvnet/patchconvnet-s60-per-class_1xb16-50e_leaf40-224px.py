@@ -8,7 +8,7 @@
 # Reproduces: nothing; the recipe of the CLCA paper on another model.
 # Expected: not measured.
 # Evaluation: test split, last checkpoint.
-# Cost: 4.04 GMACs, 24.88 M parameters.
+# Cost: 4.03 GMACs, 24.88 M parameters.
 # Command: python tools/train.py configs/patchconvnet/\
 #   patchconvnet-s60-per-class_1xb16-50e_leaf40-224px.py
 _base_ = './patchconvnet-s60_1xb32-50e_leaf40-224px.py'

@@ -98,6 +98,7 @@ def test_onnx_runtime_runs_the_same_model(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures('nothing_is_compiled_yet')
 @pytest.mark.parametrize(
     'one, train', [(EVIT, False), (EVIT, True), (timm_vit(TINY), True)]
 )
@@ -117,7 +118,6 @@ def test_compiled_as_eager(one, train, monkeypatch):
         results.append(step_of(one, like)())
     assert seen == [('max-autotune', True)]
     assert torch.allclose(*results, atol=1e-6)
-    torch.compiler.reset()
 
 
 def test_setting_in_words():

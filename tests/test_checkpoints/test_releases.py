@@ -249,23 +249,16 @@ FULL = dict(embed_dim=768, depth=12, num_heads=12)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    'backbone',
-    [
-        'vit-base-p16',
-        'deit3-base-p16',
-        'miil-base-p16',
-        'clip-base-p16',
-        'dinov2-base-p14',
-        'dinov2-reg-base-p14',
-    ],
+    'backbone', ['vit-base-p16', 'clip-base-p16', 'dinov2-reg-base-p14']
 )
 def test_full_size(backbone, tmp_path):
-    weights = theirs(backbone, img_size=224, **FULL).state_dict()
+    """Twelve layers, of those kinds that differ in more than a parameter."""
+    there = theirs(backbone, img_size=224, **FULL)
+    weights = there.state_dict()
     for name in weights:  # the sum of 12 layers must not grow
         if '.proj.weight' in name or '.fc2.weight' in name:
             weights[name] *= 0.02
     here = load(weights, ours(backbone, 224, small=False), tmp_path)
-    there = resized(backbone, weights, 224, **FULL)
     assert max(differences(here, there, 224)) < 1e-9
 
 

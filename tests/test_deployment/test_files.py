@@ -28,7 +28,7 @@ REDUCERS = sorted(
 )
 
 
-def model_of(name, clca, num_layers=5, reduce_at=(1, 2, 3), **options):
+def model_of(name, clca, num_layers=3, reduce_at=(0, 1), **options):
     """A model of 36 patches: cdist has two ways, for few and many tokens."""
     backbone = vit(
         num_layers,

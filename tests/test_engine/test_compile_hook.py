@@ -27,12 +27,7 @@ from mmclca.registry import HOOKS, MODELS
 COMPILE = dict(type='mmclca.CompileHook', backend='eager')
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_compiled_yet(monkeypatch):
-    torch.compiler.reset()
-    counters.clear()
-    trace = logging.getLogger('torch.__trace')  # pytest would write it all
-    monkeypatch.setattr(trace, 'disabled', True)
+pytestmark = pytest.mark.usefixtures('nothing_is_compiled_yet')
 
 
 def graphs():
@@ -252,20 +247,22 @@ def test_flag_adds_the_hook_once(given):
 @pytest.mark.slow
 def test_tools(tmp_path):
     """Machine code, in processes of their own."""
-    write_run(tmp_path)
+    config = write_run(tmp_path)
+    fewer = config.read_text().replace('num_layers=3', 'num_layers=2')
+    config.write_text(fewer)
     tools = ROOT / 'tools'
-    run_python(tools / 'train.py', 'tiny.py', '--compile', cwd=tmp_path)
+    options = ('--compile', '--no-validate')
+    run_python(tools / 'train.py', 'tiny.py', *options, cwd=tmp_path)
     trained = ('tiny.py', 'work_dirs/tiny/epoch_2.pth', '--out', 'out.pkl')
     shuffle = ('--cfg-options', 'test_dataloader.sampler.shuffle=False')
     scores = []
-    for flags in ((), ('--compile',), ('--compile', '--tta')):
+    for flags in ((), ('--compile',)):
         command = (tools / 'test.py', *trained, *flags, *shuffle)
         log = run_python(*command, cwd=tmp_path).stdout
         assert ('Backbone and head are compiled' in log) == bool(flags)
         samples = load(tmp_path / 'out.pkl')
         scores.append(torch.stack([s['pred_score'] for s in samples]))
-    torch.testing.assert_close(scores[1], scores[0], rtol=1e-4, atol=1e-6)
-    assert scores[2].shape == (16, 4)
+    torch.testing.assert_close(*scores, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.gpu

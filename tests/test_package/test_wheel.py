@@ -187,12 +187,11 @@ def test_mim_trains_and_tests(mim, tmp_path):
 
 def test_mim_searches_parameters(mim, tmp_path):
     tiny = ('mmclca', write_run(tmp_path))
-    rates = '--optim_wrapper.optimizer.lr 0.01 0.02'
+    rates = '--optim_wrapper.optimizer.lr 0.02'
     options = ('--gpus', 0, '--work-dir', tmp_path / 'grid')
     mim('gridsearch', *tiny, *options, '--search-args', rates)
-    for rate in ('0.01', '0.02'):
-        (log,) = tmp_path.glob(f'grid_search_*lr_{rate}/*/*.log')
-        assert f'lr: {float(rate):.4e}' in log.read_text()
+    (log,) = tmp_path.glob('grid_search_*lr_0.02/*/*.log')
+    assert 'lr: 2.0000e-02' in log.read_text()
 
 
 @first

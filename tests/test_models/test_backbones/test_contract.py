@@ -226,11 +226,16 @@ def test_where_cls_comes_late_no_layer_has_it(run):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures('nothing_is_compiled_yet')
 def test_compiled_training(run, monkeypatch, tmp_path):
+    """A graph with its backward pass; test_compile.py has machine code."""
     _, _, config, _ = run
+    cfg = Config.fromfile(config)
+    cfg.custom_hooks = [dict(type='mmclca.CompileHook', backend='aot_eager')]
+    cfg.dump(tmp_path / 'tiny.py')
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv('LOCAL_RANK', '0')
-    run_tool(monkeypatch, TOOLS / 'train.py', config, '--compile')
+    run_tool(monkeypatch, TOOLS / 'train.py', 'tiny.py')
     assert list(tmp_path.glob('work_dirs/tiny/epoch_2.pth'))
 
 
