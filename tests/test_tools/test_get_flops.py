@@ -65,21 +65,6 @@ def test_shape_and_options(config, run):
     assert whole['tokens'][3] == 18
 
 
-def test_table(config, run):
-    cost = json.loads(run(config, '--json'))
-    head, parts, tokens = run(config).split('\n\n')
-    assert head.splitlines() == [
-        'image 64 x 64, batch of one, evaluation',
-        f'{cost["flops"] / 1e9:9.3f} GMACs',
-        f'{cost["params"] / 1e6:9.3f} M parameters',
-    ]
-    shares = [float(line.split()[1][:-1]) for line in parts.splitlines()[1:]]
-    assert sum(shares) == pytest.approx(100, abs=0.3)
-    rows = [list(map(int, line.split())) for line in tokens.splitlines()[1:]]
-    assert [row[0] for row in rows] == list(range(12))
-    assert [row[2] for row in rows] == TOKENS
-
-
 @pytest.mark.parametrize(
     'text, option, says',
     [

@@ -1,11 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import csv
 import json
+import re
 
 import pytest
 import torch
 from tiny_model import write_tiny
-from tiny_run import CLASSES, ROOT, run_tool, write_images
+from tiny_run import ROOT, exit_code, run_tool, write_images
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import extract_logits
@@ -139,35 +140,6 @@ def test_accuracy_of_the_known(fit, folder):
     assert found['test_accuracy'] == pytest.approx(sum(right) / 12)
 
 
-def test_wrong_input(fit, folder):
-    with pytest.raises(SystemExit, match='there is no folder and no list'):
-        fit('--known', folder / 'gone')
-    with pytest.raises(SystemExit, match='12 images of .* are also in'):
-        fit('--unknown', folder / 'unknown', '--test', folder / 'unknown')
-    (folder / 'test/oak').rename(folder / 'test/pine')
-    with pytest.raises(SystemExit, match=r'does not know \(pine, ...\)'):
-        fit('--unknown', folder / 'unknown', '--test', folder / 'test')
-    with pytest.raises(SystemExit, match='accept=1.5 must be above 0'):
-        fit('--accept', 1.5)
-    assert not (folder / 'tiny.threshold.json').exists()
-
-
-def test_wrong_options(fit, folder, capsys):
-    for arguments, message in (
-        (('--test', folder), '--test needs --unknown'),
-        (('--out', folder / 't.txt'), 'the name must end in .json'),
-    ):
-        with pytest.raises(SystemExit):
-            fit(*arguments)
-        assert message in capsys.readouterr().err
-
-
-def test_weights_from_an_address_need_a_place(monkeypatch, capsys):
-    with pytest.raises(SystemExit):
-        run_tool(monkeypatch, TOOL, 'https://example.org/leaf.pth')
-    assert 'weights from an address need --out' in capsys.readouterr().err
-
-
 def test_threshold_of_another_model(fit, folder, monkeypatch):
     fit()
     with pytest.raises(SystemExit, match='is the threshold of another model'):
@@ -178,6 +150,27 @@ def test_threshold_of_another_model(fit, folder, monkeypatch):
         )
 
 
-def test_classes_stand_in_the_checkpoint(folder):
-    inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
-    assert tuple(inferencer.classes) == CLASSES
+@pytest.mark.parametrize(
+    'words, said',
+    [
+        ('--known gone', 'there is no folder and no list'),
+        ('--unknown unknown --test unknown', '12 images of .* are also in'),
+        ('--unknown unknown --test pines', r'does not know \(pine, ...\)'),
+        ('--accept 1.5', 'accept=1.5 must be above 0'),
+        ('--test test', '--test needs --unknown'),
+        ('--out t.txt', 'the name must end in .json'),
+    ],
+)
+def test_mistakes(folder, fit, monkeypatch, capsys, words, said):
+    monkeypatch.chdir(folder)
+    (folder / 'pines').mkdir()
+    (folder / 'test/oak').rename(folder / 'pines/pine')
+    assert exit_code(fit, *words.split()) == 2
+    assert re.search(said, capsys.readouterr().err)
+    assert not (folder / 'tiny.threshold.json').exists()
+
+
+def test_weights_from_an_address_need_a_place(monkeypatch, capsys):
+    with pytest.raises(SystemExit):
+        run_tool(monkeypatch, TOOL, 'https://example.org/leaf.pth')
+    assert 'weights from an address need --out' in capsys.readouterr().err

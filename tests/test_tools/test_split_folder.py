@@ -1,10 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import argparse
-import importlib
 import os
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,26 +11,18 @@ from mmengine.config import Config, DictAction
 from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 from PIL import Image
-from tiny_run import exit_code
+from tiny_run import ROOT, exit_code, load_tool
 
 from mmclca.datasets.samplers import ClampedBatchSampler
 
-ROOT = Path(__file__).resolve().parents[2]
-TOOLS = ROOT / 'tools' / 'dataset_converters'
+TOOL = ROOT / 'tools/dataset_converters/split_folder.py'
 KINDS = ('.jpg', '.JPG', '.png', '.tif', '.TIFF', '.bmp', '.webp', '.Jpeg')
 
 
-@pytest.fixture(scope='module')
-def tool():
-    """Importable by its name, which its worker processes need."""
-    sys.path.insert(0, str(TOOLS))
-    yield importlib.import_module('split_folder')
-    sys.path.remove(str(TOOLS))
-
-
 @pytest.fixture
-def run(tool):
-    return lambda *arguments: exit_code(tool.main, list(map(str, arguments)))
+def run(monkeypatch):
+    main = load_tool(monkeypatch, TOOL)['main']
+    return lambda *arguments: exit_code(main, list(map(str, arguments)))
 
 
 def save(path, number=0):
@@ -221,33 +211,23 @@ def test_printed_command_trains_30_images_with_a_batch_of_32(
             assert sizes == [32] * 8  # gone through several times
 
 
+@pytest.mark.parametrize('other', [(), ('my__leaves',)])
 def test_blanks_in_the_folders_name(
-    run, leaves, tmp_path, capsys, monkeypatch
+    run, leaves, tmp_path, capsys, monkeypatch, other
 ):
+    """The link does not take the name of another folder."""
     monkeypatch.chdir(tmp_path)
+    for name in other:
+        (tmp_path / 'data' / name).mkdir(parents=True)
     leaves.rename('my, leaves')
     assert run('my, leaves') == 0
     link, command = printed_command(capsys).split('\n', 1)
     subprocess.run(link, shell=True, check=True)
     data = load_config(command).train_dataloader.dataset
-    assert data.data_root == 'data/my__leaves'
+    assert data.data_root == f'data/my__leaves{"_2" * len(other)}'
     assert os.path.samefile(data.data_root, 'my, leaves')
+    assert not [*tmp_path.glob('data/my__leaves/my*')]
     assert Path(data.classes).read_text() == 'beech\nelm\noak\n'
     # the link is there now, and is not made again within itself
     assert run('my, leaves', '--force') == 0
     assert printed_command(capsys) == command
-
-
-def test_link_does_not_take_the_name_of_another_folder(
-    run, leaves, tmp_path, capsys, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / 'data/my_leaves').mkdir(parents=True)
-    leaves.rename('my leaves')
-    assert run('my leaves') == 0
-    link, command = printed_command(capsys).split('\n', 1)
-    subprocess.run(link, shell=True, check=True)
-    data = load_config(command).train_dataloader.dataset
-    assert data.data_root == 'data/my_leaves_2'
-    assert os.path.samefile(data.data_root, 'my leaves')
-    assert not list((tmp_path / 'data/my_leaves').iterdir())

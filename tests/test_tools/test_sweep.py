@@ -56,6 +56,7 @@ def folder(tmp_path, monkeypatch):
         (['grid.py', '--threads', '-1'], '--threads: -1: at least 1'),
         (['nowhere.py'], 'there is no grid nowhere.py'),
         (['bad.py'], "methods: no 'Evit'"),
+        (['grid.py', '--report'], 'no results'),
     ],
 )
 def test_bad_command_lines(folder, monkeypatch, capsys, arguments, said):
@@ -64,12 +65,6 @@ def test_bad_command_lines(folder, monkeypatch, capsys, arguments, said):
         run_tool(monkeypatch, TOOL, *arguments)
     assert error.value.code != 0
     assert said in capsys.readouterr().err + str(error.value)
-
-
-def test_a_report_of_nothing_says_how_to_get_some(folder, monkeypatch):
-    with pytest.raises(SystemExit) as error:
-        run_tool(monkeypatch, TOOL, 'grid.py', '--report')
-    assert 'no results' in str(error.value)
 
 
 def start(*arguments):
