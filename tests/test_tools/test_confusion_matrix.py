@@ -98,4 +98,4 @@ def test_without_the_test_set(config, results, main, capsys):
 def test_wrong_input(config, results, main, capsys, source, words, says):
     assert exit_code(main, config, source, *words) == 2
     *_, line = capsys.readouterr().err.splitlines()
-    assert says in line
+    assert line.startswith('confusion_matrix.py: error: ') and says in line

@@ -1,5 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import pytest
 from mmengine.config import Config
 from tiny_run import ROOT, run_tool
 
@@ -16,8 +15,3 @@ def test_what_is_printed_is_the_config(tmp_path, monkeypatch, capsys):
     wanted = Config.fromfile(ROOT / f'configs/clca/{NAME}.py')
     wanted.work_dir = long
     assert whole.to_dict() == wanted.to_dict()
-
-
-def test_no_config(monkeypatch):
-    with pytest.raises(SystemExit, match='gone.py: No such file'):
-        run_tool(monkeypatch, TOOL, 'gone.py')

@@ -54,20 +54,6 @@ def right(path, place):
     return sum(hits) / len(hits)
 
 
-def test_what_is_printed(probe, folder):
-    path, said = probe('--test', folder / 'new')
-    images, folds, test, out = said.splitlines()
-    assert images == '16 images of 4 classes, features of 24 channels'
-    assert re.fullmatch(
-        r'ridge, strength 0.3, 5 x 4 folds: \d+\.\d %, 95 % interval \d+\.\d '
-        r'to \d+\.\d %; macro recall \d+\.\d %',
-        folds,
-    )
-    share = 100 * right(path, folder / 'new')
-    assert test.startswith(f'test: {share:.1f} % of 12 images, 95 % interval ')
-    assert out == str(path)
-
-
 def test_other_layers_and_reduction(probe, folder):
     weights = '--weights', folder / 'tiny.pth', '--images', folder / 'data'
     variant = '--method', 'EViT', '--keep-rate', 0.7, '--layers', 0, 2
