@@ -1,53 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Paired differences over draws, and the bar."""
+"""Paired differences over draws, and the bar.
+
+With what arms are compared is on a page: test_pages.py.
+"""
 
 import numpy as np
 import pandas as pd
 import pytest
-from compare import (
-    CLA,
-    CLCA,
-    OUR_PROBE,
-    SHALLOWER,
-    difference,
-    judge,
-    of_draws,
-    to_arms,
-    to_runs,
-)
-
-SMALLER = 'our probe, smaller image'
-DEAR = [95.0, 96.0, 97.5]  # ours at 224 px
-CHEAP = [91.0, 92.0, 93.5]  # ours at 160 px
-
-
-def runs_of(line, accuracies, gmacs, method='', keep_rate=1.0, **more):
-    """Runs of an arm, one a draw."""
-    cell = dict(line=line, method=method, keep_rate=keep_rate, gmacs=gmacs)
-    cell |= dict(img_size=224, depth=9, ms=10 * gmacs, seconds=1.0) | more
-    return [
-        dict(cell, draw=draw, accuracy=value, macro_recall=value - 1)
-        for draw, value in enumerate(accuracies)
-    ]
-
-
-def half(accuracies, gmacs, img_size):
-    size = dict(img_size=img_size)
-    return runs_of(OUR_PROBE, accuracies, gmacs, 'EViT', 0.5, **size)
-
-
-def arms_with(*more):
-    """Ours at two costs, a dearer arm, and others."""
-    runs = [half(DEAR, 0.6, 224), half(CHEAP, 0.3, 160), *more]
-    runs.append(runs_of(OUR_PROBE, [94.0, 95.0, 96.0], 0.95))
-    return to_arms(pd.DataFrame(row for arm in runs for row in arm))
-
-
-def find(arms, **values):
-    for name, value in values.items():
-        arms = arms[arms[name] == value]
-    (row,) = arms.itertuples()
-    return row
+from compare import CLCA, OUR_PROBE, difference, judge, to_runs
 
 
 def test_difference_is_paired():
@@ -66,64 +26,25 @@ def test_one_draw_has_no_interval():
     assert found.mean == 1 and np.isnan([found.low, found.high]).all()
 
 
-def test_arms_without_all_draws_are_left_out():
-    runs = runs_of(CLA, [80.0, 81.0], 0.4) + runs_of(CLCA, [80.0] * 3, 0.4)
-    runs = pd.DataFrame(runs)
-    assert set(of_draws(runs, range(3)).line) == {CLCA}
-    assert len(of_draws(runs, range(2))) == 4
-
-
 @pytest.mark.parametrize(
-    'arm',
+    'more, ms, keep_rate, told',
     [
-        dict(line=OUR_PROBE, method='ToMe', keep_rate=0.5),
-        dict(line=OUR_PROBE, method='EViT', keep_rate=0.25),
-        dict(line=SHALLOWER, method='EViT', keep_rate=0.5),
-    ],
-    ids=['ToMe', 'a quarter', 'fewer layers'],
-)
-def test_other_probes_are_rivals(arm):
-    arms = arms_with(runs_of(accuracies=DEAR, gmacs=0.55, **arm))
-    assert not find(arms, gmacs=0.55).ours
-    assert arms[arms.ours].img_size.tolist() == [224, 160]
-
-
-@pytest.mark.parametrize(
-    ('gmacs', 'pixels'),
-    [
-        (1.25, 224),
-        (0.598, 224),  # a third of a per cent less: that is equal
-        (0.595, 160),
-        (0.1, 160),  # nothing of ours costs so little
+        ([1, 1, 1], 1.0, 0.1, ['above', 'ties', 'not_below']),
+        ([-1, 0, 2], 1.0, 0.1, ['ties', 'not_below']),
+        ([-1, 0, 2], 9.0, 0.1, ['not_below']),
+        ([-1, 0, 2], 9.0, 0.5, []),
+        ([-1, -1, -1], 1.0, 0.1, []),
     ],
 )
-def test_an_arm_is_compared_with_the_dearest_it_could_pay(gmacs, pixels):
-    accuracy = [90.0, 92.0, 93.0]
-    arms = arms_with(runs_of(SMALLER, accuracy, gmacs, img_size=96))
-    arm = find(arms, line=SMALLER)
-    assert arms.img_size[arm.beside] == pixels and arms.ours[arm.beside]
-    ours = pd.Series({224: DEAR, 160: CHEAP}[pixels])
-    assert arm.difference == difference(pd.Series(accuracy), ours)
-
-
-@pytest.mark.parametrize('more', [-1, 1])
-def test_the_bar_fails_where_a_cheaper_arm_is_above(more):
-    rival = [value + more for value in CHEAP]
-    arms = arms_with(runs_of(SMALLER, rival, 0.29, ms=1.0))
-    dear, cheap = judge(arms)
-    assert (dear['ours'].img_size, cheap['ours'].img_size) == (224, 160)
-    assert [arm.gmacs for arm, _ in dear['cheaper']] == [0.29]
-    assert not dear['above'] and len(cheap['above']) == (more > 0)
-    assert len(cheap['ties']) == (more > 0)
-
-
-@pytest.mark.parametrize('clca', [88.0, 91.9])
-def test_ours_must_be_clearly_above_clca(clca):
-    values = [clca - 1, clca, clca + 2]
-    arms = arms_with(runs_of(CLCA, values, 0.44, 'EViT', 0.1))
-    dear, cheap = judge(arms)
-    assert not dear['to_beat'] and len(cheap['to_beat']) == 1
-    assert len(cheap['not_below']) == (clca > 90)
+def test_what_the_bar_tells_of_a_cheaper_arm(more, ms, keep_rate, told):
+    ours = pd.Series([91.0, 92.0, 93.5])
+    arms = pd.DataFrame(dict(line=[OUR_PROBE, CLCA], ours=[True, False]))
+    arms = arms.assign(gmacs=[0.3, 0.29], ms=[3.0, ms], beside=0)
+    arms['keep_rate'] = 0.5, keep_rate
+    arms['accuracies'] = [ours, ours + more]
+    (found,) = judge(arms)
+    assert len(found['cheaper']) == 1
+    assert [n for n in ('above', 'ties', 'not_below') if found[n]] == told
 
 
 def test_runs_of_both_kinds():
