@@ -51,16 +51,18 @@ def test_batch_shrinks_to_the_set_and_the_log_says_so_once(log):
     assert 'batch_size is 32, but there are only 30 images' in record.message
 
 
-@pytest.mark.parametrize('number', [32, 70])
-def test_large_sets_are_batched_as_ever(number, log):
-    sizes = [len(batch) for batch in batches(build_loader(number))]
-    assert sizes == [32] * (number // 32)
+@pytest.mark.parametrize(
+    'number, options, sizes',
+    [
+        (32, {}, [32]),
+        (70, {}, [32, 32]),
+        (70, dict(drop_last=False), [32, 32, 6]),
+    ],
+)
+def test_large_sets_are_batched_as_ever(number, options, sizes, log):
+    loader = build_loader(number, **options)
+    assert [len(batch) for batch in batches(loader)] == sizes
     assert not log.records
-
-
-def test_last_batch_can_be_kept():
-    sizes = [len(x) for x in batches(build_loader(70, drop_last=False))]
-    assert sizes == [32, 32, 6]
 
 
 def test_share_of_a_process_counts(monkeypatch):
