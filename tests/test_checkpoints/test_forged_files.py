@@ -84,7 +84,8 @@ FORGED = dict(
     from_buffer=Forged(
         np._core.numeric._frombuffer, (POINTERS, kind('O8'), (4,), 'C')
     ),
-    tensor_of_objects=Forged(
+    what_torch_admits_for_itself=Forged(SystemExit, ('a',)),
+    tensor_of_noted_numbers=Forged(
         torch._utils._rebuild_device_tensor_from_numpy,
         (array(F8), torch.float64, 'cpu', False),
     ),
