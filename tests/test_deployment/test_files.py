@@ -28,7 +28,7 @@ REDUCERS = sorted(
 )
 
 
-def model_of(name, clca, num_layers=3, reduce_at=(0, 1), **options):
+def model_of(name, clca, num_layers=2, reduce_at=(0,), **options):
     """A model of 36 patches: cdist has two ways, for few and many tokens."""
     backbone = vit(
         num_layers,
@@ -64,7 +64,7 @@ def check_pt2(model, path):
 
 def test_onnx(tmp_path):
     path = tmp_path / 'new' / 'model.onnx'
-    check_onnx(model_of('ATS', True, 2, (0,)), path)
+    check_onnx(model_of('ATS', True), path)
     session = onnx_session(path)
     meta = session.get_modelmeta()
     assert meta.custom_metadata_map == METADATA
@@ -76,7 +76,7 @@ def test_onnx(tmp_path):
 
 
 def test_pt2_with_branches_joined(tmp_path):
-    model = model_of('EViT', True, 2, (0,), branches=2)
+    model = model_of('EViT', True, branches=2)
     names = model.state_dict().keys()
     check_pt2(model, tmp_path / 'model.pt2')
     assert model.state_dict().keys() == names
@@ -90,7 +90,8 @@ def test_pt2_with_branches_joined(tmp_path):
     [*product(REDUCERS, [True]), ('EViT', False), ('KMedoids', False)],
 )
 def test_every_reducer(name, clca, tmp_path):
-    model = model_of(name, clca)
+    stages = dict(num_layers=4, reduce_at=(1, 2)) if name == 'EViT' else {}
+    model = model_of(name, clca, **stages)
     check_pt2(model, tmp_path / 'model.pt2')
     check_onnx(model, tmp_path / 'model.onnx')
 
@@ -107,7 +108,7 @@ def test_opsets(opset, tmp_path):
 
 
 def test_int8_keeps_metadata_and_most_of_the_logits(tmp_path):
-    model = model_of('TopK', True, 2, (0,))
+    model = model_of('TopK', True)
     path, small = tmp_path / 'model.onnx', tmp_path / 'int8.onnx'
     export_onnx(model, SIZE, path, METADATA)
     quantize(path, small)
