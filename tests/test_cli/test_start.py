@@ -25,7 +25,9 @@ from mmclca.visualization import cam_methods, cka, tsne
 TOOLS = sorted(
     path.relative_to(ROOT).as_posix()
     for path in [*ROOT.glob('tools/**/*.py'), ROOT / 'demo/app.py']
-    if path.name != 'infer_onnx.py'  # stands alone
+    # stands alone, is MMPretrain's, is no part of the product
+    if path.name not in ('infer_onnx.py', 'analyze_logs.py')
+    and 'research' not in path.parts
 )
 # runs tools one after the other: what one of them imports, none may
 HEAVY = """
