@@ -21,7 +21,7 @@ from mmclca.utils.atomic_write import PARTIAL
 CHANGES = {'os.rename', 'os.remove', 'os.mkdir', 'os.rmdir'}
 KILLED = 9
 STEP = 16
-SLOW = {*range(STEP)} - {2}
+SLOW = (0, 6, 9, 13)  # a quarter of the moments; all took eleven minutes
 
 
 @pytest.fixture(scope='module')
