@@ -22,7 +22,7 @@ help:
 	@echo 'make demo         train, test and draw a small model on drawn leaves'
 	@echo 'make test         lint and the quick tests'
 	@echo 'make test-first   the slow tests of what users do first'
-	@echo 'make test-slow    all slow tests'
+	@echo 'make test-slow    all slow tests; run before a change is called done'
 	@echo 'make test-all     every test there is'
 	@echo 'make test-oldest  the same with the oldest versions, in .venv-oldest'
 	@echo 'make test-latest  the same with the newest versions, in .venv-latest'

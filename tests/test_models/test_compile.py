@@ -116,12 +116,18 @@ def test_machine_code_is_right_in_evaluation(name):
         check(small_classifier(name).eval(), 'inductor')
 
 
+ONE_LAYER = dict(embed_dims=16, num_layers=1)
+OTHERS = dict(
+    CaiT=dict(arch=arch(1), patch_size=8),
+    ResMLP=dict(arch=ONE_LAYER, patch_size=8),
+    PatchConvNet=dict(arch=ONE_LAYER),
+)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize('kind', ['CaiT', 'ResMLP', 'PatchConvNet'])
+@pytest.mark.parametrize('kind', OTHERS)
 def test_machine_code_of_other_backbones(kind):
-    sizes = dict(arch=arch(1), img_size=32)
-    sizes |= {} if kind == 'PatchConvNet' else dict(patch_size=8)
-    config = classifier(dict(sizes, type=f'mmclca.{kind}'))
+    config = dict(OTHERS[kind], type=f'mmclca.{kind}', img_size=32)
     model, x = build(config).eval(), images()
     with torch.no_grad(), MACHINE_CODE:
         ours, theirs = compiled(model, 'inductor')(x), model(x)
