@@ -52,7 +52,8 @@ def test_trained_where_photographs_cannot_tell_how_good(fit, capsys):
         open_checkpoint(str(model.folder / name))['state_dict']
         for name in ('model.pth', 'probe.pth')
     )
-    name = 'backbone.layers.0.attn.qkv.weight'
+    frozen, name = (f'backbone.layers.{i}.attn.qkv.weight' for i in (0, 2))
+    assert torch.equal(weights[frozen], before[frozen])
     assert not torch.equal(weights[name], before[name])
     folder = model.folder
     inferencer = TokenReductionInferencer(
