@@ -41,8 +41,8 @@ class Prediction:
     """What a model makes of a leaf.
 
     Args:
-        answer (list): Cells of its row, as of
-            :func:`mmclca.apis.output.answer_cells`.
+        answer (list): Cells of its row, as ``answer_cells`` of
+            ``mmclca.apis.output`` gives them.
         classes (list[dict]): ``label``, ``name`` and ``score`` of the best
             classes, best first.
         seen (np.ndarray): RGB image (H, W, 3), uint8, as the model sees it.
