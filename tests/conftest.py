@@ -44,7 +44,7 @@ def process():
     """Registries filled, runs without what takes seconds in each."""
     torch.set_num_threads(1)  # of models so small, a second one only waits
     register_all()
-    gc.freeze()  # data sets of mmengine collect garbage of all imports
+    gc.freeze()  # what is imported stays
     gc.set_threshold(20_000, 20, 50)  # as they are, models cause a lot of it
     with pytest.MonkeyPatch.context() as patch:
         make_quick(patch)

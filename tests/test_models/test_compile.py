@@ -22,7 +22,16 @@ OTHER_IN_EVALUATION = ('ATS', 'DPCKNN', 'DynamicViT')
 pytestmark = pytest.mark.usefixtures('nothing_is_compiled_yet')
 
 
-@pytest.fixture(params=REDUCERS)
+# of which each compiles in its own way; the others are slow tests
+QUICK = ('EViT', 'ToMe', 'DynamicViT')
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK))
+        for name in REDUCERS
+    ]
+)
 def name(request):
     return request.param
 

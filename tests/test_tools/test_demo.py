@@ -14,8 +14,8 @@ from mmclca.visualization import read_scalars
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow
-# enough to tell the classes, in half the time
-FEWER_EPOCHS = ('train_cfg.max_epochs=14', 'param_scheduler.0.T_max=14')
+# enough to tell the classes, in a third of the time
+FEWER_EPOCHS = ('train_cfg.max_epochs=8', 'param_scheduler.0.T_max=8')
 
 
 def demo(folder, *options):
