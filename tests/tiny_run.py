@@ -17,6 +17,7 @@ from mmengine.runner import Runner
 from PIL import Image
 
 from mmclca import cli
+from mmclca.cli.ending import main_of
 
 ROOT = Path(__file__).resolve().parents[1]
 CLASSES = ('ash', 'beech', 'elm', 'oak')
@@ -154,14 +155,14 @@ def run_python(*arguments, cwd):
 def load_tool(monkeypatch, tool, *arguments):
     """The functions of a tool in this process, with its command line.
 
-    Those of its module in ``mmclca.cli.commands``, where it works, too.
+    Those of its module in ``mmclca.cli.commands``; ``main`` runs it.
     """
     monkeypatch.setattr(sys, 'argv', [tool.name, *map(str, arguments)])
     functions = runpy.run_path(str(tool))
-    if {'dev', 'research'} & {*tool.parts}:
+    if 'run_command' not in functions:
         return functions
     command = importlib.import_module(f'mmclca.cli.commands.{tool.stem}')
-    return {**vars(command), **functions}
+    return {**vars(command), 'main': main_of(tool.stem)}
 
 
 def exit_code(main, *given):

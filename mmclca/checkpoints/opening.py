@@ -18,6 +18,7 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from safetensors import safe_open
 
 from .error import CheckpointError
+from .fitted import model_file
 from .releases import unwrap
 from .safe_globals import only_safe_globals
 
@@ -36,7 +37,7 @@ def load_from_file(
     """Open a local checkpoint, a pickle of torch or ``.safetensors``.
 
     Args:
-        filename (str): Path of the file.
+        filename (str): Path of the file, or of a folder that fit wrote.
         map_location (str | Callable, optional): See ``torch.load``.
             Defaults to None, the CPU.
         mapped (bool): Whether tensors are read when they are used, and no
@@ -52,11 +53,7 @@ def load_from_file(
         CheckpointError: If it is damaged, or holds more than tensors and
             plain settings.
     """
-    path = os.path.expanduser(filename)
-    if os.path.isdir(path):
-        raise FileNotFoundError(
-            f'{filename} is a folder: name the checkpoint file in it'
-        )
+    path = os.path.expanduser(model_file(filename))
     if not os.path.isfile(path):
         raise FileNotFoundError(f'there is no checkpoint {filename}')
     return open_file(path, filename, map_location, mapped)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from mmengine.config import Config
 
 from .allowed_settings import check_settings, without_training
+from .fitted import is_fitted
 from .plain_config import parse_plain_config
 from .releases import source_of, weights_of
 
@@ -17,9 +18,10 @@ LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 
 
 def is_checkpoint(name) -> bool:
-    """Whether a name is that of a file of weights, by its ending."""
+    """Whether a name is of a file of weights, by its ending, or of a folder
+    that fit wrote."""
     return isinstance(name, str | os.PathLike) and (
-        str(name).lower().endswith(WEIGHTS)
+        str(name).lower().endswith(WEIGHTS) or is_fitted(name)
     )
 
 

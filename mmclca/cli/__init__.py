@@ -6,10 +6,16 @@ mmpretrain are imported when a tool begins to work, so that ``--help`` and
 wrong options answer at once.
 """
 
-from .command import command
-from .ending import run
+from .ending import run, run_command
 from .mistakes import Mistake, plain_errors
 from .parser import Parser
 from .upstream import upstream
 
-__all__ = ['Mistake', 'Parser', 'command', 'plain_errors', 'run', 'upstream']
+__all__ = [
+    'Mistake',
+    'Parser',
+    'plain_errors',
+    'run',
+    'run_command',
+    'upstream',
+]

@@ -131,17 +131,46 @@ def add_run_arguments(parser):
     parser.add_argument('--local_rank', '--local-rank', type=int, default=0)
 
 
+def add_device(parser) -> None:
+    """Add where the model runs.
+
+    Args:
+        parser (mmclca.cli.Parser): The parser to extend.
+    """
+    parser.add('--device', 'cpu or cuda (default: cuda where there is a GPU)')
+
+
+def add_folder(parser) -> None:
+    """Add the folder that fit wrote.
+
+    Args:
+        parser (mmclca.cli.Parser): The parser to extend.
+    """
+    parser.add('folder', 'what fit wrote', type=Path, metavar='MODEL')
+
+
+def add_reject(parser) -> None:
+    """Add the threshold of a model.
+
+    Args:
+        parser (mmclca.cli.Parser): The parser to extend.
+    """
+    parser.add(
+        '--reject',
+        'file of open_set.py: it says what is of no known class (default: '
+        'that in the folder of the model)',
+        type=Path,
+        metavar='THRESHOLD.json',
+    )
+
+
 def add_model_arguments(parser) -> None:
     """Add what every tool takes that loads a model.
 
     Args:
         parser (mmclca.cli.Parser): The parser to extend.
     """
-    parser.add(
-        '--device',
-        'where to run the model (default: cuda where there is a GPU, else '
-        'cpu)',
-    )
+    add_device(parser)
     add_cfg_options(parser)
 
 

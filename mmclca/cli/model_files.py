@@ -14,6 +14,7 @@ from mmclca.apis.labelled_images import (
 )
 from mmclca.apis.sources import read_image
 from mmclca.checkpoints.downloading import open_checkpoint
+from mmclca.checkpoints.fitted import threshold_file
 from mmclca.checkpoints.stored import is_checkpoint, stored_config
 from mmclca.configs import merge_options, read_config
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
@@ -36,16 +37,16 @@ def sort_files(
         ValueError: If there are several configs or checkpoints, or no
             checkpoint.
     """
-    images = [file for file in files if _is_image(file)]
-    rest = [file for file in files if file not in images]
-    checkpoints = [file for file in rest if is_checkpoint(file)]
-    configs = [file for file in rest if file not in checkpoints]
+    checkpoints = [file for file in files if is_checkpoint(file)]
+    rest = [file for file in files if file not in checkpoints]
+    images = [file for file in rest if _is_image(file)]
+    configs = [file for file in rest if file not in images]
     if len(checkpoints) != 1 or len(configs) > 1:
         raise ValueError(
             f'{len(checkpoints)} checkpoints ({" ".join(checkpoints)}) and '
             f'{len(configs)} configs ({" ".join(configs)}): give one '
-            'checkpoint (.pth, .safetensors) and, where it does not hold its '
-            'config, one config. Images end in '
+            'checkpoint (.pth, .safetensors, a folder of fit) and, where it '
+            'does not hold its config, one config. Images end in '
             f'{" ".join(PHOTOGRAPH_SUFFIXES)}'
         )
     return (configs or [None])[0], checkpoints[0], images
@@ -111,6 +112,7 @@ def load(
             no known class, see :class:`TokenReductionInferencer`. Defaults
             to None.
     """
+    reject = reject or threshold_file(checkpoint)
     checkpoint = open_checkpoint(str(checkpoint))
     if config is None:
         cfg = stored_config(checkpoint)

@@ -6,10 +6,17 @@ from mmclca.utils.terminal import printable
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser with ``--debug``, which :func:`mmclca.cli.run` reads."""
+    """A parser with ``--debug``, which :func:`mmclca.cli.run` reads.
 
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
+    Args:
+        description (str): What the command does.
+        go_on (str): How to go on after Ctrl-C. Defaults to ''.
+        **more: Of ``argparse.ArgumentParser``.
+    """
+
+    def __init__(self, description: str = '', go_on: str = '', **more):
+        super().__init__(description=description, **more)
+        self.set_defaults(go_on=go_on)
         self.add_argument(
             '--debug',
             action=_Flag,

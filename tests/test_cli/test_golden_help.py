@@ -9,14 +9,14 @@ import golden
 import pytest
 from tiny_run import ROOT
 
-from mmclca.cli.verbs import VERBS, main
+from mmclca.cli.verbs import FOLDERS, main
 
 TOOLS = {
     path.stem: path
     for path in [*ROOT.glob('tools/**/*.py'), ROOT / 'demo/app.py']
     if not {'dev', 'research'} & {*path.parts}
 }
-COMMANDS = [*TOOLS, 'mmclca', *(f'mmclca {verb}' for verb in VERBS)]
+COMMANDS = [*TOOLS, 'mmclca', *(f'mmclca {verb}' for verb in FOLDERS)]
 # tasks of a command, in its usage
 TASKS = re.compile(r'\{([\w,]+)\} \.\.\.')
 # with a value for each name, as Python wrote them up to 3.12

@@ -15,7 +15,6 @@ import torch
 from tiny_photographs import write_photographs, write_weights
 
 import mmclca
-from mmclca.cli.verbs.model import model_of
 from mmclca.fitting import FittedModel
 from mmclca.utils.atomic_write import PARTIAL
 
@@ -119,10 +118,5 @@ def test_killed(place, tmp_path, command, start, capsys):
 
 
 def check_whole(folder, place):
-    class Parser:
-        def error(self, text):
-            raise AssertionError(text)
-
-    model_of(Parser(), folder)
     model = FittedModel(folder)
     assert model.predict(place / 'larch' / '0.png')[0]['pred_class']

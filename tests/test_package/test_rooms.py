@@ -66,6 +66,8 @@ def imported(file):
     for node in ast.walk(ast.parse(file.read_text(encoding='utf-8'))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == 'lazy':
+            yield node.args[0].value
         if isinstance(node, ast.ImportFrom):
             start = package[: len(package) + 1 - node.level]
             source = '.'.join(start) if node.level else ''

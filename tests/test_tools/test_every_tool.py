@@ -4,7 +4,6 @@
 What some of them print, and the columns they write, are golden files.
 """
 
-import runpy
 import shutil
 import signal
 import sys
@@ -20,7 +19,7 @@ from golden import golden, without_folder
 from small_models import PATCH_CONVNET, RESMLP
 from tiny_model import write_tiny
 from tiny_photographs import write_photographs, write_weights
-from tiny_run import ROOT, exit_code, train_with_hooks, write_images
+from tiny_run import ROOT, exit_code, load_tool, train_with_hooks, write_images
 
 from mmclca.cli import verbs
 
@@ -209,7 +208,7 @@ def call(name, folder):
         patch.setattr(sys, 'argv', [Path(program).name, *words])
         main = verbs.main
         if program != 'mmclca':
-            main = runpy.run_path(str(ROOT / 'tools' / program))['main']
+            main = load_tool(patch, ROOT / 'tools' / program, *words)['main']
         return exit_code(main), out.getvalue()
 
 
@@ -241,6 +240,6 @@ def test_every_tool_is_named():
     files = (ROOT / 'tools').rglob('*.py')
     tools = [path for path in files if '__main__' in path.read_text()]
     there = {path.relative_to(ROOT / 'tools').as_posix() for path in tools}
-    there |= {f'mmclca {verb}' for verb in verbs.VERBS}
+    there |= {f'mmclca {verb}' for verb in verbs.FOLDERS}
     assert {*TABLE, *ELSEWHERE} == there
     assert all((ROOT / 'tests' / test).exists() for test in ELSEWHERE.values())

@@ -7,38 +7,7 @@ The classes differ in shape alone: outline, teeth and veins. The same options
 give the same files, byte for byte, with any number of jobs.
 """
 
-from pathlib import Path
-
-from mmclca import cli
-
-LAYOUTS = ('folders', 'ultra-fgvc')
-
-
-def parse_args(argv=None):
-    parser = cli.Parser(
-        description='Draw leaf cultivars, alike in colour and size, that '
-        'differ in outline, teeth and veins.'
-    )
-    parser.add('out', 'folder to make', type=Path)
-    parser.add('--classes', 'cultivars to draw', 8)
-    parser.add('--per-class', 'images a class, all splits together', 30)
-    parser.add('--size', 'pixels', 224)
-    parser.add('--seed', 'of the cultivars and their leaves', 0)
-    parser.add('--difference', 'distance between the cultivars, 0 to 2', 1.0)
-    parser.add('--val-fraction', 'share that is validated with', 0.2)
-    parser.add('--test-fraction', 'share that is tested with', 0.2)
-    parser.add(
-        '--layout',
-        'folders: images/CLASS/*.jpg, lists `path label`, classes.txt. '
-        'ultra-fgvc: images/*.png and the CSV lists of the CLCA authors',
-        'folders',
-        choices=LAYOUTS,
-    )
-    parser.add('--jobs', 'processes', 1)
-    return parser.parse_args(argv)
-
-
-main = cli.command('synthetic_leaves', parse_args)
+from mmclca.cli import run_command
 
 if __name__ == '__main__':
-    cli.run(main)
+    run_command('synthetic_leaves')

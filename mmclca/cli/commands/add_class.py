@@ -1,12 +1,31 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``mmclca add-class`` does."""
+"""Teach a model a class: ``python -m mmclca add-class MODEL FOLDER``."""
 
-from mmclca.fitting import FittedModel
+from pathlib import Path
 
-from .. import plain_errors
+from mmclca.utils.lazy import lazy
+
+from .. import Parser, plain_errors
+from ..arguments import add_device, add_folder
+
+fitting = lazy('mmclca.fitting')
+
+
+def parse_args():
+    parser = Parser(
+        description='Teach a model that fit wrote one more class, or more '
+        'photographs of a class, in seconds: the classifier is fitted again, '
+        'the network stays as it is'
+    )
+    add_folder(parser)
+    photographs = 'folder of photographs of one class'
+    parser.add('photographs', photographs, type=Path)
+    parser.add('--name', 'name of the class (default: that of the folder)')
+    add_device(parser)
+    return parser.parse_args()
 
 
 def main(args):
     with plain_errors():
-        model = FittedModel(args.folder, args.device)
+        model = fitting.FittedModel(args.folder, args.device)
         model.add_class(args.photographs, args.name)

@@ -1,18 +1,43 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/analysis_tools/analyze_results.py`` does."""
+"""Look at what a model is sure of, rightly and wrongly: ``python
+tools/analysis_tools/analyze_results.py CONFIG RESULTS --out-dir FOLDER``."""
 
 from pathlib import Path
 
-import mmcv
-import mmengine
+from mmclca.utils.lazy import lazy
 
-from mmclca.configs import read_config
-from mmclca.datasets.decoding import read_bgr
-from mmclca.evaluation.predictions import read_results
-from mmclca.visualization.batches import dataset_of
-from mmclca.visualization.panels import draw_panels
+from .. import Parser, plain_errors
+from ..arguments import add_cfg_options, positive
 
-from .. import plain_errors
+configs = lazy('mmclca.configs')
+decoding = lazy('mmclca.datasets.decoding')
+evaluation_predictions = lazy('mmclca.evaluation.predictions')
+batches = lazy('mmclca.visualization.batches')
+panels = lazy('mmclca.visualization.panels')
+mmcv = lazy('mmcv')
+mmengine = lazy('mmengine')
+
+
+def parse_args():
+    parser = Parser(
+        description='Write pictures of the best images of a test (right, with '
+        'the highest scores) and of the worst (wrong, with the highest '
+        'scores), with their classes, and the same as JSON'
+    )
+    parser.add('config', 'path or name of a config')
+    parser.add('result', 'the .pkl of tools/test.py --out')
+    parser.add('--out-dir', 'folder to write to', type=Path, required=True)
+    parser.add('--topk', 'pictures of each kind', 20, type=positive)
+    parser.add(
+        '-r --rescale-factor',
+        'of the size at which images are drawn, 320 px high by default',
+        1.0,
+    )
+    add_cfg_options(parser)
+    args = parser.parse_args()
+    if args.rescale_factor <= 0:
+        parser.error('--rescale-factor must be above 0')
+    return args
 
 
 def predictions(results):
@@ -33,7 +58,7 @@ def read_image(info):
     """The RGB image of a sample, and its name."""
     if 'img' in info:
         return info['img'], str(info['sample_idx'])
-    image = read_bgr(info['img_path'])[..., ::-1]
+    image = decoding.read_bgr(info['img_path'])[..., ::-1]
     return image, Path(info['img_path']).stem
 
 
@@ -52,7 +77,9 @@ def draw(prediction, dataset, rescale_factor):
     """The picture of a prediction, RGB, and the name of its image."""
     image, name = read_image(dataset.get_data_info(prediction['sample_idx']))
     heading = heading_of(prediction, dataset.metainfo.get('classes'))
-    return draw_panels([(name, image)], heading, 320 * rescale_factor), name
+    return panels.draw_panels(
+        [(name, image)], heading, 320 * rescale_factor
+    ), name
 
 
 def save(chosen, dataset, folder, rescale_factor):
@@ -67,11 +94,11 @@ def save(chosen, dataset, folder, rescale_factor):
 
 
 def analyze(args):
-    cfg = read_config(args.config, args.cfg_options)
-    results = read_results(
+    cfg = configs.read_config(args.config, args.cfg_options)
+    results = evaluation_predictions.read_results(
         args.result, 'sample_idx', 'gt_label', 'pred_label', 'pred_score'
     )
-    dataset = dataset_of(cfg, pipeline=[])
+    dataset = batches.dataset_of(cfg, pipeline=[])
     if len(results) != len(dataset):
         raise ValueError(
             f'{args.result} has {len(results)} predictions, the test set of '

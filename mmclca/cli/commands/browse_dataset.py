@@ -1,22 +1,23 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/visualization/browse_dataset.py`` does."""
+"""Look at a data set: ``python tools/visualization/browse_dataset.py
+CONFIG``."""
 
 import sys
 from pathlib import Path
 
-import mmcv
-from mmengine.dataset import Compose
-from mmengine.registry import init_default_scope
-from mmengine.utils import ProgressBar
-from mmpretrain.registry import DATASETS, TRANSFORMS
-from mmpretrain.visualization import UniversalVisualizer
+from mmclca.utils.lazy import lazy
 
-from mmclca.configs import read_config, require_settings
-from mmclca.datasets.image_cache import without_cache
-from mmclca.visualization.figure_files import can_show
-from mmclca.visualization.panels import draw_panels
+from .. import Parser, plain_errors
+from ..arguments import add_cfg_options, check_window, positive
 
-from .. import plain_errors
+configs = lazy('mmclca.configs')
+figure_files = lazy('mmclca.visualization.figure_files')
+visualization_panels = lazy('mmclca.visualization.panels')
+mmcv = lazy('mmcv')
+registry = lazy('mmengine.registry')
+utils = lazy('mmengine.utils')
+pipeline_steps = lazy('mmclca.visualization.pipeline_steps')
+visualization = lazy('mmpretrain.visualization')
 
 # which of the images after each step are shown
 MODES = dict(
@@ -27,51 +28,58 @@ MODES = dict(
 )
 
 
-class RecordingCompose(Compose):
-    """A pipeline that keeps the image of the last sample after each step.
-
-    Args:
-        transforms (list[dict]): Configs of the steps.
-    """
-
-    def __init__(self, transforms):
-        super().__init__([TRANSFORMS.build(step) for step in transforms])
-        self.images = []
-
-    def __call__(self, data):
-        self.images = list(images_of('original', data))
-        for step in self.transforms:
-            data = step(data)
-            if data is None:
-                return None
-            name = type(step).__name__ if self.images else 'original'
-            self.images += images_of(name, data)
-        return data
-
-
-def images_of(name, data):
-    """Names and copies of the images in a sample; some steps make several."""
-    image = data.get('img')
-    if isinstance(image, list):
-        for number, view in enumerate(image, start=1):
-            yield f'{name} {number}', view.copy()
-    elif image is not None:
-        yield name, image.copy()
-
-
-def build(settings):
-    """A data set whose pipeline keeps its images, and that pipeline.
-
-    Args:
-        settings (dict): Its config; it may repeat or choose from another
-            data set.
-    """
-    dataset = DATASETS.build(settings)
-    inner = dataset
-    while 'pipeline' not in settings:
-        settings, inner = settings['dataset'], inner.dataset
-    inner.pipeline = RecordingCompose(without_cache(settings['pipeline']))
-    return dataset, inner.pipeline
+def parse_args():
+    parser = Parser(
+        description='Show the images of a data set with their classes, as '
+        'they are on disk and as the steps of the pipeline make them'
+    )
+    parser.add('config', 'path or name of a config')
+    parser.add(
+        '-o --output-dir',
+        'folder to write pictures to; needed where there is no display',
+        type=Path,
+    )
+    parser.flag('--not-show', 'open no window')
+    parser.add(
+        '-p --phase',
+        'which data set',
+        'train',
+        choices=['train', 'test', 'val'],
+    )
+    parser.add(
+        '-n --show-number',
+        'images to show (default: all)',
+        sys.maxsize,
+        type=positive,
+    )
+    parser.add(
+        '-i --show-interval', 'seconds that a window stays', 2, type=float
+    )
+    parser.add(
+        '-m --mode',
+        '"original": from disk; "transformed": as the model gets it, before '
+        'it is normalized; "concat": both; "pipeline": after every step',
+        'transformed',
+        choices=MODES,
+    )
+    parser.add(
+        '-r --rescale-factor',
+        'of the size at which images are drawn, 320 px high by default',
+        1.0,
+    )
+    parser.add(
+        '-c --channel-order',
+        'of the images in the pipeline',
+        'BGR',
+        choices=['BGR', 'RGB'],
+    )
+    add_cfg_options(parser)
+    args = parser.parse_args()
+    if args.rescale_factor <= 0:
+        parser.error('--rescale-factor must be above 0')
+    if not args.output_dir:
+        check_window(parser, 'give --output-dir FOLDER', args.not_show)
+    return args
 
 
 def label_of(sample, classes):
@@ -96,10 +104,10 @@ def to_rgb(image):
 
 def pictures(settings, number, mode, channel_order, rescale_factor):
     """Yield file names and RGB pictures."""
-    dataset, pipeline = build(settings)
+    dataset, pipeline = pipeline_steps.with_recorded_steps(settings)
     classes = dataset.metainfo.get('classes')
     number = min(number, len(dataset))
-    bar = ProgressBar(number, file=sys.stderr)
+    bar = utils.ProgressBar(number, file=sys.stderr)
     for index in range(number):
         sample = dataset[index]['data_samples']
         panels = MODES[mode](pipeline.images)
@@ -107,14 +115,19 @@ def pictures(settings, number, mode, channel_order, rescale_factor):
             panels = [(name, to_rgb(image)) for name, image in panels]
         name = file_of(sample, index)
         heading = f'{label_of(sample, classes)}\n{name}'
-        yield name, draw_panels(panels, heading, 320 * rescale_factor)
+        yield (
+            name,
+            visualization_panels.draw_panels(
+                panels, heading, 320 * rescale_factor
+            ),
+        )
         bar.update()
 
 
 def browse(args):
-    cfg = read_config(args.config, args.cfg_options)
-    require_settings(cfg, f'{args.phase}_dataloader.dataset')
-    init_default_scope('mmpretrain')
+    cfg = configs.read_config(args.config, args.cfg_options)
+    configs.require_settings(cfg, f'{args.phase}_dataloader.dataset')
+    registry.init_default_scope('mmpretrain')
     shown = pictures(
         cfg[f'{args.phase}_dataloader'].dataset,
         args.show_number,
@@ -122,11 +135,11 @@ def browse(args):
         args.channel_order,
         args.rescale_factor,
     )
-    window = UniversalVisualizer()
+    window = visualization.UniversalVisualizer()
     for name, picture in shown:
         if args.output_dir:
             mmcv.imwrite(picture[..., ::-1], str(args.output_dir / name))
-        if not args.not_show and can_show():
+        if not args.not_show and figure_files.can_show():
             window.show(picture, name, args.show_interval)
 
 

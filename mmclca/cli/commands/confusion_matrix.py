@@ -1,50 +1,88 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/analysis_tools/confusion_matrix.py`` does."""
+"""Which classes are taken for which: ``python
+tools/analysis_tools/confusion_matrix.py CONFIG CHECKPOINT|RESULTS``."""
 
 import tempfile
+from pathlib import Path
 
-import matplotlib.pyplot as plt
-import mmengine
-from mmengine.evaluator import Evaluator
-from mmpretrain.evaluation import ConfusionMatrix
-
-from mmclca.checkpoints.loading import load_trained
-from mmclca.checkpoints.stored import is_checkpoint
-from mmclca.configs import read_config, require_settings
-from mmclca.engine.runner import build_runner, set_loader_defaults
-from mmclca.evaluation.predictions import read_results
+from mmclca.utils.lazy import lazy
 from mmclca.utils.terminal import say
-from mmclca.visualization.batches import dataset_of
-from mmclca.visualization.figure_files import check_picture
 
-from .. import plain_errors
+from .. import Parser, plain_errors
+from ..arguments import add_cfg_options, check_window, file_named
+
+plt = lazy('matplotlib.pyplot')
+loading = lazy('mmclca.checkpoints.loading')
+stored = lazy('mmclca.checkpoints.stored')
+configs = lazy('mmclca.configs')
+engine_runner = lazy('mmclca.engine.runner')
+predictions = lazy('mmclca.evaluation.predictions')
+batches = lazy('mmclca.visualization.batches')
+figure_files = lazy('mmclca.visualization.figure_files')
+mmengine = lazy('mmengine')
+evaluator = lazy('mmengine.evaluator')
+evaluation = lazy('mmpretrain.evaluation')
+
+
+def parse_args():
+    parser = Parser(
+        description='Count how often each class of the test set is taken for '
+        'each; rows are true classes, columns predicted ones'
+    )
+    parser.add('config', 'path or name of a config')
+    parser.add(
+        'ckpt_or_result',
+        'a checkpoint, which is tested, or the .pkl of tools/test.py --out',
+    )
+    parser.add(
+        '--out',
+        'write the matrix: .pkl (a tensor) or .json (lists)',
+        type=file_named('.pkl', '.json'),
+    )
+    parser.flag('--show', 'show the picture in a window')
+    parser.add('--show-path', 'picture to write', type=Path)
+    parser.flag('--include-values', 'write the numbers into the picture')
+    parser.add('--cmap', 'colours of matplotlib', 'viridis', metavar='NAME')
+    add_cfg_options(parser)
+    args = parser.parse_args()
+    from matplotlib import colormaps
+
+    if args.cmap not in colormaps:
+        parser.error(
+            f'--cmap {args.cmap}: one of {", ".join(sorted(colormaps))}'
+        )
+    if args.show:
+        check_window(parser, 'give --show-path FILE')
+    return args
 
 
 def matrix_of_checkpoint(cfg, checkpoint):
     """Test a checkpoint; gives the matrix and the names of the classes."""
-    require_settings(cfg, 'model', 'test_dataloader', 'test_cfg')
+    configs.require_settings(cfg, 'model', 'test_dataloader', 'test_cfg')
     cfg.test_evaluator = dict(type='ConfusionMatrix')
     cfg.load_from = None
     cfg.resume = False
-    set_loader_defaults(cfg, no_pin_memory=False)
+    engine_runner.set_loader_defaults(cfg, no_pin_memory=False)
     with tempfile.TemporaryDirectory() as cfg.work_dir:
-        runner = build_runner(cfg)
-        load_trained(runner.model, checkpoint)
+        runner = engine_runner.build_runner(cfg)
+        loading.load_trained(runner.model, checkpoint)
         matrix = runner.test()['confusion_matrix/result']
     return matrix, runner.test_dataloader.dataset.metainfo.get('classes')
 
 
 def matrix_of_results(cfg, path):
     """As :func:`matrix_of_checkpoint`, of predictions made before."""
-    results = read_results(path, 'pred_score', 'gt_label')
-    metrics = Evaluator(ConfusionMatrix()).offline_evaluate(results)
+    results = predictions.read_results(path, 'pred_score', 'gt_label')
+    metrics = evaluator.Evaluator(
+        evaluation.ConfusionMatrix()
+    ).offline_evaluate(results)
     return metrics['confusion_matrix/result'], classes_of(cfg)
 
 
 def classes_of(cfg):
     """Names of the test set, None where it is not here."""
     try:
-        dataset = dataset_of(cfg, pipeline=[])
+        dataset = batches.dataset_of(cfg, pipeline=[])
     except OSError as error:
         print(f'no class names, the test set is not here: {error}')
         return None
@@ -54,7 +92,7 @@ def classes_of(cfg):
 def draw(matrix, classes, include_values, cmap):
     """mmpretrain's picture, with room for names and more classes."""
     plt.close('all')
-    figure = ConfusionMatrix.plot(
+    figure = evaluation.ConfusionMatrix.plot(
         matrix, include_values, cmap, classes=classes, show=False
     )
     side = min(max(10, 3 + 0.25 * len(matrix)), 60)
@@ -85,10 +123,10 @@ def main(args):
     source = args.ckpt_or_result
     with plain_errors(f'{args.config}, {source}'):
         if args.show_path:
-            check_picture(args.show_path)
-        cfg = read_config(args.config, args.cfg_options)
+            figure_files.check_picture(args.show_path)
+        cfg = configs.read_config(args.config, args.cfg_options)
         count = matrix_of_results
-        if is_checkpoint(source):
+        if stored.is_checkpoint(source):
             count = matrix_of_checkpoint
         matrix, classes = count(cfg, source)
     say(*describe(matrix, classes))

@@ -1,29 +1,68 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/visualization/draw_reduction.py`` does."""
+"""Draw which patches each stage keeps, merges or mixes."""
 
 import sys
+from pathlib import Path
 
-import torch
-from mmengine.registry import init_default_scope
-from mmengine.runner import load_checkpoint
-from mmpretrain.registry import MODELS
+from mmclca.utils.lazy import lazy
 
-from mmclca.checkpoints.loading import load_trained, refuse_broken
-from mmclca.configs import read_config
-from mmclca.visualization import (
-    check_reduces,
-    draw_reductions,
-    reduced,
-    stage_titles,
-)
-from mmclca.visualization.inputs import (
-    drawn_leaves,
-    evaluation_transforms,
-    view,
-)
+from .. import Parser, plain_errors
+from ..arguments import WEIGHTS, add_cfg_options, add_leaves, is_weights
 
-from .. import plain_errors
-from ..model_files import read_images
+loading = lazy('mmclca.checkpoints.loading')
+model_files = lazy('mmclca.cli.model_files')
+configs = lazy('mmclca.configs')
+visualization = lazy('mmclca.visualization')
+inputs = lazy('mmclca.visualization.inputs')
+registry = lazy('mmengine.registry')
+runner = lazy('mmengine.runner')
+mmpretrain_registry = lazy('mmpretrain.registry')
+torch = lazy('torch')
+
+PICTURES = ('.jpeg', '.jpg', '.pdf', '.png', '.svg', '.webp')
+
+
+def parse_args():
+    parser = Parser(
+        description='Draw a row an image: the image, then each stage. '
+        'A legend says what became of the patches'
+    )
+    parser.add('config', 'path or name of a config with a reducer')
+    parser.add(
+        'files',
+        f'weights ({" ".join(WEIGHTS)} or an address with ://; without, '
+        'they are random), then images',
+        nargs='*',
+        metavar='[CHECKPOINT] IMAGE',
+    )
+    parser.add(
+        '--pretrained',
+        'weights that a training begins with, in place of a trained '
+        'CHECKPOINT: what is missing, head and reducer, stays random',
+        metavar='FILE',
+    )
+    add_leaves(parser)
+    parser.add('--seed', 'of leaves and random weights', 0)
+    parser.add(
+        '--out',
+        f'picture to write ({" ".join(PICTURES)})',
+        type=Path,
+        required=True,
+    )
+    add_cfg_options(parser)
+    args = parser.parse_args()
+    first = args.files[0] if args.files else ''
+    named = '://' in first or is_weights(first)
+    args.checkpoint = args.files.pop(0) if named else None
+    if args.checkpoint and args.pretrained:
+        parser.error('a checkpoint and --pretrained: leave one out')
+    if args.leaves < 0 or not (args.files or args.leaves):
+        parser.error(
+            'nothing to draw: name images, or give --leaves 1 or more'
+        )
+    if args.out.suffix.lower() not in PICTURES:
+        parser.error(f'--out {args.out}: must end in {" ".join(PICTURES)}')
+    return args
 
 
 def build(cfg, checkpoint, pretrained):
@@ -38,15 +77,15 @@ def build(cfg, checkpoint, pretrained):
         ValueError: If there is nothing to draw of it.
     """
     preprocessor = cfg.get('data_preprocessor')
-    model = MODELS.build(
+    model = mmpretrain_registry.MODELS.build(
         cfg.model, default_args=dict(data_preprocessor=preprocessor)
     )
-    check_reduces(model.backbone)
+    visualization.check_reduces(model.backbone)
     if checkpoint:
-        load_trained(model, checkpoint)
+        loading.load_trained(model, checkpoint)
     elif pretrained:
-        load_checkpoint(model, pretrained, map_location='cpu')
-        refuse_broken(model, pretrained)
+        runner.load_checkpoint(model, pretrained, map_location='cpu')
+        loading.refuse_broken(model, pretrained)
     else:
         print(
             'no checkpoint after the config: weights are random',
@@ -56,16 +95,21 @@ def build(cfg, checkpoint, pretrained):
 
 
 def draw(args):
-    cfg = read_config(args.config, args.cfg_options)
-    init_default_scope('mmpretrain')
-    images = [*read_images(args.files), *drawn_leaves(args.leaves, args.seed)]
+    cfg = configs.read_config(args.config, args.cfg_options)
+    registry.init_default_scope('mmpretrain')
+    images = [
+        *model_files.read_images(args.files),
+        *inputs.drawn_leaves(args.leaves, args.seed),
+    ]
     torch.manual_seed(args.seed)
     model = build(cfg, args.checkpoint, args.pretrained)
-    pipeline = evaluation_transforms(cfg, model.backbone.img_size)
-    views = [view(model, pipeline, *image) for image in images]
-    rows = reduced(model.backbone, views)
+    pipeline = inputs.evaluation_transforms(cfg, model.backbone.img_size)
+    views = [inputs.view(model, pipeline, *image) for image in images]
+    rows = visualization.reduced(model.backbone, views)
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    draw_reductions(rows, args.out, stage_titles(model.backbone))
+    visualization.draw_reductions(
+        rows, args.out, visualization.stage_titles(model.backbone)
+    )
 
 
 def main(args):

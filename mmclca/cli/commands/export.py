@@ -1,22 +1,76 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/deployment/export.py`` does."""
+"""Export a model: ``export.py [CONFIG] CHECKPOINT``."""
 
 from dataclasses import asdict
 from pathlib import Path
 
-from mmclca.apis import TokenReductionInferencer
-from mmclca.checkpoints.downloading import open_checkpoint
-from mmclca.checkpoints.stored import stored_config
-from mmclca.configs import check_patches, read_config, require_settings
-from mmclca.deployment import (
-    export_onnx,
-    export_pt2,
-    metadata_of,
-    preprocessing_of,
-)
-from mmclca.deployment.onnx_file import OLDEST_OPSET
+from mmclca.utils.lazy import lazy
 
-from .. import plain_errors
+from .. import Parser, plain_errors
+from ..arguments import add_cfg_options, add_reject, check_file
+
+apis = lazy('mmclca.apis')
+downloading = lazy('mmclca.checkpoints.downloading')
+stored = lazy('mmclca.checkpoints.stored')
+configs = lazy('mmclca.configs')
+deployment = lazy('mmclca.deployment')
+onnx_file = lazy('mmclca.deployment.onnx_file')
+
+
+def parse_args():
+    parser = Parser(
+        description='Write a trained model as one file that runs without '
+        'mmclca: from normalized images (B, 3, H, W), float32, any B, to '
+        'logits (B, classes). The file holds the preparation of images, the '
+        'class names and the config too. It is kept only if its logits are '
+        'those of PyTorch; int8 files are made of one that passed'
+    )
+    parser.add(
+        'config',
+        'path or name of a config (without, the one in the checkpoint)',
+        nargs='?',
+    )
+    parser.add('checkpoint', 'path or URL of the weights')
+    parser.add(
+        '--format',
+        'ONNX, or what torch.export.load reads',
+        'onnx',
+        choices=['onnx', 'pt2'],
+    )
+    parser.add(
+        '--out',
+        'the file to write (default: the name of the checkpoint with the '
+        'ending of the format, in its folder)',
+        type=Path,
+    )
+    parser.add(
+        '--opset',
+        f"version of ONNX's operators (default: {onnx_file.OLDEST_OPSET})",
+        type=int,
+    )
+    parser.flag(
+        '--int8',
+        '8-bit matrix products in the ONNX file (dynamic quantization): '
+        'smaller, other logits',
+    )
+    add_reject(parser)
+    add_cfg_options(parser)
+    args = parser.parse_args()
+    check(parser, args)
+    return args
+
+
+def check(parser, args):
+    if args.format == 'pt2' and (args.int8 or args.opset):
+        parser.error('--int8 and --opset are of --format onnx')
+    if args.opset and args.opset < onnx_file.OLDEST_OPSET:
+        parser.error(
+            f'--opset {args.opset}: at least {onnx_file.OLDEST_OPSET}'
+        )
+    if args.out and args.out.suffix != f'.{args.format}':
+        parser.error(f'--out {args.out}: the name must end in .{args.format}')
+    if args.out:
+        check_file(parser, args.out)
 
 
 def default_out(checkpoint, format, int8):
@@ -30,28 +84,30 @@ def default_out(checkpoint, format, int8):
 def config_of(args):
     """The config that is named, else the one in the checkpoint."""
     if args.config is not None:
-        return read_config(args.config, args.cfg_options)
-    return stored_config(open_checkpoint(args.checkpoint, mapped=True))
+        return configs.read_config(args.config, args.cfg_options)
+    return stored.stored_config(
+        downloading.open_checkpoint(args.checkpoint, mapped=True)
+    )
 
 
 def export(args, out):
     """Write the file; gives the largest difference of its logits."""
     cfg = config_of(args)
-    require_settings(cfg, 'model')
-    check_patches(cfg)
-    inferencer = TokenReductionInferencer(
+    configs.require_settings(cfg, 'model')
+    configs.check_patches(cfg)
+    inferencer = apis.TokenReductionInferencer(
         cfg, args.checkpoint, 'cpu', reject=args.reject
     )
     model = inferencer.model.eval()
-    preprocessing = preprocessing_of(cfg, model)
+    preprocessing = deployment.preprocessing_of(cfg, model)
     threshold = inferencer.threshold and asdict(inferencer.threshold)
-    metadata = metadata_of(
+    metadata = deployment.metadata_of(
         cfg, model, preprocessing, inferencer.classes, threshold
     )
     if args.format == 'pt2':
-        return export_pt2(model, preprocessing.size, out, metadata)
-    opset = args.opset or OLDEST_OPSET
-    return export_onnx(
+        return deployment.export_pt2(model, preprocessing.size, out, metadata)
+    opset = args.opset or onnx_file.OLDEST_OPSET
+    return deployment.export_onnx(
         model, preprocessing.size, out, metadata, opset, args.int8
     )
 

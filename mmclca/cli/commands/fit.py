@@ -1,14 +1,77 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``mmclca fit`` does."""
+"""Fit a model to photographs: ``python -m mmclca fit PHOTOGRAPHS``."""
 
-from mmclca.fitting import fit
+from pathlib import Path
 
-from .. import plain_errors
+from mmclca.utils.lazy import lazy
+
+from .. import Parser, plain_errors
+from ..arguments import add_device, positive
+
+fitting = lazy('mmclca.fitting')
+
+
+def parse_args():
+    parser = Parser(
+        description='Fit a model to photographs. Says in seconds how good it '
+        'is, trains it where that pays, and writes a folder that the other '
+        'verbs take. Interrupted, the same command goes on',
+        go_on='the same command goes on',
+    )
+    parser.add(
+        'photographs',
+        'a folder with a folder a class, or with train, val and test folders '
+        'of them; with --labels the folder that its paths are in',
+        type=Path,
+    )
+    out = 'folder of the model'
+    parser.add('--out', out, Path('model'), type=Path, metavar='MODEL')
+    parser.add(
+        '--budget',
+        'what a photograph may cost, such as 0.5GMACs or 20ms (on this '
+        'machine); the most accurate model within it is taken (default: '
+        'half of the whole transformer)',
+    )
+    parser.add(
+        '--weights',
+        'a file of ViT, DeiT or DINOv2 weights, or timm://NAME (default: '
+        "DeiT-Tiny's, from the cache of timm or the network)",
+        metavar='FILE',
+    )
+    parser.add(
+        '--pixels',
+        'how the photographs that these weights know were normalized '
+        "(default: as timm says of the weights' name)",
+        choices=['imagenet', 'half'],
+    )
+    parser.add(
+        '--labels',
+        'table of file and class: .csv, .tsv, .xlsx or .ods',
+        type=Path,
+        metavar='TABLE',
+    )
+    parser.add(
+        '--groups',
+        'photographs of one thing, such as a plant, that are not to be in '
+        'training and test both: a regular expression for their paths, or a '
+        'column of the table',
+    )
+    parser.add('--folds', 'parts for the estimate', 5, type=positive)
+    parser.add(
+        '--class-weights',
+        'let classes count alike, however many photographs they have '
+        '(default: photographs count alike)',
+        choices=['balanced'],
+    )
+    parser.flag('--probe-only', 'do not train: an answer in seconds')
+    parser.flag('--overwrite', 'replace what another fit has written')
+    add_device(parser)
+    return parser.parse_args()
 
 
 def main(args):
     with plain_errors():
-        fit(
+        fitting.fit(
             args.photographs,
             args.out,
             budget=args.budget,

@@ -1,35 +1,99 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/open_set.py`` does."""
+"""Choose the score below which an image is of no known class.
+
+python tools/open_set.py CKPT --known my_leaves/val.txt
+python tools/predict.py CKPT IMAGES --reject CKPT.threshold.json
+
+With images of unknown classes it also measures how well that works.
+"""
 
 import math
 import sys
 from contextlib import redirect_stdout
 from os.path import realpath
+from pathlib import Path
 
-import torch
+from mmclca.utils.lazy import lazy
 
-from mmclca.apis.features import extract_logits
-from mmclca.apis.labelled_images import images_at
-from mmclca.apis.rejection import Threshold, fingerprint, write_threshold
-from mmclca.evaluation.open_set import (
-    SCORES,
-    auroc,
-    false_positive_rate,
-    fit_threshold,
+from .. import Parser, plain_errors
+from ..arguments import (
+    add_config_argument,
+    add_model_arguments,
+    check_file,
+    file_named,
+    positive,
 )
 
-from .. import plain_errors
-from ..model_files import images_of, load
+features = lazy('mmclca.apis.features')
+labelled_images = lazy('mmclca.apis.labelled_images')
+rejection = lazy('mmclca.apis.rejection')
+model_files = lazy('mmclca.cli.model_files')
+open_set = lazy('mmclca.evaluation.open_set')
+torch = lazy('torch')
 
+PLACE = 'a folder, or a .txt list of "path label" or "path"'
 COLUMNS = (
     *('score', 'auroc', 'fpr95', 'threshold'),
     *('known_lost', 'unknown_rejected'),
 )
 
 
+def parse_args():
+    parser = Parser(
+        description='Choose, on validation images of known classes, the score '
+        'below which an image is of no known class. It is written beside the '
+        'checkpoint, for predict.py --reject'
+    )
+    parser.add('checkpoint', 'weights of a classifier')
+    add_config_argument(parser)
+    parser.add(
+        '--known',
+        f'images to choose the threshold on: {PLACE} (default: the '
+        'validation split of the config)',
+        metavar='PLACE',
+    )
+    parser.add(
+        '--score',
+        'what is compared with the threshold',
+        'max_softmax',
+        choices=open_set.SCORES,
+    )
+    parser.add('--accept', 'share of the known images to accept', 0.95)
+    parser.add(
+        '--unknown',
+        'images of unknown classes, to measure with',
+        metavar='PLACE',
+    )
+    parser.add(
+        '--test',
+        'other images of known classes, to measure with (default: the test '
+        'split of the config)',
+        metavar='PLACE',
+    )
+    parser.add(
+        '--out',
+        'file for the threshold (default: CHECKPOINT without its ending and '
+        'with .threshold.json)',
+        type=file_named('.json'),
+    )
+    parser.add('--batch-size', 'images at a time', 32, type=positive)
+    add_model_arguments(parser)
+    args = parser.parse_args()
+    if args.test and not args.unknown:
+        parser.error('--test needs --unknown, images of unknown classes')
+    if args.out is None and '://' in args.checkpoint:
+        parser.error('weights from an address need --out')
+    if args.out is None:
+        args.out = Path(args.checkpoint).with_suffix('.threshold.json')
+    check_file(parser, args.out)
+    return args
+
+
 def logits_of(inferencer, images, batch_size):
     """Images that can be read, and their class scores."""
-    logits, unread = extract_logits(inferencer, images.paths, batch_size)
+    logits, unread = features.extract_logits(
+        inferencer, images.paths, batch_size
+    )
     return images.without(unread), logits
 
 
@@ -92,15 +156,15 @@ def measure(logits, accept):
         accept (float): Share of known images to accept.
     """
     rows = []
-    for name, function in SCORES.items():
+    for name, function in open_set.SCORES.items():
         scores = {part: function(x) for part, x in logits.items()}
-        threshold = fit_threshold(scores['known'], accept)
+        threshold = open_set.fit_threshold(scores['known'], accept)
         row = dict(score=name, threshold=threshold)
         if 'unknown' in scores:
             test, unknown = scores['test'], scores['unknown']
             row.update(
-                auroc=auroc(test, unknown),
-                fpr95=false_positive_rate(test, unknown),
+                auroc=open_set.auroc(test, unknown),
+                fpr95=open_set.false_positive_rate(test, unknown),
                 known_lost=share(test < threshold),
                 unknown_rejected=share(unknown < threshold),
             )
@@ -120,13 +184,13 @@ def accuracy(images, logits, classes):
 
 
 def run(args):
-    inferencer = load(
+    inferencer = model_files.load(
         args.config, args.checkpoint, args.cfg_options, args.device
     )
-    parts = dict(known=images_of(inferencer, args.known, 'val'))
+    parts = dict(known=model_files.images_of(inferencer, args.known, 'val'))
     if args.unknown:
-        parts['test'] = images_of(inferencer, args.test, 'test')
-        parts['unknown'] = images_at(args.unknown)
+        parts['test'] = model_files.images_of(inferencer, args.test, 'test')
+        parts['unknown'] = labelled_images.images_at(args.unknown)
         for name in ('known', 'test'):
             check_disjoint(parts[name], parts['unknown'])
         warn_of_shared(parts['known'], parts['test'])
@@ -147,8 +211,10 @@ def run(args):
         rates = accuracy(parts['test'], logits['test'], inferencer.classes)
         notes['test_accuracy'] = rates
     value = next(r['threshold'] for r in rows if r['score'] == args.score)
-    threshold = Threshold(args.score, value, fingerprint(inferencer.model))
-    write_threshold(threshold, args.out, **notes)
+    threshold = rejection.Threshold(
+        args.score, value, rejection.fingerprint(inferencer.model)
+    )
+    rejection.write_threshold(threshold, args.out, **notes)
     return notes
 
 

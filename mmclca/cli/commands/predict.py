@@ -1,24 +1,90 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/predict.py`` does."""
+"""Name what is on images: ``python tools/predict.py CKPT IMAGES``."""
 
 import sys
 from contextlib import redirect_stdout
+from pathlib import Path
 
-from mmclca.apis import (
-    best_classes,
-    draw_prediction,
-    find_images,
-    picture_paths,
-    write_csv,
-    write_json,
-)
-from mmclca.apis.token_facts import check_tokens
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
+from mmclca.utils.lazy import lazy
 from mmclca.utils.terminal import printable, say
-from mmclca.visualization import check_reduces
 
-from .. import Mistake, plain_errors
-from ..model_files import load
+from .. import Mistake, Parser, plain_errors
+from ..arguments import (
+    add_config_argument,
+    add_model_arguments,
+    add_reject,
+    check_file,
+    file_named,
+    is_weights,
+    positive,
+)
+
+apis = lazy('mmclca.apis')
+token_facts = lazy('mmclca.apis.token_facts')
+model_files = lazy('mmclca.cli.model_files')
+visualization = lazy('mmclca.visualization')
+
+
+def parse_args():
+    parser = Parser(
+        description='Predict the classes of images with a trained model. '
+        'Results go to stdout, progress and what could not be read to stderr'
+    )
+    parser.add(
+        'checkpoint',
+        'path or URL of the weights; the config and the class names are '
+        'stored in it',
+    )
+    parser.add(
+        'images',
+        'files, folders (with all below them) or patterns such as '
+        '"scans/*.tif"',
+        nargs='+',
+    )
+    add_config_argument(parser)
+    parser.add('--topk', 'classes to name for each image', 5, type=positive)
+    parser.add('--batch-size', 'images at a time', 32, type=positive)
+    out = 'write the results to a .csv or .json file'
+    parser.add('--out', out, type=file_named('.csv', '.json'))
+    parser.flag(
+        '--tokens',
+        'write the tokens of each layer and the GMACs of each image too, to '
+        '.json also the maps of kept patches, of attention and attribution',
+    )
+    parser.add(
+        '--pictures',
+        'draw what is left of each image stage by stage, with its class',
+        type=Path,
+        metavar='DIR',
+    )
+    add_reject(parser)
+    add_model_arguments(parser)
+    args = parser.parse_args()
+    check(parser, args)
+    return args
+
+
+def check(parser, args):
+    if args.checkpoint.endswith('.py'):
+        checkpoint, *images = args.images
+        images = ' '.join(images) or 'IMAGES'
+        parser.error(
+            'the checkpoint comes first, and holds the config: '
+            f'predict.py {checkpoint} {images}. For another config: '
+            f'predict.py {checkpoint} {images} --config {args.checkpoint}'
+        )
+    weights = [name for name in args.images if is_weights(name)]
+    if weights:
+        parser.error(
+            f'{1 + len(weights)} checkpoints: '
+            f'{" ".join([args.checkpoint, *weights])}. best_*.pth names '
+            'several after a second run into one folder: write the one out'
+        )
+    if args.tokens and not args.out:
+        parser.error('--tokens needs --out, the file to write them to')
+    if args.out:
+        check_file(parser, args.out)
 
 
 @plain_errors()
@@ -26,13 +92,15 @@ def prepare(args, paths):
     """The model, and where the picture of each image goes, if anywhere."""
     pictures = [None] * len(paths)
     if args.pictures:
-        pictures = picture_paths(paths, args.pictures)
+        pictures = apis.picture_paths(paths, args.pictures)
     options, device = args.cfg_options, args.device
-    found = load(args.config, args.checkpoint, options, device, args.reject)
+    found = model_files.load(
+        args.config, args.checkpoint, options, device, args.reject
+    )
     if args.pictures:
-        check_reduces(found.model.backbone)
+        visualization.check_reduces(found.model.backbone)
     if args.tokens:
-        check_tokens(found.model)
+        token_facts.check_tokens(found.model)
     return found, pictures
 
 
@@ -42,12 +110,12 @@ def predict(args, inferencer, paths, pictures, results):
     for path, picture, result in zip(paths, pictures, answers, strict=True):
         results.append(result)
         if picture and 'error' not in result:
-            draw_prediction(inferencer, path, result, picture)
+            apis.draw_prediction(inferencer, path, result, picture)
 
 
 def show(results, classes, topk):
     for result in results:
-        best = best_classes(result, classes, topk)
+        best = apis.best_classes(result, classes, topk)
         named = [f'{one["score"]:.3f} {one["name"]}' for one in best]
         if named:
             line = f'{result["image"]}: {", ".join(named)}'
@@ -58,9 +126,9 @@ def show(results, classes, topk):
 
 def write(results, args, classes):
     if args.out.suffix == '.csv':
-        write_csv(results, args.out, classes, args.topk)
+        apis.write_csv(results, args.out, classes, args.topk)
     else:
-        write_json(results, args.out, classes, args.topk, args.tokens)
+        apis.write_json(results, args.out, classes, args.topk, args.tokens)
 
 
 def written(results, paths, out):
@@ -70,7 +138,7 @@ def written(results, paths, out):
 
 
 def main(args):
-    paths = find_images(args.images)
+    paths = apis.find_images(args.images)
     if not paths:
         endings = ' '.join(PHOTOGRAPH_SUFFIXES)
         raise Mistake(f'no image ({endings}) in {" ".join(args.images)}')

@@ -1,56 +1,190 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/probe.py`` does."""
+"""Fit the last layer of a frozen model to images, in seconds.
+
+python tools/probe.py CONFIG --weights WEIGHTS --images photos/ --out probe.pth
+"""
 
 import sys
 from contextlib import redirect_stdout
 from functools import partial
+from pathlib import Path
 
-from mmengine.config import Config
-from mmpretrain.utils import track
-
-from mmclca.apis import Probe
-from mmclca.apis.labelled_images import (
-    LabelledImages,
-    images_at,
-    images_of_split,
-)
-from mmclca.apis.loading import config_and_weights
-from mmclca.configs import merge_options, read_config
-from mmclca.datasets.photographs import read_photographs
-from mmclca.evaluation import wilson
-from mmclca.models import with_layer_fusion, with_reduction
+from mmclca.utils.lazy import lazy
 from mmclca.utils.terminal import say
 
-from .. import plain_errors
-from .open_set import accuracy, check_known, shared
+from .. import Parser, plain_errors
+from ..arguments import (
+    add_model_arguments,
+    check_file,
+    file_named,
+    keep_rate,
+    positive,
+    whole,
+)
+from ..choices import CLASSIFIERS, METHODS, OUT_TYPES
+from ..commands.open_set import accuracy, check_known, shared
+
+apis = lazy('mmclca.apis')
+labelled_images = lazy('mmclca.apis.labelled_images')
+loading = lazy('mmclca.apis.loading')
+configs = lazy('mmclca.configs')
+photographs = lazy('mmclca.datasets.photographs')
+evaluation = lazy('mmclca.evaluation')
+models = lazy('mmclca.models')
+config = lazy('mmengine.config')
+utils = lazy('mmpretrain.utils')
 
 SPLITS = ('val', 'test')
 
 
+def parse_args():
+    parser = Parser(
+        description='Fit a classifier in closed form to what a frozen model '
+        'makes of images, tell by folds how good it is, and write a '
+        'checkpoint that all tools take'
+    )
+    parser.add(
+        'model',
+        'a config (path or name) of a classifier, or a checkpoint that holds '
+        'its config',
+    )
+    parser.add(
+        '--weights',
+        'path or address of the weights, or timm://NAME (default: those of '
+        'the checkpoint, or load_from of the config)',
+    )
+    add_images(parser)
+    add_variant(parser)
+    add_classifier(parser)
+    out = 'checkpoint to write'
+    parser.add('--out', out, Path('probe.pth'), type=file_named('.pth'))
+    add_model_arguments(parser)
+    args = parser.parse_args()
+    check(parser, args)
+    return args
+
+
+def add_images(parser):
+    parser.add(
+        '--images',
+        'a folder with a folder a class, a table (.csv, .tsv, .xlsx, .ods) '
+        'of files and classes, or a .txt list of "path label" (default: the '
+        'training split of the config)',
+        metavar='PLACE',
+    )
+    parser.add(
+        '--groups',
+        'images of one thing, such as a plant, which stay in one fold: a '
+        'regular expression that is searched for in each path (its first '
+        'group counts, else all of it), or a column of the table',
+        metavar='REGEX',
+    )
+    parser.add(
+        '--test',
+        'images to measure the result on once: a folder, a .txt list, or '
+        'val or test for a split of the config',
+        metavar='PLACE',
+    )
+    parser.add(
+        '--cache',
+        'folder to keep features in: no image goes through a model twice',
+        type=Path,
+        metavar='DIR',
+    )
+    parser.add('--batch-size', 'images at a time', 32, type=positive)
+
+
+def add_variant(parser):
+    parser.add(
+        '--layers',
+        'layers, from 0, to classify by (default: what the head of the model '
+        'reads, or with --out-type the first three quarters)',
+        nargs='+',
+        type=whole,
+        metavar='N',
+    )
+    parser.add(
+        '--out-type',
+        'what to take of each layer: average of the tokens left, CLS or both '
+        '(default: average with --layers)',
+        choices=OUT_TYPES,
+    )
+    parser.add(
+        '--method',
+        'reduce tokens by this one (default: as the model does)',
+        choices=METHODS,
+        metavar='NAME',
+    )
+    parser.add('--keep-rate', 'of --method', type=keep_rate, metavar='RATE')
+
+
+def add_classifier(parser):
+    parser.add(
+        '--classifier',
+        'ridge regression, shrinkage LDA, logistic regression or nearest '
+        'class mean',
+        CLASSIFIERS[0],
+        choices=CLASSIFIERS,
+    )
+    parser.add('--folds', 'parts that the images are cut into', 5, type=folds)
+    parser.add('--repeats', 'how often they are cut', 5, type=positive)
+    parser.add(
+        '--class-weights',
+        'balanced: classes count alike, whatever their number of images '
+        '(default: images do)',
+        choices=['balanced'],
+    )
+
+
+def folds(text):
+    """A number of folds."""
+    positive(text)
+    if int(text) < 2:
+        raise ValueError
+    return int(text)
+
+
+def check(parser, args):
+    if args.keep_rate and not args.method:
+        parser.error('--keep-rate needs --method, such as EViT')
+    listed = (args.images or '.txt').endswith('.txt')
+    if args.groups and listed:
+        parser.error('--groups needs --images with a folder or a table')
+    check_file(parser, args.out)
+
+
 def load_probe(args):
     """The probe, and the config of the model with its data sets."""
-    model, weights = config_and_weights(args.model, args.weights)
-    cfg = model if isinstance(model, Config) else read_config(model)
-    merge_options(cfg, args.cfg_options)
+    model, weights = loading.config_and_weights(args.model, args.weights)
+    cfg = (
+        model
+        if isinstance(model, config.Config)
+        else configs.read_config(model)
+    )
+    configs.merge_options(cfg, args.cfg_options)
     if args.method:
-        cfg.model = with_reduction(cfg.model, args.method, args.keep_rate)
+        cfg.model = models.with_reduction(
+            cfg.model, args.method, args.keep_rate
+        )
     if args.layers or args.out_type:
         out_type = args.out_type or 'average'
-        cfg.model = with_layer_fusion(cfg.model, args.layers, out_type)
-    probe = Probe(cfg, weights, args.device, args.cache, args.batch_size)
+        cfg.model = models.with_layer_fusion(cfg.model, args.layers, out_type)
+    probe = apis.Probe(cfg, weights, args.device, args.cache, args.batch_size)
     return probe, cfg
 
 
 def training_images(args, cfg):
     """Images to fit to, and the group of each or None."""
     if args.images is None:
-        return images_of_split(cfg, 'train'), None
+        return labelled_images.images_of_split(cfg, 'train'), None
     if args.images.endswith('.txt'):
-        return images_at(args.images), None
-    found = read_photographs(args.images, groups=args.groups)
+        return labelled_images.images_at(args.images), None
+    found = photographs.read_photographs(args.images, groups=args.groups)
     found = found.select(found.to_train())
     names = [found.classes[label] for label in found.labels]
-    return LabelledImages(found.paths, names, found.source), found.groups
+    return labelled_images.LabelledImages(
+        found.paths, names, found.source
+    ), found.groups
 
 
 def fit(args, probe, images, groups):
@@ -75,7 +209,7 @@ def fit(args, probe, images, groups):
         args.folds,
         args.repeats,
         args.class_weights,
-        partial(track, description='Folds'),
+        partial(utils.track, description='Folds'),
     )
     return images, features.shape[1], found
 
@@ -83,7 +217,11 @@ def fit(args, probe, images, groups):
 def measure(place, cfg, probe, known):
     """Accuracy on images that the probe was not fitted to."""
     split = place in SPLITS
-    images = images_of_split(cfg, place) if split else images_at(place)
+    images = (
+        labelled_images.images_of_split(cfg, place)
+        if split
+        else labelled_images.images_at(place)
+    )
     check_known(images, probe.classes)
     both = shared(images, known)
     if both:
@@ -139,7 +277,7 @@ def run(args):
     lines = list(lines_of(args, images, channels, found))
     if args.test:
         tested, right = measure(args.test, cfg, probe, given)
-        ends = interval(wilson(right, len(tested.paths)))
+        ends = interval(evaluation.wilson(right, len(tested.paths)))
         lines.append(
             f'test: {rate(right)} of {len(tested.paths)} images, 95 % '
             f'interval {ends}'

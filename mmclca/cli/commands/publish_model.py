@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/model_converters/publish_model.py`` does."""
+"""Make a checkpoint small and safe to hand on: ``python
+tools/model_converters/publish_model.py IN OUT``."""
 
 import datetime
 import hashlib
@@ -8,21 +9,51 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-import safetensors.torch
-import torch
-from mmengine.registry import init_default_scope
-from mmpretrain.registry import DATASETS
-from torch import Tensor
-
-from mmclca.checkpoints import releases
-from mmclca.checkpoints.downloading import open_checkpoint
-from mmclca.checkpoints.stored import stored_classes, stored_text
-from mmclca.checkpoints.writing import checkpoint_bytes
-from mmclca.configs import read_config
 from mmclca.utils.atomic_write import replace_bytes
+from mmclca.utils.lazy import lazy
 from mmclca.version import __version__
 
-from .. import plain_errors
+from .. import Parser, plain_errors
+
+checkpoints = lazy('mmclca.checkpoints')
+downloading = lazy('mmclca.checkpoints.downloading')
+stored = lazy('mmclca.checkpoints.stored')
+writing = lazy('mmclca.checkpoints.writing')
+configs = lazy('mmclca.configs')
+registry = lazy('mmengine.registry')
+mmpretrain_registry = lazy('mmpretrain.registry')
+safetensors_torch = lazy('safetensors.torch')
+torch = lazy('torch')
+
+
+def parse_args():
+    parser = Parser(
+        description='Write the weights of a checkpoint alone (the EMA of them '
+        'where it has one), with the config and the class names: no state of '
+        'an optimizer, no log. Eight digits of the SHA-256 of the file are in '
+        'its name'
+    )
+    parser.add('in_file', 'path or URL of a checkpoint')
+    parser.add(
+        'out_file',
+        'file to write: NAME.pth or NAME.safetensors, NAME for both; becomes '
+        'NAME_DATE-HASH.pth',
+        type=Path,
+    )
+    parser.flag(
+        '--no-ema',
+        'take the weights as trained, not their moving average (EMA)',
+    )
+    parser.add(
+        '--dataset-type',
+        'data set of mmpretrain or mmclca whose class names are taken where '
+        'the checkpoint has none, such as ImageNet',
+    )
+    parser.add(
+        '--config',
+        'path or name of a config, for a checkpoint that has none in it',
+    )
+    return parser.parse_args()
 
 
 def weights_of(checkpoint, no_ema):
@@ -31,7 +62,7 @@ def weights_of(checkpoint, no_ema):
     mmengine stores the average where a model looks for its weights, and what
     was trained beside it.
     """
-    weights = dict(releases.weights_of(checkpoint))
+    weights = dict(checkpoints.releases.weights_of(checkpoint))
     trained = {
         key.removeprefix('module.'): value
         for key, value in checkpoint.get('ema_state_dict', {}).items()
@@ -45,24 +76,24 @@ def weights_of(checkpoint, no_ema):
     return {
         key: value.detach().cpu().clone(memory_format=torch.contiguous_format)
         for key, value in weights.items()
-        if isinstance(value, Tensor)
+        if isinstance(value, torch.Tensor)
     }
 
 
 def text_of(checkpoint, config):
     """The config as text, None where there is none."""
     if config:
-        return read_config(config).pretty_text
-    return stored_text(checkpoint)
+        return configs.read_config(config).pretty_text
+    return stored.stored_text(checkpoint)
 
 
 def classes_of(checkpoint, dataset_type):
     """Names of the classes, None where there are none."""
-    classes = stored_classes(checkpoint)
+    classes = stored.stored_classes(checkpoint)
     if classes is not None or dataset_type is None:
         return classes
-    init_default_scope('mmpretrain')
-    dataset = DATASETS.get(dataset_type)
+    registry.init_default_scope('mmpretrain')
+    dataset = mmpretrain_registry.DATASETS.get(dataset_type)
     if dataset is None:
         raise ValueError(
             f'--dataset-type {dataset_type} is no data set of mmpretrain or '
@@ -93,10 +124,14 @@ def safetensors_file(weights, text, classes):
         metadata['config'] = text
     if classes is not None:
         metadata['classes'] = json.dumps(list(classes), ensure_ascii=False)
-    return safetensors.torch.save(weights, metadata)
+    return safetensors_torch.save(weights, metadata)
 
 
-WRITERS = {'.pth': checkpoint_bytes, '.safetensors': safetensors_file}
+def checkpoint_file(weights, text, classes):
+    return writing.checkpoint_bytes(weights, text, classes)
+
+
+WRITERS = {'.pth': checkpoint_file, '.safetensors': safetensors_file}
 
 
 def split_name(out_file):
@@ -126,7 +161,7 @@ def publish(in_file, out_file, no_ema, dataset_type, config):
     name, endings = split_name(out_file)
     if not name.parent.is_dir():
         raise FileNotFoundError(f'there is no folder {name.parent}: make it')
-    checkpoint = open_checkpoint(in_file)
+    checkpoint = downloading.open_checkpoint(in_file)
     text = text_of(checkpoint, config)
     classes = classes_of(checkpoint, dataset_type)
     weights = weights_of(checkpoint, no_ema)

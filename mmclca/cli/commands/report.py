@@ -1,11 +1,23 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``mmclca report`` does."""
+"""Write the report of a model: ``python -m mmclca report MODEL``."""
 
-from mmclca.fitting.report import write_report
+from mmclca.utils.lazy import lazy
 
-from .. import plain_errors
+from .. import Parser, plain_errors
+from ..arguments import add_folder
+
+report = lazy('mmclca.fitting.report')
+
+
+def parse_args():
+    parser = Parser(
+        description='Write report.html of a model again, from what fit wrote '
+        'and the photographs'
+    )
+    add_folder(parser)
+    return parser.parse_args()
 
 
 def main(args):
     with plain_errors():
-        print(write_report(args.folder))
+        print(report.write_report(args.folder))

@@ -1,63 +1,154 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/retrieval.py`` does."""
+"""Find the images of a gallery that look like others.
+
+python tools/retrieval.py CKPT --gallery my_leaves/ --queries new_leaves/
+"""
 
 import json
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from mmclca.apis.features import extract_features
-from mmclca.apis.gallery import Gallery, read_gallery, write_gallery
-from mmclca.apis.look_up import look_up
-from mmclca.apis.output import open_text
-from mmclca.apis.rejection import fingerprint
 from mmclca.utils.csv_files import write_rows
+from mmclca.utils.lazy import lazy
 from mmclca.utils.terminal import say
-from mmclca.visualization.contact_sheet import contact_sheet
-from mmclca.visualization.figure_files import check_picture
 
-from .. import plain_errors
-from ..model_files import images_of, load
+from .. import Parser, plain_errors
+from ..arguments import (
+    add_config_argument,
+    add_model_arguments,
+    check_file,
+    file_named,
+    positive,
+)
+from ..choices import STAGES
 
+apis_features = lazy('mmclca.apis.features')
+apis_gallery = lazy('mmclca.apis.gallery')
+look_up = lazy('mmclca.apis.look_up')
+output = lazy('mmclca.apis.output')
+rejection = lazy('mmclca.apis.rejection')
+model_files = lazy('mmclca.cli.model_files')
+contact_sheet = lazy('mmclca.visualization.contact_sheet')
+figure_files = lazy('mmclca.visualization.figure_files')
+
+PLACE = 'a folder with a folder a class, or a .txt list of "path label"'
 SIDE = 160  # pixels of an image on the sheet
+
+
+def parse_args():
+    parser = Parser(
+        description='Find the images of a gallery that look like others, by '
+        'the features of a trained classifier. An image never finds itself: '
+        'without --queries, the images of the gallery look for each other'
+    )
+    parser.add('checkpoint', 'weights of a classifier')
+    add_config_argument(parser)
+    add_places(parser)
+    parser.add(
+        '--stage',
+        'whose output: pre_logits is what the last layer of the head reads, '
+        'with CLA its aggregated features; backbone the last CLS',
+        'pre_logits',
+        choices=STAGES,
+    )
+    parser.add('--topk', 'images to name', 10, type=positive)
+    votes = 'images that vote on the class'
+    parser.add('--neighbours', votes, 5, type=positive)
+    add_outputs(parser)
+    add_model_arguments(parser)
+    args = parser.parse_args()
+    check(parser, args)
+    return args
+
+
+def add_places(parser):
+    parser.add(
+        '--gallery',
+        f'images to find: {PLACE} (default: the training split of the config)',
+        metavar='PLACE',
+    )
+    parser.add(
+        '--index',
+        'a gallery that --save-index wrote, in place of --gallery',
+        metavar='FILE',
+    )
+    parser.add(
+        '--queries',
+        'images to look for, as for --gallery; they need no class (default: '
+        'with --gallery or --index, those of the gallery; else the test '
+        'split of the config)',
+        metavar='PLACE',
+    )
+    parser.add('--batch-size', 'images at a time', 32, type=positive)
+
+
+def add_outputs(parser):
+    out = 'write the results to a .csv or .json file'
+    parser.add('--out', out, type=file_named('.csv', '.json'))
+    parser.add(
+        '--save-index',
+        'write the features of the gallery to a .safetensors file',
+        type=file_named('.safetensors'),
+        metavar='FILE',
+    )
+    parser.add(
+        '--sheet',
+        'draw queries, each with its nearest images below, in blue frames '
+        'where they are of its class (if it has none, of the one that is '
+        'voted for), else in orange ones',
+        type=Path,
+        metavar='PICTURE',
+    )
+    spread = 'how many to draw, evenly spread over all'
+    parser.add('--sheet-queries', spread, 8, type=positive)
+    nearest = 'nearest images to draw'
+    parser.add('--sheet-nearest', nearest, 5, type=positive)
+
+
+def check(parser, args):
+    if args.index and (args.gallery or args.save_index):
+        parser.error('--index is a gallery already: leave out the other')
+    for path in filter(None, (args.out, args.save_index)):
+        check_file(parser, path)
 
 
 def embed(inferencer, images, stage, batch_size):
     """Images that can be read, and their features."""
-    features, unread = extract_features(
+    features, unread = apis_features.extract_features(
         inferencer, images.paths, stage, batch_size
     )
     return images.without(unread), features
 
 
 def make_gallery(args, inferencer):
-    model = fingerprint(inferencer.model)
+    model = rejection.fingerprint(inferencer.model)
     if args.index:
-        return read_gallery(args.index, model, args.stage)
-    images = images_of(inferencer, args.gallery, 'train')
+        return apis_gallery.read_gallery(args.index, model, args.stage)
+    images = model_files.images_of(inferencer, args.gallery, 'train')
     found = embed(inferencer, images, args.stage, args.batch_size)
-    gallery = Gallery(*found, model, args.stage)
+    gallery = apis_gallery.Gallery(*found, model, args.stage)
     if args.save_index:
-        write_gallery(gallery, args.save_index)
+        apis_gallery.write_gallery(gallery, args.save_index)
     return gallery
 
 
 def make_queries(args, inferencer, gallery):
     if not args.queries and (args.gallery or args.index):
         return gallery.images, gallery.features
-    images = images_of(inferencer, args.queries, 'test')
+    images = model_files.images_of(inferencer, args.queries, 'test')
     return embed(inferencer, images, args.stage, args.batch_size)
 
 
 def run(args):
     if args.sheet:
-        check_picture(args.sheet)
-    inferencer = load(
+        figure_files.check_picture(args.sheet)
+    inferencer = model_files.load(
         args.config, args.checkpoint, args.cfg_options, args.device
     )
     gallery = make_gallery(args, inferencer)
     queries, features = make_queries(args, inferencer, gallery)
-    entries, metrics = look_up(
+    entries, metrics = look_up.look_up(
         gallery, queries, features, args.topk, args.neighbours
     )
     if args.out:
@@ -70,7 +161,7 @@ def run(args):
 
 def write_json(entries, metrics, path):
     content = dict(metrics=metrics, queries=entries)
-    with open_text(path) as file:
+    with output.open_text(path) as file:
         json.dump(content, file, indent=1, ensure_ascii=False)
 
 
@@ -96,7 +187,9 @@ def draw(entries, path, number, nearest):
         columns[heading] = [entry['image'], *(one['image'] for one in near)]
         frames[heading] = [None, *(same(entry, one) for one in near)]
         captions[heading] = [of_query(entry), *map(of_neighbour, near)]
-    contact_sheet(columns, path, SIDE, frames=frames, captions=captions)
+    contact_sheet.contact_sheet(
+        columns, path, SIDE, frames=frames, captions=captions
+    )
 
 
 def of_query(entry):

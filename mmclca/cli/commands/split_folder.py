@@ -1,5 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/dataset_converters/split_folder.py`` does."""
+"""Split your own images, a folder a class, into training and validation.
+
+python tools/dataset_converters/split_folder.py my_leaves --val-fraction 0.2
+
+No image is copied or moved: lists are written, and the command to train with
+them is printed.
+"""
 
 import itertools
 import os
@@ -7,18 +13,14 @@ import re
 import shlex
 from pathlib import Path
 
-from mmclca.datasets.preparation.lists import list_lines, write_lists
-from mmclca.datasets.preparation.split import (
-    SPLITS,
-    check_fractions,
-    find_classes,
-    open_images,
-    split,
-    without,
-)
+from mmclca.utils.image_suffixes import IMAGE_SUFFIXES
+from mmclca.utils.lazy import lazy
 from mmclca.utils.terminal import say
 
-from .. import plain_errors
+from .. import Parser, plain_errors
+
+preparation_lists = lazy('mmclca.datasets.preparation.lists')
+split = lazy('mmclca.datasets.preparation.split')
 
 CONFIG = (
     'configs/few_shot/lf-evit-kr50_deit-tiny-p16_1xb32-20e_custom-224px.py'
@@ -29,9 +31,33 @@ REFUSAL = (
 )
 
 
+def parse_args(argv=None):
+    parser = Parser(
+        description='Split images, a folder a class, into training and '
+        f'validation. Images end in {", ".join(IMAGE_SUFFIXES)}, in any '
+        'case, and may lie in folders below that of their class.'
+    )
+    parser.add('folder', 'has a folder a class', type=Path)
+    parser.add('--val-fraction', 'share that is validated with', 0.2)
+    parser.add(
+        '--test-fraction',
+        'share that is kept for a test list (default: no such list)',
+        0.0,
+    )
+    parser.add('--seed', 'of the draw', 0)
+    parser.add('--out', 'folder for the lists (default: FOLDER)', type=Path)
+    parser.flag(
+        '--skip-unreadable',
+        'leave images that cannot be read out of the lists',
+    )
+    parser.flag('--force', 'replace lists that differ')
+    parser.add('--jobs', 'processes that open images', 1)
+    return parser.parse_args(argv)
+
+
 def classes_of(folder):
     """Images by class; says what is left aside."""
-    classes, ignored = find_classes(folder)
+    classes, ignored = split.find_classes(folder)
     for what, count in ignored.items():
         say(f'ignored: {count} {what}')
     return classes
@@ -45,7 +71,7 @@ def readable(classes, skip, jobs):
     """
     number = sum(map(len, classes.values()))
     print(f'opening {number} images of {len(classes)} classes')
-    bad = open_images(classes, jobs)
+    bad = split.open_images(classes, jobs)
     print()
     if bad and not skip:
         lines = ''.join(f'\n  {f}: {problem}' for f, problem in bad.items())
@@ -55,7 +81,7 @@ def readable(classes, skip, jobs):
         )
     for file, problem in bad.items():
         say(f'left out: {file}: {problem}')
-    return without(classes, bad)
+    return split.without(classes, bad)
 
 
 def warn_of_small_classes(classes, wanted):
@@ -102,18 +128,20 @@ def training_command(out, num_classes, has_test):
 
 def run(args):
     fractions = args.val_fraction, args.test_fraction
-    check_fractions(*fractions)
+    split.check_fractions(*fractions)
     out = args.out or args.folder
     classes = classes_of(args.folder)
     classes = readable(classes, args.skip_unreadable, args.jobs)
-    parts = split(classes, *fractions, args.seed)
+    parts = split.split(classes, *fractions, args.seed)
     warn_of_small_classes(classes, 3 if args.test_fraction else 2)
     lists = {out / 'classes.txt': list(classes)}
     for name, images in parts.items():
         if images:
-            lists[out / f'{name}.txt'] = list_lines(images, out)
-    old = [out / f'{name}.txt' for name in SPLITS]
-    write_lists(lists, REFUSAL, old, args.force)
+            lists[out / f'{name}.txt'] = preparation_lists.list_lines(
+                images, out
+            )
+    old = [out / f'{name}.txt' for name in split.SPLITS]
+    preparation_lists.write_lists(lists, REFUSAL, old, args.force)
     for file, lines in lists.items():
         print(f'{file}: {len(lines)} lines')
     print('\nTo train on them:\n')

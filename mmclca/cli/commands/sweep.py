@@ -1,25 +1,55 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/sweep.py`` does."""
+"""Run a grid of cells: ``python tools/sweep.py GRID --jobs 2``.
+
+What is finished is not run again, so the same command goes on with a sweep
+that was stopped. ``--report`` writes tables of what there is.
+"""
 
 from pathlib import Path
 
-from rich.console import Console
+from mmclca.utils.lazy import lazy
 
-from mmclca.sweep.checks import check_inputs
-from mmclca.sweep.grid import read_grid
-from mmclca.sweep.identity import config_hash
-from mmclca.sweep.jobs import (
-    MAX_ARRAY,
-    job_options,
-    make_executor,
-    run_cells,
-    visible_gpus,
-)
-from mmclca.sweep.report import write_report
-from mmclca.sweep.results import read_result
-from mmclca.sweep.run import TAKEN
+from .. import Parser, plain_errors
+from ..arguments import SETTINGS, positive
 
-from .. import plain_errors
+checks = lazy('mmclca.sweep.checks')
+sweep_grid = lazy('mmclca.sweep.grid')
+identity = lazy('mmclca.sweep.identity')
+jobs = lazy('mmclca.sweep.jobs')
+sweep_report = lazy('mmclca.sweep.report')
+sweep_results = lazy('mmclca.sweep.results')
+run = lazy('mmclca.sweep.run')
+rich_console = lazy('rich.console')
+
+
+def parse_args():
+    parser = Parser('Run a grid of cells', 'the same command goes on')
+    parser.add('grid', 'the grid, a Python file', type=Path)
+    parser.add(
+        '--work-dir',
+        'folder of results and logs (default: work_dirs/sweeps/GRID)',
+        type=Path,
+    )
+    parser.add(
+        '--executor',
+        'processes of this machine, or an array of Slurm jobs',
+        'local',
+        choices=['local', 'slurm'],
+    )
+    parser.add('--jobs', 'cells that run at a time', 1, type=positive)
+    parser.add(
+        '--threads',
+        'CPU threads of a cell (default: the cores over --jobs; on Slurm '
+        'those of cpus_per_task)',
+        type=positive,
+    )
+    parser.add(
+        '--executor-options',
+        "submitit's parameters, as slurm_partition=gpu timeout_min=600",
+        **SETTINGS,
+    )
+    parser.flag('--report', 'write tables; run nothing')
+    return parser.parse_args()
 
 
 def prepare(args):
@@ -29,11 +59,13 @@ def prepare(args):
         tuple: The folder of the sweep, the grid, its configs by cell, and
         results or None by cell.
     """
-    grid = read_grid(args.grid)
+    grid = sweep_grid.read_grid(args.grid)
     root = args.work_dir or Path('work_dirs/sweeps') / args.grid.stem
     configs, root = grid.configs(), root.absolute()
     results = {
-        cell: read_result(root / f'{cell.name}.json', config_hash(cfg))
+        cell: sweep_results.read_result(
+            root / f'{cell.name}.json', identity.config_hash(cfg)
+        )
         for cell, cfg in configs.items()
     }
     return root, grid, configs, results
@@ -43,18 +75,18 @@ def report(root, results, console):
     """Write tables of the results that there are."""
     found = list(filter(None, results.values()))
     console.print(f'{len(found)} of {len(results)} cells have a result')
-    for path in write_report(found, root / 'report'):
+    for path in sweep_report.write_report(found, root / 'report'):
         console.print(path, soft_wrap=True)
 
 
 def plan(args, root, configs, keep_checkpoints):
     """What starts the jobs of cells, and what each is called with."""
-    gpus = [0] if args.executor == 'slurm' else visible_gpus()
-    options = job_options(args.executor, args.jobs, gpus)
+    gpus = [0] if args.executor == 'slurm' else jobs.visible_gpus()
+    options = jobs.job_options(args.executor, args.jobs, gpus)
     options |= args.executor_options
     cpus = options.get('slurm_cpus_per_task', options['cpus_per_task'])
     settings = args.threads or cpus, keep_checkpoints
-    executor = make_executor(args.executor, root / 'jobs', options)
+    executor = jobs.make_executor(args.executor, root / 'jobs', options)
     return executor, [
         (cell, cfg, root, gpus[n % len(gpus)] if gpus else 0, *settings)
         for n, (cell, cfg) in enumerate(configs.items())
@@ -62,20 +94,20 @@ def plan(args, root, configs, keep_checkpoints):
 
 
 def main(args):
-    console = Console()
+    console = rich_console.Console()
     with plain_errors():
         root, grid, configs, results = prepare(args)
         if args.report:
             return report(root, results, console)
         left = {c: cfg for c, cfg in configs.items() if not results[c]}
-        check_inputs(list(left.values()))
+        checks.check_inputs(list(left.values()))
         executor, calls = plan(args, root, left, grid.keep_checkpoints)
     # of an array, Slurm itself lets --jobs run
-    slots = MAX_ARRAY if args.executor == 'slurm' else args.jobs
-    left = run_cells(executor, calls, slots, console)
+    slots = jobs.MAX_ARRAY if args.executor == 'slurm' else args.jobs
+    left = jobs.run_cells(executor, calls, slots, console)
     for cell, job in left:
         error = job.exception()
-        said = f'failed twice: {error}' if error else TAKEN
+        said = f'failed twice: {error}' if error else run.TAKEN
         console.print(f'{cell.name}: {said}', markup=False, soft_wrap=True)
     done = f'{len(configs) - len(left)} of {len(configs)} cells are done'
     console.print(f'{done}, in {root}', soft_wrap=True)

@@ -1,27 +1,54 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/dataset_converters/synthetic_leaves.py`` does."""
+"""Draw a data set of leaf cultivars.
+
+python tools/dataset_converters/synthetic_leaves.py data/synthetic_leaves
+
+The classes differ in shape alone: outline, teeth and veins. The same options
+give the same files, byte for byte, with any number of jobs.
+"""
 
 import json
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import cv2
-import numpy as np
-
-from mmclca.datasets.preparation.lists import list_lines, write_lists
-from mmclca.datasets.preparation.progress import track
-from mmclca.datasets.preparation.split import (
-    SPLITS,
-    check_fractions,
-    split_sizes,
-)
-from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
 from mmclca.utils.csv_files import write_rows
+from mmclca.utils.lazy import lazy
 
-from .. import plain_errors
+from .. import Parser, plain_errors
+
+cv2 = lazy('cv2')
+preparation_lists = lazy('mmclca.datasets.preparation.lists')
+progress = lazy('mmclca.datasets.preparation.progress')
+preparation_split = lazy('mmclca.datasets.preparation.split')
+synthetic_leaves = lazy('mmclca.datasets.synthetic_leaves')
+np = lazy('numpy')
 
 MARK = 'synthetic_leaves.json'  # says that a folder is ours, and its options
+
+
+def parse_args(argv=None):
+    parser = Parser(
+        description='Draw leaf cultivars, alike in colour and size, that '
+        'differ in outline, teeth and veins.'
+    )
+    parser.add('out', 'folder to make', type=Path)
+    parser.add('--classes', 'cultivars to draw', 8)
+    parser.add('--per-class', 'images a class, all splits together', 30)
+    parser.add('--size', 'pixels', 224)
+    parser.add('--seed', 'of the cultivars and their leaves', 0)
+    parser.add('--difference', 'distance between the cultivars, 0 to 2', 1.0)
+    parser.add('--val-fraction', 'share that is validated with', 0.2)
+    parser.add('--test-fraction', 'share that is tested with', 0.2)
+    parser.add(
+        '--layout',
+        'folders: images/CLASS/*.jpg, lists `path label`, classes.txt. '
+        'ultra-fgvc: images/*.png and the CSV lists of the CLCA authors',
+        'folders',
+        choices=LAYOUTS,
+    )
+    parser.add('--jobs', 'processes', 1)
+    return parser.parse_args(argv)
 
 
 class Specimen(NamedTuple):
@@ -35,7 +62,9 @@ class Specimen(NamedTuple):
 
 def check(options):
     """Refuse what cannot be drawn."""
-    check_fractions(options['val_fraction'], options['test_fraction'])
+    preparation_split.check_fractions(
+        options['val_fraction'], options['test_fraction']
+    )
     for name, least in (('per_class', 2), ('size', 32), ('seed', 0)):
         if options[name] < least:
             raise ValueError(
@@ -55,8 +84,8 @@ def plan(options):
     """
     name_of, _ = LAYOUTS[options['layout']]
     fractions = options['val_fraction'], options['test_fraction']
-    sizes = split_sizes(options['per_class'], *fractions)
-    splits = np.repeat(SPLITS, sizes).tolist()
+    sizes = preparation_split.split_sizes(options['per_class'], *fractions)
+    splits = np.repeat(preparation_split.SPLITS, sizes).tolist()
     return [
         Specimen(name_of(label, index, split), label, index, split)
         for label in range(options['classes'])
@@ -81,20 +110,20 @@ def name_as_released(label, index, split):
 def write_text_lists(out, specimens):
     """Write ``train.txt``, ``val.txt``, ``test.txt`` and ``classes.txt``."""
     lists = {
-        out / f'{split}.txt': list_lines(
+        out / f'{split}.txt': preparation_lists.list_lines(
             ((out / s.path, s.label) for s in specimens if s.split == split),
             out,
         )
-        for split in SPLITS
+        for split in preparation_split.SPLITS
     }
     labels = dict.fromkeys(s.label for s in specimens)
     lists[out / 'classes.txt'] = map(class_name, labels)
-    write_lists(lists, force=True)
+    preparation_lists.write_lists(lists, force=True)
 
 
 def write_csv_lists(out, specimens):
     """Write the four CSV files, whose paths start in ``images``."""
-    parts = {split: [split] for split in SPLITS}
+    parts = {split: [split] for split in preparation_split.SPLITS}
     parts['train_val'] = ['train', 'val']
     for name, splits in parts.items():
         rows = [
@@ -103,12 +132,6 @@ def write_csv_lists(out, specimens):
             if s.split in splits
         ]
         write_rows(out / f'{name}.csv', [('class_id', 'dir'), *rows])
-
-
-LAYOUTS = {
-    'folders': (name_in_folder, write_text_lists),
-    'ultra-fgvc': (name_as_released, write_csv_lists),
-}
 
 
 def take_over(out, options):
@@ -140,7 +163,7 @@ def draw(specimen, out, cultivars, size, seed):
     """Draw one image into its file."""
     cv2.setNumThreads(1)
     rng = np.random.default_rng([seed, specimen.label, specimen.index])
-    image = draw_leaf(cultivars[specimen.label], rng, size)
+    image = synthetic_leaves.draw_leaf(cultivars[specimen.label], rng, size)
     path = out / specimen.path
     path.parent.mkdir(parents=True, exist_ok=True)
     cv2.imwrite(str(path), image[..., ::-1])  # JPEG quality 95 by default
@@ -151,15 +174,23 @@ def draw_all(out, options, jobs):
     check(options)
     specimens = plan(options)
     seed = options['seed']
-    cultivars = make_cultivars(options['classes'], seed, options['difference'])
+    cultivars = synthetic_leaves.make_cultivars(
+        options['classes'], seed, options['difference']
+    )
     take_over(out, options)
     task = partial(
         draw, out=out, cultivars=cultivars, size=options['size'], seed=seed
     )
-    track(task, specimens, jobs)
+    progress.track(task, specimens, jobs)
     _, write = LAYOUTS[options['layout']]
     write(out, specimens)
     return specimens
+
+
+LAYOUTS = {
+    'folders': (name_in_folder, write_text_lists),
+    'ultra-fgvc': (name_as_released, write_csv_lists),
+}
 
 
 def main(args):

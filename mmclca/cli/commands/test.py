@@ -1,26 +1,53 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/test.py`` does."""
+"""Test a checkpoint: ``python tools/test.py CONFIG CHECKPOINT``."""
 
 from copy import deepcopy
 
-import mmengine
-from mmengine.config import ConfigDict
-from mmengine.dist import is_main_process
-from mmengine.evaluator import DumpResults
-from mmengine.hooks import Hook
+from mmclca.utils.lazy import lazy
 
-from mmclca.checkpoints.loading import inner_model, load_trained
-from mmclca.configs import read_config, require_settings
-from mmclca.engine.runner import (
-    build_runner,
-    set_loader_defaults,
-    set_up_run,
-    use_compile,
-)
-from mmclca.models import fuse, fusible
+from .. import Parser, plain_errors
+from ..arguments import add_run_arguments
 
-from .. import plain_errors
-from ..start import starting
+start = lazy('mmclca.cli.start')
+configs = lazy('mmclca.configs')
+engine_runner = lazy('mmclca.engine.runner')
+mmengine = lazy('mmengine')
+config = lazy('mmengine.config')
+dist = lazy('mmengine.dist')
+evaluator = lazy('mmengine.evaluator')
+testing = lazy('mmclca.engine.hooks.testing')
+
+
+def parse_args():
+    parser = Parser('Test a checkpoint', 'the same command tests anew')
+    parser.add('config', 'path or name of a config')
+    parser.add('checkpoint', 'path or URL of the weights')
+    add_run_arguments(parser)
+    parser.add('--out', 'write results to FILE', metavar='FILE')
+    parser.add(
+        '--out-item',
+        'what to write (default: pred, the predictions)',
+        choices=['metrics', 'pred'],
+    )
+    parser.add('--show-dir', 'write pictures of predictions')
+    parser.flag('--show', 'show predictions in a window')
+    parser.add('--interval', 'draw every n-th image', 1)
+    parser.add('--wait-time', 'seconds a window stays', 2, type=float)
+    parser.flag(
+        '--tta',
+        "average over augmented views: the config's tta_pipeline and "
+        'tta_model, or else the image and its mirror image',
+    )
+    parser.flag(
+        '--fuse',
+        'join what need not be computed apart, parallel branches and affine '
+        'maps: the same predictions',
+    )
+    parser.flag('--amp', 'automatic mixed precision')
+    args = parser.parse_args()
+    if args.out_item and not args.out:
+        parser.error('--out-item needs --out FILE')
+    return args
 
 
 def draw_predictions(cfg, show, show_dir, interval, wait_time):
@@ -51,79 +78,47 @@ def use_tta(cfg):
     dataset = cfg.test_dataloader.dataset
     tta_model = cfg.get('tta_model', dict(type='AverageClsScoreTTA'))
     dataset.pipeline = cfg.get('tta_pipeline') or mirrored(dataset.pipeline)
-    cfg.model = ConfigDict(**tta_model, module=cfg.model)
-
-
-class CompleteWeightsHook(Hook):
-    """Stop before the first image where the head would be one of noise."""
-
-    priority = 'HIGHEST'  # before EMA takes its weights
-
-    def after_load_checkpoint(self, runner, checkpoint):
-        load_trained(runner.model, checkpoint)
-        checkpoint['state_dict'] = inner_model(runner.model).state_dict()
-
-
-class FuseHook(Hook):
-    """Test what is joined for inference, of the weights that EMA chose."""
-
-    priority = 'VERY_LOW'  # after EMA puts its weights into the model
-    modules = ()
-
-    def before_test_epoch(self, runner):
-        backbones = fusible(runner.model)
-        self.modules = [(one, dict(one.named_children())) for one in backbones]
-        fuse(runner.model)
-
-
-class UnfuseHook(Hook):
-    """Undo that."""
-
-    priority = 'HIGHEST'  # before EMA takes its weights back
-
-    def __init__(self, fused):
-        self.fused = fused
-
-    def after_test_epoch(self, runner, metrics=None):
-        for backbone, modules in self.fused.modules:
-            for name, module in modules.items():
-                backbone.add_module(name, module)
+    cfg.model = config.ConfigDict(**tta_model, module=cfg.model)
 
 
 def configure(args):
     """The config, with all that the command line says."""
-    cfg = read_config(args.config, args.cfg_options)
-    set_up_run(cfg, args.config, args.work_dir, args.launcher, args.local_rank)
-    require_settings(cfg, 'model', 'test_dataloader', 'test_cfg')
+    cfg = configs.read_config(args.config, args.cfg_options)
+    engine_runner.set_up_run(
+        cfg, args.config, args.work_dir, args.launcher, args.local_rank
+    )
+    configs.require_settings(cfg, 'model', 'test_dataloader', 'test_cfg')
     cfg.load_from = args.checkpoint
     # FlexibleRunner would fetch what only training starts from
     cfg.init_weights_for_test_or_val = False
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.compile:
-        use_compile(cfg)
+        engine_runner.use_compile(cfg)
     if args.show or args.show_dir:
         draw_predictions(
             cfg, args.show, args.show_dir, args.interval, args.wait_time
         )
     if args.tta:
         use_tta(cfg)
-    set_loader_defaults(cfg, args.no_pin_memory)
+    engine_runner.set_loader_defaults(cfg, args.no_pin_memory)
     return cfg
 
 
 def main(args):
     source = f'{args.config}, {args.checkpoint}'
     with plain_errors(source):
-        runner = build_runner(configure(args))
-        runner.register_hook(CompleteWeightsHook())
+        runner = engine_runner.build_runner(configure(args))
+        runner.register_hook(testing.CompleteWeightsHook())
         if args.fuse:
-            hook = FuseHook()
+            hook = testing.FuseHook()
             runner.register_hook(hook)
-            runner.register_hook(UnfuseHook(hook))
+            runner.register_hook(testing.UnfuseHook(hook))
         if args.out and args.out_item != 'metrics':
-            runner.test_evaluator.metrics.append(DumpResults(args.out))
-    with starting(source, runner):
+            runner.test_evaluator.metrics.append(
+                evaluator.DumpResults(args.out)
+            )
+    with start.starting(source, runner):
         metrics = runner.test()
-    if args.out_item == 'metrics' and is_main_process():
+    if args.out_item == 'metrics' and dist.is_main_process():
         mmengine.dump(metrics, args.out)

@@ -1,6 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/benchmark/throughput.py`` does."""
+"""How fast models with token reduction are, and what their FLOPs promise.
 
+Any configs, and any list of architectures, methods, keep rates and image
+sizes, interleaved with timm's plain ViT of the same size or with another
+baseline: multiply-accumulates, speed, efficiency (the speed-up as a share of
+the ratio of multiply-accumulates) and peak memory, of inference or of a
+training step. Of several image sizes it says how time, memory and
+multiply-accumulates grow with the pixels.
+"""
+
+import argparse
 import shlex
 import sys
 from contextlib import redirect_stdout
@@ -10,30 +19,170 @@ from itertools import chain
 from pathlib import Path
 from statistics import median
 
-import torch
-from mmengine.config import Config
-
-from mmclca.benchmark import Setting, Size, candidates, pages
-from mmclca.benchmark.comparison import compare
-from mmclca.benchmark.machine import machine
-from mmclca.benchmark.memory import obstacle
-from mmclca.benchmark.profile import PARTS, seconds_of_parts
-from mmclca.benchmark.speed_up_plot import draw_speed_up
 from mmclca.utils.extras import require
+from mmclca.utils.lazy import lazy
 
-from ..arguments import check_file
+from .. import Parser
+from ..arguments import check_file, keep_rate, positive, whole
+from ..choices import AMP, ARCHS, CUDA_GRAPHS, METHODS, MMPRETRAIN, PLAIN
 from ..mistakes import WRONG_INPUT
 
+benchmark = lazy('mmclca.benchmark')
+comparison = lazy('mmclca.benchmark.comparison')
+machine = lazy('mmclca.benchmark.machine')
+memory = lazy('mmclca.benchmark.memory')
+benchmark_profile = lazy('mmclca.benchmark.profile')
+speed_up_plot = lazy('mmclca.benchmark.speed_up_plot')
+mmengine_config = lazy('mmengine.config')
+torch = lazy('torch')
+
+COMPILE_MODES = ('default', *CUDA_GRAPHS, 'max-autotune-no-cudagraphs')
 CLCA = dict(no=[False], yes=[True], both=[False, True])
 # torch.compile gives up after eight models of a kind, timm's among them
 MOST_COMPILED = 7
 TITLE = 'Speed of token reduction against its FLOPs'
 
 
+def parse_args():
+    parser = Parser(description=__doc__.partition('\n\n')[2])
+    add_models(parser)
+    add_setting(parser)
+    add_rounds(parser)
+    args = parser.parse_args()
+    fill_in(args)
+    from mmclca.cli.commands.throughput import check
+
+    check(parser, args)
+    return args
+
+
+def add_models(parser):
+    parser.add(
+        '--baseline',
+        'config of the model that all others are compared with, and that has '
+        "the --methods (default: timm's plain ViT of their size)",
+        metavar='FILE',
+    )
+    parser.add(
+        '--configs',
+        'config files of classifiers; without --baseline over a '
+        'VisionTransformer or a TokenReductionViT',
+        [],
+        nargs='+',
+        metavar='FILE',
+    )
+    parser.add(
+        '--arch',
+        'of VisionTransformer in MMPretrain (default: deit-small, which is '
+        'ViT-S/16; small is another one, of 8 layers; with --configs none)',
+        nargs='+',
+        choices=ARCHS,
+        metavar='NAME',
+    )
+    parser.add(
+        '--img-size',
+        'sides of images for --arch; of several, how time grows with them',
+        [224],
+        nargs='+',
+        type=positive,
+        metavar='PIXELS',
+    )
+    parser.add(
+        '--methods',
+        'of %(choices)s, at the sizes of --arch and of --configs; '
+        f'{MMPRETRAIN} is its plain ViT, {PLAIN} the TokenReductionViT '
+        'without a reducer (default: all; with --configs these two; with '
+        '--baseline none)',
+        nargs='*',
+        choices=[MMPRETRAIN, PLAIN, *METHODS],
+        metavar='NAME',
+    )
+    rates = [1.0, 0.7, 0.5, 0.25, 0.1]
+    more = dict(nargs='+', type=keep_rate, metavar='RATE')
+    parser.add('--keep-rates', 'of --methods', rates, **more)
+    meaning = '--methods with cache and CLA head'
+    parser.add('--clca', meaning, 'both', choices=['no', 'yes', 'both'])
+    parser.flag(
+        '--fuse',
+        'measure models with parallel branches or affine maps a second '
+        'time, with these joined into plain layers',
+    )
+
+
+def add_setting(parser):
+    parser.add('--device', 'cpu, cuda or cuda:1', 'cpu')
+    parser.add('--threads', 'threads on the CPU', 1, type=positive)
+    parser.add('--batch', 'images in a batch', [8], type=positive, nargs='+')
+    parser.flag(
+        '--cpu-time',
+        'count the time of the process on the CPU, with one thread: on a busy '
+        'machine it is steadier than that of the clock',
+    )
+    parser.add(
+        '--amp', 'automatic mixed precision (default: float32)', choices=AMP
+    )
+    parser.add(
+        '--compile',
+        'compile the models with torch.compile; MODE is one of %(choices)s '
+        '(default: eager)',
+        nargs='?',
+        const='default',
+        choices=COMPILE_MODES,
+        metavar='MODE',
+    )
+    parser.add(
+        '--backend',
+        'onnx: measure each model in ONNX Runtime, too, in float32 and with '
+        '8-bit matrix products; the baseline stays in PyTorch',
+        'pytorch',
+        choices=['pytorch', 'onnx'],
+    )
+    parser.flag('--train', 'time training steps: forward, backward and AdamW')
+
+
+def add_rounds(parser):
+    parser.add('--rounds', 'timed passes of each model', 7, type=positive)
+    before = 'passes of each model before these'
+    parser.add('--warm-up', before, 2, type=whole)
+    parser.add_argument(
+        '--memory',
+        action=argparse.BooleanOptionalAction,
+        help='measure the peak of memory too; not with --compile on a CPU, '
+        f'nor with --compile {" or ".join(CUDA_GRAPHS)} on a GPU '
+        '(default: with --train, where it can be)',
+    )
+    parser.add(
+        '--at-once',
+        'models in memory, interleaved with the baseline (default: '
+        '%(default)s); 1 is the steadiest and slowest',
+        6,
+        type=positive,
+    )
+    parser.flag(
+        '--profile', 'tell as well where the time of a forward pass goes'
+    )
+    parser.add(
+        '--out',
+        'write PREFIX.md, PREFIX.csv, PREFIX.json and PREFIX.png',
+        metavar='PREFIX',
+    )
+
+
+def fill_in(args):
+    """Defaults that depend on other options."""
+    if args.arch is None:
+        given = args.configs or args.baseline
+        args.arch = [] if given else ['deit-small']
+    if args.methods is None:
+        methods = () if args.configs else METHODS
+        names = [MMPRETRAIN, PLAIN, *methods]
+        args.methods = [] if args.baseline else names
+
+
 def check(parser, args):
     """Refuse what would fail when the measuring has begun, or after it."""
     args.batch = list(dict.fromkeys(args.batch))
-    args.setting = Setting(
+    args.setting = benchmark.Setting(
         args.device,
         args.threads,
         min(args.batch),
@@ -45,7 +194,7 @@ def check(parser, args):
     refusals = refused_options(args), refused_settings(args.setting)
     for problem in chain(*refusals):
         parser.error(problem)
-    unmeasurable = obstacle(args.setting)
+    unmeasurable = memory.obstacle(args.setting)
     if args.memory and unmeasurable:
         mode = args.compile
         given = f'--memory --compile {mode}' if mode else '--memory'
@@ -62,9 +211,9 @@ def check(parser, args):
 
 def refused_options(args):
     """What is wrong with options that do not go together."""
-    patch = f'{Size.patch_size}, the size of a patch'
+    patch = f'{benchmark.Size.patch_size}, the size of a patch'
     for size in args.img_size:
-        if size % Size.patch_size:
+        if size % benchmark.Size.patch_size:
             yield f'--img-size {size}: a multiple of {patch}'
     if args.profile and (args.compile or args.train):
         yield '--profile is of eager inference'
@@ -114,13 +263,13 @@ def read_config(option, name, train):
     """
     try:
         with redirect_stdout(sys.stderr):
-            config = Config.fromfile(name)
+            config = mmengine_config.Config.fromfile(name)
             if 'model' not in config:
                 raise ValueError('it has no model')
             model = config.model.to_dict()
             if train and model.get('teacher'):
                 raise ValueError('a teacher, which is not measured')
-            return candidates.of_config(Path(name).stem, model)
+            return benchmark.candidates.of_config(Path(name).stem, model)
     except (*WRONG_INPUT, AttributeError) as error:
         reason = ' '.join(str(error).split())
         raise ValueError(f'{option} {name}: {reason}') from error
@@ -140,26 +289,26 @@ def plan(args):
         found = by_size(args, configs)
     for baseline, beside in found.items():
         if args.fuse:
-            beside += candidates.fused([baseline, *beside])
+            beside += benchmark.candidates.fused([baseline, *beside])
         check_names([baseline, *beside])
         if args.backend == 'onnx':
             require('onnx', 'onnxscript', 'onnxruntime', extra='deploy')
-            beside[:] = candidates.with_onnx([baseline, *beside])[1:]
+            beside[:] = benchmark.candidates.with_onnx([baseline, *beside])[1:]
     return found
 
 
 def by_size(args, configs):
     """The models beside timm's of their size."""
     sizes = {
-        Size.of_arch(arch, img_size): []
+        benchmark.Size.of_arch(arch, img_size): []
         for arch in args.arch
         for img_size in args.img_size
     }
     for one in configs:
         sizes.setdefault(one.vit_size, []).append(one)
     return {
-        candidates.timm_vit(size): chosen(
-            args, candidates.mmpretrain_vit(size)
+        benchmark.candidates.timm_vit(size): chosen(
+            args, benchmark.candidates.mmpretrain_vit(size)
         )
         + own
         for size, own in sizes.items()
@@ -170,7 +319,9 @@ def chosen(args, model):
     """A model with what the command line names."""
     methods = list(dict.fromkeys(args.methods))
     rates = dict.fromkeys(args.keep_rates)
-    return candidates.candidates_of(model, methods, rates, CLCA[args.clca])
+    return benchmark.candidates.candidates_of(
+        model, methods, rates, CLCA[args.clca]
+    )
 
 
 def check_names(rows):
@@ -185,9 +336,9 @@ def check_names(rows):
 
 def measure(args, missing):
     """Measure all models; rows are printed as they come."""
-    print(*pages.results_head(args.memory), sep='\n')
+    print(*benchmark.pages.results_head(args.memory), sep='\n')
     for batch in args.batch:
-        for result in compare(
+        for result in comparison.compare(
             args.plan,
             replace(args.setting, batch=batch),
             args.rounds,
@@ -196,19 +347,21 @@ def measure(args, missing):
             args.memory,
             missing,
         ):
-            print(pages.table_line(result, args.memory), flush=True)
+            print(benchmark.pages.table_line(result, args.memory), flush=True)
             yield result
 
 
 def profile(args, results):
     """Lines of a table: milliseconds and share of each part of a pass."""
-    parts = [f'{part}, ms (%)' for part in PARTS]
+    parts = [f'{part}, ms (%)' for part in benchmark_profile.PARTS]
     titles = ['model', 'px', 'method', 'batch', 'ms', *parts]
-    yield from pages.table_head(titles)
+    yield from benchmark.pages.table_head(titles)
     for result in results:
         setting = replace(args.setting, batch=result.batch)
         rounds = args.rounds, args.warm_up
-        seconds = seconds_of_parts(result.candidate, setting, *rounds)
+        seconds = benchmark_profile.seconds_of_parts(
+            result.candidate, setting, *rounds
+        )
         yield profile_line(result, seconds)
 
 
@@ -222,43 +375,47 @@ def profile_line(result, seconds):
         for part in seconds.values()
     ]
     whole = f'{1e3 * median(result.seconds):.1f}'
-    return pages.line([*model, result.batch, whole, *shares])
+    return benchmark.pages.line([*model, result.batch, whole, *shares])
 
 
 def write(args, facts, results, missing, more):
     """Write the page, the CSV, the JSON and the plot."""
-    lines = pages.results_head(args.memory)
-    lines += [pages.table_line(result, args.memory) for result in results]
-    lines += pages.out_of_memory_lines(missing)
+    lines = benchmark.pages.results_head(args.memory)
+    lines += [
+        benchmark.pages.table_line(result, args.memory) for result in results
+    ]
+    lines += benchmark.pages.out_of_memory_lines(missing)
     lines += ['', f'![speed-up]({Path(args.out).name}.png)', *more]
     baseline = args.baseline and Path(args.baseline).stem
     title = f'Speed compared with {baseline}' if baseline else TITLE
-    text = pages.page(title, args.setting.words(args.batch), facts, lines)
-    fitted = pages.exponents(results)
+    text = benchmark.pages.page(
+        title, args.setting.words(args.batch), facts, lines
+    )
+    fitted = benchmark.pages.exponents(results)
     growth = dict(exponents=fitted) if fitted else {}
     entries = dict(batches=args.batch, **growth)
     records = [result.record() for result in results]
-    pages.write_results(
+    benchmark.pages.write_results(
         args.out, text, args.setting, facts, records, **entries
     )
-    draw_speed_up(results, f'{args.out}.png')
+    speed_up_plot.draw_speed_up(results, f'{args.out}.png')
 
 
 def main(args):
     torch.set_num_threads(args.setting.threads)
     torch.manual_seed(0)
     command = ['python', 'tools/benchmark/throughput.py', *sys.argv[1:]]
-    facts = machine(args.setting, shlex.join(command))
+    facts = machine.machine(args.setting, shlex.join(command))
     if args.backend == 'onnx':
         facts['versions'] += f', ONNX Runtime {version("onnxruntime")}'
     words = args.setting.words(args.batch)
-    print(words, '', *pages.machine_lines(facts), '', sep='\n')
+    print(words, '', *benchmark.pages.machine_lines(facts), '', sep='\n')
     results, missing = [], []
     for result in measure(args, missing):
         results.append(result)
         if args.out:  # what is there stays, whatever ends the program
             write(args, facts, results, missing, more=[])
-    more = pages.exponent_lines(pages.exponents(results))
+    more = benchmark.pages.exponent_lines(benchmark.pages.exponents(results))
     if args.profile:
         more += ['', '## Where the time of a forward pass goes', '']
         more += profile(args, results)

@@ -1,22 +1,51 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/train.py`` does."""
+"""Train a model: ``python tools/train.py CONFIG``."""
 
 from pathlib import Path
 
-from mmengine.device import get_device
+from mmclca.utils.lazy import lazy
 
-from mmclca.checkpoints.resuming import resume
-from mmclca.configs import check_patches, read_config, require_settings
-from mmclca.engine.runner import (
-    build_runner,
-    set_loader_defaults,
-    set_up_run,
-    use_amp,
-    use_compile,
-)
+from .. import Parser, plain_errors
+from ..arguments import add_run_arguments
 
-from .. import plain_errors
-from ..start import starting
+resuming = lazy('mmclca.checkpoints.resuming')
+start = lazy('mmclca.cli.start')
+configs = lazy('mmclca.configs')
+engine_runner = lazy('mmclca.engine.runner')
+device = lazy('mmengine.device')
+
+
+def parse_args():
+    parser = Parser('Train a model', 'the same command with --resume goes on')
+    parser.add('config', 'path or name of a config')
+    add_run_arguments(parser)
+    parser.add(
+        '--resume',
+        'go on from a checkpoint (default: the newest whole one of the work '
+        'dir)',
+        nargs='?',
+        const='auto',
+        metavar='CHECKPOINT',
+    )
+    parser.flag('--no-validate', 'do not validate')
+    parser.flag(
+        '--auto-scale-lr',
+        "scale the learning rate from the config's "
+        'auto_scale_lr.base_batch_size to the batch size over all processes',
+    )
+    parser.flag(
+        '--no-persistent-workers',
+        'start the workers of the data loaders anew in each epoch',
+    )
+    parser.add(
+        '--amp',
+        'train in automatic mixed precision (default: fp16, with a dynamic '
+        'scale of the loss; bf16 needs none)',
+        nargs='?',
+        const='fp16',
+        choices=['fp16', 'bf16'],
+    )
+    return parser.parse_args()
 
 
 def skip_validation(cfg):
@@ -46,26 +75,30 @@ def warn_of_earlier_run(runner):
 
 def configure(args):
     """The config, with all that the command line says."""
-    cfg = read_config(args.config, args.cfg_options)
-    require_settings(cfg, 'model', 'train_dataloader', 'train_cfg')
-    check_patches(cfg)
-    set_up_run(cfg, args.config, args.work_dir, args.launcher, args.local_rank)
-    resume(cfg, args.resume)
+    cfg = configs.read_config(args.config, args.cfg_options)
+    configs.require_settings(cfg, 'model', 'train_dataloader', 'train_cfg')
+    configs.check_patches(cfg)
+    engine_runner.set_up_run(
+        cfg, args.config, args.work_dir, args.launcher, args.local_rank
+    )
+    resuming.resume(cfg, args.resume)
     if args.amp:
         check_gpu(args.amp)
-        use_amp(cfg, args.amp)
+        engine_runner.use_amp(cfg, args.amp)
     if args.compile:
-        use_compile(cfg)
+        engine_runner.use_compile(cfg)
     if args.no_validate:
         skip_validation(cfg)
     if args.auto_scale_lr:
         scale_lr(cfg)
-    set_loader_defaults(cfg, args.no_pin_memory, args.no_persistent_workers)
+    engine_runner.set_loader_defaults(
+        cfg, args.no_pin_memory, args.no_persistent_workers
+    )
     return cfg
 
 
 def check_gpu(amp):
-    if amp == 'fp16' and get_device() not in ('cuda', 'npu', 'mlu'):
+    if amp == 'fp16' and device.get_device() not in ('cuda', 'npu', 'mlu'):
         raise ValueError(
             '--amp needs a GPU: without one train in float32, or with --amp '
             'bf16 where the CPU has instructions for it'
@@ -74,8 +107,8 @@ def check_gpu(amp):
 
 def main(args):
     with plain_errors(args.config):
-        runner = build_runner(configure(args))
+        runner = engine_runner.build_runner(configure(args))
     if not args.resume:
         warn_of_earlier_run(runner)
-    with starting(args.config, runner):
+    with start.starting(args.config, runner):
         runner.train()

@@ -1,40 +1,104 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/dataset_converters/ultra_fgvc.py`` does."""
+"""Fetch, check and convert the Ultra-FGVC data sets.
 
+python tools/dataset_converters/ultra_fgvc.py download cotton80 --to data
+python tools/dataset_converters/ultra_fgvc.py check data
+python tools/dataset_converters/ultra_fgvc.py convert data \
+    --dataset cotton80 --layout released --to unpacked
+"""
+
+import os
 import sys
 from pathlib import Path
 
-from mmclca.datasets.preparation.convert import convert
-from mmclca.datasets.preparation.download import download
-from mmclca.datasets.preparation.verify import Bad, Row, find_sets, verify
-from mmclca.datasets.ultra_fgvc.info import SETS, get_info
-from mmclca.datasets.ultra_fgvc.places import find_sources, not_found
 from mmclca.utils.csv_files import write_rows
+from mmclca.utils.lazy import lazy
 from mmclca.utils.terminal import say
 
-from .. import plain_errors
+from .. import Parser, plain_errors
+from ..choices import LAYOUTS, SETS
+
+convert = lazy('mmclca.datasets.preparation.convert')
+download = lazy('mmclca.datasets.preparation.download')
+verify = lazy('mmclca.datasets.preparation.verify')
+ultra_fgvc_info = lazy('mmclca.datasets.ultra_fgvc.info')
+places = lazy('mmclca.datasets.ultra_fgvc.places')
 
 SHOWN = 20
 
 
+def parse_args(argv=None):
+    parser = Parser(
+        description='Fetch, check and convert the Ultra-FGVC data sets',
+        epilog=f'Sets: {", ".join(SETS)}',
+    )
+    commands = parser.add_subparsers(dest='command', required=True)
+    add_download(commands)
+    add_check(commands)
+    add_convert(commands)
+    return parser.parse_args(argv)
+
+
+def add_download(commands):
+    parser = commands.add_parser(
+        'download', help='fetch the parquet mirror; resumes where it stopped'
+    )
+    parser.add('name', 'a set, or all')
+    parser.add('--to', 'folder for the files', required=True)
+    parser.add('--revision', 'branch, tag or commit on the hub', 'main')
+    parser.flag('--force', 'replace files that differ')
+
+
+def add_check(commands):
+    parser = commands.add_parser(
+        'check', help='find all sets in a folder and open every image'
+    )
+    parser.add_argument('folder')
+    parser.add('--dataset', 'look for this set only')
+    parser.add(
+        '--jobs',
+        'processes that open images',
+        min(8, os.cpu_count() or 1),
+        type=int,
+    )
+    parser.add('--report', 'write what is wrong into this CSV')
+
+
+def add_convert(commands):
+    parser = commands.add_parser(
+        'convert', help='write a set in another layout'
+    )
+    parser.add_argument('folder')
+    parser.add_argument('--dataset', required=True)
+    parser.add_argument('--layout', required=True, choices=LAYOUTS)
+    parser.add(
+        '--to', "folder in which the set's folder is made", required=True
+    )
+    parser.add('--from-layout', 'where there are more', choices=LAYOUTS)
+    parser.flag('--force', "replace the set's folder")
+    parser.flag('--partial', 'accept a set that is not complete')
+
+
 def run_download(name, to, revision, force):
-    infos = SETS.values() if name == 'all' else [get_info(name)]
+    infos = (
+        SETS.values() if name == 'all' else [ultra_fgvc_info.get_info(name)]
+    )
     # The whole of SoyAgeing is its stages; `all` names those too.
     parts = {part.name: part for info in infos for part in info.parts}
     for part in parts.values():
-        path = download(part, to, revision, force)
+        path = download.download(part, to, revision, force)
         print(f'{part.title}: {path} is whole, its checksum is right')
     return 0
 
 
 def run_check(folder, dataset, jobs, report):
-    info = get_info(dataset) if dataset else None
+    info = ultra_fgvc_info.get_info(dataset) if dataset else None
     if not Path(folder).exists():
         raise FileNotFoundError(f'{folder} does not exist')
-    found = find_sets(folder, info)
+    found = verify.find_sets(folder, info)
     if not found:
         raise FileNotFoundError(
-            not_found(folder, info)
+            places.not_found(folder, info)
             if info
             else f'No Ultra-FGVC set was recognized in {folder}. Name the one '
             f'that it should hold: --dataset {{{",".join(SETS)}}}'
@@ -42,7 +106,7 @@ def run_check(folder, dataset, jobs, report):
     rows, bad = [], []
     for set_info, source in found:
         print(f'{set_info.title}: {source}', file=sys.stderr)
-        new_rows, new_bad = verify(source, set_info, jobs)
+        new_rows, new_bad = verify.verify(source, set_info, jobs)
         rows += new_rows
         bad += new_bad
     print_table(rows)
@@ -59,7 +123,7 @@ def run_check(folder, dataset, jobs, report):
 
 
 def print_table(rows):
-    table = [['set', *Row._fields[1:]]]
+    table = [['set', *verify.Row._fields[1:]]]
     for row in rows:
         classes, images = ('?' if n is None else n for n in row.expected)
         cells = *row[:5], f'{classes} / {images}', *row[6:]
@@ -78,17 +142,17 @@ def print_bad(bad):
 
 
 def write_report(bad, path):
-    write_rows(path, [Bad._fields, *bad])
+    write_rows(path, [verify.Bad._fields, *bad])
     print(f'{len(bad)} lines in {path}')
 
 
 def run_convert(folder, dataset, layout, to, from_layout, force, partial):
-    info = get_info(dataset)
-    sources = find_sources(folder, info, from_layout)
+    info = ultra_fgvc_info.get_info(dataset)
+    sources = places.find_sources(folder, info, from_layout)
     if not sources:
-        raise FileNotFoundError(not_found(folder, info))
+        raise FileNotFoundError(places.not_found(folder, info))
     print(f'{info.title}: {sources[0]}', file=sys.stderr)
-    target = convert(
+    target = convert.convert(
         sources[0], info, layout, to, force=force, counts=not partial
     )
     print(f'{info.title}: {layout} layout in {target}')

@@ -1,14 +1,59 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/visualization/vis_cka.py`` does."""
+"""Draw how much alike the layers of one model, or of two, are (CKA)."""
 
 from pathlib import Path
 
-from mmclca.visualization.batches import batches, dataset_of
-from mmclca.visualization.cka import cka, draw_cka, gram_matrices
-from mmclca.visualization.figure_files import check_picture
+from mmclca.utils.lazy import lazy
 
-from .. import plain_errors
-from ..model_files import load, sort_files
+from .. import Parser, plain_errors
+from ..arguments import add_model_arguments, add_split_arguments
+from ..choices import FEATURES, FEWEST
+
+model_files = lazy('mmclca.cli.model_files')
+batches = lazy('mmclca.visualization.batches')
+cka = lazy('mmclca.visualization.cka')
+figure_files = lazy('mmclca.visualization.figure_files')
+
+
+def parse_args():
+    parser = Parser(
+        description='Draw the similarity (linear CKA) of what layers make of '
+        'images: of each two layers of a model, or of the layers of one model '
+        'and those of another'
+    )
+    add_split_arguments(parser)
+    parser.add(
+        '--other',
+        'another model to compare with',
+        nargs='+',
+        metavar='[CONFIG] CHECKPOINT',
+    )
+    parser.add(
+        '--feature',
+        'compare the CLS tokens, the mean of the others, or all tokens in '
+        'their order, which reducers change',
+        'cls',
+        choices=FEATURES,
+    )
+    parser.add(
+        '--num-images',
+        'images at most, evenly spread over the split; what does not fill a '
+        'batch is left out',
+        256,
+    )
+    parser.add(
+        '--batch-size',
+        'images that are compared with each other at a time, 4 or more',
+        32,
+    )
+    add_model_arguments(parser)
+    args = parser.parse_args()
+    if args.batch_size < FEWEST or args.num_images < args.batch_size:
+        parser.error(
+            f'--batch-size must be {FEWEST} or more, and --num-images as many '
+            'as --batch-size or more'
+        )
+    return args
 
 
 def chosen(length, num_images, batch_size):
@@ -26,12 +71,16 @@ def chosen(length, num_images, batch_size):
 
 def look(files, args):
     """Gram matrices of a model, the layers that reduce, and the images."""
-    config, checkpoint, _ = sort_files(files)
-    model = load(config, checkpoint, args.cfg_options, args.device).model
-    dataset = dataset_of(model._config, args.split)
+    config, checkpoint, _ = model_files.sort_files(files)
+    model = model_files.load(
+        config, checkpoint, args.cfg_options, args.device
+    ).model
+    dataset = batches.dataset_of(model._config, args.split)
     indices = chosen(len(dataset), args.num_images, args.batch_size)
-    grams = gram_matrices(
-        model, batches(model, dataset, indices, args.batch_size), args.feature
+    grams = cka.gram_matrices(
+        model,
+        batches.batches(model, dataset, indices, args.batch_size),
+        args.feature,
     )
     infos = map(dataset.get_data_info, indices)
     # the folder of an image is its class in most data sets
@@ -41,7 +90,7 @@ def look(files, args):
 
 @plain_errors()
 def main(args):
-    check_picture(args.out)
+    figure_files.check_picture(args.out)
     grams, reduce_at, paths = look(args.files, args)
     others = grams, reduce_at, paths
     names = ('', '')
@@ -53,5 +102,5 @@ def main(args):
             f'the {args.split} data of the two configs are not the same images'
         )
     both = (reduce_at, others[1])
-    draw_cka(cka(grams, others[0]), args.out, names, both)
+    cka.draw_cka(cka.cka(grams, others[0]), args.out, names, both)
     print(args.out)

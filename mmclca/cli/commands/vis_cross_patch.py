@@ -1,19 +1,60 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/visualization/vis_cross_patch.py`` does."""
+"""Draw how the patches of a ResMLP communicate: its matrices, by layer."""
 
-from mmclca.visualization.cross_patch import draw_cross_patch
-from mmclca.visualization.figure_files import check_picture
+from pathlib import Path
 
-from .. import plain_errors
-from ..model_files import load, sort_files
+from mmclca.utils.lazy import lazy
+
+from .. import Parser, plain_errors
+from ..arguments import add_model_arguments, positive
+
+model_files = lazy('mmclca.cli.model_files')
+cross_patch = lazy('mmclca.visualization.cross_patch')
+figure_files = lazy('mmclca.visualization.figure_files')
+
+
+def parse_args():
+    parser = Parser(
+        description='Draw rows of the matrices across patches of a ResMLP as '
+        'maps of the patches that are read, and how sparse its matrices are '
+        'in each layer'
+    )
+    parser.add(
+        'files',
+        'a config (path or name; without, the one in the checkpoint) and '
+        'weights',
+        nargs='+',
+        metavar='[CONFIG] CHECKPOINT',
+    )
+    parser.add('--out', 'picture to write', type=Path, required=True)
+    parser.add(
+        '--layers',
+        'layers, from 0, whose rows are drawn (default: all)',
+        nargs='+',
+        type=int,
+        metavar='N',
+    )
+    parser.add(
+        '--rows',
+        'draw the rows of N x N patches around the centre',
+        6,
+        type=positive,
+        metavar='N',
+    )
+    add_model_arguments(parser)
+    return parser.parse_args()
 
 
 @plain_errors()
 def main(args):
-    check_picture(args.out)
-    config, checkpoint, images = sort_files(args.files)
+    figure_files.check_picture(args.out)
+    config, checkpoint, images = model_files.sort_files(args.files)
     if images:
         raise ValueError(f'{images[0]}: no images are read, leave them out')
-    model = load(config, checkpoint, args.cfg_options, args.device).model
-    draw_cross_patch(model.backbone, args.out, args.layers, args.rows)
+    model = model_files.load(
+        config, checkpoint, args.cfg_options, args.device
+    ).model
+    cross_patch.draw_cross_patch(
+        model.backbone, args.out, args.layers, args.rows
+    )
     print(args.out)

@@ -1,14 +1,46 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/visualization/vis_pooling.py`` does."""
+"""Draw what attention pooling reads of images, by class where it can."""
+
+from pathlib import Path
 
 from mmclca.utils.known_names import not_one_of
-from mmclca.visualization import draw_heat_maps
-from mmclca.visualization.figure_files import check_picture
-from mmclca.visualization.inputs import drawn_leaves, view
-from mmclca.visualization.pooling import pooled
+from mmclca.utils.lazy import lazy
 
-from .. import plain_errors
-from ..model_files import load, read_images, sort_files
+from .. import Parser, plain_errors
+from ..arguments import add_leaves, add_model_arguments
+
+model_files = lazy('mmclca.cli.model_files')
+visualization = lazy('mmclca.visualization')
+figure_files = lazy('mmclca.visualization.figure_files')
+inputs = lazy('mmclca.visualization.inputs')
+pooling = lazy('mmclca.visualization.pooling')
+
+
+def parse_args():
+    parser = Parser(
+        description='Draw a row an image: the image, and its patches as '
+        'bright as they count in what is pooled by attention. A map a class '
+        'where each has a query (PatchConvNet, AttentionPool), one map with '
+        'one query, a row a class layer and a map a head for CaiT'
+    )
+    parser.add(
+        'files',
+        'images, a config (path or name; without, the one in the checkpoint) '
+        'and weights, in any order',
+        nargs='+',
+        metavar='IMAGE [CONFIG] CHECKPOINT',
+    )
+    parser.add(
+        '--classes',
+        'names or labels of the classes to draw, where each has a query '
+        '(default: the three with the highest scores)',
+        nargs='+',
+        metavar='CLASS',
+    )
+    add_leaves(parser)
+    parser.add('--out', 'picture to write', type=Path, required=True)
+    add_model_arguments(parser)
+    return parser.parse_args()
 
 
 def label_of(text, names):
@@ -25,15 +57,28 @@ def label_of(text, names):
 
 @plain_errors()
 def main(args):
-    check_picture(args.out)
-    config, checkpoint, paths = sort_files(args.files)
-    images = [*read_images(paths), *drawn_leaves(args.leaves)]
+    figure_files.check_picture(args.out)
+    config, checkpoint, paths = model_files.sort_files(args.files)
+    images = [
+        *model_files.read_images(paths),
+        *inputs.drawn_leaves(args.leaves),
+    ]
     if not images:
         raise ValueError('nothing to draw: name images, or give --leaves 1')
-    inferencer = load(config, checkpoint, args.cfg_options, args.device)
+    inferencer = model_files.load(
+        config, checkpoint, args.cfg_options, args.device
+    )
     model, names = inferencer.model, list(inferencer.classes)
     labels = [label_of(text, names) for text in args.classes or ()]
-    views = [view(model, inferencer.pipeline, *image) for image in images]
-    rows = [row for one in views for row in pooled(model, one, names, labels)]
-    draw_heat_maps(rows, args.out, 'share of the patch in what is pooled')
+    views = [
+        inputs.view(model, inferencer.pipeline, *image) for image in images
+    ]
+    rows = [
+        row
+        for one in views
+        for row in pooling.pooled(model, one, names, labels)
+    ]
+    visualization.draw_heat_maps(
+        rows, args.out, 'share of the patch in what is pooled'
+    )
     print(args.out)

@@ -1,27 +1,64 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/visualization/vis_rollout.py`` does."""
+"""Draw the attention rollout of images: what of them reaches the last CLS."""
 
-from mmclca.visualization import Heated, draw_heat_maps, rollout
-from mmclca.visualization.figure_files import check_picture
-from mmclca.visualization.inputs import drawn_leaves, view
+from pathlib import Path
 
-from .. import plain_errors
-from ..model_files import load, read_images, sort_files
+from mmclca.utils.lazy import lazy
+
+from .. import Parser, plain_errors
+from ..arguments import add_leaves, add_model_arguments
+
+model_files = lazy('mmclca.cli.model_files')
+visualization = lazy('mmclca.visualization')
+figure_files = lazy('mmclca.visualization.figure_files')
+inputs = lazy('mmclca.visualization.inputs')
+
+
+def parse_args():
+    parser = Parser(
+        description='Draw a row an image: the image, and its patches as '
+        'bright as they count for the last CLS, by attention rollout through '
+        'what is kept, fused, merged and cached'
+    )
+    parser.add(
+        'files',
+        'a config (path or name; without, the one in the checkpoint), '
+        'weights and images, in any order',
+        nargs='+',
+        metavar='[CONFIG] CHECKPOINT IMAGE',
+    )
+    add_leaves(parser)
+    parser.add('--out', 'picture to write', type=Path, required=True)
+    add_model_arguments(parser)
+    return parser.parse_args()
 
 
 @plain_errors()
 def main(args):
-    check_picture(args.out)
-    config, checkpoint, paths = sort_files(args.files)
-    images = [*read_images(paths), *drawn_leaves(args.leaves)]
+    figure_files.check_picture(args.out)
+    config, checkpoint, paths = model_files.sort_files(args.files)
+    images = [
+        *model_files.read_images(paths),
+        *inputs.drawn_leaves(args.leaves),
+    ]
     if not images:
         raise ValueError('nothing to draw: name images, or give --leaves 1')
-    inferencer = load(config, checkpoint, args.cfg_options, args.device)
+    inferencer = model_files.load(
+        config, checkpoint, args.cfg_options, args.device
+    )
     model = inferencer.model
-    views = [view(model, inferencer.pipeline, *image) for image in images]
+    views = [
+        inputs.view(model, inferencer.pipeline, *image) for image in images
+    ]
     rows = [
-        Heated(one.title, one.image, {'rollout': rollout(model, one.batch)[0]})
+        visualization.Heated(
+            one.title,
+            one.image,
+            {'rollout': visualization.rollout(model, one.batch)[0]},
+        )
         for one in views
     ]
-    draw_heat_maps(rows, args.out, 'share of the patch in the last CLS')
+    visualization.draw_heat_maps(
+        rows, args.out, 'share of the patch in the last CLS'
+    )
     print(args.out)

@@ -1,80 +1,64 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/visualization/vis_scheduler.py`` does."""
+"""The curve of a learning rate: ``python
+tools/visualization/vis_scheduler.py CONFIG``."""
 
 import json
-import tempfile
 from pathlib import Path
 
-import matplotlib.pyplot as plt
-import torch
-from mmengine.hooks import Hook
-from mmengine.model import BaseModel
-from mmengine.runner import Runner
-from torch import nn
+from mmclca.utils.lazy import lazy
 
-from mmclca.configs import read_config, require_settings
-from mmclca.visualization.batches import dataset_of
-from mmclca.visualization.figure_files import can_show, check_picture, new_axes
+from .. import Parser, plain_errors
+from ..arguments import add_cfg_options, add_figure_arguments, positive
 
-from .. import plain_errors
+plt = lazy('matplotlib.pyplot')
+configs = lazy('mmclca.configs')
+recording = lazy('mmclca.engine.schedulers.recording')
+batches = lazy('mmclca.visualization.batches')
+figure_files = lazy('mmclca.visualization.figure_files')
 
-# of mmengine's Runner, none of which is needed
-HOOKS = ('runtime_info', 'timer', 'sampler_seed', 'logger', 'checkpoint')
 NAMES = dict(lr='learning rate', momentum='momentum', wd='weight decay')
 
 
-class OneParameter(BaseModel):
-    """Has a parameter for an optimizer, and learns nothing."""
-
-    def __init__(self):
-        super().__init__()
-        self.weight = nn.Parameter(torch.zeros(1))
-
-    def forward(self, inputs, data_samples=None, mode='tensor'):
-        return inputs
-
-    def train_step(self, data, optim_wrapper):
-        optim_wrapper.step()  # schedulers count the steps
-        return {}
-
-
-class Batches(list):
-    """What a loop reads of a data loader; an infinite one is iterated anew."""
-
-    metainfo = {}
-
-    @property
-    def dataset(self):
-        return self
-
-
-class RecordHook(Hook):
-    """Notes the value that each iteration is trained with.
-
-    Args:
-        parameter (str): 'lr', 'momentum' or 'wd'.
-    """
-
-    def __init__(self, parameter):
-        self.parameter = parameter
-        self.values = []
-
-    def before_train_iter(self, runner, batch_idx, data_batch=None):
-        self.values.append(value_of(runner.optim_wrapper, self.parameter))
-
-
-def value_of(optim_wrapper, parameter):
-    if parameter == 'wd':
-        return optim_wrapper.param_groups[0].get('weight_decay', 0)
-    if parameter == 'momentum':
-        return optim_wrapper.get_momentum()['momentum'][0]
-    return optim_wrapper.get_lr()['lr'][0]
+def parse_args():
+    parser = Parser(
+        description='Draw how the learning rate (momentum, weight decay) of a '
+        'config changes in training, by its own schedulers; no model is '
+        'built. Where layers have rates of their own, it is that of a '
+        'parameter without a multiplier'
+    )
+    parser.add('config', 'path or name of a config')
+    parser.add(
+        '-p --parameter',
+        'what to draw',
+        'lr',
+        choices=['lr', 'momentum', 'wd'],
+    )
+    parser.add(
+        '-d --dataset-size',
+        'number of training images; without, the data set is opened and '
+        'counted',
+        type=positive,
+    )
+    parser.add(
+        '-n --ngpus', 'processes that share the images', 1, type=positive
+    )
+    parser.add('-s --save-path', 'picture to write', type=Path)
+    parser.add(
+        '--log-level',
+        "of mmengine's logger",
+        'WARNING',
+        choices=['DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL'],
+    )
+    parser.flag('--not-show', 'open no window')
+    add_figure_arguments(parser)
+    add_cfg_options(parser)
+    return parser.parse_args()
 
 
 def count_images(cfg):
     """Images of the training set, none of them opened."""
     try:
-        return len(dataset_of(cfg, 'train', pipeline=[]))
+        return len(batches.dataset_of(cfg, 'train', pipeline=[]))
     except OSError as error:
         raise ValueError(
             f'the training set is not here ({error}); give the number of its '
@@ -89,29 +73,6 @@ def count_batches(loader, num_images, ngpus):
     if loader.get('drop_last') or batch_sampler.get('drop_last'):
         return max(images // loader.batch_size, 1)
     return -(-images // loader.batch_size)
-
-
-def train(cfg, num_batches, parameter, log_level):
-    """Go through a training without images and model; gives the values of
-    all iterations."""
-    record = RecordHook(parameter)
-    with tempfile.TemporaryDirectory() as work_dir:
-        runner = Runner(
-            model=OneParameter(),
-            work_dir=work_dir,
-            train_dataloader=Batches(range(num_batches)),
-            train_cfg=cfg.train_cfg,
-            optim_wrapper=dict(
-                type='OptimWrapper', optimizer=cfg.optim_wrapper.optimizer
-            ),
-            param_scheduler=cfg.get('param_scheduler'),
-            default_hooks=dict.fromkeys(HOOKS),
-            custom_hooks=[record],
-            default_scope=cfg.get('default_scope', 'mmpretrain'),
-            log_level=log_level,
-        )
-        runner.train()
-    return record.values
 
 
 def draw(axes, values, parameter, per_epoch):
@@ -149,8 +110,8 @@ def title_of(config, parameter, wrapper):
 
 def visualize(args):
     """Draw what the command line asks for; gives the values."""
-    cfg = read_config(args.config, args.cfg_options)
-    require_settings(
+    cfg = configs.read_config(args.config, args.cfg_options)
+    configs.require_settings(
         cfg,
         'optim_wrapper.optimizer',
         'train_cfg',
@@ -160,9 +121,13 @@ def visualize(args):
     per_epoch = iterations_an_epoch(cfg, args.dataset_size, args.ngpus)
     # between epochs mmengine waits for seconds: iterations are of one
     num_batches = per_epoch or cfg.train_cfg.max_iters
-    values = train(cfg, num_batches, args.parameter, args.log_level)
+    values = recording.recorded_values(
+        cfg, num_batches, args.parameter, args.log_level
+    )
     title = title_of(args.config, args.parameter, cfg.optim_wrapper)
-    figure, axes = new_axes(args.style, args.window_size, args.title or title)
+    figure, axes = figure_files.new_axes(
+        args.style, args.window_size, args.title or title
+    )
     draw(axes, values, args.parameter, per_epoch)
     if args.save_path:
         figure.savefig(args.save_path)
@@ -173,9 +138,9 @@ def visualize(args):
 def main(args):
     with plain_errors(args.config):
         if args.save_path:
-            check_picture(args.save_path)
-        elif args.not_show or not can_show():
+            figure_files.check_picture(args.save_path)
+        elif args.not_show or not figure_files.can_show():
             raise ValueError('no window to draw in: give --save-path FILE')
         visualize(args)
-    if not args.not_show and can_show():
+    if not args.not_show and figure_files.can_show():
         plt.show()

@@ -1,36 +1,91 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What ``tools/visualization/vis_tsne.py`` does."""
+"""Draw the features of images as points of a plane (t-SNE)."""
 
 import sys
 from pathlib import Path
 
-import matplotlib.pyplot as plt
-import torch
-from mmpretrain import get_model
+from mmclca.utils.lazy import lazy
 
-from mmclca.checkpoints.stored import is_checkpoint
-from mmclca.configs import read_config
-from mmclca.visualization.batches import (
-    batches,
-    dataset_of,
-    first_of_each_class,
-)
-from mmclca.visualization.tsne import draw_points, image_features, tsne
+from .. import Parser, plain_errors
+from ..arguments import add_model_arguments, check_window
+from ..choices import TSNE_STAGES
 
-from .. import plain_errors
-from ..model_files import load
+plt = lazy('matplotlib.pyplot')
+stored = lazy('mmclca.checkpoints.stored')
+model_files = lazy('mmclca.cli.model_files')
+configs = lazy('mmclca.configs')
+batches = lazy('mmclca.visualization.batches')
+tsne = lazy('mmclca.visualization.tsne')
+mmpretrain = lazy('mmpretrain')
+torch = lazy('torch')
+
+
+def parse_args():
+    parser = Parser(
+        description='Draw the features of test images as points of a plane, '
+        'near each other where they are alike (t-SNE)'
+    )
+    parser.add(
+        'config',
+        'path or name of a config, or a checkpoint that holds its own',
+    )
+    parser.add('--checkpoint', 'weights (without, they are random)')
+    parser.add(
+        '--work-dir',
+        'folder for the picture (default: work_dirs/NAME_OF_CONFIG)',
+        type=Path,
+    )
+    parser.add(
+        '--test-cfg',
+        'path or name of another config, whose test data are drawn',
+    )
+    parser.add(
+        '--vis-stage',
+        'whose output: pre_logits is what the last layer of the head reads',
+        'pre_logits',
+        choices=TSNE_STAGES,
+    )
+    add_sample_arguments(parser)
+    add_tsne_arguments(parser)
+    add_model_arguments(parser)
+    parser.flag('--legend', 'name the classes in a legend')
+    parser.flag('--show', 'show the picture in a window')
+    args = parser.parse_args()
+    if args.show:
+        check_window(parser, 'leave out --show')
+    return args
+
+
+def add_sample_arguments(parser):
+    parser.add('--class-idx', 'labels of the classes', nargs='+', type=int)
+    parser.add('--max-num-class', 'without --class-idx, the first classes', 20)
+    parser.add('--max-num-samples', 'images of a class at most', 100)
+    parser.add('--batch-size', 'images at a time', 32)
+
+
+def add_tsne_arguments(parser):
+    group = parser.add_argument_group('t-SNE', 'see sklearn.manifold.TSNE')
+    group.add_argument('--n-components', type=int, default=2, choices=(2, 3))
+    group.add_argument('--perplexity', type=float, default=30.0)
+    group.add_argument('--early-exaggeration', type=float, default=12.0)
+    group.add_argument('--learning-rate', type=float, default=200.0)
+    group.add_argument('--n-iter', type=int, default=1000)
+    group.add_argument('--n-iter-without-progress', type=int, default=300)
+    group.add_argument('--init', choices=('random', 'pca'), default='random')
 
 
 def load_model(args):
     """The model, with weights where there are any."""
     config, checkpoint = args.config, args.checkpoint
-    if checkpoint is None and is_checkpoint(config):
+    if checkpoint is None and stored.is_checkpoint(config):
         config, checkpoint = None, config
     if checkpoint:
-        return load(config, checkpoint, args.cfg_options, args.device).model
+        return model_files.load(
+            config, checkpoint, args.cfg_options, args.device
+        ).model
     print('no --checkpoint: weights are random', file=sys.stderr)
-    cfg = read_config(config, args.cfg_options)
-    return get_model(cfg, pretrained=False, device=args.device)
+    cfg = configs.read_config(config, args.cfg_options)
+    return mmpretrain.get_model(cfg, pretrained=False, device=args.device)
 
 
 def choose(dataset, args):
@@ -44,17 +99,21 @@ def choose(dataset, args):
             f'labels 0 to {number - 1}'
         )
     labels = dataset.get_gt_labels()
-    return first_of_each_class(labels, args.max_num_samples, wanted)
+    return batches.first_of_each_class(labels, args.max_num_samples, wanted)
 
 
 def draw(args):
     torch.manual_seed(0)
     model = load_model(args)
-    cfg = read_config(args.test_cfg) if args.test_cfg else model._config
-    dataset = dataset_of(cfg)
-    found = batches(model, dataset, choose(dataset, args), args.batch_size)
-    features, labels = image_features(model, found, args.vis_stage)
-    points = tsne(
+    cfg = (
+        configs.read_config(args.test_cfg) if args.test_cfg else model._config
+    )
+    dataset = batches.dataset_of(cfg)
+    found = batches.batches(
+        model, dataset, choose(dataset, args), args.batch_size
+    )
+    features, labels = tsne.image_features(model, found, args.vis_stage)
+    points = tsne.tsne(
         features,
         n_components=args.n_components,
         perplexity=args.perplexity,
@@ -67,7 +126,7 @@ def draw(args):
     folder = args.work_dir or Path('work_dirs', Path(args.config).stem)
     folder.mkdir(parents=True, exist_ok=True)
     out = folder / f'tsne_{args.vis_stage}.png'
-    draw_points(points, labels, dataset.CLASSES, out, args.legend)
+    tsne.draw_points(points, labels, dataset.CLASSES, out, args.legend)
     return out
 
 

@@ -1,18 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The verbs of the command ``mmclca``: a module each, as thin as a tool.
-
-Importing them takes no longer than importing ``mmclca.cli``.
-"""
+"""The command ``mmclca``: a verb for each command."""
 
 import argparse
 import sys
-from importlib import import_module
+from pathlib import Path
 
 from mmclca.version import __version__
 
-from ..ending import run
+from .ending import run_command
 
-VERBS = {
+FOLDERS = {
     'fit': 'fit a model to photographs, a folder a class',
     'predict': 'name what is on new photographs',
     'page': 'a page in the browser: drop a photograph, see its name',
@@ -20,22 +17,24 @@ VERBS = {
     'report': 'write report.html again',
     'add-class': 'teach the model one more class, in seconds',
 }
+COMMANDS = Path(__file__).parent.glob('commands/[a-z]*.py')
+VERBS = sorted(path.stem.replace('_', '-') for path in COMMANDS)
 
 
 def main() -> None:
     """Run the verb that the command line names."""
     verb = _verb_of(sys.argv[1:2])
     sys.argv = [f'mmclca {verb}', *sys.argv[2:]]
-    module = import_module(f'{__name__}.{verb.replace("-", "_")}')
-    run(module.main, 'the same command goes on' if verb == 'fit' else '')
+    run_command(verb.replace('-', '_'))
 
 
 def _verb_of(words: list[str]) -> str:
-    lines = [f'  {verb:10} {does}' for verb, does in VERBS.items()]
+    lines = [f'  {verb:10} {does}' for verb, does in FOLDERS.items()]
+    others = ' '.join(verb for verb in VERBS if verb not in FOLDERS)
     parser = argparse.ArgumentParser(
         prog='mmclca',
         usage='mmclca VERB ... (mmclca VERB --help tells more)',
-        description='\n'.join(['verbs:', *lines]),
+        description='\n'.join(['verbs:', *lines, f'  and {others}']),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument('verb', choices=VERBS, help=argparse.SUPPRESS)
