@@ -14,7 +14,7 @@ import torch
 from mmengine.runner import load_checkpoint
 from parity import draw
 
-from mmclca.checkpoints.renames import rename_to_classifier
+from mmclca.checkpoints.releases import rename_to_classifier
 from mmclca.models import CaiT, PatchConvNet, Reducible, TokenReductionViT
 from mmclca.registry import MODELS
 

@@ -14,13 +14,16 @@ import torch
 from mmengine.model import BaseTTAModel, is_model_wrapper
 from torch import Tensor, nn
 
-from .comparing import compare, wrong_parameters
 from .downloading import open_checkpoint
 from .error import CheckpointError
 from .positions import explain_rows, fit_positions
-from .releases import source_of, weights_of
-from .renames import rename_to_backbone, rename_to_classifier
-from .report import Report, first
+from .releases import (
+    rename_to_backbone,
+    rename_to_classifier,
+    source_of,
+    weights_of,
+)
+from .report import Report, compare, first, wrong_parameters
 
 
 def load_into_classifier(state_dict: dict, prefix: str, metadata: dict):

@@ -5,22 +5,36 @@ No file is opened in a way that could run code which it carries: pickles with
 ``weights_only=True`` (mmengine falls back to running them), `.safetensors`
 beside them. The name of the file travels with the weights, so that reports
 and errors can name it.
+
+A pickle may name tensors, logged values and settings. Neither mmengine's own
+list is used, whose ``getattr`` leads a pickle from any function to
+``os.system``, nor anything of numpy, whose arrays and types take their state
+from the file as it is: it could make objects of bytes, which are addresses
+then. Notes of ours hold what a file says, and an array is made of them when
+all of it is known and fits.
 """
 
 import json
 import os
+import pathlib
 import re
 import zipfile
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import prod
 from pickle import UnpicklingError
 
+import numpy as np
 import torch
+from mmengine.config import ConfigDict
+from mmengine.logging import HistoryBuffer
 from mmengine.runner.checkpoint import CheckpointLoader
 from safetensors import safe_open
 
 from .error import CheckpointError
 from .fitted import model_file
 from .releases import unwrap
-from .safe_globals import only_safe_globals
 
 # how torch names what a pickle must not do; 149 is the frame with which what
 # pickle.dump wrote begins
@@ -125,3 +139,118 @@ def _forget_code(checkpoint) -> None:
     meta = checkpoint.get('meta') if isinstance(checkpoint, dict) else None
     if isinstance(meta, dict) and isinstance(meta.get('config'), str):
         del meta['config']
+
+
+# truth values, integers, floats and texts of a fixed length, none of them long
+PLAIN = re.compile(r'[biufSU][1-9]\d{0,3}')
+UTF_32 = {'<': 'utf-32-le', '>': 'utf-32-be'}
+
+
+class _Kind:
+    """What a file says of a type of numbers."""
+
+    def __init__(self, code: str, *_):
+        self.code, self.order, self.parts = code, '|', ()
+
+    def __setstate__(self, state: tuple):
+        _, self.order, *self.parts = state
+
+
+class _Array:
+    """What a file says of an array, in whose place it is."""
+
+    def __init__(self, *_):
+        self.numbers = None
+
+    def __setstate__(self, state: tuple):
+        _, shape, kind, by_column, data = state
+        self.numbers = _numbers(kind, shape, data, 'CF'[bool(by_column)])
+
+    def __reduce__(self):  # copies and files get the array
+        return self.numbers.__reduce__()
+
+    def tolist(self) -> list:
+        """The numbers, or texts."""
+        return self.numbers.tolist()
+
+
+class _History(HistoryBuffer):
+    """What a file says of logged values, until it is one of mmengine's."""
+
+    def __setstate__(self, state: dict):
+        logs, counts = (
+            np.array(state[name].numbers, float)
+            for name in ('_log_history', '_count_history')
+        )
+        self.__init__(logs, counts, state['max_length'])
+        self.__class__ = HistoryBuffer
+
+
+def _scalar(kind: _Kind, data: bytes) -> np.generic:
+    return _numbers(kind, (1,), data)[0]
+
+
+def _numbers(
+    kind: _Kind, shape: tuple, data: bytes, order: str = 'C'
+) -> np.ndarray:
+    """A new array of just these bytes; all that is given is from a file."""
+    plain = PLAIN.fullmatch(kind.code) and kind.order in UTF_32 | {'|': None}
+    if not plain or any(part is not None for part in kind.parts[:3]):
+        raise UnpicklingError(f'GLOBAL numpy.dtype({kind.code!r:.20})')
+    dtype = np.dtype(kind.order + kind.code)
+    if (
+        type(data) is not bytes
+        or not all(type(n) is int and n >= 0 for n in shape)
+        or prod(shape) * dtype.itemsize != len(data)
+    ):
+        raise UnpicklingError('an array is not as large as its shape says')
+    if dtype.kind == 'U':
+        data.decode(UTF_32[kind.order])  # others break Python's own texts
+    return np.frombuffer(data, dtype).reshape(shape, order=order).copy()
+
+
+def _statistic(owner: type, name: str) -> None:
+    """All that a pickled HistoryBuffer needs of ``getattr``: nothing."""
+    if owner is not _History or name not in ('min', 'max', 'current', 'mean'):
+        raise UnpicklingError('GLOBAL getattr')
+
+
+# rebuilding of arrays and numbers, by the names of numpy 1 and 2
+_NUMPY = [
+    (note, f'{module}.{name}')
+    for module in ('numpy.core.multiarray', 'numpy._core.multiarray')
+    for note, name in ((_Array, '_reconstruct'), (_scalar, 'scalar'))
+]
+# paths become pure ones: they open on other systems too
+_PATHS = [
+    (path, f'{module}.{path.__name__.removeprefix("Pure")}')
+    for module in ('pathlib', 'pathlib._local')
+    for path in (pathlib.PurePosixPath, pathlib.PureWindowsPath)
+]
+# what a pickle may name; pairs are what it gets, and what it names
+_SAFE = [
+    (_History, 'mmengine.logging.history_buffer.HistoryBuffer'),
+    (_statistic, 'builtins.getattr'),
+    (None, 'numpy.ndarray'),  # is but handed on
+    (_Kind, 'numpy.dtype'),
+    *_NUMPY,
+    ConfigDict,
+    Namespace,
+    *_PATHS,
+]
+
+
+@contextmanager
+def only_safe_globals() -> Iterator[None]:
+    """Within it pickles name tensors and this; no more, as torch's list has.
+
+    Libraries add to that: torch itself tensors that are spread over machines.
+    """
+    before = torch.serialization.get_safe_globals()
+    torch.serialization.clear_safe_globals()
+    torch.serialization.add_safe_globals(_SAFE)
+    try:
+        yield
+    finally:
+        torch.serialization.clear_safe_globals()
+        torch.serialization.add_safe_globals(before)

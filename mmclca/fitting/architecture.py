@@ -7,8 +7,11 @@ from torch import Tensor
 
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.families.family import POS_EMBED
-from mmclca.checkpoints.releases import source_of, weights_of
-from mmclca.checkpoints.renames import rename_to_classifier
+from mmclca.checkpoints.releases import (
+    rename_to_classifier,
+    source_of,
+    weights_of,
+)
 
 from .checked_network import whole_network
 

@@ -10,9 +10,8 @@ from inspect import signature
 import torch
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 
-from mmclca.checkpoints.comparing import compare, wrong_parameters
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.report import first
+from mmclca.checkpoints.report import compare, first, wrong_parameters
 from mmclca.checkpoints.stored import stored_backbone
 from mmclca.registry import MODELS
 

@@ -10,7 +10,7 @@ from mmclca.checkpoints import families
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.families import FAMILIES, Family, recognize
 from mmclca.checkpoints.loading import load_trained
-from mmclca.checkpoints.renames import rename_to_classifier
+from mmclca.checkpoints.releases import rename_to_classifier
 from mmclca.registry import MODELS
 
 TABLE = Family(

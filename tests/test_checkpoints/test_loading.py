@@ -24,7 +24,7 @@ from mmengine.runner import Runner, load_checkpoint
 from mmpretrain.structures import DataSample
 from safetensors.torch import save_file
 
-from mmclca.checkpoints import opening, renames
+from mmclca.checkpoints import opening, releases
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.families import Family
 from mmclca.registry import MODELS
@@ -121,7 +121,7 @@ def test_each_step_is_done_once(place, save, tmp_path, log, monkeypatch):
         monkeypatch.setattr(module, name, counted)
 
     count(opening, 'open_file')
-    count(renames, 'recognize')
+    count(releases, 'recognize')
     count(Family, 'rename')
     place(config(), path, tmp_path / 'work')
     tensors = len(theirs().state_dict())

@@ -22,7 +22,7 @@ from family_parity import (
 )
 from parity import close, images, normal
 
-from mmclca.checkpoints.renames import rename_to_classifier
+from mmclca.checkpoints.releases import rename_to_classifier
 
 CASES = [case for system in BACKBONES for case in cases(system)]
 POOLED = [case for case in CASES if 'attention_sums' in case['expect']]
