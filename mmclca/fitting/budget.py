@@ -4,6 +4,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from .candidates import Candidate
 
@@ -67,7 +68,9 @@ def choose(
             return candidate
     least = min(measured)
     cheapest = candidates[measured.index(least)]
+    # rounded up, so that it can be given as it is printed
+    enough = ceil(1000 * least) / 1000
     raise ValueError(
-        f'budget {budget}: no model is that cheap; the least is {least:.3g} '
+        f'budget {budget}: no model is that cheap; the least is {enough:g} '
         f'{budget.unit} ({cheapest.words()})'
     )

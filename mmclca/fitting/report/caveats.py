@@ -3,12 +3,12 @@
 
 from collections.abc import Iterator
 
+from ..words import UNEVEN
 from .folder import FitFolder
 from .formats import percent, plural
 
 FEW = 30  # photographs, below which any accuracy is rough
 WIDE = 0.15  # from one end of an interval to the other
-UNEVEN = 10  # times as many photographs in the largest class
 
 
 def caveats(fit: FitFolder) -> list[str]:
