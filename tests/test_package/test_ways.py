@@ -1,0 +1,59 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Few files are entered on the way of one job through the package."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from mmpretrain.structures import DataSample
+from small_models import CACHE, build, classifier, images, vit
+from tiny_photographs import write_photographs, write_weights
+
+import mmclca
+from mmclca.fitting import FittedModel
+
+PACKAGE = Path(mmclca.__file__).parent
+
+
+@pytest.fixture
+def files_of():
+    """Gives the files of the package whose functions a job calls."""
+
+    def files_of(job):
+        found = set()
+
+        def note(frame, event, _):
+            code = frame.f_code
+            if event == 'call' and code.co_name != '<module>':
+                found.add(Path(code.co_filename))
+
+        sys.setprofile(note)
+        try:
+            job()
+        finally:
+            sys.setprofile(None)
+        return sorted(path for path in found if PACKAGE in path.parents)
+
+    return files_of
+
+
+def test_predict(tmp_path, files_of):
+    torch.manual_seed(0)
+    write_photographs(tmp_path)
+    write_weights(tmp_path)
+    weights = tmp_path / 'tiny.safetensors'
+    place = tmp_path / 'photographs', tmp_path / 'model'
+    mmclca.fit(*place, weights=weights, probe_only=True)
+    image = tmp_path / 'photographs/ash/0.png'
+    entered = files_of(lambda: FittedModel(place[1]).predict(image))
+    assert len(entered) <= 28, entered
+
+
+def test_an_image_through_clca_in_training(files_of):
+    reducer = dict(type='mmclca.EViT', keep_rate=0.5)
+    options = dict(reduce_at=(1, 2), reducer=reducer, cache=CACHE)
+    model = build(classifier(vit(num_layers=4, **options), cla=True)).train()
+    samples = [DataSample().set_gt_label(0) for _ in images()]
+    entered = files_of(lambda: model.loss(images(), samples))
+    assert len(entered) <= 14, entered
