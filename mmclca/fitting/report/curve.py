@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The learning curve, and what more photographs may bring."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -63,3 +64,88 @@ def _extended(
     x, y = np.log(numbers), np.log(errors)
     slope = np.clip(np.polyfit(x, y, deg=1)[0], STEEPEST, 0)
     return float(1 - np.exp(y.mean() + slope * (np.log(wanted) - x.mean())))
+
+
+LEFT, RIGHT, TOP, BOTTOM = 44, 424, 12, 204  # of the axes, in a 440 x 250 box
+APART = 26  # between numbers below the axis, so that they can be read
+STEP = 0.1  # of accuracy between two lines
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Places in the picture, each in its units.
+
+    Args:
+        lines (list[tuple[float, str]]): Height and label of each line.
+        numbers (list[tuple[float, int]]): Place and number of photographs.
+        points (list[tuple[float, float]]): What was measured.
+        band (str): Outline of the interval, as of ``<polygon points>``.
+        curve (str): The curve, as of ``<polyline points>``.
+        beyond (str): From the last point to the estimate; may be empty.
+        beyond_band (str): Outline of its interval.
+        estimate (tuple[float, float], optional): The estimate.
+    """
+
+    lines: list[tuple[float, str]]
+    numbers: list[tuple[float, int]]
+    points: list[tuple[float, float]]
+    band: str
+    curve: str
+    beyond: str
+    beyond_band: str
+    estimate: tuple[float, float] | None
+
+
+def chart(points: Sequence[Point], estimate: Point | None) -> Chart:
+    """Place a learning curve, photographs on a logarithmic scale.
+
+    Args:
+        points (Sequence[Point]): What was measured, one or more.
+        estimate (Point, optional): What is expected beyond.
+    """
+    ahead = [estimate] if estimate else []
+    every = [*points, *ahead]
+    lowest = STEP * math.floor(min(p.low for p in every) / STEP + 1e-9)
+    spread = math.log(every[-1].photographs / every[0].photographs) or 1.0
+
+    def x(point: Point) -> float:
+        share = math.log(point.photographs / every[0].photographs) / spread
+        return round(LEFT + 16 + share * (RIGHT - LEFT - 32), 1)
+
+    def y(accuracy: float) -> float:
+        share = (accuracy - lowest) / (1 - lowest)
+        return round(BOTTOM - share * (BOTTOM - TOP), 1)
+
+    def places(some: Sequence[Point]) -> list[tuple[float, float]]:
+        return [(x(p), y(p.accuracy)) for p in some]
+
+    def outline(some: Sequence[Point]) -> str:
+        above = [(x(p), y(p.high)) for p in some]
+        below = [(x(p), y(p.low)) for p in reversed(some)]
+        return _text(above + below)
+
+    tail = [points[-1], *ahead] if ahead else []
+    steps = range(round(lowest / STEP), round(1 / STEP) + 1)
+    return Chart(
+        lines=[(y(n * STEP), f'{100 * n * STEP:.0f} %') for n in steps],
+        numbers=_apart([(x(p), p.photographs) for p in every]),
+        points=places(points),
+        band=outline(points),
+        curve=_text(places(points)),
+        beyond=_text(places(tail)),
+        beyond_band=outline(tail),
+        estimate=places(ahead)[0] if ahead else None,
+    )
+
+
+def _text(places: Sequence[tuple[float, float]]) -> str:
+    return ' '.join(f'{x},{y}' for x, y in places)
+
+
+def _apart(numbers: list[tuple[float, int]]) -> list[tuple[float, int]]:
+    """Those that do not touch, the last one first."""
+    kept = []
+    for place, number in reversed(numbers):
+        if not kept or kept[-1][0] - place >= APART:
+            kept.append((place, number))
+    return kept[::-1]

@@ -1,20 +1,22 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import os
+import re
 import shlex
 from pathlib import Path
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
 from mmclca.utils.atomic_write import replace_bytes
 
+from . import formats
 from .caveats import caveats
-from .chart import chart
-from .classes import class_tables
 from .confused import confused_pairs, doubtful, with_pictures
-from .cost import cost_rows
-from .curve import Point, expected
+from .curve import Point, chart, expected
 from .folder import FitFolder, read_folder
 from .kept import what_is_kept
 from .making import commands, making
-from .rendering import render
+from .tables import class_tables, cost_rows
 
 
 def write_report(folder: str | os.PathLike) -> Path:
@@ -73,3 +75,32 @@ def _curve(measured: list[dict]) -> dict | None:
     return dict(
         points=points, estimate=estimate, chart=chart(points, estimate)
     )
+
+
+OPTION = re.compile(r'(--[a-z-]+)')
+FILTERS = ('percent', 'about', 'of_hundred', 'digits', 'duration', 'some')
+
+
+def render(**parts) -> str:
+    """Fill the template; names of classes and files are text, no markup.
+
+    Args:
+        **parts: What it is made of.
+    """
+    environment = Environment(
+        loader=PackageLoader('mmclca.fitting.report', 'templates'),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {name: vars(formats)[name] for name in FILTERS}
+    environment.filters['options'] = _options
+    environment.globals['plural'] = formats.plural
+    return environment.get_template('report.html').render(parts)
+
+
+def _options(text: str) -> Markup:
+    """A text whose options, such as --groups, stand in one line as code."""
+    marked = r'<code class="option">\1</code>'
+    return Markup(OPTION.sub(marked, str(escape(text))))

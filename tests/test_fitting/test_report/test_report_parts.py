@@ -8,8 +8,7 @@ from report_folder import CLASSES, write_folder
 from tiny_model import write_tiny
 
 from mmclca.fitting.report.caveats import caveats
-from mmclca.fitting.report.chart import BOTTOM, TOP, chart
-from mmclca.fitting.report.curve import Point, expected
+from mmclca.fitting.report.curve import BOTTOM, TOP, Point, chart, expected
 from mmclca.fitting.report.folder import Named, read_folder
 from mmclca.fitting.report.formats import (
     about,
