@@ -13,7 +13,7 @@ from mmclca.checkpoints.releases import (
     weights_of,
 )
 
-from .checked_network import whole_network
+from .whole_networks import whole_network
 
 # channels of a head, but for the models whose heads are wider
 HEAD_DIMS, WIDE = 64, {1280: 16, 1408: 16, 1664: 16}

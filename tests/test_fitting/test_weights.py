@@ -4,8 +4,7 @@ from tiny_photographs import write_weights
 
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.fitting import weights
-from mmclca.fitting.pixels import PIXELS, pixels_of
-from mmclca.fitting.weights import DEFAULTS, find_weights
+from mmclca.fitting.weights import DEFAULTS, PIXELS, find_weights, pixels_of
 
 
 @pytest.mark.parametrize(
