@@ -19,7 +19,7 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from mmclca.utils.atomic_write import replace_file
 
 from .error import CheckpointError
-from .opening import load_from_file, open_file
+from .opening import load_from_file, read_checkpoint
 from .releases import name_source
 
 
@@ -66,7 +66,7 @@ def load_from_http(filename: str, map_location=None) -> dict:
         _download(filename, path)
     barrier()
     _download(filename, path)  # on a machine that does not share the cache
-    return open_file(path, filename, map_location)
+    return read_checkpoint(path, filename, map_location)
 
 
 def _download(url: str, path: str) -> None:
@@ -82,7 +82,9 @@ def _download(url: str, path: str) -> None:
                 f'{url} cannot be downloaded ({error}): fetch it with a '
                 f'browser and give the path of the file, or put it at {path}'
             ) from error
-        open_file(str(part), url)  # a download that broke off is not kept
+        read_checkpoint(
+            str(part), url
+        )  # a download that broke off is not kept
 
     replace_file(Path(path), fetch)
 

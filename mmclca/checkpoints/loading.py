@@ -23,7 +23,7 @@ from .releases import (
     source_of,
     weights_of,
 )
-from .report import Report, compare, first, wrong_parameters
+from .report import Report, compare_weights, first, wrong_parameters
 
 
 def load_into_classifier(state_dict: dict, prefix: str, metadata: dict):
@@ -33,8 +33,8 @@ def load_into_classifier(state_dict: dict, prefix: str, metadata: dict):
         state_dict (dict): Weights under any names, changed in place.
         prefix (str): What the names of the classifier begin with.
         metadata (dict): What torch hands to load hooks, with the
-            :class:`Source` of the weights under ``'source'`` where they come
-            from a file.
+            :class:`WeightSource` under ``'source'`` where weights come from a
+            file.
     """
     left_out = rename_to_classifier(state_dict, prefix)
     if 'source' in metadata:
@@ -51,7 +51,7 @@ def load_around_backbone(
     own = {k: v for k, v in own.items() if not k.startswith('backbone.')}
     inner = [key for key in state_dict if key.startswith(f'{prefix}backbone.')]
     backbone = {key: state_dict.pop(key) for key in inner}
-    unfit, unused = compare(own, state_dict, prefix)
+    unfit, unused = compare_weights(own, state_dict, prefix)
     report = metadata['source'].begin()
     _fill(own, state_dict, prefix, unfit, unused, report)
     state_dict.update(backbone)
@@ -77,7 +77,7 @@ def load_into_backbone(
     if 'source' not in metadata:  # plain torch, as strict as ever
         return
     source, own = metadata['source'], backbone.state_dict()
-    unfit, unused = compare(own, state_dict, prefix)
+    unfit, unused = compare_weights(own, state_dict, prefix)
     if 'pos_embed' in unfit:
         unfit['pos_embed'] += explain_rows(backbone, own, state_dict, prefix)
     _check_backbone(backbone, unfit, unused, source)
@@ -135,7 +135,7 @@ def load_trained(
     """
     if isinstance(checkpoint, str):
         checkpoint = open_checkpoint(checkpoint)
-    fitted, report = fit(model, checkpoint, may_be_new)
+    fitted, report = fit_weights(model, checkpoint, may_be_new)
     refuse_broken(fitted, report.source)
     weights = fitted.state_dict()
     with torch.no_grad():
@@ -145,7 +145,7 @@ def load_trained(
     return report
 
 
-def fit(
+def fit_weights(
     model: nn.Module, checkpoint: dict, may_be_new: Collection[str] = ()
 ) -> tuple[nn.Module, Report]:
     """A copy of a model whose parameters are the tensors of a checkpoint.

@@ -70,10 +70,10 @@ def load_from_file(
     path = os.path.expanduser(model_file(filename))
     if not os.path.isfile(path):
         raise FileNotFoundError(f'there is no checkpoint {filename}')
-    return open_file(path, filename, map_location, mapped)
+    return read_checkpoint(path, filename, map_location, mapped)
 
 
-def open_file(
+def read_checkpoint(
     path: str, name: str, map_location=None, mapped: bool = False
 ) -> dict:
     """Open the file at ``path``, known to the user as ``name``."""

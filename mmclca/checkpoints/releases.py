@@ -20,7 +20,7 @@ WRAPPERS = ('state_dict', 'model', 'teacher')
 
 
 @dataclass
-class Source:
+class WeightSource:
     """Where weights come from; it travels with them to the load hooks.
 
     Args:
@@ -73,7 +73,7 @@ def name_source(weights: dict, name: str) -> StateDict:
     named = StateDict(pairs)
     # torch hands the metadata of a module to its load hooks
     named._metadata = dict(getattr(weights, '_metadata', {}))
-    source = Source(name, [str(key) for key in weights])
+    source = WeightSource(name, [str(key) for key in weights])
     for module in ('', 'backbone'):
         metadata = named._metadata.get(module, {})
         named._metadata[module] = dict(metadata, source=source)
@@ -145,7 +145,7 @@ def weights_of(checkpoint: dict) -> StateDict:
     return name_source(weights, 'the checkpoint')  # opened by mmengine
 
 
-def source_of(weights: StateDict) -> Source:
+def source_of(weights: StateDict) -> WeightSource:
     """Where weights of :func:`weights_of` come from."""
     return weights._metadata['']['source']
 

@@ -65,7 +65,9 @@ def first(names: list[str], count: int = 6) -> str:
 MAY_BE_LEFT = ('cls_token', 'mask_token')
 
 
-def compare(own: dict, weights: dict, prefix: str = '') -> tuple[dict, list]:
+def compare_weights(
+    own: dict, weights: dict, prefix: str = ''
+) -> tuple[dict, list]:
     """Find the parameters of a module that do not come, and what is unused.
 
     Args:
@@ -94,7 +96,7 @@ def wrong_parameters(backbone, unfit: dict, unused: list) -> list[str]:
 
     Args:
         backbone (ForeignWeights): Says what may be new, and what left.
-        unfit (dict): Of :func:`compare`.
+        unfit (dict): Of :func:`compare_weights`.
         unused (list): Likewise.
     """
     may_be_new = backbone.may_be_new

@@ -14,7 +14,7 @@ import torch
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.report import compare, first, wrong_parameters
+from mmclca.checkpoints.report import compare_weights, first, wrong_parameters
 from mmclca.checkpoints.stored import stored_backbone
 from mmclca.registry import MODELS
 
@@ -154,7 +154,7 @@ def whole_network(checkpoint: dict, own: dict, name: str) -> dict | None:
             'queries, one a class: fit takes one of a single query'
         )
     network = _build(settings, name)
-    unfit, unused = compare(network.state_dict(), own)
+    unfit, unused = compare_weights(network.state_dict(), own)
     wrong = wrong_parameters(network, unfit, unused)
     if wrong:
         raise _refusal(settings['type'], wrong, name)

@@ -7,7 +7,7 @@ import pytest
 from golden import golden
 from mmengine.logging import MMLogger
 
-from mmclca.checkpoints.releases import Source
+from mmclca.checkpoints.releases import WeightSource
 
 
 @pytest.fixture
@@ -26,14 +26,14 @@ def log(request):
 @pytest.fixture
 def report_is_golden(request):
     """What the loads of a test report is what they reported."""
-    told, end = [], Source.end
+    told, end = [], WeightSource.end
 
     def note(source):
         report = source.report
         told.append(str(report).replace(report.source, 'FILE') + '\n')
         end(source)
 
-    with patch.object(Source, 'end', note):
+    with patch.object(WeightSource, 'end', note):
         yield
     case = re.sub(r'\W+', '_', request.node.name.removeprefix('test_'))
     name = f'loads/{request.path.stem}/{case.strip("_")}.txt'

@@ -120,12 +120,12 @@ def test_each_step_is_done_once(place, save, tmp_path, log, monkeypatch):
 
         monkeypatch.setattr(module, name, counted)
 
-    count(opening, 'open_file')
+    count(opening, 'read_checkpoint')
     count(releases, 'recognize')
     count(Family, 'rename')
     place(config(), path, tmp_path / 'work')
     tensors = len(theirs().state_dict())
-    assert steps == ['open_file', 'recognize', *(['rename'] * tensors)]
+    assert steps == ['read_checkpoint', 'recognize', *(['rename'] * tensors)]
     assert sum(f'{path}: ' in line for line in log) == 1
 
 

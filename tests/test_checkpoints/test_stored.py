@@ -180,10 +180,10 @@ def test_a_file_is_opened_once(folder, name, by, monkeypatch):
 
     def note(path, *arguments, **options):
         opened.append(path)
-        return open_file(path, *arguments, **options)
+        return read_checkpoint(path, *arguments, **options)
 
-    open_file = opening.open_file
-    monkeypatch.setattr(opening, 'open_file', note)
+    read_checkpoint = opening.read_checkpoint
+    monkeypatch.setattr(opening, 'read_checkpoint', note)
     file = str(folder / name)
     if by == 'inferencer':
         inferencer = TokenReductionInferencer(file)

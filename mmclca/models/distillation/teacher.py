@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from mmclca.checkpoints.downloading import open_checkpoint
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.loading import fit, refuse_broken
+from mmclca.checkpoints.loading import fit_weights, refuse_broken
 from mmclca.registry import MODELS
 
 from ..backbones import as_reducible
@@ -76,7 +76,7 @@ class Teacher:
         model.backbone = as_reducible(model.backbone)
         check_fit(model, student, self.token_weight)
         try:
-            model, _ = fit(
+            model, _ = fit_weights(
                 model, open_checkpoint(self.checkpoint, mapped=True)
             )
         except (CheckpointError, OSError, ValueError) as error:
