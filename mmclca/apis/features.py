@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from mmclca.models.retrievers.features import check_stage, feature_of
+from mmclca.models.retrievers import check_stage, feature_of
 
 from .inferencer import TokenReductionInferencer, check_finite
 from .sources import prepared_batches

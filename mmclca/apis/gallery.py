@@ -11,7 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mmclca.models.retrievers.features import (
+from mmclca.models.retrievers import (
     cosine_similarity,
     hide_same_files,
     positions_of,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mmclca.evaluation.retrieval import mean_over_matched, measure_queries
-from mmclca.models.retrievers.features import knn_scores
+from mmclca.models.retrievers import knn_scores
 from mmclca.utils.terminal import printable
 
 from .gallery import Gallery

@@ -9,18 +9,126 @@ in its ``TimmClassifier``, so that every model has the same ``forward`` and
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from mmclca.evaluation.cost import Cost, count_config
-from mmclca.models import fuse, list_methods, reduction_of, with_reduction
-from mmclca.models.backbones import ForeignWeights
-from mmclca.models.from_config import build_on_meta, class_of
+import torch
+from mmpretrain.models.backbones import VisionTransformer
+from mmpretrain.models.utils import to_2tuple
 
-from .size import Images, Size, size_of
+from mmclca.evaluation.cost import Cost, count_config
+from mmclca.models import (
+    Variant,
+    as_reducible,
+    fuse,
+    list_methods,
+    reduction_of,
+)
+from mmclca.models.backbones import ForeignWeights
+from mmclca.models.head_variants import build_on_meta, class_of
+from mmclca.registry import MODELS
 
 TIMM = 'timm'
 MMPRETRAIN = 'mmpretrain'
 PLAIN = 'none'
 ONNX, INT8 = 'ONNX', 'ONNX int8'
 METHODS = list_methods()
+KEYS = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
+ANY_SIZE = 224  # of images for models that take any
+
+
+@dataclass(frozen=True)
+class Images:
+    """What a model of any architecture takes.
+
+    Args:
+        name (str): That of the architecture.
+        img_size (tuple[int, int]): Height and width of an image in pixels.
+    """
+
+    name: str
+    img_size: tuple[int, int]
+
+    @property
+    def pixels(self) -> str:
+        """Side of an image, or its height and width."""
+        height, width = self.img_size
+        return str(height) if height == width else f'{height} x {width}'
+
+
+@dataclass(frozen=True)
+class Size(Images):
+    """Size of a vision transformer and of its images.
+
+    Args:
+        name (str): The ``arch`` of ``VisionTransformer``, or 'channels x
+            layers' for one of its own.
+        img_size (tuple[int, int]): Height and width of an image in pixels.
+        embed_dims (int): Channels C.
+        num_layers (int): Layers; those with parallel branches count as many
+            times as they have branches.
+        num_heads (int): Heads H.
+        feedforward_channels (int): Channels within the FFN.
+        patch_size (int): Side of a patch in pixels. Defaults to 16.
+        num_classes (int): Classes. Defaults to 80.
+    """
+
+    embed_dims: int
+    num_layers: int
+    num_heads: int
+    feedforward_channels: int
+    patch_size: int = 16
+    num_classes: int = 80
+
+    @classmethod
+    def of_arch(cls, arch: str, img_size: int) -> 'Size':
+        """Of an ``arch`` of mmpretrain's ``VisionTransformer``."""
+        settings = {k: VisionTransformer.arch_zoo[arch][k] for k in KEYS}
+        return cls(arch, (img_size, img_size), **settings)
+
+    @classmethod
+    def of_config(cls, model: dict) -> 'Size':
+        """Of the config of a classifier over a ``VisionTransformer``."""
+        with torch.device('meta'):
+            backbone = MODELS.build(model['backbone'])
+        arch = model['backbone'].get('arch', 'base')
+        settings = {k: backbone.arch_settings[k] for k in KEYS}
+        branches = model['backbone'].get('branches', 1)
+        settings['num_layers'] *= branches
+        own = '{embed_dims} x {num_layers}'.format(**settings)
+        (side,) = set(as_reducible(backbone).stride)
+        return cls(
+            arch if isinstance(arch, str) and branches == 1 else own,
+            tuple(backbone.img_size),
+            **settings,
+            patch_size=side,
+            num_classes=model['head']['num_classes'],
+        )
+
+    @property
+    def arch(self) -> dict:
+        """The ``arch`` of a ``VisionTransformer`` of this size."""
+        return {key: vars(self)[key] for key in KEYS}
+
+
+def size_of(model: dict) -> Images:
+    """Size of a classifier, a :class:`Size` where it is a ViT.
+
+    Args:
+        model (dict): Config of a classifier.
+
+    Raises:
+        ValueError: If it has no head.
+    """
+    if 'model_name' in model:  # a TimmClassifier
+        return _images(model['model_name'], model)
+    kind = class_of(model['backbone'])
+    if not model.get('head'):
+        raise ValueError('the model has no head: nothing is classified')
+    if issubclass(kind, VisionTransformer):
+        return Size.of_config(model)
+    return _images(kind.__name__, model['backbone'])
+
+
+def _images(name: str, settings: dict) -> Images:
+    return Images(name, to_2tuple(settings.get('img_size', ANY_SIZE)))
 
 
 @dataclass(frozen=True)
@@ -29,13 +137,10 @@ class Candidate:
 
     Args:
         size (Images): Its size, a :class:`Size` of a ViT.
-        method (str): Name of the reducer; ``TIMM``, ``MMPRETRAIN`` or
-            ``PLAIN`` for models without one.
         config (dict): Config of the classifier.
-        keep_rate (str): Its keep rate, or one per stage.
-            Defaults to '', there is none.
-        clca (str): What it has of CLCA: 'yes' for both, 'CLC' (the cache),
-            'CLA' (the head) or 'no'. Defaults to 'no'.
+        variant (Variant): Its reduction. Defaults to none.
+        kind (str): What it is without one: ``TIMM``, ``MMPRETRAIN`` or
+            ``PLAIN``, ours. Defaults to ``PLAIN``.
         name (str): Its config file. Defaults to '', it has none.
         fused (bool): Whether what can be joined is: see
             :func:`mmclca.models.backbones.fuse`. Defaults to False.
@@ -44,19 +149,28 @@ class Candidate:
     """
 
     size: Images
-    method: str
     config: dict = field(compare=False, repr=False)
-    keep_rate: str = ''
-    clca: str = 'no'
+    variant: Variant = Variant()
+    kind: str = PLAIN
     name: str = ''
     fused: bool = False
     backend: str = ''
 
     @property
+    def method(self) -> str:
+        """Name of the reducer, or what it is without one."""
+        return self.variant.method or self.kind
+
+    @property
+    def clca(self) -> str:
+        """What it has of CLCA: 'yes' for both, 'CLC', 'CLA' or 'no'."""
+        clca = self.variant.clca
+        return 'yes' if clca == 'CLCA' else clca or 'no'
+
+    @property
     def label(self) -> str:
         """Method, keep rate and what it has of CLCA, in short."""
-        extra = {'no': '', 'yes': '+ CLCA'}.get(self.clca, f'+ {self.clca}')
-        return ' '.join(filter(None, (self.method, self.keep_rate, extra)))
+        return self.variant.label if self.kind == PLAIN else self.kind
 
     @property
     def reduce_at(self) -> tuple[int, ...]:
@@ -101,7 +215,7 @@ def timm_vit(size: Size) -> Candidate:
         num_heads=size.num_heads,
         mlp_ratio=size.feedforward_channels / size.embed_dims,
     )
-    return Candidate(size, TIMM, config)
+    return Candidate(size, config, kind=TIMM)
 
 
 def mmpretrain_vit(size: Size) -> Candidate:
@@ -123,27 +237,9 @@ def mmpretrain_vit(size: Size) -> Candidate:
     return of_config('', config, size)
 
 
-def plain(model: Candidate) -> Candidate:
-    """A model without reducer, cache and CLA head."""
-    return of_config(model.name, with_reduction(model.config), model.size)
-
-
-def reduced(
-    model: Candidate, method: str, keep_rate: float, clca: bool
-) -> Candidate:
-    """A model with a method at layers 3, 6 and 9 of twelve, as in the CLCA
-    paper.
-
-    Args:
-        model (Candidate): The model.
-        method (str): Name of a registered reducer.
-        keep_rate (float): Its keep rate.
-        clca (bool): Whether with cache (one CLR token) and CLA head.
-    """
-    config = with_reduction(
-        model.config, method, keep_rate, cache=clca, cla=clca
-    )
-    return of_config(model.name, config, model.size)
+def varied(model: Candidate, variant: Variant) -> Candidate:
+    """Give a model another reduction; ``Variant()`` is the plain one."""
+    return of_config(model.name, variant.apply(model.config), model.size)
 
 
 def of_config(name: str, model: dict, size: Images | None = None) -> Candidate:
@@ -157,20 +253,10 @@ def of_config(name: str, model: dict, size: Images | None = None) -> Candidate:
     """
     size = size or size_of(model)
     if 'model_name' in model:  # a TimmClassifier
-        return Candidate(size, TIMM, model, name=name)
-    has = reduction_of(model)
+        return Candidate(size, model, kind=TIMM, name=name)
     ours = issubclass(class_of(model['backbone']), ForeignWeights)
-    rates = has['keep_rate'] or 1.0
-    rates = rates if isinstance(rates, list | tuple) else [rates]
-    parts = ['CLC'] * has['cache'] + ['CLA'] * has['cla']
-    return Candidate(
-        size,
-        has['method'] or (PLAIN if ours else MMPRETRAIN),
-        model,
-        '/'.join(f'{rate:g}' for rate in rates) if has['method'] else '',
-        'yes' if len(parts) == 2 else ''.join(parts) or 'no',
-        name,
-    )
+    kind = PLAIN if ours else MMPRETRAIN
+    return Candidate(size, model, Variant.of(model), kind, name)
 
 
 def candidates_of(
@@ -188,12 +274,12 @@ def candidates_of(
         clca (Iterable[bool]): Without CLCA (False), with it (True), or both.
     """
     makes = {MMPRETRAIN: lambda: mmpretrain_vit(model.vit_size)}
-    makes[PLAIN] = lambda: plain(model)
+    makes[PLAIN] = lambda: varied(model, Variant())
     found = [makes[name]() for name in methods if name in makes]
     reducers = [method for method in methods if method not in makes]
     with_clca = {extra: _start(model, reducers, extra) for extra in clca}
     found += [
-        reduced(start, method, rate, extra)
+        varied(start, Variant(method, rate, cache=extra, cla=extra))
         for method in reducers
         for rate in keep_rates
         for extra, start in with_clca.items()
@@ -207,8 +293,8 @@ def _start(model: Candidate, reducers: Sequence[str], clca: bool) -> Candidate:
     if not reducers:
         return model
     method = reduction_of(model.config)['method'] or reducers[0]
-    config = with_reduction(model.config, method, cache=clca, cla=clca)
-    return replace(model, config=config)
+    variant = Variant(method, cache=clca, cla=clca)
+    return replace(model, config=variant.apply(model.config))
 
 
 def fused(models: Iterable[Candidate]) -> list[Candidate]:

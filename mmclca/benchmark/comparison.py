@@ -68,7 +68,7 @@ class Result:
         return dict(
             model=candidate.name or size.name,
             method=candidate.method,
-            keep_rate=candidate.keep_rate,
+            keep_rate=candidate.variant.rates,
             clca=candidate.clca,
             pixels=size.pixels,
             tokens=self.tokens,

@@ -32,12 +32,12 @@ MMPRETRAIN, PLAIN = 'mmpretrain', 'none'
 # of mmclca.benchmark.setting and .memory
 AMP = ('bf16', 'fp16')
 CUDA_GRAPHS = ('reduce-overhead', 'max-autotune')
-# of mmclca.apis.probe.classifiers and of mmclca.models.fusion
+# of mmclca.apis.probe.classifiers and of mmclca.models.head_variants
 CLASSIFIERS = ('ridge', 'lda', 'logistic', 'ncm')
 OUT_TYPES = ('cls_token', 'average', 'cls_average')
 # of mmclca.evaluation.open_set
 SCORES = ('max_softmax', 'energy')
-# of mmclca.models.retrievers.features, and of mmclca.visualization.tsne
+# of mmclca.models.retrievers, and of mmclca.visualization.tsne
 STAGES = ('backbone', 'pre_logits')
 TSNE_STAGES = ('backbone', 'neck', 'pre_logits')
 # of mmclca.visualization.cam_methods and .cka

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from mmclca.models.retrievers.features import knn_scores
+from mmclca.models.retrievers import knn_scores
 
 from .intervals import wilson
 from .open_set import (

@@ -3,38 +3,36 @@
 
 from mmengine.config import Config
 
+from mmclca.datasets.pipelines import evaluation_pipeline
+from mmclca.models import Variant
+
 from .architecture import VIT
-from .candidates import Candidate
 from .weights import Pretrained
 
-READ = dict(type='mmclca.LoadPhotograph')
 # of what has tokens that can be reduced
 CLASSIFIERS = {VIT: 'mmclca.TokenReductionClassifier'}
-# of the side that images are resized to, what is cropped to
-CROP = 0.875
 
 
 def classifier_config(
-    pretrained: Pretrained, candidate: Candidate, num_classes: int
+    pretrained: Pretrained, variant: Variant, num_classes: int
 ) -> Config:
     """The config of a candidate, with the pipeline that it predicts by.
 
     Args:
         pretrained (Pretrained): The weights that it is for.
-        candidate (Candidate): The model.
+        variant (Variant): The model.
         num_classes (int): Classes of its head.
 
     Returns:
         Config: ``model`` and ``test_dataloader``, and no weights.
     """
-    size = candidate.img_size
+    size = variant.img_size
     plain = plain_model(pretrained, size, num_classes)
-    pipeline = [READ, resize(size), centre(size), dict(type='PackInputs')]
-    dataset = dict(type='CustomDataset', pipeline=pipeline)
+    dataset = dict(type='CustomDataset', pipeline=evaluation_pipeline(size))
     return Config(
         dict(
             default_scope='mmpretrain',
-            model=candidate.apply(plain),
+            model=variant.apply(plain),
             test_dataloader=dict(dataset=dataset),
         )
     )
@@ -64,23 +62,3 @@ def plain_model(
         backbone=backbone,
         head=head,
     )
-
-
-def resize(img_size: int) -> dict:
-    """A step of a pipeline: a square a little larger than is cropped to.
-
-    Args:
-        img_size (int): Side of the crop in pixels.
-    """
-    side = int(img_size / CROP)
-    return dict(
-        type='Resize',
-        scale=(side, side),
-        backend='pillow',
-        interpolation='bicubic',
-    )
-
-
-def centre(img_size: int) -> dict:
-    """A step of a pipeline: the middle."""
-    return dict(type='CenterCrop', crop_size=img_size)

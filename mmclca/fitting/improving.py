@@ -11,9 +11,8 @@ from mmclca.apis.probe.temperature import fit_temperature
 from mmclca.datasets.photographs import Photographs
 from mmclca.utils.atomic_write import replace_text
 
-from .estimate import step_seconds
-from .gains import WORTH, errors_removed
-from .hold_out import hold_out, is_enough
+from .candidates import ACCURACY
+from .estimate import WORTH, errors_removed, hold_out, is_enough, step_seconds
 from .job import Job
 from .outcome import finish, measure
 from .probing import fitted, probe_of
@@ -53,11 +52,11 @@ def _gain_worth_it(job: Job) -> float | None:
     if accuracy is None:
         job.tell('Training is left out: nothing would tell whether it helps')
         return None
-    if job.candidate.accuracy is None:
+    if job.variant not in ACCURACY:
         kind = job.pretrained.kind
         job.tell(f'Training is left out: with {kind} it was not measured')
         return None
-    gain = errors_removed(accuracy, job.candidate.keep_rate)
+    gain = errors_removed(accuracy, job.variant.keep_rate)
     if gain >= WORTH:
         return gain
     removed = f'{max(gain, 0):.0%} of the errors'

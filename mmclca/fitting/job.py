@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from mmengine.config import Config
 
 from mmclca.datasets.photographs import Checked, Photographs
+from mmclca.models import Variant
 
-from .candidates import Candidate
 from .model_folder import ModelFolder
 from .quiet import Log
 from .weights import Pretrained
@@ -23,7 +23,7 @@ class Job:
         facts (dict): Of fit.json; each step fills in its part.
         checked (Checked): The photographs, and what became of others.
         pretrained (Pretrained): The weights that it starts from.
-        candidate (Candidate): The model.
+        variant (Variant): The model.
         config (Config): Its config, with as many classes as there are.
         device (str): Where it runs.
         log (Log): Where it says what it does.
@@ -33,7 +33,7 @@ class Job:
     facts: dict
     checked: Checked
     pretrained: Pretrained
-    candidate: Candidate
+    variant: Variant
     config: Config
     device: str
     log: Log

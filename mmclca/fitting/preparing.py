@@ -13,9 +13,9 @@ from mmclca.datasets.photographs import (
     check_photographs,
     read_photographs,
 )
+from mmclca.models import Variant
 
-from .budget import choose, parse_budget
-from .candidates import Candidate, candidates_of
+from .candidates import candidates_of, choose, parse_budget
 from .classifier import classifier_config
 from .costs import gmacs, milliseconds
 from .facts import new_facts
@@ -93,28 +93,26 @@ def job_of(
     )
     number = len(checked.photographs.classes)
     candidates = candidates_of(pretrained.backbone)
-    candidate = candidate_of(facts, candidates) or choose(
+    variant = variant_of(facts, candidates) or choose(
         candidates,
         call['budget'] and parse_budget(call['budget']),
         partial(costs_of, pretrained, number, device),
     )
-    config = classifier_config(pretrained, candidate, number)
-    facts = facts | described(pretrained, config, candidate)
+    config = classifier_config(pretrained, variant, number)
+    facts = facts | described(pretrained, config, variant)
     return Job(
-        folder, facts, checked, pretrained, candidate, config, device, log
+        folder, facts, checked, pretrained, variant, config, device, log
     )
 
 
-def candidate_of(
-    facts: dict, candidates: Sequence[Candidate]
-) -> Candidate | None:
+def variant_of(facts: dict, candidates: Sequence[Variant]) -> Variant | None:
     """The model that an earlier call has chosen, None without one.
 
     Milliseconds are measured anew in each call, and are never the same.
 
     Args:
         facts (dict): Of fit.json.
-        candidates (Sequence[Candidate]): Those that it was chosen from.
+        candidates (Sequence[Variant]): Those that it was chosen from.
     """
     model = facts['model']
     known = {(c.method, c.keep_rate, c.img_size): c for c in candidates}
@@ -122,24 +120,24 @@ def candidate_of(
 
 
 def described(
-    pretrained: Pretrained, config: Config, candidate: Candidate
+    pretrained: Pretrained, config: Config, variant: Variant
 ) -> dict:
     """What fit.json says of a model and its weights.
 
     Args:
         pretrained (Pretrained): The weights.
         config (Config): Of the model.
-        candidate (Candidate): The model.
+        variant (Variant): The model.
     """
     backbone = config.model.backbone
     return dict(
         weights=dict(name=pretrained.name, source=pretrained.source),
         model=dict(
-            method=candidate.method,
-            keep_rate=candidate.keep_rate,
+            method=variant.method,
+            keep_rate=variant.keep_rate,
             layers=backbone.get('out_indices'),
             out_type=backbone.get('out_type'),
-            img_size=candidate.img_size,
+            img_size=variant.img_size,
             depth=pretrained.backbone['arch']['num_layers'],
         ),
     )
@@ -148,7 +146,7 @@ def described(
 def costs_of(
     pretrained: Pretrained, num_classes: int, device: str, unit: str
 ) -> list[float]:
-    """What each candidate costs.
+    """What each variant costs.
 
     Args:
         pretrained (Pretrained): The weights.
@@ -157,8 +155,8 @@ def costs_of(
         unit (str): 'GMACs' or 'ms'.
     """
     models = {
-        candidate: classifier_config(pretrained, candidate, num_classes).model
-        for candidate in candidates_of(pretrained.backbone)
+        variant: classifier_config(pretrained, variant, num_classes).model
+        for variant in candidates_of(pretrained.backbone)
     }
     if unit == 'ms':
         return [*milliseconds(models, device).values()]

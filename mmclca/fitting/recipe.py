@@ -11,9 +11,8 @@ from pathlib import Path
 
 from mmengine.config import Config
 
+from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.model_index import home
-
-from .classifier import READ, resize
 
 PIECES = home() / 'configs/_base_'
 EPOCHS = 20  # those of few_shot_20e.py
@@ -86,7 +85,7 @@ def training_config(
 
 def _loader(lists: dict[str, Path], img_size: int, workers: int) -> dict:
     # decoded and resized once
-    steps = [READ, resize(img_size)]
+    steps = evaluation_pipeline(img_size)[:2]
     dataset = dict(
         type='CustomDataset',
         data_root='',

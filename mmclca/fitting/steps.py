@@ -5,7 +5,7 @@ import os
 import time
 from os import PathLike
 
-from .cost_facts import measure_costs
+from .costs import measure_costs
 from .fitted_model import FittedModel
 from .improving import improve
 from .job import Job

@@ -5,6 +5,7 @@ import os
 import shlex
 import sys
 
+from .candidates import words
 from .job import Job
 
 UNEVEN = 10  # times as many photographs in the largest class
@@ -41,10 +42,10 @@ def cost_line(job: Job) -> None:
     """
     cost = job.facts['cost']
     line = (
-        f'Model: {job.candidate.words()}, {cost["gmacs"]:.3g} GMACs and '
+        f'Model: {words(job.variant)}, {cost["gmacs"]:.3g} GMACs and '
         f'{cost["ms"]:.0f} ms a photograph'
     )
-    if not job.candidate.whole:
+    if job.variant.out_type:
         line += (
             f' (the whole transformer: {cost["gmacs_full"]:.3g} and '
             f'{cost["ms_full"]:.0f})'

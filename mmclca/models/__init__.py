@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .backbones import *  # noqa: F403
 from .classifiers import *  # noqa: F403
-from .fusion import with_layer_fusion
+from .head_variants import with_layer_fusion
 from .heads import *  # noqa: F403
 from .layers.attention_pool import AttentionPool
 from .pooling_attention import class_attention
@@ -9,13 +9,14 @@ from .reduction.cross_layer_cache import CrossLayerCache
 from .reduction.reducers import *  # noqa: F403
 from .retrievers import *  # noqa: F403
 from .stems import ConvStem, HMLPStem
-from .variants import list_methods, reduction_of, with_reduction
+from .variants import Variant, list_methods, reduction_of, with_reduction
 
 __all__ = [
     'AttentionPool',
     'ConvStem',
     'CrossLayerCache',
     'HMLPStem',
+    'Variant',
     'class_attention',
     'list_methods',
     'reduction_of',

@@ -1,22 +1,115 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A model with another token reduction: configs in, configs out."""
+"""Models with another token reduction: configs in, configs out."""
 
 from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 
 from mmengine.config import ConfigDict
-from mmpretrain.models.backbones import DeiT3, VisionTransformer
-from mmpretrain.models.classifiers import ImageClassifier
 
 from mmclca.registry import MODELS
 from mmclca.utils.known_names import not_one_of
 
-from .backbones import ForeignWeights, Reducible
-from .cla_variants import put_cla_head, remove_cla_head
-from .from_config import build_on_meta, class_of
+from .head_variants import (
+    build_on_meta,
+    class_of,
+    is_reducible,
+    make_reducible,
+    put_cla_head,
+    remove_cla_head,
+    with_layer_fusion,
+)
 from .heads import CLAHead
 from .reduction.reducers import TokenReducer
 from .reduction.reducers.base import per_stage
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What sets a model apart from the plain one of its architecture.
+
+    Args:
+        method (str, optional): Name of a registered reducer. Defaults to
+            None, all tokens are kept.
+        keep_rate (float | tuple[float], optional): Its keep rate, or one per
+            stage; without a method it is ignored. Defaults to None, see
+            :func:`with_reduction`.
+        img_size (int, optional): Side of an image in pixels. Defaults to
+            None, that of the model.
+        cache (bool): Whether there is a cache (CLC). Defaults to False.
+        cla (bool): Whether there is a CLA head. Defaults to False.
+        layers (tuple[int], optional): Layers that a
+            :class:`LayerFusionHead` reads, see :func:`with_layer_fusion`.
+            Defaults to None, the first three quarters.
+        out_type (str, optional): What that head reads of a layer. Defaults
+            to None, there is no such head.
+    """
+
+    method: str | None = None
+    keep_rate: float | tuple[float, ...] | None = None
+    img_size: int | None = None
+    cache: bool = False
+    cla: bool = False
+    layers: tuple[int, ...] | None = None
+    out_type: str | None = None
+
+    @classmethod
+    def of(cls, model: dict) -> 'Variant':
+        """Read the reduction of a model.
+
+        Args:
+            model (dict): Config of a classifier.
+        """
+        has = reduction_of(model)
+        rate = has['keep_rate']
+        rate = tuple(rate) if isinstance(rate, list) else rate
+        return cls(has['method'], rate, cache=has['cache'], cla=has['cla'])
+
+    def apply(self, model: dict) -> dict:
+        """Make the variant of a model.
+
+        Args:
+            model (dict): Config of a classifier, which is not changed.
+
+        Returns:
+            dict: The new config, of the type of ``model``.
+
+        Raises:
+            ValueError: See :func:`with_reduction` and
+                :func:`with_layer_fusion`.
+        """
+        if self.img_size is not None:
+            model = deepcopy(model)
+            model['backbone']['img_size'] = self.img_size
+        rate = self.keep_rate if self.method else None
+        new = with_reduction(
+            model, self.method, rate, cache=self.cache, cla=self.cla
+        )
+        if self.out_type is None:
+            return new
+        return with_layer_fusion(new, self.layers, self.out_type)
+
+    @property
+    def rates(self) -> str:
+        """Keep rates as text, such as '0.7/0.5'; '' without a method."""
+        if self.method is None:
+            return ''
+        rate = 1.0 if self.keep_rate is None else self.keep_rate
+        rates = rate if isinstance(rate, tuple) else (rate,)
+        return '/'.join(f'{rate:g}' for rate in rates)
+
+    @property
+    def clca(self) -> str:
+        """What it has of CLCA: 'CLCA', 'CLC' (the cache), 'CLA' or ''."""
+        parts = 'C' * self.cache + 'A' * self.cla
+        return parts and f'CL{parts}'
+
+    @property
+    def label(self) -> str:
+        """Method, keep rates and parts of CLCA, such as 'EViT 0.5 + CLCA'."""
+        clca = f'+ {self.clca}' if self.clca else ''
+        words = (self.method or 'none', self.rates, clca)
+        return ' '.join(filter(None, words))
 
 
 def list_methods() -> list[str]:
@@ -125,40 +218,6 @@ def _backbone_of(model: dict) -> dict:
             'backbone=..., head=...)'
         )
     return model['backbone']
-
-
-def is_reducible(model: dict) -> bool:
-    """Whether a reducer can be put into the backbone of a config."""
-    kind = class_of(model['backbone'])
-    return kind is VisionTransformer or issubclass(kind, Reducible)
-
-
-def make_reducible(model: dict) -> None:
-    """Replace mmpretrain's types by ours, which have the same parameters."""
-    kind = class_of(model['backbone'])
-    if kind is VisionTransformer:
-        model['backbone']['type'] = 'mmclca.TokenReductionViT'
-    elif not is_reducible(model):
-        raise ValueError(
-            f'the tokens of the backbone {kind.__name__} cannot be reduced'
-            f'{_reason(kind)}: that takes a VisionTransformer of mmpretrain '
-            'or a Reducible backbone, such as mmclca.TokenReductionViT'
-        )
-    if class_of(model) is ImageClassifier:
-        model['type'] = 'mmclca.TokenReductionClassifier'
-
-
-def _reason(kind: type) -> str:
-    if issubclass(kind, DeiT3):
-        return (
-            ' (its layers leave out one norm; DeiT III is TokenReductionViT '
-            'with layer_scale_init_value=1e-4, with_cls_pos=False)'
-        )
-    if issubclass(kind, VisionTransformer):
-        return ' (its forward pass is not that of VisionTransformer)'
-    if issubclass(kind, ForeignWeights):
-        return f' ({kind.irreducible})'
-    return ''
 
 
 def _as_tuple(layers: Sequence[int] | int) -> tuple[int, ...]:

@@ -3,6 +3,8 @@
 
 from dataclasses import dataclass
 
+from mmclca.models import Variant
+
 # nothing, the aggregation head, the cache, both
 ABLATIONS = ('base', 'cla', 'clc', 'clca')
 NONE = 'none'  # in place of the name of a method
@@ -14,7 +16,7 @@ class Cell:
 
     Args:
         dataset (str): Name of the piece of its data set, see
-            :func:`mmclca.sweep.pieces.find`.
+            :func:`mmclca.sweep.compose.find`.
         backbone (str): Name of the piece of its model.
         method (str): Class name of the reducer, or ``NONE`` for all tokens,
             which is for backbones too whose tokens cannot be reduced.
@@ -34,6 +36,17 @@ class Cell:
     clca: str
     seed: int
     variant: str = ''
+
+    @property
+    def model(self) -> Variant:
+        """What it makes of the model of its backbone."""
+        return Variant(
+            None if self.method == NONE else self.method,
+            self.keep_rate,
+            self.size,
+            cache=self.clca in ('clc', 'clca'),
+            cla=self.clca in ('cla', 'clca'),
+        )
 
     @property
     def name(self) -> str:

@@ -14,8 +14,7 @@ from mmclca.models import list_methods
 from mmclca.utils.known_names import not_one_of
 
 from .cell import ABLATIONS, NONE, Cell
-from .compose import RECIPE, compose
-from .pieces import DATASETS, MODELS, RECIPES, find, read
+from .compose import DATASETS, MODELS, RECIPE, RECIPES, compose, find, read
 
 # what a grid lists, in the order of the arguments of Cell
 LISTS = (

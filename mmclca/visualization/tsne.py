@@ -8,7 +8,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
-from mmclca.models.retrievers.features import feature_of
+from mmclca.models.retrievers import feature_of
 
 from .batches import Batch
 

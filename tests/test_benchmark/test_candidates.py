@@ -10,12 +10,12 @@ from mmclca.benchmark.candidates import (
     candidates_of,
     mmpretrain_vit,
     of_config,
-    plain,
-    reduced,
     timm_vit,
+    varied,
 )
 from mmclca.benchmark.steps import build
 from mmclca.evaluation.cost import MORE_FLOPS
+from mmclca.models import Variant
 
 TINY = Size('tiny', (64, 64), 32, 4, 2, 64)
 EVIT = dict(type='mmclca.EViT', keep_rate=(0.5, 0.25))
@@ -31,11 +31,11 @@ def test_plain_models_are_of_the_same_size(arch):
     vit = mmpretrain_vit(size)
     params = [
         sum(param.numel() for param in build(one, 'meta').parameters())
-        for one in (plain(vit), vit, timm_vit(size))
+        for one in (varied(vit, Variant()), vit, timm_vit(size))
     ]
     assert len(set(params)) == 1
     layers = (6, 12, 18) if arch == 'large' else (3, 6, 9)
-    assert reduced(vit, 'EViT', 0.5, clca=False).reduce_at == layers
+    assert varied(vit, Variant('EViT', 0.5)).reduce_at == layers
 
 
 def test_cost_of_timm_is_what_torch_counts_of_it():
@@ -54,7 +54,10 @@ def test_timm_attends_with_fused_attention():
 def test_clca_is_cache_and_head():
     size = Size.of_arch('deit-small', 224)
     vit = mmpretrain_vit(size)
-    base, clca = (reduced(vit, 'EViT', 0.5, c) for c in (False, True))
+    base, clca = (
+        varied(vit, Variant('EViT', 0.5, cache=c, cla=c))
+        for c in (False, True)
+    )
     assert base.cost().flops / 1e9 == pytest.approx(2.31, abs=5e-3)
     assert clca.cost().flops / 1e9 == pytest.approx(2.44, abs=5e-3)
     assert (base.label, clca.label) == ('EViT 0.5', 'EViT 0.5 + CLCA')
@@ -95,7 +98,7 @@ def test_models_of_methods():
 def test_config_tells_its_size_and_what_it_has(options, clca):
     one = of_config('mine', config(**options))
     assert (one.name, one.method, one.clca) == ('mine', 'EViT', clca)
-    assert (one.keep_rate, one.reduce_at) == ('0.5/0.25', (1, 2))
+    assert (one.variant.rates, one.reduce_at) == ('0.5/0.25', (1, 2))
     assert one.size == Size('16 x 4', (32, 32), 16, 4, 2, 32, 8, 5)
     shape = build(timm_vit(one.size), 'cpu')(torch.zeros(1, 3, 32, 32)).shape
     assert shape == (1, 5)
@@ -111,7 +114,7 @@ def test_config_tells_its_size_and_what_it_has(options, clca):
 def test_configs_without_a_reducer(kind, method):
     backbone = dict(vit(4), type=kind)
     one = of_config('mine', classifier(backbone))
-    assert (one.method, one.keep_rate, one.reduce_at) == (method, '', ())
+    assert (one.method, one.variant.rates, one.reduce_at) == (method, '', ())
 
 
 def test_branches_are_measured_beside_as_many_layers_in_sequence():

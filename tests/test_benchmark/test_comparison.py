@@ -8,27 +8,26 @@ import torch
 from mmcv import imread
 
 from mmclca.benchmark import Result, Setting, Size, comparison
-from mmclca.benchmark.candidates import (
-    mmpretrain_vit,
-    plain,
-    reduced,
-    timm_vit,
-)
+from mmclca.benchmark.candidates import mmpretrain_vit, timm_vit, varied
 from mmclca.benchmark.comparison import compare
-from mmclca.benchmark.machine import machine
 from mmclca.benchmark.pages import (
+    draw_speed_up,
     exponent_lines,
     exponents,
     page,
     table_line,
     write_results,
 )
-from mmclca.benchmark.speed_up_plot import draw_speed_up
+from mmclca.benchmark.setting import machine
 from mmclca.evaluation.cost import Cost
+from mmclca.models import Variant
 
 TINY = Size('tiny', (64, 64), 32, 4, 2, 64)
 VIT = mmpretrain_vit(TINY)
-EVIT = [reduced(VIT, 'EViT', 0.5, clca) for clca in (False, True)]
+EVIT = [
+    varied(VIT, Variant('EViT', 0.5, cache=clca, cla=clca))
+    for clca in (False, True)
+]
 MIB = 2**20
 
 
@@ -135,7 +134,7 @@ def compare_all():
     """Labels of the models that are measured, and names of the others."""
     missing = []
     found = compare(
-        {timm_vit(TINY): [plain(VIT), *EVIT]},
+        {timm_vit(TINY): [varied(VIT, Variant()), *EVIT]},
         Setting(batch=1),
         rounds=2,
         warm_up=1,

@@ -9,8 +9,9 @@ import pytest
 from toy_reducers import MaskBySoftmax, MaskFromFirstStage
 
 from mmclca.benchmark import Setting, Size, interleaved_seconds
-from mmclca.benchmark.candidates import METHODS, mmpretrain_vit, plain, reduced
+from mmclca.benchmark.candidates import METHODS, mmpretrain_vit, varied
 from mmclca.benchmark.steps import step_of
+from mmclca.models import Variant
 from mmclca.registry import MODELS
 
 pytestmark = pytest.mark.alone
@@ -38,9 +39,9 @@ def ratios(slow):
     are in the attention of the others.
     """
     vit = mmpretrain_vit(SIZE)
-    candidates = {'plain': plain(vit)}
+    candidates = {'plain': varied(vit, Variant())}
     for name in (*METHODS, *SLOW):
-        candidate = reduced(vit, name, 0.98, clca=False)
+        candidate = varied(vit, Variant(name, 0.98))
         candidate.config['backbone']['reduce_at'] = (0,)
         candidates[name] = candidate
     setting = Setting(batch=1)

@@ -7,17 +7,23 @@ from mmclca.benchmark.candidates import (
     METHODS,
     mmpretrain_vit,
     of_config,
-    plain,
-    reduced,
     timm_vit,
+    varied,
 )
 from mmclca.benchmark.profile import PARTS, seconds_of_parts
+from mmclca.models import Variant
 
 TINY = Size('tiny', (64, 64), 32, 4, 2, 64)
 DEEP = Size('deep', (224, 224), 96, 6, 3, 384)
 VIT = mmpretrain_vit(TINY)
-PLAIN = (plain(VIT), VIT, timm_vit(TINY))
-ALL = (*PLAIN, *(reduced(VIT, name, 0.5, clca=True) for name in METHODS))
+PLAIN = (varied(VIT, Variant()), VIT, timm_vit(TINY))
+ALL = (
+    *PLAIN,
+    *(
+        varied(VIT, Variant(name, 0.5, cache=True, cla=True))
+        for name in METHODS
+    ),
+)
 
 
 def seen(one):
@@ -43,10 +49,11 @@ def test_parts_of_a_config_with_branches():
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize('make', [plain, lambda one: timm_vit(one.size)])
-def test_ffn_has_twice_the_products_of_the_projections(make):
+@pytest.mark.parametrize(
+    'one', [varied(mmpretrain_vit(DEEP), Variant()), timm_vit(DEEP)]
+)
+def test_ffn_has_twice_the_products_of_the_projections(one):
     for _ in range(4):  # the machine may be busy with something else
-        one = make(mmpretrain_vit(DEEP))
         parts = seconds_of_parts(one, Setting(batch=2), 9, warm_up=2)
         order = [parts[name] for name in ('FFN', 'projections', 'norm')]
         if order == sorted(order, reverse=True):

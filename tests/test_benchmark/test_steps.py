@@ -9,9 +9,8 @@ from mmclca.benchmark.candidates import (
     METHODS,
     Size,
     mmpretrain_vit,
-    plain,
-    reduced,
     timm_vit,
+    varied,
     with_onnx,
 )
 from mmclca.benchmark.setting import Setting
@@ -21,11 +20,12 @@ from mmclca.benchmark.steps import (
     step_of,
     training_step,
 )
+from mmclca.models import Variant
 
 TINY = Size('tiny', (64, 64), 32, 4, 2, 64, num_classes=5)
 VIT = mmpretrain_vit(TINY)
-EVIT = reduced(VIT, 'EViT', 0.5, clca=True)
-PLAIN = (plain(VIT), VIT, timm_vit(TINY))
+EVIT = varied(VIT, Variant('EViT', 0.5, cache=True, cla=True))
+PLAIN = (varied(VIT, Variant()), VIT, timm_vit(TINY))
 
 
 class Product(nn.Linear):
@@ -65,7 +65,7 @@ def test_a_training_step_trains(one, amp):
 
 @pytest.mark.parametrize('method', METHODS)
 def test_a_training_step_of_every_method(method):
-    one = reduced(VIT, method, 0.5, clca=True)
+    one = varied(VIT, Variant(method, 0.5, cache=True, cla=True))
     step = step_of(one, Setting(batch=2, train=True))
     assert torch.isfinite(step())
 

@@ -18,8 +18,7 @@ from mmclca.datasets.ultra_fgvc import folders as layouts
 from mmclca.datasets.ultra_fgvc import info
 from mmclca.deployment import onnx_file
 from mmclca.evaluation import open_set
-from mmclca.models import fusion
-from mmclca.models.retrievers import features
+from mmclca.models import head_variants, retrievers
 from mmclca.visualization import cam_methods, cka, tsne
 
 TOOLS = sorted(
@@ -93,8 +92,8 @@ def test_verbs_import_nothing_heavy_either(tmp_path):
         (choices.CUDA_GRAPHS, memory.CUDA_GRAPHS),
         (choices.SCORES, open_set.SCORES),
         (choices.CLASSIFIERS, classifiers.CLASSIFIERS),
-        (choices.OUT_TYPES, fusion.PARTS),
-        (choices.STAGES, features.STAGES),
+        (choices.OUT_TYPES, head_variants.PARTS),
+        (choices.STAGES, retrievers.STAGES),
         (choices.TSNE_STAGES, tsne.STAGES),
         (choices.CAM_METHODS, cam_methods.METHODS),
         (choices.FEATURES, cka.FEATURES),

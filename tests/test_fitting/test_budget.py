@@ -1,10 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import pytest
 
-from mmclca.fitting.budget import Budget, choose, parse_budget
-from mmclca.fitting.candidates import CANDIDATES, Candidate
+from mmclca.fitting.candidates import ACCURACY, Budget, choose, parse_budget
+from mmclca.models import Variant
 
-PAIR = Candidate(None, 1.0, 224, 0.9), Candidate('EViT', 0.5, 224, 0.8)
+PAIR = Variant(None, 1.0, 224), Variant('EViT', 0.5, 224)
 
 
 @pytest.mark.parametrize(
@@ -41,5 +41,5 @@ def test_nothing_is_measured_without_a_budget():
 
 
 def test_the_table_is_sorted_by_accuracy():
-    accuracies = [candidate.accuracy for candidate in CANDIDATES]
+    accuracies = [*ACCURACY.values()]
     assert accuracies == sorted(accuracies, reverse=True)

@@ -3,9 +3,8 @@ import pytest
 from mmengine.config import Config
 from tiny_run import ROOT
 
-from mmclca.fitting import recipe
 from mmclca.fitting.architecture import VIT
-from mmclca.fitting.candidates import CANDIDATES
+from mmclca.fitting.candidates import ACCURACY
 from mmclca.fitting.classifier import classifier_config
 from mmclca.fitting.recipe import num_steps, training_config
 from mmclca.fitting.weights import Pretrained
@@ -26,7 +25,7 @@ DEIT = Pretrained(
 
 @pytest.fixture
 def trained(tmp_path):
-    config = classifier_config(DEIT, CANDIDATES[0], 40)
+    config = classifier_config(DEIT, next(iter(ACCURACY)), 40)
     lists = dict(train=tmp_path / 't.txt', classes=tmp_path / 'c.txt')
     return training_config(config, 'probe.pth', lists, tmp_path, None, 0)
 
@@ -66,7 +65,9 @@ def test_the_model_is_what_was_measured(trained, measured):
 
 def test_test_images_are_prepared_as_was_measured(trained, measured):
     own = trained.test_dataloader.dataset.pipeline
-    assert own[0] == recipe.READ  # photographs of all kinds
+    assert (
+        own[0]['type'] == 'mmclca.LoadPhotograph'
+    )  # photographs of all kinds
     assert own[1:] == measured.test_dataloader.dataset.pipeline[1:]
 
 

@@ -11,8 +11,8 @@ from tiny_run import CLASSES
 import mmclca
 from mmclca.apis import TokenReductionInferencer
 from mmclca.checkpoints.downloading import open_checkpoint
-from mmclca.fitting import gains, hold_out, improving, recipe, training
-from mmclca.fitting.gains import Measured
+from mmclca.fitting import estimate, improving, recipe, training
+from mmclca.fitting.estimate import Measured
 
 
 @pytest.fixture
@@ -22,10 +22,8 @@ def fit(tmp_path, monkeypatch):
         monkeypatch.setattr(module, 'EPOCHS', 4)
     monkeypatch.setattr(training, 'WORKERS', 0)
     monkeypatch.setattr(recipe, 'LEAST_AN_EPOCH', 32)
-    monkeypatch.setattr(gains, 'MEASURED', (Measured(0.5, 0.5, 0.9),))
-    monkeypatch.setattr(
-        'mmclca.fitting.cost_facts.onnx_milliseconds', lambda models: None
-    )
+    monkeypatch.setattr(estimate, 'MEASURED', (Measured(0.5, 0.5, 0.9),))
+    monkeypatch.setattr('mmclca.fitting.costs.are_there', lambda *names: False)
     torch.manual_seed(0)
     weights = write_weights(tmp_path)
 
@@ -78,8 +76,8 @@ def test_the_better_one_where_photographs_can(fit, monkeypatch, share, final):
         return dict(found, accuracy=accuracy), logits
 
     measure = improving.measure
-    monkeypatch.setattr(hold_out, 'LEAST', 16)
-    monkeypatch.setattr(hold_out, 'LEAST_A_CLASS', 4)
+    monkeypatch.setattr(estimate, 'LEAST', 16)
+    monkeypatch.setattr(estimate, 'LEAST_A_CLASS', 4)
     monkeypatch.setattr(improving, 'measure', measured)
     model = fit()
     holdout = model.facts['training']['holdout']
@@ -124,7 +122,7 @@ def test_interrupted_training_is_gone_on_with(fit, monkeypatch, tmp_path):
 def test_not_where_it_does_not_pay_or_nobody_could_tell(
     fit, monkeypatch, capsys, per_class, trained
 ):
-    monkeypatch.setattr(gains, 'MEASURED', (Measured(0.5, 0.5, trained),))
+    monkeypatch.setattr(estimate, 'MEASURED', (Measured(0.5, 0.5, trained),))
     model = fit(per_class)
     assert (model.facts['final'], model.facts['training']) == ('probe', None)
     assert 'Training is left out' in capsys.readouterr().out

@@ -11,7 +11,7 @@ import mmclca
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.releases import name_source
 from mmclca.fitting.architecture import backbone_of
-from mmclca.fitting.candidates import SIDES, candidates_of
+from mmclca.fitting.candidates import SIDES, candidates_of, words
 from mmclca.registry import MODELS
 
 SIZES = dict(embed_dims=16, num_layers=3)
@@ -89,8 +89,9 @@ def test_models_to_choose_from():
     cait = candidates_of(dict(type='mmclca.CaiT'))
     assert tuple(one.img_size for one in cait) == SIDES
     (resmlp,) = candidates_of(dict(type='mmclca.ResMLP', img_size=96))
-    assert resmlp.words() == 'the whole network, 96 px'
-    assert resmlp.apply(dict(head='any')) == dict(head='any')
+    assert words(resmlp) == 'the whole network, 96 px'
+    model = dict(backbone=dict(type='mmclca.ResMLP', img_size=96))
+    assert resmlp.apply(model) == model
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tiny_run import ROOT
 from torch.overrides import TorchFunctionMode
 
 from mmclca.registry import MODELS
-from mmclca.sweep import pieces
+from mmclca.sweep import compose as pieces
 
 FOLDER = CONFIGS / '_base_/models'
 DOCS = (ROOT / 'docs/weights.md').read_text()

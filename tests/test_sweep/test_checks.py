@@ -11,7 +11,7 @@ from sweep_results import CELL
 
 from mmclca.sweep.checks import check_inputs
 from mmclca.sweep.compose import compose
-from mmclca.sweep.identity import config_hash
+from mmclca.sweep.results import config_hash
 
 
 @pytest.fixture

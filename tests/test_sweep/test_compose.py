@@ -8,12 +8,11 @@ import torch
 from mmengine.config import Config
 from tiny_run import ROOT
 
+from mmclca.datasets.pipelines import set_image_size
 from mmclca.registry import MODELS
 from mmclca.sweep.cell import ABLATIONS, Cell
-from mmclca.sweep.compose import compose
-from mmclca.sweep.image_size import set_image_size
-from mmclca.sweep.pieces import MODELS as MODEL_PIECES
-from mmclca.sweep.pieces import names
+from mmclca.sweep.compose import MODELS as MODEL_PIECES
+from mmclca.sweep.compose import compose, names
 
 CELL = Cell('leaf40', 'deit-tiny-p16', 'EViT', 0.25, 224, 'clca', 2)
 COTTON = Cell('cotton80', 'deit3-base-p16', 'EViT', 0.1, 448, 'clca', 1)

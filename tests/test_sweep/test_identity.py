@@ -8,7 +8,7 @@ from mmengine.config import Config
 
 from mmclca.sweep.cell import Cell
 from mmclca.sweep.compose import compose
-from mmclca.sweep.identity import config_hash
+from mmclca.sweep.results import config_hash
 
 CELL = Cell('leaf40', 'deit-tiny-p16', 'EViT', 0.25, 224, 'clca', 2)
 

@@ -18,7 +18,7 @@ from sweep_results import CELL, result_of
 
 from mmclca.cli.commands.sweep import plan
 from mmclca.sweep import jobs
-from mmclca.sweep.identity import config_hash
+from mmclca.sweep.results import config_hash
 from mmclca.sweep.run import DONE, TAKEN
 from mmclca.utils.atomic_write import replace_text
 

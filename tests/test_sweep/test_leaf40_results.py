@@ -5,8 +5,7 @@ import pytest
 from tiny_run import ROOT
 
 from mmclca.sweep.grid import read_grid
-from mmclca.sweep.identity import config_hash
-from mmclca.sweep.results import read_result, read_results
+from mmclca.sweep.results import config_hash, read_result, read_results
 
 SWEEPS = (
     *('leaf40', 'leaf40_why', 'few_photographs_why'),

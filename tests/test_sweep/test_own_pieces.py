@@ -10,7 +10,7 @@ from tiny_run import write_images, write_run
 from mmclca.registry import MODELS
 from mmclca.sweep.checks import check_inputs
 from mmclca.sweep.grid import read_grid
-from mmclca.sweep.identity import config_hash
+from mmclca.sweep.results import config_hash
 from mmclca.sweep.run import DONE, run_cell
 from mmclca.utils.atomic_write import replace_text
 

@@ -4,7 +4,14 @@
 import pytest
 from tiny_run import ROOT
 
-from mmclca.sweep.pieces import DATASETS, MODELS, RECIPES, RUNTIME, find, names
+from mmclca.sweep.compose import (
+    DATASETS,
+    MODELS,
+    RECIPES,
+    RUNTIME,
+    find,
+    names,
+)
 
 BASE = ROOT / 'configs/_base_'
 

@@ -21,7 +21,7 @@ from tiny_run import write_run
 
 from mmclca.checkpoints.resuming import newest_checkpoint
 from mmclca.sweep import run
-from mmclca.sweep.identity import config_hash
+from mmclca.sweep.results import config_hash
 from mmclca.sweep.run import DONE, LOCK, TAKEN, run_cell
 
 CELLS = [replace(CELL, seed=seed) for seed in range(12)]

@@ -13,9 +13,8 @@ from plot_sweep import gmacs_axis, panels
 from mmclca.fitting.costs import milliseconds
 from mmclca.sweep.cell import Cell
 from mmclca.sweep.grid import read_grid
-from mmclca.sweep.identity import config_hash
 from mmclca.sweep.report import markdown
-from mmclca.sweep.results import read_results
+from mmclca.sweep.results import config_hash, read_results
 
 OWN = Path('docs/results/few_photographs')
 DASH = '–'

@@ -14,7 +14,7 @@ from mmclca.checkpoints.loading import load_trained
 from mmclca.checkpoints.stored import stored_classes
 from mmclca.checkpoints.writing import checkpoint_bytes
 from mmclca.configs import read_config
-from mmclca.models.retrievers.features import feature_of
+from mmclca.models.retrievers import feature_of
 from mmclca.utils.atomic_write import replace_bytes
 
 from ..features import feature_batches, refuse_none_read

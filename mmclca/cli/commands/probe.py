@@ -22,7 +22,7 @@ from ..arguments import (
     whole,
 )
 from ..choices import CLASSIFIERS, METHODS, OUT_TYPES
-from ..commands.open_set import accuracy, check_known, shared
+from .open_set import accuracy, check_known, shared
 
 apis = lazy('mmclca.apis')
 labelled_images = lazy('mmclca.apis.labelled_images')

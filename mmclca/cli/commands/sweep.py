@@ -14,7 +14,6 @@ from ..arguments import SETTINGS, positive
 
 checks = lazy('mmclca.sweep.checks')
 sweep_grid = lazy('mmclca.sweep.grid')
-identity = lazy('mmclca.sweep.identity')
 jobs = lazy('mmclca.sweep.jobs')
 sweep_report = lazy('mmclca.sweep.report')
 sweep_results = lazy('mmclca.sweep.results')
@@ -64,7 +63,7 @@ def prepare(args):
     configs, root = grid.configs(), root.absolute()
     results = {
         cell: sweep_results.read_result(
-            root / f'{cell.name}.json', identity.config_hash(cfg)
+            root / f'{cell.name}.json', sweep_results.config_hash(cfg)
         )
         for cell, cfg in configs.items()
     }

@@ -29,10 +29,10 @@ from ..mistakes import WRONG_INPUT
 
 benchmark = lazy('mmclca.benchmark')
 comparison = lazy('mmclca.benchmark.comparison')
-machine = lazy('mmclca.benchmark.machine')
 memory = lazy('mmclca.benchmark.memory')
+pages = lazy('mmclca.benchmark.pages')
 benchmark_profile = lazy('mmclca.benchmark.profile')
-speed_up_plot = lazy('mmclca.benchmark.speed_up_plot')
+benchmark_setting = lazy('mmclca.benchmark.setting')
 mmengine_config = lazy('mmengine.config')
 torch = lazy('torch')
 
@@ -336,7 +336,7 @@ def check_names(rows):
 
 def measure(args, missing):
     """Measure all models; rows are printed as they come."""
-    print(*benchmark.pages.results_head(args.memory), sep='\n')
+    print(*pages.results_head(args.memory), sep='\n')
     for batch in args.batch:
         for result in comparison.compare(
             args.plan,
@@ -347,7 +347,7 @@ def measure(args, missing):
             args.memory,
             missing,
         ):
-            print(benchmark.pages.table_line(result, args.memory), flush=True)
+            print(pages.table_line(result, args.memory), flush=True)
             yield result
 
 
@@ -355,7 +355,7 @@ def profile(args, results):
     """Lines of a table: milliseconds and share of each part of a pass."""
     parts = [f'{part}, ms (%)' for part in benchmark_profile.PARTS]
     titles = ['model', 'px', 'method', 'batch', 'ms', *parts]
-    yield from benchmark.pages.table_head(titles)
+    yield from pages.table_head(titles)
     for result in results:
         setting = replace(args.setting, batch=result.batch)
         rounds = args.rounds, args.warm_up
@@ -375,47 +375,43 @@ def profile_line(result, seconds):
         for part in seconds.values()
     ]
     whole = f'{1e3 * median(result.seconds):.1f}'
-    return benchmark.pages.line([*model, result.batch, whole, *shares])
+    return pages.line([*model, result.batch, whole, *shares])
 
 
 def write(args, facts, results, missing, more):
     """Write the page, the CSV, the JSON and the plot."""
-    lines = benchmark.pages.results_head(args.memory)
-    lines += [
-        benchmark.pages.table_line(result, args.memory) for result in results
-    ]
-    lines += benchmark.pages.out_of_memory_lines(missing)
+    lines = pages.results_head(args.memory)
+    lines += [pages.table_line(result, args.memory) for result in results]
+    lines += pages.out_of_memory_lines(missing)
     lines += ['', f'![speed-up]({Path(args.out).name}.png)', *more]
     baseline = args.baseline and Path(args.baseline).stem
     title = f'Speed compared with {baseline}' if baseline else TITLE
-    text = benchmark.pages.page(
-        title, args.setting.words(args.batch), facts, lines
-    )
-    fitted = benchmark.pages.exponents(results)
+    text = pages.page(title, args.setting.words(args.batch), facts, lines)
+    fitted = pages.exponents(results)
     growth = dict(exponents=fitted) if fitted else {}
     entries = dict(batches=args.batch, **growth)
     records = [result.record() for result in results]
-    benchmark.pages.write_results(
+    pages.write_results(
         args.out, text, args.setting, facts, records, **entries
     )
-    speed_up_plot.draw_speed_up(results, f'{args.out}.png')
+    pages.draw_speed_up(results, f'{args.out}.png')
 
 
 def main(args):
     torch.set_num_threads(args.setting.threads)
     torch.manual_seed(0)
     command = ['python', 'tools/benchmark/throughput.py', *sys.argv[1:]]
-    facts = machine.machine(args.setting, shlex.join(command))
+    facts = benchmark_setting.machine(args.setting, shlex.join(command))
     if args.backend == 'onnx':
         facts['versions'] += f', ONNX Runtime {version("onnxruntime")}'
     words = args.setting.words(args.batch)
-    print(words, '', *benchmark.pages.machine_lines(facts), '', sep='\n')
+    print(words, '', *pages.machine_lines(facts), '', sep='\n')
     results, missing = [], []
     for result in measure(args, missing):
         results.append(result)
         if args.out:  # what is there stays, whatever ends the program
             write(args, facts, results, missing, more=[])
-    more = benchmark.pages.exponent_lines(benchmark.pages.exponents(results))
+    more = pages.exponent_lines(pages.exponents(results))
     if args.profile:
         more += ['', '## Where the time of a forward pass goes', '']
         more += profile(args, results)

@@ -1,11 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .cait import CaiT
 from .foreign_weights import ForeignWeights
-from .fusing import fuse, fusible
 from .patch_convnet import PatchConvNet
 from .reducible import Reducible
 from .resmlp import ResMLP
-from .shallow import as_reducible, reduces, shallow_copy
+from .shallow import as_reducible, fuse, fusible, reduces, shallow_copy
 from .token_reduction_vit import TokenReductionViT
 from .vit_embedding import ViTEmbedding
 

@@ -19,14 +19,11 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 
 from ..layers.class_attention import ClassLayer, ClassLayers
-from ..layers.layer_scale import scale_of_depth
+from ..layers.deit_init import scale_of_depth
 from ..layers.talking_heads import TalkingHeadsLayer
 from ..reduction.tokens import Tokens
-from .arch import settings_of
-from .cait_checks import check_cls_at, check_reduction
-from .cait_cls import CaiTCLS
-from .depth import depth_in
-from .encoder_layers import EncoderLayers
+from .arch import depth_in, settings_of
+from .cait_cls import CaiTCLS, check_cls_at, check_reduction
 from .reducible import Reducible
 
 EMBEDDING = ('patch_embed', 'pos_embed', 'cls_token')
@@ -50,7 +47,7 @@ def _size(embed_dims: int, num_layers: int) -> dict:
 
 
 @MODELS.register_module()
-class CaiT(CaiTCLS, EncoderLayers, Reducible, BaseBackbone):
+class CaiT(CaiTCLS, Reducible, BaseBackbone):
     """Class-attention in image transformers.
 
     Layers of self-attention over the patches, whose heads talk; then layers

@@ -14,8 +14,7 @@ from mmclca.utils.known_names import not_one_of
 from ..layers.attention_pool import LAYER_NORM, AttentionPool, AveragePool
 from ..layers.column_layer import ColumnLayer
 from ..stems import build_stem
-from .arch import settings_of
-from .depth import depth_in
+from .arch import depth_in, settings_of
 from .foreign_weights import ForeignWeights
 
 SIDE = 16  # of a patch, in pixels

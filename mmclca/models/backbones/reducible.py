@@ -9,22 +9,25 @@ from torch.utils.checkpoint import checkpoint
 
 from mmclca.registry import MODELS
 
-from ..reduction.attention import Attended
+from ..reduction.attention import Attended, attend
 from ..reduction.reducers import TokenReducer
 from ..reduction.tokens import Tokens
-from .depth import checked_layers
+from .arch import checked_layers
 from .foreign_weights import ForeignWeights
 
 
 class Reducible(ForeignWeights):
     """Mixin over mmpretrain's ``BaseBackbone``: the loop over the layers.
 
-    A backbone says what its parts are: :meth:`embed`, :meth:`normalize`,
-    :meth:`attend`, :meth:`feed`, :meth:`finish` and :meth:`format_tokens`,
-    and has ``layers``, ``embed_dims``, ``img_size`` and ``patch_resolution``
-    (height and width of an image in pixels and in patches), ``num_prefix``
-    (tokens before the patches, the first of which is CLS, see
-    :class:`Tokens`) and ``out_indices``. It calls :meth:`set_reduction` in
+    A backbone says what its parts are, :meth:`embed` at least; unless it
+    overrides :meth:`normalize`, :meth:`attend` and :meth:`feed`, its layers
+    are those of a ViT: mmpretrain's ``TransformerEncoderLayer``, or what has
+    the same parts, ``ln1``, ``attn``, ``ln2`` and ``ffn``. It may override
+    :meth:`finish` and :meth:`format_tokens`, too. It has ``layers``,
+    ``embed_dims``, ``img_size`` and ``patch_resolution`` (height and width of
+    an image in pixels and in patches), ``num_prefix`` (tokens before the
+    patches, the first of which is CLS, see :class:`Tokens`) and
+    ``out_indices``. It calls :meth:`set_reduction` in
     its ``__init__``, and overrides :meth:`fuse` where it can; everything else
     here is not overridden. Pictures, costs, recordings, exports and teachers
     ask for nothing else, so that they work with any such backbone.
@@ -62,7 +65,7 @@ class Reducible(ForeignWeights):
 
     def normalize(self, layer: nn.Module, x: Tensor) -> Tensor:
         """What the attention of a layer reads of the tokens (B, N, C)."""
-        raise NotImplementedError
+        return layer.ln1(x)
 
     def attend(
         self,
@@ -79,7 +82,9 @@ class Reducible(ForeignWeights):
             key_bias (Tensor, optional): See :meth:`TokenReducer.key_bias`.
             softmax (Callable, optional): See :meth:`TokenReducer.softmax`.
         """
-        raise NotImplementedError
+        x = self.normalize(layer, tokens.x)
+        update, attended = attend(layer.attn, x, key_bias, softmax)
+        return tokens.x + update, attended
 
     @property
     def has_cls(self) -> bool:
@@ -112,7 +117,7 @@ class Reducible(ForeignWeights):
 
     def feed(self, layer: nn.Module, x: Tensor) -> Tensor:
         """Second half of a layer, tokens (B, N, C) to tokens."""
-        raise NotImplementedError
+        return layer.ffn(layer.ln2(x), identity=x)
 
     def finish(self, x: Tensor) -> Tensor:
         """What is done to all tokens (B, N, C) after the last layer."""

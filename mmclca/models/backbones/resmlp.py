@@ -8,11 +8,10 @@ from torch import Tensor
 from mmclca.registry import MODELS
 from mmclca.utils.known_names import not_one_of
 
-from ..layers.layer_scale import scale_of_depth
+from ..layers.deit_init import scale_of_depth
 from ..layers.patch_mixing import PatchLinear, build_communication
 from ..layers.resmlp_layer import ClassMLPLayer, ResMLPLayer, build_affine
-from .arch import settings_of
-from .depth import depth_in
+from .arch import depth_in, settings_of
 from .foreign_weights import ForeignWeights
 
 SIZES = ('embed_dims', 'num_layers')

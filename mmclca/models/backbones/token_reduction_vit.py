@@ -10,9 +10,7 @@ from mmclca.registry import MODELS
 from ..layers.drop_path import set_drop_path, use_plain_rates
 from ..layers.parallel import ParallelLayer, in_parallel
 from ..reduction.tokens import Tokens
-from .arch import check_arch
-from .depth import first_layers
-from .encoder_layers import EncoderLayers
+from .arch import check_arch, first_layers
 from .output_forms import OUTPUT_FORMS, check_cla, check_prefix
 from .reducible import Reducible
 from .vit_embedding import ViTEmbedding
@@ -22,9 +20,7 @@ EMBEDDING = ('cache.', 'dist_token', 'pre_norm.', 'register_tokens')
 
 
 @MODELS.register_module()
-class TokenReductionViT(
-    ViTEmbedding, EncoderLayers, Reducible, VisionTransformer
-):
+class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
     """Vision transformer whose tokens are reduced on the way.
 
     mmpretrain's ``VisionTransformer`` with the same parameter names, and equal

@@ -7,7 +7,16 @@ from torch import Tensor, nn
 
 from mmclca.registry import MODELS
 
-from .sizes import check_sizes
+
+def check_sizes(**sizes: int) -> None:
+    """Refuse sizes of a head that are none.
+
+    Raises:
+        ValueError: If one is not a positive integer; names it.
+    """
+    for name, size in sizes.items():
+        if type(size) is not int or size < 1:
+            raise ValueError(f'{name}={size!r} must be a positive integer')
 
 
 @MODELS.register_module()

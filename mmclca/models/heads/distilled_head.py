@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 from mmclca.utils.known_names import not_one_of
 
-from .sizes import check_sizes
+from .cla_head import check_sizes
 
 
 def _log_mean_softmax(cls: Tensor, dist: Tensor) -> Tensor:

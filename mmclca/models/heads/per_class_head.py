@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from mmclca.registry import MODELS
 
-from .sizes import check_sizes
+from .cla_head import check_sizes
 
 
 @MODELS.register_module()

@@ -6,7 +6,10 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from .precision import at_least_float32
+
+def at_least_float32(x: Tensor) -> Tensor:
+    """Half precision to float32, which sums and exponents need."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 @dataclass

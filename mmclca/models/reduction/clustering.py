@@ -4,7 +4,7 @@
 import torch
 from torch import Tensor
 
-from .precision import at_least_float32
+from .attention import at_least_float32
 
 
 def distances(x: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from mmclca.models import (
     with_layer_fusion,
 )
 from mmclca.models.reduction.attention import attend
-from mmclca.models.retrievers.features import feature_of
+from mmclca.models.retrievers import feature_of
 from mmclca.registry import MODELS
 from mmclca.visualization.rollout import rollout
 

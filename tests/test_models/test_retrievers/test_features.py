@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import torch
 
-from mmclca.models.retrievers.features import cosine_similarity
+from mmclca.models.retrievers import cosine_similarity
 
 
 def test_cosine_of_angles():

@@ -10,8 +10,7 @@ from tiny_model import write_tiny
 from tiny_run import CLASSES, ROOT
 
 from mmclca.evaluation.retrieval import average_precision
-from mmclca.models.retrievers import TokenReductionRetriever
-from mmclca.models.retrievers.features import cosine_similarity
+from mmclca.models.retrievers import TokenReductionRetriever, cosine_similarity
 from mmclca.registry import MODELS
 
 NAME = 'clca-evit-kr25_deit-tiny-p16_leaf40-retrieval-224px.py'

@@ -7,10 +7,9 @@ from torch import Tensor
 
 from mmclca.registry import MODELS
 
-from ..attention import Attended
-from ..precision import at_least_float32
+from ..attention import Attended, at_least_float32
 from ..tokens import Tokens
-from .counted import CountedReducer
+from .base import CountedReducer
 
 
 def significance(attended: Attended, num_prefix: int = 1) -> Tensor:

@@ -6,12 +6,11 @@ from torch import Tensor, nn
 
 from mmclca.registry import MODELS
 
+from ..attention import at_least_float32
 from ..clustering import dpc_knn
-from ..precision import at_least_float32
 from ..tokens import Tokens
 from ..trace import Merged
-from .counted import CountedReducer
-from .init import init_linear
+from .base import CountedReducer, init_linear
 
 
 class Importance(nn.Module):

@@ -4,7 +4,7 @@ from mmclca.registry import MODELS
 from ..attention import Attended
 from ..clustering import k_medoids
 from ..tokens import Tokens
-from .counted import CountedReducer
+from .base import CountedReducer
 
 
 @MODELS.register_module()

@@ -6,7 +6,7 @@ from mmclca.registry import MODELS
 
 from ..tokens import Tokens
 from ..trace import Kept
-from .counted import CountedReducer
+from .base import CountedReducer
 
 
 class Merging(nn.Module):

@@ -8,10 +8,10 @@ from torch import Tensor, nn
 
 from mmclca.registry import MODELS
 
-from ..precision import at_least_float32
+from ..attention import at_least_float32
 from ..tokens import Tokens
 from ..trace import Kept
-from .counted import CountedReducer
+from .base import CountedReducer
 
 
 def transport(score: Tensor, eps: float, iterations: int) -> Tensor:

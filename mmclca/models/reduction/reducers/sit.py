@@ -7,8 +7,7 @@ from mmclca.registry import MODELS
 
 from ..tokens import Tokens
 from ..trace import Kept
-from .counted import CountedReducer
-from .init import init_linear
+from .base import CountedReducer, init_linear
 
 
 class Slimming(nn.Module):

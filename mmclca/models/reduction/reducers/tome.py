@@ -11,7 +11,7 @@ from mmclca.registry import MODELS
 from ..attention import Attended
 from ..tokens import Tokens
 from ..trace import Merged, sum_into
-from .counted import CountedReducer
+from .base import CountedReducer
 
 
 @torch.no_grad()

@@ -5,7 +5,7 @@ from small_models import build, images, token_counts, vit
 
 import mmclca
 from mmclca.models import DPCKNN, Sinkhorn, ToMe
-from mmclca.models.reduction.reducers.counted import CountedReducer
+from mmclca.models.reduction.reducers.base import CountedReducer
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.registry import MODELS
 

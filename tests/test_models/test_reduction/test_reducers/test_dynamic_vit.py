@@ -6,8 +6,7 @@ from torch.nn.functional import gelu, layer_norm
 
 from mmclca.models import DynamicViT
 from mmclca.models.reduction.attention import masked_softmax
-from mmclca.models.reduction.reducers.dynamic_vit import draw
-from mmclca.models.reduction.reducers.predictor import Predictor
+from mmclca.models.reduction.reducers.dynamic_vit import Predictor, draw
 from mmclca.models.reduction.tokens import Tokens, from_start
 from mmclca.models.reduction.trace import Appended, Kept, Masked
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The size of images in the pipelines of a data set."""
+"""Pipelines of a data set, and the size of their images."""
 
 from collections.abc import Iterator
 
@@ -10,6 +10,27 @@ CROPS = dict(
 RESIZES = ('Resize', 'ResizeEdge')
 # as in the paper, an image is resized to its size over this, then cropped
 CROP = 0.875
+
+
+def evaluation_pipeline(size: int) -> list[dict]:
+    """Make the pipeline of a test: a photograph, its middle, inputs.
+
+    Args:
+        size (int): Height and width in pixels that leave the pipeline.
+    """
+    side = int(size / CROP)
+    resize = dict(
+        type='Resize',
+        scale=(side, side),
+        backend='pillow',
+        interpolation='bicubic',
+    )
+    return [
+        dict(type='mmclca.LoadPhotograph'),
+        resize,
+        dict(type='CenterCrop', crop_size=size),
+        dict(type='PackInputs'),
+    ]
 
 
 def set_image_size(dataset: dict | list, size: int) -> None:

@@ -1,0 +1,237 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Models that classify by several layers: configs in, configs out."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from inspect import signature
+
+import torch
+from mmengine.config import ConfigDict
+from mmpretrain.models.backbones import DeiT3, VisionTransformer
+from mmpretrain.models.classifiers import ImageClassifier
+from mmpretrain.models.heads import ClsHead
+
+from mmclca.registry import MODELS
+
+from .backbones import ForeignWeights, Reducible
+from .heads import CLAHead, DistilledHead, LayerFusionHead
+
+
+def class_of(settings: dict | None) -> type:
+    """The class that a config names; ``object`` for None."""
+    kind = settings['type'] if settings else object
+    found = kind if isinstance(kind, type) else MODELS.get(kind)
+    if found is None:
+        raise ValueError(
+            f'type={kind!r} is not registered: import its module, for example '
+            "by custom_imports=dict(imports=['my_module'])"
+        )
+    return found
+
+
+def build_on_meta(backbone: dict) -> Reducible:
+    """The backbone on the meta device: it knows its depth and channels."""
+    with torch.device('meta'):
+        return MODELS.build(deepcopy(backbone))
+
+
+def gives_layers(kind: type) -> bool:
+    """Whether a backbone can be told whose layers' output it returns."""
+    named = 'out_indices' in signature(kind).parameters
+    return named or issubclass(kind, VisionTransformer)
+
+
+def is_reducible(model: dict) -> bool:
+    """Whether a reducer can be put into the backbone of a config."""
+    kind = class_of(model['backbone'])
+    return kind is VisionTransformer or issubclass(kind, Reducible)
+
+
+def make_reducible(model: dict) -> None:
+    """Replace mmpretrain's types by ours, which have the same parameters."""
+    kind = class_of(model['backbone'])
+    if kind is VisionTransformer:
+        model['backbone']['type'] = 'mmclca.TokenReductionViT'
+    elif not is_reducible(model):
+        raise ValueError(
+            f'the tokens of the backbone {kind.__name__} cannot be reduced'
+            f'{_reason(kind)}: that takes a VisionTransformer of mmpretrain '
+            'or a Reducible backbone, such as mmclca.TokenReductionViT'
+        )
+    if class_of(model) is ImageClassifier:
+        model['type'] = 'mmclca.TokenReductionClassifier'
+
+
+def _reason(kind: type) -> str:
+    if issubclass(kind, DeiT3):
+        return (
+            ' (its layers leave out one norm; DeiT III is TokenReductionViT '
+            'with layer_scale_init_value=1e-4, with_cls_pos=False)'
+        )
+    if issubclass(kind, VisionTransformer):
+        return ' (its forward pass is not that of VisionTransformer)'
+    if issubclass(kind, ForeignWeights):
+        return f' ({kind.irreducible})'
+    return ''
+
+
+def put_cla_head(model: dict, reduce_at: tuple[int, ...]) -> None:
+    """Replace the head by a CLA head of these layers and the last one.
+
+    Args:
+        model (dict): Config of a classifier, changed in place.
+        reduce_at (tuple[int, ...]): Layers, from 0.
+
+    Raises:
+        ValueError: If a CLA head cannot take the place of the head.
+    """
+    backbone = model['backbone']
+    built = build_on_meta(backbone)
+    if not gives_layers(class_of(backbone)):
+        built.check_cla()
+    read = sorted({*reduce_at, len(built.layers) - 1})
+    backbone['out_indices'] = tuple(read)
+    if built.final_norm:
+        backbone['final_norm'] = False
+    build_on_meta(backbone).check_cla()
+    model['head'] = _cla_head(model.get('head'), built.embed_dims, len(read))
+
+
+def _cla_head(head: dict | None, in_channels: int, num_layers: int) -> dict:
+    """The head, or a CLA head with the settings that both of them know."""
+    kind = class_of(head)
+    sizes = dict(in_channels=in_channels, num_layers=num_layers)
+    if issubclass(kind, CLAHead):
+        return dict(head, **sizes)
+    known_loss = ClsHead.loss, DistilledHead.loss
+    own_loss = not issubclass(kind, ClsHead) or kind.loss not in known_loss
+    if own_loss or 'num_classes' not in head:
+        raise ValueError(
+            f'a CLA head cannot take the place of head={head}: that takes '
+            "num_classes and the loss of a ClsHead, such as dict(type='"
+            "LinearClsHead', num_classes=80)"
+        )
+    known = signature(CLAHead).parameters.keys() - {'init_cfg'}
+    kept = {k: v for k, v in head.items() if k in known}
+    return dict(kept, type='mmclca.CLAHead', **sizes)
+
+
+def remove_cla_head(model: dict) -> None:
+    """Replace a CLA head by that of the last layer.
+
+    Args:
+        model (dict): Config of a classifier, changed in place.
+    """
+    backbone, head = model['backbone'], model['head']
+    arguments = signature(class_of(backbone)).parameters
+    backbone['out_indices'] = arguments['out_indices'].default
+    if 'final_norm' in backbone:
+        backbone['final_norm'] = True
+    linear = {
+        k: v for k, v in head.items() if k not in ('num_layers', 'multiplier')
+    }
+    if build_on_meta(backbone).is_distilled:
+        linear['type'] = 'mmclca.DistilledHead'
+    else:
+        linear.update(type='VisionTransformerClsHead', init_cfg=None)
+    model['head'] = linear
+
+
+# vectors that a layer gives
+PARTS = dict(cls_token=1, average=1, cls_average=2)
+
+
+def with_layer_fusion(
+    model: dict, layers: Sequence[int] | None = None, out_type: str = 'average'
+) -> dict:
+    """A model that reads several layers by a :class:`LayerFusionHead`.
+
+    Layers after the last one that is read are not built, and reductions in
+    them fall away: weights of the whole network load all the same. All other
+    settings of the backbone stay.
+
+    Args:
+        model (dict): Config of a classifier over a :class:`Reducible`
+            backbone or mmpretrain's ``VisionTransformer``; not changed.
+        layers (Sequence[int], optional): Layers, from 0, whose output is
+            read. Defaults to None, the first three quarters of the depth: 0
+            to 8 of twelve.
+        out_type (str): What is read of a layer: 'average', the average of
+            the tokens left, 'cls_token' or 'cls_average', both. Defaults to
+            'average'; backbones that know CLS only give that.
+
+    Returns:
+        dict: The new config, of the type of ``model``.
+
+    Raises:
+        ValueError: If the backbone is of another kind, has no such layer, or
+            does not know ``out_type``.
+    """
+    if out_type not in PARTS:
+        raise ValueError(f'out_type={out_type!r} is not one of {list(PARTS)}')
+    new = deepcopy(model)
+    make_reducible(new)
+    backbone = new['backbone']
+    built = build_on_meta(backbone)
+    if not gives_layers(class_of(backbone)):
+        raise ValueError(
+            f'{type(built).__name__} gives the output of its last layer only: '
+            'several are read of a TokenReductionViT'
+        )
+    layers = _checked(layers, len(built.layers))
+    _cut(backbone, built, layers[-1] + 1)
+    known = signature(class_of(backbone)).parameters
+    takes_any = issubclass(class_of(backbone), VisionTransformer)
+    backbone['out_indices'] = layers
+    if takes_any or 'final_norm' in known:
+        backbone['final_norm'] = False  # the head normalizes
+    if takes_any or 'out_type' in known:
+        backbone['out_type'] = out_type
+    elif out_type != 'cls_token':
+        raise ValueError(
+            f'{type(built).__name__} gives CLS only: out_type={out_type!r} '
+            "is not allowed, only 'cls_token'"
+        )
+    new['neck'] = None
+    new['head'] = _head(model.get('head') or {}, built, layers, out_type)
+    return ConfigDict(new) if isinstance(model, ConfigDict) else new
+
+
+def _checked(layers: Sequence[int] | None, depth: int) -> tuple[int, ...]:
+    if layers is None:
+        return tuple(range(max(3 * depth // 4, 1)))
+    layers = tuple(layers)
+    if not layers or list(layers) != sorted(set(layers) & {*range(depth)}):
+        raise ValueError(
+            f'layers={layers!r} must be ascending, different layers '
+            f'(integers) within 0 to {depth - 1}'
+        )
+    return layers
+
+
+def _cut(backbone: dict, built: Reducible, depth: int) -> None:
+    """Leave out layers from ``depth`` on, and their reductions."""
+    if depth == len(built.layers) or not isinstance(built, VisionTransformer):
+        return
+    backbone['depth'] = depth
+    stages = [layer for layer in built.reduce_at if layer < depth]
+    backbone['reduce_at'] = tuple(stages)
+    if not stages:
+        backbone['reducer'] = backbone['cache'] = None
+        return
+    reducer = backbone.get('reducer') or {}
+    for name, value in reducer.items():
+        if isinstance(value, Sequence) and len(value) == len(built.reduce_at):
+            reducer[name] = type(value)(value[: len(stages)])
+
+
+def _head(head: dict, built: Reducible, layers: tuple, out_type: str) -> dict:
+    known = signature(LayerFusionHead).parameters.keys() - {'init_cfg'}
+    kept = {k: v for k, v in head.items() if k in known}
+    return dict(
+        kept,
+        type='mmclca.LayerFusionHead',
+        in_channels=built.embed_dims,
+        num_layers=len(layers),
+        num_parts=PARTS[out_type],
+    )

@@ -1,0 +1,256 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Stems of several convolutions, from images to patches."""
+
+from itertools import pairwise
+from math import ceil
+
+from mmcv.cnn.bricks.transformer import AdaptivePadding
+from mmengine.model import BaseModule
+from mmpretrain.models.utils import build_norm_layer, to_2tuple
+from torch import Tensor, nn
+from torch.nn.functional import unfold
+
+from mmclca.registry import MODELS
+from mmclca.utils.known_names import did_you_mean
+
+BATCH_NORM = dict(type='BN')
+SIDE = 16  # of a patch, in pixels
+
+
+class Stem(BaseModule):
+    """Tokens of patches of 16 x 16 pixels by a sequence of layers.
+
+    An image of another size is padded with zeros at the right and at the
+    bottom, as mmpretrain's ``PatchEmbed`` does it, where a stem does not say
+    otherwise. Convolutions keep PyTorch's initialization.
+
+    Args:
+        projection (nn.Sequential): From images (B, 3, 16 h, 16 w) to patches
+            (B, C, h, w).
+        img_size (int | tuple[int, int]): Height and width of an image in
+            pixels, for ``init_out_size``.
+        patch_size (int | tuple[int, int]): Height and width of a patch in
+            pixels: 16.
+        init_cfg (dict, optional): As in ``BaseModule``. Defaults to None.
+
+    Raises:
+        ValueError: If ``patch_size`` is not 16.
+    """
+
+    stride = (SIDE, SIDE)
+
+    def __init__(
+        self,
+        projection: nn.Sequential,
+        img_size: int | tuple[int, int],
+        patch_size: int | tuple[int, int],
+        init_cfg: dict | None = None,
+    ):
+        super().__init__(init_cfg)
+        if to_2tuple(patch_size) != self.stride:
+            raise ValueError(
+                f'{type(self).__name__} makes patches of {SIDE} x {SIDE} '
+                f'pixels: patch_size={patch_size} is not allowed, give '
+                f'patch_size={SIDE}'
+            )
+        self.init_out_size = tuple(
+            ceil(pixels / SIDE) for pixels in to_2tuple(img_size)
+        )
+        self.padding = AdaptivePadding(SIDE, SIDE)
+        self.projection = projection
+
+    def forward(self, x: Tensor) -> tuple[Tensor, tuple[int, int]]:
+        """Images (B, 3, H, W) to tokens (B, N, C) and their grid (h, w)."""
+        x = self.projection(self.padding(x))
+        return x.flatten(2).transpose(1, 2), tuple(x.shape[-2:])
+
+
+def norm_of_maps(norm_cfg: dict, channels: int) -> nn.Module:
+    """Build a norm of maps (B, C, h, w).
+
+    Raises:
+        ValueError: If it is the LayerNorm of tokens, which would normalize
+            over the width of the map.
+    """
+    if norm_cfg['type'] == 'LN':
+        raise ValueError(
+            "norm_cfg=dict(type='LN') is for tokens (B, N, C): give a stem "
+            "dict(type='LN2d', eps=1e-6), which is over the channels of a map"
+        )
+    return build_norm_layer(norm_cfg, channels)
+
+
+@MODELS.register_module()
+class ConvStem(Stem):
+    """Four convolutions of 3 x 3 with stride 2, as in LeViT.
+
+    The stem that table 7 of `Three things everyone should know about Vision
+    Transformers <https://arxiv.org/abs/2203.09795>`_ compares
+    :class:`HMLPStem` with. From C / 8 channels on, each convolution doubles
+    them; a norm follows each, GELU all but the last. The convolutions have no
+    bias and overlap: a token depends on pixels of its neighbours, so that
+    this stem does not go with masking. Images of any size are covered
+    without padding them to patches. Without norms it is the stem of
+    :class:`PatchConvNet`.
+
+    Args:
+        embed_dims (int): C, channels of a token. Defaults to 768.
+        img_size (int | tuple[int, int]): Height and width of an image in
+            pixels. Defaults to 224.
+        patch_size (int | tuple[int, int]): 16, nothing else.
+        in_channels (int): Channels of an image. Defaults to 3.
+        norm_cfg (dict, optional): As in :class:`HMLPStem`; None: no norm.
+            Defaults to BatchNorm.
+        init_cfg (dict, optional): As in ``BaseModule``. Defaults to None.
+
+    Raises:
+        ValueError: See :class:`HMLPStem`.
+    """
+
+    def __init__(
+        self,
+        embed_dims: int = 768,
+        img_size: int | tuple[int, int] = 224,
+        patch_size: int | tuple[int, int] = SIDE,
+        in_channels: int = 3,
+        norm_cfg: dict | None = BATCH_NORM,
+        init_cfg: dict | None = None,
+    ):
+        widths = (in_channels, *(embed_dims // part for part in (8, 4, 2, 1)))
+        layers = []
+        for made_of, width in pairwise(widths):
+            conv = nn.Conv2d(made_of, width, 3, 2, padding=1, bias=False)
+            if norm_cfg is not None:
+                conv = nn.Sequential(conv, norm_of_maps(norm_cfg, width))
+            layers += [conv, nn.GELU()]
+        projection = nn.Sequential(*layers[:-1])
+        super().__init__(projection, img_size, patch_size, init_cfg)
+        self.padding = nn.Identity()  # that of the convolutions is enough
+
+
+@MODELS.register_module()
+class HMLPStem(Stem):
+    """Hierarchical MLP: patches of 4 x 4, 8 x 8, then 16 x 16 pixels.
+
+    From `Three things everyone should know about Vision Transformers
+    <https://arxiv.org/abs/2203.09795>`_, section 5 and figure 5. Each
+    convolution is as wide as its stride, so that a token depends on its own
+    patch only: masking patches before the stem or after it is the same,
+    with the LayerNorm always and with BatchNorm in evaluation; in training
+    its statistics are those of all patches.
+
+    ==========================  ==================
+    convolution, stride         map, at 224 px
+    ==========================  ==================
+    4 x 4, norm, GELU           C / 4 x 56 x 56
+    2 x 2, norm, GELU           C / 4 x 28 x 28
+    2 x 2, norm                 C x 14 x 14
+    ==========================  ==================
+
+    Args:
+        embed_dims (int): C, channels of a token. Defaults to 768.
+        img_size (int | tuple[int, int]): Height and width of an image in
+            pixels. Defaults to 224.
+        patch_size (int | tuple[int, int]): 16, nothing else.
+        in_channels (int): Channels of an image. Defaults to 3.
+        norm_cfg (dict): ``dict(type='BN')`` or ``dict(type='LN2d',
+            eps=1e-6)``, the LayerNorm over the channels at each place.
+            Defaults to BatchNorm.
+        init_cfg (dict, optional): As in ``BaseModule``. Defaults to None.
+
+    Raises:
+        ValueError: If ``patch_size`` is not 16, or with ``norm_cfg`` of
+            LayerNorm over tokens.
+    """
+
+    def __init__(
+        self,
+        embed_dims: int = 768,
+        img_size: int | tuple[int, int] = 224,
+        patch_size: int | tuple[int, int] = SIDE,
+        in_channels: int = 3,
+        norm_cfg: dict = BATCH_NORM,
+        init_cfg: dict | None = None,
+    ):
+        width = embed_dims // 4
+        projection = nn.Sequential(
+            nn.Conv2d(in_channels, width, 4, stride=4),
+            norm_of_maps(norm_cfg, width),
+            nn.GELU(),
+            nn.Conv2d(width, width, 2, stride=2),
+            norm_of_maps(norm_cfg, width),
+            nn.GELU(),
+            nn.Conv2d(width, embed_dims, 2, stride=2),
+            norm_of_maps(norm_cfg, embed_dims),
+        )
+        super().__init__(projection, img_size, patch_size, init_cfg)
+
+    def visible(self, x: Tensor, index: Tensor) -> Tensor:
+        """Tokens of some patches, at the cost of these.
+
+        Those that ``forward`` makes, gathered; in training BatchNorm sees
+        the visible patches only.
+
+        Args:
+            x (Tensor): Images (B, 3, H, W).
+            index (Tensor): Patches of each image (B, K), row by row from 0.
+
+        Returns:
+            Tensor: Tokens (B, K, C).
+        """
+        patches = unfold(self.padding(x), SIDE, stride=SIDE)
+        index = index[:, None].expand(-1, patches.size(1), -1)
+        patches = patches.gather(2, index).unflatten(1, (-1, SIDE, SIDE))
+        # side by side: images of one row of patches, (B, 3, 16, 16 K)
+        return self(patches.transpose(-1, -2).flatten(-2))[0]
+
+
+def build_stem(
+    stem: dict,
+    patch_size: tuple[int, int],
+    patch_resolution: tuple[int, int],
+    **sizes,
+) -> nn.Module:
+    """Build what makes tokens of an image.
+
+    Args:
+        stem (dict): Config of a module from images (B, 3, H, W) to tokens
+            (B, N, C) and their grid (h, w), with ``init_out_size``, the grid
+            of ``img_size``, and ``stride``, height and width of a patch in
+            pixels.
+        patch_size (tuple[int, int]): That of the backbone.
+        patch_resolution (tuple[int, int]): Its grid of patches.
+        **sizes: ``img_size``, ``in_channels`` and ``embed_dims``, which the
+            backbone fills in where the config does not say them.
+
+    Raises:
+        ValueError: If it is no config of a registered stem, or its patches
+            are not of ``patch_size`` or no such grid.
+    """
+    _check_type(stem)
+    stem = MODELS.build(stem, default_args=dict(sizes, patch_size=patch_size))
+    name, stride = type(stem).__name__, tuple(stem.stride)
+    if stride != patch_size:
+        raise ValueError(
+            f'{name} makes patches of {stride} px, '
+            f'patch_size={patch_size} is not allowed: give patch_size={stride}'
+        )
+    grid = tuple(stem.init_out_size)
+    if grid != patch_resolution:
+        raise ValueError(
+            f'{name} makes {grid} patches, the backbone has positions for '
+            f'{patch_resolution}: leave out img_size in stem, and patch_cfg'
+        )
+    return stem
+
+
+def _check_type(stem: dict) -> None:
+    kind = stem.get('type') if isinstance(stem, dict) else None
+    if kind is None:
+        raise ValueError(
+            f'stem={stem!r} is no config with a type: give '
+            "dict(type='mmclca.HMLPStem')"
+        )
+    if isinstance(kind, str) and MODELS.get(kind) is None:
+        known = [f'mmclca.{name}' for name in MODELS.module_dict]
+        raise ValueError(f'stem: no {kind!r}{did_you_mean(kind, known)}')
