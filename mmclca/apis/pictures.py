@@ -6,12 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mmclca.visualization import (
-    check_reduces,
-    draw_reductions,
-    reduced,
-    stage_titles,
-)
+from mmclca.visualization import check_reduces, draw_survivors, survivors
 from mmclca.visualization.inputs import view_of_input
 
 from .inferencer import TokenReductionInferencer
@@ -41,9 +36,9 @@ def draw_prediction(
     if result['known'] is False:
         title += f'; not known, {result["known_score"]:.3f}'
     seen = inferencer.prepare(source)['inputs']
-    rows = reduced(model.backbone, [view_of_input(model, title, seen)])
+    view = view_of_input(model, title, seen)
     Path(out).parent.mkdir(parents=True, exist_ok=True)
-    draw_reductions(rows, out, stage_titles(model.backbone))
+    draw_survivors(survivors(model, [view]), out)
 
 
 def picture_paths(images: Sequence[str], folder: str | Path) -> list[Path]:

@@ -7,14 +7,16 @@ from torch import Tensor, nn
 
 from mmclca.evaluation.cost import Counter
 from mmclca.models import as_reducible
-from mmclca.models.reduction.tokens import Tokens
-from mmclca.visualization.patch_maps import assigned, share_out, survivor_maps
-from mmclca.visualization.recording import (
+from mmclca.models.looking import (
     Recorded,
     Recorder,
+    assigned,
     grid_of,
     recording,
+    share_out,
+    survivor_maps,
 )
+from mmclca.models.reduction.tokens import Tokens
 
 
 class LastLayerRecorder(Recorder):

@@ -213,7 +213,7 @@ def check_window(parser, hint: str, not_show: bool = False) -> None:
         hint (str): What to do instead.
         not_show (bool): Whether no window is to open. Defaults to False.
     """
-    from mmclca.visualization.figure_files import can_show
+    from mmclca.visualization.figures import can_show
 
     if not_show or not can_show():
         parser.error(f'no window to draw in: {hint}')

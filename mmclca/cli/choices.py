@@ -40,7 +40,7 @@ SCORES = ('max_softmax', 'energy')
 # of mmclca.models.retrievers, and of mmclca.visualization.tsne
 STAGES = ('backbone', 'pre_logits')
 TSNE_STAGES = ('backbone', 'neck', 'pre_logits')
-# of mmclca.visualization.cam_methods and .cka
+# of mmclca.visualization.cam and .cka
 CAM_METHODS = (
     *('gradcam', 'gradcam++', 'xgradcam', 'layercam'),
     *('hirescam', 'eigencam', 'eigengradcam'),

@@ -4,7 +4,6 @@ from .classifiers import *  # noqa: F403
 from .head_variants import with_layer_fusion
 from .heads import *  # noqa: F403
 from .layers.attention_pool import AttentionPool
-from .pooling_attention import class_attention
 from .reduction.cross_layer_cache import CrossLayerCache
 from .reduction.reducers import *  # noqa: F403
 from .retrievers import *  # noqa: F403
@@ -17,7 +16,6 @@ __all__ = [
     'CrossLayerCache',
     'HMLPStem',
     'Variant',
-    'class_attention',
     'list_methods',
     'reduction_of',
     'with_layer_fusion',

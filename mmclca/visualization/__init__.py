@@ -1,46 +1,42 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from .cached_tokens import Cached, cached_by_stage
 from .cam import class_activation_maps
-from .contact_sheet import contact_sheet
 from .curves import draw_curves, read_scalars
-from .heat_maps import Heated, draw_heat_maps, paint_map
-from .painting import kinds, paint
-from .patch_maps import assignment_maps, stage_weights, survivor_maps
-from .picture_grid import to_array
-from .pooling import pooled, pooling_maps
-from .reductions import (
-    Reduced,
-    check_reduces,
-    draw_reductions,
-    reduced,
-    reductions_figure,
-    stage_titles,
-)
+from .figures import Cell, contact_sheet, photograph, picture_grid, to_array
+from .heat_maps import Heated, draw_heat_maps
+from .painting import kinds, paint, paint_map
+from .pooling import class_attention, pooled, pooling_maps
 from .rollout import rollout
+from .survivors import (
+    Survivors,
+    check_reduces,
+    draw_survivors,
+    legend,
+    survivors,
+    survivors_figure,
+)
 
 __all__ = [
-    'Cached',
+    'Cell',
     'Heated',
-    'Reduced',
-    'assignment_maps',
-    'cached_by_stage',
+    'Survivors',
     'check_reduces',
     'class_activation_maps',
+    'class_attention',
     'contact_sheet',
     'draw_curves',
     'draw_heat_maps',
-    'draw_reductions',
+    'draw_survivors',
     'kinds',
+    'legend',
     'paint',
     'paint_map',
+    'photograph',
+    'picture_grid',
     'pooled',
     'pooling_maps',
     'read_scalars',
-    'reduced',
-    'reductions_figure',
     'rollout',
-    'stage_titles',
-    'stage_weights',
-    'survivor_maps',
+    'survivors',
+    'survivors_figure',
     'to_array',
 ]

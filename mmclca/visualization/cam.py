@@ -1,4 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Class activation maps of tokens, in the places of their patches."""
+
 from collections.abc import Sequence
 from functools import partial
 
@@ -6,11 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from mmclca.models import Reducible
+from mmclca.models.looking import grid_of, recording, share_out
 from mmclca.models.reduction.tokens import Tokens
 
-from .cam_methods import METHODS, OF_COMPONENT, first_component, method_named
-from .patch_maps import share_out
-from .recording import grid_of, recording
+# keeps a quotient of sums finite
+EPS = 1e-8
 
 
 @torch.enable_grad()
@@ -22,7 +24,7 @@ def class_activation_maps(
     method: str = 'gradcam',
     eigen_smooth: bool = False,
 ) -> Tensor:
-    """Class activation maps of a layer's tokens, over the patches.
+    """Map what speaks for a class in the tokens of a layer, by patch.
 
     `Grad-CAM: Visual Explanations from Deep Networks via Gradient-based
     Localization`, section 3: channels are summed with the mean gradient of
@@ -43,8 +45,8 @@ def class_activation_maps(
         categories (Sequence[int], optional): The class to explain of each
             image. Defaults to None: the one that the model predicts.
         layer (int): Layer from 0, or from the last, -1. Defaults to -1.
-        method (str): One of ``cam_methods.METHODS``, in any case. Defaults
-            to 'gradcam'.
+        method (str): One of ``METHODS``, in any case. Defaults to
+            'gradcam'.
         eigen_smooth (bool): Whether to take the first principal component
             of what channels add in place of its sum. Defaults to False.
 
@@ -76,7 +78,7 @@ def class_activation_maps(
 
 
 def _kept_of(backbone: Reducible, layer: nn.Module) -> list[Tensor]:
-    """What is to hold the normalized tokens of a layer after a pass."""
+    """Give what will hold the normalized tokens of a layer after a pass."""
     kept, normalize = [], backbone.normalize
 
     def keep(module, x):
@@ -105,16 +107,7 @@ def _chosen(scores: Tensor, categories: Sequence[int] | None) -> Tensor:
 
 @torch.inference_mode()
 def weights_by_layer(model: nn.Module, images: Tensor) -> list[Tensor]:
-    """What the tokens that each layer reads stand for.
-
-    Args:
-        model (nn.Module): As for :func:`class_activation_maps`.
-        images (Tensor): Preprocessed images, (B, 3, H, W).
-
-    Returns:
-        list[Tensor]: Weights (B, N, P) of the patches in each token, one a
-        layer.
-    """
+    """Find the weights (B, N, P) of the patches in what each layer reads."""
     copied = recording(model)
     copied(images, mode='tensor')
     layers = copied.backbone.reducer.layers
@@ -125,18 +118,7 @@ def weights_by_layer(model: nn.Module, images: Tensor) -> list[Tensor]:
 def map_of(
     x: Tensor, grad: Tensor, tokens: Tokens, method: str, eigen_smooth: bool
 ) -> Tensor:
-    """Maps over the patches; see :func:`class_activation_maps`.
-
-    Args:
-        x (Tensor): Features of the tokens, (B, N, C).
-        grad (Tensor): Gradient of the class score in them, (B, N, C).
-        tokens (Tokens): The sequence; its trace is read.
-        method (str): One of ``METHODS``.
-        eigen_smooth (bool): Whether to take the first principal component.
-
-    Returns:
-        Tensor: (B, P).
-    """
+    """Map features of tokens, (B, N, C), and gradients in them, to (B, P)."""
     weights = tokens.patch_weights.to(x)
     total = weights.sum(dim=-1, keepdim=True)  # (B, N, 1)
     stands = (total > 0).to(x)
@@ -150,19 +132,101 @@ def map_of(
 
 
 def smoothed_maps(model: nn.Module, images: Tensor, **options) -> Tensor:
-    """Mean of the maps of six views of the images: as they are and mirrored,
+    """Average the maps of six views of images: as they are and mirrored,
     each at 0.9, 1 and 1.1 times its values (``aug_smooth`` of ``grad-cam``).
 
-    Args:
-        model (nn.Module): As for :func:`class_activation_maps`.
-        images (Tensor): Preprocessed images, (B, 3, H, W).
-        **options: Further arguments of :func:`class_activation_maps`.
-
-    Returns:
-        Tensor: Maps (B, h, w).
+    Arguments and result are those of :func:`class_activation_maps`.
     """
     look, maps = partial(class_activation_maps, model, **options), []
     for factor in (0.9, 1.0, 1.1):
         view = images * factor
         maps += [look(view), look(view.flip(-1)).flip(-1)]
     return torch.stack(maps).mean(dim=0)
+
+
+# What each channel of each token adds to a map. All take features and
+# gradients of the class score in them, (B, N, C), in which rows of tokens that
+# stand for no patch are zero, and the number of the others, (B, 1, 1). The
+# names are those of the package grad-cam.
+
+
+def grad_cam(x: Tensor, grad: Tensor, number: Tensor) -> Tensor:
+    """`Grad-CAM: Visual Explanations from Deep Networks via Gradient-based
+    Localization`, section 3: a channel weighs its mean gradient."""
+    return grad.sum(dim=1, keepdim=True) / number * x
+
+
+def grad_cam_plus_plus(x: Tensor, grad: Tensor, number: Tensor) -> Tensor:
+    """`Grad-CAM++: Generalized Gradient-based Visual Explanations for Deep
+    Convolutional Networks`, eqs. 5 and 19."""
+    total = x.sum(dim=1, keepdim=True)
+    share = grad**2 / (2 * grad**2 + total * grad**3 + EPS)
+    weight = (share * grad.relu()).sum(dim=1, keepdim=True)
+    return weight * x
+
+
+def x_grad_cam(x: Tensor, grad: Tensor, number: Tensor) -> Tensor:
+    """`Axiom-based Grad-CAM: Towards Accurate Visualization and Explanation
+    of CNNs`, eq. 8: gradients are averaged with the features as weights."""
+    total = x.sum(dim=1, keepdim=True)
+    return (grad * x).sum(dim=1, keepdim=True) / (total + EPS) * x
+
+
+def layer_cam(x: Tensor, grad: Tensor, number: Tensor) -> Tensor:
+    """`LayerCAM: Exploring Hierarchical Class Activation Maps for
+    Localization`, eq. 6: each place has its own, positive, gradient."""
+    return grad.relu() * x
+
+
+def hi_res_cam(x: Tensor, grad: Tensor, number: Tensor) -> Tensor:
+    """`Use HiResCAM instead of Grad-CAM for faithful explanations of
+    convolutional neural networks`, section 3.2."""
+    return grad * x
+
+
+def eigen_cam(x: Tensor, grad: Tensor, number: Tensor) -> Tensor:
+    """`Eigen-CAM: Class Activation Map using Principal Components`: of the
+    features alone, whatever the class."""
+    return x
+
+
+METHODS = {
+    'gradcam': grad_cam,
+    'gradcam++': grad_cam_plus_plus,
+    'xgradcam': x_grad_cam,
+    'layercam': layer_cam,
+    'hirescam': hi_res_cam,
+    'eigencam': eigen_cam,
+    'eigengradcam': hi_res_cam,
+}
+# take the first principal component in place of the sum over channels
+OF_COMPONENT = ('eigencam', 'eigengradcam')
+
+
+def method_named(name: str) -> str:
+    """Give the name of a method in lower case.
+
+    Raises:
+        ValueError: If there is no such method.
+    """
+    if name.lower() not in METHODS:
+        raise ValueError(
+            f'there is no method {name!r}: take one of {", ".join(METHODS)}'
+        )
+    return name.lower()
+
+
+def first_component(parts: Tensor, stands: Tensor) -> Tensor:
+    """Place each token on the first principal axis of its image, (B, N, 1).
+
+    The axis points to where the sum over channels grows; of itself it has no
+    direction. ``parts`` are those of the map, (B, N, C); a token counts where
+    ``stands`` is 1, else it is 0, (B, N, 1).
+    """
+    number = stands.sum(dim=1, keepdim=True).clamp(min=1)
+    mean = (parts * stands).sum(dim=1, keepdim=True) / number
+    centred = (parts - mean) * stands
+    axis = torch.linalg.svd(centred, full_matrices=False).Vh[:, :1]
+    place = (centred * axis).sum(dim=-1, keepdim=True)
+    total = centred.sum(dim=-1, keepdim=True)
+    return place * (place * total).sum(dim=1, keepdim=True).sign()

@@ -7,9 +7,10 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
+from mmclca.models.looking import recording
+
 from .batches import Batch
-from .legend import write_values
-from .recording import recording
+from .figures import save, write_values
 
 COLOURS = 'cividis'
 FEWEST = 4  # images, of which HSIC without bias can be told
@@ -161,7 +162,7 @@ def draw_cka(
     axis.tick_params(axis='x', labelrotation=90)
     write_values(axis, drawn, '{:.2f}', size=6)
     figure.colorbar(drawn, ax=axis, shrink=0.8).set_label('CKA', size=9)
-    figure.savefig(out, dpi=110, bbox_inches='tight', pad_inches=0.06)
+    save(figure, out)
 
 
 def _number_layers(side, number: int, name: str, marked) -> None:

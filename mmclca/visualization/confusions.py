@@ -11,10 +11,8 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from torch import nn
 
-from mmclca.datasets.decoding import read_bgr
-
 from .batches import Batch
-from .legend import write_values
+from .figures import Cell, draw_cells, photograph, save, write_values
 
 COLOURS = 'cividis'
 
@@ -121,8 +119,9 @@ def draw_confusions(
     figure = Figure((width, sum(heights)), layout='constrained')
     top, below = figure.subfigures(2, 1, height_ratios=heights)
     _draw_matrix(top, matrix, shown, predictions.classes)
-    _draw_examples(below, predictions, confused, examples)
-    figure.savefig(out, dpi=100, bbox_inches='tight', pad_inches=0.08)
+    rows = [_examples(predictions, pair, examples) for pair in confused]
+    draw_cells(below, rows, width)
+    save(figure, out)
 
 
 def _draw_matrix(figure, matrix, shown, classes) -> None:
@@ -144,23 +143,21 @@ def _draw_matrix(figure, matrix, shown, classes) -> None:
     write_values(axis, drawn, '{}', size=8)
 
 
-def _draw_examples(figure, predictions, pairs, examples) -> None:
-    """A row a pair: the one class, its confused images, the other class."""
-    axes = figure.subplots(len(pairs), 3 * examples, squeeze=False)
-    for axis in axes.flat:
-        axis.axis('off')
-        axis.set_box_aspect(1)
-    for row, (label, other) in zip(axes, pairs, strict=True):
-        one, two = (predictions.classes[n] for n in (label, other))
-        groups = {
-            f'{one}, right': (label, label),
-            f'{one}, taken for {two}': (label, other),
-            f'{two}, right': (other, other),
-        }
-        for n, (title, places) in enumerate(groups.items()):
-            paths = predictions.taken_for(*places)
-            cells = row[n * examples : (n + 1) * examples]
-            title += '' if paths else ': none'
-            cells[0].set_title(title, fontsize=9, loc='left')
-            for cell, path in zip(cells, paths, strict=False):
-                cell.imshow(read_bgr(path)[..., ::-1])
+def _examples(predictions, pair, number: int) -> list[Cell | None]:
+    """Give the row of a pair: the one class, its confused images, the other
+    class, each with so many cells."""
+    label, other = pair
+    one, two = (predictions.classes[n] for n in pair)
+    groups = {
+        f'{one}, right': (label, label),
+        f'{one}, taken for {two}': (label, other),
+        f'{two}, right': (other, other),
+    }
+    row = []
+    for title, places in groups.items():
+        paths = predictions.taken_for(*places)[:number]
+        cells = [photograph(path) for path in paths]
+        if cells:
+            cells[0].title = title
+        row += [*cells, *[None] * (number - len(cells))]
+    return row

@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor
 
+from .figures import save
+
 COLUMNS = 6  # layers side by side
 SMALL = 0.05  # of the largest weight; as in the thesis
 MATRICES = dict(
@@ -111,7 +113,7 @@ def draw_cross_patch(
         )
         _draw_maps(axis, maps, f'layer {layer}')
     _draw_sparsity(below.subplots(), weights)
-    figure.savefig(out, dpi=110, bbox_inches='tight', pad_inches=0.06)
+    save(figure, out)
 
 
 def _checked(layers: Sequence[int] | None, depth: int) -> list[int]:

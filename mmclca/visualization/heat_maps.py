@@ -5,14 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from .legend import add_heat_bar
-from .painting import paint_heat
-from .picture_grid import Row, picture_grid
+from .figures import Cell, add_heat_bar, picture_grid, save
+from .painting import paint_map
 
 
 @dataclass
 class Heated:
-    """An image, and some maps of how much its patches count.
+    """Hold an image, and some maps of how much its patches count.
 
     Args:
         title (str): What to write beside the image.
@@ -26,20 +25,6 @@ class Heated:
     maps: dict[str, Tensor]
 
 
-def paint_map(image: np.ndarray, one: Tensor) -> np.ndarray:
-    """Colour the patches of an image: dark for 0, bright for the largest.
-
-    Args:
-        image (np.ndarray): RGB image (H, W, 3), uint8.
-        one (Tensor): Map (h, w), 0 and more.
-
-    Returns:
-        np.ndarray: Image of the same size, uint8.
-    """
-    share = one / one.max().clamp(min=1e-12)
-    return paint_heat(image, share.cpu()).round().astype(np.uint8)
-
-
 def draw_heat_maps(images: Sequence[Heated], out: str, label: str) -> None:
     """Draw maps over images, one row an image, with a colour bar.
 
@@ -48,15 +33,15 @@ def draw_heat_maps(images: Sequence[Heated], out: str, label: str) -> None:
         out (str): Picture to write; its ending gives the format.
         label (str): What the colours mean.
     """
-    lines = 1 + max(name.count('\n') for one in images for name in one.maps)
-    height = 2.2 + 0.18 * max(lines - 2, 0)
     rows, above = [], []
     for one in images:
-        names = list(one.maps)
-        titles = [''] * len(names) if names == above else names
-        maps = [paint_map(one.image, values) for values in one.maps.values()]
-        rows.append(Row(one.title, [one.image, *maps], ['', *titles]))
-        above = names
-    figure, axes = picture_grid(rows, height, margin=0.8)
+        titles = list(one.maps)
+        maps = [
+            Cell(paint_map(one.image, values), '' if titles == above else name)
+            for name, values in one.maps.items()
+        ]
+        rows.append([Cell(one.image), *maps])
+        above = titles
+    figure, axes = picture_grid(rows, [one.title for one in images], 2.0, 0.8)
     add_heat_bar(figure, axes, label, ('none', 'most'))
-    figure.savefig(out, dpi=100, bbox_inches='tight', pad_inches=0.06)
+    save(figure, out)

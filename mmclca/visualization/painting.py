@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .patch_maps import assigned
+from mmclca.models.looking import assigned
 
 GREY = 205
 INK = np.array([25.0, 25.0, 25.0])
@@ -39,12 +39,6 @@ def kinds(weights: Tensor) -> Tensor:
     little = weights.sum(dim=1)[token] < AVERAGE
     kind = KEPT + (MERGED - KEPT) * shared + (FUSED - MERGED) * shared * little
     return torch.where(token >= 0, kind, DROPPED)
-
-
-def own_tokens(weights: Tensor) -> Tensor:
-    """Weights (N, P) without those of tokens that several patches share."""
-    alone = (weights > 0).sum(dim=1, keepdim=True) == 1
-    return weights * alone
 
 
 def paint(image: np.ndarray, weights: Tensor, hw: tuple[int, int]):
@@ -85,6 +79,15 @@ def paint_heat(image: np.ndarray, heat: Tensor) -> np.ndarray:
     colours = 255 * matplotlib.colormaps[HEAT](heat.numpy())[..., :3]
     drawn = enlarge(torch.from_numpy(colours), image.shape)
     return 0.25 * image.mean(axis=2, keepdims=True) + 0.75 * drawn
+
+
+def paint_map(image: np.ndarray, one: Tensor) -> np.ndarray:
+    """Colour the patches of an image: dark for 0, bright for the largest.
+
+    ``image`` is RGB (H, W, 3), uint8, ``one`` a map (h, w), 0 and more.
+    """
+    share = one / one.max().clamp(min=1e-12)
+    return paint_heat(image, share.cpu()).round().astype(np.uint8)
 
 
 def paint_groups(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:

@@ -2,11 +2,10 @@
 """Maps of what pooling by class attention reads of images."""
 
 from collections.abc import Sequence
+from math import ceil
 
 import torch
 from torch import Tensor, nn
-
-from mmclca.models.pooling_attention import class_attention, pooled_grid
 
 from .heat_maps import Heated
 from .inputs import View
@@ -24,7 +23,7 @@ def pooling_maps(model: nn.Module, images: Tensor) -> list[Tensor]:
 
     Args:
         model (nn.Module): See
-            :func:`mmclca.models.pooling_attention.class_attention`.
+            :func:`class_attention`.
         images (Tensor): Preprocessed images, (B, 3, H, W).
 
     Returns:
@@ -35,7 +34,7 @@ def pooling_maps(model: nn.Module, images: Tensor) -> list[Tensor]:
         ValueError: If nothing pools by class attention, or the patches were
             reduced before it.
     """
-    layers, hw = class_attention(model, images), pooled_grid(model, images)
+    layers, hw = class_attention(model, images), _pooled_grid(model, images)
     places, (K, keys) = hw[0] * hw[1], layers[0].shape[-2:]
     if keys not in (places, K + places):
         raise ValueError(
@@ -44,6 +43,51 @@ def pooling_maps(model: nn.Module, images: Tensor) -> list[Tensor]:
             'model.backbone.reducer=None and model.backbone.cache=None'
         )
     return [rows[..., -places:].unflatten(-1, hw) for rows in layers]
+
+
+def class_attention(model: nn.Module, images: Tensor) -> list[Tensor]:
+    """Read how much the class tokens of a model attend to each place.
+
+    The model is used in its present mode; call ``eval()`` first.
+
+    Args:
+        model (nn.Module): A classifier whose backbone, or neck, has a method
+            ``class_attention``: :class:`PatchConvNet`, :class:`CaiT`,
+            :class:`AttentionPool` on any convolutional network.
+        images (Tensor): Preprocessed images, (B, 3, H, W).
+
+    Returns:
+        list[Tensor]: Of each class layer the rows of its softmax, (B, heads,
+        K, N) for K class tokens, with their own keys first where they read
+        themselves.
+
+    Raises:
+        ValueError: If nothing in the model pools by class attention.
+    """
+    rows = []
+    if hasattr(model.backbone, 'class_attention'):
+        rows = model.backbone.class_attention(images)
+    elif _pools_in_neck(model):
+        rows = model.neck.class_attention(model.backbone(images))
+    if not rows:
+        raise ValueError(
+            f'{type(model.backbone).__name__} does not pool by class '
+            'attention here: take mmclca.PatchConvNet, mmclca.CaiT, or the '
+            'neck mmclca.AttentionPool'
+        )
+    return rows
+
+
+def _pooled_grid(model: nn.Module, images: Tensor) -> tuple[int, int]:
+    """Find the height and width of the grid that is pooled."""
+    if _pools_in_neck(model):
+        return tuple(model.backbone(images)[-1].shape[-2:])
+    sides = zip(images.shape[-2:], model.backbone.stride, strict=True)
+    return tuple(ceil(pixels / patch) for pixels, patch in sides)
+
+
+def _pools_in_neck(model: nn.Module) -> bool:
+    return model.with_neck and hasattr(model.neck, 'class_attention')
 
 
 def has_query_a_class(model: nn.Module) -> bool:

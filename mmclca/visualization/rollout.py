@@ -4,10 +4,14 @@ from itertools import takewhile
 import torch
 from torch import Tensor, nn
 
+from mmclca.models.looking import (
+    AttentionRecorder,
+    Recorded,
+    grid_of,
+    recording,
+)
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import Appended
-
-from .recording import AttentionRecorder, Recorded, grid_of, recording
 
 
 @torch.no_grad()

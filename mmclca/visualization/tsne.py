@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from mmclca.models.retrievers import feature_of
 
 from .batches import Batch
+from .figures import save
 
 # Okabe and Ito's without yellow, which is lost on white
 COLOURS = (
@@ -99,7 +100,7 @@ def draw_points(
             _name(axis, np.median(own, axis=0), classes[label])
     if legend:
         figure.legend(loc='outside right upper', fontsize=9, frameon=False)
-    figure.savefig(out, dpi=110)
+    save(figure, out)
 
 
 def _name(axis, place: np.ndarray, name: str) -> None:

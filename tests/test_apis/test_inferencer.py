@@ -16,10 +16,9 @@ from tiny_run import CLASSES
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.token_facts import attribute, paint_attention
 from mmclca.evaluation.cost import count
+from mmclca.models.looking import recording, survivor_maps
 from mmclca.models.reduction.trace import patch_weights
 from mmclca.registry import TRANSFORMS
-from mmclca.visualization import survivor_maps
-from mmclca.visualization.recording import recording
 
 EVIT = dict(reducer=dict(type='mmclca.EViT', keep_rate=0.5))
 TOME = dict(

@@ -19,7 +19,7 @@ from mmclca.datasets.ultra_fgvc import info
 from mmclca.deployment import onnx_file
 from mmclca.evaluation import open_set
 from mmclca.models import head_variants, retrievers
-from mmclca.visualization import cam_methods, cka, tsne
+from mmclca.visualization import cam, cka, tsne
 
 TOOLS = sorted(
     path.relative_to(ROOT).as_posix()
@@ -95,7 +95,7 @@ def test_verbs_import_nothing_heavy_either(tmp_path):
         (choices.OUT_TYPES, head_variants.PARTS),
         (choices.STAGES, retrievers.STAGES),
         (choices.TSNE_STAGES, tsne.STAGES),
-        (choices.CAM_METHODS, cam_methods.METHODS),
+        (choices.CAM_METHODS, cam.METHODS),
         (choices.FEATURES, cka.FEATURES),
         (choices.OLDEST_OPSET, onnx_file.OLDEST_OPSET),
         (choices.FEWEST, cka.FEWEST),

@@ -12,7 +12,7 @@ from tiny_run import write_run
 from mmclca.engine.hooks import TokenVisualizationHook
 from mmclca.engine.hooks.token_visualization_hook import spread
 from mmclca.registry import HOOKS
-from mmclca.visualization.random_state import same_random_state
+from mmclca.utils.random_state import same_random_state
 
 
 def train(tmp_path, folder, hooks, **options):

@@ -32,10 +32,11 @@ ROOMS = (  # from the top
 )
 # Lines of code, as tools/dev/count_lines.py counts them. A number may only
 # fall, in the commit in which the code does; a new model raises mmclca/models,
-# with a word here that says by what.
+# with a word here that says by what: mmclca/models by looking.py, which was in
+# mmclca/visualization; mmclca/utils by random_state.py, from there too.
 BUDGET = {
     'mmclca': 199,
-    'mmclca/apis': 1576,
+    'mmclca/apis': 1573,
     'mmclca/benchmark': 777,
     'mmclca/checkpoints': 1287,
     'mmclca/cli': 2881,
@@ -44,11 +45,11 @@ BUDGET = {
     'mmclca/engine': 728,
     'mmclca/evaluation': 301,
     'mmclca/fitting': 2259,
-    'mmclca/models': 3952,
+    'mmclca/models': 4017,
     'mmclca/page': 764,
     'mmclca/sweep': 797,
-    'mmclca/utils': 207,
-    'mmclca/visualization': 1243,
+    'mmclca/utils': 227,
+    'mmclca/visualization': 1109,
     'tools': 1856,
     'tools/research': 600,
     'tests': 28489,

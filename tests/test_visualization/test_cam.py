@@ -8,16 +8,16 @@ from small_models import CACHE, CACHES, REDUCERS, reduced_model
 from small_models import images as noise
 from torch.testing import assert_close
 
+from mmclca.models.looking import recording
 from mmclca.models.reduction.trace import patch_weights
 from mmclca.visualization import class_activation_maps
-from mmclca.visualization.cam import smoothed_maps
-from mmclca.visualization.cam_methods import (
+from mmclca.visualization.cam import (
     EPS,
     METHODS,
     OF_COMPONENT,
     first_component,
+    smoothed_maps,
 )
-from mmclca.visualization.recording import recording
 
 model_of = partial(reduced_model, cla=True)
 

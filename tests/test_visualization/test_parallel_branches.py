@@ -11,8 +11,8 @@ from torch.testing import assert_close
 
 from mmclca.apis.token_facts import LastLayerRecorder, token_facts
 from mmclca.models import fuse
+from mmclca.models.looking import recording
 from mmclca.visualization import class_activation_maps, rollout
-from mmclca.visualization.recording import recording
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import pytest
 import torch
 from small_models import arch, build, images, vit
 
-from mmclca.models import class_attention
-from mmclca.visualization import pooled, pooling_maps
+from mmclca.visualization import class_attention, pooled, pooling_maps
 from mmclca.visualization.inputs import View
 
 CONVNET = dict(

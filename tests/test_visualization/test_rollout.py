@@ -13,9 +13,9 @@ from small_models import (
 from small_models import images as noise
 from torch.testing import assert_close
 
+from mmclca.models.looking import AttentionRecorder, recording
 from mmclca.models.reduction.attention import _logits, attend
 from mmclca.visualization import rollout
-from mmclca.visualization.recording import AttentionRecorder, recording
 from mmclca.visualization.rollout import roll
 
 

@@ -13,7 +13,7 @@ configs = lazy('mmclca.configs')
 decoding = lazy('mmclca.datasets.decoding')
 evaluation_predictions = lazy('mmclca.evaluation.predictions')
 batches = lazy('mmclca.visualization.batches')
-panels = lazy('mmclca.visualization.panels')
+figures = lazy('mmclca.visualization.figures')
 mmcv = lazy('mmcv')
 mmengine = lazy('mmengine')
 
@@ -77,9 +77,8 @@ def draw(prediction, dataset, rescale_factor):
     """The picture of a prediction, RGB, and the name of its image."""
     image, name = read_image(dataset.get_data_info(prediction['sample_idx']))
     heading = heading_of(prediction, dataset.metainfo.get('classes'))
-    return panels.draw_panels(
-        [(name, image)], heading, 320 * rescale_factor
-    ), name
+    picture = figures.side_by_side([(name, image)], heading, rescale_factor)
+    return picture, name
 
 
 def save(chosen, dataset, folder, rescale_factor):

@@ -11,12 +11,12 @@ from .. import Parser, plain_errors
 from ..arguments import add_cfg_options, check_window, positive
 
 configs = lazy('mmclca.configs')
-figure_files = lazy('mmclca.visualization.figure_files')
-visualization_panels = lazy('mmclca.visualization.panels')
+figures = lazy('mmclca.visualization.figures')
+image_cache = lazy('mmclca.datasets.image_cache')
 mmcv = lazy('mmcv')
 registry = lazy('mmengine.registry')
 utils = lazy('mmengine.utils')
-pipeline_steps = lazy('mmclca.visualization.pipeline_steps')
+mmpretrain_registry = lazy('mmpretrain.registry')
 visualization = lazy('mmpretrain.visualization')
 
 # which of the images after each step are shown
@@ -82,11 +82,45 @@ def parse_args():
     return args
 
 
+def with_recorded_steps(settings):
+    """A data set, and a list of the names and images of its last sample,
+    after each step of the pipeline; it may repeat another data set."""
+    inner = settings
+    while 'pipeline' not in inner:
+        inner = inner['dataset']
+    inner['pipeline'] = image_cache.without_cache(inner['pipeline'])
+    dataset = inner = mmpretrain_registry.DATASETS.build(settings)
+    while hasattr(inner, 'dataset'):
+        inner = inner.dataset
+    steps, images = inner.pipeline.transforms, []
+
+    def pipeline(data):
+        images[:] = images_of('original', data)
+        for step in steps:
+            data = step(data)
+            if data is None:  # mmengine takes another sample
+                return None
+            name = type(step).__name__ if images else 'original'
+            images.extend(images_of(name, data))
+        return data
+
+    inner.pipeline = pipeline
+    return dataset, images
+
+
+def images_of(name, data):
+    """Names and copies of the images in a sample; some steps make several."""
+    image = data.get('img')
+    if isinstance(image, list):
+        return [
+            (f'{name} {n}', view.copy()) for n, view in enumerate(image, 1)
+        ]
+    return [] if image is None else [(name, image.copy())]
+
+
 def label_of(sample, classes):
     """Names of the classes of a sample; nothing where it has none."""
-    if 'gt_label' not in sample:
-        return ''
-    labels = sample.gt_label.tolist()
+    labels = sample.gt_label.tolist() if 'gt_label' in sample else []
     named = [f'{classes[i]} ({i})' if classes else f'{i}' for i in labels]
     return ', '.join(named)
 
@@ -97,49 +131,38 @@ def file_of(sample, index):
     return f'{index:05}_{Path(path).stem}.png' if path else f'{index:05}.png'
 
 
-def to_rgb(image):
-    """A grey image as it is, the channels of others in reverse."""
-    return image[..., ::-1] if image.ndim == 3 else image
+def to_rgb(image, channel_order):
+    """Channels in reverse where they are BGR; a grey image has none."""
+    swapped = channel_order == 'BGR' and image.ndim == 3
+    return image[..., ::-1] if swapped else image
 
 
-def pictures(settings, number, mode, channel_order, rescale_factor):
+def pictures(settings, args):
     """Yield file names and RGB pictures."""
-    dataset, pipeline = pipeline_steps.with_recorded_steps(settings)
+    dataset, images = with_recorded_steps(settings)
     classes = dataset.metainfo.get('classes')
-    number = min(number, len(dataset))
-    bar = utils.ProgressBar(number, file=sys.stderr)
-    for index in range(number):
+    number = min(args.show_number, len(dataset))
+    for index in utils.track_iter_progress(range(number), file=sys.stderr):
         sample = dataset[index]['data_samples']
-        panels = MODES[mode](pipeline.images)
-        if channel_order == 'BGR':
-            panels = [(name, to_rgb(image)) for name, image in panels]
+        steps = [
+            (name, to_rgb(image, args.channel_order))
+            for name, image in MODES[args.mode](images)
+        ]
         name = file_of(sample, index)
         heading = f'{label_of(sample, classes)}\n{name}'
-        yield (
-            name,
-            visualization_panels.draw_panels(
-                panels, heading, 320 * rescale_factor
-            ),
-        )
-        bar.update()
+        yield name, figures.side_by_side(steps, heading, args.rescale_factor)
 
 
 def browse(args):
     cfg = configs.read_config(args.config, args.cfg_options)
     configs.require_settings(cfg, f'{args.phase}_dataloader.dataset')
     registry.init_default_scope('mmpretrain')
-    shown = pictures(
-        cfg[f'{args.phase}_dataloader'].dataset,
-        args.show_number,
-        args.mode,
-        args.channel_order,
-        args.rescale_factor,
-    )
     window = visualization.UniversalVisualizer()
-    for name, picture in shown:
+    settings = cfg[f'{args.phase}_dataloader'].dataset
+    for name, picture in pictures(settings, args):
         if args.output_dir:
             mmcv.imwrite(picture[..., ::-1], str(args.output_dir / name))
-        if not args.not_show and figure_files.can_show():
+        if not args.not_show and figures.can_show():
             window.show(picture, name, args.show_interval)
 
 

@@ -18,7 +18,7 @@ configs = lazy('mmclca.configs')
 engine_runner = lazy('mmclca.engine.runner')
 predictions = lazy('mmclca.evaluation.predictions')
 batches = lazy('mmclca.visualization.batches')
-figure_files = lazy('mmclca.visualization.figure_files')
+figures = lazy('mmclca.visualization.figures')
 mmengine = lazy('mmengine')
 evaluator = lazy('mmengine.evaluator')
 evaluation = lazy('mmpretrain.evaluation')
@@ -123,7 +123,7 @@ def main(args):
     source = args.ckpt_or_result
     with plain_errors(f'{args.config}, {source}'):
         if args.show_path:
-            figure_files.check_picture(args.show_path)
+            figures.check_picture(args.show_path)
         cfg = configs.read_config(args.config, args.cfg_options)
         count = matrix_of_results
         if stored.is_checkpoint(source):

@@ -104,23 +104,23 @@ def draw_test_leaves(model, dataset, out):
     """Draw which patches survive each stage on four test leaves."""
     labels = dataset.get_gt_labels().tolist()
     samples = [dataset[labels.index(label)] for label in DRAWN]
-    backbone = model.eval().backbone
+    model.eval()
     views = [
         inputs.view_of_input(model, dataset.CLASSES[label], sample['inputs'])
         for label, sample in zip(DRAWN, samples, strict=True)
     ]
-    rows = visualization.reduced(backbone, views)
-    visualization.draw_reductions(
-        rows, out, visualization.stage_titles(backbone), kept_only=True
-    )
+    visualization.draw_survivors(visualization.survivors(model, views), out)
 
 
 def images_by_class(dataset, most):
-    """Paths of the first images of each class, by its name."""
+    """The first images of each class, by its name."""
     paths = {name: [] for name in dataset.CLASSES}
     for info in map(dataset.get_data_info, range(len(dataset))):
         paths[dataset.CLASSES[info['gt_label']]].append(info['img_path'])
-    return {name: found[:most] for name, found in paths.items()}
+    return {
+        name: [visualization.photograph(path) for path in found[:most]]
+        for name, found in paths.items()
+    }
 
 
 def draw_pictures(model, dataset, work_dir):

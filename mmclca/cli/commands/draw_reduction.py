@@ -105,11 +105,9 @@ def draw(args):
     model = build(cfg, args.checkpoint, args.pretrained)
     pipeline = inputs.evaluation_transforms(cfg, model.backbone.img_size)
     views = [inputs.view(model, pipeline, *image) for image in images]
-    rows = visualization.reduced(model.backbone, views)
+    found = visualization.survivors(model, views)
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    visualization.draw_reductions(
-        rows, args.out, visualization.stage_titles(model.backbone)
-    )
+    visualization.draw_survivors(found, args.out)
 
 
 def main(args):

@@ -29,11 +29,9 @@ look_up = lazy('mmclca.apis.look_up')
 output = lazy('mmclca.apis.output')
 rejection = lazy('mmclca.apis.rejection')
 model_files = lazy('mmclca.cli.model_files')
-contact_sheet = lazy('mmclca.visualization.contact_sheet')
-figure_files = lazy('mmclca.visualization.figure_files')
+figures = lazy('mmclca.visualization.figures')
 
 PLACE = 'a folder with a folder a class, or a .txt list of "path label"'
-SIDE = 160  # pixels of an image on the sheet
 
 
 def parse_args():
@@ -142,7 +140,7 @@ def make_queries(args, inferencer, gallery):
 
 def run(args):
     if args.sheet:
-        figure_files.check_picture(args.sheet)
+        figures.check_picture(args.sheet)
     inferencer = model_files.load(
         args.config, args.checkpoint, args.cfg_options, args.device
     )
@@ -180,16 +178,15 @@ def draw(entries, path, number, nearest):
     """Queries in the first row, what they find below."""
     number = min(number, len(entries))
     spread = [entries[i * len(entries) // number] for i in range(number)]
-    columns, frames, captions = {}, {}, {}
+    columns = {}
     for rank, entry in enumerate(spread, 1):
         heading = f'{rank}: {Path(entry["image"]).name}'  # names may repeat
         near = entry['neighbours'][:nearest]
-        columns[heading] = [entry['image'], *(one['image'] for one in near)]
-        frames[heading] = [None, *(same(entry, one) for one in near)]
-        captions[heading] = [of_query(entry), *map(of_neighbour, near)]
-    contact_sheet.contact_sheet(
-        columns, path, SIDE, frames=frames, captions=captions
-    )
+        columns[heading] = [
+            figures.photograph(entry['image'], note=of_query(entry)),
+            *(neighbour(entry, one) for one in near),
+        ]
+    figures.contact_sheet(columns, path)
 
 
 def of_query(entry):
@@ -199,8 +196,13 @@ def of_query(entry):
     return f'vote: {entry["knn_class"]}' if 'knn_class' in entry else ''
 
 
-def of_neighbour(one):
-    return f'{one["similarity"]:.3f} {one["name"] or ""}'.strip()
+def neighbour(entry, one):
+    """The picture of an image found, in the colour of right or wrong."""
+    return figures.photograph(
+        one['image'],
+        note=f'{one["similarity"]:.3f} {one["name"] or ""}'.strip(),
+        frame=figures.FRAMES[same(entry, one)],
+    )
 
 
 def same(entry, other):

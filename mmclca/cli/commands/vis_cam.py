@@ -15,10 +15,9 @@ model_files = lazy('mmclca.cli.model_files')
 models = lazy('mmclca.models')
 visualization = lazy('mmclca.visualization')
 visualization_cam = lazy('mmclca.visualization.cam')
-cam_methods = lazy('mmclca.visualization.cam_methods')
-figure_files = lazy('mmclca.visualization.figure_files')
+figures = lazy('mmclca.visualization.figures')
 inputs = lazy('mmclca.visualization.inputs')
-reductions = lazy('mmclca.visualization.reductions')
+survivors = lazy('mmclca.visualization.survivors')
 torch = lazy('torch')
 
 LAYER = r'(?:(?:backbone\.)?layers[.[])?(-?\d+)\]?(?:\.ln1)?'
@@ -136,7 +135,7 @@ def heated(model, names, one, args):
 def said_of_layers(model, batch, layers):
     """How many patches are left in each of them, if not all; once each."""
     weights = visualization_cam.weights_by_layer(model, batch)
-    said = [reductions.patches_left(weights[number][0]) for number in layers]
+    said = [survivors.patches_left(weights[number][0]) for number in layers]
     return list(dict.fromkeys(filter(None, said)))
 
 
@@ -154,8 +153,8 @@ def preview(args):
 
 
 def draw(args):
-    figure_files.check_picture(args.save_path)
-    cam_methods.method_named(args.method)
+    figures.check_picture(args.save_path)
+    visualization_cam.method_named(args.method)
     config, checkpoint, paths = model_files.sort_files(args.files)
     images = model_files.read_images(paths)
     if not images:

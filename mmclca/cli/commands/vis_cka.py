@@ -12,7 +12,7 @@ from ..choices import FEATURES, FEWEST
 model_files = lazy('mmclca.cli.model_files')
 batches = lazy('mmclca.visualization.batches')
 cka = lazy('mmclca.visualization.cka')
-figure_files = lazy('mmclca.visualization.figure_files')
+figures = lazy('mmclca.visualization.figures')
 
 
 def parse_args():
@@ -90,7 +90,7 @@ def look(files, args):
 
 @plain_errors()
 def main(args):
-    figure_files.check_picture(args.out)
+    figures.check_picture(args.out)
     grams, reduce_at, paths = look(args.files, args)
     others = grams, reduce_at, paths
     names = ('', '')

@@ -9,7 +9,7 @@ from ..arguments import add_model_arguments, add_split_arguments, positive
 model_files = lazy('mmclca.cli.model_files')
 batches = lazy('mmclca.visualization.batches')
 confusions = lazy('mmclca.visualization.confusions')
-figure_files = lazy('mmclca.visualization.figure_files')
+figures = lazy('mmclca.visualization.figures')
 
 
 def parse_args():
@@ -29,7 +29,7 @@ def parse_args():
 
 @plain_errors()
 def main(args):
-    figure_files.check_picture(args.out)
+    figures.check_picture(args.out)
     config, checkpoint, _ = model_files.sort_files(args.files)
     inferencer = model_files.load(
         config, checkpoint, args.cfg_options, args.device

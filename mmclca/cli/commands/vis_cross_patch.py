@@ -10,7 +10,7 @@ from ..arguments import add_model_arguments, positive
 
 model_files = lazy('mmclca.cli.model_files')
 cross_patch = lazy('mmclca.visualization.cross_patch')
-figure_files = lazy('mmclca.visualization.figure_files')
+figures = lazy('mmclca.visualization.figures')
 
 
 def parse_args():
@@ -47,7 +47,7 @@ def parse_args():
 
 @plain_errors()
 def main(args):
-    figure_files.check_picture(args.out)
+    figures.check_picture(args.out)
     config, checkpoint, images = model_files.sort_files(args.files)
     if images:
         raise ValueError(f'{images[0]}: no images are read, leave them out')

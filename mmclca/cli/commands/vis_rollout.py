@@ -10,7 +10,7 @@ from ..arguments import add_leaves, add_model_arguments
 
 model_files = lazy('mmclca.cli.model_files')
 visualization = lazy('mmclca.visualization')
-figure_files = lazy('mmclca.visualization.figure_files')
+figures = lazy('mmclca.visualization.figures')
 inputs = lazy('mmclca.visualization.inputs')
 
 
@@ -35,7 +35,7 @@ def parse_args():
 
 @plain_errors()
 def main(args):
-    figure_files.check_picture(args.out)
+    figures.check_picture(args.out)
     config, checkpoint, paths = model_files.sort_files(args.files)
     images = [
         *model_files.read_images(paths),

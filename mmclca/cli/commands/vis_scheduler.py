@@ -14,7 +14,7 @@ plt = lazy('matplotlib.pyplot')
 configs = lazy('mmclca.configs')
 recording = lazy('mmclca.engine.schedulers.recording')
 batches = lazy('mmclca.visualization.batches')
-figure_files = lazy('mmclca.visualization.figure_files')
+figures = lazy('mmclca.visualization.figures')
 
 NAMES = dict(lr='learning rate', momentum='momentum', wd='weight decay')
 
@@ -125,7 +125,7 @@ def visualize(args):
         cfg, num_batches, args.parameter, args.log_level
     )
     title = title_of(args.config, args.parameter, cfg.optim_wrapper)
-    figure, axes = figure_files.new_axes(
+    figure, axes = figures.new_axes(
         args.style, args.window_size, args.title or title
     )
     draw(axes, values, args.parameter, per_epoch)
@@ -138,9 +138,9 @@ def visualize(args):
 def main(args):
     with plain_errors(args.config):
         if args.save_path:
-            figure_files.check_picture(args.save_path)
-        elif args.not_show or not figure_files.can_show():
+            figures.check_picture(args.save_path)
+        elif args.not_show or not figures.can_show():
             raise ValueError('no window to draw in: give --save-path FILE')
         visualize(args)
-    if not args.not_show and figure_files.can_show():
+    if not args.not_show and figures.can_show():
         plt.show()

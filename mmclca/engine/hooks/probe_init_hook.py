@@ -10,8 +10,8 @@ from mmclca.checkpoints.loading import inner_model
 from mmclca.datasets.image_cache import without_cache
 from mmclca.models import last_linear, set_last_linear
 from mmclca.registry import HOOKS
+from mmclca.utils.random_state import same_random_state
 from mmclca.visualization.batches import batches, dataset_of
-from mmclca.visualization.random_state import same_random_state
 
 
 def last_view(pipeline: list[dict]) -> list[dict]:

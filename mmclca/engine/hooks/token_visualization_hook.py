@@ -8,15 +8,14 @@ from mmengine.hooks import Hook
 
 from mmclca.checkpoints.loading import inner_model
 from mmclca.registry import HOOKS
+from mmclca.utils.random_state import same_random_state
 from mmclca.visualization import (
     check_reduces,
-    reduced,
-    reductions_figure,
-    stage_titles,
+    survivors,
+    survivors_figure,
     to_array,
 )
 from mmclca.visualization.inputs import view_of_input
-from mmclca.visualization.random_state import same_random_state
 
 
 @HOOKS.register_module()
@@ -83,8 +82,7 @@ class TokenVisualizationHook(Hook):
         view = view_of_input(model, '', packed['inputs'])
         scores = model(view.batch, mode='tensor')
         view.title = _title(sample, int(scores.argmax()), dataset.metainfo)
-        (row,) = reduced(model.backbone, [view])
-        figure = reductions_figure([row], stage_titles(model.backbone))
+        figure = survivors_figure(survivors(model, [view]))
         # not all data sets have files
         name = f'survivors_{index}_{Path(sample.get("img_path", "")).stem}'
         step = runner.epoch if _by_epoch(runner) else runner.iter

@@ -125,7 +125,7 @@ def test_what_the_model_keeps(tmp_path, tested):
         assert texts[1:] == ['after layer 0', 'after layer 1']
         assert row[1][0].endswith('50\N{NO-BREAK SPACE}% kept')
         assert all((p.width, p.height) == (32, 32) for _, p in row)
-    assert [swatch.text[:5] for swatch in found.legend] == ['kept:', 'fused']
+    assert [look.text[:5] for look in found.legend] == ['kept:', 'fused']
 
 
 def test_nothing_is_drawn_of_a_model_that_keeps_all(tmp_path, tested):
@@ -137,9 +137,9 @@ def test_nothing_is_drawn_of_a_model_that_keeps_all(tmp_path, tested):
 def test_mixed_squares_have_a_scale(tmp_path, tested):
     merger = dict(type='mmclca.PatchMerger', keep_rate=0.5)
     write_tiny(tmp_path, reducer=merger, reduce_at=(1,), cache=None)
-    (swatch,) = what_is_kept(tmp_path / 'tiny.pth', tested).legend
-    assert swatch.text.startswith('mixed')
-    assert swatch.fill.startswith('linear-gradient(90deg, rgb(0 0 4)')
+    (look,) = what_is_kept(tmp_path / 'tiny.pth', tested).legend
+    assert look.text.startswith('mixed')
+    assert look.fill.startswith('linear-gradient(90deg, #000004')
 
 
 def test_a_thumbnail_is_small(tmp_path):

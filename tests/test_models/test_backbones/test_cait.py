@@ -7,9 +7,9 @@ from mmcv.cnn.bricks import DropPath
 from small_models import REDUCERS, arch, build, images
 from torch import nn
 
+from mmclca.models.looking import recording
 from mmclca.models.variants import with_reduction
 from mmclca.registry import MODELS
-from mmclca.visualization.recording import recording
 
 REDUCE = dict(reducer=dict(type='mmclca.ToMe', keep_rate=0.5), reduce_at=(1,))
 

@@ -16,10 +16,10 @@ from small_models import (
     vit,
 )
 
+from mmclca.models.looking import survivor_maps
 from mmclca.models.reduction.tokens import from_start
 from mmclca.models.reduction.trace import patch_weights
 from mmclca.registry import MODELS
-from mmclca.visualization import survivor_maps
 
 
 def with_registers(num_registers=2, **options):

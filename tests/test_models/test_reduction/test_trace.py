@@ -11,11 +11,11 @@ from small_models import CACHE, build, images, vit
 from torch import nn
 from torch.testing import assert_close
 
+from mmclca.models.looking import assignment_maps, stage_weights, survivor_maps
 from mmclca.models.reduction.attention import Attended
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import patch_weights
 from mmclca.registry import MODELS
-from mmclca.visualization import assignment_maps, stage_weights, survivor_maps
 
 HW = (2, 3)
 ATTENTION = (0.1, 0.05, 0.30, 0.10, 0.20, 0.15, 0.10)  # of CLS to [CLS | p]

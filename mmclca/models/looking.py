@@ -1,0 +1,203 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Look into a forward pass: tokens and attention by layer, patches by stage.
+
+The model that is looked into is left as it is.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .backbones import Reducible, shallow_copy
+from .reduction.attention import Attended
+from .reduction.reducers import TokenReducer
+from .reduction.tokens import Tokens
+from .reduction.trace import Appended
+
+
+@dataclass
+class Recorded:
+    """Hold the tokens that a layer's attention reads and those it leaves.
+
+    ``left`` is before what the cache puts back; ``attn`` is the mean of the
+    attention over heads, (B, N, N). Features of the tokens do not count.
+    """
+
+    entered: Tokens
+    left: Tokens
+    attn: Tensor | None = None
+
+
+class Recorder(TokenReducer):
+    """Wrap a reducer and record the tokens of each layer.
+
+    Args:
+        reducer (TokenReducer): The reducer.
+    """
+
+    def __init__(self, reducer: TokenReducer):
+        super().__init__()
+        self.reducer = reducer
+        self.layers: list[Recorded] = []
+
+    def before(self, tokens: Tokens, stage: int) -> Tokens:
+        return self.reducer.before(tokens, stage)
+
+    def key_bias(self, tokens: Tokens) -> Tensor | None:
+        return self.reducer.key_bias(tokens)
+
+    def softmax(self, tokens: Tokens) -> Callable | None:
+        self.layers.append(Recorded(tokens, tokens))
+        return self.reducer.softmax(tokens)
+
+    def between(
+        self, tokens: Tokens, attended: Attended, stage: int
+    ) -> Tokens:
+        left = self.reducer.between(tokens, attended, stage)
+        self.layers[-1].left = left
+        return left
+
+
+class AttentionRecorder(Recorder):
+    """Record the attention of each layer too, which is not fused then."""
+
+    def softmax(self, tokens: Tokens) -> Callable:
+        softmax = super().softmax(tokens) or nn.Softmax(dim=-1)
+        recorded = self.layers[-1]
+
+        def record(logits: Tensor) -> Tensor:
+            weights = softmax(logits)
+            recorded.attn = weights.mean(dim=1)
+            return weights
+
+        return record
+
+
+def recording(model: nn.Module, recorder: type = Recorder) -> nn.Module:
+    """Copy a classifier, parameters shared, with a backbone that records.
+
+    ``backbone.reducer.layers`` of the copy gets a :class:`Recorded` a layer.
+
+    Raises:
+        ValueError: If the tokens of the backbone cannot be followed.
+    """
+    copied = shallow_copy(model)
+    copied.backbone.reducer = recorder(copied.backbone.reducer)
+    return copied
+
+
+@torch.no_grad()
+def grid_of(backbone: Reducible, images: Tensor) -> tuple[int, int]:
+    """Find the height and width of the grid of patches of some images."""
+    return tuple(backbone.embed(images[:1])[1])
+
+
+def stage_weights(tokens: Tokens) -> list[Tensor]:
+    """Find what the tokens that each reduction leaves stand for.
+
+    Args:
+        tokens (Tokens): The final ones of a forward pass.
+
+    Returns:
+        list[Tensor]: Weights (B, N, P) a reduction, of the patches of the
+        image in each token; see :func:`.trace.patch_weights`.
+        Stages before it are in them.
+    """
+    return [tokens_at.patch_weights for tokens_at, _ in _stages(tokens)]
+
+
+def _stages(tokens: Tokens) -> list[tuple[Tokens, list]]:
+    """Give the sequence after each reduction, and the records that follow."""
+    return [
+        (replace(tokens, trace=tokens.trace[:step]), tokens.trace[step:])
+        for step, record in enumerate(tokens.trace, start=1)
+        if not isinstance(record, Appended)
+    ]
+
+
+def survivor_maps(tokens: Tokens, hw: tuple[int, int]) -> list[Tensor]:
+    """Map how much of each patch one token still carries, by reduction.
+
+    Args:
+        tokens (Tokens): The final ones of a forward pass.
+        hw (tuple[int, int]): Height and width of the grid of patches.
+
+    Returns:
+        list[Tensor]: A map (B, h, w) a stage: 1 where the patch has a token
+        of its own (a little less in DPC-KNN), the largest weight in a mixed
+        token where it is fused or merged, 0 where it is dropped.
+    """
+    return [w.amax(dim=1).unflatten(1, hw) for w in stage_weights(tokens)]
+
+
+def assignment_maps(tokens: Tokens, hw: tuple[int, int]) -> list[Tensor]:
+    """Map the token that each patch mostly goes into, by reduction.
+
+    Args:
+        tokens (Tokens): The final ones of a forward pass.
+        hw (tuple[int, int]): Height and width of the grid of patches.
+
+    Returns:
+        list[Tensor]: A map (B, h, w) a reduction, int64: the position of the
+        token in the sequence that the reduction leaves, the first of equal
+        ones; -1 where the patch is dropped.
+    """
+    return [assigned(w).unflatten(1, hw) for w in stage_weights(tokens)]
+
+
+def assigned(weights: Tensor) -> Tensor:
+    """Find the token of largest weight a patch, (B, N, P) to (B, P)."""
+    # argmax takes any of equal ones
+    most = weights.amax(dim=1, keepdim=True)
+    token = (weights == most).to(torch.uint8).argmax(dim=1)
+    return token.masked_fill(most[:, 0] == 0, -1)
+
+
+def share_out(values: Tensor, weights: Tensor) -> Tensor:
+    """Hand values of tokens (B, N) to their patches, (B, P).
+
+    In proportion to the weights (B, N, P) of the patches in each token.
+    """
+    total = weights.sum(dim=-1, keepdim=True)
+    shares = weights / total.masked_fill(total == 0, 1.0)
+    return (shares * values.unsqueeze(-1)).sum(dim=1)
+
+
+def cached_by_stage(tokens: Tokens) -> list[list[tuple[int, int]]]:
+    """Count the cached tokens of each reduction, for each image.
+
+    Those that the reduction leaves and that stand for no patch, CLR tokens
+    included; and those that the cache puts back right after it. Empty where
+    no cache takes part.
+    """
+    if not tokens.with_cache:
+        return []
+    return [_cached(*stage) for stage in _stages(tokens)]
+
+
+def _cached(tokens: Tokens, after: list) -> list[tuple[int, int]]:
+    # cached tokens that come before anything else is done
+    put_back = sum(r.num_tokens for r in after[:1] if isinstance(r, Appended))
+    patches = tokens.patch_weights.sum(dim=-1)
+    num_tokens = tokens.num_prefix + tokens.num_patches
+    start = patches.new_zeros(len(patches), num_tokens, 1)
+    cached = _from_cache(tokens.trace, start)
+    left = ((cached > 0) & (patches == 0)).sum(dim=1).tolist()
+    return [(number, put_back) for number in left]
+
+
+def _from_cache(trace: list, rows: Tensor) -> Tensor:
+    """Follow how much of each token came from the cache, (B, N).
+
+    ``rows`` are zeros for prefix and patches, (B, num_prefix + P, 1).
+    """
+    for record in trace:
+        before = rows.size(1)
+        rows = record.apply(rows)
+        if isinstance(record, Appended) and record.cached:
+            new = (0, 0, 0, record.num_tokens)
+            rows = F.pad(rows[:, :before], new, value=1.0)
+    return rows.squeeze(-1)

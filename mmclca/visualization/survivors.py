@@ -1,0 +1,250 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What survives of images, stage by stage, for any reducer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import matplotlib
+import numpy as np
+import torch
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from torch import Tensor, nn
+
+from mmclca.models import reduces
+from mmclca.models.looking import (
+    assigned,
+    cached_by_stage,
+    grid_of,
+    stage_weights,
+)
+
+from .figures import Cell, add_heat_bar, picture_grid, save
+from .inputs import View
+from .painting import (
+    DROPPED,
+    FUSED,
+    HEAT,
+    INK,
+    KEPT,
+    MERGED,
+    fade,
+    fuse,
+    is_mixed,
+    kinds,
+    paint,
+)
+
+GREY = np.full((1, 1, 3), 128.0)
+NONE = '#00000000'
+
+
+@dataclass(frozen=True)
+class Look:
+    """Explain a colour of a picture: an entry of its legend.
+
+    ``fill`` and ``edge`` are colours of CSS, and of matplotlib but for the
+    ramp of mixed patches.
+    """
+
+    text: str
+    fill: str = NONE
+    edge: str = NONE
+
+
+def _hex(colour: np.ndarray) -> str:
+    return to_hex(colour.ravel()[:3] / 255)
+
+
+LOOKS = {
+    KEPT: Look('kept: as photographed', edge=_hex(GREY)),
+    MERGED: Look('merged: mean colour of a group', edge=_hex(INK)),
+    FUSED: Look('fused with small weights', _hex(fuse(GREY))),
+    DROPPED: Look('dropped', _hex(fade(GREY))),
+}
+RAMP = ', '.join(map(to_hex, matplotlib.colormaps[HEAT]([0.0, 0.5, 1.0])))
+MIXED = Look(
+    'mixed: the brighter a square, the more it counts',
+    f'linear-gradient(90deg, {RAMP})',
+)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Hold what a reduction leaves of an image.
+
+    ``weights`` (N, P) are those of the patches in each token, ``picture`` is
+    the image with these painted, ``cached`` the number of cached tokens
+    that are left and that are put back, None without a cache.
+    """
+
+    title: str
+    weights: Tensor
+    picture: np.ndarray
+    cached: tuple[int, int] | None = None
+
+    @property
+    def mixed(self) -> bool:
+        """Whether a patch goes into several tokens."""
+        return is_mixed(self.weights)
+
+    @property
+    def kept(self) -> float | None:
+        """The share of patches with a token of their own; None if mixed."""
+        if self.mixed:
+            return None
+        return (kinds(self.weights) == KEPT).double().mean().item()
+
+    @property
+    def looks(self) -> list[Look]:
+        """The looks that occur in the picture."""
+        if self.mixed:
+            return [MIXED]
+        found = kinds(self.weights)
+        return [look for kind, look in LOOKS.items() if kind in found]
+
+    @property
+    def contents(self) -> str:
+        """Lines on its tokens: how many there are, and of which patches."""
+        left = f'{_tokens(len(self.weights))}{self._parts()}'
+        if self.cached is None:
+            return left
+        return '{}\n{} cached, then {} put back'.format(left, *self.cached)
+
+    def _parts(self) -> str:
+        most = self.weights.amax(dim=0)
+        if self.mixed:
+            return f'\nweights {most.min():.3g} to {most.max():.3g}'
+        kind, token = kinds(self.weights), assigned(self.weights[None])[0]
+        number = {k: token[kind == k].unique().numel() for k in LOOKS}
+        words = {KEPT: 'kept', MERGED: 'merged', FUSED: 'fused'}
+        said = [
+            f'{number[k]} {word}'
+            for k, word in words.items()
+            if number[k] or k == KEPT
+        ]
+        return f': {", ".join(said)}'
+
+
+@dataclass(frozen=True)
+class Survivors:
+    """Hold an image as the model sees it, and what each stage leaves of it.
+
+    ``hw`` are the height and width of the grid of patches.
+    """
+
+    title: str
+    image: np.ndarray
+    hw: tuple[int, int]
+    stages: list[Stage]
+
+
+def check_reduces(backbone: nn.Module) -> None:
+    """Refuse a backbone that has no stage to draw.
+
+    Raises:
+        ValueError: If nothing is reduced in it.
+    """
+    if not reduces(backbone):
+        raise ValueError(
+            f'there are no stages to draw: a {type(backbone).__name__} that '
+            "reduces nothing; give backbone=dict(type='mmclca."
+            "TokenReductionViT', reducer=..., reduce_at=...), or ask for no "
+            'pictures (--pictures, TokenVisualizationHook)'
+        )
+
+
+@torch.inference_mode()
+def survivors(model: nn.Module, views: Sequence[View]) -> list[Survivors]:
+    """Find what a model makes of the patches of images, stage by stage.
+
+    Args:
+        model (nn.Module): A classifier over a :class:`Reducible` backbone.
+        views (Sequence[View]): The images. An image of another size than
+            its batch is painted in that size.
+    """
+    # one at a time, so that none is padded
+    return [_survivors(model.backbone, one) for one in views]
+
+
+def _survivors(backbone: nn.Module, one: View) -> Survivors:
+    _, tokens = backbone.forward_tokens(one.batch)
+    hw = grid_of(backbone, one.batch)
+    weights = [stage[0].cpu() for stage in stage_weights(tokens)]
+    cached = [stage[0] for stage in cached_by_stage(tokens)]
+    cached = cached or [None] * len(weights)
+    stages = [
+        Stage(f'after layer {layer}', of, paint(one.image, of, hw), put_back)
+        for layer, of, put_back in zip(
+            backbone.reduce_at, weights, cached, strict=True
+        )
+    ]
+    return Survivors(one.title, one.image, hw, stages)
+
+
+def legend(images: Sequence[Survivors]) -> list[Look]:
+    """List the looks that occur in pictures, for their legend."""
+    found = [look for one in images for s in one.stages for look in s.looks]
+    return [look for look in (*LOOKS.values(), MIXED) if look in found]
+
+
+def patches_left(weights: Tensor) -> str:
+    """Say how many patches tokens have left; weights (N, P).
+
+    Nothing where each patch has a token of its own.
+    """
+    weights = weights.cpu()
+    kind, number = kinds(weights), weights.size(1)
+    if is_mixed(weights) or (kind == MERGED).any():
+        tokens = int((weights > 0).any(dim=1).sum())
+        return f'{number} patches in {_tokens(tokens)}'
+    left = int((kind == KEPT).sum())
+    return f'{left} of {number} patches left' if left < number else ''
+
+
+def _tokens(number: int) -> str:
+    return f'{number} token{"s" * (number != 1)}'
+
+
+def draw_survivors(images: Sequence[Survivors], out: str) -> None:
+    """Draw what is left of images stage by stage, one row an image.
+
+    Args:
+        images (Sequence[Survivors]): Of :func:`survivors`.
+        out (str): Picture to write; its ending gives the format.
+    """
+    save(survivors_figure(images), out)
+
+
+def survivors_figure(images: Sequence[Survivors]) -> Figure:
+    """Make the figure of :func:`draw_survivors`."""
+    rows = [_row(one) for one in images]
+    for cell, stage in zip(rows[0][1:], images[0].stages, strict=True):
+        cell.title = f'{stage.title}\n{cell.title}'
+    names = [one.title for one in images]
+    figure, axes = picture_grid(rows, names, margin=0.6)
+    looks = legend(images)
+    if MIXED in looks:
+        label = 'largest weight of a patch in a token'
+        add_heat_bar(figure, axes, label, ('least', 'most'))
+    _add_legend(figure, [look for look in looks if look is not MIXED])
+    return figure
+
+
+def _row(one: Survivors) -> list[Cell]:
+    first = Cell(one.image, f'{one.hw[0]} x {one.hw[1]} patches')
+    return [first, *(Cell(s.picture, s.contents) for s in one.stages)]
+
+
+def _add_legend(figure: Figure, looks: Sequence[Look]) -> None:
+    patches = [
+        Patch(facecolor=look.fill, edgecolor=look.edge, label=look.text)
+        for look in looks
+    ]
+    if patches:
+        place = dict(loc='outside lower center', ncols=len(patches))
+        square = dict(handlelength=1.2, handleheight=1.2)
+        figure.legend(
+            handles=patches, fontsize=9, frameon=False, **place, **square
+        )

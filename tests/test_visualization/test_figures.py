@@ -1,0 +1,80 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import matplotlib.image
+import numpy as np
+import pytest
+from PIL import Image
+
+from mmclca.visualization import Cell, contact_sheet, photograph, picture_grid
+from mmclca.visualization.figures import FRAMES, side_by_side, to_array
+
+RED, BLUE = (200, 30, 60), (30, 60, 200)
+
+
+def plain(colour, height=20, width=40):
+    return np.full((height, width, 3), colour, np.uint8)
+
+
+def sides(picture, colour):
+    """Height and width of what is of a colour."""
+    rows, columns = (picture == colour).all(2).nonzero()
+    return np.ptp(rows) + 1, np.ptp(columns) + 1
+
+
+def test_rows_of_cells_with_gaps():
+    first = [Cell(plain(RED), 'one\ntwo', 'below'), None]
+    last = [Cell(plain(RED)), Cell(plain(BLUE), frame=FRAMES[True])]
+    figure, axes = picture_grid([first, last], ['a', 'b'], heading='all')
+    shown = [
+        (len(axis.images), axis.get_title(), axis.get_xlabel())
+        for axis in axes
+    ]
+    empty, bare = (0, '', ''), (1, '', '')
+    assert shown == [(1, 'one\ntwo', 'below'), empty, bare, bare]
+    assert [axis.get_ylabel() for axis in axes] == ['a', '', 'b', '']
+    assert figure.get_suptitle() == 'all'
+    picture = to_array(figure)
+    assert (picture == (0, 114, 178)).all(2).any()
+
+
+def test_side_by_side_at_the_height_asked_for():
+    float_image = plain(BLUE).astype(np.float32) + 0.4
+    grey = np.full((20, 40), 77, np.uint8)
+    names = 'a very long name of a step ' * 4
+    images = [(names, plain(RED)), ('b', float_image), ('c', grey)]
+    small, large = (side_by_side(images, names, f) for f in (0.5, 1))
+    assert (large == 77).all(2).sum() == pytest.approx(320 * 640, rel=0.1)
+    for colour in (RED, BLUE):
+        assert sides(small, colour) == pytest.approx((160, 320), rel=0.1)
+        assert sides(large, colour) == pytest.approx((320, 640), rel=0.1)
+    dark = (large < 100).all(2).any(0)
+    assert not dark[:3].any() and not dark[-3:].any()  # texts stay within
+    six = side_by_side(images * 2, names, 0.5)
+    assert sides(six, RED)[0] > 300  # five a row, then one
+
+
+def test_photographs_are_small(tmp_path):
+    Image.new('RGB', (800, 400), RED).save(tmp_path / 'a.png')
+    cell = photograph(tmp_path / 'a.png', note='it')
+    assert cell.image.shape == (160, 320, 3) and cell.note == 'it'
+    assert cell.image[0, 0].tolist() == [*RED]
+
+
+def test_a_column_a_class_in_bands(tmp_path):
+    groups = {
+        'a': [Cell(plain(RED)), Cell(plain(RED))],
+        'b': [Cell(plain(BLUE))],
+        'c': [],
+        'd': [Cell(plain(BLUE))],
+    }
+    contact_sheet(groups, tmp_path / 'sheet.png', columns=3)
+    picture = 255 * matplotlib.image.imread(tmp_path / 'sheet.png')[..., :3]
+    half = picture.shape[1] // 3
+    left, right = picture[:, :half].round(), picture[:, half:].round()
+    assert (left == RED).all(2).any() and not (right == RED).all(2).any()
+    assert (left == BLUE).all(2).any() and (right == BLUE).all(2).any()
+
+
+@pytest.mark.parametrize('groups', [{}, {'a': [], 'b': []}])
+def test_nothing_to_draw(groups, tmp_path):
+    with pytest.raises(ValueError, match='no image to draw'):
+        contact_sheet(groups, tmp_path / 'sheet.png')

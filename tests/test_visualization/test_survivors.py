@@ -1,0 +1,172 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What is drawn of patches that are kept, merged, fused, dropped, mixed."""
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.colors import to_rgb
+from small_models import CACHE, build, classifier, images, vit
+
+from mmclca.visualization import (
+    Survivors,
+    check_reduces,
+    kinds,
+    legend,
+    paint,
+    paint_map,
+    survivors,
+    survivors_figure,
+)
+from mmclca.visualization.inputs import View
+from mmclca.visualization.painting import DROPPED, FUSED, KEPT, MERGED
+from mmclca.visualization.survivors import LOOKS, Stage, patches_left
+
+COLOURS = torch.tensor([[200, 0, 0], [0, 100, 0], [0, 0, 60], [80, 80, 80]])
+GREY = np.full((12, 12, 3), 100, np.uint8)
+
+
+def picture():
+    """Four patches of one colour each, on a grid of 2 x 2."""
+    image = COLOURS.reshape(2, 2, 3).numpy().astype(np.uint8)
+    return image.repeat(6, axis=0).repeat(6, axis=1)
+
+
+def tokens(*rows):
+    """Weights of four patches: none in CLS, then in the tokens given."""
+    return torch.tensor([[0.0] * 4, *rows])
+
+
+def colours(weights):
+    """Colours in the middle of four patches, where no border is."""
+    drawn = paint(picture(), weights, (2, 2))
+    return [drawn[r, c].tolist() for r in (3, 9) for c in (3, 9)]
+
+
+def stage(weights, image=GREY):
+    return Stage('layer', weights, paint(image, weights, (2, 2)))
+
+
+ALONE = tokens(*torch.eye(4).tolist())
+MERGE = tokens([1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0.5, 0.5])
+FUSE = tokens([1, 0, 0, 0], [0, 0.1, 0.1, 0])
+MIX = torch.full((2, 4), 0.25)
+
+
+@pytest.mark.parametrize(
+    'weights, kept, contents, left, texts',
+    [
+        (ALONE, 1, '5 tokens: 4 kept', '', ['kept']),
+        (ALONE[:3], 0.5, '3 tokens: 2 kept', '2 of 4 patches left',
+         ['kept', 'dropped']),
+        (MERGE, 0.25, '4 tokens: 1 kept, 1 merged', '4 patches in 2 tokens',
+         ['kept', 'merged', 'dropped']),
+        (FUSE, 0.25, '3 tokens: 1 kept, 1 fused', '1 of 4 patches left',
+         ['kept', 'fused with small weights', 'dropped']),
+        (MIX[:1], 0, '1 token: 0 kept, 1 merged', '4 patches in 1 token',
+         ['merged']),
+        (MIX, None, '2 tokens\nweights 0.25 to 0.25', '4 patches in 2 tokens',
+         ['mixed']),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_a_stage(weights, kept, contents, left, texts):
+    one = stage(weights)
+    assert one.kept == kept and one.contents == contents
+    assert patches_left(weights) == left
+    looks = legend([Survivors('', GREY, (2, 2), [one])])
+    assert len(looks) == len(texts)
+    for look, text in zip(looks, texts, strict=True):
+        assert look.text.startswith(text)
+
+
+def test_kinds_of_patches():
+    weights = torch.zeros(5, 8)
+    weights[1, 0] = weights[2, 4] = 1
+    weights[3, 1:3] = 0.5
+    weights[4, 5:7] = 0.2
+    wanted = [KEPT, MERGED, MERGED, DROPPED, KEPT, FUSED, FUSED, DROPPED]
+    assert kinds(weights).tolist() == wanted
+    # a cluster of one patch in DPC-KNN, of very low importance
+    weights[1, 0] = 0.3
+    assert kinds(weights)[0] == KEPT
+
+
+def test_kept_patches_stay_clear_and_dropped_ones_fade():
+    drawn = colours(tokens([1, 0, 0, 0], [0, 0, 0, 1]))
+    assert [drawn[0], drawn[3]] == COLOURS[[0, 3]].tolist()
+    assert min(drawn[1] + drawn[2]) > 175
+
+
+def test_merged_patches_take_their_mean_colour_and_a_border():
+    weights = tokens([0.75, 0.25, 0, 0], [0, 0, 0.5, 0.5])
+    assert colours(weights) == [[150, 25, 0]] * 2 + [[40, 40, 70]] * 2
+    drawn = paint(picture(), weights, (2, 2))
+    assert (drawn[5] == 25).all()
+    assert (drawn[:5, 5] == (150, 25, 0)).all()  # none within a group
+
+
+@pytest.mark.parametrize('paper', [(240, 130, 170), (250, 250, 250)])
+def test_fused_patches_are_of_the_blue_of_the_legend(paper):
+    image = np.full((12, 12, 3), paper, np.uint8)
+    drawn = paint(image, tokens([0.05] * 4), (2, 2))[0, 0] / 255
+    for red, _, blue in (drawn, to_rgb(LOOKS[FUSED].fill)):
+        assert blue - red > 0.3
+
+
+def test_mixtures_and_maps_are_drawn_as_heat():
+    weights = tokens([0.1, 0.2, 0.3, 0.4], [0.4, 0.2, 0.1, 0.3])
+    heat = [sum(colour) for colour in colours(weights)]
+    assert heat[0] > heat[2] > heat[1] and heat[3] > heat[2]
+    even = paint(GREY, MIX, (2, 2))
+    assert (even == even[0, 0]).all()
+    hardly = MIX.clone()
+    hardly[1, 0] += 1e-4  # 4 in 10,000
+    drawn = paint(GREY, hardly, (2, 2)).astype(int)
+    assert 0 < abs(drawn - even).max() < 6
+
+
+def test_maps_are_brighter_where_there_is_more():
+    one = torch.tensor([[0.0, 1.0], [2.0, 4.0]])
+    drawn = paint_map(GREY, one).astype(int).sum(axis=2)
+    values = [drawn[r, c] for r in (3, 9) for c in (3, 9)]
+    assert values == sorted(values) and len(set(values)) == 4
+    assert np.array_equal(paint_map(GREY, one), paint_map(GREY, 3 * one))
+    nothing = paint_map(GREY, torch.zeros(2, 2))
+    assert (nothing == nothing[0, 0]).all() and nothing.max() < 30
+
+
+@pytest.mark.parametrize(
+    'cache, said',
+    [
+        # an average and a CLR token a layer, of layer 0, then of 1 and 2
+        (CACHE, ['18 tokens: 16 kept\n1 cached, then 2 put back',
+                 '20 tokens: 16 kept\n3 cached, then 4 put back']),
+        (None, ['17 tokens: 16 kept'] * 2),
+    ],
+)  # fmt: skip
+def test_each_stage_is_drawn_even_where_nothing_is_reduced(cache, said):
+    reducer = dict(type='mmclca.TopK', keep_rate=1.0)
+    backbone = vit(6, reducer=reducer, reduce_at=(1, 3), cache=cache)
+    view = View('leaf', np.zeros((64, 64, 3), np.uint8), images(1))
+    found = survivors(build(classifier(backbone)).eval(), [view, view])
+    assert [one.contents for one in found[0].stages] == said
+    figure = survivors_figure(found)
+    shown = ['4 x 4 patches', *said]
+    titles = [axis.get_title() for axis in figure.axes]
+    headed = [shown[0], *map('after layer {}\n{}'.format, (1, 3), said)]
+    assert titles == headed + shown
+    (texts,) = figure.legends
+    assert [t.get_text() for t in texts.texts] == ['kept: as photographed']
+
+
+def test_a_bar_explains_mixed_patches():
+    figure = survivors_figure(
+        [Survivors('', GREY, (2, 2), [stage(MIX), stage(FUSE)])]
+    )
+    labels = [axis.get_xlabel() for axis in figure.axes]
+    assert [*filter(None, labels)] == ['largest weight of a patch in a token']
+    assert len(figure.legends[0].texts) == 3
+
+
+def test_a_model_that_reduces_nothing():
+    with pytest.raises(ValueError, match='reduces nothing'):
+        check_reduces(build(vit(2)))
