@@ -5,12 +5,10 @@ import base64
 from html import escape
 
 import cv2
-import matplotlib
 import numpy as np
 
 from mmclca.apis.output import ANSWER
-from mmclca.visualization.legend import EDGES, FILLS
-from mmclca.visualization.painting import HEAT
+from mmclca.visualization.survivors import LOOKS, MIXED, NONE
 
 from . import strings
 from .prediction import Prediction, Stage
@@ -106,19 +104,12 @@ def _legend(stages: list[Stage]) -> str:
     entries = ''
     for kind, text in strings.LOOKS.items():
         if kind in found:
-            fill = _rgb(FILLS.get(kind), 'white')  # a dark page hides edges
-            entries += _swatch(text, fill, _rgb(EDGES.get(kind)))
+            fill, edge = LOOKS[kind].fill, LOOKS[kind].edge
+            # a dark page hides edges
+            entries += _swatch(text, 'white' if fill == NONE else fill, edge)
     if any(not stage.kinds for stage in stages):
-        heat = 255 * matplotlib.colormaps[HEAT]([0.0, 0.5, 1.0])[:, :3]
-        ramp = f'linear-gradient(90deg,{",".join(map(_rgb, heat))})'
-        entries += _swatch(strings.MIXED, ramp, 'transparent')
+        entries += _swatch(strings.MIXED, MIXED.fill, NONE)
     return f'<p class="legend">{entries}</p>'
-
-
-def _rgb(colour: np.ndarray | None, otherwise: str = 'transparent') -> str:
-    if colour is None:
-        return otherwise
-    return 'rgb({:.0f},{:.0f},{:.0f})'.format(*colour)
 
 
 def _swatch(text: str, fill: str, edge: str) -> str:

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What a model makes of one leaf, as plain data."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
@@ -10,9 +10,8 @@ from mmengine.dataset import default_collate
 
 from mmclca.apis import TokenReductionInferencer, best_classes
 from mmclca.apis.output import answer_cells
-from mmclca.visualization import kinds, paint, reduced
+from mmclca.visualization import kinds, survivors
 from mmclca.visualization.inputs import view_of_input
-from mmclca.visualization.painting import KEPT, is_mixed
 
 SIDE = 336  # pixels of the longer side of pictures, for a crisp look
 
@@ -76,17 +75,17 @@ def predict(
     (result,) = inferencer.postprocess([sample], None)
     model = inferencer.model
     view = view_of_input(model, 'leaf', packed['inputs'])
-    (one,) = reduced(model.backbone, [view])
+    seen = _enlarged(view.image)
+    (one,) = survivors(model, [replace(view, image=seen)])
     with torch.no_grad():
         tokens, _ = model.backbone.embed(view.batch)
-    seen = _enlarged(one.image)
     return Prediction(
         answer_cells(result),
         best_classes(result, inferencer.classes, topk),
         seen,
         tokens.num_patches,
         tokens.x.size(1),
-        [_stage(seen, weights.cpu(), one.hw) for weights in one.stages],
+        list(map(_stage, one.stages)),
         result['gmacs'],
     )
 
@@ -98,10 +97,9 @@ def _enlarged(image: np.ndarray) -> np.ndarray:
     )
 
 
-def _stage(image: np.ndarray, weights: torch.Tensor, hw) -> Stage:
-    picture = paint(image, weights, hw)
-    if is_mixed(weights):
-        return Stage(len(weights), 0.0, (), picture)
-    kind = kinds(weights)
-    share = (kind == KEPT).double().mean().item()
-    return Stage(len(weights), share, tuple(kind.unique().tolist()), picture)
+def _stage(stage) -> Stage:
+    tokens, picture = len(stage.weights), stage.picture
+    if stage.mixed:
+        return Stage(tokens, 0.0, (), picture)
+    found = tuple(kinds(stage.weights).unique().tolist())
+    return Stage(tokens, stage.kept, found, picture)

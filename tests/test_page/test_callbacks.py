@@ -141,7 +141,7 @@ def test_swatches_are_those_of_the_pictures(evit, leaf):
     kept, fused = re.findall(
         'background:(.+?);border-color:(.+?)"></span>(?:kept|blended)', drawn
     )
-    assert (kept[0], fused[1]) == ('white', 'transparent')
+    assert (kept[0], fused[1]) == ('white', '#00000000')
     red, green, blue = map(int, re.findall(r'\d+', fused[0]))
     assert red < green < blue
     assert kept[1] != 'transparent'
