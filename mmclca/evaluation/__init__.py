@@ -1,7 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from mmclca.models.retrievers.features import knn_scores
-
-from .intervals import wilson
+from .accuracy import accuracy, recalls, wilson
 from .open_set import (
     auroc,
     energy,
@@ -9,11 +7,12 @@ from .open_set import (
     fit_threshold,
     max_softmax,
 )
-from .retrieval import average_precision, recall_at
+from .retrieval import average_precision, knn_scores, recall_at
 from .retrieval_metric import RetrievalMetric
 
 __all__ = [
     'RetrievalMetric',
+    'accuracy',
     'auroc',
     'average_precision',
     'energy',
@@ -22,5 +21,6 @@ __all__ = [
     'knn_scores',
     'max_softmax',
     'recall_at',
+    'recalls',
     'wilson',
 ]

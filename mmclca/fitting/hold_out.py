@@ -3,8 +3,8 @@
 
 from statistics import median
 
-from mmclca.apis.probe.splits import Units
 from mmclca.datasets.photographs import Photographs
+from mmclca.datasets.units import Units
 
 PARTS = 5
 # fewer are no ground for an accuracy

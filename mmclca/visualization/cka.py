@@ -7,7 +7,8 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
-from .batches import Batch
+from mmclca.datasets.batches import Batch
+
 from .legend import write_values
 from .recording import recording
 

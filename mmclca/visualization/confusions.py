@@ -11,9 +11,9 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from torch import nn
 
+from mmclca.datasets.batches import Batch
 from mmclca.datasets.decoding import read_bgr
 
-from .batches import Batch
 from .legend import write_values
 
 COLOURS = 'cividis'

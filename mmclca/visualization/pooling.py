@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from mmclca.datasets.batches import View
 from mmclca.models.pooling_attention import class_attention, pooled_grid
 
 from .heat_maps import Heated
-from .inputs import View
 
 TOP = 3  # predicted classes to draw, unless some are named
 

@@ -9,10 +9,10 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from mmclca.datasets.batches import View
 from mmclca.models import reduces
 
 from .cached_tokens import Cached, cached_by_stage
-from .inputs import View
 from .legend import add_heat_bar, add_legend
 from .painting import FUSED, KEPT, MERGED, is_mixed, kinds, own_tokens, paint
 from .patch_maps import assigned, stage_weights

@@ -8,9 +8,8 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
+from mmclca.datasets.batches import Batch
 from mmclca.models.retrievers.features import feature_of
-
-from .batches import Batch
 
 # Okabe and Ito's without yellow, which is lost on white
 COLOURS = (

@@ -6,9 +6,9 @@ import pytest
 import torch
 from small_models import arch, build, images, vit
 
+from mmclca.datasets.batches import View
 from mmclca.models import class_attention
 from mmclca.visualization import pooled, pooling_maps
-from mmclca.visualization.inputs import View
 
 CONVNET = dict(
     type='mmclca.PatchConvNet',

@@ -6,6 +6,7 @@ from matplotlib.colors import rgb_to_hsv
 from matplotlib.figure import Figure
 from small_models import CACHE, build, images, traced, vit
 
+from mmclca.datasets.batches import View
 from mmclca.models.reduction.trace import Kept, Merged
 from mmclca.visualization import (
     Reduced,
@@ -17,7 +18,6 @@ from mmclca.visualization import (
     reductions_figure,
     stage_weights,
 )
-from mmclca.visualization.inputs import View
 from mmclca.visualization.painting import (
     DROPPED,
     FUSED,

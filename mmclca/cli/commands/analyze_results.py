@@ -12,7 +12,7 @@ from ..arguments import add_cfg_options, positive
 configs = lazy('mmclca.configs')
 decoding = lazy('mmclca.datasets.decoding')
 evaluation_predictions = lazy('mmclca.evaluation.predictions')
-batches = lazy('mmclca.visualization.batches')
+batches = lazy('mmclca.datasets.batches')
 panels = lazy('mmclca.visualization.panels')
 mmcv = lazy('mmcv')
 mmengine = lazy('mmengine')

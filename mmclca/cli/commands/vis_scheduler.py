@@ -13,7 +13,7 @@ from ..arguments import add_cfg_options, add_figure_arguments, positive
 plt = lazy('matplotlib.pyplot')
 configs = lazy('mmclca.configs')
 recording = lazy('mmclca.engine.schedulers.recording')
-batches = lazy('mmclca.visualization.batches')
+batches = lazy('mmclca.datasets.batches')
 figure_files = lazy('mmclca.visualization.figure_files')
 
 NAMES = dict(lr='learning rate', momentum='momentum', wd='weight decay')

@@ -6,8 +6,9 @@ import torch
 from mmengine.dist import master_only
 from mmengine.hooks import Hook
 
-from mmclca.checkpoints.loading import inner_model
+from mmclca.datasets.batches import view_of_input
 from mmclca.registry import HOOKS
+from mmclca.utils.wrappers import inner_model
 from mmclca.visualization import (
     check_reduces,
     reduced,
@@ -15,7 +16,6 @@ from mmclca.visualization import (
     stage_titles,
     to_array,
 )
-from mmclca.visualization.inputs import view_of_input
 from mmclca.visualization.random_state import same_random_state
 
 

@@ -12,9 +12,9 @@ from PIL import Image
 from torch import Tensor
 
 from mmclca.apis import TokenReductionInferencer
+from mmclca.datasets.batches import View, view_of_input
 from mmclca.models import reduces
 from mmclca.visualization import Reduced, kinds, paint, reduced, stage_titles
-from mmclca.visualization.inputs import View, view_of_input
 from mmclca.visualization.legend import EDGES, FILLS, TITLES
 from mmclca.visualization.painting import HEAT, KEPT, is_mixed
 
