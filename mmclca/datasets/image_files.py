@@ -15,8 +15,7 @@ from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 from mmclca.utils.reading import open_file, read_bytes
 
 from .decoding import BY_PILLOW, UndecodedError, decode, open_image
-from .parquet import iter_images
-from .parquet.uri import PREFIX, parquet_uri, split_uri
+from .parquet import PREFIX, iter_images, parquet_uri, split_uri
 
 MISSING = 'missing'
 EMPTY = 'empty file'

@@ -7,8 +7,12 @@ from .open_set import (
     fit_threshold,
     max_softmax,
 )
-from .retrieval import average_precision, knn_scores, recall_at
-from .retrieval_metric import RetrievalMetric
+from .retrieval import (
+    RetrievalMetric,
+    average_precision,
+    knn_scores,
+    recall_at,
+)
 
 __all__ = [
     'RetrievalMetric',
