@@ -1,9 +1,16 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from mmclca.datasets.image_files import find_images
+
 from .inferencer import TokenReductionInferencer
-from .output import best_classes, write_csv, write_json
-from .pictures import draw_prediction, picture_paths
+from .loading import load_classifier
+from .output import (
+    best_classes,
+    draw_prediction,
+    picture_paths,
+    write_csv,
+    write_json,
+)
 from .probe import Probe
-from .sources import find_images
 
 __all__ = [
     'Probe',
@@ -11,6 +18,7 @@ __all__ = [
     'best_classes',
     'draw_prediction',
     'find_images',
+    'load_classifier',
     'picture_paths',
     'write_csv',
     'write_json',

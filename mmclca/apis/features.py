@@ -10,7 +10,6 @@ from torch import Tensor
 from mmclca.models.retrievers import check_stage, feature_of
 
 from .inferencer import TokenReductionInferencer, check_finite
-from .sources import prepared_batches
 
 
 def extract_features(
@@ -78,30 +77,20 @@ def feature_batches(
     function: Callable[[Tensor], Tensor],
     batch_size: int,
 ) -> Iterator[tuple[Tensor, dict[int, str]]]:
-    """What a function of the model makes of images, batch by batch.
+    """Yield what a function of the model makes of images, batch by batch.
 
-    Args:
-        inferencer (TokenReductionInferencer): The classifier.
-        paths (Sequence[str]): Image files.
-        function (Callable): Preprocessed images (B, 3, H, W) to (B, ...).
-        batch_size (int): Images at a time.
-
-    Yields:
-        tuple[Tensor, dict[int, str]]: Features (n, C) of the images that can
-        be read, on the CPU, and by position why others cannot.
+    Features (n, C) of the images that can be read, on the CPU, and by
+    position why others cannot.
 
     Raises:
         ValueError: If features are not finite.
     """
-    batches = prepared_batches(inferencer.prepare, paths, batch_size)
-    for _, inputs, unread in batches:
-        if not inputs:
-            yield torch.empty(0), unread
-            continue
-        data = inferencer.model.data_preprocessor(inputs)
-        found = function(data['inputs']).flatten(1).float().cpu()
-        check_finite(found)
-        yield found, unread
+    for batch in inferencer.batches(paths, batch_size):
+        found = torch.empty(0)
+        if batch.images is not None:
+            found = function(batch.images).flatten(1).float().cpu()
+            check_finite(found)
+        yield found, batch.unread
 
 
 def refuse_none_read(paths: Sequence[str], unread: dict[int, str]) -> None:

@@ -1,25 +1,24 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import warnings
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
 from functools import partial
 from os import PathLike
 
-import cv2
 import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.model import BaseModel
 from mmpretrain import ImageClassificationInferencer
 from mmpretrain.structures import DataSample
+from mmpretrain.utils import track
 
-from mmclca.datasets.decoding import without_loading
-from mmclca.datasets.image_cache import without_cache
+from mmclca.checkpoints.fitted import threshold_file
+from mmclca.datasets.batches import Batch, Preparation, batches
+from mmclca.datasets.image_files import find_images
 from mmclca.utils.terminal import printable
 
 from .loading import check_number, load_classifier
 from .rejection import note_known, noting_logits, read_threshold
-from .sources import find_images, prepared_batches, read_image
 from .token_facts import MacCounts, check_tokens, predict_with_facts
 
 FACTS = ('tokens', 'gmacs', 'kept', 'attribution', 'cls_attention')
@@ -36,10 +35,12 @@ class TokenReductionInferencer(ImageClassificationInferencer):
     by the pipeline of that data set.
 
     Args:
-        model (str | Path | Config | BaseModel): A checkpoint (``.pth``,
-            ``.safetensors``) that holds its config, as those of training and
-            of ``publish_model.py`` do; a config, its path or its name; a
-            model built by ``mmpretrain.get_model``, used as it is.
+        model (str | Path | Config | BaseModel | None): A folder that fit
+            wrote, or a checkpoint (``.pth``, ``.safetensors``) that holds its
+            config, as those of training and of ``publish_model.py`` do; a
+            config, its path or its name; a model built by
+            ``mmpretrain.get_model``, used as it is. None: the config in
+            ``pretrained``.
         pretrained (str, optional): Path or URL of the weights, where
             ``model`` has none. Defaults to None.
         device (str | torch.device, optional): Where to run it. Defaults to
@@ -48,7 +49,9 @@ class TokenReductionInferencer(ImageClassificationInferencer):
             Defaults to None.
         reject (str | Path, optional): File of ``tools/open_set.py`` with the
             score below which an image is of no known class.
-            Defaults to None: nothing is said of that.
+            Defaults to None: that of a folder of fit, else nothing is said
+            of it.
+        options (dict): Settings of the config to override. Defaults to {}.
 
     Raises:
         FileNotFoundError: If there is no file ``reject``.
@@ -68,21 +71,21 @@ class TokenReductionInferencer(ImageClassificationInferencer):
 
     def __init__(
         self,
-        model: str | PathLike | Config | BaseModel,
+        model: str | PathLike | Config | BaseModel | None,
         pretrained: str | PathLike | None = None,
         device: str | torch.device | None = None,
         classes: Sequence[str] | None = None,
         reject: str | PathLike | None = None,
+        options: dict = {},
     ):
-        built = isinstance(model, BaseModel)
-        if device is None and not built:
-            device = 'cuda' if torch.cuda.is_available() else 'cpu'
-        model, names = load_classifier(model, pretrained)
+        place = model if pretrained is None else pretrained
+        if reject is None and isinstance(place, str | PathLike):
+            reject = threshold_file(place)
+        model = load_classifier(model, pretrained, options, device)
+        names = model._dataset_meta['classes']
         if classes is not None:
             check_number(classes, model.head.num_classes, 'classes=')
-        super().__init__(
-            model, pretrained=None, device=device, classes=classes or names
-        )
+        super().__init__(model, pretrained=None, classes=classes or names)
         self.threshold = None
         if reject is not None:
             self.threshold = read_threshold(reject, self.model)
@@ -168,14 +171,9 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         for sample in self._samples(sources, batch_size, return_tokens):
             yield self._result(sample)
 
-    def _init_pipeline(self, cfg: Config):
-        """mmpretrain's, also where a config caches the first steps."""
-        cfg = deepcopy(cfg)
-        dataset = cfg.test_dataloader.dataset
-        steps = without_cache(dataset.pipeline)
-        dataset.pipeline = without_loading(steps)
-        self.over_white = len(dataset.pipeline) < len(steps)
-        return super()._init_pipeline(cfg)
+    def _init_pipeline(self, cfg: Config) -> Preparation:
+        """What prepares an image, which may be one that cannot be read."""
+        return Preparation(cfg)
 
     def _inputs_to_list(self, inputs) -> list:
         single = not isinstance(inputs, list | tuple)
@@ -187,33 +185,33 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         """Predictions, with ``error`` where an image cannot be read."""
         if return_tokens:
             check_tokens(self.model)
-        batches = prepared_batches(self.prepare, sources, batch_size)
-        for positions, inputs, unread in batches:
-            read = iter(self.forward(inputs, return_tokens) if inputs else ())
-            for position in positions:
+        for batch in self.batches(sources, batch_size):
+            read = iter(())
+            if batch.images is not None:
+                data = dict(inputs=batch.images, data_samples=batch.samples)
+                read = iter(self._predict(data, return_tokens))
+            for position in batch.positions:
                 source = sources[position]
                 name = source if isinstance(source, str) else position
-                if position in unread:
-                    sample = DataSample(metainfo=dict(error=unread[position]))
+                if position in batch.unread:
+                    error = batch.unread[position]
+                    sample = DataSample(metainfo=dict(error=error))
                 else:
                     sample = next(read)
                 sample.set_metainfo(dict(image=name))
                 yield sample
 
+    def batches(self, sources: Sequence, batch_size: int) -> Iterator[Batch]:
+        """Images as the model reads them, with a progress bar."""
+        bar = partial(track, description='Inference')
+        return batches(
+            self.model, sources, None, batch_size, self.pipeline, bar
+        )
+
     def prepare(self, source: str | np.ndarray) -> dict | str:
         """An image as the model takes it, or why it cannot be read."""
-        try:
-            image = read_image(source, self.over_white)
-        except ValueError as error:
-            return str(error)
-        shape = image.shape[:2]
-        info = dict(img=image, img_shape=shape, ori_shape=shape)
-        try:
-            return self.pipeline(info)
-        except (AssertionError, ValueError, cv2.error) as error:
-            return f'{shape[0]} x {shape[1]} px cannot be prepared: {error}'
+        return self.pipeline(source)
 
-    @torch.no_grad()
     def forward(
         self, inputs: dict, return_tokens: bool = False
     ) -> list[DataSample]:
@@ -223,11 +221,17 @@ class TokenReductionInferencer(ImageClassificationInferencer):
             inputs (dict): What the pipeline made of images, collated.
             return_tokens (bool): As for a call. Defaults to False.
         """
-        predict = super().forward
-        if return_tokens:
-            predict = partial(predict_with_facts, self.model, self._count)
+        data = self.model.data_preprocessor(inputs, False)
+        return self._predict(data, return_tokens)
+
+    @torch.no_grad()
+    def _predict(self, data: dict, return_tokens: bool) -> list[DataSample]:
+        """Predictions of preprocessed images."""
         with noting_logits(self.model.head) as seen:
-            samples = predict(inputs)
+            if return_tokens:
+                samples = predict_with_facts(self.model, self._count, data)
+            else:
+                samples = self.model(**data, mode='predict')
         check_finite(torch.stack([one.pred_score for one in samples]))
         if self.threshold is not None:
             note_known(samples, seen[0], self.threshold)

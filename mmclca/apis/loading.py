@@ -1,11 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The one way to a trained classifier."""
+
 from os import PathLike
 from pathlib import Path
 
+import torch
 from mmengine.config import Config
 from mmengine.model import BaseModel
 from mmengine.registry import init_default_scope
 from mmpretrain import get_model
+from torch import nn
 
 from mmclca.checkpoints.downloading import open_checkpoint
 from mmclca.checkpoints.loading import load_trained
@@ -15,21 +19,52 @@ from mmclca.checkpoints.stored import (
     stored_classes,
     stored_config,
 )
-from mmclca.configs import read_config
+from mmclca.configs import merge_options, read_config
+from mmclca.models import last_linear
 from mmclca.utils.reading import read_lines
 
 
 def load_classifier(
-    model: BaseModel | Config | str | PathLike,
-    pretrained: str | PathLike | dict | None,
-) -> tuple[BaseModel, list[str]]:
-    """A classifier with weights, and the names of its classes.
+    model: BaseModel | Config | str | PathLike | None,
+    weights: str | PathLike | dict | None = None,
+    options: dict = {},
+    device: str | torch.device | None = None,
+    new_last_layer: bool = False,
+) -> BaseModel:
+    """Load a trained classifier, with its config and its class names.
 
-    See :class:`TokenReductionInferencer` for the arguments.
+    They are its ``_config`` and ``_dataset_meta``, as
+    ``mmpretrain.get_model`` sets them.
+
+    Args:
+        model (str | Path | Config | BaseModel | None): A folder that fit
+            wrote; a checkpoint that holds its config; a config, its path or
+            its name; a model of ``mmpretrain.get_model``, used as it is.
+            None: the config in ``weights``.
+        weights (str | Path | dict, optional): Where the weights are from, if
+            ``model`` has none. Defaults to None.
+        options (dict): Settings of the config to override. Defaults to {}.
+        device (str | torch.device, optional): Where to run it. Defaults to
+            None: where a built model is, else on a GPU if there is one.
+        new_last_layer (bool): Whether the last layer of the head may be
+            missing in the weights, or of other classes. Defaults to False.
+
+    Raises:
+        CheckpointError: If the weights are of another model.
+        ValueError: If there are no weights or they miss parameters, or the
+            config has no model or no test data set.
     """
-    model, pretrained = config_and_weights(model, pretrained)
     if not isinstance(model, BaseModel):
-        model = build_classifier(model, pretrained)
+        named = model
+        model, weights = config_and_weights(model, weights, options)
+        if weights is None:
+            raise ValueError(
+                f'{model.filename or named} comes without weights, and its '
+                'predictions would be noise: give pretrained=CHECKPOINT'
+            )
+        _check_config(model)
+        model = build_classifier(model)
+        device = device or ('cuda' if torch.cuda.is_available() else 'cpu')
     elif not hasattr(model, '_config'):
         raise ValueError(
             'a built model needs its config, by which images are prepared: '
@@ -37,60 +72,53 @@ def load_classifier(
             'model._config = Config(...)'
         )
     _check_config(model._config)
-    if pretrained is None:
-        return model, _class_names(model, None, 'the model')
-    if not isinstance(pretrained, dict):
-        pretrained = open_checkpoint(str(pretrained))
-    report = load_trained(model, pretrained)
-    names = _class_names(model, stored_classes(pretrained), report.source)
-    return model, names
+    stored, source = None, 'the model'
+    if weights is not None:
+        if not isinstance(weights, dict):
+            weights = open_checkpoint(str(weights))
+        new = names_of_last(model) if new_last_layer else ()
+        source = load_trained(model, weights, new).source
+        stored = stored_classes(weights)
+    names = _class_names(model, stored, source, new_last_layer)
+    model._dataset_meta = dict(classes=names)
+    return model if device is None else model.to(device)
 
 
-def config_and_weights(model, pretrained) -> tuple:
+def config_and_weights(
+    model: Config | str | PathLike | None,
+    weights: str | PathLike | dict | None,
+    options: dict = {},
+) -> tuple[Config, str | PathLike | dict | None]:
     """What a model is built and loaded from.
 
     Args:
-        model (Config | str | Path | ...): A checkpoint that holds its
-            config, or anything else, which comes back as it is.
-        pretrained (str | Path | dict, optional): Where weights are from.
+        model (Config | str | Path, optional): See :func:`load_classifier`,
+            as all that follow.
+        weights (str | Path | dict, optional): See there.
+        options (dict): See there. Defaults to {}.
 
     Raises:
         ValueError: If both are checkpoints, or one holds no config.
     """
-    if not is_checkpoint(model):
-        return model, pretrained
-    if pretrained is not None:
+    if model is not None and not is_checkpoint(model):
+        if not isinstance(model, Config):
+            return read_config(model, options), weights
+        config = model
+    elif model is not None and weights is not None:
         raise ValueError(
-            f'{model} and {pretrained} are both checkpoints: give one, or a '
+            f'{model} and {weights} are both checkpoints: give one, or a '
             'config and one'
         )
-    checkpoint = open_checkpoint(str(model))
-    return stored_config(checkpoint), checkpoint
+    else:
+        weights = open_checkpoint(str(weights if model is None else model))
+        config = stored_config(weights)
+    if options:
+        merge_options(config, options)
+    return config, weights
 
 
-def build_classifier(
-    config: Config | str | PathLike, pretrained: str | PathLike | dict | None
-) -> BaseModel:
-    """The model of a config, before its weights are loaded.
-
-    Args:
-        config (Config | str | Path): A config, its path or its name.
-        pretrained (str | Path | dict, optional): Where the weights will be
-            from.
-
-    Raises:
-        ValueError: If there are to be no weights, or the config has no model
-            or no test data set.
-    """
-    if pretrained is None:
-        name = config.filename if isinstance(config, Config) else config
-        raise ValueError(
-            f'{name} comes without weights, and its predictions would be '
-            'noise: give pretrained=CHECKPOINT'
-        )
-    if not isinstance(config, Config):
-        config = read_config(config)
-    _check_config(config)
+def build_classifier(config: Config) -> BaseModel:
+    """Build the model of a config, before its weights are loaded."""
     # mmcv looks up layers and steps of mmpretrain in it, and imports a name
     # that it does not find
     init_default_scope('mmpretrain')
@@ -112,9 +140,22 @@ def _check_config(config: Config) -> None:
         )
 
 
-def _class_names(model: BaseModel, stored, source: str) -> list[str]:
+def names_of_last(model: nn.Module) -> list[str]:
+    """Names of the parameters of the last layer.
+
+    Raises:
+        ValueError: If the head has no linear last layer.
+    """
+    last = last_linear(model.head)
+    fitted = {id(parameter) for parameter in last.parameters()}
+    return [name for name, p in model.named_parameters() if id(p) in fitted]
+
+
+def _class_names(model, stored, source: str, may_differ: bool) -> list[str]:
     """Names from the checkpoint, the model or its config, else labels."""
     num_classes = model.head.num_classes
+    if may_differ and len(stored or ()) != num_classes:  # of other classes
+        return [str(label) for label in range(num_classes)]
     classes = stored or vars(model).get('_dataset_meta', {}).get('classes')
     classes = classes or _classes_in(model._config.test_dataloader.dataset)
     classes = classes or [str(label) for label in range(num_classes)]

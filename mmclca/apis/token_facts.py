@@ -80,20 +80,19 @@ def check_tokens(model: nn.Module) -> None:
 
 
 def predict_with_facts(
-    model: nn.Module, count: MacCounts, inputs: dict
+    model: nn.Module, count: MacCounts, data: dict
 ) -> list[DataSample]:
     """Predict images and tell what became of their tokens.
 
     Args:
         model (nn.Module): A classifier that :func:`check_tokens` passes.
         count (MacCounts): Of the same model.
-        inputs (dict): What the pipeline made of images, collated.
+        data (dict): What the preprocessor made of images.
 
     Returns:
         list[DataSample]: Predictions, with what :func:`token_facts` says and
         ``gmacs``.
     """
-    data = model.data_preprocessor(inputs, False)
     copied = recording(model, LastLayerRecorder)
     samples = copied(**data, mode='predict')
     backbone, images = as_reducible(model.backbone), data['inputs']

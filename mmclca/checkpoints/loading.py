@@ -11,8 +11,9 @@ from collections.abc import Collection
 from copy import deepcopy
 
 import torch
-from mmengine.model import BaseTTAModel, is_model_wrapper
 from torch import Tensor, nn
+
+from mmclca.utils.wrappers import inner_model
 
 from .downloading import open_checkpoint
 from .error import CheckpointError
@@ -212,13 +213,6 @@ def _broken(name: str, tensor: Tensor) -> bool:
     tensor = tensor.float()  # smaller types cannot do it all
     negative = name.endswith('running_var') and (tensor < 0).any()
     return bool(negative or not tensor.isfinite().all())
-
-
-def inner_model(model: nn.Module) -> nn.Module:
-    """The model inside what distributes it or augments its test images."""
-    while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
-        model = model.module
-    return model
 
 
 def _without_parameters(model: nn.Module) -> nn.Module:

@@ -1,23 +1,18 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The model that a tool is to look at, and on what images."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from mmclca.apis import TokenReductionInferencer, find_images
-from mmclca.apis.labelled_images import (
-    LabelledImages,
-    images_at,
-    images_of_split,
-)
-from mmclca.apis.sources import read_image
-from mmclca.checkpoints.downloading import open_checkpoint
-from mmclca.checkpoints.fitted import threshold_file
-from mmclca.checkpoints.stored import is_checkpoint, stored_config
-from mmclca.configs import merge_options, read_config
+from mmclca.checkpoints.stored import is_checkpoint
+from mmclca.datasets.batches import read_image
+from mmclca.datasets.photographs import Photographs, images_at, images_of_split
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
+from mmclca.utils.terminal import say
 
 
 def sort_files(
@@ -78,7 +73,7 @@ def read_images(places: Sequence[str]) -> list[tuple[str, np.ndarray]]:
 
 def images_of(
     inferencer: TokenReductionInferencer, place: str | None, split: str
-) -> LabelledImages:
+) -> Photographs:
     """Images with their classes.
 
     Args:
@@ -92,31 +87,14 @@ def images_of(
     return images_of_split(inferencer.model._config, split)
 
 
-def load(
-    config: str | None,
-    checkpoint: str,
-    options: dict,
-    device: str | None,
-    reject: str | Path | None = None,
-) -> TokenReductionInferencer:
-    """A trained model, with its config and the names of its classes.
+def read_ones(images: Photographs, unread: dict[int, str]) -> Photographs:
+    """Images but for some, which are named on stderr with the reason.
 
     Args:
-        config (str, optional): Path or name of a config; None: the one that
-            the checkpoint holds.
-        checkpoint (str): Path or URL of the weights.
-        options (dict): Of ``--cfg-options``.
-        device (str, optional): Where to run it; None: on a GPU where there
-            is one.
-        reject (str | Path, optional): Threshold below which an image is of
-            no known class, see :class:`TokenReductionInferencer`. Defaults
-            to None.
+        images (Photographs): All of them.
+        unread (dict[int, str]): By position why one was not read.
     """
-    reject = reject or threshold_file(checkpoint)
-    checkpoint = open_checkpoint(str(checkpoint))
-    if config is None:
-        cfg = stored_config(checkpoint)
-        merge_options(cfg, options)
-    else:
-        cfg = read_config(config, options)
-    return TokenReductionInferencer(cfg, checkpoint, device, reject=reject)
+    for position, reason in unread.items():
+        line = f'not read: {images.paths[position]}: {reason}'
+        say(line, file=sys.stderr)
+    return images.select([i for i in range(len(images)) if i not in unread])

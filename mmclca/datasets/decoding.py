@@ -181,13 +181,3 @@ class LoadPhotograph(BaseTransform):
 
     def __repr__(self):
         return f'{type(self).__name__}()'
-
-
-def without_loading(pipeline: list[dict]) -> list[dict]:
-    """Give the steps of a pipeline without :class:`LoadPhotograph`.
-
-    Args:
-        pipeline (list[dict]): Configs of the steps.
-    """
-    kinds = 'mmclca.LoadPhotograph', LoadPhotograph
-    return [step for step in pipeline if step['type'] not in kinds]

@@ -1,17 +1,21 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Image files: their endings, and whether they can be read."""
 
+import glob
 import os
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
+import numpy as np
+
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES as IMAGE_SUFFIXES
+from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 from mmclca.utils.reading import open_file, read_bytes
 
 from .decoding import BY_PILLOW, UndecodedError, decode, open_image
-from .parquet import iter_images
-from .parquet.uri import PREFIX, parquet_uri, split_uri
+from .parquet import PREFIX, iter_images, parquet_uri, split_uri
 
 MISSING = 'missing'
 EMPTY = 'empty file'
@@ -49,6 +53,46 @@ def files_below(folder):
 
 def _shown(name):
     return name[0] != '.' and name not in ('Thumbs.db', 'desktop.ini')
+
+
+def find_images(places: Iterable) -> list:
+    """Images at files, folders and patterns, each file once.
+
+    Args:
+        places (Iterable[str | Path | np.ndarray]): Files and addresses;
+            folders, for the images in them and in all folders below that are
+            not hidden; patterns such as ``'scans/*.tif'``; arrays.
+
+    Returns:
+        list[str | np.ndarray]: Paths and arrays. A path that leads nowhere is
+        kept, to be reported with what cannot be read.
+    """
+    found, seen = [], set()
+    for place in places:
+        for image in _images_at(place):
+            if isinstance(image, np.ndarray):
+                found.append(image)
+            elif os.path.realpath(image) not in seen:
+                seen.add(os.path.realpath(image))
+                found.append(image)
+    return found
+
+
+def _images_at(place) -> Iterator:
+    if isinstance(place, np.ndarray):
+        yield place
+        return
+    place = os.fspath(place)
+    found = [place]
+    if not os.path.exists(place):
+        found = sorted(glob.glob(place, recursive=True)) or found
+    for path in found:
+        yield from _images_below(path) if os.path.isdir(path) else (path,)
+
+
+def _images_below(folder: str) -> list[str]:
+    below = files_below(folder)
+    return [x for x in below if x.lower().endswith(PHOTOGRAPH_SUFFIXES)]
 
 
 def find_problem(path):

@@ -1,7 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from mmclca.models.retrievers import knn_scores
-
-from .intervals import wilson
+from .accuracy import accuracy, recalls, wilson
 from .open_set import (
     auroc,
     energy,
@@ -9,11 +7,16 @@ from .open_set import (
     fit_threshold,
     max_softmax,
 )
-from .retrieval import average_precision, recall_at
-from .retrieval_metric import RetrievalMetric
+from .retrieval import (
+    RetrievalMetric,
+    average_precision,
+    knn_scores,
+    recall_at,
+)
 
 __all__ = [
     'RetrievalMetric',
+    'accuracy',
     'auroc',
     'average_precision',
     'energy',
@@ -22,5 +25,6 @@ __all__ = [
     'knn_scores',
     'max_softmax',
     'recall_at',
+    'recalls',
     'wilson',
 ]

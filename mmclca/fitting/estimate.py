@@ -12,10 +12,10 @@ from mmengine.config import Config
 from mmengine.dataset import default_collate
 from mmengine.registry import init_default_scope
 
-from mmclca.apis.probe.splits import Units
 from mmclca.benchmark import Setting, interleaved_seconds
 from mmclca.benchmark.steps import training_step
 from mmclca.datasets.photographs import Photographs
+from mmclca.datasets.units import Units
 from mmclca.registry import DATASETS, MODELS
 
 STEPS = 2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from mmclca.apis.probe.temperature import fit_temperature
+from mmclca.apis.probe.folds import fit_temperature
 from mmclca.datasets.photographs import Photographs
 from mmclca.utils.atomic_write import replace_text
 

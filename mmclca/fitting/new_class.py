@@ -5,8 +5,7 @@ import os
 from pathlib import Path
 
 from mmclca.apis import Probe, find_images
-from mmclca.checkpoints.downloading import open_checkpoint
-from mmclca.checkpoints.stored import stored_config
+from mmclca.apis.loading import config_and_weights
 from mmclca.datasets.photographs import Checked, Photographs, check_photographs
 
 from .facts import digest
@@ -177,11 +176,10 @@ def _changed(facts: dict, checked: Checked) -> dict:
 
 def _refit(job: Job) -> None:
     """Fit the classifier on the network that was trained."""
-    trained = job.folder.model
-    config = stored_config(open_checkpoint(str(trained)))
+    config, weights = config_and_weights(job.folder.model, None)
     config.model.head.num_classes = len(job.classes)
     config.model.head.pop('loss', None)
     probe = Probe(
-        config, trained, device=job.device, features_dir=job.folder.features
+        config, weights, device=job.device, features_dir=job.folder.features
     )
     fit_probe(job, probe)

@@ -11,7 +11,7 @@ from mmclca.apis.features import extract_logits
 from mmclca.apis.rejection import Threshold, fingerprint, write_threshold
 from mmclca.checkpoints.writing import checkpoint_bytes
 from mmclca.datasets.photographs import Photographs
-from mmclca.evaluation.intervals import wilson
+from mmclca.evaluation import accuracy, wilson
 from mmclca.evaluation.open_set import SCORES, fit_threshold
 from mmclca.models.heads.last_linear import last_linear, set_last_linear
 from mmclca.utils.atomic_write import replace_bytes, replace_text
@@ -65,9 +65,9 @@ def measure(
     inferencer = TokenReductionInferencer(checkpoint, device=device)
     logits, _ = extract_logits(inferencer, photographs.paths)
     labels = torch.tensor(photographs.labels)
-    accuracy = float((logits.argmax(1) == labels).float().mean())
-    low, high = wilson(accuracy, len(labels))
-    return dict(n=len(labels), accuracy=accuracy, low=low, high=high), logits
+    right = float(accuracy(logits, labels))
+    low, high = wilson(right, len(labels))
+    return dict(n=len(labels), accuracy=right, low=low, high=high), logits
 
 
 def finish(job: Job, path: Path, temperature: float, logits: Tensor) -> None:

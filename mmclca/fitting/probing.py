@@ -9,7 +9,7 @@ from torch import Tensor
 from mmclca.apis import Probe
 from mmclca.apis.probe import OutOfFold, learning_curve
 from mmclca.datasets.photographs import Photographs
-from mmclca.evaluation.intervals import wilson
+from mmclca.evaluation import wilson
 
 from .evidence import write_evidence, write_table
 from .job import Job

@@ -43,8 +43,7 @@ def training_config(
     Args:
         config (Config): The classifier, see :func:`classifier_config`.
         start (Path): Checkpoint of its probe.
-        lists (dict[str, Path]): Of
-            :func:`mmclca.datasets.photographs.write_lists`.
+        lists (dict[str, Path]): Files of ``classes`` and ``train``.
         work_dir (Path): For logs and checkpoints.
         class_weights (list[float], optional): How much each class counts.
         workers (int): Processes that read photographs.

@@ -9,7 +9,8 @@ import torch
 from mmengine.config import Config
 
 from mmclca.checkpoints.resuming import newest_checkpoint, resume
-from mmclca.datasets.photographs import Photographs, write_lists
+from mmclca.datasets.photographs import Photographs
+from mmclca.datasets.photographs.lists import lines_of_lists, write_lists
 from mmclca.engine.runner import build_runner, set_loader_defaults, use_amp
 
 from .job import Job
@@ -30,10 +31,12 @@ def config_of(
         start (Path): Checkpoint of their probe.
         work_dir (Path): For lists, logs and checkpoints.
     """
+    lists = lines_of_lists(photographs, work_dir, relative=False)
+    write_lists(lists, force=True)
     return training_config(
         job.config,
         start,
-        write_lists(photographs, work_dir),
+        {file.stem: file for file in lists},
         work_dir,
         _class_weights(job, photographs),
         min(WORKERS, os.cpu_count() - 1),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import mmcv
 
-from mmclca.visualization.inputs import drawn_leaves
+from mmclca.datasets.synthetic_leaves import drawn_leaves
 
 CULTIVARS = tuple(f'cultivar_{number:02d}' for number in range(1, 9))
 

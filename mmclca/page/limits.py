@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mmclca.apis.sources import read_image
+from mmclca.datasets.batches import read_image
 from mmclca.datasets.decoding import FORMATS, MAX_PIXELS
 
 MEGABYTES = 50  # of a file; Gradio refuses more

@@ -10,8 +10,8 @@ from mmengine.dataset import default_collate
 
 from mmclca.apis import TokenReductionInferencer, best_classes
 from mmclca.apis.output import answer_cells
+from mmclca.datasets.batches import view_of_input
 from mmclca.visualization import kinds, survivors
-from mmclca.visualization.inputs import view_of_input
 
 SIDE = 336  # pixels of the longer side of pictures, for a crisp look
 

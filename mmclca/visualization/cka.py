@@ -7,9 +7,9 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
+from mmclca.datasets.batches import Batch
 from mmclca.models.looking import recording
 
-from .batches import Batch
 from .figures import save, write_values
 
 COLOURS = 'cividis'

@@ -11,7 +11,8 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from torch import nn
 
-from .batches import Batch
+from mmclca.datasets.batches import Batch
+
 from .figures import Cell, draw_cells, photograph, save, write_values
 
 COLOURS = 'cividis'

@@ -7,8 +7,9 @@ from math import ceil
 import torch
 from torch import Tensor, nn
 
+from mmclca.datasets.batches import View
+
 from .heat_maps import Heated
-from .inputs import View
 
 TOP = 3  # predicted classes to draw, unless some are named
 

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from torch import Tensor, nn
 
+from mmclca.datasets.batches import View
 from mmclca.models import reduces
 from mmclca.models.looking import (
     assigned,
@@ -21,7 +22,6 @@ from mmclca.models.looking import (
 )
 
 from .figures import Cell, add_heat_bar, picture_grid, save
-from .inputs import View
 from .painting import (
     DROPPED,
     FUSED,

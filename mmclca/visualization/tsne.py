@@ -8,9 +8,9 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
+from mmclca.datasets.batches import Batch
 from mmclca.models.retrievers import feature_of
 
-from .batches import Batch
 from .figures import save
 
 # Okabe and Ito's without yellow, which is lost on white

@@ -11,13 +11,8 @@ from tiny_run import CLASSES, write_images
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import extract_features, extract_logits
-from mmclca.apis.gallery import Gallery, read_gallery, write_gallery
-from mmclca.apis.labelled_images import (
-    LabelledImages,
-    images_at,
-    images_of_split,
-)
-from mmclca.apis.look_up import look_up
+from mmclca.apis.gallery import Gallery, look_up, read_gallery, write_gallery
+from mmclca.datasets.photographs import Photographs, images_at, images_of_split
 
 ANGLES = dict(a0=0, a1=10, b0=40, b1=65, c0=180)  # of features, in degrees
 
@@ -30,7 +25,7 @@ def features_at(*degrees):
 def gallery_of(names=None):
     paths = [f'{name}.png' for name in ANGLES]
     names = names or [name[0] for name in ANGLES]
-    images = LabelledImages(paths, names, 'here')
+    images = Photographs.named(paths, names, 'here')
     return Gallery(images, features_at(*ANGLES.values()), 'model', 'backbone')
 
 
@@ -53,7 +48,7 @@ def test_others_are_found_and_never_the_image_itself():
 
 
 def test_new_images_with_and_without_classes():
-    queries = LabelledImages(['x', 'y', 'z'], ['a', 'b', None], 'new')
+    queries = Photographs.named(['x', 'y', 'z'], ['a', 'b', None], 'new')
     entries, found = look_up(gallery_of(), queries, features_at(50, 60, 170))
     assert [len(entry['neighbours']) for entry in entries] == [5] * 3
     # 50 degrees: b0, b1, a1, a0, c0; 60: b1, b0, ...
@@ -71,7 +66,7 @@ def test_new_images_with_and_without_classes():
 def test_links_to_an_image_are_the_image(tmp_path):
     (tmp_path / 'a.png').touch()
     (tmp_path / 'b.png').symlink_to('a.png')
-    images = LabelledImages([str(tmp_path / 'a.png')], ['a'], 'here')
+    images = Photographs.named([str(tmp_path / 'a.png')], ['a'], 'here')
     gallery = Gallery(images, features_at(0), 'model', 'backbone')
     link = [str(tmp_path / 'b.png')]
     assert gallery.similarity(link, features_at(0)).isneginf().all()
@@ -79,10 +74,10 @@ def test_links_to_an_image_are_the_image(tmp_path):
 
 def test_no_classes_no_numbers():
     names = [None] * 5
-    queries = LabelledImages(['x'], ['a'], 'new')
+    queries = Photographs.named(['x'], ['a'], 'new')
     with pytest.warns(UserWarning, match='no other image of the classes'):
         look_up(gallery_of(names), queries, features_at(0))
-    queries.names[0] = None
+    queries = Photographs.named(['x'], [None], 'new')
     entries, found = look_up(gallery_of(names), queries, features_at(0))
     assert found == {} and 'knn_class' not in entries[0]
     assert entries[0]['neighbours'][0]['image'] == 'a0.png'
@@ -90,7 +85,7 @@ def test_no_classes_no_numbers():
 
 def test_images_without_a_class_do_not_vote():
     gallery = gallery_of(['a', None, 'b', 'b', 'c'])
-    queries = LabelledImages(['x', 'y'], ['a', 'b'], 'new')
+    queries = Photographs.named(['x', 'y'], ['a', 'b'], 'new')
     entries, found = look_up(gallery, queries, features_at(9, 60), 1, 1)
     assert entries[0]['neighbours'][0]['image'] == 'a1.png'
     assert [entry['knn_class'] for entry in entries] == ['a', 'b']
@@ -98,7 +93,7 @@ def test_images_without_a_class_do_not_vote():
 
 
 def test_classes_that_are_not_in_the_gallery():
-    queries = LabelledImages(['x', 'y'], ['oak', 'elm'], 'new')
+    queries = Photographs.named(['x', 'y'], ['oak', 'elm'], 'new')
     with pytest.warns(UserWarning, match=r'\(elm, oak, ...\). Name folders'):
         entries, found = look_up(gallery_of(), queries, features_at(0, 1))
     assert found == dict(queries=0, unmatched=2)
@@ -111,7 +106,7 @@ def test_features_that_do_not_fit():
         ValueError, match='features of 3 channels, the gallery'
     ):
         gallery.similarity(['x'], torch.ones(1, 3))
-    none = LabelledImages([], [], 'here')
+    none = Photographs.named([], [], 'here')
     with pytest.raises(ValueError, match='the gallery is empty'):
         Gallery(none, torch.ones(0, 2), 'model', 'backbone')
     with pytest.raises(ValueError, match='not one for each of 5'):

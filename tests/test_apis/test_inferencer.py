@@ -280,14 +280,14 @@ def test_unreadable_images_in_the_middle(folder, tmp_path):
 
 def test_an_image_that_the_pipeline_cannot_take(folder, monkeypatch):
     inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
-    prepare = inferencer.pipeline
+    prepare = inferencer.pipeline.pipeline
 
     def fails_at_a_strip(info):
         if info['img_shape'][0] == 1:
             raise cv2.error('too wide')
         return prepare(info)
 
-    monkeypatch.setattr(inferencer, 'pipeline', fails_at_a_strip)
+    monkeypatch.setattr(inferencer.pipeline, 'pipeline', fails_at_a_strip)
     good = np.full((40, 40, 3), 90, np.uint8)
     with pytest.warns(UserWarning, match='1 x 3000 px cannot be prepared'):
         results = inferencer([good, np.zeros((1, 3000, 3), np.uint8), good])
@@ -315,14 +315,14 @@ def test_pixels_are_those_of_the_pipeline(folder, tmp_path, load):
 
 
 def test_results_come_as_batches_are_done(folder, monkeypatch):
-    bar = Mock(side_effect=lambda batches, name, total: batches)
-    monkeypatch.setattr('mmclca.apis.sources.track', bar)
+    bar = Mock(side_effect=lambda batches, description: batches)
+    monkeypatch.setattr('mmclca.apis.inferencer.track', bar)
     inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
     stream = inferencer.stream(folder / 'data', batch_size=3)
     first = [next(stream) for _ in range(4)]
     assert [r['pred_class'] in CLASSES for r in first] == [True] * 4
     assert len([*stream]) == 12
-    assert bar.call_args.kwargs == dict(total=6)  # batches of 16 images
+    assert len(bar.call_args.args[0]) == 6  # batches of 16 images
 
 
 def test_show_dir_of_mmpretrain(folder, tmp_path):

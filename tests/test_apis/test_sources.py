@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from mmclca.apis import find_images
-from mmclca.apis.sources import read_image
+from mmclca.datasets.batches import read_image
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from mmengine.dataset import Compose
 from PIL import Image
 
-from mmclca.apis.sources import read_image
+from mmclca.datasets.batches import read_image
 from mmclca.datasets.decoding import UndecodedError, decode
 from mmclca.registry import TRANSFORMS
 

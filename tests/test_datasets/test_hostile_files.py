@@ -13,11 +13,11 @@ import pytest
 from PIL import EpsImagePlugin
 from tiny_export import INFER
 
-from mmclca.apis.labelled_images import images_at
 from mmclca.apis.probe.feature_cache import digest_of_file
-from mmclca.apis.sources import read_image
+from mmclca.datasets.batches import read_image
 from mmclca.datasets.decoding import read_bgr
 from mmclca.datasets.image_files import check_headers, find_problem
+from mmclca.datasets.photographs import images_at
 from mmclca.datasets.photographs.pixels import look_at
 from mmclca.fitting.report.thumbnails import thumbnail
 from mmclca.page import read_leaf

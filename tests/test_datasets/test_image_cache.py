@@ -24,8 +24,7 @@ from tiny_run import ROOT, environment, write_images
 
 from mmclca.datasets import CacheImages
 from mmclca.datasets.image_cache import transform, without_cache
-from mmclca.datasets.image_cache.folder import SharedFolder
-from mmclca.datasets.image_cache.store import ImageStore
+from mmclca.datasets.image_cache.store import ImageStore, SharedFolder
 from mmclca.registry import TRANSFORMS
 
 LOAD = dict(type='LoadImageFromFile')

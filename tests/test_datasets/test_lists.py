@@ -6,25 +6,34 @@ import os
 
 import pytest
 
-from mmclca.datasets.preparation.lists import (
-    list_lines,
-    read_list,
+from mmclca.datasets.photographs import Photographs
+from mmclca.datasets.photographs.lists import (
+    lines_of_lists,
+    read_lists,
     write_lists,
 )
 
 
-def test_lines_are_read_as_written(tmp_path):
-    images = [(tmp_path / 'images/a b.png', 1), (tmp_path / 'c.png', 0)]
-    lines = list_lines(images, tmp_path / 'lists')
-    assert lines == ['../images/a b.png 1', '../c.png 0']
-    write_lists({tmp_path / 'lists/train.txt': lines})
-    found = read_list(tmp_path / 'lists', 'train.txt', num_classes=2)
-    assert [os.path.normpath(path) for path, _ in found] == [
-        str(path) for path, _ in images
-    ]
-    assert [label for _, label in found] == [1, 0]
+def test_lists_are_read_as_written(tmp_path):
+    images = Photographs(
+        [str(tmp_path / 'images/a b.png'), str(tmp_path / 'c.png')],
+        [1, 0],
+        ['ash', 'elm'],
+        groups=None,
+        splits=['train', 'val'],
+        source='here',
+    )
+    folder = tmp_path / 'lists'
+    lists = lines_of_lists(images, folder, ['train'])
+    assert lists[folder / 'train.txt'] == ['../images/a b.png 1']
+    write_lists(lists)
+    names = dict(train='train.txt', val='val.txt')
+    found = read_lists(folder, names)
+    assert [*map(os.path.normpath, found.paths)] == images.paths
+    assert (found.labels, found.splits) == (images.labels, images.splits)
+    (folder / 'classes.txt').write_text('ash\n')
     with pytest.raises(ValueError, match='0 to 0, but there are:\n  1: ../im'):
-        read_list(tmp_path / 'lists', 'train.txt', num_classes=1)
+        read_lists(folder, names)
 
 
 def test_old_lists_go_once_the_new_ones_are_there(tmp_path, monkeypatch):

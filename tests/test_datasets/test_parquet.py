@@ -15,13 +15,13 @@ from tiny_run import CLASSES, write_run
 from torch.utils.data import DataLoader, Dataset
 
 from mmclca.datasets.parquet import (
+    ImageColumn,
     ParquetBackend,
     iter_images,
     open_parquet,
     parquet_uri,
     split_uri,
 )
-from mmclca.datasets.parquet.file import ImageColumn
 
 ROWS = [bytes([i]) * 1000 for i in range(20)]
 

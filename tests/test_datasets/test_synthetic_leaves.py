@@ -1,5 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import importlib
 import sys
 from dataclasses import astuple
 from pathlib import Path
@@ -11,7 +10,8 @@ from mmpretrain.datasets import CustomDataset
 from sklearn.neighbors import KNeighborsClassifier
 from tiny_run import exit_code
 
-from mmclca.datasets.preparation.split import check_fractions, split_sizes
+from mmclca.cli.ending import main_of
+from mmclca.datasets.photographs.lists import split_sizes
 from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
 from mmclca.datasets.ultra_fgvc import UltraFGVC
 
@@ -128,18 +128,13 @@ def test_impossible_cultivars(options, message):
 # -- the tool
 
 
-@pytest.fixture(scope='module')
-def tool():
-    """Importable by its name, which its worker processes need."""
-    sys.path.insert(0, str(TOOLS))  # taken back after the module
-    return importlib.import_module('synthetic_leaves')
-
-
 @pytest.fixture
-def run(tool):
+def run(monkeypatch):
     def run(out, *options):
-        base = ('--classes', '3', '--per-class', '5', '--size', '40')
-        return exit_code(tool.main, [str(out), *base, *options])
+        shape = '--classes', '3', '--per-class', '5', '--size', '40'
+        command = [*map(str, ('synthetic_leaves.py', out, *shape, *options))]
+        monkeypatch.setattr(sys, 'argv', command)
+        return exit_code(main_of('synthetic_leaves'))
 
     return run
 
@@ -248,5 +243,4 @@ def test_bad_options_write_nothing(run, tmp_path, capsys, options, message):
     ],
 )
 def test_split_sizes(count, fractions, sizes):
-    check_fractions(*fractions, *[0] * (2 - len(fractions)))
     assert split_sizes(count, *fractions) == sizes

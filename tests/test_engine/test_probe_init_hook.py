@@ -9,8 +9,8 @@ from tiny_run import write_run
 
 from mmclca.apis.probe import fit_linear
 from mmclca.cli.commands.test import mirrored
+from mmclca.datasets.batches import batches, dataset_of
 from mmclca.models import last_linear, with_layer_fusion, with_reduction
-from mmclca.visualization.batches import batches, dataset_of
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import os
 import pytest
 from tiny_run import CLASSES, ROOT, exit_code, load_tool, write_images
 
-from mmclca.apis.labelled_images import images_at
+from mmclca.datasets.photographs import images_at
 
 TOOL = ROOT / 'tools/dataset_converters/hold_out_classes.py'
 

@@ -10,7 +10,7 @@ from tiny_run import ROOT, exit_code, run_tool, write_images
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import extract_logits
-from mmclca.apis.labelled_images import images_at
+from mmclca.datasets.photographs import images_at
 from mmclca.evaluation.open_set import SCORES, auroc, false_positive_rate
 
 TOOL = ROOT / 'tools/open_set.py'

@@ -117,7 +117,7 @@ def test_what_is_no_image_is_left_aside(run, leaves, capsys):
     assert run(leaves) == 0
     assert counts(leaves, 'train.txt') == [8, 1, 4]
     out = capsys.readouterr().out
-    for line in ('1 ending in .heic', '1 ending in .txt', '1 beside the cl'):
+    for line in ('1 ending in .heic', '1 ending in .txt', '1 beside the fo'):
         assert f'ignored: {line}' in out
 
 
@@ -155,8 +155,16 @@ def test_another_split_is_not_overwritten(run, leaves, capsys):
     'make, message',
     [
         (lambda folder: None, 'is not a folder'),
-        (lambda folder: folder.mkdir(), 'holds 0 folders with images'),
-        (lambda folder: save(folder / 'a/1.png'), 'holds 1 folders with'),
+        (lambda folder: folder.mkdir(), 'has no files: put the photographs'),
+        (lambda folder: save(folder / 'a/1.png'), 'one class cannot be told'),
+        (
+            lambda folder: [
+                save(folder / f'{split}/{name}/1.png')
+                for split in ('train', 'val')
+                for name in 'ab'
+            ],
+            'is split already (train, val)',
+        ),
     ],
 )
 def test_folders_that_cannot_be_split(run, tmp_path, capsys, make, message):

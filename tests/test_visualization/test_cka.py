@@ -7,7 +7,7 @@ from small_models import CACHE, reduced_model
 from small_models import images as noise
 from torch.testing import assert_close
 
-from mmclca.visualization.batches import Batch
+from mmclca.datasets.batches import Batch
 from mmclca.visualization.cka import cka, gram_matrices, hsic
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from mmclca.visualization.batches import Batch, first_of_each_class
+from mmclca.datasets.batches import Batch, first_of_each_class
 from mmclca.visualization.confusions import (
     Predictions,
     draw_confusions,

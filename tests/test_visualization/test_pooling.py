@@ -6,8 +6,8 @@ import pytest
 import torch
 from small_models import arch, build, images, vit
 
+from mmclca.datasets.batches import View
 from mmclca.visualization import class_attention, pooled, pooling_maps
-from mmclca.visualization.inputs import View
 
 CONVNET = dict(
     type='mmclca.PatchConvNet',

@@ -7,6 +7,7 @@ import torch
 from matplotlib.colors import to_rgb
 from small_models import CACHE, build, classifier, images, vit
 
+from mmclca.datasets.batches import View
 from mmclca.visualization import (
     Survivors,
     check_reduces,
@@ -17,7 +18,6 @@ from mmclca.visualization import (
     survivors,
     survivors_figure,
 )
-from mmclca.visualization.inputs import View
 from mmclca.visualization.painting import DROPPED, FUSED, KEPT, MERGED
 from mmclca.visualization.survivors import LOOKS, Stage, patches_left
 

@@ -5,9 +5,9 @@ from functools import partial
 
 import torch
 
-from mmclca.checkpoints.loading import inner_model
 from mmclca.engine.hooks import EpochMaximaHook
 from mmclca.registry import HOOKS
+from mmclca.utils.wrappers import inner_model
 
 
 @HOOKS.register_module()

@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from mmclca.apis import Probe
 from mmclca.apis.probe import fit_linear
-from mmclca.apis.probe.task import Task
+from mmclca.apis.probe.classifiers import Task
 from mmclca.benchmark import Setting
 from mmclca.benchmark.setting import machine
 from mmclca.evaluation.cost import count_config

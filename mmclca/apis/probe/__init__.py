@@ -1,10 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from .classifiers import fit_linear
+from .classifiers import Linear, fit_linear
 from .feature_cache import FeatureCache
-from .folds import OutOfFold, out_of_fold
-from .learning_curve import learning_curve
+from .folds import OutOfFold, learning_curve, out_of_fold
 from .probe import Probe
-from .solvers import Linear
 
 __all__ = [
     'FeatureCache',

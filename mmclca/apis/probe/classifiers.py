@@ -1,20 +1,111 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Classifiers that are fitted to features in closed form, or nearly.
+"""Linear classifiers, fitted to features in closed form, or nearly.
 
-Strengths are without a scale: the same ones do for any backbone, any number
-of layers and any number of images.
+Solvers take features (N, D) in float64, one-hot labels (N, K), the weights of
+the images (N, 1) and strengths, and give a :class:`Linear` for each strength,
+at the cost of one. Strengths are without a scale: the same ones do for any
+backbone, any number of layers and any number of images.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mmclca.datasets.units import Units
 from mmclca.utils.known_names import not_one_of
 
-from .solvers import Linear, lda, logistic, ncm, ridge
 
+class Linear(NamedTuple):
+    """Class scores by a linear layer, weight (K, D) and bias (K,)."""
+
+    weight: Tensor
+    bias: Tensor
+
+    def scores(self, features: Tensor) -> Tensor:
+        """Scores (N, K) of features (N, D)."""
+        return F.linear(features.to(self.weight), self.weight, self.bias)
+
+
+def ridge(features, one_hot, weights, strengths) -> list[Linear]:
+    """Fit ridge regression to one-hot labels, the intercept free."""
+    mean, target = _mean(features, weights), _mean(one_hot, weights)
+    root = weights.sqrt()
+    centred = root * (features - mean)
+    scale = centred.square().sum() / weights.sum()
+    found = _solve(
+        centred, centred.T @ (root * one_hot), [s * scale for s in strengths]
+    )
+    return [Linear(w, target - w @ mean) for w in found]
+
+
+def lda(features, one_hot, weights, strengths) -> list[Linear]:
+    """Fit linear discriminant analysis with a shrunk covariance."""
+    of_class = (weights * one_hot).sum(0)
+    means = (weights * one_hot).T @ features / of_class[:, None]
+    within = weights.sqrt() * (features - one_hot @ means)
+    scale = _mean_square(within)
+    if scale == 0:  # an image a class
+        scale = _mean_square(features - _mean(features, weights))
+    ridges = [share / (1 - share) * scale for share in strengths]
+    found = _solve(within, means.T, ridges)
+    prior = (of_class / weights.sum()).log()
+    fitted = []
+    for share, weight in zip(strengths, found, strict=True):
+        weight = weight * weights.sum() / (1 - share)
+        fitted.append(Linear(weight, prior - (weight * means).sum(1) / 2))
+    return fitted
+
+
+def _mean_square(rows: Tensor) -> Tensor:
+    return rows.square().sum() / rows.shape[1]
+
+
+def _solve(rows: Tensor, right: Tensor, ridges) -> list[Tensor]:
+    """(rows' rows + ridge)^-1 right, transposed, for each of some ridges."""
+    values, vectors = torch.linalg.eigh(rows.T @ rows)
+    values, right = values.clamp(min=0)[:, None], vectors.T @ right
+    return [(vectors @ (right / (values + r))).T for r in ridges]
+
+
+def logistic(features, one_hot, weights, strengths) -> list[Linear]:
+    """Fit multinomial logistic regression, by scikit-learn."""
+    from sklearn.linear_model import LogisticRegression
+
+    mean = _mean(features, weights)
+    distances = (features - mean).square().sum(1, keepdim=True)
+    scale = _mean(distances, weights).sqrt()
+    scaled = ((features - mean) / scale).numpy()
+    model = LogisticRegression(max_iter=1000, warm_start=True)
+    fitted = []
+    for strength in strengths:
+        model.set_params(C=strength)
+        model.fit(scaled, one_hot.argmax(1).numpy(), weights[:, 0].numpy())
+        coef, bias = map(torch.from_numpy, (model.coef_, model.intercept_))
+        if len(coef) == 1:  # two classes, as the logit of the second
+            coef, bias = torch.cat([-coef, coef]) / 2, torch.cat([-bias, bias])
+            bias = bias / 2
+        coef = coef / scale
+        fitted.append(Linear(coef, bias - coef @ mean))
+    return fitted
+
+
+def ncm(features, one_hot, weights, strengths) -> list[Linear]:
+    """Find the class means, of which the nearest is the answer."""
+    means = one_hot.T @ features / one_hot.sum(0)[:, None]
+    return [Linear(means, -means.square().sum(1) / 2) for _ in strengths]
+
+
+def _mean(values: Tensor, weights: Tensor) -> Tensor:
+    return (weights * values).sum(0) / weights.sum()
+
+
+FITS = dict(ridge=ridge, lda=lda, logistic=logistic, ncm=ncm)
 # the one in the middle is the default
 CLASSIFIERS = dict(
     ridge=(0.03, 0.1, 0.3, 1.0, 3.0),
@@ -22,23 +113,6 @@ CLASSIFIERS = dict(
     logistic=(1.0, 10.0, 100.0, 1000.0, 10000.0),
     ncm=(1.0,),
 )
-
-
-FITS = dict(ridge=ridge, lda=lda, logistic=logistic, ncm=ncm)
-
-
-def default_strength(classifier: str) -> float:
-    """The strength of a classifier where the images are too few to choose.
-
-    Args:
-        classifier (str): A key of ``CLASSIFIERS``.
-
-    Raises:
-        ValueError: If there is no such classifier.
-    """
-    check_classifier(classifier)
-    strengths = CLASSIFIERS[classifier]
-    return strengths[len(strengths) // 2]
 
 
 def check_classifier(classifier: str) -> None:
@@ -62,13 +136,137 @@ def check_labels(labels: Tensor, num_classes: int) -> None:
         )
 
 
+@dataclass
+class Task:
+    """Images (N, D) with labels (N,), and the classifier to fit to them."""
+
+    features: Tensor
+    labels: Tensor
+    num_classes: int
+    classifier: str
+    groups: np.ndarray | None = None
+    class_weights: str | None = None
+    basis: Tensor | None = None
+
+    @classmethod
+    def of(
+        cls,
+        features: Tensor,
+        labels: Tensor | Sequence[int],
+        num_classes: int,
+        classifier: str,
+        groups: Sequence | None = None,
+        class_weights: str | None = None,
+    ) -> 'Task':
+        """Check what users give; see :func:`mmclca.apis.probe.out_of_fold`."""
+        labels = torch.as_tensor(labels)
+        check_classifier(classifier)
+        check_labels(labels, num_classes)
+        if class_weights not in (None, 'balanced'):
+            raise ValueError(
+                f"class_weights={class_weights!r} is not 'balanced' or None"
+            )
+        groups = None if groups is None else np.asarray(groups)
+        settings = labels, num_classes, classifier, groups, class_weights
+        features, basis = rotate(features.double())
+        return cls(features, *settings, basis)
+
+    @property
+    def strengths(self) -> Sequence[float]:
+        """Strengths to choose from."""
+        return CLASSIFIERS[self.classifier]
+
+    @property
+    def default(self) -> float:
+        """The strength where the images are too few to choose."""
+        return self.strengths[len(self.strengths) // 2]
+
+    @cached_property
+    def units(self) -> Units:
+        """What must not be parted."""
+        return Units(self.labels, self.groups)
+
+    def part(self, chosen: np.ndarray) -> 'Task':
+        """The same for some of the images."""
+        groups = None if self.groups is None else self.groups[chosen]
+        return replace(
+            self,
+            features=self.features[chosen],
+            labels=self.labels[chosen],
+            groups=groups,
+        )
+
+    def fit(self, *strengths: float) -> list[Linear]:
+        """Fit the classifier to all images with each of some strengths."""
+        one_hot = F.one_hot(self.labels, self.num_classes).to(self.features)
+        weights = torch.ones(len(self.labels))
+        if self.class_weights == 'balanced':
+            counts = self.labels.bincount(minlength=self.num_classes)
+            expected = self.num_classes * counts[self.labels]
+            weights = len(self.labels) / expected
+        weights = weights.to(self.features)[:, None]
+        return FITS[self.classifier](
+            self.features, one_hot, weights, strengths
+        )
+
+    def scores(self, train: np.ndarray, test: np.ndarray) -> list[Tensor]:
+        """Scores (n, K) of images by what others teach, each strength's."""
+        fitted = self.part(train).fit(*self.strengths)
+        return [one.scores(self.features[test]) for one in fitted]
+
+    def right(self, scores: list[Tensor], test: np.ndarray) -> Tensor:
+        """Whether each strength is right (S, n), 0 or 1."""
+        labels = self.labels[test]
+        return torch.stack([one.argmax(1) == labels for one in scores]).float()
+
+    def choose(self, folds: int, seed: int) -> int:
+        """Position of the strength that folds of the images choose."""
+        right = torch.full((len(self.strengths), len(self.labels)), torch.nan)
+        if len(self.strengths) > 1:
+            for train, test in self.units.folds(folds, seed):
+                scores = self.scores(train, test)
+                right[:, test] = self.right(scores, test)
+        return best(right)
+
+
+def best(right: Tensor) -> int:
+    """The strength in the middle, or one that is clearly better.
+
+    Better by more than two standard errors of the difference: where images
+    are few, the largest accuracy is mostly the luckiest. Over six networks
+    and ten draws of three images a class of leaf40_white, one standard error
+    gave 91.5 % with 'ridge', two 91.7 %, and so did the one in the middle.
+
+    Whether each was right is (S, N), 0 or 1, NaN where not tested.
+    """
+    middle = len(right) // 2
+    right = right[:, ~right[0].isnan()]
+    if right.shape[1] < 2:
+        return middle
+    gain = right - right[middle]
+    error = gain.std(1) / right.shape[1] ** 0.5
+    clear = torch.where(gain.mean(1) > 2 * error, gain.mean(1), -1)
+    return int(clear.argmax()) if clear.max() > 0 else middle
+
+
+def rotate(features: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Features (N, min(N, D)) in the span of the images, and its axes (D, N).
+
+    Nothing is lost by it; axes are None where nothing is gained.
+    """
+    if features.shape[1] <= len(features):
+        return features, None
+    basis, coordinates = torch.linalg.qr(features.T)
+    return coordinates.T, basis
+
+
 def fit_linear(
     features: Tensor,
     labels: Tensor | Sequence[int],
     num_classes: int,
     classifier: str = 'ridge',
     strength: float | None = None,
-    weights: Tensor | None = None,
+    class_weights: str | None = None,
 ) -> Linear:
     """Fit a classifier.
 
@@ -87,10 +285,11 @@ def fit_linear(
         num_classes (int): Number of classes K.
         classifier (str): A key of ``CLASSIFIERS``. Defaults to 'ridge'.
         strength (float, optional): How much it is regularized, more for
-            larger ones but with 'logistic'. Defaults to None: see
-            :func:`default_strength`.
-        weights (Tensor, optional): How much each image counts (N,), of mean
-            1. Nothing to 'ncm'. Defaults to None: all alike.
+            larger ones but with 'logistic'. Defaults to None: the middle one
+            of ``CLASSIFIERS``.
+        class_weights (str, optional): 'balanced' for classes that count
+            alike whatever their number of images, which is nothing to 'ncm'.
+            Defaults to None: images count alike.
 
     Returns:
         Linear: What has ``scores(features)``.
@@ -98,55 +297,10 @@ def fit_linear(
     Raises:
         ValueError: If there is no such classifier, or a class has no image.
     """
-    labels = torch.as_tensor(labels)
-    check_labels(labels, num_classes)
-    if strength is None:
-        strength = default_strength(classifier)
-    rotated, basis = rotate(features.double())
-    (fitted,) = fit_path(
-        rotated, labels, num_classes, classifier, (strength,), weights
+    task = Task.of(
+        features, labels, num_classes, classifier, None, class_weights
     )
-    weight = fitted.weight if basis is None else fitted.weight @ basis.T
+    (fitted,) = task.fit(task.default if strength is None else strength)
+    weight = fitted.weight
+    weight = weight if task.basis is None else weight @ task.basis.T
     return Linear(weight.float(), fitted.bias.float())
-
-
-def rotate(features: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Features in the span of the images, which loses nothing.
-
-    Args:
-        features (Tensor): (N, D).
-
-    Returns:
-        tuple[Tensor, Tensor | None]: (N, min(N, D)), and its axes (D, N) or
-        None where nothing is gained.
-    """
-    if features.shape[1] <= len(features):
-        return features, None
-    basis, coordinates = torch.linalg.qr(features.T)
-    return coordinates.T, basis
-
-
-def fit_path(
-    features: Tensor,
-    labels: Tensor,
-    num_classes: int,
-    classifier: str,
-    strengths: Sequence[float],
-    weights: Tensor | None = None,
-) -> list[Linear]:
-    """Fit a classifier with each of some strengths, at the cost of one.
-
-    Args:
-        features (Tensor): (N, D), float64; see :func:`rotate`.
-        labels (Tensor): See :func:`fit_linear`, as all that follow.
-        num_classes (int): See there.
-        classifier (str): See there.
-        strengths (Sequence[float]): Strengths.
-        weights (Tensor, optional): See there.
-    """
-    check_classifier(classifier)
-    if weights is None:
-        weights = torch.ones(len(labels))
-    one_hot = F.one_hot(labels, num_classes).to(features)
-    weights = weights.to(features)[:, None]
-    return FITS[classifier](features, one_hot, weights, strengths)

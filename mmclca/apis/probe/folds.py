@@ -4,18 +4,17 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mmclca.evaluation.intervals import wilson
+from mmclca.evaluation.accuracy import accuracy, recalls, wilson
 
-from .classifiers import fit_linear
-from .solvers import Linear
-from .task import Task, best, weights_of
-from .temperature import fit_temperature
+from .classifiers import Linear, Task, best, fit_linear
 
 MOST_SCORES = 2**25  # of all repeats together: many images need no repeats
+SIZES = (1, 2, 3, 5, 10, 20, 50, 100)  # photographs a class
 
 
 @dataclass
@@ -42,7 +41,7 @@ class OutOfFold:
     @property
     def accuracy(self) -> Tensor:
         """Share of the tested images that is right, of each repeat (R,)."""
-        return self._right().nanmean(1)
+        return accuracy(self.logits, self.labels)
 
     @property
     def macro_recall(self) -> float:
@@ -67,18 +66,11 @@ class OutOfFold:
 
     def recalls(self) -> Tensor:
         """Share of each class that is right (K,), NaN where not tested."""
-        right = self._right().nanmean(0)
-        of_class = F.one_hot(self.labels, self.logits.shape[2]).T.bool()
-        return torch.stack([right[row].nanmean() for row in of_class])
+        return recalls(self.logits, self.labels)
 
     def probabilities(self) -> Tensor:
         """Mean softmax over the repeats (N, K), NaN where not tested."""
         return self.logits.softmax(2).nanmean(0)
-
-    def _right(self) -> Tensor:
-        """Whether each is right (R, N), NaN where not tested."""
-        right = (self.logits.argmax(2) == self.labels).float()
-        return right.masked_fill(self.logits[:, :, 0].isnan(), torch.nan)
 
 
 def out_of_fold(
@@ -167,23 +159,119 @@ def fit_chosen(
 ) -> tuple[OutOfFold, Linear]:
     """Fit a classifier with the strength that folds of the images choose.
 
+    The settings are those of :func:`out_of_fold`; scores of the classifier
+    are not yet divided by the temperature that is found.
+    """
+    settings = features, labels, num_classes, classifier
+    found = out_of_fold(*settings, class_weights=class_weights, **folds)
+    return found, fit_linear(*settings, found.strength, class_weights)
+
+
+def learning_curve(
+    features: Tensor,
+    labels: Tensor | Sequence[int],
+    num_classes: int,
+    classifier: str = 'ridge',
+    groups: Sequence | None = None,
+    sizes: Sequence[int] = SIZES,
+    repeats: int = 10,
+    seed: int = 0,
+    strength: float | None = None,
+    progress: Callable = iter,
+) -> list[dict]:
+    """Accuracy of a classifier fitted to k images of each class.
+
+    Drawn anew each time; the images left are the test. It ends with the
+    largest k of which half of the classes have more.
+
     Args:
         features (Tensor): (N, D).
-        labels (Tensor): Classes of the images (N,), from 0.
+        labels (Tensor | Sequence[int]): Their classes (N,), from 0.
         num_classes (int): Number of classes.
-        classifier (str): See :func:`out_of_fold`, as all that follow.
-        class_weights (str, optional): See there. Defaults to None.
-        **folds: ``groups``, ``folds``, ``repeats``, ``progress``.
+        classifier (str): A key of ``CLASSIFIERS``. Defaults to 'ridge'.
+        groups (Sequence, optional): See :func:`out_of_fold`; k groups of
+            each class are drawn. Defaults to None.
+        sizes (Sequence[int]): Images a class, k. A class with fewer has all
+            of them fitted. Defaults to 1, 2, 3, 5, 10, 20, 50 and 100.
+        repeats (int): Draws of each size. Defaults to 10.
+        seed (int): Of the draws. Defaults to 0.
+        strength (float, optional): See :func:`fit_linear`.
+            Defaults to None.
+        progress (Callable): Wraps the list of all draws. Defaults to
+            ``iter``.
 
     Returns:
-        tuple[OutOfFold, Linear]: What the folds tell, its
-        temperature among it, and the classifier of all images, whose scores
-        are not yet divided by that.
+        list[dict]: For each size ``photographs`` (k), the mean ``accuracy``
+        and its 95 % Wilson interval, ``low`` to ``high``. Empty where most
+        classes have one image.
 
     Raises:
         ValueError: See :func:`out_of_fold`.
     """
-    settings = features, labels, num_classes, classifier
-    found = out_of_fold(*settings, class_weights=class_weights, **folds)
-    weights = weights_of(labels, num_classes, class_weights)
-    return found, fit_linear(*settings, found.strength, weights)
+    task = Task.of(features, labels, num_classes, classifier, groups)
+    strength = task.default if strength is None else strength
+    most = np.median(task.units.per_class) - 1
+    draws = [
+        (size, seed + repeat)
+        for size in sizes
+        if size <= most
+        for repeat in range(repeats)
+    ]
+    shares = {}
+    for size, one in progress(draws):
+        share = _share_right(task, strength, *task.units.draw(size, one))
+        shares.setdefault(size, []).append(share)
+    counts = task.units.per_class
+    return [
+        _point(size, np.mean(found), counts[counts > size].sum())
+        for size, found in shares.items()
+    ]
+
+
+def _share_right(task: Task, strength: float, train, test) -> float:
+    (fitted,) = task.part(train).fit(strength)
+    scores = fitted.scores(task.features[test])
+    return float(accuracy(scores, task.labels[test]))
+
+
+def _point(size, accuracy, number) -> dict:
+    low, high = wilson(float(accuracy), int(number))
+    return dict(photographs=size, accuracy=float(accuracy), low=low, high=high)
+
+
+def fit_temperature(logits: Tensor, labels: Tensor, tested: int) -> float:
+    """What class scores are to be divided by, so that they are calibrated.
+
+    C. Guo et al., `On Calibration of Modern Neural Networks
+    <https://arxiv.org/abs/1706.04599>`_ (2017). Labels are smoothed as in
+    Platt scaling, by one image that is right and one that is wrong, so that
+    few images which are all right do not make it certain.
+
+    Args:
+        logits (Tensor): (..., N, K), NaN for images that were not tested.
+        labels (Tensor): Classes of the images (N,).
+        tested (int): How many independent images were tested.
+
+    Returns:
+        float: The temperature with the smallest cross-entropy.
+    """
+    labels = labels.expand(logits.shape[:-1])
+    known = ~logits[..., 0].isnan()
+    logits, labels = logits[known], labels[known]
+    logits, smoothing = logits.double(), 1 / (tested + 2)
+    log_temperature = logits.std().add(1e-12).log().requires_grad_()
+    optimizer = torch.optim.LBFGS(
+        [log_temperature], max_iter=100, line_search_fn='strong_wolfe'
+    )
+
+    def loss() -> Tensor:
+        optimizer.zero_grad()
+        found = F.cross_entropy(
+            logits / log_temperature.exp(), labels, label_smoothing=smoothing
+        )
+        found.backward()
+        return found
+
+    with torch.enable_grad():
+        optimizer.step(loss)
+    return float(log_temperature.detach().exp())

@@ -11,26 +11,13 @@ from torch import Tensor, nn
 from mmclca.models.heads import last_linear, set_last_linear
 from mmclca.registry import MODELS
 
+from ..loading import names_of_last
 from ..rejection import digest, image_settings
-from .solvers import Linear
+from .classifiers import Linear
 
 PARTS = ('backbone', 'neck', 'head')
 # settings that say nothing of what the last layer reads
 OF_LAST = ('num_classes', 'loss', 'topk', 'cal_acc')
-
-
-def names_of_last(model: nn.Module) -> list[str]:
-    """Names of the parameters that a probe fits.
-
-    Args:
-        model (nn.Module): A classifier.
-
-    Raises:
-        ValueError: If its head has no linear last layer.
-    """
-    last = last_linear(model.head)
-    fitted = {id(parameter) for parameter in last.parameters()}
-    return [name for name, p in model.named_parameters() if id(p) in fitted]
 
 
 def feature_key(model: BaseModel) -> str:

@@ -6,23 +6,18 @@ from pathlib import Path
 
 import torch
 from mmengine.config import Config
-from mmengine.model import BaseModel
 from torch import Tensor
 
-from mmclca.checkpoints.downloading import open_checkpoint
-from mmclca.checkpoints.loading import load_trained
-from mmclca.checkpoints.stored import stored_classes
 from mmclca.checkpoints.writing import checkpoint_bytes
-from mmclca.configs import read_config
 from mmclca.models.retrievers import feature_of
 from mmclca.utils.atomic_write import replace_bytes
 
 from ..features import feature_batches, refuse_none_read
 from ..inferencer import TokenReductionInferencer
-from ..loading import build_classifier, config_and_weights
+from ..loading import config_and_weights, load_classifier
 from .feature_cache import FeatureCache, digest_of_file
 from .folds import OutOfFold, fit_chosen
-from .last_layer import feature_key, names_of_last, put_classifier, scores_of
+from .last_layer import feature_key, put_classifier, scores_of
 
 
 class Probe:
@@ -71,10 +66,12 @@ class Probe:
         features_dir: str | PathLike | None = None,
         batch_size: int = 32,
     ):
-        self.model, self.classes = _load(model, pretrained)
-        if device is None:
-            device = 'cuda' if torch.cuda.is_available() else 'cpu'
-        self.model.to(device)
+        config, weights = config_and_weights(model, pretrained)
+        weights = weights or config.get('load_from')
+        self.model = load_classifier(
+            config, weights, device=device, new_last_layer=True
+        )
+        self.classes = self.model._dataset_meta['classes']
         self.batch_size = batch_size
         self._inferencer = TokenReductionInferencer(
             self.model, classes=self.classes
@@ -202,19 +199,3 @@ class Probe:
         text = self.model._config.pretty_text
         content = checkpoint_bytes(weights, text, self.classes)
         replace_bytes(Path(path), content)
-
-
-def _load(model, pretrained) -> tuple[BaseModel, list[str]]:
-    """A model whose last layer may be new, and names of its classes."""
-    config, weights = config_and_weights(model, pretrained)
-    if not isinstance(config, Config):
-        config = read_config(config)
-    weights = weights or config.get('load_from')
-    model = build_classifier(config, weights)
-    if not isinstance(weights, dict):
-        weights = open_checkpoint(str(weights))
-    load_trained(model, weights, names_of_last(model))
-    numbers = [str(label) for label in range(model.head.num_classes)]
-    classes = stored_classes(weights) or numbers
-    fits = len(classes) == len(numbers)  # of other classes otherwise
-    return model, list(classes) if fits else numbers

@@ -12,8 +12,8 @@ from ..arguments import add_cfg_options, positive
 configs = lazy('mmclca.configs')
 decoding = lazy('mmclca.datasets.decoding')
 evaluation_predictions = lazy('mmclca.evaluation.predictions')
-batches = lazy('mmclca.visualization.batches')
 figures = lazy('mmclca.visualization.figures')
+batches = lazy('mmclca.datasets.batches')
 mmcv = lazy('mmcv')
 mmengine = lazy('mmengine')
 

@@ -19,15 +19,15 @@ from mmclca.utils.lazy import lazy
 
 from .. import Mistake, Parser
 
-model_index = lazy('mmclca.model_index')
 benchmark = lazy('mmclca.benchmark')
 interleaved = lazy('mmclca.benchmark.interleaved')
 benchmark_steps = lazy('mmclca.benchmark.steps')
 loading = lazy('mmclca.checkpoints.loading')
+batches = lazy('mmclca.datasets.batches')
 cost = lazy('mmclca.evaluation.cost')
+model_index = lazy('mmclca.model_index')
 mmclca_models = lazy('mmclca.models')
 visualization = lazy('mmclca.visualization')
-inputs = lazy('mmclca.visualization.inputs')
 config = lazy('mmengine.config')
 registry = lazy('mmengine.registry')
 mmpretrain_registry = lazy('mmpretrain.registry')
@@ -106,7 +106,7 @@ def draw_test_leaves(model, dataset, out):
     samples = [dataset[labels.index(label)] for label in DRAWN]
     model.eval()
     views = [
-        inputs.view_of_input(model, dataset.CLASSES[label], sample['inputs'])
+        batches.view_of_input(model, dataset.CLASSES[label], sample['inputs'])
         for label, sample in zip(DRAWN, samples, strict=True)
     ]
     visualization.draw_survivors(visualization.survivors(model, views), out)

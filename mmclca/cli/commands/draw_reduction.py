@@ -9,14 +9,14 @@ from mmclca.utils.lazy import lazy
 from .. import Parser, plain_errors
 from ..arguments import WEIGHTS, add_cfg_options, add_leaves, is_weights
 
+apis_loading = lazy('mmclca.apis.loading')
 loading = lazy('mmclca.checkpoints.loading')
 model_files = lazy('mmclca.cli.model_files')
 configs = lazy('mmclca.configs')
+batches = lazy('mmclca.datasets.batches')
+synthetic_leaves = lazy('mmclca.datasets.synthetic_leaves')
 visualization = lazy('mmclca.visualization')
-inputs = lazy('mmclca.visualization.inputs')
-registry = lazy('mmengine.registry')
 runner = lazy('mmengine.runner')
-mmpretrain_registry = lazy('mmpretrain.registry')
 torch = lazy('torch')
 
 PICTURES = ('.jpeg', '.jpg', '.pdf', '.png', '.svg', '.webp')
@@ -76,10 +76,7 @@ def build(cfg, checkpoint, pretrained):
     Raises:
         ValueError: If there is nothing to draw of it.
     """
-    preprocessor = cfg.get('data_preprocessor')
-    model = mmpretrain_registry.MODELS.build(
-        cfg.model, default_args=dict(data_preprocessor=preprocessor)
-    )
+    model = apis_loading.build_classifier(cfg)
     visualization.check_reduces(model.backbone)
     if checkpoint:
         loading.load_trained(model, checkpoint)
@@ -91,20 +88,19 @@ def build(cfg, checkpoint, pretrained):
             'no checkpoint after the config: weights are random',
             file=sys.stderr,
         )
-    return model.eval()
+    return model
 
 
 def draw(args):
     cfg = configs.read_config(args.config, args.cfg_options)
-    registry.init_default_scope('mmpretrain')
     images = [
         *model_files.read_images(args.files),
-        *inputs.drawn_leaves(args.leaves, args.seed),
+        *synthetic_leaves.drawn_leaves(args.leaves, args.seed),
     ]
     torch.manual_seed(args.seed)
     model = build(cfg, args.checkpoint, args.pretrained)
-    pipeline = inputs.evaluation_transforms(cfg, model.backbone.img_size)
-    views = [inputs.view(model, pipeline, *image) for image in images]
+    pipeline = batches.Preparation(cfg, model.backbone.img_size)
+    views = [batches.view(model, pipeline, *image) for image in images]
     found = visualization.survivors(model, views)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     visualization.draw_survivors(found, args.out)

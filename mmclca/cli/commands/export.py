@@ -10,8 +10,7 @@ from .. import Parser, plain_errors
 from ..arguments import add_cfg_options, add_reject, check_file
 
 apis = lazy('mmclca.apis')
-downloading = lazy('mmclca.checkpoints.downloading')
-stored = lazy('mmclca.checkpoints.stored')
+loading = lazy('mmclca.apis.loading')
 configs = lazy('mmclca.configs')
 deployment = lazy('mmclca.deployment')
 onnx_file = lazy('mmclca.deployment.onnx_file')
@@ -81,18 +80,11 @@ def default_out(checkpoint, format, int8):
     return Path(checkpoint).with_suffix(ending)
 
 
-def config_of(args):
-    """The config that is named, else the one in the checkpoint."""
-    if args.config is not None:
-        return configs.read_config(args.config, args.cfg_options)
-    return stored.stored_config(
-        downloading.open_checkpoint(args.checkpoint, mapped=True)
-    )
-
-
 def export(args, out):
     """Write the file; gives the largest difference of its logits."""
-    cfg = config_of(args)
+    cfg, _ = loading.config_and_weights(
+        args.config, args.checkpoint, args.cfg_options
+    )
     configs.require_settings(cfg, 'model')
     configs.check_patches(cfg)
     inferencer = apis.TokenReductionInferencer(

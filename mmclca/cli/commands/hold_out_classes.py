@@ -7,16 +7,15 @@ python tools/dataset_converters/hold_out_classes.py data/leaf40_white \
 No image is copied or moved: lists are written, for train.py and open_set.py.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 from mmclca.utils.lazy import lazy
-from mmclca.utils.reading import read_lines
 from mmclca.utils.terminal import say
 
 from .. import Parser, plain_errors
 
-hold_out = lazy('mmclca.datasets.preparation.hold_out')
-preparation_lists = lazy('mmclca.datasets.preparation.lists')
+photograph_lists = lazy('mmclca.datasets.photographs.lists')
 
 # split_folder.py writes a test list on request only
 SPLITS = dict(train='train.txt', val='val.txt', test=None)
@@ -43,19 +42,23 @@ def parse_args(argv=None):
 
 
 def run(args):
-    classes = read_lines(args.folder / 'classes.txt')
-    held_out = hold_out.draw_classes(len(classes), args.num, args.seed)
-    names = dict(train=args.train, val=args.val, test=args.test)
-    given = {
-        split: preparation_lists.read_list(args.folder, name, len(classes))
-        for split, name in names.items()
-        if name
-    }
-    lists = hold_out.hold_out(given, classes, held_out, args.out)
-    preparation_lists.write_lists(lists, REFUSAL)
+    given = dict(train=args.train, val=args.val, test=args.test)
+    given = {split: name for split, name in given.items() if name}
+    images = photograph_lists.read_lists(args.folder, given)
+    known, unknown = photograph_lists.hold_out_classes(
+        images, args.num, args.seed
+    )
+    held_out = photograph_lists.lines_of_lists(
+        replace(unknown, splits=['images'] * len(unknown)),
+        args.out / 'held_out',
+        ['images'],
+    )
+    lists = photograph_lists.lines_of_lists(known, args.out, given)
+    lists |= held_out
+    photograph_lists.write_lists(lists, REFUSAL)
     for file, lines in lists.items():
         print(f'{file}: {len(lines)} lines')
-    say(f'held out: {", ".join(classes[i] for i in held_out)}')
+    say(f'held out: {", ".join(unknown.classes)}')
 
 
 def main(args):

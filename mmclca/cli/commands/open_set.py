@@ -24,10 +24,12 @@ from ..arguments import (
     positive,
 )
 
+apis = lazy('mmclca.apis')
 features = lazy('mmclca.apis.features')
-labelled_images = lazy('mmclca.apis.labelled_images')
 rejection = lazy('mmclca.apis.rejection')
 model_files = lazy('mmclca.cli.model_files')
+photographs = lazy('mmclca.datasets.photographs')
+evaluation = lazy('mmclca.evaluation')
 open_set = lazy('mmclca.evaluation.open_set')
 torch = lazy('torch')
 
@@ -94,7 +96,7 @@ def logits_of(inferencer, images, batch_size):
     logits, unread = features.extract_logits(
         inferencer, images.paths, batch_size
     )
-    return images.without(unread), logits
+    return model_files.read_ones(images, unread), logits
 
 
 def check_known(images, classes):
@@ -178,19 +180,21 @@ def share(flags):
 
 def accuracy(images, logits, classes):
     """Share of images that are named rightly; None without labels."""
-    pairs = zip(images.names, logits.argmax(dim=1).tolist(), strict=True)
-    right = [name == classes[label] for name, label in pairs if name]
-    return sum(right) / len(right) if right else None
+    known = [i for i, name in enumerate(images.names) if name]
+    if not known:
+        return None
+    labels = [classes.index(images.names[i]) for i in known]
+    return float(evaluation.accuracy(logits[known], torch.tensor(labels)))
 
 
 def run(args):
-    inferencer = model_files.load(
-        args.config, args.checkpoint, args.cfg_options, args.device
+    inferencer = apis.TokenReductionInferencer(
+        args.config, args.checkpoint, args.device, options=args.cfg_options
     )
     parts = dict(known=model_files.images_of(inferencer, args.known, 'val'))
     if args.unknown:
         parts['test'] = model_files.images_of(inferencer, args.test, 'test')
-        parts['unknown'] = labelled_images.images_at(args.unknown)
+        parts['unknown'] = photographs.images_at(args.unknown)
         for name in ('known', 'test'):
             check_disjoint(parts[name], parts['unknown'])
         warn_of_shared(parts['known'], parts['test'])

@@ -10,7 +10,7 @@ from mmclca.utils.lazy import lazy
 from .. import Parser, plain_errors
 from ..arguments import add_config_argument, add_model_arguments, add_reject
 
-model_files = lazy('mmclca.cli.model_files')
+apis = lazy('mmclca.apis')
 model_index = lazy('mmclca.model_index')
 mmclca_page = lazy('mmclca.page')
 server = lazy('mmclca.page.server')
@@ -46,8 +46,8 @@ def trained(args):
     home = model_index.home()
     checkpoint = args.checkpoint or mmclca_page.trained_by_demo(home)
     options, device = args.cfg_options, args.device
-    model = model_files.load(
-        args.config, checkpoint, options, device, args.reject
+    model = apis.TokenReductionInferencer(
+        args.config, checkpoint, device, reject=args.reject, options=options
     )
     return model, Path(checkpoint).name
 

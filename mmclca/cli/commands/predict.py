@@ -22,7 +22,6 @@ from ..arguments import (
 
 apis = lazy('mmclca.apis')
 token_facts = lazy('mmclca.apis.token_facts')
-model_files = lazy('mmclca.cli.model_files')
 visualization = lazy('mmclca.visualization')
 
 
@@ -94,8 +93,12 @@ def prepare(args, paths):
     if args.pictures:
         pictures = apis.picture_paths(paths, args.pictures)
     options, device = args.cfg_options, args.device
-    found = model_files.load(
-        args.config, args.checkpoint, options, device, args.reject
+    found = apis.TokenReductionInferencer(
+        args.config,
+        args.checkpoint,
+        device,
+        reject=args.reject,
+        options=options,
     )
     if args.pictures:
         visualization.check_reduces(found.model.backbone)

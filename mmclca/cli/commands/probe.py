@@ -25,13 +25,11 @@ from ..choices import CLASSIFIERS, METHODS, OUT_TYPES
 from .open_set import accuracy, check_known, shared
 
 apis = lazy('mmclca.apis')
-labelled_images = lazy('mmclca.apis.labelled_images')
 loading = lazy('mmclca.apis.loading')
-configs = lazy('mmclca.configs')
+model_files = lazy('mmclca.cli.model_files')
 photographs = lazy('mmclca.datasets.photographs')
 evaluation = lazy('mmclca.evaluation')
 models = lazy('mmclca.models')
-config = lazy('mmengine.config')
 utils = lazy('mmpretrain.utils')
 
 SPLITS = ('val', 'test')
@@ -155,13 +153,9 @@ def check(parser, args):
 
 def load_probe(args):
     """The probe, and the config of the model with its data sets."""
-    model, weights = loading.config_and_weights(args.model, args.weights)
-    cfg = (
-        model
-        if isinstance(model, config.Config)
-        else configs.read_config(model)
+    cfg, weights = loading.config_and_weights(
+        args.model, args.weights, args.cfg_options
     )
-    configs.merge_options(cfg, args.cfg_options)
     if args.method:
         cfg.model = models.with_reduction(
             cfg.model, args.method, args.keep_rate
@@ -174,38 +168,32 @@ def load_probe(args):
 
 
 def training_images(args, cfg):
-    """Images to fit to, and the group of each or None."""
+    """Images to fit to."""
     if args.images is None:
-        return labelled_images.images_of_split(cfg, 'train'), None
+        return photographs.images_of_split(cfg, 'train')
     if args.images.endswith('.txt'):
-        return labelled_images.images_at(args.images), None
+        return photographs.images_at(args.images)
     found = photographs.read_photographs(args.images, groups=args.groups)
-    found = found.select(found.to_train())
-    names = [found.classes[label] for label in found.labels]
-    return labelled_images.LabelledImages(
-        found.paths, names, found.source
-    ), found.groups
+    return found.select(found.to_train())
 
 
-def fit(args, probe, images, groups):
+def fit(args, probe, images):
     """Fit the probe; gives the images that were read, and the folds."""
     features, unread = probe.features(images.paths)
-    read = [i for i in range(len(images.paths)) if i not in unread]
-    groups = groups and [groups[i] for i in read]
-    images = images.without(unread)
-    if None in images.names:
-        nameless = images.paths[images.names.index(None)]
+    images = model_files.read_ones(images, unread)
+    if None in images.labels:
+        nameless = images.paths[images.labels.index(None)]
         raise ValueError(
             f'{nameless} has no class: give a folder a class, or a list with '
             'labels'
         )
-    classes = images.classes
+    images = images.of_classes(sorted({*images.labels}))
     found = probe.fit(
         features,
-        [classes.index(name) for name in images.names],
-        classes,
+        images.labels,
+        images.classes,
         args.classifier,
-        groups,
+        images.groups,
         args.folds,
         args.repeats,
         args.class_weights,
@@ -216,12 +204,10 @@ def fit(args, probe, images, groups):
 
 def measure(place, cfg, probe, known):
     """Accuracy on images that the probe was not fitted to."""
-    split = place in SPLITS
-    images = (
-        labelled_images.images_of_split(cfg, place)
-        if split
-        else labelled_images.images_at(place)
-    )
+    if place in SPLITS:
+        images = photographs.images_of_split(cfg, place)
+    else:
+        images = photographs.images_at(place)
     check_known(images, probe.classes)
     both = shared(images, known)
     if both:
@@ -230,7 +216,7 @@ def measure(place, cfg, probe, known):
             f'{min(both)}: they tell nothing'
         )
     features, unread = probe.features(images.paths)
-    images = images.without(unread)
+    images = model_files.read_ones(images, unread)
     right = accuracy(images, probe.scores(features), probe.classes)
     if right is None:
         raise ValueError(f'{images.source} has no classes to measure with')
@@ -272,8 +258,8 @@ def interval(ends):
 
 def run(args):
     probe, cfg = load_probe(args)
-    given, groups = training_images(args, cfg)
-    images, channels, found = fit(args, probe, given, groups)
+    given = training_images(args, cfg)
+    images, channels, found = fit(args, probe, given)
     lines = list(lines_of(args, images, channels, found))
     if args.test:
         tested, right = measure(args.test, cfg, probe, given)

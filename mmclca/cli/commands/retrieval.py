@@ -23,9 +23,9 @@ from ..arguments import (
 )
 from ..choices import STAGES
 
+apis = lazy('mmclca.apis')
 apis_features = lazy('mmclca.apis.features')
 apis_gallery = lazy('mmclca.apis.gallery')
-look_up = lazy('mmclca.apis.look_up')
 output = lazy('mmclca.apis.output')
 rejection = lazy('mmclca.apis.rejection')
 model_files = lazy('mmclca.cli.model_files')
@@ -116,7 +116,7 @@ def embed(inferencer, images, stage, batch_size):
     features, unread = apis_features.extract_features(
         inferencer, images.paths, stage, batch_size
     )
-    return images.without(unread), features
+    return model_files.read_ones(images, unread), features
 
 
 def make_gallery(args, inferencer):
@@ -141,12 +141,12 @@ def make_queries(args, inferencer, gallery):
 def run(args):
     if args.sheet:
         figures.check_picture(args.sheet)
-    inferencer = model_files.load(
-        args.config, args.checkpoint, args.cfg_options, args.device
+    inferencer = apis.TokenReductionInferencer(
+        args.config, args.checkpoint, args.device, options=args.cfg_options
     )
     gallery = make_gallery(args, inferencer)
     queries, features = make_queries(args, inferencer, gallery)
-    entries, metrics = look_up.look_up(
+    entries, metrics = apis_gallery.look_up(
         gallery, queries, features, args.topk, args.neighbours
     )
     if args.out:

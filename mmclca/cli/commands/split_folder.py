@@ -11,6 +11,7 @@ import itertools
 import os
 import re
 import shlex
+from collections import Counter
 from pathlib import Path
 
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES
@@ -19,8 +20,9 @@ from mmclca.utils.terminal import say
 
 from .. import Parser, plain_errors
 
-preparation_lists = lazy('mmclca.datasets.preparation.lists')
-split = lazy('mmclca.datasets.preparation.split')
+folder = lazy('mmclca.datasets.photographs.folder')
+photograph_lists = lazy('mmclca.datasets.photographs.lists')
+verify = lazy('mmclca.datasets.preparation.verify')
 
 CONFIG = (
     'configs/few_shot/lf-evit-kr50_deit-tiny-p16_1xb32-20e_custom-224px.py'
@@ -55,23 +57,30 @@ def parse_args(argv=None):
     return parser.parse_args(argv)
 
 
-def classes_of(folder):
-    """Images by class; says what is left aside."""
-    classes, ignored = split.find_classes(folder)
-    for what, count in ignored.items():
-        say(f'ignored: {count} {what}')
-    return classes
+def images_in(place):
+    """Images of a folder a class; says what is left aside."""
+    if not place.is_dir():
+        raise ValueError(f'{place} is not a folder')
+    found = folder.read_folder(place, IMAGE_SUFFIXES)
+    if any(found.splits):
+        splits = ', '.join(sorted({*found.splits}))
+        raise ValueError(
+            f'{place} is split already ({splits}): '
+            'give a folder with a folder a class'
+        )
+    for reason, count in Counter(found.left_out.values()).items():
+        say(f'ignored: {count} {reason}')
+    return found
 
 
-def readable(classes, skip, jobs):
-    """Images by class without those that cannot be read, which it names.
+def readable(images, skip, jobs):
+    """Images without those that cannot be read, which it names.
 
     Raises:
         ValueError: Naming all unreadable images, unless ``skip``.
     """
-    number = sum(map(len, classes.values()))
-    print(f'opening {number} images of {len(classes)} classes')
-    bad = split.open_images(classes, jobs)
+    print(f'opening {len(images)} images of {len(images.classes)} classes')
+    bad = verify.find_problems(images.paths, jobs)
     print()
     if bad and not skip:
         lines = ''.join(f'\n  {f}: {problem}' for f, problem in bad.items())
@@ -81,14 +90,14 @@ def readable(classes, skip, jobs):
         )
     for file, problem in bad.items():
         say(f'left out: {file}: {problem}')
-    return split.without(classes, bad)
+    images = images.without(bad)
+    return images.of_classes(sorted({*images.labels}))
 
 
-def warn_of_small_classes(classes, wanted):
+def warn_of_small_classes(images, wanted):
     """Tell which classes cannot be in all lists."""
-    small = [
-        f'{name} ({len(f)})' for name, f in classes.items() if len(f) < wanted
-    ]
+    counts = images.counts().items()
+    small = [f'{name} ({count})' for name, count in counts if count < wanted]
     if small:
         say(
             f'warning: fewer than {wanted} images, so that the class is '
@@ -128,24 +137,21 @@ def training_command(out, num_classes, has_test):
 
 def run(args):
     fractions = args.val_fraction, args.test_fraction
-    split.check_fractions(*fractions)
+    photograph_lists.split_sizes(0, *fractions)  # refuses before it opens
     out = args.out or args.folder
-    classes = classes_of(args.folder)
-    classes = readable(classes, args.skip_unreadable, args.jobs)
-    parts = split.split(classes, *fractions, args.seed)
-    warn_of_small_classes(classes, 3 if args.test_fraction else 2)
-    lists = {out / 'classes.txt': list(classes)}
-    for name, images in parts.items():
-        if images:
-            lists[out / f'{name}.txt'] = preparation_lists.list_lines(
-                images, out
-            )
-    old = [out / f'{name}.txt' for name in split.SPLITS]
-    preparation_lists.write_lists(lists, REFUSAL, old, args.force)
+    images = images_in(args.folder)
+    images = readable(images, args.skip_unreadable, args.jobs)
+    warn_of_small_classes(images, 3 if args.test_fraction else 2)
+    parts = photograph_lists.split_photographs(images, *fractions, args.seed)
+    lists = photograph_lists.lines_of_lists(parts, out)
+    old = [out / f'{name}.txt' for name in photograph_lists.PARTS]
+    photograph_lists.write_lists(lists, REFUSAL, old, args.force)
     for file, lines in lists.items():
         print(f'{file}: {len(lines)} lines')
     print('\nTo train on them:\n')
-    command = training_command(out, len(classes), bool(parts['test']))
+    command = training_command(
+        out, len(images.classes), 'test' in parts.splits
+    )
     print('\n'.join(command))
 
 

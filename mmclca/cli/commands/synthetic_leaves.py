@@ -18,9 +18,9 @@ from mmclca.utils.lazy import lazy
 from .. import Parser, plain_errors
 
 cv2 = lazy('cv2')
-preparation_lists = lazy('mmclca.datasets.preparation.lists')
-progress = lazy('mmclca.datasets.preparation.progress')
-preparation_split = lazy('mmclca.datasets.preparation.split')
+photographs = lazy('mmclca.datasets.photographs')
+photograph_lists = lazy('mmclca.datasets.photographs.lists')
+verify = lazy('mmclca.datasets.preparation.verify')
 synthetic_leaves = lazy('mmclca.datasets.synthetic_leaves')
 np = lazy('numpy')
 
@@ -62,9 +62,6 @@ class Specimen(NamedTuple):
 
 def check(options):
     """Refuse what cannot be drawn."""
-    preparation_split.check_fractions(
-        options['val_fraction'], options['test_fraction']
-    )
     for name, least in (('per_class', 2), ('size', 32), ('seed', 0)):
         if options[name] < least:
             raise ValueError(
@@ -84,8 +81,8 @@ def plan(options):
     """
     name_of, _ = LAYOUTS[options['layout']]
     fractions = options['val_fraction'], options['test_fraction']
-    sizes = preparation_split.split_sizes(options['per_class'], *fractions)
-    splits = np.repeat(preparation_split.SPLITS, sizes).tolist()
+    sizes = photograph_lists.split_sizes(options['per_class'], *fractions)
+    splits = np.repeat(photograph_lists.PARTS, sizes).tolist()
     return [
         Specimen(name_of(label, index, split), label, index, split)
         for label in range(options['classes'])
@@ -109,21 +106,23 @@ def name_as_released(label, index, split):
 
 def write_text_lists(out, specimens):
     """Write ``train.txt``, ``val.txt``, ``test.txt`` and ``classes.txt``."""
-    lists = {
-        out / f'{split}.txt': preparation_lists.list_lines(
-            ((out / s.path, s.label) for s in specimens if s.split == split),
-            out,
-        )
-        for split in preparation_split.SPLITS
-    }
-    labels = dict.fromkeys(s.label for s in specimens)
-    lists[out / 'classes.txt'] = map(class_name, labels)
-    preparation_lists.write_lists(lists, force=True)
+    images = photographs.Photographs(
+        [str(out / s.path) for s in specimens],
+        [s.label for s in specimens],
+        [*map(class_name, dict.fromkeys(s.label for s in specimens))],
+        groups=None,
+        splits=[s.split for s in specimens],
+        source=str(out),
+    )
+    lists = photograph_lists.lines_of_lists(
+        images, out, photograph_lists.PARTS
+    )
+    photograph_lists.write_lists(lists, force=True)
 
 
 def write_csv_lists(out, specimens):
     """Write the four CSV files, whose paths start in ``images``."""
-    parts = {split: [split] for split in preparation_split.SPLITS}
+    parts = {split: [split] for split in photograph_lists.PARTS}
     parts['train_val'] = ['train', 'val']
     for name, splits in parts.items():
         rows = [
@@ -181,7 +180,7 @@ def draw_all(out, options, jobs):
     task = partial(
         draw, out=out, cultivars=cultivars, size=options['size'], seed=seed
     )
-    progress.track(task, specimens, jobs)
+    verify.track(task, specimens, jobs)
     _, write = LAYOUTS[options['layout']]
     write(out, specimens)
     return specimens

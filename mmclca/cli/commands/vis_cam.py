@@ -11,12 +11,14 @@ from .. import Parser, plain_errors
 from ..arguments import add_model_arguments
 from ..choices import CAM_METHODS
 
+apis = lazy('mmclca.apis')
+loading = lazy('mmclca.apis.loading')
 model_files = lazy('mmclca.cli.model_files')
+batches = lazy('mmclca.datasets.batches')
 models = lazy('mmclca.models')
 visualization = lazy('mmclca.visualization')
 visualization_cam = lazy('mmclca.visualization.cam')
 figures = lazy('mmclca.visualization.figures')
-inputs = lazy('mmclca.visualization.inputs')
 survivors = lazy('mmclca.visualization.survivors')
 torch = lazy('torch')
 
@@ -142,9 +144,9 @@ def said_of_layers(model, batch, layers):
 def preview(args):
     """Layers from the first to the last, as --target-layers takes them."""
     config, checkpoint, _ = model_files.sort_files(args.files)
-    model = model_files.load(
+    model = loading.load_classifier(
         config, checkpoint, args.cfg_options, args.device
-    ).model
+    )
     backbone = models.as_reducible(model.backbone)
     for number in range(len(backbone.layers)):
         stage = backbone.stage_of.get(number)
@@ -159,13 +161,13 @@ def draw(args):
     images = model_files.read_images(paths)
     if not images:
         raise ValueError('nothing to draw: name images')
-    inferencer = model_files.load(
-        config, checkpoint, args.cfg_options, args.device
+    inferencer = apis.TokenReductionInferencer(
+        config, checkpoint, args.device, options=args.cfg_options
     )
     model, names = inferencer.model, inferencer.classes
     check_labels(args.target_category or (), names)
     views = [
-        inputs.view(model, inferencer.pipeline, *image) for image in images
+        batches.view(model, inferencer.pipeline, *image) for image in images
     ]
     rows = [heated(model, names, one, args) for one in views]
     visualization.draw_heat_maps(

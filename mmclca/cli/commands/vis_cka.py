@@ -9,8 +9,9 @@ from .. import Parser, plain_errors
 from ..arguments import add_model_arguments, add_split_arguments
 from ..choices import FEATURES, FEWEST
 
+loading = lazy('mmclca.apis.loading')
 model_files = lazy('mmclca.cli.model_files')
-batches = lazy('mmclca.visualization.batches')
+batches = lazy('mmclca.datasets.batches')
 cka = lazy('mmclca.visualization.cka')
 figures = lazy('mmclca.visualization.figures')
 
@@ -72,9 +73,9 @@ def chosen(length, num_images, batch_size):
 def look(files, args):
     """Gram matrices of a model, the layers that reduce, and the images."""
     config, checkpoint, _ = model_files.sort_files(files)
-    model = model_files.load(
+    model = loading.load_classifier(
         config, checkpoint, args.cfg_options, args.device
-    ).model
+    )
     dataset = batches.dataset_of(model._config, args.split)
     indices = chosen(len(dataset), args.num_images, args.batch_size)
     grams = cka.gram_matrices(

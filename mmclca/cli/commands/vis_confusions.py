@@ -6,8 +6,9 @@ from mmclca.utils.lazy import lazy
 from .. import Parser, plain_errors
 from ..arguments import add_model_arguments, add_split_arguments, positive
 
+apis = lazy('mmclca.apis')
 model_files = lazy('mmclca.cli.model_files')
-batches = lazy('mmclca.visualization.batches')
+batches = lazy('mmclca.datasets.batches')
 confusions = lazy('mmclca.visualization.confusions')
 figures = lazy('mmclca.visualization.figures')
 
@@ -31,8 +32,8 @@ def parse_args():
 def main(args):
     figures.check_picture(args.out)
     config, checkpoint, _ = model_files.sort_files(args.files)
-    inferencer = model_files.load(
-        config, checkpoint, args.cfg_options, args.device
+    inferencer = apis.TokenReductionInferencer(
+        config, checkpoint, args.device, options=args.cfg_options
     )
     model = inferencer.model
     dataset = batches.dataset_of(model._config, args.split)

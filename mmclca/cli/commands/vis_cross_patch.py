@@ -8,6 +8,7 @@ from mmclca.utils.lazy import lazy
 from .. import Parser, plain_errors
 from ..arguments import add_model_arguments, positive
 
+loading = lazy('mmclca.apis.loading')
 model_files = lazy('mmclca.cli.model_files')
 cross_patch = lazy('mmclca.visualization.cross_patch')
 figures = lazy('mmclca.visualization.figures')
@@ -51,9 +52,9 @@ def main(args):
     config, checkpoint, images = model_files.sort_files(args.files)
     if images:
         raise ValueError(f'{images[0]}: no images are read, leave them out')
-    model = model_files.load(
+    model = loading.load_classifier(
         config, checkpoint, args.cfg_options, args.device
-    ).model
+    )
     cross_patch.draw_cross_patch(
         model.backbone, args.out, args.layers, args.rows
     )

@@ -9,10 +9,12 @@ from mmclca.utils.lazy import lazy
 from .. import Parser, plain_errors
 from ..arguments import add_leaves, add_model_arguments
 
+apis = lazy('mmclca.apis')
 model_files = lazy('mmclca.cli.model_files')
+batches = lazy('mmclca.datasets.batches')
+synthetic_leaves = lazy('mmclca.datasets.synthetic_leaves')
 visualization = lazy('mmclca.visualization')
 figures = lazy('mmclca.visualization.figures')
-inputs = lazy('mmclca.visualization.inputs')
 pooling = lazy('mmclca.visualization.pooling')
 
 
@@ -61,17 +63,17 @@ def main(args):
     config, checkpoint, paths = model_files.sort_files(args.files)
     images = [
         *model_files.read_images(paths),
-        *inputs.drawn_leaves(args.leaves),
+        *synthetic_leaves.drawn_leaves(args.leaves),
     ]
     if not images:
         raise ValueError('nothing to draw: name images, or give --leaves 1')
-    inferencer = model_files.load(
-        config, checkpoint, args.cfg_options, args.device
+    inferencer = apis.TokenReductionInferencer(
+        config, checkpoint, args.device, options=args.cfg_options
     )
     model, names = inferencer.model, list(inferencer.classes)
     labels = [label_of(text, names) for text in args.classes or ()]
     views = [
-        inputs.view(model, inferencer.pipeline, *image) for image in images
+        batches.view(model, inferencer.pipeline, *image) for image in images
     ]
     rows = [
         row

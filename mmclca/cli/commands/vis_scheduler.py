@@ -13,8 +13,8 @@ from ..arguments import add_cfg_options, add_figure_arguments, positive
 plt = lazy('matplotlib.pyplot')
 configs = lazy('mmclca.configs')
 recording = lazy('mmclca.engine.schedulers.recording')
-batches = lazy('mmclca.visualization.batches')
 figures = lazy('mmclca.visualization.figures')
+batches = lazy('mmclca.datasets.batches')
 
 NAMES = dict(lr='learning rate', momentum='momentum', wd='weight decay')
 

@@ -11,12 +11,11 @@ from ..arguments import add_model_arguments, check_window
 from ..choices import TSNE_STAGES
 
 plt = lazy('matplotlib.pyplot')
+loading = lazy('mmclca.apis.loading')
 stored = lazy('mmclca.checkpoints.stored')
-model_files = lazy('mmclca.cli.model_files')
 configs = lazy('mmclca.configs')
-batches = lazy('mmclca.visualization.batches')
+batches = lazy('mmclca.datasets.batches')
 tsne = lazy('mmclca.visualization.tsne')
-mmpretrain = lazy('mmpretrain')
 torch = lazy('torch')
 
 
@@ -76,16 +75,13 @@ def add_tsne_arguments(parser):
 
 def load_model(args):
     """The model, with weights where there are any."""
-    config, checkpoint = args.config, args.checkpoint
-    if checkpoint is None and stored.is_checkpoint(config):
-        config, checkpoint = None, config
-    if checkpoint:
-        return model_files.load(
-            config, checkpoint, args.cfg_options, args.device
-        ).model
+    if args.checkpoint or stored.is_checkpoint(args.config):
+        return loading.load_classifier(
+            args.config, args.checkpoint, args.cfg_options, args.device
+        )
     print('no --checkpoint: weights are random', file=sys.stderr)
-    cfg = configs.read_config(config, args.cfg_options)
-    return mmpretrain.get_model(cfg, pretrained=False, device=args.device)
+    cfg = configs.read_config(args.config, args.cfg_options)
+    return loading.build_classifier(cfg).to(args.device or 'cpu')
 
 
 def choose(dataset, args):

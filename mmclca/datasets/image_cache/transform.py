@@ -11,8 +11,7 @@ from mmengine.logging import print_log
 
 from mmclca.registry import TRANSFORMS
 
-from .source import key_of, name_of
-from .store import ImageStore
+from .store import ImageStore, key_of, name_of
 
 _MEMORY = Path('/dev/shm')  # not on macOS
 # shares of a file system that stay free; workers hand over batches in memory

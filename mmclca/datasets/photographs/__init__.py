@@ -1,15 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Photographs as people have them: a folder a class, or a table."""
+"""Photographs as people have them: a folder a class, a table, a list."""
 
 from .check import Checked, check_photographs
-from .lists import write_lists
 from .photographs import Photographs
-from .read import read_photographs
+from .read import images_at, images_of_split, read_photographs
 
 __all__ = [
     'Checked',
     'Photographs',
     'check_photographs',
+    'images_at',
+    'images_of_split',
     'read_photographs',
-    'write_lists',
 ]

@@ -1,15 +1,17 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What is wrong with photographs, and those that can be used."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 from mmpretrain.utils import track
 
 from .photographs import Photographs
 from .pixels import keys_by, look_at, same_pictures
-from .words import lines_of
 
+_MOST = 3  # names in a line
 # of the same picture in several splits, which one is kept
 _RANKS = {'test': 0, 'val': 1, 'train': 2, '': 2}
 
@@ -48,7 +50,7 @@ class Checked:
 
     def lines(self) -> list[str]:
         """What to tell whoever gave the photographs, a line each."""
-        return list(lines_of(self))
+        return list(_lines_of(self))
 
 
 def check_photographs(
@@ -72,10 +74,7 @@ def check_photographs(
     read = {path: x for path, x in looks.items() if not x.problem}
     doubled, conflicts, leaks = _compare(photographs, same_pictures(read))
     out = {*unread, *dict(doubled + leaks)}.union(*conflicts)
-    kept = photographs.select(
-        [i for i, path in enumerate(photographs.paths) if path not in out]
-    )
-    used, untrained = _trainable(kept)
+    used, untrained = _trainable(photographs.without(out))
     checked = Checked(
         used,
         unread,
@@ -118,16 +117,11 @@ def _compare(photographs: Photographs, pictures: list[list[str]]):
 
 def _trainable(photographs: Photographs) -> tuple[Photographs, dict[str, int]]:
     """Those of classes that can be trained, and how many of which cannot."""
-    counts = photographs.counts()
     trained = {photographs.labels[i] for i in photographs.to_train()}
-    names = [photographs.classes[label] for label in sorted(trained)]
-    number = {label: i for i, label in enumerate(sorted(trained))}
-    used = photographs.select(
-        [i for i, n in enumerate(photographs.labels) if n in trained]
-    )
-    labels = [number[label] for label in used.labels]
-    untrained = {x: n for x, n in counts.items() if x not in {*names}}
-    return replace(used, labels=labels, classes=names), untrained
+    names = {photographs.classes[label] for label in trained}
+    counts = photographs.counts().items()
+    untrained = {x: n for x, n in counts if x not in names}
+    return photographs.of_classes(sorted(trained)), untrained
 
 
 def _single(photographs: Photographs) -> list[str]:
@@ -150,3 +144,51 @@ def _split_groups(photographs: Photographs) -> list[str]:
         group for i, group in enumerate(photographs.groups) if i not in trained
     }
     return sorted(seen & others)
+
+
+def _lines_of(checked: Checked) -> Iterator[str]:
+    """Tell what is left out and why, a line each."""
+    source = checked.photographs.source
+    folder = source if os.path.isdir(source) else os.path.dirname(source)
+
+    def short(path: str) -> str:
+        path = os.path.relpath(path, folder)
+        return os.fsencode(path).decode(errors='replace')
+
+    left_out = checked.photographs.left_out
+    for reason, number in Counter(left_out.values()).items():
+        paths = (short(p) for p, other in left_out.items() if other == reason)
+        yield f'left out: {_files(number)} {reason} ({some(paths)})'
+    unread = (f'{short(p)}: {why}' for p, why in checked.unread.items())
+    same = (f'{short(p)} is {short(kept)}' for p, kept in checked.doubled)
+    several = (' is '.join(map(short, paths)) for paths in checked.conflicts)
+    leaks = (f'{short(p)} is {short(kept)}' for p, kept in checked.leaks)
+    untrained = (f'{name}, {n}' for name, n in checked.untrained.items())
+    alike = (' and '.join(names) for names in checked.alike)
+    for names, what in (
+        (unread, 'cannot be read'),
+        (same, 'doubled, and used once'),
+        (several, 'pictures in several classes, used in none'),
+        (leaks, 'left out of training, as validation or test has them too'),
+        (untrained, 'classes without a photograph to train with, left out'),
+        (alike, 'classes whose names differ in capitals or spaces only'),
+        (
+            checked.split_groups,
+            'groups in train that validation or test share',
+        ),
+        (checked.single, 'classes with one photograph, which is never tested'),
+    ):
+        names = list(names)
+        if names:
+            yield f'{what}: {len(names)} ({some(names)})'
+
+
+def some(names: Iterable[str]) -> str:
+    """Join the first of some names, and how many more there are."""
+    names = list(names)
+    more = len(names) - _MOST
+    return '; '.join(names[:_MOST]) + (f'; and {more} more' * (more > 0))
+
+
+def _files(number: int) -> str:
+    return f'{number} file{"s" * (number != 1)}'

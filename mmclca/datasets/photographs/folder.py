@@ -7,12 +7,24 @@ from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 
 from ..image_files import files_below
 from .photographs import Photographs
-from .splits import split_named
 
+# by the names that people give to them
+SPLITS = dict(
+    train='train',
+    training='train',
+    val='val',
+    valid='val',
+    validation='val',
+    dev='val',
+    test='test',
+    testing='test',
+)
 EXAMPLE = 'rose/IMG_1.jpg, tulip/IMG_2.jpg and so on'
 
 
-def read_folder(folder: Path) -> Photographs:
+def read_folder(
+    folder: Path, suffixes: tuple[str, ...] = PHOTOGRAPH_SUFFIXES
+) -> Photographs:
     """Read a folder with one folder a class in it.
 
     The first level below it, or below its folders ``train``, ``val`` and
@@ -20,7 +32,9 @@ def read_folder(folder: Path) -> Photographs:
     are passed over, images beside the folders of the classes are left out.
 
     Args:
-        folder (Path): An absolute path.
+        folder (Path): Paths of the photographs begin with it.
+        suffixes (tuple[str, ...]): How their names end, in any case.
+            Defaults to ``PHOTOGRAPH_SUFFIXES``.
 
     Returns:
         Photographs: Sorted by path.
@@ -33,9 +47,9 @@ def read_folder(folder: Path) -> Photographs:
     images = {
         path: part
         for path, part in parts.items()
-        if path.lower().endswith(PHOTOGRAPH_SUFFIXES)
+        if path.lower().endswith(suffixes)
     }
-    _check_images(images, parts, folder)
+    _check_images(images, parts, folder, suffixes)
     split = _is_split(images.values())
     taken, left_out = _assign(images, split)
     left_out |= {
@@ -87,14 +101,14 @@ def _assign(images, split) -> tuple[dict, dict]:
     return taken, left_out
 
 
-def _check_images(images, files, folder: Path) -> None:
+def _check_images(images, files, folder: Path, suffixes) -> None:
     if images:
         return
     what = f'no image, but {len(files)} other files' if files else 'no files'
     raise ValueError(
         f'{folder} has {what}: put the photographs of each class into a '
         f'folder there ({EXAMPLE}); they end in '
-        f'{" ".join(PHOTOGRAPH_SUFFIXES)}'
+        f'{" ".join(suffixes)}'
     )
 
 
@@ -115,3 +129,8 @@ def _check_classes(classes, parts, folder: Path) -> None:
         f'are in the folder {name}; make a folder for each class ({EXAMPLE})'
         f'{hint if len(deeper) > 1 else ""}'
     )
+
+
+def split_named(name: str) -> str | None:
+    """The split that a folder or a cell of a table names, in any case."""
+    return SPLITS.get(name.strip().lower())

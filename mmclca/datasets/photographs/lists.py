@@ -1,33 +1,201 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Lists of ``path label`` and of class names, as mmpretrain reads them."""
+
+import os
+import zlib
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
-from ..preparation import lists
+import numpy as np
+
+from mmclca.utils.atomic_write import replace_text
+from mmclca.utils.reading import read_lines
+
 from .photographs import Photographs
 
+PARTS = ('train', 'val', 'test')
 
-def write_lists(photographs: Photographs, folder: Path) -> dict[str, Path]:
-    """Write photographs as lists that mmpretrain's ``CustomDataset`` reads.
+
+def read_pairs(file: str | os.PathLike) -> list[tuple[str, str | None]]:
+    """Read paths and labels of a list, None where there is no label."""
+    pairs = []
+    for line in filter(None, map(str.strip, read_lines(file))):
+        path, _, label = line.rpartition(' ')
+        given = path and label.isdecimal()
+        pairs.append((path, label) if given else (line, None))
+    return pairs
+
+
+def read_lists(folder: Path, lists: dict[str, str]) -> Photographs:
+    """Photographs of the lists of a data set, each in one split.
+
+    Args:
+        folder (Path): Has ``classes.txt``, and paths begin there.
+        lists (dict[str, str]): The list of each split. An image of several
+            lists is of the first of them.
+
+    Raises:
+        ValueError: Naming all lines of a list that are no path and label.
+    """
+    classes = read_lines(folder / 'classes.txt')
+    rows = {}
+    for split, name in lists.items():
+        parsed = read_pairs(folder / name)
+        wrong = [
+            f'\n  {number}: {path} {label or ""}'.rstrip()
+            for number, (path, label) in enumerate(parsed, 1)
+            if label is None or int(label) >= len(classes)
+        ]
+        if wrong:
+            raise ValueError(
+                f'{folder / name}: lines must be "path label", with labels '
+                f'from 0 to {len(classes) - 1}, but there are:{"".join(wrong)}'
+            )
+        for path, label in parsed:
+            rows.setdefault(str(folder / path), (int(label), split))
+    labels, splits = ([row[i] for row in rows.values()] for i in (0, 1))
+    return Photographs(
+        [*rows], labels, classes, None, splits, source=str(folder)
+    )
+
+
+def lines_of_lists(
+    photographs: Photographs,
+    folder: Path,
+    names: Iterable[str] = (),
+    relative: bool = True,
+) -> dict[Path, list[str]]:
+    """Make the lines of ``classes.txt`` and of a list for each split.
 
     Args:
         photographs (Photographs): Those of no split go to ``train.txt``.
-        folder (Path): Where; lists that are there are replaced.
-
-    Returns:
-        dict[str, Path]: The files: ``classes`` (a name a line), ``train``,
-        and ``val`` and ``test`` where there are such photographs; their lines
-        are an absolute path and a label.
-
-    Raises:
-        OSError: If they cannot be written.
+        folder (Path): Where the lists go.
+        names (Iterable[str]): Lists that there are to be, even without an
+            image. Defaults to ().
+        relative (bool): Whether paths are seen from the folder.
+            Defaults to True.
     """
-    folder = Path(folder)
-    lines = dict(classes=photographs.classes)
+    lists = dict(classes=photographs.classes, **{name: [] for name in names})
     rows = zip(
         photographs.splits, photographs.paths, photographs.labels, strict=True
     )
     for split, path, label in rows:
-        lines.setdefault(split or 'train', []).append(f'{path} {label}')
-    files = {name: folder / f'{name}.txt' for name in lines}
-    texts = {files[name]: text for name, text in lines.items()}
-    lists.write_lists(texts, force=True)
-    return files
+        path = os.path.relpath(path, folder) if relative else path
+        lists.setdefault(split or 'train', []).append(f'{path} {label}')
+    return {folder / f'{name}.txt': lines for name, lines in lists.items()}
+
+
+def write_lists(
+    lists: dict[Path, list[str]],
+    refusal: str = '',
+    old: Iterable[Path] = (),
+    force: bool = False,
+) -> None:
+    """Write lists; none of them if that would lose another one.
+
+    Args:
+        lists (dict[Path, list[str]]): The lines of each file.
+        refusal (str): What is said where a file is there and differs, unless
+            it is replaced.
+        old (Iterable[Path]): Files that must not be there beside the lists.
+        force (bool): Whether what differs is replaced, and ``old`` deleted.
+            Defaults to False.
+
+    Raises:
+        ValueError: If a file is there and differs, unless ``force``.
+    """
+    texts = {
+        file: ''.join(f'{line}\n' for line in lines)
+        for file, lines in lists.items()
+    }
+    differ = [
+        file
+        for file in dict.fromkeys([*texts, *old])
+        if file.exists() and file.read_text('utf-8') != texts.get(file)
+    ]
+    if differ and not force:
+        raise ValueError(f'{", ".join(map(str, differ))}: {refusal}')
+    for file, text in texts.items():
+        replace_text(file, text)
+    for file in set(differ) - texts.keys():
+        file.unlink()
+
+
+def split_sizes(
+    count: int, val_fraction: float, test_fraction: float = 0.0
+) -> tuple[int, int, int]:
+    """Share out the images of a class to training, validation and test.
+
+    Each part that is asked for gets at least one image while there are
+    enough: training first, then validation, then test.
+
+    Raises:
+        ValueError: If a share is out of range, or nothing is left to train.
+    """
+    total = val_fraction + test_fraction
+    if val_fraction <= 0 or test_fraction < 0 or total >= 1:
+        raise ValueError(
+            f'val fraction {val_fraction} and test fraction {test_fraction}: '
+            'the first must be above 0, the second 0 or more, and their sum '
+            'below 1'
+        )
+    spare = max(count - 1, 0)
+    for_test = min(spare - 1, 1) if test_fraction and spare else 0
+    val = min(max(round(count * val_fraction), 1), spare - for_test)
+    test = min(max(round(count * test_fraction), for_test), spare - val)
+    return count - val - test, val, test
+
+
+def split_photographs(
+    photographs: Photographs,
+    val_fraction: float,
+    test_fraction: float,
+    seed: int,
+) -> Photographs:
+    """Split each class at random, on its own.
+
+    A class keeps its split when others come or go.
+
+    Args:
+        photographs (Photographs): Images with classes.
+        val_fraction (float): Share for validation.
+        test_fraction (float): Share for the test.
+        seed (int): Of the draw.
+    """
+    labels = np.array(photographs.labels)
+    splits = np.full(len(labels), 'train')
+    for label, name in enumerate(photographs.classes):
+        own = np.flatnonzero(labels == label)
+        rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
+        sizes = split_sizes(len(own), val_fraction, test_fraction)
+        splits[own] = rng.permutation(np.repeat(PARTS, sizes))
+    return replace(photographs, splits=splits.tolist())
+
+
+def hold_out_classes(
+    photographs: Photographs, number: int, seed: int
+) -> tuple[Photographs, Photographs]:
+    """Part photographs of some classes, drawn at random, from the others.
+
+    Args:
+        photographs (Photographs): Images with classes.
+        number (int): Classes to hold out; at least two are left.
+        seed (int): Of the draw.
+
+    Returns:
+        tuple[Photographs, Photographs]: Those left, and those held out.
+
+    Raises:
+        ValueError: If too few or too many are to be drawn.
+    """
+    given = len(photographs.classes)
+    if not 1 <= number <= given - 2:
+        raise ValueError(
+            f'--num {number}: with {given} classes it must be from 1 to '
+            f'{given - 2}, so that two are left'
+        )
+    rng = np.random.default_rng(seed)
+    drawn = sorted(rng.choice(given, number, replace=False).tolist())
+    left = [label for label in range(given) if label not in drawn]
+    return photographs.of_classes(left), photographs.of_classes(drawn)

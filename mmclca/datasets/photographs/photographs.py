@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 
 
@@ -9,9 +9,10 @@ class Photographs:
     """Photographs and their classes.
 
     Args:
-        paths (list[str]): Absolute paths, each once.
-        labels (list[int]): The class of each, a position in ``classes``.
-        classes (list[str]): Names of the classes, sorted.
+        paths (list[str]): Their files, each once.
+        labels (list[int | None]): The class of each, a position in
+            ``classes``; None where it has none.
+        classes (list[str]): Names of the classes.
         groups (list[str], optional): What each shows, such as the number of
             a plant: those of one group are not to be trained and tested on.
             Defaults to None: each is a group of its own.
@@ -23,22 +24,46 @@ class Photographs:
     """
 
     paths: list[str]
-    labels: list[int]
+    labels: list[int | None]
     classes: list[str]
     groups: list[str] | None
     splits: list[str]
     source: str
     left_out: dict[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def named(
+        cls,
+        paths: list[str],
+        names: list[str | None],
+        source: str,
+        order: Sequence[str] = (),
+    ) -> 'Photographs':
+        """Photographs by the names of their classes, None for no class.
+
+        Classes are those that have photographs, in an order that may be
+        given, the others sorted: labels without a name as numbers.
+        """
+        found = {*names} - {None}
+        rest = sorted(
+            found.difference(order),
+            key=lambda name: (len(name) * name.isdecimal(), name),
+        )
+        classes = [name for name in order if name in found] + rest
+        numbers = {name: i for i, name in enumerate(classes)}
+        labels = [numbers.get(name) for name in names]
+        return cls(paths, labels, classes, None, [''] * len(paths), source)
+
     def __len__(self):
         return len(self.paths)
 
-    def select(self, indices: Sequence[int]) -> 'Photographs':
-        """Some of them; the classes stay as they are.
+    @property
+    def names(self) -> list[str | None]:
+        """The name of the class of each, None where it has none."""
+        return [None if i is None else self.classes[i] for i in self.labels]
 
-        Args:
-            indices (Sequence[int]): Their positions.
-        """
+    def select(self, indices: Sequence[int]) -> 'Photographs':
+        """Some of them, by position; the classes stay as they are."""
 
         def chosen(values):
             return [values[i] for i in indices]
@@ -49,6 +74,22 @@ class Photographs:
             labels=chosen(self.labels),
             groups=None if self.groups is None else chosen(self.groups),
             splits=chosen(self.splits),
+        )
+
+    def of_classes(self, labels: Sequence[int]) -> 'Photographs':
+        """Those of some classes, which are counted anew in this order."""
+        number = {label: i for i, label in enumerate(labels)}
+        kept = [i for i, label in enumerate(self.labels) if label in number]
+        return replace(
+            self.select(kept),
+            labels=[number[self.labels[i]] for i in kept],
+            classes=[self.classes[label] for label in labels],
+        )
+
+    def without(self, paths: Container[str]) -> 'Photographs':
+        """All but some files; the classes stay as they are."""
+        return self.select(
+            [i for i, path in enumerate(self.paths) if path not in paths]
         )
 
     def counts(self) -> dict[str, int]:

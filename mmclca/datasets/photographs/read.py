@@ -6,10 +6,17 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from mmengine.config import Config
+
+from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
+from mmclca.utils.reading import read_lines
+
+from ..batches import dataset_of
+from ..image_files import find_images
 from .folder import read_folder
+from .lists import read_pairs
 from .photographs import Photographs
-from .spreadsheet import TABLES
-from .table import read_table
+from .table import TABLES, read_table
 
 
 def read_photographs(
@@ -90,3 +97,79 @@ def _grouped(photographs, place: Path, groups: str | None) -> Photographs:
 
 def _first_group(match: re.Match) -> str:
     return (match.groups() and match[1]) or match[0]
+
+
+def images_at(place: str | os.PathLike) -> Photographs:
+    """Images of a folder or a list, some of which may have no class.
+
+    Args:
+        place (str | Path): A folder, in which the first folder below names
+            the class of what is in it; or a list, a ``.txt`` of lines ``path
+            label`` or ``path``, seen from its folder, whose labels are lines
+            of a ``classes.txt`` beside it if there is one.
+
+    Raises:
+        FileNotFoundError: If there is no such folder or list.
+        ValueError: If it has no image, or a label no name.
+    """
+    place = os.fspath(place)
+    if os.path.isdir(place):
+        found = _in_folder(place)
+    elif os.path.isfile(place) and place.endswith('.txt'):
+        found = _in_list(place)
+    elif os.path.exists(place):
+        raise ValueError(f'{place}: give a folder, or a list ending in .txt')
+    else:
+        raise FileNotFoundError(f'there is no folder and no list {place}')
+    if not found.paths:
+        raise ValueError(
+            f'{place} has no image; images end in '
+            f'{" ".join(PHOTOGRAPH_SUFFIXES)}'
+        )
+    return found
+
+
+def _in_folder(folder: str) -> Photographs:
+    paths = find_images([folder])
+    parts = [os.path.relpath(path, folder).split(os.sep) for path in paths]
+    names = [part[0] if len(part) > 1 else None for part in parts]
+    return Photographs.named(paths, names, folder)
+
+
+def _in_list(file: str) -> Photographs:
+    folder = os.path.dirname(file)
+    beside = os.path.join(folder, 'classes.txt')
+    classes = read_lines(beside) if os.path.isfile(beside) else []
+    paths, names = [], []
+    for path, label in read_pairs(file):
+        if classes and label and int(label) >= len(classes):
+            raise ValueError(
+                f'{file} has a label {label}, but the classes.txt beside it '
+                f'names {len(classes)} classes, 0 to {len(classes) - 1}'
+            )
+        paths.append(os.path.join(folder, path))
+        names.append(classes[int(label)] if classes and label else label)
+    return Photographs.named(paths, names, file, classes)
+
+
+def images_of_split(cfg: Config, split: str) -> Photographs:
+    """Images of a data set of a config.
+
+    Args:
+        cfg (Config): The config.
+        split (str): 'train', 'val' or 'test'.
+
+    Raises:
+        FileNotFoundError: If its files are not there.
+        ValueError: If the config has no such data set, or it is empty.
+    """
+    # mmengine cannot serialize a data set without images
+    dataset = dataset_of(cfg, split, pipeline=[], serialize_data=False)
+    infos = [dataset.get_data_info(i) for i in range(len(dataset))]
+    if not infos:
+        raise ValueError(f'the {split} data set of the config is empty')
+    classes = dataset.metainfo.get('classes') or ()
+    labels = [int(info['gt_label']) for info in infos]
+    names = [classes[i] if classes else str(i) for i in labels]
+    paths = [info['img_path'] for info in infos]
+    return Photographs.named(paths, names, f'{split} split', classes)

@@ -1,16 +1,32 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A table of files and classes."""
+"""Tables of files and classes: which column is which, and whose rows."""
 
 from collections import defaultdict
 from pathlib import Path
 
+from mmclca.utils.csv_files import from_cell
+from mmclca.utils.extras import require
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
+from mmclca.utils.reading import read_bytes
 
 from ..image_files import files_below
-from .columns import find_columns
+from .folder import split_named
 from .photographs import Photographs
-from .splits import split_named
-from .spreadsheet import read_cells
+
+FILE, LABEL = 'file', 'class'  # these win over all others
+FILES = {
+    *('filename', 'file_name', 'filepath', 'file_path', 'path'),
+    *('image', 'image_path', 'image_name', 'img', 'img_path'),
+    *('photo', 'photograph', 'picture'),
+}
+LABELS = {
+    *('class_name', 'label', 'category', 'target', 'name'),
+    *('species', 'cultivar', 'variety'),
+}
+SPLIT_TITLES = {'split', 'set', 'subset', 'partition'}
+# endings, and what reads them beside pandas
+TABLES = {'.csv': (), '.tsv': (), '.xlsx': ('openpyxl',), '.ods': ('odf',)}
+_SEPARATORS = ',;\t|'
 
 
 def read_table(
@@ -20,7 +36,7 @@ def read_table(
 
     Args:
         table (Path): An absolute path; its ending is one of
-            :data:`~mmclca.datasets.photographs.spreadsheet.TABLES`.
+            ``TABLES``.
         place (Path): Where files are looked for, and then beside the table.
         groups (str, optional): A column; anything else gives no groups.
             Defaults to None.
@@ -123,3 +139,118 @@ def _check_classes(classes, label: str, table: Path) -> None:
             f'one class cannot be told from others: {table} has {found} in '
             f'its column {label!r}'
         )
+
+
+def read_cells(table: Path):
+    """Read a table; of a spreadsheet with several sheets the first one.
+
+    Args:
+        table (Path): The file. A text may be UTF-8, UTF-16 or of the Windows
+            of Western Europe, with commas, semicolons, tabs or bars.
+
+    Returns:
+        pandas.DataFrame: Texts without spaces around them, empty where there
+        is nothing. The columns are the titles in the first row; 'column 1'
+        and so on where it already names an image.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is of another kind, or cannot be read.
+        ImportError: If a package that reads it is not installed.
+    """
+    kind = table.suffix.lower()
+    if not table.is_file():
+        raise FileNotFoundError(f'there is no table {table}')
+    if kind not in TABLES:
+        raise ValueError(f'{table} is no table; {" ".join(TABLES)} are read')
+    require('pandas', *TABLES[kind], extra='tables')
+    try:
+        cells = _read(table, bool(TABLES[kind]))
+    except Exception as error:  # of three packages, each with its own
+        said = ' '.join(str(error).split())
+        raise ValueError(f'{table} cannot be read: {said}') from error
+    cells = cells.fillna('').map(lambda cell: from_cell(cell.strip()))
+    return _with_titles(cells[(cells != '').any(axis=1)])
+
+
+def _read(table: Path, is_spreadsheet: bool):
+    import pandas as pd
+
+    options = dict(dtype=str, keep_default_na=False, header=None)
+    if is_spreadsheet:
+        return pd.read_excel(table, **options)
+    content = read_bytes(table)
+    encoding = _encoding(content)
+    first = content.decode(encoding).lstrip().partition('\n')[0]
+    separator = max(_SEPARATORS, key=first.count)
+    return pd.read_csv(table, sep=separator, encoding=encoding, **options)
+
+
+def _encoding(content: bytes) -> str:
+    if content[:2] in (b'\xff\xfe', b'\xfe\xff'):
+        return 'utf-16'
+    try:
+        content.decode('utf-8-sig')
+    except UnicodeDecodeError:
+        return 'cp1252'
+    return 'utf-8-sig'
+
+
+def _with_titles(cells):
+    """The table below its titles, if the first row are titles."""
+    numbers = [f'column {i + 1}' for i in range(cells.shape[1])]
+    first = list(cells.iloc[0]) if len(cells) else []
+    if any(cell.lower().endswith(PHOTOGRAPH_SUFFIXES) for cell in first):
+        return cells.set_axis(numbers, axis=1)
+    titles = [title or n for title, n in zip(first, numbers, strict=False)]
+    twice = [title for title in titles if titles.count(title) > 1]
+    titles = [
+        f'{title} ({n})' if title in twice else title
+        for title, n in zip(titles, numbers, strict=False)
+    ]
+    return cells.iloc[1:].set_axis(titles or numbers, axis=1)
+
+
+def find_columns(cells, groups: str | None = None) -> dict[str, str | None]:
+    """Tell by titles and content what the columns of a table are.
+
+    Args:
+        cells (pandas.DataFrame): Texts; its columns are titles.
+        groups (str, optional): A column that is neither file nor class.
+            Defaults to None.
+
+    Returns:
+        dict[str, str | None]: The titles of ``file``, ``label`` and
+        ``split``, the last one None where there is none.
+
+    Raises:
+        ValueError: If that is not clear; says which to rename.
+    """
+    titles = [title for title in cells.columns if title != groups]
+    endings = [title for title in titles if _holds_files(cells[title])]
+    file = _one_of(endings or titles, FILE, FILES, cells, 'files')
+    others = [title for title in titles if title not in (file, *endings)]
+    splits = [title for title in others if title.lower() in SPLIT_TITLES]
+    others = [title for title in others if title not in splits[:1]]
+    label = _one_of(others, LABEL, LABELS, cells, 'classes')
+    return dict(file=file, label=label, split=next(iter(splits), None))
+
+
+def _holds_files(column) -> bool:
+    """Whether most cells end as images do."""
+    return column.str.lower().str.endswith(PHOTOGRAPH_SUFFIXES).mean() > 0.5
+
+
+def _one_of(titles, first: str, known: set[str], cells, what: str) -> str:
+    """The title that has the first name, or alone has one that is known, or
+    is alone."""
+    for names in ({first}, known, {title.lower() for title in titles}):
+        found = [title for title in titles if title.lower() in names]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            break
+    raise ValueError(
+        f'it is not clear which column has the {what}, of '
+        f'{", ".join(map(repr, cells.columns))}: give it the title {first!r}'
+    )

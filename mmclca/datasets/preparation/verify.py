@@ -4,11 +4,12 @@
 import sys
 from typing import NamedTuple
 
+from mmengine.utils import track_parallel_progress, track_progress
+
 from ..image_files import MISSING, find_problem
 from ..ultra_fgvc.info import SETS, plain
 from ..ultra_fgvc.lists import divide, natural, read_source
 from ..ultra_fgvc.places import find_sources
-from .progress import track
 
 
 class Row(NamedTuple):
@@ -152,6 +153,29 @@ def _problems(images, jobs):
     """Map the path of each bad image to what is wrong with it."""
     # In the order of the files, so that a row group is read once.
     paths = sorted({image.path for image in images}, key=natural)
-    reasons = track(find_problem, paths, jobs, sys.stderr)
-    found = zip(paths, reasons, strict=True)
-    return {path: reason for path, reason in found if reason}
+    return find_problems(paths, jobs, sys.stderr)
+
+
+def find_problems(paths, jobs, file=None):
+    """Open images, with a progress bar.
+
+    Args:
+        paths (Sequence[str]): Files.
+        jobs (int): Processes that open them.
+        file (TextIO): Where the bar is shown. Defaults to standard output.
+
+    Returns:
+        dict[str, str]: What is wrong with each that cannot be read.
+    """
+    problems = zip(paths, track(find_problem, paths, jobs, file), strict=True)
+    return {path: problem for path, problem in problems if problem}
+
+
+def track(function, items, jobs, file=None):
+    """Call a function, which can be pickled, for each item, with a bar."""
+    file = file or sys.stdout
+    if jobs == 1:
+        return track_progress(function, items, file=file)
+    return track_parallel_progress(
+        function, items, jobs, chunksize=16, file=file
+    )

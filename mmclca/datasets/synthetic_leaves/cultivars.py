@@ -7,6 +7,7 @@ weather and scanner. Colour and size vary from specimen to specimen only, so
 a class can be told by its shape alone.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 
 import numpy as np
@@ -120,3 +121,19 @@ def _vary(cultivar, steps):
     traits = zip(TRAITS, vars(cultivar).values(), steps, strict=True)
     moved = [own + t.metadata['spread'] * step for t, own, step in traits]
     return Cultivar(*moved)
+
+
+def drawn_leaves(
+    num_leaves: int, seed: int = 0
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Names and BGR images of drawn leaves, each of another cultivar.
+
+    Args:
+        num_leaves (int): How many.
+        seed (int): What they look like. Defaults to 0.
+    """
+    rng = np.random.default_rng(seed)
+    cultivars = make_cultivars(num_leaves, seed) if num_leaves else []
+    for number, cultivar in enumerate(cultivars, start=1):
+        image = draw_leaf(cultivar, rng, size=448)
+        yield f'drawn leaf {number}', np.ascontiguousarray(image[..., ::-1])

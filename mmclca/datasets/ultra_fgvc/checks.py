@@ -6,7 +6,7 @@ import shlex
 from collections import defaultdict
 
 from ..image_files import EMPTY, MISSING, check_headers
-from ..parquet.uri import PREFIX
+from ..parquet import PREFIX
 from .lists import all_numbers
 
 _SHOWN = 5

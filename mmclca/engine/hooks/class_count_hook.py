@@ -2,8 +2,8 @@
 from mmengine.hooks import Hook
 from mmengine.runner import BaseLoop
 
-from mmclca.checkpoints.loading import inner_model
 from mmclca.registry import HOOKS
+from mmclca.utils.wrappers import inner_model
 
 
 @HOOKS.register_module()

@@ -7,9 +7,9 @@ from mmpretrain.models.classifiers import ImageClassifier
 from packaging.version import Version
 from torch import nn
 
-from mmclca.checkpoints.loading import inner_model
 from mmclca.models import Reducible
 from mmclca.registry import HOOKS
+from mmclca.utils.wrappers import inner_model
 
 from .keep_rate_warm_up_hook import KeepRateWarmUpHook
 

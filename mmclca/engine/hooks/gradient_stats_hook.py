@@ -2,8 +2,8 @@
 import torch
 from torch import Tensor
 
-from mmclca.checkpoints.loading import inner_model
 from mmclca.registry import HOOKS
+from mmclca.utils.wrappers import inner_model
 
 from .epoch_maxima_hook import EpochMaximaHook
 

@@ -3,10 +3,10 @@ from math import cos, pi
 
 from mmengine.hooks import Hook
 
-from mmclca.checkpoints.loading import inner_model
 from mmclca.models import Reducible, TopK
 from mmclca.models.reduction.reducers.base import per_stage
 from mmclca.registry import HOOKS
+from mmclca.utils.wrappers import inner_model
 
 
 @HOOKS.register_module()

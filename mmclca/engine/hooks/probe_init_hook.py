@@ -6,12 +6,12 @@ from torch.optim.swa_utils import update_bn
 
 from mmclca.apis.probe.classifiers import check_classifier
 from mmclca.apis.probe.folds import fit_chosen
-from mmclca.checkpoints.loading import inner_model
+from mmclca.datasets.batches import batches, dataset_of
 from mmclca.datasets.image_cache import without_cache
 from mmclca.models import last_linear, set_last_linear
 from mmclca.registry import HOOKS
 from mmclca.utils.random_state import same_random_state
-from mmclca.visualization.batches import batches, dataset_of
+from mmclca.utils.wrappers import inner_model
 
 
 def last_view(pipeline: list[dict]) -> list[dict]:

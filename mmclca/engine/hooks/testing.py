@@ -3,8 +3,9 @@
 
 from mmengine.hooks import Hook
 
-from mmclca.checkpoints.loading import inner_model, load_trained
+from mmclca.checkpoints.loading import load_trained
 from mmclca.models import fuse, fusible
+from mmclca.utils.wrappers import inner_model
 
 
 class CompleteWeightsHook(Hook):

@@ -6,16 +6,16 @@ import torch
 from mmengine.dist import master_only
 from mmengine.hooks import Hook
 
-from mmclca.checkpoints.loading import inner_model
+from mmclca.datasets.batches import view_of_input
 from mmclca.registry import HOOKS
 from mmclca.utils.random_state import same_random_state
+from mmclca.utils.wrappers import inner_model
 from mmclca.visualization import (
     check_reduces,
     survivors,
     survivors_figure,
     to_array,
 )
-from mmclca.visualization.inputs import view_of_input
 
 
 @HOOKS.register_module()

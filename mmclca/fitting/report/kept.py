@@ -9,9 +9,9 @@ import numpy as np
 from PIL import Image
 
 from mmclca.apis import TokenReductionInferencer
+from mmclca.datasets.batches import View, view_of_input
 from mmclca.models import reduces
 from mmclca.visualization import legend, survivors
-from mmclca.visualization.inputs import View, view_of_input
 from mmclca.visualization.survivors import Look, Stage, Survivors
 
 from .folder import Named

@@ -4,9 +4,9 @@ import torch
 import torch.nn.functional as F
 
 from mmclca.apis.probe import fit_linear, folds, learning_curve, out_of_fold
-from mmclca.apis.probe.splits import Units
-from mmclca.apis.probe.task import best
-from mmclca.apis.probe.temperature import fit_temperature
+from mmclca.apis.probe.classifiers import best
+from mmclca.apis.probe.folds import fit_temperature
+from mmclca.datasets.units import Units
 
 
 def drawn(counts, noise=1.0, channels=8):

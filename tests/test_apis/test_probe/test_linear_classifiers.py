@@ -30,15 +30,13 @@ def spread(features):
     return float((features - features.mean(0)).square().sum(1).mean())
 
 
-def weights_of(labels):
-    return torch.tensor([2.0, 1.0, 0.5, 1.0])[labels]
-
-
-@pytest.mark.parametrize('weighted', [False, True])
-def test_ridge(data, new, weighted):
+@pytest.mark.parametrize('balanced', [None, 'balanced'])
+def test_ridge(data, new, balanced):
     features, labels = data
-    weights = weights_of(labels) if weighted else torch.ones(36)
-    found = fit_linear(features, labels, 4, 'ridge', 0.3, weights)
+    weights = torch.ones(36)
+    if balanced:
+        weights = 9 / labels.bincount()[labels]
+    found = fit_linear(features, labels, 4, 'ridge', 0.3, balanced)
     mean = (weights[:, None] * features).sum(0) / weights.sum()
     scale = (weights * (features - mean).square().sum(1)).sum()
     ridge = Ridge(0.3 * float(scale / weights.sum()))
@@ -104,9 +102,8 @@ def test_one_image_a_class(classifier):
 def test_balanced_weights_move_the_border():
     features = torch.tensor([[0.0], [1.0], [1.2], [1.4], [1.6], [1.8]])
     labels = torch.tensor([0, 1, 1, 1, 1, 1])
-    weights = torch.tensor([3.0] + [0.6] * 5)
     plain = fit_linear(features, labels, 2, 'ridge', 30.0)
-    balanced = fit_linear(features, labels, 2, 'ridge', 30.0, weights)
+    balanced = fit_linear(features, labels, 2, 'ridge', 30.0, 'balanced')
     assert plain.scores(features).argmax(1).tolist() == [1] * 6
     assert balanced.scores(features).argmax(1).tolist() == labels.tolist()
 

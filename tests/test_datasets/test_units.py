@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from mmclca.apis.probe.splits import Units
+from mmclca.datasets.units import Units
 
 LABELS = np.repeat([0, 1, 2, 3], [1, 2, 5, 12])
 

@@ -1,0 +1,246 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Images as a model reads them, from files or a data set."""
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+
+import cv2
+import numpy as np
+from mmcv.transforms import Compose
+from mmengine.config import Config
+from mmengine.dataset import BaseDataset, pseudo_collate
+from mmengine.registry import init_default_scope
+from mmpretrain.registry import DATASETS, TRANSFORMS
+from mmpretrain.structures import DataSample
+from torch import Tensor, nn
+
+from mmclca.utils.reading import read_bytes
+
+from .decoding import LoadPhotograph
+from .image_cache import without_cache
+from .image_files import decode_whole
+
+
+@dataclass
+class Batch:
+    """Some images as a model reads them.
+
+    Args:
+        images (Tensor, optional): Preprocessed, (B, 3, H, W); None where no
+            image can be read.
+        labels (list[int]): Their classes, where there are labels.
+        paths (list[str]): Their files.
+        samples (list[DataSample]): What the pipeline says of them.
+        positions (Sequence[int]): Of all, also of those that are not read.
+        unread (dict[int, str]): By position why others cannot be read.
+    """
+
+    images: Tensor | None
+    labels: list[int]
+    paths: list[str]
+    samples: list[DataSample] = field(default_factory=list)
+    positions: Sequence[int] = ()
+    unread: dict[int, str] = field(default_factory=dict)
+
+
+def batches(
+    model: nn.Module,
+    images: Sequence,
+    indices: Sequence[int] | None = None,
+    batch_size: int = 32,
+    prepare: Callable | None = None,
+    progress: Callable = iter,
+) -> Iterator[Batch]:
+    """Yield images as a model reads them.
+
+    Args:
+        model (nn.Module): A classifier; its preprocessor is used.
+        images (Sequence): Files or arrays, or a data set.
+        indices (Sequence[int], optional): Which of them, in this order.
+            Defaults to None: all.
+        batch_size (int): Images at a time. Defaults to 32.
+        prepare (Callable, optional): A :class:`Preparation` of files or
+            arrays. Defaults to None: a data set has its own pipeline.
+        progress (Callable): Wraps the list of batches. Defaults to ``iter``.
+
+    Raises:
+        ValueError: If ``batch_size`` is below 1.
+    """
+    if batch_size < 1:
+        raise ValueError(f'batch_size={batch_size} must be 1 or more')
+    indices = range(len(images)) if indices is None else indices
+    starts = range(0, len(indices), batch_size)
+    for chunk in progress([indices[i : i + batch_size] for i in starts]):
+        found = {i: images[i] for i in chunk}
+        if prepare is not None:
+            found = {i: prepare(image) for i, image in found.items()}
+        unread = {i: x for i, x in found.items() if isinstance(x, str)}
+        packed = [x for i, x in found.items() if i not in unread]
+        yield _batch(model, packed, chunk, unread)
+
+
+def _batch(model, packed: list[dict], positions, unread) -> Batch:
+    if not packed:
+        return Batch(None, [], [], [], positions, unread)
+    data = model.data_preprocessor(pseudo_collate(packed))
+    samples = data['data_samples']
+    labels = [int(one.gt_label) for one in samples if 'gt_label' in one]
+    paths = [one.get('img_path', '') for one in samples]
+    return Batch(data['inputs'], labels, paths, samples, positions, unread)
+
+
+class Preparation:
+    """Prepares images as the test data set of a config does.
+
+    Args:
+        cfg (Config): The config.
+        size (tuple[int, int], optional): Height and width that images get
+            where the config has no test data. Defaults to None.
+    """
+
+    def __init__(self, cfg: Config, size: tuple[int, int] | None = None):
+        if cfg.get('test_dataloader'):
+            steps = without_cache(cfg.test_dataloader.dataset.pipeline)
+        else:
+            scale = size[::-1]
+            resize = dict(type='Resize', scale=scale, interpolation='bicubic')
+            steps = [resize, dict(type='PackInputs')]
+        steps = [TRANSFORMS.build(step) for step in deepcopy(steps)]
+        self.over_white = any(isinstance(x, LoadPhotograph) for x in steps)
+        rest = (x for x in steps if 'Load' not in type(x).__name__)
+        self.pipeline = Compose([*rest])
+
+    def __call__(self, source: str | np.ndarray) -> dict | str:
+        """An image as the model takes it, or why it cannot be read."""
+        try:
+            image = read_image(source, self.over_white)
+        except ValueError as error:
+            return str(error)
+        shape = image.shape[:2]
+        info = dict(img=image, img_shape=shape, ori_shape=shape)
+        try:
+            return self.pipeline(info)
+        except (AssertionError, ValueError, cv2.error) as error:
+            return f'{shape[0]} x {shape[1]} px cannot be prepared: {error}'
+
+
+def read_image(
+    source: str | np.ndarray, over_white: bool = True
+) -> np.ndarray:
+    """Read an image as training does.
+
+    Args:
+        source (str | np.ndarray): A file or an address, or a BGR image
+            (H, W, 3), uint8, as ``mmcv.imread`` gives it.
+        over_white (bool): Whether transparent pixels are laid over white, as
+            by ``LoadPhotograph``; else their colours are seen, as by
+            ``LoadImageFromFile``. Defaults to True.
+
+    Returns:
+        np.ndarray: BGR image (H, W, 3), uint8.
+
+    Raises:
+        ValueError: If it is no image, or only a part of one; says why.
+    """
+    if isinstance(source, np.ndarray):
+        return _checked(source)
+    try:
+        content = read_bytes(source)
+    except FileNotFoundError:
+        raise ValueError('no such file or folder') from None
+    except OSError as error:
+        raise ValueError(f'{type(error).__name__}: {error}') from error
+    return decode_whole(content, over_white)
+
+
+def _checked(image: np.ndarray) -> np.ndarray:
+    """An array if it is an image; ValueError where it is none."""
+    is_image = image.ndim == 3 and image.shape[2] == 3 and image.size
+    if not is_image or image.dtype != np.uint8:
+        raise ValueError(
+            f'an array {image.shape} of {image.dtype} is no BGR image: give '
+            '(H, W, 3) of uint8'
+        )
+    return image
+
+
+@dataclass
+class View:
+    """An image that a model is to look at.
+
+    Args:
+        title (str): Its name.
+        image (np.ndarray): RGB image as the model sees it, (H, W, 3), uint8.
+        batch (Tensor): The same preprocessed, (1, 3, H, W).
+    """
+
+    title: str
+    image: np.ndarray
+    batch: Tensor
+
+
+def view(
+    model: nn.Module, prepare: Preparation, title: str, image: np.ndarray
+) -> View:
+    """Show a BGR image (H, W, 3), uint8, as a model sees it.
+
+    Raises:
+        ValueError: If it cannot be prepared.
+    """
+    packed = prepare(image)
+    if isinstance(packed, str):
+        raise ValueError(f'{title}: {packed}')
+    return view_of_input(model, title, packed['inputs'])
+
+
+def view_of_input(model: nn.Module, title: str, inputs: Tensor) -> View:
+    """An image that a pipeline has packed, as a model sees it.
+
+    Args:
+        model (nn.Module): A classifier.
+        title (str): Name of the image.
+        inputs (Tensor): BGR image (3, H, W), uint8.
+    """
+    batch = model.data_preprocessor(dict(inputs=[inputs]))['inputs']
+    seen = inputs.flip(0).permute(1, 2, 0).contiguous().numpy()
+    return View(title, seen, batch)
+
+
+def dataset_of(cfg: Config, split: str = 'test', **changes) -> BaseDataset:
+    """A data set of a config.
+
+    Args:
+        cfg (Config): The config.
+        split (str): 'train', 'val' or 'test'. Defaults to 'test'.
+        **changes: Settings of the data set that take the place of the
+            config's, such as ``pipeline=[]``, which reads no image.
+
+    Raises:
+        ValueError: If the config has none of that name.
+    """
+    loader = cfg.get(f'{split}_dataloader') or {}
+    if 'dataset' not in loader:
+        raise ValueError(
+            f'the config has no {split}_dataloader with a dataset: give one '
+            'that has, or name images where the tool takes some'
+        )
+    init_default_scope('mmpretrain')
+    return DATASETS.build({**loader['dataset'], **changes})
+
+
+def first_of_each_class(
+    labels: Sequence[int], most: int, classes: Sequence[int] | None = None
+) -> list[int]:
+    """Positions of the first images of each class.
+
+    Args:
+        labels (Sequence[int]): The class of each image.
+        most (int): Images of a class.
+        classes (Sequence[int], optional): The classes wanted.
+            Defaults to None: all.
+    """
+    labels = np.asarray(labels)
+    wanted = np.unique(labels) if classes is None else classes
+    found = [np.flatnonzero(labels == label)[:most] for label in wanted]
+    return np.concatenate(found).tolist() if len(found) else []
