@@ -13,6 +13,7 @@ from mmengine.model import BaseModel
 from mmpretrain import ImageClassificationInferencer
 from mmpretrain.structures import DataSample
 
+from mmclca.checkpoints.fitted import threshold_file
 from mmclca.datasets.decoding import without_loading
 from mmclca.datasets.image_cache import without_cache
 from mmclca.utils.terminal import printable
@@ -38,8 +39,9 @@ class TokenReductionInferencer(ImageClassificationInferencer):
     Args:
         model (str | Path | Config | BaseModel): A checkpoint (``.pth``,
             ``.safetensors``) that holds its config, as those of training and
-            of ``publish_model.py`` do; a config, its path or its name; a
-            model built by ``mmpretrain.get_model``, used as it is.
+            of ``publish_model.py`` do; a folder that ``mmclca fit`` wrote; a
+            config, its path or its name; a model built by
+            ``mmpretrain.get_model``, used as it is.
         pretrained (str, optional): Path or URL of the weights, where
             ``model`` has none. Defaults to None.
         device (str | torch.device, optional): Where to run it. Defaults to
@@ -48,7 +50,8 @@ class TokenReductionInferencer(ImageClassificationInferencer):
             Defaults to None.
         reject (str | Path, optional): File of ``tools/open_set.py`` with the
             score below which an image is of no known class.
-            Defaults to None: nothing is said of that.
+            Defaults to None: that in a folder of ``fit``, else nothing is
+            said of that.
 
     Raises:
         FileNotFoundError: If there is no file ``reject``.
@@ -77,15 +80,16 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         built = isinstance(model, BaseModel)
         if device is None and not built:
             device = 'cuda' if torch.cuda.is_available() else 'cpu'
+        place = model if pretrained is None else pretrained
         model, names = load_classifier(model, pretrained)
         if classes is not None:
             check_number(classes, model.head.num_classes, 'classes=')
         super().__init__(
             model, pretrained=None, device=device, classes=classes or names
         )
-        self.threshold = None
-        if reject is not None:
-            self.threshold = read_threshold(reject, self.model)
+        if reject is None and isinstance(place, str | PathLike):
+            reject = threshold_file(place)
+        self.threshold = reject and read_threshold(reject, self.model)
         self._count = MacCounts(self.model)
 
     def __call__(

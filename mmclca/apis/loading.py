@@ -8,10 +8,10 @@ from mmengine.registry import init_default_scope
 from mmpretrain import get_model
 
 from mmclca.checkpoints.downloading import open_checkpoint
+from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.checkpoints.loading import load_trained
 from mmclca.checkpoints.stored import (
     check_names,
-    is_checkpoint,
     stored_classes,
     stored_config,
 )

@@ -21,6 +21,7 @@ MMPRETRAIN = 'mmpretrain'
 PLAIN = 'none'
 ONNX, INT8 = 'ONNX', 'ONNX int8'
 METHODS = list_methods()
+PLAINS = (MMPRETRAIN, PLAIN)
 
 
 @dataclass(frozen=True)

@@ -1,28 +1,17 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The config and the class names that a checkpoint file holds."""
 
-import os
 from collections.abc import Callable
 
 from mmengine.config import Config
 
 from .allowed_settings import check_settings, without_training
-from .fitted import is_fitted
 from .plain_config import parse_plain_config
 from .releases import source_of, weights_of
 
-WEIGHTS = ('.bin', '.ckpt', '.pt', '.pth', '.safetensors')
 # what a trained model does without; its teacher is in other files
 UNUSED = ('pretrained', 'teacher', 'train_cfg')
 LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
-
-
-def is_checkpoint(name) -> bool:
-    """Whether a name is of a file of weights, by its ending, or of a folder
-    that fit wrote."""
-    return isinstance(name, str | os.PathLike) and (
-        str(name).lower().endswith(WEIGHTS) or is_fitted(name)
-    )
 
 
 def stored_config(checkpoint: dict) -> Config:

@@ -14,9 +14,14 @@ from mmclca.apis.labelled_images import (
 )
 from mmclca.apis.sources import read_image
 from mmclca.checkpoints.downloading import open_checkpoint
-from mmclca.checkpoints.fitted import threshold_file
-from mmclca.checkpoints.stored import is_checkpoint, stored_config
-from mmclca.configs import merge_options, read_config
+from mmclca.checkpoints.fitted import is_checkpoint, model_file
+from mmclca.checkpoints.stored import stored_config
+from mmclca.configs import (
+    check_patches,
+    merge_options,
+    read_config,
+    require_settings,
+)
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 
 
@@ -112,11 +117,13 @@ def load(
             no known class, see :class:`TokenReductionInferencer`. Defaults
             to None.
     """
-    reject = reject or threshold_file(checkpoint)
-    checkpoint = open_checkpoint(str(checkpoint))
+    checkpoint = model_file(checkpoint)
     if config is None:
+        checkpoint = open_checkpoint(checkpoint)
         cfg = stored_config(checkpoint)
         merge_options(cfg, options)
     else:
         cfg = read_config(config, options)
+    require_settings(cfg, 'model')
+    check_patches(cfg)
     return TokenReductionInferencer(cfg, checkpoint, device, reject=reject)

@@ -1,22 +1,19 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import importlib
-import sys
 from dataclasses import astuple
-from pathlib import Path
 
 import numpy as np
 import pytest
 from mmengine.registry import init_default_scope
 from mmpretrain.datasets import CustomDataset
 from sklearn.neighbors import KNeighborsClassifier
-from tiny_run import exit_code
+from tiny_run import ROOT, end_of
 
 from mmclca.datasets.preparation.split import check_fractions, split_sizes
 from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
 from mmclca.datasets.ultra_fgvc import UltraFGVC
 
 SIZE, TRAIN, TEST = 96, 24, 10
-TOOLS = Path(__file__).parents[2] / 'tools' / 'dataset_converters'
+TOOL = ROOT / 'tools/dataset_converters/synthetic_leaves.py'
 
 
 def specimen(cultivar, label, index, size=SIZE):
@@ -128,18 +125,11 @@ def test_impossible_cultivars(options, message):
 # -- the tool
 
 
-@pytest.fixture(scope='module')
-def tool():
-    """Importable by its name, which its worker processes need."""
-    sys.path.insert(0, str(TOOLS))  # taken back after the module
-    return importlib.import_module('synthetic_leaves')
-
-
 @pytest.fixture
-def run(tool):
+def run(monkeypatch):
     def run(out, *options):
-        base = ('--classes', '3', '--per-class', '5', '--size', '40')
-        return exit_code(tool.main, [str(out), *base, *options])
+        base = ('--classes', 3, '--per-class', 5, '--size', 40)
+        return end_of(monkeypatch, TOOL, out, *base, *options)
 
     return run
 

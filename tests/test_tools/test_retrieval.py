@@ -7,16 +7,9 @@ import pytest
 import torch
 from PIL import Image
 from tiny_model import write_tiny
-from tiny_run import (
-    CLASSES,
-    ROOT,
-    exit_code,
-    load_tool,
-    run_tool,
-    write_images,
-)
+from tiny_run import CLASSES, ROOT, exit_code, run_tool, write_images
 
-from mmclca.cli.commands import retrieval as command
+from mmclca.apis.neighbours import draw_neighbours
 from mmclca.visualization import contact_sheet
 
 TOOL = ROOT / 'tools/retrieval.py'
@@ -140,7 +133,7 @@ def test_sheet_of_photographs_without_a_class(
         drawn.append((groups, more['captions']))
         contact_sheet(groups, out, *size, **more)
 
-    monkeypatch.setattr(command, 'contact_sheet', note)
+    monkeypatch.setattr('mmclca.apis.neighbours.contact_sheet', note)
     sheet, out = tmp_path / 's.png', tmp_path / 'r.json'
     retrieve(
         *('--gallery', folder / 'data', '--queries', folder / 'new/oak'),
@@ -195,15 +188,12 @@ def test_mistakes(retrieve, tmp_path, monkeypatch, capsys, arguments, message):
 
 
 def test_drawn_queries_are_spread_over_all(monkeypatch, tmp_path):
-    tool = load_tool(monkeypatch, TOOL)
     drawn = []
-    draw = tool['draw']
-    monkeypatch.setitem(
-        draw.__globals__,
-        'contact_sheet',
+    monkeypatch.setattr(
+        'mmclca.apis.neighbours.contact_sheet',
         lambda columns, *_, **__: drawn.extend(columns),
     )
     entries = [dict(image=f'{i}', name='x', neighbours=[]) for i in range(15)]
-    draw(entries, tmp_path / 's.png', 8, 5)
+    draw_neighbours(entries, tmp_path / 's.png', 8, 5)
     found = [int(name.split()[1]) for name in drawn]
     assert found == [0, 1, 3, 5, 7, 9, 11, 13]

@@ -4,15 +4,13 @@
 from dataclasses import asdict
 from pathlib import Path
 
+from mmclca.checkpoints import fitted
 from mmclca.utils.lazy import lazy
 
 from .. import Parser, plain_errors
 from ..arguments import add_cfg_options, add_reject, check_file
 
-apis = lazy('mmclca.apis')
-downloading = lazy('mmclca.checkpoints.downloading')
-stored = lazy('mmclca.checkpoints.stored')
-configs = lazy('mmclca.configs')
+model_files = lazy('mmclca.cli.model_files')
 deployment = lazy('mmclca.deployment')
 onnx_file = lazy('mmclca.deployment.onnx_file')
 
@@ -45,7 +43,7 @@ def parse_args():
     )
     parser.add(
         '--opset',
-        f"version of ONNX's operators (default: {onnx_file.OLDEST_OPSET})",
+        "version of ONNX's operators (default: 18, the oldest)",
         type=int,
     )
     parser.flag(
@@ -75,29 +73,20 @@ def check(parser, args):
 
 def default_out(checkpoint, format, int8):
     """Where the file goes unless it is told."""
-    if '://' in checkpoint:
-        checkpoint = checkpoint.rpartition('/')[2]
+    file = fitted.model_file(checkpoint)
+    if '://' in file:
+        file = file.rpartition('/')[2]
     ending = f'.int8.{format}' if int8 else f'.{format}'
-    return Path(checkpoint).with_suffix(ending)
-
-
-def config_of(args):
-    """The config that is named, else the one in the checkpoint."""
-    if args.config is not None:
-        return configs.read_config(args.config, args.cfg_options)
-    return stored.stored_config(
-        downloading.open_checkpoint(args.checkpoint, mapped=True)
-    )
+    return Path(file).with_suffix(ending)
 
 
 def export(args, out):
     """Write the file; gives the largest difference of its logits."""
-    cfg = config_of(args)
-    configs.require_settings(cfg, 'model')
-    configs.check_patches(cfg)
-    inferencer = apis.TokenReductionInferencer(
-        cfg, args.checkpoint, 'cpu', reject=args.reject
+    reject = args.reject or fitted.threshold_file(args.checkpoint)
+    inferencer = model_files.load(
+        args.config, args.checkpoint, args.cfg_options, 'cpu', reject
     )
+    cfg = inferencer.model._config
     model = inferencer.model.eval()
     preprocessing = deployment.preprocessing_of(cfg, model)
     threshold = inferencer.threshold and asdict(inferencer.threshold)
@@ -113,9 +102,9 @@ def export(args, out):
 
 
 def main(args):
-    out = args.out or default_out(args.checkpoint, args.format, args.int8)
     names = filter(None, (args.config, args.checkpoint))
     with plain_errors(', '.join(names)):
+        out = args.out or default_out(args.checkpoint, args.format, args.int8)
         error = export(args, out)
     when = 'before the 8-bit quantization' if args.int8 else 'in float32'
     print(

@@ -10,12 +10,12 @@ No image is copied or moved: lists are written, for train.py and open_set.py.
 from pathlib import Path
 
 from mmclca.utils.lazy import lazy
-from mmclca.utils.reading import read_lines
 from mmclca.utils.terminal import say
 
 from .. import Parser, plain_errors
 
 hold_out = lazy('mmclca.datasets.preparation.hold_out')
+reading = lazy('mmclca.utils.reading')
 preparation_lists = lazy('mmclca.datasets.preparation.lists')
 
 # split_folder.py writes a test list on request only
@@ -23,7 +23,7 @@ SPLITS = dict(train='train.txt', val='val.txt', test=None)
 REFUSAL = 'lists that differ are there; write to another --out'
 
 
-def parse_args(argv=None):
+def parse_args():
     parser = Parser(
         description='Write the lists of a data set without some classes, '
         'drawn at random, and held_out/images.txt with all images of those'
@@ -39,11 +39,11 @@ def parse_args(argv=None):
     parser.add('--num', 'classes to hold out', type=int, required=True)
     parser.add('--seed', 'of the draw', 0)
     parser.add('--out', 'folder for the lists', type=Path, required=True)
-    return parser.parse_args(argv)
+    return parser.parse_args()
 
 
 def run(args):
-    classes = read_lines(args.folder / 'classes.txt')
+    classes = reading.read_lines(args.folder / 'classes.txt')
     held_out = hold_out.draw_classes(len(classes), args.num, args.seed)
     names = dict(train=args.train, val=args.val, test=args.test)
     given = {

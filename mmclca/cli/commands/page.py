@@ -4,11 +4,12 @@
 import signal
 from pathlib import Path
 
+from mmclca.checkpoints.fitted import threshold_file
 from mmclca.utils.extras import require
 from mmclca.utils.lazy import lazy
 
 from .. import Parser, plain_errors
-from ..arguments import add_config_argument, add_model_arguments, add_reject
+from ..arguments import add_checkpoint, add_model_arguments, add_reject
 
 model_files = lazy('mmclca.cli.model_files')
 model_index = lazy('mmclca.model_index')
@@ -21,13 +22,7 @@ def parse_args():
         description='Serve a page on this computer: drop a leaf, see its '
         'name, what is left of it step by step, and the work it takes'
     )
-    parser.add(
-        'checkpoint',
-        'path or URL of the weights, which hold config and class names '
-        '(default: those of "make demo")',
-        nargs='?',
-    )
-    add_config_argument(parser)
+    add_checkpoint(parser, ' (default: those of "make demo")', nargs='?')
     parser.add('--port', 'port (default: a free one from 7860 on)', type=int)
     parser.add(
         '--host',
@@ -46,9 +41,8 @@ def trained(args):
     home = model_index.home()
     checkpoint = args.checkpoint or mmclca_page.trained_by_demo(home)
     options, device = args.cfg_options, args.device
-    model = model_files.load(
-        args.config, checkpoint, options, device, args.reject
-    )
+    reject = args.reject or threshold_file(checkpoint)
+    model = model_files.load(args.config, checkpoint, options, device, reject)
     return model, Path(checkpoint).name
 
 

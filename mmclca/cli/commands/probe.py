@@ -14,6 +14,7 @@ from mmclca.utils.terminal import say
 
 from .. import Parser, plain_errors
 from ..arguments import (
+    add_batch_size,
     add_model_arguments,
     check_file,
     file_named,
@@ -21,20 +22,18 @@ from ..arguments import (
     positive,
     whole,
 )
-from ..choices import CLASSIFIERS, METHODS, OUT_TYPES
-from ..commands.open_set import accuracy, check_known, shared
 
 apis = lazy('mmclca.apis')
 labelled_images = lazy('mmclca.apis.labelled_images')
 loading = lazy('mmclca.apis.loading')
+classifiers = lazy('mmclca.apis.probe.classifiers')
+on_images = lazy('mmclca.apis.probe.on_images')
 configs = lazy('mmclca.configs')
 photographs = lazy('mmclca.datasets.photographs')
 evaluation = lazy('mmclca.evaluation')
 models = lazy('mmclca.models')
 config = lazy('mmengine.config')
 utils = lazy('mmpretrain.utils')
-
-SPLITS = ('val', 'test')
 
 
 def parse_args():
@@ -91,7 +90,7 @@ def add_images(parser):
         type=Path,
         metavar='DIR',
     )
-    parser.add('--batch-size', 'images at a time', 32, type=positive)
+    add_batch_size(parser)
 
 
 def add_variant(parser):
@@ -105,14 +104,13 @@ def add_variant(parser):
     )
     parser.add(
         '--out-type',
-        'what to take of each layer: average of the tokens left, CLS or both '
-        '(default: average with --layers)',
-        choices=OUT_TYPES,
+        'what to take of each layer: average of the tokens left, cls_token or '
+        'cls_average, both (default: average with --layers)',
+        metavar='NAME',
     )
     parser.add(
         '--method',
-        'reduce tokens by this one (default: as the model does)',
-        choices=METHODS,
+        'reduce tokens by this reducer (default: as the model does)',
         metavar='NAME',
     )
     parser.add('--keep-rate', 'of --method', type=keep_rate, metavar='RATE')
@@ -121,12 +119,13 @@ def add_variant(parser):
 def add_classifier(parser):
     parser.add(
         '--classifier',
-        'ridge regression, shrinkage LDA, logistic regression or nearest '
-        'class mean',
-        CLASSIFIERS[0],
-        choices=CLASSIFIERS,
+        'ridge regression, shrinkage LDA (lda), logistic regression or '
+        'nearest class mean (ncm)',
+        'ridge',
+        metavar='NAME',
     )
-    parser.add('--folds', 'parts that the images are cut into', 5, type=folds)
+    parts = 'parts that the images are cut into'
+    parser.add('--folds', parts, 5, type=partial(positive, least=2))
     parser.add('--repeats', 'how often they are cut', 5, type=positive)
     parser.add(
         '--class-weights',
@@ -134,14 +133,6 @@ def add_classifier(parser):
         '(default: images do)',
         choices=['balanced'],
     )
-
-
-def folds(text):
-    """A number of folds."""
-    positive(text)
-    if int(text) < 2:
-        raise ValueError
-    return int(text)
 
 
 def check(parser, args):
@@ -187,56 +178,6 @@ def training_images(args, cfg):
     ), found.groups
 
 
-def fit(args, probe, images, groups):
-    """Fit the probe; gives the images that were read, and the folds."""
-    features, unread = probe.features(images.paths)
-    read = [i for i in range(len(images.paths)) if i not in unread]
-    groups = groups and [groups[i] for i in read]
-    images = images.without(unread)
-    if None in images.names:
-        nameless = images.paths[images.names.index(None)]
-        raise ValueError(
-            f'{nameless} has no class: give a folder a class, or a list with '
-            'labels'
-        )
-    classes = images.classes
-    found = probe.fit(
-        features,
-        [classes.index(name) for name in images.names],
-        classes,
-        args.classifier,
-        groups,
-        args.folds,
-        args.repeats,
-        args.class_weights,
-        partial(utils.track, description='Folds'),
-    )
-    return images, features.shape[1], found
-
-
-def measure(place, cfg, probe, known):
-    """Accuracy on images that the probe was not fitted to."""
-    split = place in SPLITS
-    images = (
-        labelled_images.images_of_split(cfg, place)
-        if split
-        else labelled_images.images_at(place)
-    )
-    check_known(images, probe.classes)
-    both = shared(images, known)
-    if both:
-        raise ValueError(
-            f'{len(both)} of the test images are also fitted to, such as '
-            f'{min(both)}: they tell nothing'
-        )
-    features, unread = probe.features(images.paths)
-    images = images.without(unread)
-    right = accuracy(images, probe.scores(features), probe.classes)
-    if right is None:
-        raise ValueError(f'{images.source} has no classes to measure with')
-    return images, right
-
-
 def lines_of(args, images, channels, found):
     """What the folds tell, in lines."""
     number, classes = len(images.paths), images.classes
@@ -270,17 +211,34 @@ def interval(ends):
     return f'{100 * low:.1f} to {100 * high:.1f} %'
 
 
+def test_images(place, cfg):
+    """Images to measure the result on, of a split or a place."""
+    if place in ('val', 'test'):
+        return labelled_images.images_of_split(cfg, place)
+    return labelled_images.images_at(place)
+
+
 def run(args):
+    classifiers.check_classifier(args.classifier)
     probe, cfg = load_probe(args)
     given, groups = training_images(args, cfg)
-    images, channels, found = fit(args, probe, given, groups)
+    images, channels, found = on_images.fit_to_images(
+        probe,
+        given,
+        groups,
+        classifier=args.classifier,
+        folds=args.folds,
+        repeats=args.repeats,
+        class_weights=args.class_weights,
+        progress=partial(utils.track, description='Folds'),
+    )
     lines = list(lines_of(args, images, channels, found))
     if args.test:
-        tested, right = measure(args.test, cfg, probe, given)
-        ends = interval(evaluation.wilson(right, len(tested.paths)))
+        tested = test_images(args.test, cfg)
+        number, right = on_images.accuracy_on(probe, tested, given)
         lines.append(
-            f'test: {rate(right)} of {len(tested.paths)} images, 95 % '
-            f'interval {ends}'
+            f'test: {rate(right)} of {number} images, 95 % interval '
+            f'{interval(evaluation.wilson(right, number))}'
         )
     probe.save(args.out)
     return lines

@@ -31,7 +31,7 @@ REFUSAL = (
 )
 
 
-def parse_args(argv=None):
+def parse_args():
     parser = Parser(
         description='Split images, a folder a class, into training and '
         f'validation. Images end in {", ".join(IMAGE_SUFFIXES)}, in any '
@@ -52,7 +52,7 @@ def parse_args(argv=None):
     )
     parser.flag('--force', 'replace lists that differ')
     parser.add('--jobs', 'processes that open images', 1)
-    return parser.parse_args(argv)
+    return parser.parse_args()
 
 
 def classes_of(folder):

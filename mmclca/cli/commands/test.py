@@ -7,8 +7,8 @@ from mmclca.utils.lazy import lazy
 
 from .. import Parser, plain_errors
 from ..arguments import add_run_arguments
+from ..mistakes import starting
 
-start = lazy('mmclca.cli.start')
 configs = lazy('mmclca.configs')
 engine_runner = lazy('mmclca.engine.runner')
 mmengine = lazy('mmengine')
@@ -118,7 +118,7 @@ def main(args):
             runner.test_evaluator.metrics.append(
                 evaluator.DumpResults(args.out)
             )
-    with start.starting(source, runner):
+    with starting(source, runner):
         metrics = runner.test()
     if args.out_item == 'metrics' and dist.is_main_process():
         mmengine.dump(metrics, args.out)

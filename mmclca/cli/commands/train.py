@@ -7,9 +7,9 @@ from mmclca.utils.lazy import lazy
 
 from .. import Parser, plain_errors
 from ..arguments import add_run_arguments
+from ..mistakes import starting
 
 resuming = lazy('mmclca.checkpoints.resuming')
-start = lazy('mmclca.cli.start')
 configs = lazy('mmclca.configs')
 engine_runner = lazy('mmclca.engine.runner')
 device = lazy('mmengine.device')
@@ -110,5 +110,5 @@ def main(args):
         runner = engine_runner.build_runner(configure(args))
     if not args.resume:
         warn_of_earlier_run(runner)
-    with start.starting(args.config, runner):
+    with starting(args.config, runner):
         runner.train()

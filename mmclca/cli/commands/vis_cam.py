@@ -9,7 +9,6 @@ from mmclca.utils.lazy import lazy
 
 from .. import Parser, plain_errors
 from ..arguments import add_model_arguments
-from ..choices import CAM_METHODS
 
 model_files = lazy('mmclca.cli.model_files')
 models = lazy('mmclca.models')
@@ -77,7 +76,8 @@ def parse_args():
 def add_method_arguments(parser):
     parser.add(
         '--method',
-        f'one of {", ".join(CAM_METHODS)}, in any case (default: %(default)s)',
+        'one of gradcam, gradcam++, xgradcam, layercam, hirescam, eigencam, '
+        'eigengradcam, in any case (default: %(default)s)',
         'GradCAM',
     )
     parser.flag(

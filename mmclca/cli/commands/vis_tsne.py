@@ -4,14 +4,13 @@
 import sys
 from pathlib import Path
 
+from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.utils.lazy import lazy
 
 from .. import Parser, plain_errors
 from ..arguments import add_model_arguments, check_window
-from ..choices import TSNE_STAGES
 
 plt = lazy('matplotlib.pyplot')
-stored = lazy('mmclca.checkpoints.stored')
 model_files = lazy('mmclca.cli.model_files')
 configs = lazy('mmclca.configs')
 batches = lazy('mmclca.visualization.batches')
@@ -43,7 +42,7 @@ def parse_args():
         '--vis-stage',
         'whose output: pre_logits is what the last layer of the head reads',
         'pre_logits',
-        choices=TSNE_STAGES,
+        choices=('backbone', 'neck', 'pre_logits'),
     )
     add_sample_arguments(parser)
     add_tsne_arguments(parser)
@@ -77,7 +76,7 @@ def add_tsne_arguments(parser):
 def load_model(args):
     """The model, with weights where there are any."""
     config, checkpoint = args.config, args.checkpoint
-    if checkpoint is None and stored.is_checkpoint(config):
+    if checkpoint is None and is_checkpoint(config):
         config, checkpoint = None, config
     if checkpoint:
         return model_files.load(
