@@ -17,7 +17,6 @@ from dataclasses import replace
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
-from statistics import median
 
 from mmclca.utils.extras import require
 from mmclca.utils.known_names import not_one_of
@@ -33,7 +32,7 @@ comparison = lazy('mmclca.benchmark.comparison')
 machine = lazy('mmclca.benchmark.machine')
 pages = lazy('mmclca.benchmark.pages')
 memory = lazy('mmclca.benchmark.memory')
-benchmark_profile = lazy('mmclca.benchmark.profile')
+planning = lazy('mmclca.benchmark.planning')
 speed_up_plot = lazy('mmclca.benchmark.speed_up_plot')
 mmengine_config = lazy('mmengine.config')
 backbones = lazy('mmpretrain.models.backbones')
@@ -287,60 +286,24 @@ def read_config(option, name, train):
 
 
 def plan(args):
-    """The models beside each baseline, in the order of measuring.
-
-    Raises:
-        ValueError: If there are two of a name.
-    """
+    """The models beside each baseline, in the order of measuring."""
     configs = [read_config('--configs', n, args.train) for n in args.configs]
-    if args.baseline:
-        baseline = read_config('--baseline', args.baseline, args.train)
-        found = {baseline: chosen(args, baseline) + configs}
-    else:
-        found = by_size(args, configs)
-    for baseline, beside in found.items():
-        if args.fuse:
-            beside += candidates.fused([baseline, *beside])
-        check_names([baseline, *beside])
-        if args.backend == 'onnx':
-            require('onnx', 'onnxscript', 'onnxruntime', extra='deploy')
-            beside[:] = candidates.with_onnx([baseline, *beside])[1:]
-    return found
-
-
-def by_size(args, configs):
-    """The models beside timm's of their size."""
-    sizes = {
-        benchmark.Size.of_arch(arch, img_size): []
-        for arch in args.arch
-        for img_size in args.img_size
-    }
-    for one in configs:
-        sizes.setdefault(one.vit_size, []).append(one)
-    return {
-        candidates.timm_vit(size): chosen(
-            args, candidates.mmpretrain_vit(size)
-        )
-        + own
-        for size, own in sizes.items()
-    }
-
-
-def chosen(args, model):
-    """A model with what the command line names."""
-    methods = list(dict.fromkeys(args.methods))
-    rates = dict.fromkeys(args.keep_rates)
-    return candidates.candidates_of(model, methods, rates, CLCA[args.clca])
-
-
-def check_names(rows):
-    """Refuse two rows of a name."""
-    for i, one in enumerate(rows):
-        if one in rows[:i]:
-            raise ValueError(
-                f'a row {one.name} {one.label} is there already; leave it '
-                'out, or name the file differently'
-            )
+    baseline = args.baseline and read_config(
+        '--baseline', args.baseline, args.train
+    )
+    if args.backend == 'onnx':
+        require('onnx', 'onnxscript', 'onnxruntime', extra='deploy')
+    return planning.plan(
+        configs,
+        baseline,
+        args.arch,
+        args.img_size,
+        methods=list(dict.fromkeys(args.methods)),
+        keep_rates=list(dict.fromkeys(args.keep_rates)),
+        clca=CLCA[args.clca],
+        fuse=args.fuse,
+        onnx=args.backend == 'onnx',
+    )
 
 
 def measure(args, missing):
@@ -360,48 +323,19 @@ def measure(args, missing):
             yield result
 
 
-def profile(args, results):
-    """Lines of a table: milliseconds and share of each part of a pass."""
-    parts = [f'{part}, ms (%)' for part in benchmark_profile.PARTS]
-    titles = ['model', 'px', 'method', 'batch', 'ms', *parts]
-    yield from pages.table_head(titles)
-    for result in results:
-        setting = replace(args.setting, batch=result.batch)
-        rounds = args.rounds, args.warm_up
-        seconds = benchmark_profile.seconds_of_parts(
-            result.candidate, setting, *rounds
-        )
-        yield profile_line(result, seconds)
-
-
-def profile_line(result, seconds):
-    """The line of a model in the table of parts."""
-    candidate, size = result.candidate, result.candidate.size
-    model = [candidate.name or size.name, size.pixels, candidate.label]
-    total = sum(seconds.values())
-    shares = [
-        f'{1e3 * part:.1f} ({100 * part / total:.1f})'
-        for part in seconds.values()
-    ]
-    whole = f'{1e3 * median(result.seconds):.1f}'
-    return pages.line([*model, result.batch, whole, *shares])
-
-
-def write(args, facts, results, missing, more):
+def write(args, facts, results, missing, more=()):
     """Write the page, the CSV, the JSON and the plot."""
-    lines = pages.results_head(args.memory)
-    lines += [pages.table_line(result, args.memory) for result in results]
-    lines += pages.out_of_memory_lines(missing)
-    lines += ['', f'![speed-up]({Path(args.out).name}.png)', *more]
     baseline = args.baseline and Path(args.baseline).stem
-    title = f'Speed compared with {baseline}' if baseline else TITLE
-    text = pages.page(title, args.setting.words(args.batch), facts, lines)
-    fitted = pages.exponents(results)
-    growth = dict(exponents=fitted) if fitted else {}
-    entries = dict(batches=args.batch, **growth)
-    records = [result.record() for result in results]
-    pages.write_results(
-        args.out, text, args.setting, facts, records, **entries
+    pages.write_comparison(
+        args.out,
+        f'Speed compared with {baseline}' if baseline else TITLE,
+        args.setting,
+        args.batch,
+        facts,
+        results,
+        missing,
+        more,
+        args.memory,
     )
     speed_up_plot.draw_speed_up(results, f'{args.out}.png')
 
@@ -419,11 +353,11 @@ def main(args):
     for result in measure(args, missing):
         results.append(result)
         if args.out:  # what is there stays, whatever ends the program
-            write(args, facts, results, missing, more=[])
+            write(args, facts, results, missing)
     more = pages.exponent_lines(pages.exponents(results))
     if args.profile:
-        more += ['', '## Where the time of a forward pass goes', '']
-        more += profile(args, results)
+        rounds = args.rounds, args.warm_up
+        more += pages.profile_lines(results, args.setting, *rounds)
     print(*more, sep='\n')
     if args.out and results:
         write(args, facts, results, missing, more)
