@@ -48,10 +48,6 @@ def parse_args():
     return parser.parse_args()
 
 
-def skip_validation(cfg):
-    cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
-
-
 def scale_lr(cfg):
     if 'auto_scale_lr' not in cfg:
         raise ValueError(
@@ -88,7 +84,7 @@ def configure(args):
     if args.compile:
         engine_runner.use_compile(cfg)
     if args.no_validate:
-        skip_validation(cfg)
+        cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     if args.auto_scale_lr:
         scale_lr(cfg)
     engine_runner.set_loader_defaults(
