@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A page that names leaves: ``python demo/app.py [CKPT]``."""
+"""A page that names leaves."""
 
 from mmclca.cli import run_command
 

@@ -4,6 +4,7 @@
 import importlib
 import json
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from mmengine.runner import Runner
 from PIL import Image
 
 from mmclca import cli
-from mmclca.cli.ending import main_of
+from mmclca.cli.verbs import main_of
 
 ROOT = Path(__file__).resolve().parents[1]
 CLASSES = ('ash', 'beech', 'elm', 'oak')
@@ -158,11 +159,11 @@ def load_tool(monkeypatch, tool, *arguments):
     Those of its module in ``mmclca.cli.commands``; ``main`` runs it.
     """
     monkeypatch.setattr(sys, 'argv', [tool.name, *map(str, arguments)])
-    functions = runpy.run_path(str(tool))
-    if 'run_command' not in functions:
-        return functions
-    command = importlib.import_module(f'mmclca.cli.commands.{tool.stem}')
-    return {**vars(command), 'main': main_of(tool.stem)}
+    stub = re.search(r"run_command\('(\w+)'\)", tool.read_text())
+    if not stub:
+        return runpy.run_path(str(tool))
+    command = importlib.import_module(f'mmclca.cli.commands.{stub[1]}')
+    return {**vars(command), 'main': main_of(stub[1])}
 
 
 def exit_code(main, *given):
@@ -175,6 +176,11 @@ def exit_code(main, *given):
             return 1
         return end.code
     return 0
+
+
+def end_of(monkeypatch, tool, *arguments):
+    """Run a tool in this process as a shell does; the code it ends with."""
+    return exit_code(load_tool(monkeypatch, tool, *arguments)['main'])
 
 
 def run_tool(monkeypatch, tool, *arguments):

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Name what is on images: ``python tools/predict.py CKPT IMAGES``."""
+"""Name what is on images."""
 
 from mmclca.cli import run_command
 

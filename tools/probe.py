@@ -1,8 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Fit the last layer of a frozen model to images, in seconds.
-
-python tools/probe.py CONFIG --weights WEIGHTS --images photos/ --out probe.pth
-"""
+"""Fit the last layer of a frozen model to images, in seconds."""
 
 from mmclca.cli import run_command
 

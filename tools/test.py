@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Test a checkpoint: ``python tools/test.py CONFIG CHECKPOINT``."""
+"""Test a checkpoint."""
 
 from mmclca.cli import run_command
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Train a model: ``python tools/train.py CONFIG``."""
+"""Train a model."""
 
 from mmclca.cli import run_command
 

@@ -1,13 +1,16 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Features and class scores of image files, by a trained classifier."""
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import torch
 from torch import Tensor
 
+from mmclca.datasets.photographs import Photographs
 from mmclca.models.retrievers import check_stage, feature_of
+from mmclca.utils.terminal import say
 
 from .inferencer import TokenReductionInferencer, check_finite
 
@@ -98,3 +101,16 @@ def refuse_none_read(paths: Sequence[str], unread: dict[int, str]) -> None:
     if len(unread) == len(paths):
         reasons = '; '.join(sorted(set(unread.values())))
         raise ValueError(f'none of {len(paths)} images can be read: {reasons}')
+
+
+def read_ones(images: Photographs, unread: dict[int, str]) -> Photographs:
+    """Images but for some, which are named on stderr with the reason.
+
+    Args:
+        images (Photographs): All of them.
+        unread (dict[int, str]): By position why one was not read.
+    """
+    for position, reason in unread.items():
+        line = f'not read: {images.paths[position]}: {reason}'
+        say(line, file=sys.stderr)
+    return images.select([i for i in range(len(images)) if i not in unread])

@@ -12,10 +12,10 @@ from mmpretrain import get_model
 from torch import nn
 
 from mmclca.checkpoints.downloading import open_checkpoint
+from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.checkpoints.loading import load_trained
 from mmclca.checkpoints.stored import (
     check_names,
-    is_checkpoint,
     stored_classes,
     stored_config,
 )

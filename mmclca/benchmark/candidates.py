@@ -30,6 +30,7 @@ MMPRETRAIN = 'mmpretrain'
 PLAIN = 'none'
 ONNX, INT8 = 'ONNX', 'ONNX int8'
 METHODS = list_methods()
+PLAINS = (MMPRETRAIN, PLAIN)
 KEYS = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
 ANY_SIZE = 224  # of images for models that take any
 

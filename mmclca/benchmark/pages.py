@@ -4,7 +4,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import prod
 from pathlib import Path
 from statistics import median
@@ -16,6 +16,7 @@ import numpy as np
 from mmclca.utils.csv_files import write_rows
 
 from .comparison import Result
+from .profile import PARTS, seconds_of_parts
 from .setting import Setting
 
 # title of a column, key of a record, format
@@ -128,6 +129,66 @@ def exponent_lines(fitted: list[dict]) -> list[str]:
     cells = [[*row[:3], *(f'{p:.2f}' for p in row[3:])] for row in rows]
     head = table_head([*fitted[0]])
     return ['', '## Exponents of the pixels', '', *head, *map(line, cells)]
+
+
+def profile_lines(
+    results: list[Result], setting: Setting, rounds: int, warm_up: int
+) -> list[str]:
+    """The section of a page on the time and share of each part of a pass."""
+    parts = [f'{part}, ms (%)' for part in PARTS]
+    head = table_head(['model', 'px', 'method', 'batch', 'ms', *parts])
+    rows = [
+        _profile_line(one, replace(setting, batch=one.batch), rounds, warm_up)
+        for one in results
+    ]
+    return ['', '## Where the time of a forward pass goes', '', *head, *rows]
+
+
+def _profile_line(result, setting, rounds, warm_up) -> str:
+    candidate, size = result.candidate, result.candidate.size
+    parts = seconds_of_parts(candidate, setting, rounds, warm_up).values()
+    shares = [f'{1e3 * s:.1f} ({100 * s / sum(parts):.1f})' for s in parts]
+    model = [candidate.name or size.name, size.pixels, candidate.label]
+    whole = f'{1e3 * median(result.seconds):.1f}'
+    return line([*model, result.batch, whole, *shares])
+
+
+def write_comparison(
+    prefix: str,
+    title: str,
+    setting: Setting,
+    batches: Sequence[int],
+    facts: dict[str, str],
+    results: list[Result],
+    missing: list[str],
+    more: Sequence[str] = (),
+    with_memory: bool = False,
+) -> None:
+    """Write the page, the CSV and the JSON of a comparison.
+
+    Args:
+        prefix (str): Path of the files without suffix.
+        title (str): Of the page.
+        setting (Setting): What was measured.
+        batches (Sequence[int]): Numbers of images in a batch.
+        facts (dict[str, str]): Of :func:`machine`.
+        results (list[Result]): What was measured.
+        missing (list[str]): Models out of memory.
+        more (Sequence[str]): Further lines of the page. Defaults to ().
+        with_memory (bool): Whether memory is told. Defaults to False.
+    """
+    lines = [
+        *results_head(with_memory),
+        *(table_line(result, with_memory) for result in results),
+        *out_of_memory_lines(missing),
+        *('', f'![speed-up]({Path(prefix).name}.png)', *more),
+    ]
+    text = page(title, setting.words(batches), facts, lines)
+    entries, fitted = dict(batches=batches), exponents(results)
+    if fitted:
+        entries['exponents'] = fitted
+    records = [result.record() for result in results]
+    write_results(prefix, text, setting, facts, records, **entries)
 
 
 def page(

@@ -1,10 +1,21 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A folder that ``mmclca fit`` wrote, in the place of a checkpoint."""
+"""Names of checkpoints: files, and folders that ``mmclca fit`` wrote."""
 
 from os import PathLike
 from pathlib import Path
 
 from mmclca.utils.atomic_write import finish_replacing
+
+THRESHOLD = 'threshold.json'
+WEIGHTS = ('.bin', '.ckpt', '.pt', '.pth', '.safetensors')
+
+
+def is_checkpoint(name) -> bool:
+    """Whether a name is of a file of weights, by its ending, or of a folder
+    that fit wrote."""
+    return isinstance(name, str | PathLike) and (
+        str(name).lower().endswith(WEIGHTS) or is_fitted(name)
+    )
 
 
 def is_fitted(place: str | PathLike) -> bool:
@@ -25,9 +36,11 @@ def model_file(place: str | PathLike) -> str:
     Raises:
         FileNotFoundError: If it is a folder without a model.
     """
-    if is_fitted(place):
-        return str(Path(place).expanduser() / 'model.pth')
-    if Path(place).expanduser().is_dir():
+    path = Path(place).expanduser()
+    if is_fitted(path):
+        return str(path / 'model.pth')
+    is_name = path.suffix or path.is_file() or '://' in str(place)
+    if path.is_dir() or not is_name:
         raise FileNotFoundError(
             f'{place} has no model.pth: mmclca fit PHOTOGRAPHS --out {place} '
             'writes it; or name the checkpoint file in it'
@@ -37,5 +50,5 @@ def model_file(place: str | PathLike) -> str:
 
 def threshold_file(place: str | PathLike) -> Path | None:
     """The threshold of the model in such a folder, None without one."""
-    path = Path(place).expanduser() / 'threshold.json'
+    path = Path(place).expanduser() / THRESHOLD
     return path if is_fitted(place) and path.is_file() else None

@@ -6,28 +6,17 @@ whoever made the file, as its tensors are, and is only read.
 """
 
 import ast
-import os
 from collections.abc import Callable
 from math import inf, nan
 
 from mmengine.config import Config
 
 from .allowed_settings import check_settings, without_training
-from .fitted import is_fitted
 from .releases import source_of, weights_of
 
-WEIGHTS = ('.bin', '.ckpt', '.pt', '.pth', '.safetensors')
 # what a trained model does without; its teacher is in other files
 UNUSED = ('pretrained', 'teacher', 'train_cfg')
 LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
-
-
-def is_checkpoint(name) -> bool:
-    """Whether a name is of a file of weights, by its ending, or of a folder
-    that fit wrote."""
-    return isinstance(name, str | os.PathLike) and (
-        str(name).lower().endswith(WEIGHTS) or is_fitted(name)
-    )
 
 
 def stored_config(checkpoint: dict) -> Config:

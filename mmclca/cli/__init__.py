@@ -6,10 +6,9 @@ mmpretrain are imported when a tool begins to work, so that ``--help`` and
 wrong options answer at once.
 """
 
-from .ending import run, run_command
+from .arguments import Parser
 from .mistakes import Mistake, plain_errors
-from .parser import Parser
-from .upstream import upstream
+from .verbs import run, run_command, upstream
 
 __all__ = [
     'Mistake',

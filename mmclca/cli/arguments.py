@@ -1,13 +1,78 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Options that several tools have."""
+"""The parser of command lines, and options that several tools have."""
 
 import argparse
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
-WEIGHTS = ('.bin', '.ckpt', '.pt', '.pth', '.safetensors')
+from mmclca.utils.terminal import printable
+
 STYLES = ('darkgrid', 'whitegrid', 'dark', 'white', 'ticks')
+SPLITS = ('train', 'val', 'test')
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser with ``--debug``, which :func:`mmclca.cli.run` reads.
+
+    Args:
+        description (str): What the command does.
+        go_on (str): How to go on after Ctrl-C. Defaults to ''.
+        **more: Of ``argparse.ArgumentParser``.
+    """
+
+    def __init__(self, description: str = '', go_on: str = '', **more):
+        super().__init__(description=description, **more)
+        self.set_defaults(go_on=go_on)
+        self.add_argument(
+            '--debug',
+            action=_Flag,
+            help='show the traceback of a mistake, not one line',
+        )
+
+    def add(self, names: str, meaning: str, default=None, **more) -> None:
+        """Add an argument whose help ends with its default.
+
+        Args:
+            names (str): Of a positional argument, or of an option with its
+                dashes, a short one before it: ``'-p --phase'``.
+            meaning (str): What the help says. The default is added unless
+                the word is in it.
+            default (object): The value where none is given; without a
+                ``type``, values are numbers if it is one. Defaults to None.
+            **more: Of ``add_argument``.
+        """
+        if isinstance(default, (int, float)):
+            more.setdefault('type', type(default))
+        if default not in (None, [], {}) and 'default' not in meaning:
+            meaning += ' (default: %(default)s)'
+        self.add_argument(
+            *names.split(), default=default, help=meaning, **more
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """End with usage and one line, as argparse does."""
+        super().error(printable(message))
+
+    def flag(self, name: str, meaning: str) -> None:
+        """Add an option that is False unless it is given.
+
+        Args:
+            name (str): With its dashes.
+            meaning (str): What the help says.
+        """
+        self.add_argument(name, action='store_true', help=meaning)
+
+
+class _Flag(argparse.Action):
+    """An option that leaves nothing among the arguments of a tool."""
+
+    def __init__(self, option_strings, dest, help):
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, help=help)
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        pass
 
 
 class _Settings(argparse.Action):
@@ -36,35 +101,27 @@ SETTINGS = dict(nargs='+', action=_Settings, default={}, metavar='KEY=VALUE')
 
 
 def keep_rate(text: str) -> float:
-    """A keep rate of a command line."""
+    """Read a keep rate."""
     rate = float(text)
     if not 0 < rate <= 1:
         raise argparse.ArgumentTypeError(f'{text}: above 0 and at most 1')
     return rate
 
 
-def positive(text: str) -> int:
-    """A number of a command line that is at least 1."""
-    return _at_least(1, text)
-
-
-def whole(text: str) -> int:
-    """A number of a command line that is at least 0."""
-    return _at_least(0, text)
-
-
-def _at_least(least: int, text: str) -> int:
+def positive(text: str, least: int = 1) -> int:
+    """Read a number that is at least 1."""
     if int(text) < least:
         raise argparse.ArgumentTypeError(f'{text}: at least {least}')
     return int(text)
 
 
-def file_named(*endings: str) -> Callable[[str], Path]:
-    """The type of a file whose name has one of some endings.
+def whole(text: str) -> int:
+    """Read a number that is at least 0."""
+    return positive(text, least=0)
 
-    Args:
-        *endings (str): With their dots.
-    """
+
+def file_named(*endings: str) -> Callable[[str], Path]:
+    """Make the type of a file whose name has one of some endings."""
 
     def checked(text):
         path = Path(text)
@@ -77,12 +134,17 @@ def file_named(*endings: str) -> Callable[[str], Path]:
     return checked
 
 
-def add_cfg_options(parser):
-    """Add ``--cfg-options`` of every tool that reads a config.
+def size(text: str) -> tuple[int, int]:
+    """Read width and height of ``W*H``, in inches."""
+    if not re.fullmatch(r'[1-9]\d*\*[1-9]\d*', text):
+        raise argparse.ArgumentTypeError(
+            f'{text!r}: width*height in whole inches, such as "12*7"'
+        )
+    return tuple(map(int, text.split('*')))
 
-    Args:
-        parser (mmclca.cli.Parser): The parser to extend.
-    """
+
+def add_cfg_options(parser: Parser) -> None:
+    """Add what overrides settings of a config."""
     parser.add(
         '--cfg-options',
         'override settings of the config, nested ones with dots; lists and '
@@ -91,12 +153,8 @@ def add_cfg_options(parser):
     )
 
 
-def add_leaves(parser):
-    """Add ``--leaves`` of every tool that draws images.
-
-    Args:
-        parser (mmclca.cli.Parser): The parser to extend.
-    """
+def add_leaves(parser: Parser) -> None:
+    """Add how many leaves to draw besides images."""
     parser.add(
         '--leaves',
         'draw N synthetic leaves besides, each of another cultivar',
@@ -105,12 +163,8 @@ def add_leaves(parser):
     )
 
 
-def add_run_arguments(parser):
-    """Add the arguments of every tool that builds a runner from a config.
-
-    Args:
-        parser (mmclca.cli.Parser): The parser to extend.
-    """
+def add_run_arguments(parser: Parser) -> None:
+    """Add the arguments of what builds a runner from a config."""
     parser.add('--work-dir', 'folder for logs and results')
     parser.flag(
         '--compile',
@@ -131,30 +185,18 @@ def add_run_arguments(parser):
     parser.add_argument('--local_rank', '--local-rank', type=int, default=0)
 
 
-def add_device(parser) -> None:
-    """Add where the model runs.
-
-    Args:
-        parser (mmclca.cli.Parser): The parser to extend.
-    """
+def add_device(parser: Parser) -> None:
+    """Add where the model runs."""
     parser.add('--device', 'cpu or cuda (default: cuda where there is a GPU)')
 
 
-def add_folder(parser) -> None:
-    """Add the folder that fit wrote.
-
-    Args:
-        parser (mmclca.cli.Parser): The parser to extend.
-    """
+def add_folder(parser: Parser) -> None:
+    """Add the folder that fit wrote."""
     parser.add('folder', 'what fit wrote', type=Path, metavar='MODEL')
 
 
-def add_reject(parser) -> None:
-    """Add the threshold of a model.
-
-    Args:
-        parser (mmclca.cli.Parser): The parser to extend.
-    """
+def add_reject(parser: Parser) -> None:
+    """Add the threshold of a model."""
     parser.add(
         '--reject',
         'file of open_set.py: it says what is of no known class (default: '
@@ -164,22 +206,20 @@ def add_reject(parser) -> None:
     )
 
 
-def add_model_arguments(parser) -> None:
-    """Add what every tool takes that loads a model.
-
-    Args:
-        parser (mmclca.cli.Parser): The parser to extend.
-    """
+def add_model_arguments(parser: Parser) -> None:
+    """Add where a model runs, and other settings of its config."""
     add_device(parser)
     add_cfg_options(parser)
 
 
-def add_config_argument(parser) -> None:
-    """Add the config of tools that a checkpoint is enough for.
-
-    Args:
-        parser (mmclca.cli.Parser): The parser to extend.
-    """
+def add_checkpoint(parser: Parser, default: str = '', **more) -> None:
+    """Add a checkpoint, and the config of which it is enough without."""
+    parser.add(
+        'checkpoint',
+        'path or URL of the weights, which hold config and class names, or a '
+        f'folder that fit wrote{default}',
+        **more,
+    )
     parser.add(
         '--config',
         'path or name of a config to use in place of the one in the '
@@ -187,12 +227,19 @@ def add_config_argument(parser) -> None:
     )
 
 
-def add_split_arguments(parser) -> None:
-    """Add what tools take that draw a model on the images of a split.
+def add_batch_size(parser: Parser) -> None:
+    """Add how many images go through a model at a time."""
+    parser.add('--batch-size', 'images at a time', 32, type=positive)
 
-    Args:
-        parser (mmclca.cli.Parser): The parser to extend.
-    """
+
+def add_table(parser: Parser) -> None:
+    """Add the file of results of what names images."""
+    out = 'write the results to a .csv or .json file'
+    parser.add('--out', out, type=file_named('.csv', '.json'))
+
+
+def add_split_arguments(parser: Parser) -> None:
+    """Add the model to draw on the images of a split, and the picture."""
     parser.add(
         'files',
         'a config (path or name; without, the one in the checkpoint) and '
@@ -201,35 +248,11 @@ def add_split_arguments(parser) -> None:
         metavar='[CONFIG] CHECKPOINT',
     )
     parser.add('--out', 'picture to write', type=Path, required=True)
-    splits = ('train', 'val', 'test')
-    parser.add('--split', 'images of which split', 'test', choices=splits)
+    parser.add('--split', 'images of which split', 'test', choices=SPLITS)
 
 
-def check_window(parser, hint: str, not_show: bool = False) -> None:
-    """Refuse to draw in a window where there is none.
-
-    Args:
-        parser (argparse.ArgumentParser): It ends the program.
-        hint (str): What to do instead.
-        not_show (bool): Whether no window is to open. Defaults to False.
-    """
-    from mmclca.visualization.figures import can_show
-
-    if not_show or not can_show():
-        parser.error(f'no window to draw in: {hint}')
-
-
-def is_weights(name: str) -> bool:
-    """Whether a name is that of a file of weights, by its ending."""
-    return name.lower().endswith(WEIGHTS)
-
-
-def add_figure_arguments(parser):
-    """Add the arguments of every tool that draws curves.
-
-    Args:
-        parser (mmclca.cli.Parser): The parser to extend.
-    """
+def add_figure_arguments(parser: Parser) -> None:
+    """Add the title, style and size of a figure of curves."""
     parser.add('--title', 'title of the figure')
     style = "one of seaborn's styles"
     parser.add('--style', style, 'whitegrid', choices=STYLES)
@@ -237,22 +260,16 @@ def add_figure_arguments(parser):
     parser.add('--window-size', shape, '12*7', type=size, metavar='W*H')
 
 
-def size(text):
-    """Width and height of ``W*H``, in inches."""
-    if not re.fullmatch(r'[1-9]\d*\*[1-9]\d*', text):
-        raise argparse.ArgumentTypeError(
-            f'{text!r}: width*height in whole inches, such as "12*7"'
-        )
-    return tuple(map(int, text.split('*')))
+def check_window(parser: Parser, hint: str, not_show: bool = False) -> None:
+    """Refuse to draw in a window where there is none, with a hint."""
+    from mmclca.visualization.figures import can_show
+
+    if not_show or not can_show():
+        parser.error(f'no window to draw in: {hint}')
 
 
-def check_file(parser, path: Path) -> None:
-    """Refuse a file of ``--out`` that cannot be written.
-
-    Args:
-        parser (argparse.ArgumentParser): It ends the program.
-        path (Path): The file; its folder is made.
-    """
+def check_file(parser: Parser, path: Path) -> None:
+    """Refuse a file of ``--out`` that cannot be written; make its folder."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         existed = path.exists()

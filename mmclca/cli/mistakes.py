@@ -2,11 +2,14 @@
 """A user's mistake ends a tool in one line."""
 
 import errno
+import inspect
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from traceback import extract_tb
+from traceback import extract_tb, walk_tb
 
 from mmclca.checkpoints.error import CheckpointError
+from mmclca.utils.known_names import did_you_mean
 
 # what mmengine, mmpretrain and mmclca raise for settings and files
 WRONG_INPUT = (
@@ -18,6 +21,10 @@ WRONG_INPUT = (
     SyntaxError,
     TypeError,
     ValueError,
+)
+UNKNOWN_TYPE = re.compile(r'(\S+) is not in the \S+::(.+?) registry')
+UNKNOWN_KEYWORD = re.compile(
+    r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'"
 )
 
 
@@ -42,34 +49,55 @@ def plain_errors(source=None) -> Iterator[None]:
     except WRONG_INPUT as error:
         raise mistake(source, error) from error
     except RuntimeError as error:
-        if _is_of_config(error):
+        from mmengine.config.utils import ConfigParsingError
+
+        if isinstance(error, ConfigParsingError):
             raise mistake(source, error) from error
         raise
 
 
-def _is_of_config(error: RuntimeError) -> bool:
-    from mmengine.config.utils import ConfigParsingError
+@contextmanager
+def starting(source, runner) -> Iterator[None]:
+    """Raise a ``Mistake`` where a run of a ``Runner`` cannot start.
 
-    return isinstance(error, ConfigParsingError)
+    What is raised once data and model are built and weights are loaded is an
+    error of the program, and keeps its traceback.
+    """
+    from mmengine.hooks import Hook
+
+    class StartedHook(Hook):
+        priority = 'LOWEST'
+        started = False
+
+        def before_train(self, runner):
+            self.started = True
+
+        before_test = before_train
+
+    hook = StartedHook()
+    runner.register_hook(hook)
+    try:
+        yield
+    except WRONG_INPUT as error:
+        if hook.started:
+            raise
+        raise mistake(source, error) from error
 
 
 def mistake(source, error: Exception) -> Mistake:
-    """The one line that is said of an error.
-
-    Args:
-        source (str | Path, optional): What the line begins with.
-        error (Exception): One of ``WRONG_INPUT``.
-    """
+    """Make the ``Mistake`` of one of ``WRONG_INPUT``."""
     begin = '' if source is None else f'{source}: '
     return Mistake(f'{begin}{explained(error)}')
 
 
 def explained(error: Exception) -> str:
-    """What an error says, in one line, with what it may have been."""
-    from .names import explained_name
-
+    """Write what an error says in one line, with the names that come close."""
     text = ' '.join(_text(error).split())
-    return explained_name(error, text) or text
+    if found := UNKNOWN_TYPE.search(text):
+        return _unknown_type(*found.groups())
+    if found := UNKNOWN_KEYWORD.search(text):
+        return _unknown_keyword(error, *found.groups()) or text
+    return text
 
 
 def _text(error: Exception) -> str:
@@ -77,9 +105,76 @@ def _text(error: Exception) -> str:
         return f'there is no {error.filename}: check the path'
     if isinstance(error, KeyError) and error.args:
         return str(error.args[0])  # str(error) puts it in quotes
-    return str(error) or _failed_line(error)
+    # of an assertion without a message, the code
+    return str(error) or extract_tb(error.__traceback__)[-1].line
 
 
-def _failed_line(error: Exception) -> str:
-    """The code that an assertion without a message asks for."""
-    return extract_tb(error.__traceback__)[-1].line
+def _unknown_type(name: str, kind: str) -> str:
+    known = sorted(_types(kind))
+    hint = did_you_mean(name, known, most=3) or '; check the spelling'
+    return (
+        f'type={name!r} is none of the {len(known)} types registered as '
+        f'{kind}{hint}; one of your own: name its module in custom_imports'
+    )
+
+
+def _types(kind: str) -> Iterator[str]:
+    """Yield the names that a config may give to a type, of all packages."""
+    from mmengine import registry
+
+    import mmclca.registry  # noqa: F401, a child of the others
+
+    for root in vars(registry).values():
+        if isinstance(root, registry.Registry) and root.name == kind:
+            yield from _types_below(root)
+
+
+def _types_below(registry) -> Iterator[str]:
+    registry.import_from_location()
+    own = registry.scope not in ('mmengine', 'mmpretrain')
+    for name in registry.module_dict:
+        yield f'{registry.scope}.{name}' if own else name
+    for child in registry.children.values():
+        yield from _types_below(child)
+
+
+def _unknown_keyword(
+    error: Exception, function: str, keyword: str
+) -> str | None:
+    name = function.removesuffix('.__init__').rpartition('.')[2]
+    kind = _class_named(name, error)
+    if kind is None:
+        return None
+    known = sorted(_keywords(kind))
+    return (
+        f'{kind.__name__} takes no {keyword}'
+        f'{did_you_mean(keyword, known, most=3)}; it takes {", ".join(known)}'
+    )
+
+
+def _class_named(name: str, error: Exception) -> type | None:
+    """Find the class of that name, or below it, that was to be built."""
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    for frame in reversed(frames):  # from within to without
+        for value in (*frame.f_locals.values(), frame.f_globals.get(name)):
+            if inspect.isclass(value) and name in _names(value):
+                return value
+    return None
+
+
+def _names(kind: type) -> list[str]:
+    return [one.__name__ for one in inspect.getmro(kind)]
+
+
+def _keywords(kind: type) -> Iterator[str]:
+    """Yield keywords of a class, and of those that it hands others on to."""
+    for one in inspect.getmro(kind):
+        if '__init__' in vars(one):
+            _, *given = inspect.signature(one.__init__).parameters.values()
+            kinds = {parameter.kind for parameter in given}
+            yield from (p.name for p in given if p.kind not in VARIADIC)
+            if inspect.Parameter.VAR_KEYWORD not in kinds:
+                return
+
+
+VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

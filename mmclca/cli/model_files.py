@@ -1,18 +1,16 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The model that a tool is to look at, and on what images."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from mmclca.apis import TokenReductionInferencer, find_images
-from mmclca.checkpoints.stored import is_checkpoint
+from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.datasets.batches import read_image
 from mmclca.datasets.photographs import Photographs, images_at, images_of_split
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
-from mmclca.utils.terminal import say
 
 
 def sort_files(
@@ -85,16 +83,3 @@ def images_of(
     if place:
         return images_at(place)
     return images_of_split(inferencer.model._config, split)
-
-
-def read_ones(images: Photographs, unread: dict[int, str]) -> Photographs:
-    """Images but for some, which are named on stderr with the reason.
-
-    Args:
-        images (Photographs): All of them.
-        unread (dict[int, str]): By position why one was not read.
-    """
-    for position, reason in unread.items():
-        line = f'not read: {images.paths[position]}: {reason}'
-        say(line, file=sys.stderr)
-    return images.select([i for i in range(len(images)) if i not in unread])

@@ -1,14 +1,22 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The command ``mmclca``: a verb for each command."""
+"""How commands are run: by ``mmclca VERB``, by a tool, by MMPretrain."""
 
 import argparse
+import runpy
 import sys
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from subprocess import CalledProcessError
 
+from mmclca.utils.terminal import say
 from mmclca.version import __version__
 
-from .ending import run_command
+from .mistakes import Mistake, mistake, plain_errors
 
+# exit codes, that of Ctrl-C as shells have it
+WRONG, INTERRUPTED = 2, 130
 FOLDERS = {
     'fit': 'fit a model to photographs, a folder a class',
     'predict': 'name what is on new photographs',
@@ -40,3 +48,83 @@ def _verb_of(words: list[str]) -> str:
     parser.add_argument('verb', choices=VERBS, help=argparse.SUPPRESS)
     parser.add_argument('--version', action='version', version=__version__)
     return parser.parse_args(words).verb
+
+
+def run_command(name: str) -> None:
+    """Run a command as :func:`run` does.
+
+    Args:
+        name (str): Of its module in ``mmclca.cli.commands``.
+    """
+    run(main_of(name))
+
+
+def main_of(name: str) -> Callable[[], int | None]:
+    """Join ``parse_args`` and ``main`` of the module of a command."""
+    command = import_module(f'mmclca.cli.commands.{name}')
+
+    def main():
+        args = command.parse_args()
+        go_on = vars(args).pop('go_on')
+        try:
+            return command.main(args)
+        except ImportError as error:  # a package may be missing
+            raise mistake(None, error) from error
+        except KeyboardInterrupt as error:
+            raise KeyboardInterrupt(f'{error}' or go_on) from None
+
+    return main
+
+
+def upstream(name: str) -> Callable[[], None]:
+    """Find the ``main`` of a tool of MMPretrain's; its mistakes are one line.
+
+    Args:
+        name (str): Its file, in the ``tools`` of MMPretrain.
+    """
+
+    def main():
+        package = Path(find_spec('mmpretrain').origin).parent
+        with plain_errors():
+            runpy.run_path(str(package / '.mim/tools' / name))['main']()
+
+    return main
+
+
+def run(main: Callable[[], int | None]) -> None:
+    """Run a tool; a mistake of the user and Ctrl-C end it in one line.
+
+    Anything else is an error of the program, and keeps its traceback, as
+    all do with ``--debug``.
+
+    Args:
+        main (Callable): The tool; its result is the exit code. A
+            ``KeyboardInterrupt`` that it raises says how to go on.
+
+    Raises:
+        SystemExit: With the exit code where it is not 0: ``WRONG``,
+            ``INTERRUPTED``, or that of the tool.
+    """
+    debug = '--debug' in sys.argv
+    try:
+        code = main()
+    except Mistake as error:
+        if debug:
+            raise (error.__cause__ or error) from None
+        _say(f'error: {error}')
+        code = WRONG
+    except CalledProcessError as error:  # has said itself what is wrong
+        code = error.returncode
+    except KeyboardInterrupt as error:
+        if debug:
+            raise
+        print(file=sys.stderr)  # the terminal has shown ^C
+        _say(f'interrupted: {error}' if f'{error}' else 'interrupted')
+        code = INTERRUPTED
+    if code:
+        sys.exit(code)
+
+
+def _say(text: str) -> None:
+    sys.stdout.flush()
+    say(f'{Path(sys.argv[0]).name}: {text}', file=sys.stderr)

@@ -105,6 +105,38 @@ def fit_threshold(known: Tensor, accept: float = 0.95) -> float:
     return float(known.sort(descending=True).values[max(count, 1) - 1])
 
 
+def measure(
+    logits: dict[str, Tensor], accept: float = 0.95
+) -> list[dict[str, str | float]]:
+    """Tell the threshold of each score, and how well it works.
+
+    Args:
+        logits (dict[str, Tensor]): Class scores (N, classes) of ``known``
+            images, and to measure with of ``unknown`` and other known images,
+            ``test``.
+        accept (float): Share of known images to accept. Defaults to 0.95.
+    """
+    rows = []
+    for name, function in SCORES.items():
+        scores = {part: function(x) for part, x in logits.items()}
+        threshold = fit_threshold(scores['known'], accept)
+        row = dict(score=name, threshold=threshold)
+        if 'unknown' in scores:
+            test, unknown = scores['test'], scores['unknown']
+            row.update(
+                auroc=auroc(test, unknown),
+                fpr95=false_positive_rate(test, unknown),
+                known_lost=_share(test < threshold),
+                unknown_rejected=_share(unknown < threshold),
+            )
+        rows.append(row)
+    return rows
+
+
+def _share(flags: Tensor) -> float:
+    return float(flags.double().mean())
+
+
 def _check(**scores: Tensor) -> None:
     for name, values in scores.items():
         if len(values) == 0:

@@ -48,7 +48,7 @@ def end(tmp_path, monkeypatch, capfd):
             'the same command with --resume goes on',
         ),
         (
-            *('train', ['tiny.py'], 'mmclca.cli.commands.train.build_runner'),
+            *('train', ['tiny.py'], 'mmclca.engine.runner.build_runner'),
             'the same command with --resume goes on',
         ),
         (

@@ -4,22 +4,9 @@
 import subprocess
 import sys
 
-import pytest
-from mmpretrain.models.backbones import VisionTransformer
 from tiny_run import ROOT, environment
 
-from mmclca.apis.probe import classifiers
-from mmclca.benchmark import candidates, memory, setting
-from mmclca.checkpoints import stored
-from mmclca.cli import choices
-from mmclca.cli.arguments import is_weights
 from mmclca.cli.verbs import VERBS
-from mmclca.datasets.ultra_fgvc import folders as layouts
-from mmclca.datasets.ultra_fgvc import info
-from mmclca.deployment import onnx_file
-from mmclca.evaluation import open_set
-from mmclca.models import head_variants, retrievers
-from mmclca.visualization import cam, cka, tsne
 
 TOOLS = sorted(
     path.relative_to(ROOT).as_posix()
@@ -79,37 +66,3 @@ def test_verbs_import_nothing_heavy_either(tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     for verb in VERBS:
         assert f'usage: mmclca {verb} ' in done.stdout
-
-
-@pytest.mark.parametrize(
-    'offered, known',
-    [
-        (choices.ARCHS, sorted(VisionTransformer.arch_zoo)),
-        (choices.METHODS, candidates.METHODS),
-        (choices.MMPRETRAIN, candidates.MMPRETRAIN),
-        (choices.PLAIN, candidates.PLAIN),
-        (choices.AMP, setting.AMP),
-        (choices.CUDA_GRAPHS, memory.CUDA_GRAPHS),
-        (choices.SCORES, open_set.SCORES),
-        (choices.CLASSIFIERS, classifiers.CLASSIFIERS),
-        (choices.OUT_TYPES, head_variants.PARTS),
-        (choices.STAGES, retrievers.STAGES),
-        (choices.TSNE_STAGES, tsne.STAGES),
-        (choices.CAM_METHODS, cam.METHODS),
-        (choices.FEATURES, cka.FEATURES),
-        (choices.OLDEST_OPSET, onnx_file.OLDEST_OPSET),
-        (choices.FEWEST, cka.FEWEST),
-        (choices.SETS, info.SETS),
-        (choices.LAYOUTS, sorted(layouts.READERS)),
-    ],
-)
-def test_offered_are_those_there_are(offered, known):
-    if isinstance(offered, tuple):
-        known = tuple(known)
-    assert offered == known
-
-
-def test_weights_are_told_by_the_endings_that_checkpoints_have():
-    for ending in stored.WEIGHTS:
-        assert is_weights(f'A{ending.upper()}')
-    assert not is_weights('config.py')

@@ -7,7 +7,6 @@ A command or a function for each message, in ``PROVOKED`` by its first words.
 import errno
 import os
 import re
-import runpy
 import shutil
 import sys
 from pathlib import Path
@@ -18,11 +17,10 @@ from mmengine.config import Config
 from mmpretrain.structures import DataSample
 from small_models import classifier, vit
 from tiny_model import write_tiny
-from tiny_run import ROOT, exit_code
+from tiny_run import ROOT, end_of
 
 from mmclca import dependencies
 from mmclca.cli import commands
-from mmclca.cli.commands import train
 from mmclca.registry import MODELS
 
 PAGE = ROOT / 'docs/troubleshooting.md'
@@ -76,9 +74,7 @@ def tool(tiny, tmp_path, monkeypatch):
     monkeypatch.delenv('MMCLCA_DATA', raising=False)
 
     def tool(name, *words):
-        path = str(ROOT / f'tools/{name}.py')
-        monkeypatch.setattr(sys, 'argv', [path, *map(str, words)])
-        exit_code(runpy.run_path(path)['main'])
+        end_of(monkeypatch, ROOT / f'tools/{name}.py', *words)
 
     return tool
 
@@ -230,7 +226,7 @@ def no_such_timm_model(tool, patch):
 
 
 def amp_flag(tool, patch):
-    patch.setattr(train, 'get_device', lambda: 'cpu')
+    patch.setattr('mmengine.device.get_device', lambda: 'cpu')
     tool('train', 'tiny.py', '--amp')
 
 

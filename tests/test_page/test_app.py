@@ -52,7 +52,7 @@ def test_checkpoint_and_config(config, tmp_path, monkeypatch):
     app = load_tool(monkeypatch, APP, *words)
     args = app['parse_args']()
     assert args.host == '127.0.0.1'
-    model, name = app['trained'](args, ROOT)
+    model, name = app['trained'](args)
     assert model.classes == ['ash', 'beech', 'elm', 'oak']
     assert name == 'tiny.pth'
 

@@ -7,6 +7,10 @@ import torch
 from PIL import Image
 from tiny_run import ROOT, load_tool, write_run
 
+from mmclca.configs import read_config
+from mmclca.evaluation.predictions import read_results
+from mmclca.visualization.batches import dataset_of
+
 TOOL = ROOT / 'tools/analysis_tools/analyze_results.py'
 RED = (200, 30, 60)
 # classes of four images each; predictions that are wrong, and all scores
@@ -75,10 +79,10 @@ def test_what_stands_on_a_picture(config, monkeypatch, tmp_path):
     results = write_results(tmp_path / 'r.pkl')
     words = (config, results, '--out-dir', tmp_path / 'out')
     tool = load_tool(monkeypatch, TOOL, *words)
-    dataset = tool['dataset_of'](tool['read_config'](config), pipeline=[])
+    dataset = dataset_of(read_config(config), pipeline=[])
     (worst,) = (
         one
-        for one in tool['predictions'](tool['read_results'](results))
+        for one in tool['predictions'](read_results(results))
         if one['sample_idx'] == 9
     )
     heading = tool['heading_of'](worst, dataset.metainfo['classes'])

@@ -7,6 +7,9 @@ from mmengine.registry import init_default_scope
 from PIL import Image
 from tiny_run import CLASSES, ROOT, load_tool, write_run
 
+from mmclca.configs import read_config
+from mmclca.visualization.pipeline_steps import with_recorded_steps
+
 matplotlib.use('agg')
 TOOL = ROOT / 'tools/visualization/browse_dataset.py'
 RED = (200, 30, 60)
@@ -80,16 +83,15 @@ def test_size_and_channel_order(config, browse):
     assert (swapped == RED[::-1]).all(2).sum() > 10_000
 
 
-def test_steps_within_the_cache_are_shown(config, monkeypatch):
-    tool = load_tool(monkeypatch, TOOL, config, '-o', 'out')
+def test_steps_within_the_cache_are_shown(config):
     init_default_scope('mmpretrain')
-    cfg = tool['read_config'](config)
+    cfg = read_config(config)
     plain = cfg.train_dataloader.dataset
     for settings in (
         plain,
         dict(type='RepeatDataset', times=2, dataset=plain),
     ):
-        dataset, pipeline = tool['build'](settings)
+        dataset, pipeline = with_recorded_steps(settings)
         assert dataset[0]['inputs'].shape == (3, 16, 16)
         shapes = [(name, image.shape[:2]) for name, image in pipeline.images]
         assert shapes == [
@@ -103,8 +105,8 @@ def test_steps_within_the_cache_are_shown(config, monkeypatch):
 def test_classes_of_a_sample(config, monkeypatch):
     tool = load_tool(monkeypatch, TOOL, config, '-o', 'out')
     init_default_scope('mmpretrain')
-    cfg = tool['read_config'](config)
-    dataset, _ = tool['build'](cfg.train_dataloader.dataset)
+    cfg = read_config(config)
+    dataset, _ = with_recorded_steps(cfg.train_dataloader.dataset)
     sample = dataset[9]['data_samples']
     assert tool['label_of'](sample, CLASSES) == 'elm (2)'
     assert tool['label_of'](sample, None) == '2'

@@ -16,11 +16,22 @@ import pytest
 import torch
 import ultra_fgvc_trees as trees
 from golden import golden, without_folder
+from mmengine.config import Config
 from small_models import PATCH_CONVNET, RESMLP
 from tiny_model import write_tiny
 from tiny_photographs import write_photographs, write_weights
-from tiny_run import ROOT, exit_code, load_tool, train_with_hooks, write_images
+from tiny_run import (
+    CLASSES,
+    ROOT,
+    exit_code,
+    load_tool,
+    train_with_hooks,
+    write_images,
+)
 
+from mmclca.apis import TokenReductionInferencer
+from mmclca.checkpoints.downloading import open_checkpoint
+from mmclca.checkpoints.stored import stored_config
 from mmclca.cli import verbs
 
 
@@ -133,6 +144,48 @@ TABLE = {
         'model unknown --name larch', 'model/report.html', ('mmclca fit',)
     ),
 }
+LEAF = 'photographs/ash/0.png'
+# calls with the folder that fit wrote in the place of a checkpoint
+FITTED = {
+    'predict.py': Row('fitted new --device cpu --out p.csv', 'p.csv'),
+    'probe.py': Row(
+        'fitted --images photographs --device cpu --out own.pth', 'own.pth'
+    ),
+    'retrieval.py': Row('fitted --gallery photographs --device cpu'),
+    'open_set.py': Row(
+        'fitted --known photographs --device cpu --score energy',
+        'fitted/threshold.json',
+    ),
+    'test.py': Row('fitted.py fitted --out tested.pkl', 'tested.pkl'),
+    'train.py': Row(
+        'fitted.py --no-validate --work-dir tuned --cfg-options '
+        'load_from=fitted',
+        'tuned/epoch_1.pth',
+    ),
+    'analysis_tools/confusion_matrix.py': Row(
+        'fitted.py fitted --show-path m.png', 'm.png'
+    ),
+    'model_converters/publish_model.py': Row('fitted fit', 'fit_*.pth'),
+    'visualization/draw_reduction.py': Row(
+        f'fitted.py fitted {LEAF} --out fit.png', 'fit.png'
+    ),
+    'visualization/vis_cam.py': Row(
+        f'fitted {LEAF} --device cpu --save-path fit_cam.png', 'fit_cam.png'
+    ),
+    'visualization/vis_cka.py': Row(
+        'fitted.py fitted --device cpu --num-images 8 --batch-size 8 --out '
+        'fit_cka.png',
+        'fit_cka.png',
+    ),
+    'visualization/vis_rollout.py': Row(
+        f'fitted {LEAF} --device cpu --out fit_roll.png', 'fit_roll.png'
+    ),
+    'visualization/vis_tsne.py': Row(
+        'fitted.py --checkpoint fitted --device cpu --perplexity 3 --n-iter '
+        '250 --work-dir fit_plane',
+        'fit_plane/tsne_pre_logits.png',
+    ),
+}
 # tools that a test of their own, which CI runs, calls as they are called
 ELSEWHERE = {
     'demo.py': 'test_tools/test_demo.py',
@@ -186,16 +239,16 @@ def answer(folder):
         if name not in answers:
             for need in TABLE[name].needs:
                 answer(need)
-            answers[name] = call(name, folder)
+            answers[name] = call(name, TABLE[name], folder)
         return answers[name]
 
     return answer
 
 
-def call(name, folder):
+def call(name, row, folder):
     """Run a tool or a verb in this process and in a folder."""
-    program, *words = [*name.split(), *TABLE[name].words.split()]
-    for path in folder.glob(TABLE[name].file or '-'):
+    program, *words = [*name.split(), *row.words.split()]
+    for path in folder.glob(row.file or '-'):
         path.unlink()
     out = StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out):
@@ -224,6 +277,36 @@ def test_it_ends_well_and_writes_its_file(name, answer, folder):
     assert not code, printed
     assert printed or TABLE[name].file
     assert not TABLE[name].file or [*folder.glob(TABLE[name].file)]
+
+
+@pytest.fixture(scope='module')
+def fitted(folder):
+    """Writes ``fitted``, and ``fitted.py``: its config with data to run on."""
+    row = Row(f'{TABLE["mmclca fit"].words} --out fitted')
+    assert not call('mmclca fit', row, folder)[0]
+    cfg = stored_config(open_checkpoint(str(folder / 'fitted')))
+    tiny = Config.fromfile(folder / 'tiny.py')
+    dataset = dict(cfg.test_dataloader.dataset, data_root='photographs')
+    for name in ('train_dataloader', 'test_dataloader'):
+        cfg[name] = dict(tiny[name], dataset=dataset)
+    for name in ('test_cfg', 'test_evaluator', 'optim_wrapper', 'train_cfg'):
+        cfg[name] = tiny[name]
+    cfg.train_cfg.max_epochs = 1
+    cfg.dump(folder / 'fitted.py')
+
+
+@pytest.mark.parametrize('name', FITTED)
+def test_a_folder_of_fit_is_a_checkpoint(name, fitted, folder):
+    code, printed = call(name, FITTED[name], folder)
+    assert not code, printed
+    assert printed or FITTED[name].file
+    assert not FITTED[name].file or [*folder.glob(FITTED[name].file)]
+
+
+def test_a_folder_of_fit_in_python(fitted, folder):
+    inferencer = TokenReductionInferencer(folder / 'fitted', device='cpu')
+    assert inferencer.classes == list(CLASSES)
+    assert inferencer.threshold is not None
 
 
 @pytest.mark.parametrize('name', GOLDEN)

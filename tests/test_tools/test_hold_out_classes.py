@@ -2,7 +2,7 @@
 import os
 
 import pytest
-from tiny_run import CLASSES, ROOT, exit_code, load_tool, write_images
+from tiny_run import CLASSES, ROOT, end_of, write_images
 
 from mmclca.datasets.photographs import images_at
 
@@ -22,12 +22,11 @@ def hold_out(monkeypatch, tmp_path):
     (data / 'few.txt').write_text(''.join(lines[0]))
     (data / 'train.txt').write_text(''.join(sum(lines[:3], [])))
     (data / 'test.txt').write_text(''.join(lines[3]))
-    main = load_tool(monkeypatch, TOOL)['main']
 
     def hold_out(*arguments):
         lists = '--train', 'few.txt', '--val', 'train.txt'
         lists += '--test', 'test.txt'
-        return exit_code(main, [str(data), *lists, *map(str, arguments)])
+        return end_of(monkeypatch, TOOL, data, *lists, *arguments)
 
     return hold_out
 
@@ -62,8 +61,7 @@ def test_without_a_test_list(hold_out, tmp_path, monkeypatch):
     out = tmp_path / 'lists'
     data = tmp_path / 'data'
     (data / 'test.txt').rename(data / 'val.txt')
-    main = load_tool(monkeypatch, TOOL)['main']
-    assert exit_code(main, [str(data), '--num', '1', '--out', str(out)]) == 0
+    assert end_of(monkeypatch, TOOL, data, '--num', 1, '--out', out) == 0
     assert len(pairs(out / 'train.txt')) == 9
     assert len(pairs(out / 'val.txt')) == 3
     assert not (out / 'test.txt').exists()

@@ -101,7 +101,7 @@ def test_images_left_out(probe, folder, tmp_path, capsys):
         (['--test', 'new/oak'], 'no classes to measure with'),
         (['--test', 'data'], '16 of the test images are also fitted to'),
         (['--weights', 'tiny.pth'], 'are both checkpoints'),
-        (['--classifier', 'knn'], 'invalid choice'),
+        (['--classifier', 'knn'], "no 'knn'; there are ridge"),
         (['--layers', '7'], r'layers=.7,. must be ascending'),
     ],
 )

@@ -3,6 +3,7 @@ import argparse
 import os
 import shlex
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from mmengine.config import Config, DictAction
 from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 from PIL import Image
-from tiny_run import ROOT, exit_code, load_tool
+from tiny_run import ROOT, end_of
 
 from mmclca.datasets.samplers import ClampedBatchSampler
 
@@ -21,8 +22,7 @@ KINDS = ('.jpg', '.JPG', '.png', '.tif', '.TIFF', '.bmp', '.webp', '.Jpeg')
 
 @pytest.fixture
 def run(monkeypatch):
-    main = load_tool(monkeypatch, TOOL)['main']
-    return lambda *arguments: exit_code(main, list(map(str, arguments)))
+    return partial(end_of, monkeypatch, TOOL)
 
 
 def save(path, number=0):

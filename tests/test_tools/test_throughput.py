@@ -8,6 +8,7 @@ from mmcv import imread
 from tiny_run import CONFIG, ROOT, load_tool
 
 from mmclca.benchmark import comparison as results
+from mmclca.benchmark.candidates import METHODS
 from mmclca.benchmark.steps import build
 
 TOOL = ROOT / 'tools/benchmark/throughput.py'
@@ -133,8 +134,8 @@ def test_defaults(tool, config):
         ('deit-small', '224'),
         ('deit-small', '448'),
     ]
-    num_methods = len(functions['METHODS'])
-    assert [len(found) for found in plan.values()] == [2 + 5 * num_methods] * 2
+    number = 2 + 5 * len(METHODS)
+    assert [len(found) for found in plan.values()] == [number] * 2
     chosen = ('--configs', config, '--arch', 'base', '--methods', 'none')
     plan = tool(*chosen)['parse_args']().plan
     assert [[one.label for one in found] for found in plan.values()] == [
@@ -223,8 +224,8 @@ def test_what_was_measured_stays(tool, monkeypatch, tmp_path):
         (['--batch', '0'], 'argument --batch: 0: at least 1'),
         (['--warm-up', '-1'], 'argument --warm-up: -1: at least 0'),
         (['--keep-rates', '0.5', '2'], 'argument --keep-rates: 2: above 0'),
-        (['--methods', 'Topk'], "invalid choice: 'Topk'"),
-        (['--arch', 'b16'], "invalid choice: 'b16'"),
+        (['--methods', 'Topk'], "--methods: no 'Topk' (do you mean TopK?)"),
+        (['--arch', 'b16'], "--arch: no 'b16'"),
         (['--amp', 'int8'], "invalid choice: 'int8'"),
         (['--compile', 'fast'], "invalid choice: 'fast'"),
         (['--device', 'nowhere'], '--device nowhere: '),

@@ -42,8 +42,7 @@ def config_of(run_tool):
     """The config that a tool would build its runner from."""
 
     def config_of(name, *arguments):
-        command = f'mmclca.cli.commands.{name}'
-        with patch(f'{command}.build_runner') as build_runner:
+        with patch('mmclca.engine.runner.build_runner') as build_runner:
             run_tool(name, *arguments)
         return build_runner.call_args.args[0]
 

@@ -2,7 +2,6 @@
 import csv
 import hashlib
 import re
-import runpy
 import shutil
 import threading
 from collections import namedtuple
@@ -16,20 +15,20 @@ import pyarrow.parquet as pq
 import pytest
 import ultra_fgvc_trees as trees
 from PIL import Image
-from tiny_run import ROOT, exit_code
+from tiny_run import ROOT, end_of
 
-from mmclca.cli.commands import ultra_fgvc
 from mmclca.datasets.preparation import write as writing
 from mmclca.datasets.ultra_fgvc import UltraFGVC
 
-MAIN = runpy.run_path(str(ROOT / 'tools/dataset_converters/ultra_fgvc.py'))
+TOOL = ROOT / 'tools/dataset_converters/ultra_fgvc.py'
 LAYOUTS = ('csv', 'released', 'folders', 'parquet')
 FILE = 'cotton80_dataset.parquet'
 LEAVES = trees.cotton_leaves()
 
 
 def run(*args):
-    return exit_code(MAIN['main'], list(map(str, args)))
+    with pytest.MonkeyPatch.context() as patch:
+        return end_of(patch, TOOL, *args)
 
 
 def convert(source, layout, to, *more, name='cotton80'):
@@ -484,7 +483,7 @@ def test_all_means_every_file_once(tmp_path, monkeypatch):
         fetched.append(part.parquet)
         return Path(folder) / part.parquet
 
-    monkeypatch.setattr(ultra_fgvc, 'download', note)
+    monkeypatch.setattr('mmclca.datasets.preparation.download.download', note)
     assert run('download', 'all', '--to', tmp_path) == 0
     files = [f for x in trees.PARQUET_FILES.values() for f in x.values()]
     assert sorted(fetched) == sorted(files) and len(files) == 9

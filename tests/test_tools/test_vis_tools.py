@@ -71,7 +71,7 @@ def test_cam(tiny, draw):
 def test_cam_says_how_much_is_left(tiny, draw, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        'mmclca.cli.commands.vis_cam.draw_heat_maps',
+        'mmclca.visualization.draw_heat_maps',
         lambda rows, out, label: (
             seen.append(list(rows[0].maps)),
             draw_heat_maps(rows, out, label),

@@ -1,6 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Look at what a model is sure of, rightly and wrongly: ``python
-tools/analysis_tools/analyze_results.py CONFIG RESULTS --out-dir FOLDER``."""
+"""Look at what a model is sure of, rightly and wrongly."""
 
 from mmclca.cli import run_command
 

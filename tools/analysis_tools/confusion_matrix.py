@@ -1,6 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Which classes are taken for which: ``python
-tools/analysis_tools/confusion_matrix.py CONFIG CHECKPOINT|RESULTS``."""
+"""Which classes are taken for which."""
 
 from mmclca.cli import run_command
 

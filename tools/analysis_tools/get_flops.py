@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What a model costs: ``python tools/analysis_tools/get_flops.py CONFIG``."""
+"""What a model costs."""
 
 from mmclca.cli import run_command
 

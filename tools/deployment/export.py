@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Export a model: ``export.py [CONFIG] CHECKPOINT``."""
+"""Export a model."""
 
 from mmclca.cli import run_command
 

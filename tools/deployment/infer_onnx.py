@@ -33,6 +33,11 @@ CONTROLS = re.compile(
     '[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]'
 )
 ANSWER = ('pred_class', 'pred_score', 'known', 'known_score')
+NUMBERS = (
+    ('--top', 3, 'classes to name for each image'),
+    ('--batch', 8, 'images at a time'),
+    ('--threads', 0, 'threads, 0 for one a core'),
+)
 NEEDED = ('preparation', 'classes')
 PILLOW = Image.Resampling
 OPENCV = dict(
@@ -53,17 +58,9 @@ def parse_args():
     parser.add_argument(
         'images', nargs='+', help='files, or folders with all below them'
     )
-    for name, default, meaning in (
-        ('--top', 3, 'classes to name for each image'),
-        ('--batch', 8, 'images at a time'),
-        ('--threads', 0, 'threads, 0 for one a core'),
-    ):
-        parser.add_argument(
-            name,
-            type=int,
-            default=default,
-            help=f'{meaning} (default: %(default)s)',
-        )
+    for name, default, meaning in NUMBERS:
+        meaning += ' (default: %(default)s)'
+        parser.add_argument(name, type=int, default=default, help=meaning)
     parser.add_argument('--csv', type=Path, help='write the results here too')
     args = parser.parse_args()
     if args.top < 1 or args.batch < 1 or args.threads < 0:
@@ -187,12 +184,9 @@ def resize(image, width, height, backend, interpolation):
 
 
 def resize_edge(image, scale, backend, interpolation):
-    height, width = image.shape[:2]
-    if width < height:
-        size = scale, int(scale * height / width)
-    else:
-        size = int(scale * width / height), scale
-    return resize(image, *size, backend, interpolation)
+    sides = image.shape[1::-1]
+    width, height = (int(scale * side / min(sides)) for side in sides)
+    return resize(image, width, height, backend, interpolation)
 
 
 def center_crop(image, width, height):
@@ -262,19 +256,14 @@ def printable(text):
     )
 
 
-def head_of(number):
-    """The names of these fields."""
+def write(path, rows, number):
     keys = ('label', 'name', 'score')
     named = [f'{key}_{rank + 1}' for rank in range(number) for key in keys]
-    return ['image', *ANSWER, *named, 'error']
-
-
-def write(path, rows, number):
     with path.open(
         'w', newline='', encoding='utf-8', errors='surrogateescape'
     ) as file:
         writer = csv.writer(file, lineterminator='\n')
-        writer.writerow(head_of(number))
+        writer.writerow(['image', *ANSWER, *named, 'error'])
         writer.writerows(map(to_cell, row) for row in rows)
 
 

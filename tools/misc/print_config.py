@@ -1,6 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A config with all that it inherits: ``python tools/misc/print_config.py
-CONFIG``."""
+"""A config with all that it inherits."""
 
 from mmclca.cli import run_command
 

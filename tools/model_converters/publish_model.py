@@ -1,6 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Make a checkpoint small and safe to hand on: ``python
-tools/model_converters/publish_model.py IN OUT``."""
+"""Make a checkpoint small and safe to hand on."""
 
 from mmclca.cli import run_command
 

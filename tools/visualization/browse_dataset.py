@@ -1,6 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Look at a data set: ``python tools/visualization/browse_dataset.py
-CONFIG``."""
+"""Look at a data set."""
 
 from mmclca.cli import run_command
 

@@ -1,6 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The curve of a learning rate: ``python
-tools/visualization/vis_scheduler.py CONFIG``."""
+"""The curve of a learning rate."""
 
 from mmclca.cli import run_command
 

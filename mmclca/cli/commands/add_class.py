@@ -3,6 +3,7 @@
 
 from pathlib import Path
 
+from mmclca.checkpoints.fitted import model_file
 from mmclca.utils.lazy import lazy
 
 from .. import Parser, plain_errors
@@ -27,5 +28,6 @@ def parse_args():
 
 def main(args):
     with plain_errors():
+        model_file(args.folder)
         model = fitting.FittedModel(args.folder, args.device)
         model.add_class(args.photographs, args.name)

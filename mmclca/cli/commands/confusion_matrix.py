@@ -5,6 +5,7 @@ tools/analysis_tools/confusion_matrix.py CONFIG CHECKPOINT|RESULTS``."""
 import tempfile
 from pathlib import Path
 
+from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.utils.lazy import lazy
 from mmclca.utils.terminal import say
 
@@ -13,7 +14,7 @@ from ..arguments import add_cfg_options, check_window, file_named
 
 plt = lazy('matplotlib.pyplot')
 loading = lazy('mmclca.checkpoints.loading')
-stored = lazy('mmclca.checkpoints.stored')
+
 configs = lazy('mmclca.configs')
 engine_runner = lazy('mmclca.engine.runner')
 predictions = lazy('mmclca.evaluation.predictions')
@@ -126,7 +127,7 @@ def main(args):
             figures.check_picture(args.show_path)
         cfg = configs.read_config(args.config, args.cfg_options)
         count = matrix_of_results
-        if stored.is_checkpoint(source):
+        if is_checkpoint(source):
             count = matrix_of_checkpoint
         matrix, classes = count(cfg, source)
     say(*describe(matrix, classes))

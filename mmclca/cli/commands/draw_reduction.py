@@ -4,10 +4,11 @@
 import sys
 from pathlib import Path
 
+from mmclca.checkpoints.fitted import WEIGHTS, is_checkpoint
 from mmclca.utils.lazy import lazy
 
 from .. import Parser, plain_errors
-from ..arguments import WEIGHTS, add_cfg_options, add_leaves, is_weights
+from ..arguments import add_cfg_options, add_leaves
 
 apis_loading = lazy('mmclca.apis.loading')
 loading = lazy('mmclca.checkpoints.loading')
@@ -52,7 +53,7 @@ def parse_args():
     add_cfg_options(parser)
     args = parser.parse_args()
     first = args.files[0] if args.files else ''
-    named = '://' in first or is_weights(first)
+    named = '://' in first or is_checkpoint(first)
     args.checkpoint = args.files.pop(0) if named else None
     if args.checkpoint and args.pretrained:
         parser.error('a checkpoint and --pretrained: leave one out')

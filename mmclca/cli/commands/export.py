@@ -4,14 +4,13 @@
 from dataclasses import asdict
 from pathlib import Path
 
+from mmclca.checkpoints import fitted
 from mmclca.utils.lazy import lazy
 
 from .. import Parser, plain_errors
 from ..arguments import add_cfg_options, add_reject, check_file
 
 apis = lazy('mmclca.apis')
-loading = lazy('mmclca.apis.loading')
-configs = lazy('mmclca.configs')
 deployment = lazy('mmclca.deployment')
 onnx_file = lazy('mmclca.deployment.onnx_file')
 
@@ -44,7 +43,7 @@ def parse_args():
     )
     parser.add(
         '--opset',
-        f"version of ONNX's operators (default: {onnx_file.OLDEST_OPSET})",
+        "version of ONNX's operators (default: 18, the oldest)",
         type=int,
     )
     parser.flag(
@@ -74,22 +73,23 @@ def check(parser, args):
 
 def default_out(checkpoint, format, int8):
     """Where the file goes unless it is told."""
-    if '://' in checkpoint:
-        checkpoint = checkpoint.rpartition('/')[2]
+    file = fitted.model_file(checkpoint)
+    if '://' in file:
+        file = file.rpartition('/')[2]
     ending = f'.int8.{format}' if int8 else f'.{format}'
-    return Path(checkpoint).with_suffix(ending)
+    return Path(file).with_suffix(ending)
 
 
 def export(args, out):
     """Write the file; gives the largest difference of its logits."""
-    cfg, _ = loading.config_and_weights(
-        args.config, args.checkpoint, args.cfg_options
-    )
-    configs.require_settings(cfg, 'model')
-    configs.check_patches(cfg)
     inferencer = apis.TokenReductionInferencer(
-        cfg, args.checkpoint, 'cpu', reject=args.reject
+        args.config,
+        args.checkpoint,
+        'cpu',
+        reject=args.reject,
+        options=args.cfg_options,
     )
+    cfg = inferencer.model._config
     model = inferencer.model.eval()
     preprocessing = deployment.preprocessing_of(cfg, model)
     threshold = inferencer.threshold and asdict(inferencer.threshold)
@@ -105,9 +105,9 @@ def export(args, out):
 
 
 def main(args):
-    out = args.out or default_out(args.checkpoint, args.format, args.int8)
     names = filter(None, (args.config, args.checkpoint))
     with plain_errors(', '.join(names)):
+        out = args.out or default_out(args.checkpoint, args.format, args.int8)
         error = export(args, out)
     when = 'before the 8-bit quantization' if args.int8 else 'in float32'
     print(

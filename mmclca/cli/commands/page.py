@@ -8,7 +8,7 @@ from mmclca.utils.extras import require
 from mmclca.utils.lazy import lazy
 
 from .. import Parser, plain_errors
-from ..arguments import add_config_argument, add_model_arguments, add_reject
+from ..arguments import add_checkpoint, add_model_arguments, add_reject
 
 apis = lazy('mmclca.apis')
 model_index = lazy('mmclca.model_index')
@@ -21,13 +21,7 @@ def parse_args():
         description='Serve a page on this computer: drop a leaf, see its '
         'name, what is left of it step by step, and the work it takes'
     )
-    parser.add(
-        'checkpoint',
-        'path or URL of the weights, which hold config and class names '
-        '(default: those of "make demo")',
-        nargs='?',
-    )
-    add_config_argument(parser)
+    add_checkpoint(parser, ' (default: those of "make demo")', nargs='?')
     parser.add('--port', 'port (default: a free one from 7860 on)', type=int)
     parser.add(
         '--host',

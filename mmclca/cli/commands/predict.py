@@ -5,18 +5,19 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
+from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 from mmclca.utils.lazy import lazy
 from mmclca.utils.terminal import printable, say
 
 from .. import Mistake, Parser, plain_errors
 from ..arguments import (
-    add_config_argument,
+    add_batch_size,
+    add_checkpoint,
     add_model_arguments,
     add_reject,
+    add_table,
     check_file,
-    file_named,
-    is_weights,
     positive,
 )
 
@@ -30,22 +31,16 @@ def parse_args():
         description='Predict the classes of images with a trained model. '
         'Results go to stdout, progress and what could not be read to stderr'
     )
-    parser.add(
-        'checkpoint',
-        'path or URL of the weights; the config and the class names are '
-        'stored in it',
-    )
+    add_checkpoint(parser)
     parser.add(
         'images',
         'files, folders (with all below them) or patterns such as '
         '"scans/*.tif"',
         nargs='+',
     )
-    add_config_argument(parser)
     parser.add('--topk', 'classes to name for each image', 5, type=positive)
-    parser.add('--batch-size', 'images at a time', 32, type=positive)
-    out = 'write the results to a .csv or .json file'
-    parser.add('--out', out, type=file_named('.csv', '.json'))
+    add_batch_size(parser)
+    add_table(parser)
     parser.flag(
         '--tokens',
         'write the tokens of each layer and the GMACs of each image too, to '
@@ -73,7 +68,7 @@ def check(parser, args):
             f'predict.py {checkpoint} {images}. For another config: '
             f'predict.py {checkpoint} {images} --config {args.checkpoint}'
         )
-    weights = [name for name in args.images if is_weights(name)]
+    weights = [*filter(is_checkpoint, args.images)]
     if weights:
         parser.error(
             f'{1 + len(weights)} checkpoints: '
@@ -107,6 +102,7 @@ def prepare(args, paths):
     return found, pictures
 
 
+@plain_errors()
 def predict(args, inferencer, paths, pictures, results):
     """Fill the list, so that an interrupted run keeps what it has."""
     answers = inferencer.stream(paths, args.batch_size, args.tokens)
@@ -116,28 +112,22 @@ def predict(args, inferencer, paths, pictures, results):
             apis.draw_prediction(inferencer, path, result, picture)
 
 
-def show(results, classes, topk):
+def finish(args, classes, results):
+    """Write the file, and print what is on each image."""
+    if args.out and results:
+        table = results, args.out, classes, args.topk
+        if args.out.suffix == '.csv':
+            apis.write_csv(*table)
+        else:
+            apis.write_json(*table, args.tokens)
     for result in results:
-        best = apis.best_classes(result, classes, topk)
+        best = apis.best_classes(result, classes, args.topk)
         named = [f'{one["score"]:.3f} {one["name"]}' for one in best]
         if named:
             line = f'{result["image"]}: {", ".join(named)}'
             if result['known'] is False:
                 line += f'; not known (score {result["known_score"]:.3f})'
             say(line)
-
-
-def write(results, args, classes):
-    if args.out.suffix == '.csv':
-        apis.write_csv(results, args.out, classes, args.topk)
-    else:
-        apis.write_json(results, args.out, classes, args.topk, args.tokens)
-
-
-def written(results, paths, out):
-    """What is left of an interrupted run, in words."""
-    place = out if out and results else 'standard output'
-    return f'{len(results)} of {len(paths)} images are written to {place}'
 
 
 def main(args):
@@ -149,14 +139,15 @@ def main(args):
     with redirect_stdout(sys.stderr):  # what mmengine logs
         inferencer, pictures = prepare(args, paths)
     try:
-        with redirect_stdout(sys.stderr), plain_errors():
+        with redirect_stdout(sys.stderr):
             predict(args, inferencer, paths, pictures, results)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(written(results, paths, args.out)) from None
+        place = args.out if args.out and results else 'standard output'
+        raise KeyboardInterrupt(
+            f'{len(results)} of {len(paths)} images are written to {place}'
+        ) from None
     finally:
-        if args.out and results:
-            write(results, args, inferencer.classes)
-        show(results, inferencer.classes, args.topk)
+        finish(args, inferencer.classes, results)
     unread = [result for result in results if 'error' in result]
     if unread:
         lines = [f'  {one["image"]}: {one["error"]}' for one in unread]

@@ -14,6 +14,7 @@ from mmclca.utils.terminal import say
 
 from .. import Parser, plain_errors
 from ..arguments import (
+    add_batch_size,
     add_model_arguments,
     check_file,
     file_named,
@@ -21,18 +22,17 @@ from ..arguments import (
     positive,
     whole,
 )
-from ..choices import CLASSIFIERS, METHODS, OUT_TYPES
-from .open_set import accuracy, check_known, shared
 
 apis = lazy('mmclca.apis')
 loading = lazy('mmclca.apis.loading')
-model_files = lazy('mmclca.cli.model_files')
+classifiers = lazy('mmclca.apis.probe.classifiers')
+on_images = lazy('mmclca.apis.probe.on_images')
+configs = lazy('mmclca.configs')
 photographs = lazy('mmclca.datasets.photographs')
 evaluation = lazy('mmclca.evaluation')
 models = lazy('mmclca.models')
+config = lazy('mmengine.config')
 utils = lazy('mmpretrain.utils')
-
-SPLITS = ('val', 'test')
 
 
 def parse_args():
@@ -89,7 +89,7 @@ def add_images(parser):
         type=Path,
         metavar='DIR',
     )
-    parser.add('--batch-size', 'images at a time', 32, type=positive)
+    add_batch_size(parser)
 
 
 def add_variant(parser):
@@ -103,14 +103,13 @@ def add_variant(parser):
     )
     parser.add(
         '--out-type',
-        'what to take of each layer: average of the tokens left, CLS or both '
-        '(default: average with --layers)',
-        choices=OUT_TYPES,
+        'what to take of each layer: average of the tokens left, cls_token or '
+        'cls_average, both (default: average with --layers)',
+        metavar='NAME',
     )
     parser.add(
         '--method',
-        'reduce tokens by this one (default: as the model does)',
-        choices=METHODS,
+        'reduce tokens by this reducer (default: as the model does)',
         metavar='NAME',
     )
     parser.add('--keep-rate', 'of --method', type=keep_rate, metavar='RATE')
@@ -119,12 +118,13 @@ def add_variant(parser):
 def add_classifier(parser):
     parser.add(
         '--classifier',
-        'ridge regression, shrinkage LDA, logistic regression or nearest '
-        'class mean',
-        CLASSIFIERS[0],
-        choices=CLASSIFIERS,
+        'ridge regression, shrinkage LDA (lda), logistic regression or '
+        'nearest class mean (ncm)',
+        'ridge',
+        metavar='NAME',
     )
-    parser.add('--folds', 'parts that the images are cut into', 5, type=folds)
+    parts = 'parts that the images are cut into'
+    parser.add('--folds', parts, 5, type=partial(positive, least=2))
     parser.add('--repeats', 'how often they are cut', 5, type=positive)
     parser.add(
         '--class-weights',
@@ -132,14 +132,6 @@ def add_classifier(parser):
         '(default: images do)',
         choices=['balanced'],
     )
-
-
-def folds(text):
-    """A number of folds."""
-    positive(text)
-    if int(text) < 2:
-        raise ValueError
-    return int(text)
 
 
 def check(parser, args):
@@ -153,9 +145,13 @@ def check(parser, args):
 
 def load_probe(args):
     """The probe, and the config of the model with its data sets."""
-    cfg, weights = loading.config_and_weights(
-        args.model, args.weights, args.cfg_options
+    model, weights = loading.config_and_weights(args.model, args.weights)
+    cfg = (
+        model
+        if isinstance(model, config.Config)
+        else configs.read_config(model)
     )
+    configs.merge_options(cfg, args.cfg_options)
     if args.method:
         cfg.model = models.with_reduction(
             cfg.model, args.method, args.keep_rate
@@ -175,52 +171,6 @@ def training_images(args, cfg):
         return photographs.images_at(args.images)
     found = photographs.read_photographs(args.images, groups=args.groups)
     return found.select(found.to_train())
-
-
-def fit(args, probe, images):
-    """Fit the probe; gives the images that were read, and the folds."""
-    features, unread = probe.features(images.paths)
-    images = model_files.read_ones(images, unread)
-    if None in images.labels:
-        nameless = images.paths[images.labels.index(None)]
-        raise ValueError(
-            f'{nameless} has no class: give a folder a class, or a list with '
-            'labels'
-        )
-    images = images.of_classes(sorted({*images.labels}))
-    found = probe.fit(
-        features,
-        images.labels,
-        images.classes,
-        args.classifier,
-        images.groups,
-        args.folds,
-        args.repeats,
-        args.class_weights,
-        partial(utils.track, description='Folds'),
-    )
-    return images, features.shape[1], found
-
-
-def measure(place, cfg, probe, known):
-    """Accuracy on images that the probe was not fitted to."""
-    if place in SPLITS:
-        images = photographs.images_of_split(cfg, place)
-    else:
-        images = photographs.images_at(place)
-    check_known(images, probe.classes)
-    both = shared(images, known)
-    if both:
-        raise ValueError(
-            f'{len(both)} of the test images are also fitted to, such as '
-            f'{min(both)}: they tell nothing'
-        )
-    features, unread = probe.features(images.paths)
-    images = model_files.read_ones(images, unread)
-    right = accuracy(images, probe.scores(features), probe.classes)
-    if right is None:
-        raise ValueError(f'{images.source} has no classes to measure with')
-    return images, right
 
 
 def lines_of(args, images, channels, found):
@@ -256,17 +206,33 @@ def interval(ends):
     return f'{100 * low:.1f} to {100 * high:.1f} %'
 
 
+def test_images(place, cfg):
+    """Images to measure the result on, of a split or a place."""
+    if place in ('val', 'test'):
+        return photographs.images_of_split(cfg, place)
+    return photographs.images_at(place)
+
+
 def run(args):
+    classifiers.check_classifier(args.classifier)
     probe, cfg = load_probe(args)
     given = training_images(args, cfg)
-    images, channels, found = fit(args, probe, given)
+    images, channels, found = on_images.fit_to_images(
+        probe,
+        given,
+        classifier=args.classifier,
+        folds=args.folds,
+        repeats=args.repeats,
+        class_weights=args.class_weights,
+        progress=partial(utils.track, description='Folds'),
+    )
     lines = list(lines_of(args, images, channels, found))
     if args.test:
-        tested, right = measure(args.test, cfg, probe, given)
-        ends = interval(evaluation.wilson(right, len(tested.paths)))
+        tested = test_images(args.test, cfg)
+        number, right = on_images.accuracy_on(probe, tested, given)
         lines.append(
-            f'test: {rate(right)} of {len(tested.paths)} images, 95 % '
-            f'interval {ends}'
+            f'test: {rate(right)} of {number} images, 95 % interval '
+            f'{interval(evaluation.wilson(right, number))}'
         )
     probe.save(args.out)
     return lines

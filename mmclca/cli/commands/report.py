@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Write the report of a model: ``python -m mmclca report MODEL``."""
 
+from mmclca.checkpoints.fitted import model_file
 from mmclca.utils.lazy import lazy
 
 from .. import Parser, plain_errors
@@ -20,4 +21,5 @@ def parse_args():
 
 def main(args):
     with plain_errors():
+        model_file(args.folder)
         print(report.write_report(args.folder))

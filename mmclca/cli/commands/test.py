@@ -1,18 +1,16 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Test a checkpoint: ``python tools/test.py CONFIG CHECKPOINT``."""
 
-from copy import deepcopy
-
 from mmclca.utils.lazy import lazy
 
 from .. import Parser, plain_errors
 from ..arguments import add_run_arguments
+from ..mistakes import starting
 
-start = lazy('mmclca.cli.start')
 configs = lazy('mmclca.configs')
 engine_runner = lazy('mmclca.engine.runner')
+test_set_up = lazy('mmclca.engine.test_set_up')
 mmengine = lazy('mmengine')
-config = lazy('mmengine.config')
 dist = lazy('mmengine.dist')
 evaluator = lazy('mmengine.evaluator')
 testing = lazy('mmclca.engine.hooks.testing')
@@ -50,37 +48,6 @@ def parse_args():
     return args
 
 
-def draw_predictions(cfg, show, show_dir, interval, wait_time):
-    if 'visualization' not in (cfg.get('default_hooks') or {}):
-        raise ValueError(
-            '--show and --show-dir: the config has no visualization hook. '
-            'Add default_hooks=dict(visualization='
-            "dict(type='VisualizationHook'))"
-        )
-    cfg.default_hooks.visualization.update(
-        enable=True,
-        show=show,
-        out_dir=show_dir,
-        interval=interval,
-        wait_time=wait_time,
-    )
-
-
-def mirrored(pipeline):
-    """A pipeline whose last step, the packing, is done with both views."""
-    flips = [dict(type='RandomFlip', prob=prob) for prob in (1.0, 0.0)]
-    views = dict(type='TestTimeAug', transforms=[flips, [pipeline[-1]]])
-    return [*deepcopy(pipeline[:-1]), views]
-
-
-def use_tta(cfg):
-    """Wrap the model so that it averages the scores of several views."""
-    dataset = cfg.test_dataloader.dataset
-    tta_model = cfg.get('tta_model', dict(type='AverageClsScoreTTA'))
-    dataset.pipeline = cfg.get('tta_pipeline') or mirrored(dataset.pipeline)
-    cfg.model = config.ConfigDict(**tta_model, module=cfg.model)
-
-
 def configure(args):
     """The config, with all that the command line says."""
     cfg = configs.read_config(args.config, args.cfg_options)
@@ -96,11 +63,11 @@ def configure(args):
     if args.compile:
         engine_runner.use_compile(cfg)
     if args.show or args.show_dir:
-        draw_predictions(
+        test_set_up.draw_predictions(
             cfg, args.show, args.show_dir, args.interval, args.wait_time
         )
     if args.tta:
-        use_tta(cfg)
+        test_set_up.use_tta(cfg)
     engine_runner.set_loader_defaults(cfg, args.no_pin_memory)
     return cfg
 
@@ -109,16 +76,12 @@ def main(args):
     source = f'{args.config}, {args.checkpoint}'
     with plain_errors(source):
         runner = engine_runner.build_runner(configure(args))
-        runner.register_hook(testing.CompleteWeightsHook())
-        if args.fuse:
-            hook = testing.FuseHook()
-            runner.register_hook(hook)
-            runner.register_hook(testing.UnfuseHook(hook))
+        testing.register_hooks(runner, args.fuse)
         if args.out and args.out_item != 'metrics':
             runner.test_evaluator.metrics.append(
                 evaluator.DumpResults(args.out)
             )
-    with start.starting(source, runner):
+    with starting(source, runner):
         metrics = runner.test()
     if args.out_item == 'metrics' and dist.is_main_process():
         mmengine.dump(metrics, args.out)

@@ -17,26 +17,30 @@ from dataclasses import replace
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
-from statistics import median
 
 from mmclca.utils.extras import require
+from mmclca.utils.known_names import not_one_of
 from mmclca.utils.lazy import lazy
 
 from .. import Parser
 from ..arguments import check_file, keep_rate, positive, whole
-from ..choices import AMP, ARCHS, CUDA_GRAPHS, METHODS, MMPRETRAIN, PLAIN
 from ..mistakes import WRONG_INPUT
 
 benchmark = lazy('mmclca.benchmark')
+candidates = lazy('mmclca.benchmark.candidates')
 comparison = lazy('mmclca.benchmark.comparison')
-memory = lazy('mmclca.benchmark.memory')
 pages = lazy('mmclca.benchmark.pages')
-benchmark_profile = lazy('mmclca.benchmark.profile')
+memory = lazy('mmclca.benchmark.memory')
+planning = lazy('mmclca.benchmark.planning')
 benchmark_setting = lazy('mmclca.benchmark.setting')
 mmengine_config = lazy('mmengine.config')
+backbones = lazy('mmpretrain.models.backbones')
 torch = lazy('torch')
 
-COMPILE_MODES = ('default', *CUDA_GRAPHS, 'max-autotune-no-cudagraphs')
+COMPILE_MODES = (
+    *('default', 'reduce-overhead', 'max-autotune'),
+    'max-autotune-no-cudagraphs',
+)
 CLCA = dict(no=[False], yes=[True], both=[False, True])
 # torch.compile gives up after eight models of a kind, timm's among them
 MOST_COMPILED = 7
@@ -49,9 +53,6 @@ def parse_args():
     add_setting(parser)
     add_rounds(parser)
     args = parser.parse_args()
-    fill_in(args)
-    from mmclca.cli.commands.throughput import check
-
     check(parser, args)
     return args
 
@@ -76,7 +77,6 @@ def add_models(parser):
         'of VisionTransformer in MMPretrain (default: deit-small, which is '
         'ViT-S/16; small is another one, of 8 layers; with --configs none)',
         nargs='+',
-        choices=ARCHS,
         metavar='NAME',
     )
     parser.add(
@@ -89,12 +89,11 @@ def add_models(parser):
     )
     parser.add(
         '--methods',
-        'of %(choices)s, at the sizes of --arch and of --configs; '
-        f'{MMPRETRAIN} is its plain ViT, {PLAIN} the TokenReductionViT '
-        'without a reducer (default: all; with --configs these two; with '
-        '--baseline none)',
+        'names of reducers, at the sizes of --arch and of --configs; '
+        'mmpretrain is its plain ViT, none the TokenReductionViT without a '
+        'reducer (default: all; with --configs these two; with --baseline '
+        'no method)',
         nargs='*',
-        choices=[MMPRETRAIN, PLAIN, *METHODS],
         metavar='NAME',
     )
     rates = [1.0, 0.7, 0.5, 0.25, 0.1]
@@ -119,7 +118,9 @@ def add_setting(parser):
         'machine it is steadier than that of the clock',
     )
     parser.add(
-        '--amp', 'automatic mixed precision (default: float32)', choices=AMP
+        '--amp',
+        'automatic mixed precision (default: float32)',
+        choices=['bf16', 'fp16'],
     )
     parser.add(
         '--compile',
@@ -148,7 +149,7 @@ def add_rounds(parser):
         '--memory',
         action=argparse.BooleanOptionalAction,
         help='measure the peak of memory too; not with --compile on a CPU, '
-        f'nor with --compile {" or ".join(CUDA_GRAPHS)} on a GPU '
+        'nor with --compile reduce-overhead or max-autotune on a GPU '
         '(default: with --train, where it can be)',
     )
     parser.add(
@@ -174,13 +175,14 @@ def fill_in(args):
         given = args.configs or args.baseline
         args.arch = [] if given else ['deit-small']
     if args.methods is None:
-        methods = () if args.configs else METHODS
-        names = [MMPRETRAIN, PLAIN, *methods]
+        plain, reducers = candidates.PLAINS, candidates.METHODS
+        names = [*plain, *([] if args.configs else reducers)]
         args.methods = [] if args.baseline else names
 
 
 def check(parser, args):
     """Refuse what would fail when the measuring has begun, or after it."""
+    fill_in(args)
     args.batch = list(dict.fromkeys(args.batch))
     args.setting = benchmark.Setting(
         args.device,
@@ -210,7 +212,14 @@ def check(parser, args):
 
 
 def refused_options(args):
-    """What is wrong with options that do not go together."""
+    """What is wrong with options, and with some of them together."""
+    offered = dict(
+        arch=sorted(backbones.VisionTransformer.arch_zoo),
+        methods=[*candidates.PLAINS, *candidates.METHODS],
+    )
+    for option, known in offered.items():
+        for name in {*vars(args)[option]} - {*known}:
+            yield f'--{option}: {not_one_of(name, known)}'
     patch = f'{benchmark.Size.patch_size}, the size of a patch'
     for size in args.img_size:
         if size % benchmark.Size.patch_size:
@@ -269,69 +278,31 @@ def read_config(option, name, train):
             model = config.model.to_dict()
             if train and model.get('teacher'):
                 raise ValueError('a teacher, which is not measured')
-            return benchmark.candidates.of_config(Path(name).stem, model)
+            return candidates.of_config(Path(name).stem, model)
     except (*WRONG_INPUT, AttributeError) as error:
         reason = ' '.join(str(error).split())
         raise ValueError(f'{option} {name}: {reason}') from error
 
 
 def plan(args):
-    """The models beside each baseline, in the order of measuring.
-
-    Raises:
-        ValueError: If there are two of a name.
-    """
+    """The models beside each baseline, in the order of measuring."""
     configs = [read_config('--configs', n, args.train) for n in args.configs]
-    if args.baseline:
-        baseline = read_config('--baseline', args.baseline, args.train)
-        found = {baseline: chosen(args, baseline) + configs}
-    else:
-        found = by_size(args, configs)
-    for baseline, beside in found.items():
-        if args.fuse:
-            beside += benchmark.candidates.fused([baseline, *beside])
-        check_names([baseline, *beside])
-        if args.backend == 'onnx':
-            require('onnx', 'onnxscript', 'onnxruntime', extra='deploy')
-            beside[:] = benchmark.candidates.with_onnx([baseline, *beside])[1:]
-    return found
-
-
-def by_size(args, configs):
-    """The models beside timm's of their size."""
-    sizes = {
-        benchmark.Size.of_arch(arch, img_size): []
-        for arch in args.arch
-        for img_size in args.img_size
-    }
-    for one in configs:
-        sizes.setdefault(one.vit_size, []).append(one)
-    return {
-        benchmark.candidates.timm_vit(size): chosen(
-            args, benchmark.candidates.mmpretrain_vit(size)
-        )
-        + own
-        for size, own in sizes.items()
-    }
-
-
-def chosen(args, model):
-    """A model with what the command line names."""
-    methods = list(dict.fromkeys(args.methods))
-    rates = dict.fromkeys(args.keep_rates)
-    return benchmark.candidates.candidates_of(
-        model, methods, rates, CLCA[args.clca]
+    baseline = args.baseline and read_config(
+        '--baseline', args.baseline, args.train
     )
-
-
-def check_names(rows):
-    """Refuse two rows of a name."""
-    for i, one in enumerate(rows):
-        if one in rows[:i]:
-            raise ValueError(
-                f'a row {one.name} {one.label} is there already; leave it '
-                'out, or name the file differently'
-            )
+    if args.backend == 'onnx':
+        require('onnx', 'onnxscript', 'onnxruntime', extra='deploy')
+    return planning.plan(
+        configs,
+        baseline,
+        args.arch,
+        args.img_size,
+        methods=list(dict.fromkeys(args.methods)),
+        keep_rates=list(dict.fromkeys(args.keep_rates)),
+        clca=CLCA[args.clca],
+        fuse=args.fuse,
+        onnx=args.backend == 'onnx',
+    )
 
 
 def measure(args, missing):
@@ -351,48 +322,19 @@ def measure(args, missing):
             yield result
 
 
-def profile(args, results):
-    """Lines of a table: milliseconds and share of each part of a pass."""
-    parts = [f'{part}, ms (%)' for part in benchmark_profile.PARTS]
-    titles = ['model', 'px', 'method', 'batch', 'ms', *parts]
-    yield from pages.table_head(titles)
-    for result in results:
-        setting = replace(args.setting, batch=result.batch)
-        rounds = args.rounds, args.warm_up
-        seconds = benchmark_profile.seconds_of_parts(
-            result.candidate, setting, *rounds
-        )
-        yield profile_line(result, seconds)
-
-
-def profile_line(result, seconds):
-    """The line of a model in the table of parts."""
-    candidate, size = result.candidate, result.candidate.size
-    model = [candidate.name or size.name, size.pixels, candidate.label]
-    total = sum(seconds.values())
-    shares = [
-        f'{1e3 * part:.1f} ({100 * part / total:.1f})'
-        for part in seconds.values()
-    ]
-    whole = f'{1e3 * median(result.seconds):.1f}'
-    return pages.line([*model, result.batch, whole, *shares])
-
-
-def write(args, facts, results, missing, more):
+def write(args, facts, results, missing, more=()):
     """Write the page, the CSV, the JSON and the plot."""
-    lines = pages.results_head(args.memory)
-    lines += [pages.table_line(result, args.memory) for result in results]
-    lines += pages.out_of_memory_lines(missing)
-    lines += ['', f'![speed-up]({Path(args.out).name}.png)', *more]
     baseline = args.baseline and Path(args.baseline).stem
-    title = f'Speed compared with {baseline}' if baseline else TITLE
-    text = pages.page(title, args.setting.words(args.batch), facts, lines)
-    fitted = pages.exponents(results)
-    growth = dict(exponents=fitted) if fitted else {}
-    entries = dict(batches=args.batch, **growth)
-    records = [result.record() for result in results]
-    pages.write_results(
-        args.out, text, args.setting, facts, records, **entries
+    pages.write_comparison(
+        args.out,
+        f'Speed compared with {baseline}' if baseline else TITLE,
+        args.setting,
+        args.batch,
+        facts,
+        results,
+        missing,
+        more,
+        args.memory,
     )
     pages.draw_speed_up(results, f'{args.out}.png')
 
@@ -410,11 +352,11 @@ def main(args):
     for result in measure(args, missing):
         results.append(result)
         if args.out:  # what is there stays, whatever ends the program
-            write(args, facts, results, missing, more=[])
+            write(args, facts, results, missing)
     more = pages.exponent_lines(pages.exponents(results))
     if args.profile:
-        more += ['', '## Where the time of a forward pass goes', '']
-        more += profile(args, results)
+        rounds = args.rounds, args.warm_up
+        more += pages.profile_lines(results, args.setting, *rounds)
     print(*more, sep='\n')
     if args.out and results:
         write(args, facts, results, missing, more)

@@ -7,9 +7,9 @@ from mmclca.utils.lazy import lazy
 
 from .. import Parser, plain_errors
 from ..arguments import add_run_arguments
+from ..mistakes import starting
 
 resuming = lazy('mmclca.checkpoints.resuming')
-start = lazy('mmclca.cli.start')
 configs = lazy('mmclca.configs')
 engine_runner = lazy('mmclca.engine.runner')
 device = lazy('mmengine.device')
@@ -48,10 +48,6 @@ def parse_args():
     return parser.parse_args()
 
 
-def skip_validation(cfg):
-    cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
-
-
 def scale_lr(cfg):
     if 'auto_scale_lr' not in cfg:
         raise ValueError(
@@ -88,7 +84,7 @@ def configure(args):
     if args.compile:
         engine_runner.use_compile(cfg)
     if args.no_validate:
-        skip_validation(cfg)
+        cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     if args.auto_scale_lr:
         scale_lr(cfg)
     engine_runner.set_loader_defaults(
@@ -110,5 +106,5 @@ def main(args):
         runner = engine_runner.build_runner(configure(args))
     if not args.resume:
         warn_of_earlier_run(runner)
-    with start.starting(args.config, runner):
+    with starting(args.config, runner):
         runner.train()

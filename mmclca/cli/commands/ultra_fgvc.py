@@ -11,39 +11,38 @@ import os
 import sys
 from pathlib import Path
 
-from mmclca.utils.csv_files import write_rows
 from mmclca.utils.lazy import lazy
 from mmclca.utils.terminal import say
 
 from .. import Parser, plain_errors
-from ..choices import LAYOUTS, SETS
 
+pd = lazy('pandas')
+csv_files = lazy('mmclca.utils.csv_files')
 convert = lazy('mmclca.datasets.preparation.convert')
 download = lazy('mmclca.datasets.preparation.download')
 verify = lazy('mmclca.datasets.preparation.verify')
-ultra_fgvc_info = lazy('mmclca.datasets.ultra_fgvc.info')
+info = lazy('mmclca.datasets.ultra_fgvc.info')
 places = lazy('mmclca.datasets.ultra_fgvc.places')
 
 SHOWN = 20
 
 
-def parse_args(argv=None):
+def parse_args():
     parser = Parser(
-        description='Fetch, check and convert the Ultra-FGVC data sets',
-        epilog=f'Sets: {", ".join(SETS)}',
+        description='Fetch, check and convert the Ultra-FGVC data sets'
     )
     commands = parser.add_subparsers(dest='command', required=True)
     add_download(commands)
     add_check(commands)
     add_convert(commands)
-    return parser.parse_args(argv)
+    return parser.parse_args()
 
 
 def add_download(commands):
     parser = commands.add_parser(
         'download', help='fetch the parquet mirror; resumes where it stopped'
     )
-    parser.add('name', 'a set, or all')
+    parser.add('name', 'a set, such as cotton80, or all')
     parser.add('--to', 'folder for the files', required=True)
     parser.add('--revision', 'branch, tag or commit on the hub', 'main')
     parser.flag('--force', 'replace files that differ')
@@ -70,19 +69,18 @@ def add_convert(commands):
     )
     parser.add_argument('folder')
     parser.add_argument('--dataset', required=True)
-    parser.add_argument('--layout', required=True, choices=LAYOUTS)
+    layouts = 'csv, folders, parquet or released'
+    parser.add('--layout', layouts, required=True)
     parser.add(
         '--to', "folder in which the set's folder is made", required=True
     )
-    parser.add('--from-layout', 'where there are more', choices=LAYOUTS)
+    parser.add('--from-layout', 'where there are more')
     parser.flag('--force', "replace the set's folder")
     parser.flag('--partial', 'accept a set that is not complete')
 
 
 def run_download(name, to, revision, force):
-    infos = (
-        SETS.values() if name == 'all' else [ultra_fgvc_info.get_info(name)]
-    )
+    infos = info.SETS.values() if name == 'all' else [info.get_info(name)]
     # The whole of SoyAgeing is its stages; `all` names those too.
     parts = {part.name: part for info in infos for part in info.parts}
     for part in parts.values():
@@ -92,16 +90,16 @@ def run_download(name, to, revision, force):
 
 
 def run_check(folder, dataset, jobs, report):
-    info = ultra_fgvc_info.get_info(dataset) if dataset else None
+    wanted = info.get_info(dataset) if dataset else None
     if not Path(folder).exists():
         raise FileNotFoundError(f'{folder} does not exist')
-    found = verify.find_sets(folder, info)
+    found = verify.find_sets(folder, wanted)
     if not found:
         raise FileNotFoundError(
-            places.not_found(folder, info)
-            if info
+            places.not_found(folder, wanted)
+            if wanted
             else f'No Ultra-FGVC set was recognized in {folder}. Name the one '
-            f'that it should hold: --dataset {{{",".join(SETS)}}}'
+            f'that it should hold: --dataset {{{",".join(info.SETS)}}}'
         )
     rows, bad = [], []
     for set_info, source in found:
@@ -123,14 +121,12 @@ def run_check(folder, dataset, jobs, report):
 
 
 def print_table(rows):
-    table = [['set', *verify.Row._fields[1:]]]
-    for row in rows:
-        classes, images = ('?' if n is None else n for n in row.expected)
-        cells = *row[:5], f'{classes} / {images}', *row[6:]
-        table.append([str(cell) for cell in cells])
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for line in table:
-        say('  '.join(map(str.ljust, line, widths)).rstrip())
+    table = pd.DataFrame(rows).rename(columns=dict(dataset='set'))
+    table['expected'] = [
+        ' / '.join('?' if n is None else str(n) for n in row.expected)
+        for row in rows
+    ]
+    say(*table.to_string(index=False).splitlines())
 
 
 def print_bad(bad):
@@ -142,20 +138,20 @@ def print_bad(bad):
 
 
 def write_report(bad, path):
-    write_rows(path, [verify.Bad._fields, *bad])
+    csv_files.write_rows(path, [verify.Bad._fields, *bad])
     print(f'{len(bad)} lines in {path}')
 
 
 def run_convert(folder, dataset, layout, to, from_layout, force, partial):
-    info = ultra_fgvc_info.get_info(dataset)
-    sources = places.find_sources(folder, info, from_layout)
+    wanted = info.get_info(dataset)
+    sources = places.find_sources(folder, wanted, from_layout)
     if not sources:
-        raise FileNotFoundError(places.not_found(folder, info))
-    print(f'{info.title}: {sources[0]}', file=sys.stderr)
+        raise FileNotFoundError(places.not_found(folder, wanted))
+    print(f'{wanted.title}: {sources[0]}', file=sys.stderr)
     target = convert.convert(
-        sources[0], info, layout, to, force=force, counts=not partial
+        sources[0], wanted, layout, to, force=force, counts=not partial
     )
-    print(f'{info.title}: {layout} layout in {target}')
+    print(f'{wanted.title}: {layout} layout in {target}')
     return 0
 
 

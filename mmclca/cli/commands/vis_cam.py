@@ -9,7 +9,6 @@ from mmclca.utils.lazy import lazy
 
 from .. import Parser, plain_errors
 from ..arguments import add_model_arguments
-from ..choices import CAM_METHODS
 
 apis = lazy('mmclca.apis')
 loading = lazy('mmclca.apis.loading')
@@ -78,7 +77,8 @@ def parse_args():
 def add_method_arguments(parser):
     parser.add(
         '--method',
-        f'one of {", ".join(CAM_METHODS)}, in any case (default: %(default)s)',
+        'one of gradcam, gradcam++, xgradcam, layercam, hirescam, eigencam, '
+        'eigengradcam, in any case (default: %(default)s)',
         'GradCAM',
     )
     parser.flag(

@@ -7,7 +7,6 @@ from mmclca.utils.lazy import lazy
 
 from .. import Parser, plain_errors
 from ..arguments import add_model_arguments, add_split_arguments
-from ..choices import FEATURES, FEWEST
 
 loading = lazy('mmclca.apis.loading')
 model_files = lazy('mmclca.cli.model_files')
@@ -34,7 +33,7 @@ def parse_args():
         'compare the CLS tokens, the mean of the others, or all tokens in '
         'their order, which reducers change',
         'cls',
-        choices=FEATURES,
+        choices=('cls', 'mean', 'all'),
     )
     parser.add(
         '--num-images',
@@ -49,9 +48,9 @@ def parse_args():
     )
     add_model_arguments(parser)
     args = parser.parse_args()
-    if args.batch_size < FEWEST or args.num_images < args.batch_size:
+    if args.batch_size < 4 or args.num_images < args.batch_size:
         parser.error(
-            f'--batch-size must be {FEWEST} or more, and --num-images as many '
+            '--batch-size must be 4 or more, and --num-images as many '
             'as --batch-size or more'
         )
     return args

@@ -4,15 +4,14 @@
 import sys
 from pathlib import Path
 
+from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.utils.lazy import lazy
 
 from .. import Parser, plain_errors
 from ..arguments import add_model_arguments, check_window
-from ..choices import TSNE_STAGES
 
 plt = lazy('matplotlib.pyplot')
 loading = lazy('mmclca.apis.loading')
-stored = lazy('mmclca.checkpoints.stored')
 configs = lazy('mmclca.configs')
 batches = lazy('mmclca.datasets.batches')
 tsne = lazy('mmclca.visualization.tsne')
@@ -42,7 +41,7 @@ def parse_args():
         '--vis-stage',
         'whose output: pre_logits is what the last layer of the head reads',
         'pre_logits',
-        choices=TSNE_STAGES,
+        choices=('backbone', 'neck', 'pre_logits'),
     )
     add_sample_arguments(parser)
     add_tsne_arguments(parser)
@@ -75,7 +74,7 @@ def add_tsne_arguments(parser):
 
 def load_model(args):
     """The model, with weights where there are any."""
-    if args.checkpoint or stored.is_checkpoint(args.config):
+    if args.checkpoint or is_checkpoint(args.config):
         return loading.load_classifier(
             args.config, args.checkpoint, args.cfg_options, args.device
         )

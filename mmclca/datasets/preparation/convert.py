@@ -9,8 +9,11 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
+from mmclca.utils.known_names import not_one_of
+
 from ..image_files import IMAGE_SUFFIXES
 from ..ultra_fgvc.checks import check_images, check_split
+from ..ultra_fgvc.folders import READERS
 from ..ultra_fgvc.lists import class_names, divide, label, of_part, read_source
 from .write import write_files, write_parquet
 
@@ -39,6 +42,8 @@ def convert(source, info, layout, folder, force=False, counts=True):
         FileNotFoundError: If images are missing.
         FileExistsError: If the folder exists, or holds the source.
     """
+    if layout not in READERS:
+        raise ValueError(f'layout: {not_one_of(layout, READERS)}')
     target = Path(folder) / info.title
     _check_target(target, source, force)
     images = _plan(source, info, layout, counts)

@@ -2,10 +2,21 @@
 """Hooks of a test: whole weights, and branches joined."""
 
 from mmengine.hooks import Hook
+from mmengine.runner import Runner
 
 from mmclca.checkpoints.loading import load_trained
 from mmclca.models import fuse, fusible
 from mmclca.utils.wrappers import inner_model
+
+
+def register_hooks(runner: Runner, fused: bool = False) -> None:
+    """Give a runner of a test its hooks; those that join branches too."""
+    hooks = [CompleteWeightsHook()]
+    if fused:
+        joined = FuseHook()
+        hooks += [joined, UnfuseHook(joined)]
+    for hook in hooks:
+        runner.register_hook(hook)
 
 
 class CompleteWeightsHook(Hook):

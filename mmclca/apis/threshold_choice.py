@@ -1,0 +1,123 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Choosing the threshold of a model on images, and measuring it."""
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from os.path import realpath
+
+from torch import Tensor
+
+from mmclca.datasets.photographs import Photographs
+from mmclca.evaluation.open_set import measure
+from mmclca.utils.terminal import say
+
+from .features import extract_logits, read_ones
+from .inferencer import TokenReductionInferencer
+from .rejection import Threshold, fingerprint
+
+
+def choose_threshold(
+    inferencer: TokenReductionInferencer,
+    images: dict[str, Photographs],
+    score: str = 'max_softmax',
+    accept: float = 0.95,
+    batch_size: int = 32,
+) -> tuple[Threshold, dict]:
+    """Choose the score below which an image is of no known class.
+
+    Args:
+        inferencer (TokenReductionInferencer): The model.
+        images (dict[str, Photographs]): ``known`` ones to choose it on,
+            and to measure with ``unknown`` ones and known ones, ``test``.
+        score (str): A key of ``SCORES``. Defaults to 'max_softmax'.
+        accept (float): Share of known images to accept. Defaults to 0.95.
+        batch_size (int): Images at a time. Defaults to 32.
+
+    Returns:
+        tuple[Threshold, dict]: The threshold, and what was measured.
+
+    Raises:
+        ValueError: If images of unknown classes are said to be known.
+    """
+    threshold = Threshold(score, 0.0, fingerprint(inferencer.model))
+    _check(images, inferencer.classes)
+    images, logits = dict(images), {}
+    for name, some in images.items():
+        logits[name], unread = extract_logits(
+            inferencer, some.paths, batch_size
+        )
+        images[name] = read_ones(some, unread)
+    _warn_of_few(len(images['known'].paths), accept)
+    rows = measure(logits, accept)
+    counts = {name: len(some.paths) for name, some in images.items()}
+    notes = dict(accept=accept, images=counts, scores=rows)
+    if 'unknown' in images:
+        notes['test_accuracy'] = accuracy(
+            images['test'], logits['test'], inferencer.classes
+        )
+    (value,) = (row['threshold'] for row in rows if row['score'] == score)
+    return replace(threshold, threshold=value), notes
+
+
+def check_known(images: Photographs, classes: Sequence[str]) -> None:
+    """Refuse images of classes that the model has not learned."""
+    strange = sorted({*images.names} - {None, *classes})
+    if strange:
+        raise ValueError(
+            f'{images.source} has images of {len(strange)} classes that the '
+            f'model does not know ({", ".join(strange[:3])}, ...): it knows '
+            f'{", ".join(classes[:3])}, ...; a classes.txt beside a list '
+            'names its labels'
+        )
+
+
+def shared(one: Photographs, other: Photographs) -> set[str]:
+    """Find the files that are in both."""
+    return {*map(realpath, one.paths)} & {*map(realpath, other.paths)}
+
+
+def accuracy(
+    images: Photographs, logits: Tensor, classes: Sequence[str]
+) -> float | None:
+    """Tell the share of images that are named rightly, None without names."""
+    pairs = zip(images.names, logits.argmax(dim=1).tolist(), strict=True)
+    right = [name == classes[label] for name, label in pairs if name]
+    return sum(right) / len(right) if right else None
+
+
+def _check(images, classes) -> None:
+    for name in images.keys() - {'unknown'}:
+        some = images[name]
+        both = 'unknown' in images and shared(some, images['unknown'])
+        if both:
+            raise ValueError(
+                f'{len(both)} images of {images["unknown"].source} are also '
+                f'in {some.source}, as {min(both)}'
+            )
+        check_known(some, classes)
+    if 'test' in images:
+        _warn_of_shared(images['known'], images['test'])
+
+
+def _warn_of_shared(known, test) -> None:
+    both = shared(known, test)
+    if both:
+        say(
+            f'{len(both)} of {len(test.paths)} test images ({test.source}) '
+            'are also those that the threshold is chosen on: on new leaves '
+            'known_lost may be higher. Give others with --known or --test',
+            file=sys.stderr,
+        )
+
+
+def _warn_of_few(number: int, accept: float) -> None:
+    """Say so where every one of the known images has to be accepted."""
+    if accept < 1 and number * (1 - accept) < 1 - 1e-9:
+        say(
+            f'warning: {number} known images are few: the threshold is the '
+            f'lowest score of them. For --accept {accept:g} give '
+            f'{math.ceil(1 / (1 - accept) - 1e-9)} or more',
+            file=sys.stderr,
+        )

@@ -1,0 +1,95 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Checkpoints that are small and safe to hand on."""
+
+import datetime
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import safetensors.torch
+from torch import Tensor, contiguous_format
+
+from mmclca.utils.atomic_write import replace_bytes
+from mmclca.version import __version__
+
+from .releases import weights_of
+from .writing import checkpoint_bytes
+
+
+def own_weights(checkpoint: dict, no_ema: bool = False) -> dict[str, Tensor]:
+    """Take tensors by name, each on the CPU with memory of its own.
+
+    mmengine stores the average where a model looks for its weights, and what
+    was trained beside it.
+
+    Args:
+        checkpoint (dict): Of ``open_checkpoint``.
+        no_ema (bool): Whether to take the weights as trained, not their
+            average. Defaults to False.
+    """
+    weights = dict(weights_of(checkpoint))
+    trained = {
+        key.removeprefix('module.'): value
+        for key, value in checkpoint.get('ema_state_dict', {}).items()
+        if key.startswith('module.')
+    }
+    if trained:
+        taken = 'weights as trained' if no_ema else 'moving average (EMA)'
+        print(f'the checkpoint has two sets of weights; taken: {taken}')
+    if no_ema:
+        weights.update(trained)
+    return {
+        key: value.detach().cpu().clone(memory_format=contiguous_format)
+        for key, value in weights.items()
+        if isinstance(value, Tensor)
+    }
+
+
+def publish(
+    out: Path,
+    weights: dict[str, Tensor],
+    text: str | None,
+    classes: Sequence[str] | None,
+) -> list[Path]:
+    """Write weights, config and class names; give the files.
+
+    Args:
+        out (Path): NAME.pth, NAME.safetensors, or NAME for both. Date and
+            hash are put into the names.
+        weights (dict[str, Tensor]): Of :func:`own_weights`.
+        text (str, optional): The config.
+        classes (Sequence[str], optional): Names of the classes.
+
+    Raises:
+        FileExistsError: If a file is there already.
+    """
+    endings = [out.suffix] if out.suffix in WRITERS else [*WRITERS]
+    name = out.with_suffix('') if out.suffix in WRITERS else out
+    return [
+        _write(name, ending, WRITERS[ending](weights, text, classes))
+        for ending in endings
+    ]
+
+
+def _write(name: Path, ending: str, data: bytes) -> Path:
+    digest = hashlib.sha256(data).hexdigest()[:8]
+    date = datetime.date.today().strftime('%Y%m%d')
+    path = name.with_name(f'{name.name}_{date}-{digest}{ending}')
+    if path.exists():
+        raise FileExistsError(f'{path} is there already; it is not written')
+    replace_bytes(path, data)
+    return path
+
+
+def _safetensors_bytes(weights, text, classes) -> bytes:
+    """A file that holds nothing but tensors and texts."""
+    metadata = dict(format='pt', mmclca_version=__version__)
+    if text is not None:
+        metadata['config'] = text
+    if classes is not None:
+        metadata['classes'] = json.dumps(list(classes), ensure_ascii=False)
+    return safetensors.torch.save(weights, metadata)
+
+
+WRITERS = {'.pth': checkpoint_bytes, '.safetensors': _safetensors_bytes}
