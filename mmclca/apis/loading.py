@@ -19,7 +19,7 @@ from mmclca.checkpoints.stored import (
     stored_classes,
     stored_config,
 )
-from mmclca.configs import merge_options, read_config
+from mmclca.configs import check_patches, merge_options, read_config
 from mmclca.models import last_linear
 from mmclca.utils.reading import read_lines
 
@@ -63,6 +63,7 @@ def load_classifier(
                 'predictions would be noise: give pretrained=CHECKPOINT'
             )
         _check_config(model)
+        check_patches(model)
         model = build_classifier(model)
         device = device or ('cuda' if torch.cuda.is_available() else 'cpu')
     elif not hasattr(model, '_config'):

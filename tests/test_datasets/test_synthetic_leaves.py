@@ -10,7 +10,7 @@ from mmpretrain.datasets import CustomDataset
 from sklearn.neighbors import KNeighborsClassifier
 from tiny_run import exit_code
 
-from mmclca.cli import main_of
+from mmclca.cli.verbs import main_of
 from mmclca.datasets.photographs.lists import split_sizes
 from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
 from mmclca.datasets.ultra_fgvc import UltraFGVC
