@@ -46,13 +46,13 @@ BUDGET = {
     'mmclca/evaluation': 301,
     'mmclca/fitting': 2259,
     'mmclca/models': 4017,
-    'mmclca/page': 764,
+    'mmclca/page': 481,
     'mmclca/sweep': 797,
     'mmclca/utils': 227,
     'mmclca/visualization': 1109,
     'tools': 1856,
     'tools/research': 600,
-    'tests': 28489,
+    'tests': 28270,
 }
 
 
