@@ -121,7 +121,25 @@ class Variants:
         return self._kept(method, keep_rate)
 
     def _fits(self, method: str, keep_rate: float) -> bool:
-        return fits(self.backbone, self.config(method, keep_rate)['backbone'])
+        """Whether the weights are all that a reducer needs."""
+        settings = self.config(method, keep_rate)['backbone']
+        own = self.backbone.reducer
+        shape = dict(
+            embed_dims=own.embed_dims,
+            num_patches=own.num_patches,
+            num_stages=len(settings['reduce_at']),
+        )
+        # a reducer that nobody has chosen warns of nothing
+        quiet = patch.object(MMLogger.get_current_instance(), 'disabled', True)
+        try:
+            with torch.device('meta'), quiet:
+                built = MODELS.build(settings['reducer'], default_args=shape)
+            self.backbone.check_reducer(built)
+        except ValueError:  # too few patches for it, or no CLS, for instance
+            return False
+        needed = _shapes(built)
+        same = type(built) is type(own) and needed == _shapes(own)
+        return not needed or same
 
     def _inferencer(self, method: str, rate: float):
         trained = self.trained.model
@@ -196,31 +214,6 @@ def answer(
     best = best_classes(result, inferencer.classes, topk)
     scores = {one['name']: one['score'] for one in best}
     return Answer(answer_cells(result), scores, left, result['gmacs'])
-
-
-def fits(backbone: Reducible, settings: dict) -> bool:
-    """Whether the weights of a backbone are all that a reducer needs.
-
-    Args:
-        backbone (Reducible): A trained backbone.
-        settings (dict): Config of the backbone with that reducer.
-    """
-    own = backbone.reducer
-    shape = dict(
-        embed_dims=backbone.embed_dims,
-        num_patches=own.num_patches,
-        num_stages=len(settings['reduce_at']),
-    )
-    # a reducer that nobody has chosen warns of nothing
-    quiet = patch.object(MMLogger.get_current_instance(), 'disabled', True)
-    try:
-        with torch.device('meta'), quiet:
-            built = MODELS.build(settings['reducer'], default_args=shape)
-        backbone.check_reducer(built)
-    except ValueError:  # too few patches for it, or no CLS, for instance
-        return False
-    needed = _shapes(built)
-    return not needed or (type(built) is type(own) and needed == _shapes(own))
 
 
 def _shapes(reducer: TokenReducer) -> dict[str, torch.Size]:

@@ -29,10 +29,11 @@ from ..mistakes import WRONG_INPUT
 
 benchmark = lazy('mmclca.benchmark')
 comparison = lazy('mmclca.benchmark.comparison')
-memory = lazy('mmclca.benchmark.memory')
+machine = lazy('mmclca.benchmark.setting')
 pages = lazy('mmclca.benchmark.pages')
+memory = lazy('mmclca.benchmark.memory')
 benchmark_profile = lazy('mmclca.benchmark.profile')
-benchmark_setting = lazy('mmclca.benchmark.setting')
+speed_up_plot = lazy('mmclca.benchmark.speed_up_plot')
 mmengine_config = lazy('mmengine.config')
 torch = lazy('torch')
 
@@ -394,14 +395,14 @@ def write(args, facts, results, missing, more):
     pages.write_results(
         args.out, text, args.setting, facts, records, **entries
     )
-    pages.draw_speed_up(results, f'{args.out}.png')
+    speed_up_plot.draw_speed_up(results, f'{args.out}.png')
 
 
 def main(args):
     torch.set_num_threads(args.setting.threads)
     torch.manual_seed(0)
     command = ['python', 'tools/benchmark/throughput.py', *sys.argv[1:]]
-    facts = benchmark_setting.machine(args.setting, shlex.join(command))
+    facts = machine.machine(args.setting, shlex.join(command))
     if args.backend == 'onnx':
         facts['versions'] += f', ONNX Runtime {version("onnxruntime")}'
     words = args.setting.words(args.batch)
