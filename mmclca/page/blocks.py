@@ -1,116 +1,278 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The page: its parts, and which event calls what."""
+"""The page: its parts, their texts, and which event calls what.
+
+The texts are for a reader who knows plants, not networks.
+"""
 
 from collections.abc import Sequence
+from html import escape
+from pathlib import Path
 
+import cv2
 import gradio as gr
+import numpy as np
 
-from . import html, strings
-from .callbacks import Callbacks
+from mmclca.apis import TokenReductionInferencer
+from mmclca.apis.output import ANSWER
+from mmclca.datasets.decoding import MAX_PIXELS
+from mmclca.visualization.painting import KEPT, MERGED
+from mmclca.visualization.survivors import LOOKS, MIXED, Survivors, legend
+
+from .leaves import read_leaf
+from .variants import Variants, answer
 
 QUEUE = 'model'  # one request at a time, or they would slow each other
+MEGABYTES = 50  # of a file; Gradio refuses more
+PREVIEW = 1024  # pixels of the longer side of the picture shown
+FIRST = 6  # classes that are named
+TITLE = 'Identify a leaf, and see what the model looks at'
+INTRODUCTION = (
+    'Drop a photograph or a scan of a leaf. A model cuts it into small '
+    'squares, discards some of them step by step, and identifies the leaf '
+    'from those that are left. Pictures are sent only to the computer that '
+    'serves this page, and are deleted there within two hours.'
+)
+DROP_HERE = (
+    '# Drop a leaf here, or click\nJPEG, PNG, TIFF, WebP, up to '
+    f'{MEGABYTES} MB and {MAX_PIXELS / 1e6:.0f} million pixels'
+)
+METHODS = {
+    'EViT': 'keep the squares that matter most, blend the others into one',
+    'TopK': 'keep the squares that matter most, drop the others',
+    'ToMe': 'merge squares that look alike, in pairs',
+    'ATS': 'keep as many squares as this leaf needs',
+    'KMedoids': 'keep the most typical square of each group',
+    'DPCKNN': 'merge groups of squares that look alike',
+    'DynamicViT': 'a small trained network decides which squares to drop',
+    'SiT': 'mix all squares into fewer ones, with trained weights',
+    'PatchMerger': 'mix all squares into fewer ones, with trained weights',
+    'Sinkhorn': 'mix all squares into fewer ones, with trained weights',
+}
+RATE = (
+    'The share of squares kept at each step: 0.5 keeps every second one. A '
+    'lower rate is cheaper, but the model may make more mistakes.'
+)
+FIXED = 'The weights of this method were trained for {:g} and no other.'
+COSTS = ['', 'GMACs (billions of multiplications and additions)', 'ms']
+# of the legend, where a look has no single colour
+COLOURS = {LOOKS[KEPT].text: '#ffffff', LOOKS[MERGED].text: '#dddddd'}
+COLOURS = {look.text: look.fill for look in LOOKS.values()} | COLOURS
+COLOURS[MIXED.text] = '#ffa500'
+
+
+class Callbacks:
+    """The functions behind the page; they return values of its parts.
+
+    Args:
+        inferencer (TokenReductionInferencer): The trained model.
+        uploads (str | Path): Folder in which pictures arrive; none from
+            elsewhere is read.
+
+    Raises:
+        ValueError: If the tokens of the backbone cannot be reduced.
+    """
+
+    def __init__(
+        self, inferencer: TokenReductionInferencer, uploads: str | Path
+    ):
+        self.variants = Variants(inferencer)
+        self.uploads = Path(uploads).resolve()
+
+    def read_upload(self, upload: dict | None):
+        """Of a new picture: a preview, and the input of the model."""
+        try:
+            image = read_leaf(self._uploaded(upload['path']))
+            packed = self.variants.trained.prepare(image)
+            if isinstance(packed, str):
+                raise ValueError(
+                    f'The model cannot use this picture: {packed}'
+                )
+        except ValueError as error:
+            gr.Warning(escape(str(error)), duration=30)
+            return None, None
+        return _preview(image), packed
+
+    def _uploaded(self, path: str) -> Path:
+        """A path in the folder of uploads, once links are followed."""
+        # a request that no browser made may name any file of this computer,
+        # and Gradio lets it pass where it leaves out "meta"
+        file = Path(path).resolve()
+        if not file.is_relative_to(self.uploads):
+            raise ValueError(
+                'This picture was not sent to this page. Please drop it here.'
+            )
+        return file
+
+    def select_method(self, method: str):
+        """The slider of a method."""
+        if not self.variants.is_fixed(method):
+            return gr.Slider(interactive=True, info=RATE)
+        rate = self.variants.start.keep_rate
+        info = FIXED.format(rate)
+        return gr.Slider(value=rate, interactive=False, info=info)
+
+    def predict(self, packed: dict | None, method: str, keep_rate: float):
+        """Classes, row, stages, their colours, no costs as yet, GMACs."""
+        if packed is None:
+            return [None] * 6
+        found = answer(self.variants.at(method, keep_rate), packed)
+        looks = [(look.text, look.text) for look in legend([found.survivors])]
+        pictures = _pictures(found.survivors)
+        return found.scores, [found.cells], pictures, looks, None, found.gmacs
+
+    def measure(self, packed, method: str, keep_rate: float, gmacs):
+        """The cost of a leaf beside that of the model without reduction."""
+        if packed is None:
+            return None
+        return self.variants.costs(method, keep_rate, packed, gmacs)
+
+
+def _preview(image: np.ndarray) -> np.ndarray:
+    """A BGR image as RGB, not too large for a browser."""
+    scale = min(1.0, PREVIEW / max(image.shape[:2]))
+    size = [max(1, round(scale * side)) for side in image.shape[1::-1]]
+    small = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
+    return np.ascontiguousarray(small[..., ::-1])
+
+
+def _pictures(left: Survivors) -> list[tuple[np.ndarray, str]]:
+    """Pictures of the gallery, with their captions."""
+    found = [(left.image, f'{left.hw[0] * left.hw[1]} squares')]
+    for number, stage in enumerate(left.stages, start=1):
+        share = 'mixed' if stage.mixed else f'{stage.kept:.0%} kept'
+        text = f'{number}: {len(stage.weights)} tokens, {share}'
+        found.append((stage.picture, text))
+    return found
+
+
+def about_model(name: str, classes: Sequence[str]) -> str:
+    """Say of a model its file and what it tells apart, in one line.
+
+    Args:
+        name (str): Name of the checkpoint; '' where it has none.
+        classes (Sequence[str]): Names of its classes.
+    """
+    more = ', ...' if len(classes) > FIRST else ''
+    listed = ', '.join(classes[:FIRST])
+    name = name or 'This model'
+    return f'{name} knows {len(classes)} classes: {listed}{more}'
 
 
 def build_page(
     callbacks: Callbacks, examples: Sequence[str], about: str
 ) -> gr.Blocks:
-    """The page of a trained model.
+    """Build the page of a trained model.
 
     Args:
         callbacks (Callbacks): What it does.
         examples (Sequence[str]): Paths of pictures to try; may be none.
-        about (str): HTML of what is said of the model.
+        about (str): Of :func:`about_model`.
 
     Returns:
         gr.Blocks: The page; see :func:`mmclca.page.server.served`.
     """
     # what was uploaded is deleted after an hour, looked for every ten minutes
     with gr.Blocks(
-        title=strings.TITLE, analytics_enabled=False, delete_cache=(600, 3600)
+        title=TITLE, analytics_enabled=False, delete_cache=(600, 3600)
     ) as page:
-        heading = f'# {strings.TITLE}\n{strings.INTRODUCTION}'
-        gr.Markdown(heading, elem_id='heading')
-        gr.HTML(about, elem_id='model')
+        gr.Markdown(f'# {TITLE}\n{INTRODUCTION}')
+        gr.Textbox(about, container=False, label='Model', elem_id='model')
         with gr.Row():
             with gr.Column(scale=4, min_width=320):
-                pictures = _pictures(callbacks, examples)
-                controls = _controls(callbacks)
+                leaf, uploads = _leaf(examples)
+                controls = _controls(callbacks.variants)
             with gr.Column(scale=7, min_width=480):
                 results = _results()
-        _connect(callbacks, *pictures, *controls, results)
+        _connect(callbacks, leaf, uploads, *controls, results)
     return page
 
 
-def _pictures(callbacks: Callbacks, examples: Sequence[str]):
-    """Where a picture is dropped, what is wrong with it, and the events that
-    bring a new one."""
+def _leaf(examples: Sequence[str]):
+    """Where a picture is dropped, and the events that bring a new one."""
     leaf = gr.Image(
         sources=['upload', 'clipboard'],
-        placeholder=strings.drop_here(),
+        placeholder=DROP_HERE,
         show_label=False,
         height=300,
         buttons=[],
         elem_id='leaf',
     )
-    problem = gr.HTML(visible=False, elem_id='problem')
     if not examples:
-        return leaf, problem, [leaf.upload]
+        return leaf, [leaf.upload]
     drawn = gr.Examples(
         [[path] for path in examples],
         leaf,
-        label=strings.DRAWN,
+        label='Drawn leaves to try',
         examples_per_page=len(examples),
         elem_id='drawn',
         api_visibility='private',
     )
-    return leaf, problem, [leaf.upload, drawn.load_input_event.then]
+    return leaf, [leaf.upload, drawn.load_input_event.then]
 
 
-def _controls(callbacks: Callbacks):
-    methods, start = callbacks.variants.methods, callbacks.variants.start
+def _controls(variants: Variants):
     method = gr.Radio(
-        [(strings.method_label(m), name) for name, m in methods.items()],
-        value=start.name,
-        label=strings.METHOD,
+        [(_label(name, variants.own), name) for name in variants.methods],
+        value=variants.start.method,
+        label='How squares are reduced',
         elem_id='method',
     )
+    rate, fixed = variants.start.keep_rate, variants.fixed
     keep_rate = gr.Slider(
-        min(0.05, start.keep_rate),
+        min(0.05, rate),
         1,
-        start.keep_rate,
+        rate,
         step=0.01,
-        label=strings.KEEP_RATE,
-        info=strings.about_keep_rate(start),
-        interactive=not start.fixed,
+        label='Keep rate',
+        info=FIXED.format(rate) if fixed else RATE,
+        interactive=not fixed,
         buttons=[],
         elem_id='keep_rate',
     )
     return method, keep_rate
 
 
-def _results() -> list[gr.HTML]:
-    """The best classes, the leaf step by step, and what it costs."""
-    names = ('classes', 'survivors', 'costs')
-    return [
-        gr.HTML(text, container=True, elem_id=name)
-        for name, text in zip(names, html.nothing_yet(), strict=True)
-    ]
+def _label(method: str, own: str | None) -> str:
+    trained = ' (trained with it)' if method == own else ''
+    return ': '.join(filter(None, (method, METHODS.get(method)))) + trained
+
+
+def _results() -> list:
+    """The best classes, the row of a table, the stages, and the cost."""
+    plain = dict(interactive=False, buttons=[])
+    classes = gr.Label(label='Best guesses', elem_id='classes')
+    row = gr.Dataframe(headers=[*ANSWER], elem_id='row', **plain)
+    gr.Markdown('What is left of the leaf, step by step')
+    pictures = gr.Gallery(
+        columns=4,
+        height=230,
+        show_label=False,
+        format='png',
+        elem_id='survivors',
+        **plain,
+    )
+    looks = gr.HighlightedText(
+        color_map=COLOURS,
+        show_inline_category=False,
+        show_label=False,
+        elem_id='legend',
+    )
+    gr.Markdown('Computing cost of this leaf')
+    costs = gr.Dataframe(headers=COSTS, elem_id='costs', **plain)
+    return [classes, row, pictures, looks, costs]
 
 
 def _connect(
-    callbacks: Callbacks, leaf, problem, uploads, method, keep_rate, results
+    callbacks: Callbacks, leaf, uploads, method, keep_rate, results
 ) -> None:
     """Bind events to callbacks; after each of them comes a prediction."""
     # the picture as the model takes it, and its multiply-accumulates
     packed, gmacs = gr.State(), gr.State()
-    shown = [leaf, packed, problem]
+    # Gradio itself would decode the file before any check
+    reads = callbacks.read_upload, [leaf], [leaf, packed], False
     changes = [
-        # Gradio itself would decode the file before any check
-        _bind(upload, callbacks.read_upload, [leaf], shown, preprocess=False)
-        for upload in uploads
-    ]
-    changes += [
-        _bind(leaf.clear, callbacks.clear, [], shown[1:]),
+        *(_bind(upload, *reads) for upload in uploads),
+        _bind(leaf.clear, lambda: None, [], [packed]),
         _bind(method.input, callbacks.select_method, [method], [keep_rate]),
     ]
     asked = [packed, method, keep_rate]

@@ -1,16 +1,58 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Leaves for the page: those that are sent, and those to try it with."""
+
 from collections.abc import Sequence
 from pathlib import Path
 
 import mmcv
+import numpy as np
 
+from mmclca.datasets.batches import read_image
+from mmclca.datasets.decoding import FORMATS, MAX_PIXELS
 from mmclca.datasets.synthetic_leaves import drawn_leaves
 
+LEAST_SIDE = 16  # pixels
+# Times as long as wide: some models enlarge the shorter side, and the longer
+# one with it.
+LONGEST_SHAPE = 30
 CULTIVARS = tuple(f'cultivar_{number:02d}' for number in range(1, 9))
 
 
+def read_leaf(path: str | Path) -> np.ndarray:
+    """Read an uploaded picture as training does, if it is one.
+
+    Args:
+        path (str | Path): The file.
+
+    Returns:
+        np.ndarray: BGR image (H, W, 3), uint8.
+
+    Raises:
+        ValueError: If it is no picture, damaged, too large or too small; in
+            words that need no knowledge of programming.
+    """
+    try:
+        image = read_image(str(path))
+    except ValueError as error:
+        raise ValueError(
+            f'This picture cannot be read ({error}). Please choose a '
+            f'photograph or a scan of a leaf ({", ".join(FORMATS)}, at most '
+            f'{MAX_PIXELS / 1e6:.0f} million pixels); if it is one, copy it '
+            'again from the camera or scanner, or save it as a JPEG.'
+        ) from error
+    height, width = image.shape[:2]
+    short, long = sorted((height, width))
+    if short < LEAST_SIDE or long > LONGEST_SHAPE * short:
+        raise ValueError(
+            f'This picture has {width} x {height} pixels: each side needs at '
+            f'least {LEAST_SIDE}, and at most {LONGEST_SHAPE} times as many '
+            'as the other one. Please cut out the leaf.'
+        )
+    return image
+
+
 def examples_for(classes: Sequence[str], folder: str | Path) -> list[str]:
-    """Drawn leaves for a model that knows them, and none for any other.
+    """Draw leaves for a model that knows them, and none for any other.
 
     Args:
         classes (Sequence[str]): Names of the classes of the model.
@@ -41,3 +83,24 @@ def draw_examples(folder: str | Path, num_leaves: int = 8) -> list[str]:
         mmcv.imwrite(image, str(path))
         paths.append(str(path))
     return paths
+
+
+def trained_by_demo(root: str | Path) -> Path:
+    """Find the checkpoint that ``make demo`` left behind.
+
+    Args:
+        root (str | Path): Folder of the project.
+
+    Raises:
+        FileNotFoundError: If there is none; says how to get one.
+    """
+    folder = Path(root, 'work_dirs', 'demo')
+    found = sorted(folder.glob('best_*.pth'), key=lambda p: p.stat().st_mtime)
+    if not found:
+        raise FileNotFoundError(
+            f'no checkpoint was named, and {folder} has none. Train the small '
+            'model of the demo, which takes some minutes: make demo. Or name '
+            'a checkpoint of your own: python demo/app.py '
+            'work_dirs/NAME/best_accuracy_top1_epoch_50.pth'
+        )
+    return found[-1]

@@ -9,12 +9,8 @@ import gradio as gr
 
 from mmclca.apis import TokenReductionInferencer
 
-from . import html, strings
-from .blocks import build_page
-from .callbacks import Callbacks
+from .blocks import MEGABYTES, Callbacks, about_model, build_page
 from .leaves import examples_for
-from .limits import MEGABYTES
-from .theme import CSS, THEME
 
 HOST = '127.0.0.1'
 WAITING = 20  # requests in the queue; further ones are refused
@@ -52,7 +48,7 @@ def served(
     ):
         callbacks = Callbacks(inferencer, folder)
         classes = inferencer.classes
-        about = html.note(strings.about_model(name, classes))
+        about = about_model(name, classes)
         page = build_page(callbacks, examples_for(classes, folder), about)
         page.queue(max_size=WAITING)
         address = _launch(page, port, host)
@@ -76,8 +72,6 @@ def _launch(page: gr.Blocks, port: int | None, host: str) -> str:
             server_name=host,
             server_port=port,
             max_file_size=MEGABYTES * 2**20,
-            theme=THEME,
-            css=CSS,
             footer_links=[],
             show_error=True,
             share=False,

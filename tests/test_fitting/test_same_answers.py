@@ -3,7 +3,6 @@
 
 import csv
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -22,7 +21,8 @@ import mmclca
 from mmclca.apis import TokenReductionInferencer
 from mmclca.cli.verbs import main
 from mmclca.fitting import FittedModel
-from mmclca.page import Variants, html, predict
+from mmclca.page import Variants
+from mmclca.page.variants import answer
 
 COLUMNS = ['pred_class', 'pred_score', 'known', 'known_score']
 YES_NO = {True: 'yes', False: 'no'}
@@ -117,12 +117,10 @@ def on_page(folder, images):
     """The rows that the page shows, for the model as it was fitted."""
     variants = Variants(model_in(folder))
     start = variants.start
-    model, rows = variants.at(start.name, start.keep_rate), []
+    model, rows = variants.at(start.method, start.keep_rate), []
     for image in images:
-        found = predict(model, model.prepare(image))
-        shown = html.classes(found.answer, found.classes)
-        assert re.findall('<th>(.*?)</th>', shown) == COLUMNS
-        rows.append([image, *re.findall('<td>(.*?)</td>', shown)])
+        cells = answer(model, model.prepare(image)).cells
+        rows.append([image, *map(str, cells)])
     return rows
 
 
@@ -135,5 +133,5 @@ def model_in(folder):
 def test_another_keep_rate_has_no_threshold(place):
     variants = Variants(model_in(place / 'model'))
     start = variants.start
-    assert variants.at(start.name, start.keep_rate).threshold is not None
-    assert variants.at(start.name, start.keep_rate / 2).threshold is None
+    assert variants.at(start.method, start.keep_rate).threshold is not None
+    assert variants.at(start.method, start.keep_rate / 2).threshold is None

@@ -17,7 +17,7 @@ from tiny_run import (
 )
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.page.callbacks import Callbacks
+from mmclca.page import Variants
 
 TOOLS = ROOT / 'tools'
 
@@ -151,6 +151,6 @@ def test_all_other_tools_take_it(probe, folder, tmp_path, monkeypatch):
     torch.testing.assert_close(
         torch.tensor(logits), inferencer.model(x).detach(), rtol=0, atol=1e-3
     )
-    page = Callbacks(inferencer, tmp_path)
-    assert page.variants.methods['TopK'].trained
-    assert len(page.variants.at('EViT', 0.5)(folder / 'new')) == 12
+    variants = Variants(inferencer)
+    assert variants.own == 'TopK'
+    assert len(variants.at('EViT', 0.5)(folder / 'new')) == 12

@@ -33,6 +33,7 @@ pages = lazy('mmclca.benchmark.pages')
 memory = lazy('mmclca.benchmark.memory')
 planning = lazy('mmclca.benchmark.planning')
 benchmark_setting = lazy('mmclca.benchmark.setting')
+speed_up_plot = lazy('mmclca.benchmark.speed_up_plot')
 mmengine_config = lazy('mmengine.config')
 backbones = lazy('mmpretrain.models.backbones')
 torch = lazy('torch')
@@ -336,7 +337,7 @@ def write(args, facts, results, missing, more=()):
         more,
         args.memory,
     )
-    pages.draw_speed_up(results, f'{args.out}.png')
+    speed_up_plot.draw_speed_up(results, f'{args.out}.png')
 
 
 def main(args):

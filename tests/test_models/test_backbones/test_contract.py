@@ -16,7 +16,7 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.evaluation.cost import count
 from mmclca.models import Reducible
 from mmclca.page import Variants
-from mmclca.page.prediction import predict
+from mmclca.page.variants import answer
 from mmclca.registry import MODELS
 from mmclca.visualization import rollout
 from mmclca.visualization.cka import gram_matrices
@@ -211,8 +211,8 @@ def test_the_page(run):
     variants = Variants(inferencer)
     assert ('EViT' in variants.methods) == (kind != 'cait')
     other = variants.at('ToMe', 0.3)
-    shown = predict(other, other.prepare(str(folder / 'data/oak/0.png')))
-    assert len(shown.stages) == 1 and shown.gmacs > 0
+    shown = answer(other, other.prepare(str(folder / 'data/oak/0.png')))
+    assert len(shown.survivors.stages) == 1 and shown.gmacs > 0
 
 
 @pytest.mark.parametrize('run', ['cait'], indirect=True)

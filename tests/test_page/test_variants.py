@@ -11,10 +11,15 @@ from tiny_model import write_tiny
 from tiny_run import CLASSES, write_run
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.page import Speeds, Variants, methods_of
+from mmclca.evaluation.cost import count_config
+from mmclca.models import with_reduction
+from mmclca.page import Variants
+from mmclca.page.variants import answer
+from mmclca.visualization.painting import FUSED, KEPT, kinds
 
 FREE = {'ATS', 'EViT', 'KMedoids', 'ToMe', 'TopK'}
 THREE = dict(reduce_at=(0, 1, 2))
+EVIT = dict(reducer=dict(type='mmclca.EViT', keep_rate=0.5), reduce_at=(0, 1))
 
 
 def reducer(name, **settings):
@@ -43,14 +48,14 @@ def variants(folder, **options):
     ],
 )
 def test_own_method_and_those_without_parameters(name, fixed, tmp_path):
-    model = write_tiny(tmp_path, **reducer(name, keep_rate=0.6))
-    methods = methods_of(model)
-    own = next(iter(methods.values()))
-    assert (own.name, own.trained, own.fixed) == (name, True, fixed)
-    assert set(methods) == FREE | {name}
-    assert [m.name for m in methods.values() if m.trained] == [name]
-    assert {m.keep_rate for m in methods.values()} == {0.6}
-    assert {m.reduce_at for m in methods.values()} == {(0, 1, 2)}
+    found = variants(tmp_path, **reducer(name, keep_rate=0.6))
+    assert found.own == found.start.method == found.methods[0] == name
+    assert found.start.keep_rate == 0.6
+    assert set(found.methods) == FREE | {name}
+    assert [found.is_fixed(one) for one in (name, 'ToMe')] == [fixed, False]
+    for method in found.methods:
+        backbone = found.config(method, 0.6)['backbone']
+        assert backbone['reduce_at'] == (0, 1, 2)
 
 
 def test_every_parameter_of_every_variant_is_a_trained_one(tmp_path):
@@ -105,7 +110,8 @@ def test_model_without_reduction_gets_stages(tmp_path, leaf):
     plain = dict(reducer=None, reduce_at=(), cache=None)
     found = variants(tmp_path, **plain)
     assert set(found.methods) == FREE
-    assert found.start.reduce_at == (0, 1, 2)  # quarters of three layers
+    layers = found.config('TopK', 0.5)['backbone']['reduce_at']
+    assert layers == (0, 1, 2)  # quarters of three layers
     (all_kept,) = found.at('TopK', 1.0)([leaf])
     (expected,) = found.trained([leaf])
     np.testing.assert_allclose(
@@ -129,7 +135,6 @@ def test_plain_model_of_mmpretrain(tmp_path, leaf):
     assert model.head.fc.weight.data_ptr() == weight.data_ptr()
     (result,) = found.at('EViT', 0.5)([leaf], return_tokens=True)
     assert result['tokens'][-1] < 17
-    assert Speeds(trained).plain['backbone']['reducer'] is None
 
 
 def test_what_was_not_trained_is_refused(tmp_path):
@@ -164,4 +169,42 @@ def test_backbone_without_a_cls_token(tmp_path):
     no_cls = dict(with_cls_token=False, out_type='avg_featmap')
     model = write_tiny(tmp_path, **plain, **no_cls)
     with pytest.raises(ValueError, match='with_cls_token=False is not'):
-        methods_of(model)
+        Variants(TokenReductionInferencer(model))
+
+
+@pytest.fixture(scope='module')
+def evit(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('evit')
+    return variants(folder, **EVIT)
+
+
+def test_answer_is_that_of_the_inferencer(evit, leaf):
+    model = evit.trained
+    found = answer(model, model.prepare(leaf), topk=3)
+    (expected,) = model([leaf], return_tokens=True)
+    (best, score), *others = found.scores.items()
+    assert (best, len(others)) == (expected['pred_class'], 2)
+    assert score == pytest.approx(expected['pred_score'], abs=1e-5)
+    assert found.cells[0] == best
+    assert found.gmacs == expected['gmacs']
+    image, stages = found.survivors.image, found.survivors.stages
+    assert image.shape == (336, 336, 3)
+    assert [len(s.weights) for s in stages] == expected['tokens'][:2]
+    shown = {int(kind) for s in stages for kind in kinds(s.weights)}
+    assert shown == {KEPT, FUSED}
+    for stage, kept in zip(stages, expected['kept'], strict=True):
+        assert stage.kept == pytest.approx((kept > 0.999).mean())
+        same = (stage.picture == image).all(axis=2)
+        share = same.reshape(4, 84, 4, 84).mean(axis=(1, 3))
+        assert (share[kept > 0.999] == 1).all()
+        assert (share[kept <= 0.999] < 0.5).all()
+
+
+def test_cost_is_compared_with_the_model_without_reduction(evit, leaf):
+    packed = evit.trained.prepare(leaf)
+    here, plain = evit.costs('EViT', 0.5, packed, 0.5)
+    assert here[:2] == ['EViT, keep rate 0.5', 0.5]
+    bare = with_reduction(evit.trained.model._config.model)
+    flops = count_config(bare).flops
+    assert plain[1] == pytest.approx(flops / 1e9, rel=1e-2)
+    assert 0 < here[2] < 5000 and 0 < plain[2] < 5000

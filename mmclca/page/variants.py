@@ -1,0 +1,248 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""A trained model with other methods and keep rates than in training."""
+
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import prod
+from unittest.mock import patch
+
+import cv2
+import torch
+from mmengine.dataset import default_collate
+from mmengine.logging import MMLogger
+from mmpretrain import get_model
+
+from mmclca.apis import TokenReductionInferencer, best_classes
+from mmclca.apis.output import answer_cells
+from mmclca.benchmark import Setting
+from mmclca.benchmark.interleaved import median_milliseconds
+from mmclca.benchmark.steps import inference_step
+from mmclca.datasets.batches import view_of_input
+from mmclca.evaluation.cost import count_config
+from mmclca.models import (
+    Reducible,
+    TokenReducer,
+    Variant,
+    as_reducible,
+    list_methods,
+)
+from mmclca.registry import MODELS
+from mmclca.visualization.survivors import Survivors, survivors
+
+REDUCER = 'backbone.reducer.'
+ROUNDS = 5  # timed passes
+SIDE = 336  # pixels of the longer side of pictures, for a crisp look
+
+
+@dataclass
+class Answer:
+    """What a model makes of a leaf.
+
+    Args:
+        cells (list): Of its row in a table of predictions.
+        scores (dict[str, float]): Those of the best classes, by their names.
+        survivors (Survivors): What each stage leaves of it.
+        gmacs (float): 1e9 multiply-accumulates spent on it.
+    """
+
+    cells: list
+    scores: dict[str, float]
+    survivors: Survivors
+    gmacs: float
+
+
+class Variants:
+    """The methods and keep rates that the weights of a model allow.
+
+    The methods are the one it was trained with, and all that have no
+    parameters of their own, so that every weight they use is a trained one.
+    All variants share the weights; the last few are kept.
+
+    Args:
+        trained (TokenReductionInferencer): The model.
+        most (int): Variants to keep. Defaults to 8.
+
+    Raises:
+        ValueError: If the tokens of its backbone cannot be reduced, or there
+            is no CLS among them.
+    """
+
+    def __init__(self, trained: TokenReductionInferencer, most: int = 8):
+        self.trained = trained
+        self.backbone = backbone = as_reducible(trained.model.backbone)
+        if not backbone.has_cls:
+            raise ValueError(
+                f'methods choose by what CLS attends to: {backbone.no_cls}'
+            )
+        self.own, rate = _reduction(backbone)
+        own = [self.own] if self.own else []
+        others = [name for name in list_methods() if self._fits(name, rate)]
+        self.methods = list(dict.fromkeys([*own, *others]))
+        self.start = Variant(self.methods[0], rate)
+        # whether the weights of its own method are for its keep rate alone
+        other_rate = 1.0 if rate < 0.75 else 0.5
+        self.fixed = any(not self._fits(name, other_rate) for name in own)
+        self._kept = lru_cache(maxsize=most)(self._inferencer)
+        self._plain = lru_cache(maxsize=4)(self._plain_step)
+
+    def is_fixed(self, method: str) -> bool:
+        """Whether a method goes with its keep rate of training alone."""
+        return self.fixed and method == self.own
+
+    def config(self, method: str, keep_rate: float) -> dict:
+        """Config of the model with a method; its cache and head stay."""
+        model = self.trained.model._config.model
+        if (method, keep_rate) == _reduction(self.backbone):
+            return model
+        has = replace(Variant.of(model), method=method, keep_rate=keep_rate)
+        return has.apply(model)
+
+    def at(self, method: str, keep_rate: float) -> TokenReductionInferencer:
+        """The model with a method at a keep rate.
+
+        Args:
+            method (str): Of ``methods``.
+            keep_rate (float): Its keep rate, above 0 and at most 1.
+
+        Raises:
+            ValueError: If there is no such method, or its weights are for
+                another keep rate.
+        """
+        if method not in self.methods:
+            raise ValueError(
+                f'{method!r} is not one of {", ".join(self.methods)}'
+            )
+        if self.is_fixed(method) and keep_rate != self.start.keep_rate:
+            raise ValueError(
+                f'{method} was trained for keep rate {self.start.keep_rate} '
+                f'and works with no other; {keep_rate} came'
+            )
+        return self._kept(method, keep_rate)
+
+    def _fits(self, method: str, keep_rate: float) -> bool:
+        """Whether the weights are all that a reducer needs."""
+        settings = self.config(method, keep_rate)['backbone']
+        own = self.backbone.reducer
+        shape = dict(
+            embed_dims=own.embed_dims,
+            num_patches=own.num_patches,
+            num_stages=len(settings['reduce_at']),
+        )
+        # a reducer that nobody has chosen warns of nothing
+        quiet = patch.object(MMLogger.get_current_instance(), 'disabled', True)
+        try:
+            with torch.device('meta'), quiet:
+                built = MODELS.build(settings['reducer'], default_args=shape)
+            self.backbone.check_reducer(built)
+        except ValueError:  # too few patches for it, or no CLS, for instance
+            return False
+        needed = _shapes(built)
+        same = type(built) is type(own) and needed == _shapes(own)
+        return not needed or same
+
+    def _inferencer(self, method: str, rate: float):
+        trained = self.trained.model
+        config = deepcopy(trained._config)
+        config.model = self.config(method, rate)
+        found = TokenReductionInferencer(
+            _sharing(trained, config),
+            device=next(trained.parameters()).device,
+            classes=self.trained.classes,
+        )
+        if config.model == trained._config.model:  # scores compare with no
+            found.threshold = self.trained.threshold  # other model's
+        return found
+
+    def costs(self, method: str, keep_rate: float, packed: dict, gmacs: float):
+        """Compare the cost of a leaf with that of the plain model.
+
+        Args:
+            method (str): See :meth:`at`.
+            keep_rate (float): See :meth:`at`.
+            packed (dict): The image as ``trained.prepare`` gives it.
+            gmacs (float): What the model spends on it.
+
+        Returns:
+            list[list]: Name, GMACs and milliseconds (timed interleaved) of
+            the model, and of the same one with all squares kept.
+        """
+        model = self.at(method, keep_rate).model
+        data = dict(inputs=[packed['inputs']])
+        images = model.data_preprocessor(data)['inputs']
+        setting = Setting(device=str(images.device), batch=1)
+        plain_gmacs, plain = self._plain(tuple(images.shape[2:]), setting)
+        here = f'{method}, keep rate {keep_rate:g}'
+        steps = {
+            here: inference_step(model, images, setting),
+            'all squares kept': plain,
+        }
+        times = median_milliseconds(steps, setting, ROUNDS, warm_up=1)
+        return [
+            [name, float(f'{cost:.3g}'), float(f'{times[name]:.3g}')]
+            for name, cost in zip(steps, (gmacs, plain_gmacs), strict=True)
+        ]
+
+    def _plain_step(self, shape: tuple[int, int], setting: Setting):
+        """GMACs and a pass of the plain model; weights are random."""
+        config = Variant().apply(self.trained.model._config.model)
+        config['backbone']['img_size'] = shape
+        gmacs = count_config(config).flops / 1e9
+        with torch.device(setting.device):
+            model = MODELS.build(config)
+        return gmacs, inference_step(model, setting.images(shape), setting)
+
+
+def answer(
+    inferencer: TokenReductionInferencer, packed: dict, topk: int = 5
+) -> Answer:
+    """Name a leaf, and find what is left of it on the way.
+
+    Args:
+        inferencer (TokenReductionInferencer): The model.
+        packed (dict): The image as ``inferencer.prepare`` gives it.
+        topk (int): Classes to name. Defaults to 5.
+    """
+    (sample,) = inferencer.forward(default_collate([packed]), True)
+    sample.set_metainfo(dict(image='leaf'))
+    (result,) = inferencer.postprocess([sample], None)
+    view = view_of_input(inferencer.model, 'leaf', packed['inputs'])
+    scale = max(1.0, SIDE / max(view.image.shape[:2]))
+    cubic = dict(fx=scale, fy=scale, interpolation=cv2.INTER_CUBIC)
+    view = replace(view, image=cv2.resize(view.image, None, **cubic))
+    (left,) = survivors(inferencer.model, [view])
+    best = best_classes(result, inferencer.classes, topk)
+    scores = {one['name']: one['score'] for one in best}
+    return Answer(answer_cells(result), scores, left, result['gmacs'])
+
+
+def _shapes(reducer: TokenReducer) -> dict[str, torch.Size]:
+    return {name: value.shape for name, value in reducer.state_dict().items()}
+
+
+def _reduction(backbone: Reducible) -> tuple[str | None, float]:
+    """Method and keep rate of training, one number for all stages.
+
+    Without a method None, and the keep rate to start with.
+    """
+    if not backbone.reduces:
+        return None, 0.5
+    reducer = backbone.reducer
+    name, rates = type(reducer).__name__, reducer.keep_rates
+    num_tokens = vars(reducer).get('num_tokens')
+    if num_tokens is not None:
+        rates = [num_tokens[-1] / reducer.num_patches] + [1] * len(rates[1:])
+    if len(set(rates)) == 1:
+        return name, float(rates[0])
+    return name, round(prod(rates) ** (1 / len(rates)), 2)
+
+
+def _sharing(trained: torch.nn.Module, config) -> torch.nn.Module:
+    """A model of another config that shares the weights of a trained one."""
+    with torch.no_grad():
+        model = get_model(config, pretrained=False)
+    state = trained.state_dict()
+    if not any(name.startswith(REDUCER) for name in model.state_dict()):
+        state = {k: v for k, v in state.items() if not k.startswith(REDUCER)}
+    model.load_state_dict(state, assign=True)
+    return model.eval()

@@ -1,0 +1,80 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What the page gives its parts; test_page_in_browser.py sees them."""
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from tiny_model import write_tiny
+from tiny_run import CLASSES
+
+from mmclca.apis import TokenReductionInferencer
+
+pytest.importorskip('gradio', reason='extra demo: pip install gradio')
+
+from mmclca.page.blocks import Callbacks, about_model
+
+SIT = dict(reducer=dict(type='mmclca.SiT', keep_rate=0.5), reduce_at=(1,))
+
+
+@pytest.fixture
+def callbacks(tmp_path):
+    """Of a model whose squares are mixed, and a folder of uploads."""
+    torch.manual_seed(0)
+    write_tiny(tmp_path, **SIT)
+    (tmp_path / 'uploads').mkdir()
+    model = TokenReductionInferencer(tmp_path / 'tiny.pth', device='cpu')
+    return Callbacks(model, tmp_path / 'uploads')
+
+
+def sent(folder, name='leaf.png', size=(32, 32)):
+    noise = np.random.default_rng(0).integers(0, 255, (32, 32, 3), np.uint8)
+    Image.fromarray(noise).resize(size).save(folder / name)
+    return dict(path=folder / name)
+
+
+def test_a_leaf_is_answered(callbacks):
+    upload = sent(callbacks.uploads, size=(2000, 1000))
+    shown, packed = callbacks.read_upload(upload)
+    assert shown.shape == (512, 1024, 3)
+    scores, (row,), pictures, looks, costs, gmacs = callbacks.predict(
+        packed, 'SiT', 0.5
+    )
+    assert set(scores) == set(CLASSES) and row[0] == next(iter(scores))
+    captions = [caption for _, caption in pictures]
+    assert captions[0] == '16 squares' and captions[1].endswith(', mixed')
+    assert 'the brighter a square' in looks[0][0]
+    assert costs is None and gmacs > 0
+    here, plain = callbacks.measure(packed, 'SiT', 0.5, gmacs)
+    assert here[0] == 'SiT, keep rate 0.5' and plain[1] > here[1] > 0
+    assert callbacks.predict(None, 'SiT', 0.5) == [None] * 6
+    assert callbacks.measure(None, 'SiT', 0.5, None) is None
+
+
+def test_the_slider_follows_the_method(callbacks):
+    slider = callbacks.select_method('SiT')
+    assert (slider.value, slider.interactive) == (0.5, False)
+    assert 'trained for 0.5 and no other' in slider.info
+    assert callbacks.select_method('TopK').interactive
+
+
+def test_only_pictures_that_were_uploaded_are_read(callbacks):
+    folder = callbacks.uploads
+    (folder / 'bad.png').write_text('<b>no</b>')
+    sent(folder.parent, 'mine.png')
+    (folder / 'link.png').symlink_to(folder.parent / 'mine.png')
+    refused = {'bad.png': 'cannot be read .no image: .*&lt;b&gt;'}
+    for name in ('../mine.png', 'link.png'):
+        refused[name] = 'not sent to this page'
+    for name, said in refused.items():
+        with pytest.warns(UserWarning, match=said):
+            answered = callbacks.read_upload(dict(path=folder / name))
+        assert answered == (None, None)
+    assert callbacks.read_upload(sent(folder))[0].shape == (32, 32, 3)
+
+
+def test_model_is_named():
+    said = about_model('a.pth', CLASSES)
+    assert said == 'a.pth knows 4 classes: ash, beech, elm, oak'
+    many = about_model('', [f'c{n}' for n in range(80)])
+    assert many == 'This model knows 80 classes: c0, c1, c2, c3, c4, c5, ...'
