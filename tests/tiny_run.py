@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """A data set and a config so small that a run of them takes seconds."""
 
-import importlib
 import json
 import os
 import re
@@ -18,7 +17,7 @@ from mmengine.runner import Runner
 from PIL import Image
 
 from mmclca import cli
-from mmclca.cli.verbs import main_of
+from mmclca.cli.verbs import command_named, main_of
 
 ROOT = Path(__file__).resolve().parents[1]
 CLASSES = ('ash', 'beech', 'elm', 'oak')
@@ -162,7 +161,7 @@ def load_tool(monkeypatch, tool, *arguments):
     stub = re.search(r"run_command\('(\w+)'\)", tool.read_text())
     if not stub:
         return runpy.run_path(str(tool))
-    command = importlib.import_module(f'mmclca.cli.commands.{stub[1]}')
+    command = command_named(stub[1])
     return {**vars(command), 'main': main_of(stub[1])}
 
 

@@ -8,7 +8,7 @@ wrong options answer at once.
 
 from .arguments import Parser
 from .mistakes import Mistake, plain_errors
-from .verbs import run, run_command, upstream
+from .verbs import run, run_command, upstream, vis_scheduler
 
 __all__ = [
     'Mistake',
@@ -17,4 +17,5 @@ __all__ = [
     'run',
     'run_command',
     'upstream',
+    'vis_scheduler',
 ]

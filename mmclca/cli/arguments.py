@@ -2,14 +2,12 @@
 """The parser of command lines, and options that several tools have."""
 
 import argparse
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
 from mmclca.utils.terminal import printable
 
-STYLES = ('darkgrid', 'whitegrid', 'dark', 'white', 'ticks')
 SPLITS = ('train', 'val', 'test')
 
 
@@ -108,6 +106,13 @@ def keep_rate(text: str) -> float:
     return rate
 
 
+def factor(text: str) -> float:
+    """Read a number above 0."""
+    if float(text) <= 0:
+        raise argparse.ArgumentTypeError(f'{text}: above 0')
+    return float(text)
+
+
 def positive(text: str, least: int = 1) -> int:
     """Read a number that is at least 1."""
     if int(text) < least:
@@ -134,15 +139,6 @@ def file_named(*endings: str) -> Callable[[str], Path]:
     return checked
 
 
-def size(text: str) -> tuple[int, int]:
-    """Read width and height of ``W*H``, in inches."""
-    if not re.fullmatch(r'[1-9]\d*\*[1-9]\d*', text):
-        raise argparse.ArgumentTypeError(
-            f'{text!r}: width*height in whole inches, such as "12*7"'
-        )
-    return tuple(map(int, text.split('*')))
-
-
 def add_cfg_options(parser: Parser) -> None:
     """Add what overrides settings of a config."""
     parser.add(
@@ -150,16 +146,6 @@ def add_cfg_options(parser: Parser) -> None:
         'override settings of the config, nested ones with dots; lists and '
         'tuples as key="[a,b]" or key="[(a,b),(c,d)]", without spaces',
         **SETTINGS,
-    )
-
-
-def add_leaves(parser: Parser) -> None:
-    """Add how many leaves to draw besides images."""
-    parser.add(
-        '--leaves',
-        'draw N synthetic leaves besides, each of another cultivar',
-        0,
-        metavar='N',
     )
 
 
@@ -236,36 +222,6 @@ def add_table(parser: Parser) -> None:
     """Add the file of results of what names images."""
     out = 'write the results to a .csv or .json file'
     parser.add('--out', out, type=file_named('.csv', '.json'))
-
-
-def add_split_arguments(parser: Parser) -> None:
-    """Add the model to draw on the images of a split, and the picture."""
-    parser.add(
-        'files',
-        'a config (path or name; without, the one in the checkpoint) and '
-        'weights',
-        nargs='+',
-        metavar='[CONFIG] CHECKPOINT',
-    )
-    parser.add('--out', 'picture to write', type=Path, required=True)
-    parser.add('--split', 'images of which split', 'test', choices=SPLITS)
-
-
-def add_figure_arguments(parser: Parser) -> None:
-    """Add the title, style and size of a figure of curves."""
-    parser.add('--title', 'title of the figure')
-    style = "one of seaborn's styles"
-    parser.add('--style', style, 'whitegrid', choices=STYLES)
-    shape = 'of the figure, in inches'
-    parser.add('--window-size', shape, '12*7', type=size, metavar='W*H')
-
-
-def check_window(parser: Parser, hint: str, not_show: bool = False) -> None:
-    """Refuse to draw in a window where there is none, with a hint."""
-    from mmclca.visualization.figures import can_show
-
-    if not_show or not can_show():
-        parser.error(f'no window to draw in: {hint}')
 
 
 def check_file(parser: Parser, path: Path) -> None:

@@ -14,7 +14,7 @@ from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 
 
 def sort_files(
-    files: Sequence[str],
+    files: Sequence[str], random: bool = False
 ) -> tuple[str | None, str | None, list[str]]:
     """Tell files apart by their names, in whatever order they come.
 
@@ -22,6 +22,8 @@ def sort_files(
         files (Sequence[str]): A config (path or name), a checkpoint, and
             images or folders of them; without a config, the one in the
             checkpoint is meant.
+        random (bool): Whether a config may be alone, for random weights.
+            Defaults to False.
 
     Returns:
         tuple: Config, checkpoint and images.
@@ -34,7 +36,8 @@ def sort_files(
     rest = [file for file in files if file not in checkpoints]
     images = [file for file in rest if _is_image(file)]
     configs = [file for file in rest if file not in images]
-    if len(checkpoints) != 1 or len(configs) > 1:
+    few = random and configs and not checkpoints
+    if not few and len(checkpoints) != 1 or len(configs) > 1:
         raise ValueError(
             f'{len(checkpoints)} checkpoints ({" ".join(checkpoints)}) and '
             f'{len(configs)} configs ({" ".join(configs)}): give one '
@@ -42,7 +45,7 @@ def sort_files(
             'does not hold its config, one config. Images end in '
             f'{" ".join(PHOTOGRAPH_SUFFIXES)}'
         )
-    return (configs or [None])[0], checkpoints[0], images
+    return (configs or [None])[0], (checkpoints or [None])[0], images
 
 
 def _is_image(file: str) -> bool:

@@ -5,15 +5,19 @@ import argparse
 import runpy
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from subprocess import CalledProcessError
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 
 from mmclca.utils.terminal import say
 from mmclca.version import __version__
 
 from .mistakes import Mistake, mistake, plain_errors
+from .pictures import KINDS
 
 # exit codes, that of Ctrl-C as shells have it
 WRONG, INTERRUPTED = 2, 130
@@ -26,7 +30,8 @@ FOLDERS = {
     'add-class': 'teach the model one more class, in seconds',
 }
 COMMANDS = Path(__file__).parent.glob('commands/[a-z]*.py')
-VERBS = sorted(path.stem.replace('_', '-') for path in COMMANDS)
+NAMES = [*KINDS, *(path.stem for path in COMMANDS)]
+VERBS = sorted(name.replace('_', '-') for name in NAMES)
 
 
 def main() -> None:
@@ -60,8 +65,8 @@ def run_command(name: str) -> None:
 
 
 def main_of(name: str) -> Callable[[], int | None]:
-    """Join ``parse_args`` and ``main`` of the module of a command."""
-    command = import_module(f'mmclca.cli.commands.{name}')
+    """Join ``parse_args`` and ``main`` of a command."""
+    command = command_named(name)
 
     def main():
         args = command.parse_args()
@@ -76,19 +81,54 @@ def main_of(name: str) -> Callable[[], int | None]:
     return main
 
 
-def upstream(name: str) -> Callable[[], None]:
+def command_named(name: str):
+    """Find a kind of picture, or the module of another command."""
+    return KINDS.get(name) or import_module(f'mmclca.cli.commands.{name}')
+
+
+def upstream(name: str, **names) -> Callable[[], None]:
     """Find the ``main`` of a tool of MMPretrain's; its mistakes are one line.
 
     Args:
         name (str): Its file, in the ``tools`` of MMPretrain.
+        **names: What takes the place of names that it imports.
     """
 
     def main():
         package = Path(find_spec('mmpretrain').origin).parent
         with plain_errors():
-            runpy.run_path(str(package / '.mim/tools' / name))['main']()
+            tool = runpy.run_path(str(package / '.mim/tools' / name))['main']
+            tool.__globals__.update(names)
+            tool()
 
     return main
+
+
+def vis_scheduler() -> None:
+    """Draw a schedule by MMPretrain's tool.
+
+    Its stand-in for a model has no layers, and none of the hooks works on it:
+    layer-wise decay, AMP and hooks are left out.
+    """
+    with TemporaryDirectory() as work_dir:
+        config = SimpleNamespace(fromfile=partial(_schedule, work_dir))
+        upstream('visualization/vis_scheduler.py', Config=config)()
+
+
+def _schedule(work_dir: str, name: str):
+    from mmclca.configs import read_config, require_settings
+
+    needed = ('optim_wrapper.optimizer', 'train_cfg', 'train_dataloader')
+    with plain_errors(name):
+        cfg = read_config(name)
+        require_settings(cfg, *needed)
+    cfg.work_dir = work_dir
+    cfg.optim_wrapper = dict(optimizer=cfg.optim_wrapper.optimizer)
+    cfg.default_hooks = dict(param_scheduler=dict(type='ParamSchedulerHook'))
+    cfg.custom_hooks = None
+    cfg.setdefault('param_scheduler', [])
+    cfg.setdefault('default_scope', 'mmpretrain')
+    return cfg
 
 
 def run(main: Callable[[], int | None]) -> None:

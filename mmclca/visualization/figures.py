@@ -178,9 +178,10 @@ def write_values(axis: Axes, drawn: AxesImage, form: str, size: int) -> None:
         axis.text(column, row, form.format(value), **style)
 
 
-def save(figure: Figure, out: str | Path) -> None:
-    """Write a figure; the ending of the file gives the format."""
+def save(figure: Figure, out: str | Path) -> str | Path:
+    """Write a figure, and give its path, whose ending gives the format."""
     figure.savefig(out, dpi=DPI, bbox_inches='tight', pad_inches=0.06)
+    return out
 
 
 def to_array(figure: Figure) -> np.ndarray:
@@ -206,6 +207,12 @@ def check_picture(path: str | Path) -> None:
             f'{path}: no picture; its name must end in one of '
             f'{", ".join(f".{ending}" for ending in sorted(known))}'
         )
+
+
+def check_window(hint: str) -> None:
+    """Refuse to draw in a window where there is none; hint what to do."""
+    if not can_show():
+        raise ValueError(f'no window to draw in: {hint}')
 
 
 def can_show() -> bool:

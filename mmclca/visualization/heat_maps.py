@@ -25,13 +25,16 @@ class Heated:
     maps: dict[str, Tensor]
 
 
-def draw_heat_maps(images: Sequence[Heated], out: str, label: str) -> None:
+def draw_heat_maps(images: Sequence[Heated], out: str, label: str) -> str:
     """Draw maps over images, one row an image, with a colour bar.
 
     Args:
         images (Sequence[Heated]): The images.
         out (str): Picture to write; its ending gives the format.
         label (str): What the colours mean.
+
+    Returns:
+        str: ``out``.
     """
     rows, above = [], []
     for one in images:
@@ -44,4 +47,4 @@ def draw_heat_maps(images: Sequence[Heated], out: str, label: str) -> None:
         above = titles
     figure, axes = picture_grid(rows, [one.title for one in images], 2.0, 0.8)
     add_heat_bar(figure, axes, label, ('none', 'most'))
-    save(figure, out)
+    return save(figure, out)

@@ -207,14 +207,17 @@ def _tokens(number: int) -> str:
     return f'{number} token{"s" * (number != 1)}'
 
 
-def draw_survivors(images: Sequence[Survivors], out: str) -> None:
+def draw_survivors(images: Sequence[Survivors], out: str) -> str:
     """Draw what is left of images stage by stage, one row an image.
 
     Args:
         images (Sequence[Survivors]): Of :func:`survivors`.
         out (str): Picture to write; its ending gives the format.
+
+    Returns:
+        str: ``out``.
     """
-    save(survivors_figure(images), out)
+    return save(survivors_figure(images), out)
 
 
 def survivors_figure(images: Sequence[Survivors]) -> Figure:

@@ -11,8 +11,9 @@ from mmclca.cli.verbs import VERBS
 TOOLS = sorted(
     path.relative_to(ROOT).as_posix()
     for path in [*ROOT.glob('tools/**/*.py'), ROOT / 'demo/app.py']
-    # stands alone, is MMPretrain's, is no part of the product
-    if path.name not in ('infer_onnx.py', 'analyze_logs.py')
+    # stand alone, are MMPretrain's, are no part of the product
+    if path.name
+    not in ('infer_onnx.py', 'analyze_logs.py', 'vis_scheduler.py')
     and 'research' not in path.parts
 )
 # runs tools one after the other: what one of them imports, none may

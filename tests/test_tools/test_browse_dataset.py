@@ -3,12 +3,12 @@ import matplotlib
 import mmcv
 import numpy as np
 import pytest
+from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from PIL import Image
-from tiny_run import CLASSES, ROOT, load_tool, write_run
+from tiny_run import CLASSES, ROOT, exit_code, run_tool, write_run
 
-from mmclca.configs import read_config
-from mmclca.visualization.pipeline_steps import with_recorded_steps
+from mmclca.cli.commands import browse_dataset as command
 
 matplotlib.use('agg')
 TOOL = ROOT / 'tools/visualization/browse_dataset.py'
@@ -43,86 +43,61 @@ def config(tmp_path):
 
 @pytest.fixture
 def browse(monkeypatch, tmp_path):
-    """Runs the tool in this process; gives pictures by name, RGB."""
+    """Runs the tool in this process; gives the area of the first picture that
+    is red (or blue, where channels are swapped), height and width."""
 
-    def browse(*words):
+    def browse(*words, colour=RED):
         out = tmp_path / 'out'
-        load_tool(monkeypatch, TOOL, *words, '-o', out)['main']()
-        return {
-            path.name: mmcv.imread(path, channel_order='rgb')
-            for path in sorted(out.iterdir())
-        }
+        run_tool(monkeypatch, TOOL, *words, '-o', out, '-n', 1)
+        picture = mmcv.imread(out / '00000_0.png', channel_order='rgb')
+        rows, columns = (picture == colour).all(2).nonzero()
+        return np.ptp(rows) + 1, np.ptp(columns) + 1
 
     return browse
 
 
-def red_area(picture):
-    """Height and width of what is red."""
-    rows, columns = (picture == RED).all(2).nonzero()
-    return np.ptp(rows) + 1, np.ptp(columns) + 1
-
-
-def test_modes(config, browse):
-    areas = {}
-    for mode in ('original', 'transformed', 'concat', 'pipeline'):
-        (picture,) = browse(config, '-m', mode, '-n', 1).values()
-        areas[mode] = red_area(picture)
+def test_modes_size_and_channel_order(config, browse):
+    modes = ('original', 'transformed', 'concat', 'pipeline')
+    areas = {mode: browse(config, '-m', mode) for mode in modes}
     height, width = areas['original']
     assert width == pytest.approx(2 * height, rel=0.05) and height > 200
     height, width = areas['transformed']
     assert width == pytest.approx(height, rel=0.05)
     assert areas['pipeline'][1] > 1.5 * areas['concat'][1]
+    large = browse(config, '-m', 'original', '--rescale-factor', 2)
+    assert large[0] == pytest.approx(2 * areas['original'][0], rel=0.1)
+    assert browse(config, '-c', 'RGB', colour=RED[::-1])[0] > 200
 
 
-def test_size_and_channel_order(config, browse):
-    words = ('-m', 'original', '-n', 1)
-    (plain,) = browse(config, *words).values()
-    (large,) = browse(config, *words, '--rescale-factor', 2).values()
-    assert red_area(large)[0] == pytest.approx(2 * red_area(plain)[0], rel=0.1)
-    (swapped,) = browse(config, *words, '--channel-order', 'RGB').values()
-    assert (swapped == RED[::-1]).all(2).sum() > 10_000
-
-
-def test_steps_within_the_cache_are_shown(config):
+@pytest.mark.parametrize('repeated', [False, True])
+def test_samples(config, repeated):
+    """Steps within the cache are shown; names of pictures and classes."""
     init_default_scope('mmpretrain')
-    cfg = read_config(config)
-    plain = cfg.train_dataloader.dataset
-    for settings in (
-        plain,
-        dict(type='RepeatDataset', times=2, dataset=plain),
-    ):
-        dataset, pipeline = with_recorded_steps(settings)
-        assert dataset[0]['inputs'].shape == (3, 16, 16)
-        shapes = [(name, image.shape[:2]) for name, image in pipeline.images]
-        assert shapes == [
-            ('original', (20, 40)),
-            ('Resize', (24, 24)),
-            ('RandomCrop', (16, 16)),
-        ]
-    assert len(dataset) == 32
-
-
-def test_classes_of_a_sample(config, monkeypatch):
-    tool = load_tool(monkeypatch, TOOL, config, '-o', 'out')
-    init_default_scope('mmpretrain')
-    cfg = read_config(config)
-    dataset, _ = with_recorded_steps(cfg.train_dataloader.dataset)
+    settings = Config.fromfile(config).train_dataloader.dataset
+    if repeated:
+        settings = dict(type='RepeatDataset', times=2, dataset=settings)
+    dataset, images = command.with_recorded_steps(settings)
+    assert len(dataset) == 16 * (1 + repeated)
+    assert dataset[0]['inputs'].shape == (3, 16, 16)
+    shapes = [(name, image.shape[:2]) for name, image in images]
+    steps = ('original', (20, 40)), ('Resize', (24, 24))
+    assert shapes == [*steps, ('RandomCrop', (16, 16))]
     sample = dataset[9]['data_samples']
-    assert tool['label_of'](sample, CLASSES) == 'elm (2)'
-    assert tool['label_of'](sample, None) == '2'
-    assert tool['file_of'](sample, 9) == '00009_1.png'
+    assert command.label_of(sample, CLASSES) == 'elm (2)'
+    assert command.label_of(sample, None) == '2'
+    assert command.file_of(sample, 9) == '00009_1.png'
 
 
-def test_wrong_input(config, browse, monkeypatch, capsys):
-    option = ('--cfg-options', 'val_dataloader=None')
-    with pytest.raises(SystemExit, match='has no val_dataloader.dataset'):
-        browse(config, '--phase', 'val', *option)
-    option = ('--cfg-options', 'train_dataloader.dataset.data_root=nowhere')
-    with pytest.raises(SystemExit, match='nowhere'):
-        browse(config, *option)
-    with pytest.raises(SystemExit):
-        load_tool(monkeypatch, TOOL, config)['main']()
-    assert 'give --output-dir FOLDER' in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        browse(config, '-n', 0)
-    assert '--show-number: 0: at least 1' in capsys.readouterr().err
+@pytest.mark.parametrize(
+    'words, says',
+    [
+        ('-o a -p val --cfg-options val_dataloader=None', 'no val_dataloader'),
+        ('-o a --cfg-options train_dataloader.dataset.data_root=no', 'no'),
+        ('--not-show', 'give --output-dir FOLDER'),
+        ('-n 0', '--show-number: 0: at least 1'),
+        ('-r 0', '--rescale-factor: 0: above 0'),
+    ],
+)
+def test_mistakes(config, monkeypatch, capsys, words, says):
+    code = exit_code(run_tool, monkeypatch, TOOL, config, *words.split())
+    assert code == 2 and says in capsys.readouterr().err

@@ -3,16 +3,18 @@
 
 import runpy
 import sys
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import matplotlib
+import matplotlib.pyplot as plt
 import mmcv
 import pytest
 from tiny_model import write_tiny
-from tiny_run import ROOT, train_with_hooks
+from tiny_run import ROOT, run_tool, train_with_hooks
 
 matplotlib.use('agg')
 TOOLS = Path(find_spec('mmpretrain').origin).parent / '.mim/tools'
@@ -34,12 +36,33 @@ def run(monkeypatch, tmp_path, capsys):
     return run
 
 
+DECAY = 'lf-evit-kr50_deit-tiny-p16_1xb32-20e_leaf40-224px'
+SCHEDULER = 'visualization/vis_scheduler.py'
+SIZE = ('--dataset-size', 240, '--not-show')
+
+
 def test_vis_scheduler(run):
     """On a stand-in for the data set, whose metainfo is None."""
-    options = ('--dataset-size', 240, '--save-path', 'lr.png', '--not-show')
-    said = run('visualization/vis_scheduler.py', CONFIG, *options)
+    said = run(SCHEDULER, CONFIG, *SIZE, '--save-path', 'lr.png')
     assert 'Iterations per epoch: 7' in said
     assert mmcv.imread('lr.png').std() > 10
+
+
+def test_our_vis_scheduler(monkeypatch, tmp_path, capsys):
+    """Of a config by its name, with layer-wise decay."""
+    monkeypatch.chdir(tmp_path)
+    draw = partial(run_tool, monkeypatch, ROOT / 'tools' / SCHEDULER)
+    draw(DECAY, *SIZE, '--save-path', 'lr.png')
+    assert 'Iterations per epoch: 7' in capsys.readouterr().out
+    (line,) = plt.gca().lines
+    values = line.get_ydata()
+    assert len(values) == 7 * 20 and 7 < values.argmax() <= 14
+    assert mmcv.imread('lr.png').std() > 10
+    assert [path.name for path in tmp_path.iterdir()] == ['lr.png']
+    with pytest.raises(SystemExit, match='gone.py: No such file'):
+        draw('gone.py', *SIZE)
+    with pytest.raises(SystemExit, match='there is no .*check the path'):
+        draw(DECAY, '--not-show')
 
 
 def test_analyze_logs(run, tmp_path):

@@ -1,7 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The curve of a learning rate."""
+"""The curve of a learning rate, by MMPretrain's tool: ``python
+tools/visualization/vis_scheduler.py CONFIG``."""
 
-from mmclca.cli import run_command
+from mmclca import cli
+
+main = cli.vis_scheduler
 
 if __name__ == '__main__':
-    run_command('vis_scheduler')
+    cli.run(main)

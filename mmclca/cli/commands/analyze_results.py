@@ -7,7 +7,7 @@ from pathlib import Path
 from mmclca.utils.lazy import lazy
 
 from .. import Parser, plain_errors
-from ..arguments import add_cfg_options, positive
+from ..arguments import add_cfg_options, factor, positive
 
 configs = lazy('mmclca.configs')
 decoding = lazy('mmclca.datasets.decoding')
@@ -32,12 +32,10 @@ def parse_args():
         '-r --rescale-factor',
         'of the size at which images are drawn, 320 px high by default',
         1.0,
+        type=factor,
     )
     add_cfg_options(parser)
-    args = parser.parse_args()
-    if args.rescale_factor <= 0:
-        parser.error('--rescale-factor must be above 0')
-    return args
+    return parser.parse_args()
 
 
 def predictions(results):

@@ -8,7 +8,7 @@ from pathlib import Path
 from mmclca.utils.lazy import lazy
 
 from .. import Parser, plain_errors
-from ..arguments import add_cfg_options, check_window, positive
+from ..arguments import add_cfg_options, factor, positive
 
 configs = lazy('mmclca.configs')
 figures = lazy('mmclca.visualization.figures')
@@ -66,6 +66,7 @@ def parse_args():
         '-r --rescale-factor',
         'of the size at which images are drawn, 320 px high by default',
         1.0,
+        type=factor,
     )
     parser.add(
         '-c --channel-order',
@@ -74,12 +75,7 @@ def parse_args():
         choices=['BGR', 'RGB'],
     )
     add_cfg_options(parser)
-    args = parser.parse_args()
-    if args.rescale_factor <= 0:
-        parser.error('--rescale-factor must be above 0')
-    if not args.output_dir:
-        check_window(parser, 'give --output-dir FOLDER', args.not_show)
-    return args
+    return parser.parse_args()
 
 
 def with_recorded_steps(settings):
@@ -154,6 +150,9 @@ def pictures(settings, args):
 
 
 def browse(args):
+    shown = not args.not_show and figures.can_show()
+    if not (args.output_dir or shown):
+        raise ValueError('no window to draw in: give --output-dir FOLDER')
     cfg = configs.read_config(args.config, args.cfg_options)
     configs.require_settings(cfg, f'{args.phase}_dataloader.dataset')
     registry.init_default_scope('mmpretrain')
@@ -162,7 +161,7 @@ def browse(args):
     for name, picture in pictures(settings, args):
         if args.output_dir:
             mmcv.imwrite(picture[..., ::-1], str(args.output_dir / name))
-        if not args.not_show and figures.can_show():
+        if shown:
             window.show(picture, name, args.show_interval)
 
 

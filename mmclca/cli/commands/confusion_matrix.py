@@ -10,7 +10,7 @@ from mmclca.utils.lazy import lazy
 from mmclca.utils.terminal import say
 
 from .. import Parser, plain_errors
-from ..arguments import add_cfg_options, check_window, file_named
+from ..arguments import add_cfg_options, file_named
 
 plt = lazy('matplotlib.pyplot')
 loading = lazy('mmclca.checkpoints.loading')
@@ -52,8 +52,6 @@ def parse_args():
         parser.error(
             f'--cmap {args.cmap}: one of {", ".join(sorted(colormaps))}'
         )
-    if args.show:
-        check_window(parser, 'give --show-path FILE')
     return args
 
 
@@ -123,6 +121,8 @@ def write(matrix, out):
 def main(args):
     source = args.ckpt_or_result
     with plain_errors(f'{args.config}, {source}'):
+        if args.show:
+            figures.check_window('give --show-path FILE')
         if args.show_path:
             figures.check_picture(args.show_path)
         cfg = configs.read_config(args.config, args.cfg_options)

@@ -1,0 +1,22 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Pictures of a trained model: a command a kind.
+
+``KINDS`` is what the stubs in ``tools/visualization`` and ``mmclca VERB``
+run, as they run a module of ``mmclca.cli.commands``.
+"""
+
+from . import images, splits
+from .kind import Kind, add_images
+
+KINDS = {
+    'draw_reduction': Kind(images.add_reduction, images.draw_reduction),
+    'vis_cam': Kind(images.add_cam, images.draw_cam),
+    'vis_cka': Kind(splits.add_cka, splits.draw_cka),
+    'vis_confusions': Kind(splits.add_confusions, splits.draw_confusions),
+    'vis_cross_patch': Kind(splits.add_cross_patch, splits.draw_cross_patch),
+    'vis_pooling': Kind(images.add_pooling, images.draw_pooling),
+    'vis_rollout': Kind(add_images, images.draw_rollout),
+    'vis_tsne': Kind(splits.add_tsne, splits.draw_tsne),
+}
+
+__all__ = ['KINDS']

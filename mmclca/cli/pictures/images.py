@@ -1,0 +1,276 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Pictures of what a model makes of images: a row an image."""
+
+import argparse
+import re
+import sys
+
+from mmclca.utils.known_names import not_one_of
+from mmclca.utils.lazy import lazy
+
+from .kind import (
+    add_images,
+    add_leaves,
+    add_out,
+    images_of,
+    load_with_views,
+    views,
+)
+
+apis_loading = lazy('mmclca.apis.loading')
+loading = lazy('mmclca.checkpoints.loading')
+model_files = lazy('mmclca.cli.model_files')
+models = lazy('mmclca.models')
+visualization = lazy('mmclca.visualization')
+cams = lazy('mmclca.visualization.cam')
+batches = lazy('mmclca.datasets.batches')
+pooling = lazy('mmclca.visualization.pooling')
+survivors = lazy('mmclca.visualization.survivors')
+runner = lazy('mmengine.runner')
+torch = lazy('torch')
+
+# of mmclca.visualization.cam
+CAM_METHODS = (
+    *('gradcam', 'gradcam++', 'xgradcam', 'layercam'),
+    *('hirescam', 'eigencam', 'eigengradcam'),
+)
+LAYER = r'(?:(?:backbone\.)?layers[.[])?(-?\d+)\]?(?:\.ln1)?'
+
+
+def draw_rollout(args):
+    """Draw a row an image: the image, and its patches as bright as they
+    count for the last CLS, by attention rollout through what is kept,
+    fused, merged and cached
+    """
+    inferencer, found = load_with_views(args)
+    rows = [
+        visualization.Heated(
+            one.title,
+            one.image,
+            {'rollout': visualization.rollout(inferencer.model, one.batch)[0]},
+        )
+        for one in found
+    ]
+    label = 'share of the patch in the last CLS'
+    return visualization.draw_heat_maps(rows, args.out, label)
+
+
+def add_pooling(parser):
+    add_images(parser)
+    parser.add(
+        '--classes',
+        'names or labels of the classes to draw, where each has a query '
+        '(default: the three with the highest scores)',
+        nargs='+',
+        metavar='CLASS',
+    )
+
+
+def draw_pooling(args):
+    """Draw a row an image: the image, and its patches as bright as they
+    count in what is pooled by attention. A map a class where each has a
+    query (PatchConvNet, AttentionPool), one map with one query, a row a
+    class layer and a map a head for CaiT
+    """
+    inferencer, found = load_with_views(args)
+    names = list(inferencer.classes)
+    labels = [label_of(text, names) for text in args.classes or ()]
+    rows = [
+        row
+        for one in found
+        for row in pooling.pooled(inferencer.model, one, names, labels)
+    ]
+    label = 'share of the patch in what is pooled'
+    return visualization.draw_heat_maps(rows, args.out, label)
+
+
+def label_of(text, names):
+    """The label of a class, by its name or its number."""
+    if text in names:
+        return names.index(text)
+    if text.isdecimal() and int(text) < len(names):
+        return int(text)
+    raise ValueError(
+        f'--classes: {not_one_of(text, names)}, also by their labels, 0 to '
+        f'{len(names) - 1}'
+    )
+
+
+def add_cam(parser):
+    add_images(parser, '--save-path --out', required=False)
+    parser.add(
+        '--target-layers --target-layer',
+        'layers from 0, or from the last, -1, also as '
+        'backbone.layers[-1].ln1; of several the mean (default: -1)',
+        [-1],
+        nargs='+',
+        type=layer,
+        metavar='LAYER',
+    )
+    parser.add(
+        '--target-category',
+        'labels of the classes to explain (default: the one that the model '
+        'predicts)',
+        nargs='+',
+        type=int,
+    )
+    parser.add(
+        '--method',
+        f'one of {", ".join(CAM_METHODS)}, in any case (default: GradCAM)',
+        'gradcam',
+        type=str.lower,
+        choices=CAM_METHODS,
+        metavar='METHOD',
+    )
+    parser.flag(
+        '--eigen-smooth',
+        'first principal component of what channels add, not their sum',
+    )
+    parser.flag(
+        '--aug-smooth',
+        'mean of six views of an image, mirrored and lit otherwise',
+    )
+    parser.flag(
+        '--preview-model', 'list what --target-layers may name, and end'
+    )
+    parser.flag(
+        '--vit-like',
+        "taken for granted; commands for mmpretrain's tool have it",
+    )
+    parser.add(
+        '--num-extra-tokens',
+        'not needed: the trace of the tokens tells which are patches',
+        type=int,
+    )
+
+
+def layer(text):
+    """The number of a layer, also out of the name of its module."""
+    found = re.fullmatch(LAYER, text)
+    if not found:
+        raise argparse.ArgumentTypeError(
+            f'{text!r}: a number, or backbone.layers[NUMBER].ln1'
+        )
+    return int(found[1])
+
+
+def draw_cam(args):
+    """Draw a row an image: the image, and for each class its patches as
+    bright as they speak for it (Grad-CAM of the tokens that a layer reads,
+    put back in the places of their patches)
+    """
+    if args.preview_model:
+        return preview(args)
+    if not args.out:
+        raise ValueError('name the picture to write: --save-path cam.png')
+    inferencer, found = load_with_views(args)
+    check_labels(args.target_category or (), inferencer.classes)
+    rows = [activations(inferencer, one, args) for one in found]
+    label = 'how much a patch speaks for it'
+    return visualization.draw_heat_maps(rows, args.out, label)
+
+
+def preview(args):
+    """Layers from the first to the last, as --target-layers takes them."""
+    config, checkpoint, _ = model_files.sort_files(args.files)
+    model = apis_loading.load_classifier(
+        config, checkpoint, args.cfg_options, args.device
+    )
+    backbone = models.as_reducible(model.backbone)
+    for number in range(len(backbone.layers)):
+        stage = backbone.stage_of.get(number)
+        reduced = '' if stage is None else f'  (reduction {stage + 1})'
+        print(f'backbone.layers[{number}].ln1{reduced}')
+
+
+def check_labels(labels, names):
+    wrong = [label for label in labels if not 0 <= label < len(names)]
+    if wrong:
+        raise ValueError(
+            f'--target-category {" ".join(map(str, wrong))}: the model has '
+            f'the labels 0 to {len(names) - 1}'
+        )
+
+
+def activations(inferencer, one, args):
+    """A map for each class; layers count alike."""
+    model, names = inferencer.model, inferencer.classes
+    with torch.no_grad():
+        best = int(model(one.batch, mode='tensor').argmax())
+    draw = (cams.class_activation_maps, cams.smoothed_maps)[args.aug_smooth]
+    how = dict(method=args.method, eigen_smooth=args.eigen_smooth)
+    maps = {}
+    for label in args.target_category or [best]:
+        of_layers = [
+            draw(model, one.batch, categories=[label], layer=number, **how)[0]
+            for number in args.target_layers
+        ]
+        scaled = [cam / cam.max().clamp(min=1e-12) for cam in of_layers]
+        what = 'predicted' if label == best else 'not predicted'
+        maps[f'{names[label]}\n({what})'] = torch.stack(scaled).mean(dim=0)
+    left = left_in_layers(model, one.batch, args.target_layers)
+    maps = {'\n'.join([name, *left]): cam for name, cam in maps.items()}
+    return visualization.Heated(one.title, one.image, maps)
+
+
+def left_in_layers(model, batch, layers):
+    """How many patches are left in each of them, if not all; once each."""
+    weights = cams.weights_by_layer(model, batch)
+    said = [survivors.patches_left(weights[number][0]) for number in layers]
+    return list(dict.fromkeys(filter(None, said)))
+
+
+def add_reduction(parser):
+    parser.add(
+        'files',
+        'a config with a reducer (path or name; without, the one in the '
+        'checkpoint), weights (without, they are random) and images, in any '
+        'order',
+        nargs='+',
+        metavar='[CONFIG] [CHECKPOINT] IMAGE',
+    )
+    parser.add(
+        '--pretrained',
+        'weights that a training begins with, in place of a trained '
+        'CHECKPOINT: what is missing, head and reducer, stays random',
+        metavar='FILE',
+    )
+    add_leaves(parser)
+    parser.add('--seed', 'of leaves and random weights', 0)
+    add_out(parser)
+
+
+def draw_reduction(args):
+    """Draw a row an image: the image, then each stage. A legend says what
+    became of the patches
+    """
+    config, checkpoint, places = model_files.sort_files(args.files, True)
+    if checkpoint and args.pretrained:
+        raise ValueError('a checkpoint and --pretrained: leave one out')
+    images = images_of(args, places, args.seed)
+    cfg, opened = apis_loading.config_and_weights(
+        config, checkpoint, args.cfg_options
+    )
+    torch.manual_seed(args.seed)
+    gpu = 'cuda' if torch.cuda.is_available() else 'cpu'
+    model = build(cfg, opened, args.pretrained).to(args.device or gpu)
+    pipeline = batches.Preparation(cfg, model.backbone.img_size)
+    found = survivors.survivors(model, views(model, pipeline, images))
+    return survivors.draw_survivors(found, args.out)
+
+
+def build(cfg, checkpoint, pretrained):
+    """The classifier of a config, with weights where there are any."""
+    model = apis_loading.build_classifier(cfg)
+    survivors.check_reduces(model.backbone)
+    if checkpoint:
+        loading.load_trained(model, checkpoint)
+    elif pretrained:
+        runner.load_checkpoint(model, pretrained, map_location='cpu')
+        loading.refuse_broken(model, pretrained)
+    else:
+        print(
+            'no checkpoint after the config: weights are random',
+            file=sys.stderr,
+        )
+    return model.eval()

@@ -1,0 +1,252 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Pictures of a model, alone or on the images of a split."""
+
+import sys
+from pathlib import Path
+
+from mmclca.utils.lazy import lazy
+
+from ..arguments import positive
+from .kind import add_model, add_split, load
+
+plt = lazy('matplotlib.pyplot')
+loading = lazy('mmclca.apis.loading')
+model_files = lazy('mmclca.cli.model_files')
+configs = lazy('mmclca.configs')
+batches = lazy('mmclca.datasets.batches')
+cka = lazy('mmclca.visualization.cka')
+confusions = lazy('mmclca.visualization.confusions')
+cross_patch = lazy('mmclca.visualization.cross_patch')
+tsne = lazy('mmclca.visualization.tsne')
+figures = lazy('mmclca.visualization.figures')
+torch = lazy('torch')
+
+# of mmclca.visualization.cka and .tsne
+FEATURES = ('cls', 'mean', 'all')
+STAGES = ('backbone', 'neck', 'pre_logits')
+# options of sklearn.manifold.TSNE, n_iter being max_iter
+TSNE = dict(
+    n_components=2,
+    perplexity=30.0,
+    early_exaggeration=12.0,
+    learning_rate=200.0,
+    n_iter=1000,
+    n_iter_without_progress=300,
+    init='random',
+)
+CHOICES = dict(n_components=(2, 3), init=('random', 'pca'))
+
+
+def add_cross_patch(parser):
+    add_model(parser)
+    parser.add(
+        '--layers',
+        'layers, from 0, whose rows are drawn (default: all)',
+        nargs='+',
+        type=int,
+        metavar='N',
+    )
+    parser.add(
+        '--rows',
+        'draw the rows of N x N patches around the centre',
+        6,
+        type=positive,
+        metavar='N',
+    )
+
+
+def draw_cross_patch(args):
+    """Draw rows of the matrices across patches of a ResMLP as maps of the
+    patches that are read, and how sparse its matrices are in each layer
+    """
+    backbone = load(args).model.backbone
+    cross_patch.draw_cross_patch(backbone, args.out, args.layers, args.rows)
+    return args.out
+
+
+def add_confusions(parser):
+    add_split(parser)
+    parser.add('--pairs', 'pairs of classes to draw', 5, type=positive)
+    parser.add('--examples', 'images of a kind to draw', 3, type=positive)
+    parser.add('--batch-size', 'images at a time', 32, type=positive)
+
+
+def draw_confusions(args):
+    """Draw the confusion matrix of the classes that are most often taken
+    for each other; below it a row a pair: images of the one class that are
+    right, those that are taken for the other class, and images of that
+    """
+    inferencer = load(args)
+    model = inferencer.model
+    dataset = batches.dataset_of(model._config, args.split)
+    every = range(len(dataset))
+    found = batches.batches(model, dataset, every, args.batch_size)
+    predictions = confusions.predict(model, found, inferencer.classes)
+    confusions.draw_confusions(
+        predictions, args.out, args.pairs, args.examples
+    )
+    return args.out
+
+
+def add_cka(parser):
+    add_split(parser)
+    parser.add(
+        '--other',
+        'another model to compare with',
+        nargs='+',
+        metavar='[CONFIG] CHECKPOINT',
+    )
+    parser.add(
+        '--feature',
+        'compare the CLS tokens, the mean of the others, or all tokens in '
+        'their order, which reducers change',
+        'cls',
+        choices=FEATURES,
+    )
+    parser.add(
+        '--num-images',
+        'images at most, evenly spread over the split; what does not fill a '
+        'batch is left out',
+        256,
+        type=positive,
+    )
+    parser.add(
+        '--batch-size',
+        'images that are compared with each other at a time, 4 or more',
+        32,
+        type=positive,
+    )
+
+
+def draw_cka(args):
+    """Draw the similarity (linear CKA) of what layers make of images: of
+    each two layers of a model, or of the layers of one model and those of
+    another
+    """
+    grams, reduce_at, paths = grams_of(args)
+    others, names = (grams, reduce_at, paths), ('', '')
+    if args.other:
+        others = grams_of(args, args.other)
+        names = ('the first model', 'the other model')
+    if others[2] != paths:
+        raise ValueError(
+            f'the {args.split} data of the two configs are not the same images'
+        )
+    both = (reduce_at, others[1])
+    cka.draw_cka(cka.cka(grams, others[0]), args.out, names, both)
+    return args.out
+
+
+def grams_of(args, files=None):
+    """Gram matrices of a model, the layers that reduce, and the images."""
+    model = load(args, files).model
+    dataset = batches.dataset_of(model._config, args.split)
+    indices = chosen(len(dataset), args.num_images, args.batch_size)
+    read = batches.batches(model, dataset, indices, args.batch_size)
+    grams = cka.gram_matrices(model, read, args.feature)
+    infos = map(dataset.get_data_info, indices)
+    # the folder of an image is its class in most data sets
+    paths = [Path(info['img_path']).parts[-2:] for info in infos]
+    return grams, model.backbone.reduce_at, paths
+
+
+def chosen(length, num_images, batch_size):
+    """Positions of whole batches of images, whose classes are mixed."""
+    number = min(length, num_images) // batch_size
+    if not number:
+        raise ValueError(
+            f'the split has {length} images, of which --num-images are '
+            f'{num_images}: give --batch-size {min(length, num_images)} or '
+            'less'
+        )
+    wanted = number * batch_size
+    spread = [n * length // wanted for n in range(wanted)]
+    return [n for start in range(number) for n in spread[start::number]]
+
+
+def add_tsne(parser):
+    parser.add(
+        'config',
+        'path or name of a config, or a checkpoint that holds its own',
+    )
+    parser.add('--checkpoint', 'weights (without, they are random)')
+    parser.add(
+        '--work-dir',
+        'folder for the picture (default: work_dirs/NAME_OF_CONFIG)',
+        type=Path,
+    )
+    parser.add(
+        '--test-cfg',
+        'path or name of another config, whose test data are drawn',
+    )
+    parser.add(
+        '--vis-stage',
+        'whose output: pre_logits is what the last layer of the head reads',
+        'pre_logits',
+        choices=STAGES,
+    )
+    parser.add('--class-idx', 'labels of the classes', nargs='+', type=int)
+    parser.add('--max-num-class', 'without --class-idx, the first classes', 20)
+    parser.add('--max-num-samples', 'images of a class at most', 100)
+    parser.add('--batch-size', 'images at a time', 32)
+    group = parser.add_argument_group('t-SNE', 'see sklearn.manifold.TSNE')
+    for name, value in TSNE.items():
+        option = f'--{name.replace("_", "-")}'
+        more = dict(type=type(value), choices=CHOICES.get(name))
+        group.add_argument(option, default=value, **more)
+    parser.flag('--legend', 'name the classes in a legend')
+    parser.flag('--show', 'show the picture in a window')
+
+
+def draw_tsne(args):
+    """Draw the features of test images as points of a plane, near each
+    other where they are alike (t-SNE)
+    """
+    if args.show:
+        figures.check_window('leave out --show')
+    torch.manual_seed(0)
+    model = tsne_model(args)
+    cfg = model._config
+    if args.test_cfg:
+        cfg = configs.read_config(args.test_cfg)
+    dataset = batches.dataset_of(cfg)
+    images = images_of_classes(dataset, args)
+    read = batches.batches(model, dataset, images, args.batch_size)
+    features, labels = tsne.image_features(model, read, args.vis_stage)
+    options = {name: vars(args)[name] for name in TSNE}
+    points = tsne.tsne(features, max_iter=options.pop('n_iter'), **options)
+    folder = args.work_dir or Path('work_dirs', Path(args.config).stem)
+    folder.mkdir(parents=True, exist_ok=True)
+    out = folder / f'tsne_{args.vis_stage}.png'
+    tsne.draw_points(points, labels, dataset.CLASSES, out, args.legend)
+    if args.show:
+        plt.figure().figimage(plt.imread(out), resize=True)
+        plt.show()
+    return out
+
+
+def tsne_model(args):
+    """The model, with weights where there are any."""
+    files = [args.config, *filter(None, [args.checkpoint])]
+    config, checkpoint, _ = model_files.sort_files(files, True)
+    if checkpoint:
+        return loading.load_classifier(
+            config, checkpoint, args.cfg_options, args.device
+        )
+    print('no --checkpoint: weights are random', file=sys.stderr)
+    cfg = configs.read_config(config, args.cfg_options)
+    return loading.build_classifier(cfg).to(args.device or 'cpu')
+
+
+def images_of_classes(dataset, args):
+    """Positions of the images to draw."""
+    number = len(dataset.CLASSES)
+    wanted = args.class_idx or range(min(number, args.max_num_class))
+    wrong = [label for label in wanted if not 0 <= label < number]
+    if wrong:
+        raise ValueError(
+            f'--class-idx {" ".join(map(str, wrong))}: the data have the '
+            f'labels 0 to {number - 1}'
+        )
+    labels = dataset.get_gt_labels()
+    return batches.first_of_each_class(labels, args.max_num_samples, wanted)

@@ -1,0 +1,187 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Pictures of a trained model: which words give the same, which another."""
+
+import re
+
+import mmcv
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmpretrain import get_model
+from small_models import PATCH_CONVNET
+from tiny_model import write_tiny
+from tiny_run import CLASSES, ROOT, exit_code, run_tool, write_run
+
+from mmclca.visualization import draw_heat_maps
+
+IMAGE = 'data/elm/0.png'
+RANDOM = 'tiny.py --leaves 1'
+PART = f'{RANDOM} --pretrained part.pth'
+CAM = f'0.pth {IMAGE}'
+POOL = f'each/tiny.pth {IMAGE} --classes'
+TSNE = '--perplexity 3 --n-iter 250 --work-dir new'
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    """Config, checkpoints, images, and models that pool by attention."""
+    folder = tmp_path_factory.mktemp('pictures')
+    cfg = Config.fromfile(write_run(folder))
+    meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=CLASSES))
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        model = get_model(cfg, pretrained=False)
+        for param in model.parameters():
+            torch.nn.init.normal_(param, std=0.3)
+        stored = dict(state_dict=model.state_dict(), meta=meta)
+        torch.save(stored, folder / f'{seed}.pth')
+    torch.save(model.backbone.state_dict(), folder / 'part.pth')
+    (folder / 'text.png').write_text('no image')
+    each = dict(PATCH_CONVNET, multiclass=4)
+    write_tiny(folder / 'each', 'mmclca.PerClassHead', **each)
+    write_tiny(folder / 'one', **PATCH_CONVNET)
+    return folder
+
+
+@pytest.fixture
+def tool(folder, monkeypatch):
+    """Runs a tool in this process."""
+    monkeypatch.chdir(folder)
+
+    def tool(name, words):
+        path = ROOT / f'tools/visualization/{name}.py'
+        run_tool(monkeypatch, path, *words.split(), '--device', 'cpu')
+
+    return tool
+
+
+@pytest.fixture
+def draw(tool, folder):
+    """Runs a tool; gives the picture."""
+
+    def draw(name, words):
+        if name == 'vis_tsne':
+            tool(name, f'{words} {TSNE}')
+            return mmcv.imread(folder / 'new/tsne_pre_logits.png')
+        tool(name, f'{words} --out out.png')
+        return mmcv.imread(folder / 'out.png')
+
+    return draw
+
+
+@pytest.mark.parametrize(
+    'name, words, same, other',
+    [
+        ('vis_rollout', CAM, f'{IMAGE} 0.pth tiny.py', f'1.pth {IMAGE}'),
+        ('vis_rollout', '0.pth --leaves 1', 'tiny.py 0.pth --leaves 1', CAM),
+        ('vis_cam', CAM, f'{IMAGE} tiny.py 0.pth', f'1.pth {IMAGE}'),
+        ('vis_cam', CAM, f'{CAM} --target-layers backbone.layers[-1].ln1',
+         f'{CAM} --target-layers 0 1 2'),
+        ('vis_cam', CAM, f'{CAM} --vit-like --num-extra-tokens 1',
+         f'{CAM} --method LayerCAM --aug-smooth'),
+        ('vis_cam', CAM, f'{CAM} --method GradCAM',
+         f'{CAM} --target-category 1 2 3'),
+        ('vis_pooling', f'{POOL} oak elm ash', f'{POOL} 3 2 0',
+         f'{POOL} oak'),
+        ('draw_reduction', RANDOM, f'{RANDOM} --seed 0', f'{RANDOM} --seed 1'),
+        ('draw_reduction', RANDOM, RANDOM, PART),
+        ('draw_reduction', f'tiny.py {CAM}', CAM, f'1.pth {IMAGE}'),
+    ],
+)  # fmt: skip
+def test_what_decides_on_a_picture(draw, name, words, same, other):
+    picture = draw(name, words)
+    assert picture.std() > 10
+    assert np.array_equal(picture, draw(name, same))
+    assert not np.array_equal(picture, draw(name, other))
+
+
+def test_three_maps_are_wider_than_one(draw):
+    one = draw('vis_cam', f'{CAM} --target-category 1')
+    three = draw('vis_cam', f'{CAM} --target-category 1 2 3')
+    assert three.shape[1] > 1.7 * one.shape[1]
+
+
+def test_cam_says_how_much_is_left(tool, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        'mmclca.visualization.draw_heat_maps',
+        lambda rows, *more: seen.extend(rows) or draw_heat_maps(rows, *more),
+    )
+
+    def titles(*layers):
+        tool('vis_cam', f'{CAM} --target-category 1 --save-path out.png '
+             f'--target-layers {" ".join(map(str, layers))}')  # fmt: skip
+        (title,) = seen.pop().maps
+        return title.splitlines()[2:]
+
+    assert titles(0) == titles(1) == []
+    (left,) = titles(-1)
+    assert left in ('8 of 16 patches left', '9 of 16 patches left')
+    assert titles(0, 2) == [left]  # 9 unless a CLR token is kept
+
+
+def test_cam_lists_layers(tool, capsys):
+    tool('vis_cam', '0.pth --preview-model')
+    lines = capsys.readouterr().out.splitlines()
+    lines = [line for line in lines if line.startswith('backbone')]
+    assert lines[0] == 'backbone.layers[0].ln1' and len(lines) > 1
+    assert any(line.endswith('(reduction 1)') for line in lines)
+
+
+@pytest.mark.parametrize('words', [RANDOM, PART])
+def test_random_weights_are_said(draw, capsys, words):
+    draw('draw_reduction', words)
+    assert ('weights are random' in capsys.readouterr().err) == (words != PART)
+
+
+@pytest.mark.slow
+def test_tsne(draw, capsys):
+    config = 'tiny.py --checkpoint 0.pth'
+    picture = draw('vis_tsne', config)
+    assert 'random' not in capsys.readouterr().err
+    assert picture.std() > 5
+    assert np.array_equal(picture, draw('vis_tsne', '0.pth'))
+    for words in ('1.pth', '0.pth --legend --class-idx 1 3', 'tiny.py'):
+        assert not np.array_equal(picture, draw('vis_tsne', words))
+    assert 'weights are random' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    'name, words, message',
+    [
+        ('vis_rollout', '0.pth', 'nothing to draw: name images'),
+        ('vis_rollout', '0.pth --leaves -1', '--leaves: -1: at least 0'),
+        ('vis_rollout', '0.pth gone.png text.png', 'no images.*gone.*text'),
+        ('vis_rollout', 'tiny.py a.png', '0 checkpoints .* 1 configs'),
+        ('vis_rollout', '0.pth 1.pth a.png', '2 checkpoints'),
+        ('vis_rollout', f'gone.py 0.pth {IMAGE}', 'No such'),
+        ('vis_rollout', f'{CAM} --out gone/a.png', 'no folder gone'),
+        ('vis_cka', f'0.pth {IMAGE}', 'elm/0.png: no images are read'),
+        ('vis_cka', '0.pth --batch-size 17', 'has 16 images'),
+        ('vis_confusions', 'gone.pth', 'gone.pth'),
+        ('vis_cam', f'{CAM} --target-category 4 1 9', '4 9: .* 0 to 3'),
+        ('vis_cam', f'{CAM} --target-layers 3', 'layer=3 is not there'),
+        ('vis_cam', f'{CAM} --target-layers head', 'a number, or backbone.l'),
+        ('vis_cam', f'{CAM} --method cam', "choice: 'cam' .*hirescam"),
+        ('vis_cross_patch', '0.pth', 'TokenReductionViT, has no linear layer'),
+        ('vis_tsne', '0.pth --class-idx 4', '-idx 4: the data .* 0 to 3'),
+        ('vis_pooling', f'{POOL} oka', r"no 'oka' \(do you mean oak"),
+        ('vis_pooling', f'{POOL} 4', "no '4'.* by their labels, 0 to 3"),
+        ('vis_pooling', f'one/tiny.pth {IMAGE} --classes oak', 'one query'),
+        ('draw_reduction', 'tiny.py', 'nothing to draw'),
+        ('draw_reduction', f'{RANDOM} --out out.txt', 'must end in'),
+        ('draw_reduction', 'tiny.py gone.pth --leaves 1', 'gone.pth'),
+        ('draw_reduction', 'gone.py --leaves 1', 'gone.py'),
+        ('draw_reduction', 'tiny.py part.pth --leaves 1', 'parameters of'),
+        ('draw_reduction', f'0.pth {PART}', 'leave one out'),
+        ('draw_reduction', f'{RANDOM} --cfg-options model.backbone.reducer='
+         'None model.backbone.cache=None model.backbone.reduce_at=()',
+         'reduces nothing'),
+    ],
+)  # fmt: skip
+def test_mistakes_end_in_a_line(tool, capsys, name, words, message):
+    out = '' if '--out' in words or name == 'vis_tsne' else '--out out.png'
+    assert exit_code(tool, name, f'{out} {words}') == 2
+    *_, line = capsys.readouterr().err.splitlines()
+    assert re.search(rf'^{name}.py: error: .*{message}', line)
