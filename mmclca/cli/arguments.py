@@ -8,8 +8,6 @@ from typing import NoReturn
 
 from mmclca.utils.terminal import printable
 
-SPLITS = ('train', 'val', 'test')
-
 
 class Parser(argparse.ArgumentParser):
     """A parser with ``--debug``, which :func:`mmclca.cli.run` reads.

@@ -157,8 +157,7 @@ def _examples(predictions, pair, number: int) -> list[Cell | None]:
     row = []
     for title, places in groups.items():
         paths = predictions.taken_for(*places)[:number]
-        cells = [photograph(path) for path in paths]
-        if cells:
-            cells[0].title = title
+        cells = [photograph(path) for path in paths] or [Cell(None)]
+        cells[0].title = title if paths else f'{title}: none'
         row += [*cells, *[None] * (number - len(cells))]
     return row

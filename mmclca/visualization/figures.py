@@ -31,11 +31,11 @@ FRAMES = {True: '#0072b2', False: '#e69f00', None: None}
 class Cell:
     """Place a picture in a grid, with texts above and below it.
 
-    ``image`` is RGB (H, W, 3) or grey (H, W); ``frame`` the colour of a
-    frame around it.
+    ``image`` is RGB (H, W, 3) or grey (H, W), None for texts alone; ``frame``
+    the colour of a frame around it.
     """
 
-    image: np.ndarray
+    image: np.ndarray | None
     title: str = ''
     note: str = ''
     frame: str | None = None
@@ -69,7 +69,8 @@ def picture_grid(
         tuple[Figure, list[Axes]]: The figure, of constrained layout, and
         the axes of all cells.
     """
-    shapes = [cell.image.shape for row in rows for cell in row if cell]
+    images = (cell.image for row in rows for cell in row if cell)
+    shapes = [image.shape for image in images if image is not None]
     width = max(height * max(w / h for h, w, *_ in shapes), 1.2)
     width *= max(map(len, rows))
     above = 0.5 * bool(heading)
@@ -105,10 +106,10 @@ def draw_cells(
 
 
 def _draw_cell(axis: Axes, cell: Cell, letters: float) -> None:
-    image = cell.image
-    if image.dtype != np.uint8:  # a step of a pipeline may leave fractions
-        image = image.clip(0, 255).astype(np.uint8)
-    axis.imshow(image, cmap='gray', vmin=0, vmax=255)
+    if cell.image is not None:
+        # a step of a pipeline may leave fractions
+        image = cell.image.clip(0, 255).astype(np.uint8)
+        axis.imshow(image, cmap='gray', vmin=0, vmax=255)
     axis.set_title(wrapped(cell.title, letters), fontsize=9)
     axis.set_xlabel(wrapped(cell.note, letters), fontsize=9)
     if cell.frame:

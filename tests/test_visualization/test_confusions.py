@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from mmclca.datasets.batches import Batch, first_of_each_class
+from mmclca.visualization import Cell
 from mmclca.visualization.confusions import (
     Predictions,
     draw_confusions,
@@ -34,6 +35,26 @@ def test_pairs_in_the_order_of_confusion():
     assert most_confused(matrix, 9) == [(2, 3), (1, 0), (0, 2)]
     assert most_confused(matrix, 1) == [(2, 3)]
     assert most_confused(np.eye(3, dtype=int), 2) == []
+
+
+def test_a_row_a_pair(predictions, tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(
+        'mmclca.visualization.confusions.draw_cells',
+        lambda figure, rows, width: drawn.extend(rows),
+    )
+    monkeypatch.setattr(
+        'mmclca.visualization.confusions.photograph',
+        lambda path: Cell(np.zeros((2, 2, 3), np.uint8), note=path),
+    )
+    predictions.predicted[6] = 1  # no blue one is right
+    draw_confusions(predictions, tmp_path / 'out.png', pairs=1, examples=2)
+    (row,) = drawn
+    assert [cell and (cell.title, cell.note) for cell in row] == [
+        *(('red, right', '0.png'), ('', '3.png')),
+        *(('red, taken for blue', '1.png'), ('', '2.png')),
+        *(('blue, right: none', ''), None),
+    ]
 
 
 def test_nothing_confused(predictions, tmp_path):
