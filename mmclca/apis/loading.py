@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The one way to a trained classifier."""
 
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -19,8 +20,10 @@ from mmclca.checkpoints.stored import (
     stored_classes,
     stored_config,
 )
+from mmclca.checkpoints.writing import checkpoint_bytes
 from mmclca.configs import check_patches, merge_options, read_config
 from mmclca.models import last_linear
+from mmclca.utils.atomic_write import replace_bytes
 from mmclca.utils.reading import read_lines
 
 
@@ -139,6 +142,15 @@ def _check_config(config: Config) -> None:
             f'{" and no ".join(missing)}: give the config that the model was '
             f'trained with, or add {", and ".join(map(wanted.get, missing))}'
         )
+
+
+def save_classifier(
+    model: BaseModel, path: str | PathLike, classes: Sequence[str]
+) -> None:
+    """Write a model with its config as a checkpoint, which all tools take."""
+    weights = {name: x.cpu() for name, x in model.state_dict().items()}
+    text = model._config.pretty_text
+    replace_bytes(Path(path), checkpoint_bytes(weights, text, classes))
 
 
 def names_of_last(model: nn.Module) -> list[str]:

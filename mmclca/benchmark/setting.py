@@ -2,18 +2,15 @@
 """Where and with what something was measured."""
 
 import os
-import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
-import timm
 import torch
 from torch import Tensor
 from torch.utils.collect_env import get_nvidia_driver_version, run
 
-from mmclca.utils.provenance import cpu_name
-from mmclca.version import __version__
+from mmclca.utils.provenance import cpu_name, versions
 
 AMP = dict(bf16=torch.bfloat16, fp16=torch.float16)
 
@@ -96,8 +93,7 @@ def machine(setting: Setting, command: str) -> dict[str, str]:
         driver = get_nvidia_driver_version(run) or 'unknown'
         facts['driver'] = f'{driver}, CUDA {torch.version.cuda}'
     return facts | dict(
-        versions=f'Python {platform.python_version()}, PyTorch '
-        f'{torch.__version__}, timm {timm.__version__}, mmclca {__version__}',
+        versions=', '.join(f'{k} {v}' for k, v in versions().items()),
         date=str(date.today()),
         command=command,
     )

@@ -2,14 +2,11 @@
 """fit.json: what is known of a model, complete from the first step on."""
 
 import json
-import platform
 from datetime import datetime, timezone
 from hashlib import sha256
 
-import timm
-import torch
-
 from mmclca.datasets.photographs import Checked, Photographs
+from mmclca.utils.provenance import versions
 from mmclca.version import __version__
 
 # of each part what is in it; None where it is not known yet
@@ -52,16 +49,6 @@ def new_facts(call: dict, checked: Checked) -> dict:
         versions=versions(),
         date=datetime.now(timezone.utc).isoformat(timespec='seconds'),
         seconds=0,
-    )
-
-
-def versions() -> dict:
-    """Versions of what computes."""
-    return dict(
-        Python=platform.python_version(),
-        PyTorch=torch.__version__,
-        timm=timm.__version__,
-        mmclca=__version__,
     )
 
 

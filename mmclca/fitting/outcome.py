@@ -8,13 +8,13 @@ from torch import Tensor
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import extract_logits
+from mmclca.apis.loading import load_classifier, save_classifier
 from mmclca.apis.rejection import Threshold, fingerprint, write_threshold
-from mmclca.checkpoints.writing import checkpoint_bytes
 from mmclca.datasets.photographs import Photographs
 from mmclca.evaluation import accuracy, wilson
 from mmclca.evaluation.open_set import SCORES, fit_threshold
 from mmclca.models.heads.last_linear import last_linear, set_last_linear
-from mmclca.utils.atomic_write import replace_bytes, replace_text
+from mmclca.utils.atomic_write import replace_text
 
 from .job import Job
 from .model_folder import ModelFolder
@@ -80,13 +80,9 @@ def finish(job: Job, path: Path, temperature: float, logits: Tensor) -> None:
         logits (Tensor): Class scores (N, K), divided, of photographs that
             its like has not seen.
     """
-    inferencer = TokenReductionInferencer(path, device=job.device)
-    model = inferencer.model
+    model = load_classifier(path, device=job.device)
     layer = last_linear(model.head)
     weight, bias = layer.weight / temperature, layer.bias / temperature
     set_last_linear(model.head, weight.flatten(1), bias)
-    weights = {name: x.cpu() for name, x in model.state_dict().items()}
-    text = model._config.pretty_text
-    content = checkpoint_bytes(weights, text, job.classes)
-    replace_bytes(job.folder.draft.model, content)
+    save_classifier(model, job.folder.draft.model, job.classes)
     job.facts['threshold'] = set_threshold(job.folder.draft, model, logits)

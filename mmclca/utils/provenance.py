@@ -7,7 +7,10 @@ import subprocess
 from importlib import import_module
 from pathlib import Path
 
+import timm
 import torch
+
+from mmclca.version import __version__
 
 # Pillow resizes the images: not every version to the same pixels
 PACKAGES = ('mmclca', 'mmpretrain', 'mmcv', 'mmengine', 'timm', 'torch', 'PIL')
@@ -27,6 +30,16 @@ def provenance() -> dict:
         commit=_commit(),
         versions=dict(python=platform.python_version(), **versions),
         machine=_machine(),
+    )
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computes, by the names that people know."""
+    return dict(
+        Python=platform.python_version(),
+        PyTorch=torch.__version__,
+        timm=timm.__version__,
+        mmclca=__version__,
     )
 
 

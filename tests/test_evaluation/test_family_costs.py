@@ -7,6 +7,8 @@ numbers of the tables leave LayerNorm out, one multiply-accumulate an element
 in ours: those of the layers and the last norm are subtracted.
 """
 
+from pathlib import Path
+
 import pytest
 import torch
 from every_config import piece
@@ -17,68 +19,12 @@ from mmpretrain.models.backbones.vision_transformer import (
 from mmclca.evaluation.cost import count
 from mmclca.models import with_reduction
 from mmclca.registry import MODELS
+from mmclca.utils.csv_files import read_rows
 
+DATA = Path(__file__).parents[1] / 'data'
 CLASSES = 1000
 PLAIN = dict(layer_scale_init_value=0.0, with_cls_pos=True)
-# piece, options of its backbone, parameters, GMACs
-THESIS = {
-    'DeiT-Ti': ('clca-evit_deit-tiny-p16', {}, 5_717_416, 1.254),
-    'DeiT-S': ('clca-evit_deit-small-p16', {}, 22_050_664, 4.599),
-    'DeiT-B': ('clca-evit_deit-base-p16', {}, 86_567_656, 17.564),
-    'DeiT-B, 160 px': (
-        'clca-evit_deit-base-p16',
-        dict(img_size=160),
-        86_493_928,
-        8.826,
-    ),
-    'DeiT-B, 320 px': (
-        'clca-evit_deit-base-p16',
-        dict(img_size=320),
-        86_724_328,
-        37.259,
-    ),
-    'DeiT-B, 384 px': (
-        'clca-evit_deit-base-p16',
-        dict(img_size=384),
-        86_859_496,
-        55.484,
-    ),
-    'DeiT-Ti distilled': ('deit-tiny-distilled-p16', {}, 5_910_800, 1.261),
-    'DeiT-S distilled': ('deit-small-distilled-p16', {}, 22_436_432, 4.624),
-    'DeiT-B distilled': ('deit-base-distilled-p16', {}, 87_338_192, 17.657),
-    'DeiT-B distilled, 384 px': (
-        'deit-base-distilled-p16',
-        dict(img_size=384),
-        87_630_032,
-        55.591,
-    ),
-    'DeiT III-T': ('deit3-tiny-p16', {}, 5_721_832, 1.254),
-    'DeiT III-S': ('deit3-small-p16', {}, 22_059_496, 4.599),
-    'DeiT III-M': ('deit3-medium-p16', {}, 38_849_512, 7.991),
-    'DeiT III-S, 384 px': (
-        'deit3-small-p16',
-        dict(img_size=384),
-        22_205_416,
-        15.490,
-    ),
-    'DeiT III-B': ('deit3-base-p16', {}, 86_585_320, 17.564),
-    'DeiT III-B, 384 px': (
-        'deit3-base-p16',
-        dict(img_size=384),
-        86_877_160,
-        55.484,
-    ),
-    'DeiT III-L': ('deit3-large-p16', {}, 304_374_760, 61.555),
-    'DeiT III-L, 384 px': (
-        'deit3-large-p16',
-        dict(img_size=384),
-        304_763_880,
-        191.066,
-    ),
-    'DeiT III-H': ('deit3-huge-p14', {}, 632_126_440, 167.295),
-    'DeiT III-H-52': ('deit3-huge-52-p14', {}, 1_025_726_440, 271.733),
-    'DeiT III-H-26x2': ('deit3-huge-26x2-p14', {}, 1_025_726_440, 271.733),
-}
+THESIS = read_rows(DATA / 'vit_costs.csv')
 # size: piece, depths of D x n and their product's parameters (M) and GMACs
 THREE_THINGS = (
     ('tiny-6x2', ((12, 1), (6, 2)), 5.717, 1.254),
@@ -148,8 +94,10 @@ def norms(model):
 
 def rows():
     """Models of the tables: piece, options, parameters and GMACs of each."""
-    for name, row in THESIS.items():
-        yield pytest.param(*row, id=name)
+    for row in THESIS:
+        size = dict(img_size=int(row['img_size'])) if row['img_size'] else {}
+        costs = int(row['params']), float(row['gmacs'])
+        yield pytest.param(row['piece'], size, *costs, id=row['name'])
     for size, shapes, params, gmacs in THREE_THINGS:
         for depth, branches in shapes:
             options = dict(arch=dict(num_layers=depth), branches=branches)

@@ -7,6 +7,7 @@ and affine maps along, one multiply-accumulate an element.
 """
 
 from math import ceil
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,79 +15,11 @@ from every_config import piece
 
 from mmclca.evaluation.cost import ATEN, Counter
 from mmclca.registry import MODELS
+from mmclca.utils.csv_files import read_rows
 
+DATA = Path(__file__).parents[1] / 'data'
 CLASSES = 1000
 ELEMENTWISE = (ATEN.native_layer_norm, ATEN.addcmul)
-# piece: parameters and GMACs, by the side of an image in pixels
-CAIT = {
-    'cait-xxs24-p16': {224: (11_956_264, 2.523), 384: (12_029_224, 9.599)},
-    'cait-xxs36-p16': {224: (17_299_720, 3.756), 384: (17_372_680, 14.313)},
-    'cait-xs24-p16': {224: (26_560_648, 5.390), 384: (26_670_088, 19.241)},
-    'cait-xs36-p16': {224: (38_557_432, 8.030), 384: (38_666_872, 28.700)},
-    'cait-s24-p16': {224: (46_916_200, 9.327), 384: (47_062_120, 32.110)},
-    'cait-s36-p16': {
-        224: (68_220_712, 13.902),
-        256: (68_243_752, 18.652),
-        384: (68_366_632, 47.908),
-    },
-    'cait-s48-p16': {224: (89_525_224, 18.477), 384: (89_671_144, 63.706)},
-    'cait-m24-p16': {224: (185_850_088, 35.776), 384: (186_141_928, 115.868)},
-    'cait-m36-p16': {
-        224: (270_929_512, 53.367),
-        384: (271_221_352, 172.944),
-        448: (271_381_096, 247.413),
-    },
-    'cait-m48-p16': {
-        224: (356_008_936, 70.959),
-        384: (356_300_776, 230.020),
-        448: (356_460_520, 329.108),
-    },
-    'cait-b12-p16': {224: (100_770_664, 18.185)},
-}
-RESMLP = {
-    'resmlp-s12-p16': {224: (15_350_872, 3.010)},
-    'resmlp-s24-p16': {224: (30_020_680, 5.961)},
-    'resmlp-s36-p16': {224: (44_690_488, 8.913)},
-    'resmlp-b24-p16': {224: (115_736_776, 23.021)},
-    'resmlp-s12-p14': {224: (15_607_912, 3.984)},
-    'resmlp-s12-p8': {224: (22_051_624, 13.989)},
-    'resmlp-b24-p8': {224: (129_138_280, 100.231)},
-}
-PATCH_CONVNET = {
-    'patchconvnet-s20': {224: (10_235_896, 1.637)},
-    'patchconvnet-s36': {224: (16_233_976, 2.574)},
-    'patchconvnet-s60': {
-        224: (25_231_096, 3.979),
-        288: (25_231_096, 6.574),
-        320: (25_231_096, 8.115),
-        384: (25_231_096, 11.683),
-        512: (25_231_096, 20.764),
-    },
-    'patchconvnet-s120': {224: (47_723_896, 7.493)},
-    'patchconvnet-b36': {224: (63_699_976, 10.214)},
-    'patchconvnet-b60': {
-        224: (99_388_936, 15.803),
-        288: (99_388_936, 26.107),
-        384: (99_388_936, 46.394),
-    },
-    'patchconvnet-b120': {
-        224: (188_611_336, 29.775),
-        288: (188_611_336, 49.192),
-        320: (188_611_336, 60.721),
-        384: (188_611_336, 87.419),
-    },
-    'patchconvnet-l60': {
-        224: (176_009_576, 28.043),
-        288: (176_009_576, 46.329),
-        384: (176_009_576, 82.329),
-    },
-    'patchconvnet-l120': {
-        224: (334_294_376, 52.846),
-        288: (334_294_376, 87.308),
-        384: (334_294_376, 155.157),
-    },
-    'patchconvnet-s60-per-class': {224: (25_614_712, 5.308)},
-}
 QUICK = (
     ('cait-b12-p16', 224),
     ('resmlp-s12-p14', 224),
@@ -163,12 +96,13 @@ FORMS = {
 
 def rows():
     """Piece, side of an image, parameters and GMACs; few that are quick."""
-    for name, sizes in {**CAIT, **RESMLP, **PATCH_CONVNET}.items():
-        for size, (params, gmacs) in sizes.items():
-            slow = (name, size) not in QUICK
-            marks = [pytest.mark.slow] if slow else []
-            row = (name, size, params, gmacs)
-            yield pytest.param(*row, id=f'{name}-{size}', marks=marks)
+    for row in read_rows(DATA / 'whole_network_costs.csv'):
+        name, size = row['piece'], int(row['size'])
+        marks = [pytest.mark.slow] * ((name, size) not in QUICK)
+        costs = int(row['params']), float(row['gmacs'])
+        yield pytest.param(
+            name, size, *costs, id=f'{name}-{size}', marks=marks
+        )
 
 
 @pytest.mark.parametrize('name, size, params, gmacs', [*rows()])

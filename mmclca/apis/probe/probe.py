@@ -2,19 +2,16 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from os import PathLike
-from pathlib import Path
 
 import torch
 from mmengine.config import Config
 from torch import Tensor
 
-from mmclca.checkpoints.writing import checkpoint_bytes
 from mmclca.models.retrievers import feature_of
-from mmclca.utils.atomic_write import replace_bytes
 
 from ..features import feature_batches, refuse_none_read
 from ..inferencer import TokenReductionInferencer
-from ..loading import config_and_weights, load_classifier
+from ..loading import config_and_weights, load_classifier, save_classifier
 from .feature_cache import FeatureCache, digest_of_file
 from .folds import OutOfFold, fit_chosen
 from .last_layer import feature_key, put_classifier, scores_of
@@ -195,7 +192,4 @@ class Probe:
         Args:
             path (str | Path): The file; its folder is made.
         """
-        weights = {k: v.cpu() for k, v in self.model.state_dict().items()}
-        text = self.model._config.pretty_text
-        content = checkpoint_bytes(weights, text, self.classes)
-        replace_bytes(Path(path), content)
+        save_classifier(self.model, path, self.classes)
