@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import warnings
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from os import PathLike
 
 import numpy as np
@@ -21,6 +21,7 @@ from .loading import check_number, load_classifier
 from .rejection import note_known, noting_logits, read_threshold
 from .token_facts import MacCounts, check_tokens, predict_with_facts
 
+ANSWER = ('pred_class', 'pred_score', 'known', 'known_score')
 FACTS = ('tokens', 'gmacs', 'kept', 'attribution', 'cls_attention')
 
 
@@ -89,7 +90,10 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         self.threshold = None
         if reject is not None:
             self.threshold = read_threshold(reject, self.model)
-        self._count = MacCounts(self.model)
+
+    @cached_property
+    def _count(self) -> MacCounts:
+        return MacCounts(self.model)
 
     def __call__(
         self,
@@ -256,6 +260,21 @@ class TokenReductionInferencer(ImageClassificationInferencer):
             result[name] = sample.get(name)
         facts = {name: sample.get(name) for name in FACTS if name in sample}
         return dict(image=sample.image, **result, **facts)
+
+
+def answer_of(result: dict) -> dict:
+    """The best class of an image, and whether it is of a known one.
+
+    Args:
+        result (dict): Of :class:`TokenReductionInferencer`.
+
+    Returns:
+        dict: ``pred_class`` and ``pred_score``, the best class and its
+        probability, whatever ``known`` says: True or False, by a threshold on
+        ``known_score``; both are None without one. Empty for an image that
+        was not read.
+    """
+    return {name: result[name] for name in ANSWER if name in result}
 
 
 def check_finite(numbers: torch.Tensor) -> None:

@@ -13,11 +13,10 @@ from mmclca.datasets.batches import view_of_input
 from mmclca.utils.csv_files import write_rows
 from mmclca.visualization import check_reduces, draw_survivors, survivors
 
-from .inferencer import TokenReductionInferencer
+from .inferencer import ANSWER, TokenReductionInferencer, answer_of
 
 MAPS = ('kept', 'attribution', 'cls_attention')
 NUMBERS = ('tokens', 'gmacs')
-ANSWER = ('pred_class', 'pred_score', 'known', 'known_score')
 WORDS = {True: 'yes', False: 'no', None: ''}
 
 
@@ -40,21 +39,6 @@ def best_classes(
         dict(label=int(i), name=classes[i], score=round(float(scores[i]), 6))
         for i in (-scores).argsort(kind='stable')[:topk]
     ]
-
-
-def answer_of(result: dict) -> dict:
-    """The best class of an image, and whether it is of a known one.
-
-    Args:
-        result (dict): Of :class:`TokenReductionInferencer`.
-
-    Returns:
-        dict: ``pred_class`` and ``pred_score``, the best class and its
-        probability, whatever ``known`` says: True or False, by a threshold on
-        ``known_score``; both are None without one. Empty for an image that
-        was not read.
-    """
-    return {name: result[name] for name in ANSWER if name in result}
 
 
 def answer_cells(result: dict) -> list:

@@ -13,7 +13,7 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from mmclca.checkpoints.allowed_settings import without_training
-from mmclca.datasets.image_cache import without_cache
+from mmclca.datasets.batches import without_cache
 from mmclca.evaluation.open_set import SCORES
 from mmclca.utils.atomic_write import replace_text
 

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from mmclca.utils.reading import read_bytes
 
 from .decoding import LoadPhotograph
-from .image_cache import without_cache
 from .image_files import decode_whole
 
 
@@ -123,6 +122,15 @@ class Preparation:
             return self.pipeline(info)
         except (AssertionError, ValueError, cv2.error) as error:
             return f'{shape[0]} x {shape[1]} px cannot be prepared: {error}'
+
+
+def without_cache(pipeline: list[dict]) -> list[dict]:
+    """Give the steps of a pipeline, none of them in ``CacheImages``."""
+    steps = []
+    for step in pipeline:
+        cached = step['type'] == 'mmclca.CacheImages'
+        steps += step['transforms'] if cached else [step]
+    return steps
 
 
 def read_image(

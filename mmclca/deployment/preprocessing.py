@@ -9,8 +9,8 @@ from mmpretrain.datasets.transforms import PackInputs, ResizeEdge
 from mmpretrain.models import ClsDataPreprocessor
 from torch import nn
 
+from mmclca.datasets.batches import without_cache
 from mmclca.datasets.decoding import LoadPhotograph
-from mmclca.datasets.image_cache import without_cache
 from mmclca.registry import TRANSFORMS
 
 ALLOWED = (

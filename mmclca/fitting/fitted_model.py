@@ -4,7 +4,7 @@ from os import PathLike
 from pathlib import Path
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.apis.output import answer_of
+from mmclca.apis.inferencer import answer_of
 
 from .model_folder import ModelFolder
 from .new_class import add_class

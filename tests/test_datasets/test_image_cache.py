@@ -23,7 +23,8 @@ from PIL import Image
 from tiny_run import ROOT, environment, write_images
 
 from mmclca.datasets import CacheImages
-from mmclca.datasets.image_cache import transform, without_cache
+from mmclca.datasets.batches import without_cache
+from mmclca.datasets.image_cache import transform
 from mmclca.datasets.image_cache.store import ImageStore, SharedFolder
 from mmclca.registry import TRANSFORMS
 

@@ -1,4 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from .transform import CacheImages, without_cache
+from .transform import CacheImages
 
-__all__ = ['CacheImages', 'without_cache']
+__all__ = ['CacheImages']

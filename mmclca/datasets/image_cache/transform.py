@@ -136,22 +136,6 @@ class CacheImages(BaseTransform):
         return f'{type(self).__name__}({self.limits}, steps={self.steps})'
 
 
-def without_cache(pipeline):
-    """Give the steps of a pipeline without the cache around the first ones.
-
-    Args:
-        pipeline (list[dict]): Configs of the steps.
-
-    Returns:
-        list[dict]: The same steps, none of them cached.
-    """
-    steps = []
-    for step in pipeline:
-        cached = step['type'] == 'mmclca.CacheImages'
-        steps += step['transforms'] if cached else [step]
-    return steps
-
-
 def _open_stores(name, places):
     for parent, megabytes, spare in places:
         if not megabytes or (parent == _MEMORY and not parent.is_dir()):

@@ -6,8 +6,7 @@ from torch.optim.swa_utils import update_bn
 
 from mmclca.apis.probe.classifiers import check_classifier
 from mmclca.apis.probe.folds import fit_chosen
-from mmclca.datasets.batches import batches, dataset_of
-from mmclca.datasets.image_cache import without_cache
+from mmclca.datasets.batches import batches, dataset_of, without_cache
 from mmclca.models import last_linear, set_last_linear
 from mmclca.registry import HOOKS
 from mmclca.utils.random_state import same_random_state
