@@ -2,6 +2,7 @@
 """Any model with any reduction, by its config."""
 
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
 import mmpretrain
@@ -15,6 +16,7 @@ from tiny_run import ROOT
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.releases import name_source
 from mmclca.models import (
+    Variant,
     list_methods,
     reduction_of,
     with_layer_fusion,
@@ -115,6 +117,29 @@ def test_configs_of_mmpretrain(name, layers):
     net = built(clca)
     assert type(net.backbone.reducer).__name__ == 'ToMe'
     assert net.head.in_channels == net.backbone.embed_dims
+
+
+@pytest.mark.parametrize(
+    'variant, label',
+    [
+        (Variant(), 'none'),
+        (Variant('EViT', 0.5), 'EViT 0.5'),
+        (
+            Variant('ToMe', (0.7, 0.5, 0.25), cache=True),
+            'ToMe 0.7/0.5/0.25 + CLC',
+        ),
+        (Variant('TopK', 0.1, cache=True, cla=True), 'TopK 0.1 + CLCA'),
+    ],
+)
+def test_a_variant_is_what_it_makes(variant, label):
+    before = plain()
+    made = variant.apply(before)
+    assert before == plain()
+    assert (Variant.of(made), variant.label) == (variant, label)
+    again = replace(variant, img_size=64, layers=(1, 2), out_type='average')
+    fused = built(again.apply(made))
+    assert fused.backbone.img_size == (64, 64)
+    assert (fused.head.num_layers, len(fused.backbone.layers)) == (2, 3)
 
 
 def test_what_the_model_has_stays():
