@@ -12,7 +12,7 @@ from ..arguments import add_cfg_options, factor, positive
 
 configs = lazy('mmclca.configs')
 figures = lazy('mmclca.visualization.figures')
-image_cache = lazy('mmclca.datasets.image_cache')
+batches = lazy('mmclca.datasets.batches')
 mmcv = lazy('mmcv')
 registry = lazy('mmengine.registry')
 utils = lazy('mmengine.utils')
@@ -84,7 +84,7 @@ def with_recorded_steps(settings):
     inner = settings
     while 'pipeline' not in inner:
         inner = inner['dataset']
-    inner['pipeline'] = image_cache.without_cache(inner['pipeline'])
+    inner['pipeline'] = batches.without_cache(inner['pipeline'])
     dataset = inner = mmpretrain_registry.DATASETS.build(settings)
     while hasattr(inner, 'dataset'):
         inner = inner.dataset
