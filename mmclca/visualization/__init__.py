@@ -2,7 +2,6 @@
 from .cached_tokens import Cached, cached_by_stage
 from .cam import class_activation_maps
 from .contact_sheet import contact_sheet
-from .curves import draw_curves, read_scalars
 from .heat_maps import Heated, draw_heat_maps, paint_map
 from .painting import kinds, paint
 from .patch_maps import assignment_maps, stage_weights, survivor_maps
@@ -27,7 +26,6 @@ __all__ = [
     'check_reduces',
     'class_activation_maps',
     'contact_sheet',
-    'draw_curves',
     'draw_heat_maps',
     'draw_reductions',
     'kinds',
@@ -35,7 +33,6 @@ __all__ = [
     'paint_map',
     'pooled',
     'pooling_maps',
-    'read_scalars',
     'reduced',
     'reductions_figure',
     'rollout',

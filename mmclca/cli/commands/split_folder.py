@@ -97,9 +97,7 @@ def run(args):
     lists.write_lists(found, REFUSAL, old, args.force)
     for file, lines in found.items():
         print(f'{file}: {len(lines)} lines')
-    command = training.training_command(
-        out, len(classes), bool(parts['test'])
-    )
+    command = training.training_command(out, len(classes), bool(parts['test']))
     print('\nTo train on them:\n', *command, sep='\n')
 
 
