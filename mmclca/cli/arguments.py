@@ -36,7 +36,8 @@ class Parser(argparse.ArgumentParser):
 
         Args:
             names (str): Of a positional argument, or of an option with its
-                dashes, a short one before it: ``'-p --phase'``.
+                dashes, a short one before it and the name of its value after
+                it: ``'-p --phase NAME'``.
             meaning (str): What the help says. The default is added unless
                 the word is in it.
             default (object): The value where none is given; without a
@@ -47,8 +48,11 @@ class Parser(argparse.ArgumentParser):
             more.setdefault('type', type(default))
         if default not in (None, [], {}) and 'default' not in meaning:
             meaning += ' (default: %(default)s)'
+        flags = [name for name in names.split() if name[0] == '-']
+        if flags and flags != names.split():
+            more['metavar'] = names.split()[-1]
         self.add_argument(
-            *names.split(), default=default, help=meaning, **more
+            *(flags or [names]), default=default, help=meaning, **more
         )
 
     def error(self, message: str) -> NoReturn:
@@ -156,10 +160,9 @@ def add_cfg_options(parser: Parser) -> None:
 def add_leaves(parser: Parser) -> None:
     """Add how many leaves to draw besides images."""
     parser.add(
-        '--leaves',
+        '--leaves N',
         'draw N synthetic leaves besides, each of another cultivar',
         0,
-        metavar='N',
     )
 
 
@@ -198,11 +201,10 @@ def add_folder(parser: Parser) -> None:
 def add_reject(parser: Parser) -> None:
     """Add the threshold of a model."""
     parser.add(
-        '--reject',
+        '--reject THRESHOLD.json',
         'file of open_set.py: it says what is of no known class (default: '
         'that in the folder of the model)',
         type=Path,
-        metavar='THRESHOLD.json',
     )
 
 
@@ -257,7 +259,7 @@ def add_figure_arguments(parser: Parser) -> None:
     style = "one of seaborn's styles"
     parser.add('--style', style, 'whitegrid', choices=STYLES)
     shape = 'of the figure, in inches'
-    parser.add('--window-size', shape, '12*7', type=size, metavar='W*H')
+    parser.add('--window-size W*H', shape, '12*7', type=size)
 
 
 def check_window(parser: Parser, hint: str, not_show: bool = False) -> None:

@@ -40,11 +40,10 @@ def parse_args():
     )
     parser.add('--seed', 'of leaves, weights and training', 1)
     parser.add(
-        '--cfg-options',
+        '--cfg-options KEY=VALUE',
         'passed on to training and testing',
         [],
         nargs='+',
-        metavar='KEY=VALUE',
     )
     return parser.parse_args()
 
