@@ -175,58 +175,21 @@ def write_comparison(
         more (Sequence[str]): Further lines of the page. Defaults to ().
         with_memory (bool): Whether memory is told. Defaults to False.
     """
+    words = setting.words(batches)
     lines = [
-        *results_head(with_memory),
+        *(f'# {title}', '', f'{words[0].upper()}{words[1:]}.', ''),
+        *(*machine_lines(facts), '', *results_head(with_memory)),
         *(table_line(result, with_memory) for result in results),
         *out_of_memory_lines(missing),
-        *('', f'![speed-up]({Path(prefix).name}.png)', *more),
+        *('', f'![speed-up]({Path(prefix).name}.png)', *more, ''),
     ]
-    text = page(title, setting.words(batches), facts, lines)
-    entries, fitted = dict(batches=batches), exponents(results)
-    if fitted:
-        entries['exponents'] = fitted
     records = [result.record() for result in results]
-    write_results(prefix, text, setting, facts, records, **entries)
-
-
-def page(
-    title: str, words: str, facts: dict[str, str], lines: list[str]
-) -> str:
-    """A Markdown page.
-
-    Args:
-        title (str): Its title.
-        words (str): What was measured, of :meth:`Setting.words`.
-        facts (dict[str, str]): Of :func:`machine`.
-        lines (list[str]): Lines of the text: tables, pictures.
-    """
-    words = words[0].upper() + words[1:] + '.'
-    head = [f'# {title}', '', words, '', *machine_lines(facts), '']
-    return '\n'.join([*head, *lines, ''])
-
-
-def write_results(
-    prefix: str,
-    text: str,
-    setting: Setting,
-    facts: dict[str, str],
-    records: list[dict],
-    **more,
-) -> None:
-    """Write a page, and its numbers as CSV and as JSON.
-
-    Args:
-        prefix (str): Path of the files without suffix.
-        text (str): Of :func:`page`.
-        setting (Setting): What was measured.
-        facts (dict[str, str]): Of :func:`machine`.
-        records (list[dict]): Of plain types and the same keys; lists go into
-            the JSON only.
-        **more: Further entries of the JSON by name.
-    """
     content = dict(machine=facts, setting=asdict(setting), results=records)
-    as_json = json.dumps(content | more, indent=1) + '\n'
-    Path(f'{prefix}.md').write_text(text, encoding='utf-8')
+    content['batches'] = batches
+    if fitted := exponents(results):
+        content['exponents'] = fitted
+    as_json = json.dumps(content, indent=1) + '\n'
+    Path(f'{prefix}.md').write_text('\n'.join(lines), encoding='utf-8')
     Path(f'{prefix}.json').write_text(as_json, encoding='utf-8')
     keys = [k for k, v in records[0].items() if not isinstance(v, list)]
     rows = [keys, *([record[key] for key in keys] for record in records)]

@@ -32,7 +32,8 @@ class Parser(argparse.ArgumentParser):
 
         Args:
             names (str): Of a positional argument, or of an option with its
-                dashes, a short one before it: ``'-p --phase'``.
+                dashes, a short one before it and the name of its value after
+                it: ``'-p --phase NAME'``.
             meaning (str): What the help says. The default is added unless
                 the word is in it.
             default (object): The value where none is given; without a
@@ -43,8 +44,11 @@ class Parser(argparse.ArgumentParser):
             more.setdefault('type', type(default))
         if default not in (None, [], {}) and 'default' not in meaning:
             meaning += ' (default: %(default)s)'
+        flags = [name for name in names.split() if name[0] == '-']
+        if flags and flags != names.split():
+            more['metavar'] = names.split()[-1]
         self.add_argument(
-            *names.split(), default=default, help=meaning, **more
+            *(flags or [names]), default=default, help=meaning, **more
         )
 
     def error(self, message: str) -> NoReturn:
@@ -182,11 +186,10 @@ def add_folder(parser: Parser) -> None:
 def add_reject(parser: Parser) -> None:
     """Add the threshold of a model."""
     parser.add(
-        '--reject',
+        '--reject THRESHOLD.json',
         'file of open_set.py: it says what is of no known class (default: '
         'that in the folder of the model)',
         type=Path,
-        metavar='THRESHOLD.json',
     )
 
 

@@ -1,6 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .cam import class_activation_maps
-from .curves import draw_curves, read_scalars
 from .figures import Cell, contact_sheet, photograph, picture_grid, to_array
 from .heat_maps import Heated, draw_heat_maps
 from .painting import kinds, paint, paint_map
@@ -23,7 +22,6 @@ __all__ = [
     'class_activation_maps',
     'class_attention',
     'contact_sheet',
-    'draw_curves',
     'draw_heat_maps',
     'draw_survivors',
     'kinds',
@@ -34,7 +32,6 @@ __all__ = [
     'picture_grid',
     'pooled',
     'pooling_maps',
-    'read_scalars',
     'rollout',
     'survivors',
     'survivors_figure',

@@ -13,9 +13,8 @@ from mmclca.benchmark.comparison import compare
 from mmclca.benchmark.pages import (
     exponent_lines,
     exponents,
-    page,
     table_line,
-    write_results,
+    write_comparison,
 )
 from mmclca.benchmark.setting import machine
 from mmclca.benchmark.speed_up_plot import draw_speed_up
@@ -61,9 +60,15 @@ def test_table_csv_and_json_say_the_same(tmp_path):
     )
     assert table_line(timm, with_memory=False).endswith('| 1.00 | 1.00 |')
     records = [timm.record(), one.record()]
-    facts = dict(date='today')
-    write_results(tmp_path / 'a.b', 'text\n', Setting(), facts, records, x=1)
-    assert (tmp_path / 'a.b.md').read_text() == 'text\n'
+    setting = Setting(train=True)
+    facts = machine(setting, 'python x.py')
+    assert {'CPU', 'cores', 'load', 'versions', 'date'} < set(facts)
+    assert 'GPU' not in facts
+    given = 'Title', setting, [8], facts, [timm, one], []
+    write_comparison(tmp_path / 'a.b', *given)
+    text = (tmp_path / 'a.b.md').read_text()
+    assert text.startswith('# Title\n\nTraining step, batch 8, float32')
+    assert '- command: `python x.py`\n' in text
     with open(tmp_path / 'a.b.csv') as file:
         rows = list(csv.DictReader(file))
     assert [row['method'] for row in rows] == ['timm', 'EViT']
@@ -72,17 +77,8 @@ def test_table_csv_and_json_say_the_same(tmp_path):
     assert 'seconds' not in rows[0]
     content = json.loads((tmp_path / 'a.b.json').read_text())
     assert content['results'] == records
-    assert (content['machine'], content['x']) == (facts, 1)
+    assert (content['machine'], content['batches']) == (facts, [8])
     assert content['setting']['batch'] == 8
-
-
-def test_machine_and_page():
-    facts = machine(Setting(), 'python x.py')
-    assert {'CPU', 'cores', 'load', 'versions', 'date'} < set(facts)
-    assert 'GPU' not in facts
-    text = page('Title', Setting(train=True).words(), facts, ['text'])
-    assert text.startswith('# Title\n\nTraining step, batch 8, float32')
-    assert '- command: `python x.py`\n' in text
 
 
 def test_groups_are_interleaved_with_timm(monkeypatch, capsys):

@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import json
+from functools import partial
 
 import onnxruntime
 import pytest
@@ -13,10 +14,7 @@ from mmclca.deployment.checks import noise
 
 @pytest.fixture
 def export(monkeypatch):
-    def export(*arguments):
-        run_tool(monkeypatch, EXPORT, *arguments)
-
-    return export
+    return partial(run_tool, monkeypatch, EXPORT)
 
 
 def check_facts(facts):

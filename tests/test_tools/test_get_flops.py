@@ -70,18 +70,7 @@ def test_shape_and_options(config, run):
     [
         (None, 'a=1', 'No such file'),
         ('a = 1', 'a=1', 'no model in it'),
-        (CONFIG, 'model.backbone.reducer.keep_rate=2.', 'at most 1'),
         (CONFIG, 'model.backbone.arch=deit-tini', "arch: no 'deit-tini'"),
-        (
-            CONFIG,
-            'model.backbone.reducer.type=mmclca.E',
-            "type='mmclca.E' is none of",
-        ),
-        (
-            CONFIG,
-            'model.backbone.reducer.rate=1',
-            'EViT takes no rate (do you mean keep_rate',
-        ),
     ],
 )
 def test_settings_not_allowed_are_one_line(text, option, says, run, tmp_path):

@@ -158,25 +158,6 @@ def test_tokens_of_a_plain_vit(model, predict, tmp_path):
     assert first['tokens'] == [17] * 3 and first['kept'] == []
 
 
-def test_config_without_test_images(checkpoint, predict, tmp_path):
-    option = ('--cfg-options', 'test_dataloader=None')
-    with pytest.raises(SystemExit, match='the config has no test_dataloader'):
-        predict(checkpoint, tmp_path / 'data', *option)
-
-
-def test_class_names_of_the_config(model, predict, tmp_path):
-    plain = tmp_path / 'plain.pth'
-    torch.save(model.state_dict(), plain)
-    names = tmp_path / 'classes.txt'
-    names.write_text('\n'.join(CLASSES))
-    option = f'test_dataloader.dataset.classes={names}'
-    image, config = tmp_path / 'data/oak/0.png', tmp_path / 'tiny.py'
-    printed = predict(
-        plain, image, '--config', config, '--cfg-options', option
-    )
-    assert all(name in printed.out for name in CLASSES)
-
-
 def test_scores_that_are_not_finite(checkpoint, predict, tmp_path):
     state = torch.load(checkpoint, weights_only=True)
     for name in ('head.fc.weight', 'backbone.ln1.weight'):
@@ -184,17 +165,6 @@ def test_scores_that_are_not_finite(checkpoint, predict, tmp_path):
     torch.save(state, checkpoint)
     with pytest.raises(SystemExit, match='no finite numbers for 1 of 1'):
         predict(checkpoint, tmp_path / 'data/oak/0.png')
-
-
-def test_checkpoint_of_another_model(model, predict, tmp_path):
-    cfg = Config.fromfile(tmp_path / 'tiny.py')
-    cfg.model.head.num_classes = 6
-    other = get_model(cfg, pretrained=False)
-    meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=CLASSES))
-    state = dict(meta=meta, state_dict=other.state_dict())
-    save_checkpoint(state, str(tmp_path / 'six.pth'))
-    with pytest.raises(SystemExit, match='4 class names for a head of 6'):
-        predict(tmp_path / 'six.pth', tmp_path / 'data')
 
 
 @pytest.mark.parametrize(

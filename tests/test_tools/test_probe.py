@@ -1,9 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import csv
-import json
 import re
 
-import onnxruntime
 import pytest
 import torch
 from tiny_model import write_tiny
@@ -17,7 +15,6 @@ from tiny_run import (
 )
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.page import Variants
 
 TOOLS = ROOT / 'tools'
 
@@ -128,29 +125,3 @@ def test_other_tools_take_it(probe, folder, tmp_path, monkeypatch, capsys):
     run_tool(monkeypatch, publish, path, tmp_path / 'leaf.safetensors')
     (published,) = tmp_path.glob('leaf_*.safetensors')
     assert right(published, folder / 'new') == right(path, folder / 'new')
-
-
-@pytest.mark.slow
-def test_all_other_tools_take_it(probe, folder, tmp_path, monkeypatch):
-    path, _ = probe('--method', 'TopK', '--layers', 0, 1)
-
-    def run(tool, *arguments):
-        run_tool(monkeypatch, TOOLS / tool, *arguments)
-
-    found = tmp_path / 'found.json'
-    data = '--gallery', folder / 'data', '--queries', folder / 'new'
-    run('retrieval.py', path, *data, '--out', found)
-    assert json.loads(found.read_text())['metrics']['queries'] == 12
-    run('open_set.py', path, '--known', folder / 'new')
-    assert path.with_suffix('.threshold.json').exists()
-    run('deployment/export.py', path)
-    session = onnxruntime.InferenceSession(path.with_suffix('.onnx'))
-    inferencer = TokenReductionInferencer(path)
-    x = torch.randn(4, 3, 32, 32)
-    (logits,) = session.run(None, dict(images=x.numpy()))
-    torch.testing.assert_close(
-        torch.tensor(logits), inferencer.model(x).detach(), rtol=0, atol=1e-3
-    )
-    variants = Variants(inferencer)
-    assert variants.own == 'TopK'
-    assert len(variants.at('EViT', 0.5)(folder / 'new')) == 12

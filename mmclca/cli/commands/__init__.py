@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What each tool does once its command line is read.
+"""A module for each command: ``parse_args`` and ``main``.
 
-A file of ``tools`` reads the command line and imports nothing heavy; the
-module of its name here does the work.
+What imports torch is named at the top of a module by ``lazy``, so that
+``--help`` and wrong options answer at once.
 """

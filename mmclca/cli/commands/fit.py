@@ -25,7 +25,7 @@ def parse_args():
         type=Path,
     )
     out = 'folder of the model'
-    parser.add('--out', out, Path('model'), type=Path, metavar='MODEL')
+    parser.add('--out MODEL', out, Path('model'), type=Path)
     parser.add(
         '--budget',
         'what a photograph may cost, such as 0.5GMACs or 20ms (on this '
@@ -33,10 +33,9 @@ def parse_args():
         'half of the whole transformer)',
     )
     parser.add(
-        '--weights',
+        '--weights FILE',
         'a file of ViT, DeiT or DINOv2 weights, or timm://NAME (default: '
         "DeiT-Tiny's, from the cache of timm or the network)",
-        metavar='FILE',
     )
     parser.add(
         '--pixels',
@@ -45,10 +44,9 @@ def parse_args():
         choices=['imagenet', 'half'],
     )
     parser.add(
-        '--labels',
+        '--labels TABLE',
         'table of file and class: .csv, .tsv, .xlsx or .ods',
         type=Path,
-        metavar='TABLE',
     )
     parser.add(
         '--groups',
@@ -71,17 +69,4 @@ def parse_args():
 
 def main(args):
     with plain_errors():
-        fitting.fit(
-            args.photographs,
-            args.out,
-            budget=args.budget,
-            weights=args.weights,
-            labels=args.labels,
-            groups=args.groups,
-            folds=args.folds,
-            probe_only=args.probe_only,
-            class_weights=args.class_weights,
-            overwrite=args.overwrite,
-            pixels=args.pixels,
-            device=args.device,
-        )
+        fitting.fit(**vars(args))

@@ -44,10 +44,9 @@ def parse_args():
     )
     add_checkpoint(parser)
     parser.add(
-        '--known',
+        '--known PLACE',
         f'images to choose the threshold on: {PLACE} (default: the '
         'validation split of the config)',
-        metavar='PLACE',
     )
     parser.add(
         '--score',
@@ -55,16 +54,11 @@ def parse_args():
         'max_softmax',
     )
     parser.add('--accept', 'share of the known images to accept', 0.95)
+    parser.add('--unknown PLACE', 'images of unknown classes, to measure with')
     parser.add(
-        '--unknown',
-        'images of unknown classes, to measure with',
-        metavar='PLACE',
-    )
-    parser.add(
-        '--test',
+        '--test PLACE',
         'other images of known classes, to measure with (default: the test '
         'split of the config)',
-        metavar='PLACE',
     )
     parser.add(
         '--out',

@@ -47,10 +47,9 @@ def parse_args():
         '.json also the maps of kept patches, of attention and attribution',
     )
     parser.add(
-        '--pictures',
+        '--pictures DIR',
         'draw what is left of each image stage by stage, with its class',
         type=Path,
-        metavar='DIR',
     )
     add_reject(parser)
     add_model_arguments(parser)

@@ -64,64 +64,56 @@ def parse_args():
 
 def add_images(parser):
     parser.add(
-        '--images',
+        '--images PLACE',
         'a folder with a folder a class, a table (.csv, .tsv, .xlsx, .ods) '
         'of files and classes, or a .txt list of "path label" (default: the '
         'training split of the config)',
-        metavar='PLACE',
     )
     parser.add(
-        '--groups',
+        '--groups REGEX',
         'images of one thing, such as a plant, which stay in one fold: a '
         'regular expression that is searched for in each path (its first '
         'group counts, else all of it), or a column of the table',
-        metavar='REGEX',
     )
     parser.add(
-        '--test',
+        '--test PLACE',
         'images to measure the result on once: a folder, a .txt list, or '
         'val or test for a split of the config',
-        metavar='PLACE',
     )
     parser.add(
-        '--cache',
+        '--cache DIR',
         'folder to keep features in: no image goes through a model twice',
         type=Path,
-        metavar='DIR',
     )
     add_batch_size(parser)
 
 
 def add_variant(parser):
     parser.add(
-        '--layers',
+        '--layers N',
         'layers, from 0, to classify by (default: what the head of the model '
         'reads, or with --out-type the first three quarters)',
         nargs='+',
         type=whole,
-        metavar='N',
     )
     parser.add(
-        '--out-type',
+        '--out-type NAME',
         'what to take of each layer: average of the tokens left, cls_token or '
         'cls_average, both (default: average with --layers)',
-        metavar='NAME',
     )
     parser.add(
-        '--method',
+        '--method NAME',
         'reduce tokens by this reducer (default: as the model does)',
-        metavar='NAME',
     )
-    parser.add('--keep-rate', 'of --method', type=keep_rate, metavar='RATE')
+    parser.add('--keep-rate RATE', 'of --method', type=keep_rate)
 
 
 def add_classifier(parser):
     parser.add(
-        '--classifier',
+        '--classifier NAME',
         'ridge regression, shrinkage LDA (lda), logistic regression or '
         'nearest class mean (ncm)',
         'ridge',
-        metavar='NAME',
     )
     parts = 'parts that the images are cut into'
     parser.add('--folds', parts, 5, type=partial(positive, least=2))

@@ -63,21 +63,18 @@ def parse_args():
 
 def add_places(parser):
     parser.add(
-        '--gallery',
+        '--gallery PLACE',
         f'images to find: {PLACE} (default: the training split of the config)',
-        metavar='PLACE',
     )
     parser.add(
-        '--index',
+        '--index FILE',
         'a gallery that --save-index wrote, in place of --gallery',
-        metavar='FILE',
     )
     parser.add(
-        '--queries',
+        '--queries PLACE',
         'images to look for, as for --gallery; they need no class (default: '
         'with --gallery or --index, those of the gallery; else the test '
         'split of the config)',
-        metavar='PLACE',
     )
     add_batch_size(parser)
 
@@ -85,18 +82,16 @@ def add_places(parser):
 def add_outputs(parser):
     add_table(parser)
     parser.add(
-        '--save-index',
+        '--save-index FILE',
         'write the features of the gallery to a .safetensors file',
         type=file_named('.safetensors'),
-        metavar='FILE',
     )
     parser.add(
-        '--sheet',
+        '--sheet PICTURE',
         'draw queries, each with its nearest images below, in blue frames '
         'where they are of its class (if it has none, of the one that is '
         'voted for), else in orange ones',
         type=Path,
-        metavar='PICTURE',
     )
     spread = 'how many to draw, evenly spread over all'
     parser.add('--sheet-queries', spread, 8, type=positive)

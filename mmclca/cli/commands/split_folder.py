@@ -7,10 +7,6 @@ No image is copied or moved: lists are written, and the command to train with
 them is printed.
 """
 
-import itertools
-import os
-import re
-import shlex
 from collections import Counter
 from pathlib import Path
 
@@ -21,6 +17,7 @@ from mmclca.utils.terminal import say
 from .. import Parser, plain_errors
 
 folder = lazy('mmclca.datasets.photographs.folder')
+training = lazy('mmclca.datasets.preparation.training_command')
 photograph_lists = lazy('mmclca.datasets.photographs.lists')
 verify = lazy('mmclca.datasets.preparation.verify')
 
@@ -105,36 +102,6 @@ def warn_of_small_classes(images, wanted):
         )
 
 
-def free_link(target, name):
-    """A place in ``data`` for a link that takes no other folder's name."""
-    more = (f'{name}_{n}' for n in itertools.count(2))
-    names = itertools.chain([name], more)
-    places = (Path('data', name) for name in names)
-    return next(
-        p for p in places if not os.path.lexists(p) or p.resolve() == target
-    )
-
-
-def training_command(out, num_classes, has_test):
-    """What to type to train with the lists, a line a list item."""
-    lines = []
-    if not re.fullmatch(r'[\w./-]*[a-zA-Z_/][\w./-]*', str(out)):
-        # --cfg-options drops blanks and splits at commas
-        target = out.resolve()
-        out = free_link(target, re.sub(r'[^\w.-]', '_', target.name))
-        link = f'mkdir -p data && ln -s {shlex.quote(str(target))} {out}'
-        lines = [] if out.exists() else [link]
-    options = [f'model.head.num_classes={num_classes}']
-    for name in ('train', 'val', 'test'):
-        loader = f'{name}_dataloader.dataset'
-        options.append(f'{loader}.data_root={out}')
-        options.append(f'{loader}.classes={out / "classes.txt"}')
-    if has_test:
-        options.append('test_dataloader.dataset.ann_file=test.txt')
-    command = [f'python tools/train.py {CONFIG} --cfg-options', *options]
-    return [*lines, ' \\\n    '.join(command)]
-
-
 def run(args):
     fractions = args.val_fraction, args.test_fraction
     photograph_lists.split_sizes(0, *fractions)  # refuses before it opens
@@ -148,11 +115,10 @@ def run(args):
     photograph_lists.write_lists(lists, REFUSAL, old, args.force)
     for file, lines in lists.items():
         print(f'{file}: {len(lines)} lines')
-    print('\nTo train on them:\n')
-    command = training_command(
+    command = training.training_command(
         out, len(images.classes), 'test' in parts.splits
     )
-    print('\n'.join(command))
+    print('\nTo train on them:\n', *command, sep='\n')
 
 
 def main(args):

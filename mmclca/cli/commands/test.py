@@ -21,7 +21,7 @@ def parse_args():
     parser.add('config', 'path or name of a config')
     parser.add('checkpoint', 'path or URL of the weights')
     add_run_arguments(parser)
-    parser.add('--out', 'write results to FILE', metavar='FILE')
+    parser.add('--out FILE', 'write results to FILE')
     parser.add(
         '--out-item',
         'what to write (default: pred, the predictions)',

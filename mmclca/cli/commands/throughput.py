@@ -60,42 +60,37 @@ def parse_args():
 
 def add_models(parser):
     parser.add(
-        '--baseline',
+        '--baseline FILE',
         'config of the model that all others are compared with, and that has '
         "the --methods (default: timm's plain ViT of their size)",
-        metavar='FILE',
     )
     parser.add(
-        '--configs',
+        '--configs FILE',
         'config files of classifiers; without --baseline over a '
         'VisionTransformer or a TokenReductionViT',
         [],
         nargs='+',
-        metavar='FILE',
     )
     parser.add(
-        '--arch',
+        '--arch NAME',
         'of VisionTransformer in MMPretrain (default: deit-small, which is '
         'ViT-S/16; small is another one, of 8 layers; with --configs none)',
         nargs='+',
-        metavar='NAME',
     )
     parser.add(
-        '--img-size',
+        '--img-size PIXELS',
         'sides of images for --arch; of several, how time grows with them',
         [224],
         nargs='+',
         type=positive,
-        metavar='PIXELS',
     )
     parser.add(
-        '--methods',
+        '--methods NAME',
         'names of reducers, at the sizes of --arch and of --configs; '
         'mmpretrain is its plain ViT, none the TokenReductionViT without a '
         'reducer (default: all; with --configs these two; with --baseline '
         'no method)',
         nargs='*',
-        metavar='NAME',
     )
     rates = [1.0, 0.7, 0.5, 0.25, 0.1]
     more = dict(nargs='+', type=keep_rate, metavar='RATE')
@@ -124,13 +119,12 @@ def add_setting(parser):
         choices=['bf16', 'fp16'],
     )
     parser.add(
-        '--compile',
+        '--compile MODE',
         'compile the models with torch.compile; MODE is one of %(choices)s '
         '(default: eager)',
         nargs='?',
         const='default',
         choices=COMPILE_MODES,
-        metavar='MODE',
     )
     parser.add(
         '--backend',
@@ -164,9 +158,8 @@ def add_rounds(parser):
         '--profile', 'tell as well where the time of a forward pass goes'
     )
     parser.add(
-        '--out',
+        '--out PREFIX',
         'write PREFIX.md, PREFIX.csv, PREFIX.json and PREFIX.png',
-        metavar='PREFIX',
     )
 
 

@@ -20,12 +20,11 @@ def parse_args():
     parser.add('config', 'path or name of a config')
     add_run_arguments(parser)
     parser.add(
-        '--resume',
+        '--resume CHECKPOINT',
         'go on from a checkpoint (default: the newest whole one of the work '
         'dir)',
         nargs='?',
         const='auto',
-        metavar='CHECKPOINT',
     )
     parser.flag('--no-validate', 'do not validate')
     parser.flag(
