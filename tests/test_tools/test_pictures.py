@@ -37,6 +37,8 @@ def folder(tmp_path_factory):
         stored = dict(state_dict=model.state_dict(), meta=meta)
         torch.save(stored, folder / f'{seed}.pth')
     torch.save(model.backbone.state_dict(), folder / 'part.pth')
+    (folder / 'fitted').mkdir()  # as by fit
+    (folder / 'fitted/model.pth').write_bytes((folder / '0.pth').read_bytes())
     (folder / 'text.png').write_text('no image')
     each = dict(PATCH_CONVNET, multiclass=4)
     write_tiny(folder / 'each', 'mmclca.PerClassHead', **each)
@@ -75,6 +77,7 @@ def draw(tool, folder):
     [
         ('vis_rollout', CAM, f'{IMAGE} 0.pth tiny.py', f'1.pth {IMAGE}'),
         ('vis_rollout', '0.pth --leaves 1', 'tiny.py 0.pth --leaves 1', CAM),
+        ('vis_rollout', CAM, f'fitted {IMAGE}', f'1.pth {IMAGE}'),
         ('vis_cam', CAM, f'{IMAGE} tiny.py 0.pth', f'1.pth {IMAGE}'),
         ('vis_cam', CAM, f'{CAM} --target-layers backbone.layers[-1].ln1',
          f'{CAM} --target-layers 0 1 2'),
@@ -87,6 +90,7 @@ def draw(tool, folder):
         ('draw_reduction', RANDOM, f'{RANDOM} --seed 0', f'{RANDOM} --seed 1'),
         ('draw_reduction', RANDOM, RANDOM, PART),
         ('draw_reduction', f'tiny.py {CAM}', CAM, f'1.pth {IMAGE}'),
+        ('draw_reduction', CAM, f'fitted {IMAGE}', f'1.pth {IMAGE}'),
     ],
 )  # fmt: skip
 def test_what_decides_on_a_picture(draw, name, words, same, other):

@@ -16,6 +16,10 @@ figures = lazy('mmclca.visualization.figures')
 batches = lazy('mmclca.datasets.batches')
 mmcv = lazy('mmcv')
 mmengine = lazy('mmengine')
+np = lazy('numpy')
+
+# of a result
+KEYS = ('sample_idx', 'gt_label', 'pred_label', 'pred_score')
 
 
 def parse_args():
@@ -40,15 +44,7 @@ def parse_args():
 
 def predictions(results):
     """One dict an image, those of the highest score first."""
-    plain = [
-        dict(
-            sample_idx=result['sample_idx'],
-            gt_label=result['gt_label'].tolist(),
-            pred_label=result['pred_label'].tolist(),
-            pred_score=result['pred_score'].tolist(),
-        )
-        for result in results
-    ]
+    plain = [{k: np.asarray(row[k]).tolist() for k in KEYS} for row in results]
     return sorted(plain, key=lambda one: -max(one['pred_score']))
 
 
@@ -71,30 +67,22 @@ def heading_of(prediction, classes):
     return f'{named(predicted)}, {score:.3f}\ntruth: {named(true)}'
 
 
-def draw(prediction, dataset, rescale_factor):
-    """The picture of a prediction, RGB, and the name of its image."""
-    image, name = read_image(dataset.get_data_info(prediction['sample_idx']))
-    heading = heading_of(prediction, dataset.metainfo.get('classes'))
-    picture = figures.side_by_side([(name, image)], heading, rescale_factor)
-    return picture, name
-
-
 def save(chosen, dataset, folder, rescale_factor):
     """Write pictures by rank, and what is in them as JSON."""
     folder.mkdir(parents=True, exist_ok=True)
-    for rank, prediction in enumerate(chosen, start=1):
-        picture, name = draw(prediction, dataset, rescale_factor)
-        path = folder / f'{rank:03}_{name}.png'
-        mmcv.imwrite(picture[..., ::-1], str(path))
+    classes = dataset.metainfo.get('classes')
+    for rank, one in enumerate(chosen, start=1):
+        image, name = read_image(dataset.get_data_info(one['sample_idx']))
+        heading = heading_of(one, classes)
+        drawn = figures.side_by_side([(name, image)], heading, rescale_factor)
+        mmcv.imwrite(drawn[..., ::-1], str(folder / f'{rank:03}_{name}.png'))
     mmengine.dump(chosen, folder / f'{folder.name}.json')
     print(f'{folder}: {len(chosen)}')
 
 
 def analyze(args):
     cfg = configs.read_config(args.config, args.cfg_options)
-    results = evaluation_predictions.read_results(
-        args.result, 'sample_idx', 'gt_label', 'pred_label', 'pred_score'
-    )
+    results = evaluation_predictions.read_results(args.result, *KEYS)
     dataset = batches.dataset_of(cfg, pipeline=[])
     if len(results) != len(dataset):
         raise ValueError(
