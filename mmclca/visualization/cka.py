@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""How much alike what layers make of images is."""
+"""Compare the features of layers (CKA)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -36,7 +36,7 @@ FEATURES = dict(cls=_cls, mean=_mean, all=_all)
 def gram_matrices(
     model: nn.Module, batches: Iterable[Batch], feature: str = 'cls'
 ) -> list[Tensor]:
-    """Inner products of the images' features, layer by layer.
+    """Compute inner products of the images' features, layer by layer.
 
     Args:
         model (nn.Module): A classifier over a :class:`Reducible`
@@ -86,7 +86,7 @@ def _of_batch(backbone, batch: Batch, grams: list, layers: list) -> Tensor:
 
 
 def hsic(first: Tensor, second: Tensor) -> Tensor:
-    """Hilbert-Schmidt independence criterion, without bias.
+    """Compute the Hilbert-Schmidt independence criterion, without bias.
 
     `Feature Selection via Dependence Maximization`, theorem 2.
 
@@ -113,7 +113,7 @@ def hsic(first: Tensor, second: Tensor) -> Tensor:
 
 
 def cka(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
-    """Linear centred kernel alignment (CKA) between layers.
+    """Compute linear centred kernel alignment (CKA) between layers.
 
     `Do Wide and Deep Networks Learn the Same Things?`, section 3: HSIC
     without bias is averaged over batches, so that the value does not depend

@@ -20,7 +20,7 @@ COLOURS = 'cividis'
 
 @dataclass
 class Predictions:
-    """What a model says of some images.
+    """Hold the predictions of a model.
 
     Args:
         paths (list[str]): The images.
@@ -35,13 +35,13 @@ class Predictions:
     classes: list[str]
 
     def matrix(self) -> np.ndarray:
-        """Images by class (row) and what they are taken for (column)."""
+        """Count images by class (row) and what they are taken for (column)."""
         counts = np.zeros([len(self.classes)] * 2, dtype=int)
         np.add.at(counts, (self.labels, self.predicted), 1)
         return counts
 
     def taken_for(self, label: int, predicted: int) -> list[str]:
-        """The images of a class that are taken for a certain one."""
+        """List the images of a class that are taken for a certain one."""
         chosen = (self.labels == label) & (self.predicted == predicted)
         return [self.paths[n] for n in np.flatnonzero(chosen)]
 
@@ -50,7 +50,7 @@ class Predictions:
 def predict(
     model: nn.Module, batches: Iterable[Batch], classes: Sequence[str]
 ) -> Predictions:
-    """What a model says of some images.
+    """Predict images.
 
     Args:
         model (nn.Module): A classifier, in evaluation mode.
@@ -68,7 +68,7 @@ def predict(
 
 
 def most_confused(matrix: np.ndarray, number: int) -> list[tuple[int, int]]:
-    """The pairs of classes that are most often taken for each other.
+    """Find the pairs of classes that are most often taken for each other.
 
     Args:
         matrix (np.ndarray): Of :meth:`Predictions.matrix`.

@@ -21,7 +21,7 @@ MATRICES = dict(
 
 
 def cross_patch_weights(backbone: BaseBackbone) -> dict[str, list[Tensor]]:
-    """The matrices A, B and C of every layer; see :meth:`ResMLP.matrices`.
+    """Get the matrices A, B and C of every layer; see :meth:`ResMLP.matrices`.
 
     Args:
         backbone (BaseBackbone): One that has them.
@@ -40,7 +40,7 @@ def cross_patch_weights(backbone: BaseBackbone) -> dict[str, list[Tensor]]:
 
 
 def sparsity(weight: Tensor, share: float = SMALL) -> float:
-    """Share of weights that are small beside the largest one.
+    """Compute the share of weights that are small beside the largest one.
 
     Args:
         weight (Tensor): Of any shape.
@@ -54,7 +54,7 @@ def sparsity(weight: Tensor, share: float = SMALL) -> float:
 def rows_as_maps(
     weight: Tensor, grid: tuple[int, int], side: int
 ) -> np.ndarray:
-    """Rows of a matrix across patches as maps, put side by side.
+    """Put rows of a matrix across patches side by side, as maps.
 
     Args:
         weight (Tensor): (N, N).
@@ -128,7 +128,7 @@ def _checked(layers: Sequence[int] | None, depth: int) -> list[int]:
 
 
 def _draw_maps(axis: Axes, maps: np.ndarray, title: str) -> None:
-    """Red above zero and blue below, up to the largest in the layer."""
+    """Draw red above zero and blue below, up to the largest in the layer."""
     most = np.nanmax(np.abs(maps))
     axis.imshow(maps, 'RdBu_r', vmin=-most, vmax=most, interpolation='nearest')
     axis.set_title(title, fontsize=8, pad=2)

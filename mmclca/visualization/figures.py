@@ -81,7 +81,7 @@ def picture_grid(
 
 
 def _lines(row: Sequence[Cell | None]) -> float:
-    """Height of the texts of a row, in inches."""
+    """Compute the height of the texts of a row, in inches."""
     texts = [f'{cell.title}\n{cell.note}' for cell in row if cell]
     return LINE * (1 + max(text.count('\n') for text in texts))
 
@@ -217,6 +217,6 @@ def check_window(hint: str) -> None:
 
 
 def can_show() -> bool:
-    """Whether figures can be shown in windows."""
+    """Tell whether figures can be shown in windows."""
     windows = backend_registry.list_builtin(BackendFilter.INTERACTIVE)
     return plt.get_backend().lower() in map(str.lower, windows)

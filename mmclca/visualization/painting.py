@@ -24,7 +24,7 @@ def is_mixed(weights: Tensor) -> bool:
 
 
 def kinds(weights: Tensor) -> Tensor:
-    """What became of each patch, where it goes into one token at most.
+    """Tell what became of each patch, where it goes into one token at most.
 
     Args:
         weights (Tensor): Patches in each token, (N, P).
@@ -66,7 +66,7 @@ def paint(image: np.ndarray, weights: Tensor, hw: tuple[int, int]):
 
 
 def paint_mixed(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:
-    """The largest weight of each patch as a colour; see :func:`paint`."""
+    """Paint the largest weight of each patch; see :func:`paint`."""
     most = weights.amax(dim=0)
     low, high = most.min(), most.max()
     span = torch.maximum(high - low, LEAST_SPAN * high)
@@ -75,7 +75,7 @@ def paint_mixed(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:
 
 
 def paint_heat(image: np.ndarray, heat: Tensor) -> np.ndarray:
-    """A map (h, w), 0 to 1, as colours over an RGB image (H, W, 3), float."""
+    """Paint a map (h, w), 0 to 1, over an RGB image (H, W, 3), float."""
     colours = 255 * matplotlib.colormaps[HEAT](heat.numpy())[..., :3]
     drawn = enlarge(torch.from_numpy(colours), image.shape)
     return 0.25 * image.mean(axis=2, keepdims=True) + 0.75 * drawn
@@ -91,7 +91,7 @@ def paint_map(image: np.ndarray, one: Tensor) -> np.ndarray:
 
 
 def paint_groups(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:
-    """Patches clear, in one colour or faded; see :func:`paint`."""
+    """Paint patches clear, in one colour or faded; see :func:`paint`."""
     shape = image.shape[:2]
     token = assigned(weights[None])[0]
     clear = weights.sum(dim=1)[token].clamp(max=1)
@@ -112,14 +112,14 @@ def paint_groups(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:
 
 
 def fuse(image: np.ndarray) -> np.ndarray:
-    """An RGB image (H, W, 3) as it looks where patches are fused."""
+    """Paint an RGB image (H, W, 3) as where patches are fused."""
     # without its colours, or blue on pink paper would be violet
     brightness = image.mean(axis=2, keepdims=True)
     return 0.25 * brightness + 0.1 * GREY + 0.65 * FUSED_BLUE
 
 
 def _mean_colours(image, token: Tensor, weights: Tensor, hw) -> np.ndarray:
-    """For each pixel the mean colour of the patches of its token."""
+    """Find for each pixel the mean colour of the patches of its token."""
     rows, columns = patch_of_pixels(hw, image.shape)
     patch = (rows[:, None] * hw[1] + columns).ravel()
     count = np.bincount(patch, minlength=weights.size(1))
@@ -138,25 +138,25 @@ def _edges(token: np.ndarray) -> np.ndarray:
 
 
 def _near(amount: np.ndarray) -> np.ndarray:
-    """The largest of a pixel and its right and lower neighbors."""
+    """Find the largest of a pixel and its right and lower neighbors."""
     padded = np.pad(amount, ((0, 1), (0, 1)), mode='edge')
     neighbors = (padded[:-1, :-1], padded[:-1, 1:], padded[1:, :-1])
     return np.maximum.reduce(neighbors)
 
 
 def fade(image: np.ndarray) -> np.ndarray:
-    """An RGB image (H, W, 3) as it looks where patches are dropped."""
+    """Paint an RGB image (H, W, 3) as where patches are dropped."""
     return 0.12 * image + 0.88 * GREY
 
 
 def enlarge(one: Tensor, shape: tuple) -> np.ndarray:
-    """A map (h, w) or (h, w, C) of patches as one of pixels, float."""
+    """Enlarge a map (h, w) or (h, w, C) of patches to pixels, float."""
     rows, columns = patch_of_pixels(one.shape, shape)
     return one.double().cpu().numpy()[rows[:, None], columns]
 
 
 def patch_of_pixels(hw: tuple, shape: tuple) -> list[np.ndarray]:
-    """For each row and each column of pixels that of the patch there."""
+    """Find the row and the column of the patch of each pixel."""
     return [
         np.arange(pixels) * patches // pixels
         for patches, pixels in zip(hw[:2], shape[:2], strict=True)

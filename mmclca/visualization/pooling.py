@@ -16,7 +16,7 @@ TOP = 3  # predicted classes to draw, unless some are named
 
 @torch.no_grad()
 def pooling_maps(model: nn.Module, images: Tensor) -> list[Tensor]:
-    """What each class token reads of each place, by layer.
+    """Map what each class token reads of each place, by layer.
 
     The softmax itself, which needs no gradient and no fusion of layers:
     Touvron's thesis (2022), sections 3.6 and 5.3.1. What class tokens read
@@ -101,7 +101,7 @@ def has_query_a_class(model: nn.Module) -> bool:
 def pooled(
     model: nn.Module, one: View, names: Sequence[str], labels: Sequence[int]
 ) -> list[Heated]:
-    """An image and its maps, a row for each class layer.
+    """Map an image, a row for each class layer.
 
     Args:
         model (nn.Module): A classifier.
@@ -134,7 +134,7 @@ def pooled(
 
 
 def _of_classes(model, one: View, maps: Tensor, names, labels) -> Heated:
-    """Maps (K, h, w) of some classes, with their scores."""
+    """Name maps (K, h, w) of some classes, with their scores."""
     scores = model(one.batch, mode='tensor')[0].softmax(dim=-1)
     best = scores.topk(min(TOP, len(scores))).indices.tolist()
     titles = {

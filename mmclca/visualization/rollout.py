@@ -16,7 +16,7 @@ from mmclca.models.reduction.trace import Appended
 
 @torch.no_grad()
 def rollout(model: nn.Module, images: Tensor) -> Tensor:
-    """Attention rollout from CLS to the patches, through reduced layers.
+    """Roll attention out from CLS to the patches, through reduced layers.
 
     `Quantifying Attention Flow in Transformers`, section 3: with A_l the
     attention of layer l, mean over heads, the rows R of the tokens over the
@@ -55,7 +55,7 @@ def rollout(model: nn.Module, images: Tensor) -> Tensor:
 
 
 def roll(layers: list[Recorded], cache: nn.Module | None) -> Tensor:
-    """Rows of the final tokens over the input tokens; see :func:`rollout`.
+    """Compute rows of the final over the input tokens; see :func:`rollout`.
 
     Args:
         layers (list[Recorded]): Each layer, with its attention.
@@ -77,7 +77,7 @@ def roll(layers: list[Recorded], cache: nn.Module | None) -> Tensor:
 
 
 def _inputs(first: Recorded) -> Tokens:
-    """The sequence after the embedding, with a row of its own a token."""
+    """Make the sequence after the embedding, with a row of its own a token."""
     tokens = first.entered
     start = list(takewhile(lambda r: isinstance(r, Appended), tokens.trace))
     N = tokens.num_prefix + tokens.num_patches

@@ -41,7 +41,7 @@ NONE = '#00000000'
 
 
 @dataclass(frozen=True)
-class Look:
+class Swatch:
     """Explain a colour of a picture: an entry of its legend.
 
     ``fill`` and ``edge`` are colours of CSS, and of matplotlib but for the
@@ -57,14 +57,14 @@ def _hex(colour: np.ndarray) -> str:
     return to_hex(colour.ravel()[:3] / 255)
 
 
-LOOKS = {
-    KEPT: Look('kept: as photographed', edge=_hex(GREY)),
-    MERGED: Look('merged: mean colour of a group', edge=_hex(INK)),
-    FUSED: Look('fused with small weights', _hex(fuse(GREY))),
-    DROPPED: Look('dropped', _hex(fade(GREY))),
+SWATCHES = {
+    KEPT: Swatch('kept: as photographed', edge=_hex(GREY)),
+    MERGED: Swatch('merged: mean colour of a group', edge=_hex(INK)),
+    FUSED: Swatch('fused with small weights', _hex(fuse(GREY))),
+    DROPPED: Swatch('dropped', _hex(fade(GREY))),
 }
 RAMP = ', '.join(map(to_hex, matplotlib.colormaps[HEAT]([0.0, 0.5, 1.0])))
-MIXED = Look(
+MIXED = Swatch(
     'mixed: the brighter a square, the more it counts',
     f'linear-gradient(90deg, {RAMP})',
 )
@@ -86,27 +86,27 @@ class Stage:
 
     @property
     def mixed(self) -> bool:
-        """Whether a patch goes into several tokens."""
+        """Tell whether a patch goes into several tokens."""
         return is_mixed(self.weights)
 
     @property
     def kept(self) -> float | None:
-        """The share of patches with a token of their own; None if mixed."""
+        """Compute the share of patches with an own token; None if mixed."""
         if self.mixed:
             return None
         return (kinds(self.weights) == KEPT).double().mean().item()
 
     @property
-    def looks(self) -> list[Look]:
-        """The looks that occur in the picture."""
+    def swatches(self) -> list[Swatch]:
+        """List the swatches of the picture."""
         if self.mixed:
             return [MIXED]
         found = kinds(self.weights)
-        return [look for kind, look in LOOKS.items() if kind in found]
+        return [swatch for kind, swatch in SWATCHES.items() if kind in found]
 
     @property
     def contents(self) -> str:
-        """Lines on its tokens: how many there are, and of which patches."""
+        """Describe its tokens: how many there are, and of which patches."""
         left = f'{_tokens(len(self.weights))}{self._parts()}'
         if self.cached is None:
             return left
@@ -117,7 +117,7 @@ class Stage:
         if self.mixed:
             return f'\nweights {most.min():.3g} to {most.max():.3g}'
         kind, token = kinds(self.weights), assigned(self.weights[None])[0]
-        number = {k: token[kind == k].unique().numel() for k in LOOKS}
+        number = {k: token[kind == k].unique().numel() for k in SWATCHES}
         words = {KEPT: 'kept', MERGED: 'merged', FUSED: 'fused'}
         said = [
             f'{number[k]} {word}'
@@ -183,10 +183,11 @@ def _survivors(backbone: nn.Module, one: View) -> Survivors:
     return Survivors(one.title, one.image, hw, stages)
 
 
-def legend(images: Sequence[Survivors]) -> list[Look]:
-    """List the looks that occur in pictures, for their legend."""
-    found = [look for one in images for s in one.stages for look in s.looks]
-    return [look for look in (*LOOKS.values(), MIXED) if look in found]
+def legend(images: Sequence[Survivors]) -> list[Swatch]:
+    """List the swatches of pictures, as a legend."""
+    stages = [stage for one in images for stage in one.stages]
+    found = {swatch for stage in stages for swatch in stage.swatches}
+    return [one for one in (*SWATCHES.values(), MIXED) if one in found]
 
 
 def patches_left(weights: Tensor) -> str:
@@ -227,11 +228,11 @@ def survivors_figure(images: Sequence[Survivors]) -> Figure:
         cell.title = f'{stage.title}\n{cell.title}'
     names = [one.title for one in images]
     figure, axes = picture_grid(rows, names, margin=0.6)
-    looks = legend(images)
-    if MIXED in looks:
+    swatches = legend(images)
+    if MIXED in swatches:
         label = 'largest weight of a patch in a token'
         add_heat_bar(figure, axes, label, ('least', 'most'))
-    _add_legend(figure, [look for look in looks if look is not MIXED])
+    _add_legend(figure, [swatch for swatch in swatches if swatch is not MIXED])
     return figure
 
 
@@ -240,10 +241,10 @@ def _row(one: Survivors) -> list[Cell]:
     return [first, *(Cell(s.picture, s.contents) for s in one.stages)]
 
 
-def _add_legend(figure: Figure, looks: Sequence[Look]) -> None:
+def _add_legend(figure: Figure, swatches: Sequence[Swatch]) -> None:
     patches = [
-        Patch(facecolor=look.fill, edgecolor=look.edge, label=look.text)
-        for look in looks
+        Patch(facecolor=swatch.fill, edgecolor=swatch.edge, label=swatch.text)
+        for swatch in swatches
     ]
     if patches:
         place = dict(loc='outside lower center', ncols=len(patches))

@@ -26,7 +26,7 @@ STAGES = ('backbone', 'neck', 'pre_logits')
 def image_features(
     model: nn.Module, batches: Iterable[Batch], stage: str = 'pre_logits'
 ) -> tuple[Tensor, list[int]]:
-    """One feature an image.
+    """Compute one feature an image.
 
     Args:
         model (nn.Module): A classifier, in evaluation mode.
@@ -48,7 +48,7 @@ def image_features(
 
 
 def tsne(features: Tensor, **options) -> np.ndarray:
-    """t-SNE of scikit-learn, the same one each time.
+    """Run t-SNE of scikit-learn, the same each time.
 
     `Visualizing Data using t-SNE`.
 

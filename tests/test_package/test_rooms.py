@@ -49,7 +49,7 @@ BUDGET = {
     'mmclca/page': 481,
     'mmclca/sweep': 797,
     'mmclca/utils': 242,
-    'mmclca/visualization': 995,
+    'mmclca/visualization': 996,
     'tools': 555,
     'tools/research': 599,
     'tests': 27729,

@@ -19,7 +19,7 @@ from mmclca.visualization import (
     survivors_figure,
 )
 from mmclca.visualization.painting import DROPPED, FUSED, KEPT, MERGED
-from mmclca.visualization.survivors import LOOKS, Stage, patches_left
+from mmclca.visualization.survivors import SWATCHES, Stage, patches_left
 
 COLOURS = torch.tensor([[200, 0, 0], [0, 100, 0], [0, 0, 60], [80, 80, 80]])
 GREY = np.full((12, 12, 3), 100, np.uint8)
@@ -72,10 +72,10 @@ def test_what_is_said_of_a_stage(weights, kept, contents, left, texts):
     one = stage(weights)
     assert one.kept == kept and one.contents == contents
     assert patches_left(weights) == left
-    looks = legend([Survivors('', GREY, (2, 2), [one])])
-    assert len(looks) == len(texts)
-    for look, text in zip(looks, texts, strict=True):
-        assert look.text.startswith(text)
+    swatches = legend([Survivors('', GREY, (2, 2), [one])])
+    assert len(swatches) == len(texts)
+    for swatch, text in zip(swatches, texts, strict=True):
+        assert swatch.text.startswith(text)
 
 
 def test_kinds_of_patches():
@@ -108,7 +108,7 @@ def test_merged_patches_take_their_mean_colour_and_a_border():
 def test_fused_patches_are_of_the_blue_of_the_legend(paper):
     image = np.full((12, 12, 3), paper, np.uint8)
     drawn = paint(image, tokens([0.05] * 4), (2, 2))[0, 0] / 255
-    for red, _, blue in (drawn, to_rgb(LOOKS[FUSED].fill)):
+    for red, _, blue in (drawn, to_rgb(SWATCHES[FUSED].fill)):
         assert blue - red > 0.3
 
 

@@ -85,7 +85,7 @@ def draw_pooling(args):
 
 
 def label_of(text, names):
-    """The label of a class, by its name or its number."""
+    """Find the label of a class, by its name or its number."""
     if text in names:
         return names.index(text)
     if text.isdecimal() and int(text) < len(names):
@@ -145,7 +145,7 @@ def add_cam(parser):
 
 
 def layer(text):
-    """The number of a layer, also out of the name of its module."""
+    """Read the number of a layer, also out of the name of its module."""
     found = re.fullmatch(LAYER, text)
     if not found:
         raise argparse.ArgumentTypeError(
@@ -171,7 +171,7 @@ def draw_cam(args):
 
 
 def preview(args):
-    """Layers from the first to the last, as --target-layers takes them."""
+    """List all layers, as --target-layers takes them."""
     config, checkpoint, _ = model_files.sort_files(args.files)
     model = apis_loading.load_classifier(
         config, checkpoint, args.cfg_options, args.device
@@ -193,7 +193,7 @@ def check_labels(labels, names):
 
 
 def activations(inferencer, one, args):
-    """A map for each class; layers count alike."""
+    """Draw a map for each class; layers count alike."""
     model, names = inferencer.model, inferencer.classes
     with torch.no_grad():
         best = int(model(one.batch, mode='tensor').argmax())
@@ -214,7 +214,7 @@ def activations(inferencer, one, args):
 
 
 def left_in_layers(model, batch, layers):
-    """How many patches are left in each of them, if not all; once each."""
+    """Say how many patches are left in layers, if not all; once each."""
     weights = cams.weights_by_layer(model, batch)
     said = [survivors.patches_left(weights[number][0]) for number in layers]
     return list(dict.fromkeys(filter(None, said)))
@@ -260,7 +260,7 @@ def draw_reduction(args):
 
 
 def build(cfg, checkpoint, pretrained):
-    """The classifier of a config, with weights where there are any."""
+    """Build the classifier of a config, with weights where there are any."""
     model = apis_loading.build_classifier(cfg)
     survivors.check_reduces(model.backbone)
     if checkpoint:

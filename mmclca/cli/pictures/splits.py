@@ -138,7 +138,7 @@ def draw_cka(args):
 
 
 def grams_of(args, files=None):
-    """Gram matrices of a model, the layers that reduce, and the images."""
+    """Compute Gram matrices; give the layers that reduce and images too."""
     model = load(args, files).model
     dataset = batches.dataset_of(model._config, args.split)
     indices = chosen(len(dataset), args.num_images, args.batch_size)
@@ -151,7 +151,7 @@ def grams_of(args, files=None):
 
 
 def chosen(length, num_images, batch_size):
-    """Positions of whole batches of images, whose classes are mixed."""
+    """Choose positions of whole batches of images, whose classes are mixed."""
     number = min(length, num_images) // batch_size
     if not number:
         raise ValueError(
@@ -226,7 +226,7 @@ def draw_tsne(args):
 
 
 def tsne_model(args):
-    """The model, with weights where there are any."""
+    """Load the model, with weights where there are any."""
     files = [args.config, *filter(None, [args.checkpoint])]
     config, checkpoint, _ = model_files.sort_files(files, True)
     if checkpoint:
@@ -239,7 +239,7 @@ def tsne_model(args):
 
 
 def images_of_classes(dataset, args):
-    """Positions of the images to draw."""
+    """Choose positions of the images to draw."""
     number = len(dataset.CLASSES)
     wanted = args.class_idx or range(min(number, args.max_num_class))
     wrong = [label for label in wanted if not 0 <= label < number]

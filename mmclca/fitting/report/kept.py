@@ -12,7 +12,7 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.datasets.batches import View, view_of_input
 from mmclca.models import reduces
 from mmclca.visualization import legend, survivors
-from mmclca.visualization.survivors import Look, Stage, Survivors
+from mmclca.visualization.survivors import Stage, Survivors, Swatch
 
 from .folder import Named
 from .formats import about
@@ -29,11 +29,11 @@ class Kept:
     Args:
         rows (list[list[tuple[str, Picture]]]): For each photograph what to
             write below its pictures, and these.
-        legend (list[Look]): Of the looks that occur.
+        legend (list[Swatch]): Of the swatches that occur.
     """
 
     rows: list[list[tuple[str, Picture]]]
-    legend: list[Look]
+    legend: list[Swatch]
 
 
 def what_is_kept(model: Path, tested: Sequence[Named]) -> Kept | None:
