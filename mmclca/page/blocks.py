@@ -16,7 +16,7 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.output import ANSWER
 from mmclca.datasets.decoding import MAX_PIXELS
 from mmclca.visualization.painting import KEPT, MERGED
-from mmclca.visualization.survivors import LOOKS, MIXED, Survivors, legend
+from mmclca.visualization.survivors import SWATCHES, MIXED, Survivors, legend
 
 from .leaves import read_leaf
 from .variants import Variants, answer
@@ -55,8 +55,8 @@ RATE = (
 FIXED = 'The weights of this method were trained for {:g} and no other.'
 COSTS = ['', 'GMACs (billions of multiplications and additions)', 'ms']
 # of the legend, where a look has no single colour
-COLOURS = {LOOKS[KEPT].text: '#ffffff', LOOKS[MERGED].text: '#dddddd'}
-COLOURS = {look.text: look.fill for look in LOOKS.values()} | COLOURS
+COLOURS = {SWATCHES[KEPT].text: '#ffffff', SWATCHES[MERGED].text: '#dddddd'}
+COLOURS = {look.text: look.fill for look in SWATCHES.values()} | COLOURS
 COLOURS[MIXED.text] = '#ffa500'
 
 
