@@ -39,11 +39,16 @@ def model_file(place: str | PathLike) -> str:
     path = Path(place).expanduser()
     if is_fitted(path):
         return str(path / 'model.pth')
-    is_name = path.suffix or path.is_file() or '://' in str(place)
-    if path.is_dir() or not is_name:
+    fit = f'mmclca fit PHOTOGRAPHS --out {place} writes it'
+    if path.is_dir():
         raise FileNotFoundError(
-            f'{place} has no model.pth: mmclca fit PHOTOGRAPHS --out {place} '
-            'writes it; or name the checkpoint file in it'
+            f'{place} is a folder with no model.pth: {fit}; or name the '
+            'checkpoint file in it'
+        )
+    if not (path.suffix or path.is_file() or '://' in str(place)):
+        raise FileNotFoundError(
+            f'there is no checkpoint {place}, and no model.pth in a folder '
+            f'of that name: {fit}'
         )
     return str(place)
 
