@@ -8,7 +8,7 @@ from pathlib import Path
 from mmclca.utils.csv_files import write_rows
 from mmclca.visualization.figures import (
     FRAMES,
-    Cell,
+    Panel,
     contact_sheet,
     photograph,
 )
@@ -71,7 +71,7 @@ def _of_query(entry: dict) -> str:
     return f'vote: {entry["knn_class"]}' if 'knn_class' in entry else ''
 
 
-def _neighbour(entry: dict, one: dict) -> Cell:
+def _neighbour(entry: dict, one: dict) -> Panel:
     """The picture of an image found, in the colour of right or wrong."""
     return photograph(
         one['image'],

@@ -10,7 +10,7 @@ from os.path import realpath
 from torch import Tensor
 
 from mmclca.datasets.photographs import Photographs
-from mmclca.evaluation.open_set import measure
+from mmclca.evaluation.open_set import measure_scores
 from mmclca.utils.terminal import say
 
 from .features import extract_logits, read_ones
@@ -50,11 +50,11 @@ def choose_threshold(
         )
         images[name] = read_ones(some, unread)
     _warn_of_few(len(images['known'].paths), accept)
-    rows = measure(logits, accept)
+    rows = measure_scores(logits, accept)
     counts = {name: len(some.paths) for name, some in images.items()}
     notes = dict(accept=accept, images=counts, scores=rows)
     if 'unknown' in images:
-        notes['test_accuracy'] = accuracy(
+        notes['test_accuracy'] = share_right(
             images['test'], logits['test'], inferencer.classes
         )
     (value,) = (row['threshold'] for row in rows if row['score'] == score)
@@ -78,7 +78,7 @@ def shared(one: Photographs, other: Photographs) -> set[str]:
     return {*map(realpath, one.paths)} & {*map(realpath, other.paths)}
 
 
-def accuracy(
+def share_right(
     images: Photographs, logits: Tensor, classes: Sequence[str]
 ) -> float | None:
     """Tell the share of images that are named rightly, None without names."""

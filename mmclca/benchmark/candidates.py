@@ -260,7 +260,7 @@ def of_config(name: str, model: dict, size: Images | None = None) -> Candidate:
     return Candidate(size, model, Variant.of(model), kind, name)
 
 
-def candidates_of(
+def varied_candidates(
     model: Candidate,
     methods: Iterable[str],
     keep_rates: Iterable[float],
@@ -298,7 +298,7 @@ def _start(model: Candidate, reducers: Sequence[str], clca: bool) -> Candidate:
     return replace(model, config=variant.apply(model.config))
 
 
-def fused(models: Iterable[Candidate]) -> list[Candidate]:
+def with_fused(models: Iterable[Candidate]) -> list[Candidate]:
     """Those models that have something to join, with it joined."""
     return [
         replace(model, name=f'{model.name}, fused', fused=True)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from .candidates import (
     Candidate,
     Size,
-    candidates_of,
-    fused,
     mmpretrain_vit,
     timm_vit,
+    varied_candidates,
+    with_fused,
     with_onnx,
 )
 
@@ -34,18 +34,18 @@ def plan(
         fuse (bool): Whether models are measured fused, too.
             Defaults to False.
         onnx (bool): Whether they are, in ONNX Runtime. Defaults to False.
-        **chosen: What models of each size have, of :func:`candidates_of`.
+        **chosen: What models of each size have, of :func:`varied_candidates`.
 
     Raises:
         ValueError: If there are two of a name.
     """
     if baseline:
-        found = {baseline: [*candidates_of(baseline, **chosen), *configs]}
+        found = {baseline: [*varied_candidates(baseline, **chosen), *configs]}
     else:
         found = _by_size(configs, archs, img_sizes, chosen)
     for one, beside in found.items():
         if fuse:
-            beside += fused([one, *beside])
+            beside += with_fused([one, *beside])
         _check_names([one, *beside])
         if onnx:
             beside[:] = with_onnx([one, *beside])[1:]
@@ -60,7 +60,10 @@ def _by_size(configs, archs, img_sizes, chosen):
     for one in configs:
         sizes.setdefault(one.vit_size, []).append(one)
     return {
-        timm_vit(size): [*candidates_of(mmpretrain_vit(size), **chosen), *own]
+        timm_vit(size): [
+            *varied_candidates(mmpretrain_vit(size), **chosen),
+            *own,
+        ]
         for size, own in sizes.items()
     }
 

@@ -105,7 +105,7 @@ def fit_threshold(known: Tensor, accept: float = 0.95) -> float:
     return float(known.sort(descending=True).values[max(count, 1) - 1])
 
 
-def measure(
+def measure_scores(
     logits: dict[str, Tensor], accept: float = 0.95
 ) -> list[dict[str, str | float]]:
     """Tell the threshold of each score, and how well it works.

@@ -32,7 +32,7 @@ def _read_storage(data):
     return torch.load(io.BytesIO(data), weights_only=True)
 
 
-def read_results(path, *wanted: str) -> list[dict]:
+def read_predictions(path, *wanted: str) -> list[dict]:
     """Read predictions without running code that the file may carry.
 
     Args:

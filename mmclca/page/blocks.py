@@ -16,7 +16,7 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.output import ANSWER
 from mmclca.datasets.decoding import MAX_PIXELS
 from mmclca.visualization.painting import KEPT, MERGED
-from mmclca.visualization.survivors import SWATCHES, MIXED, Survivors, legend
+from mmclca.visualization.survivors import MIXED, SWATCHES, Survivors, legend
 
 from .leaves import read_leaf
 from .variants import Variants, answer

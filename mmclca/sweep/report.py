@@ -236,7 +236,7 @@ def gains_to_markdown(gained: pd.DataFrame) -> str:
     return markdown(page, ('dataset', 'backbone', 'method', 'variant'))
 
 
-def write_report(results: list[dict], folder: str | Path) -> list[Path]:
+def write_tables(results: list[dict], folder: str | Path) -> list[Path]:
     """Write the tables of a sweep.
 
     Each file is replaced at once, so readers never see half of it.

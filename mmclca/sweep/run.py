@@ -88,13 +88,13 @@ def _run(cell: Cell, cfg: Config, root: Path, keep_checkpoints: bool) -> None:
     # reading it imports the modules that it names
     cfg, work_dir = Config.fromfile(folder / 'config.py'), folder / 'work_dir'
     # only here is it chosen how a cell is measured: all are trained
-    result = dict(cell=asdict(cell), **measure(cfg, work_dir))
+    result = dict(cell=asdict(cell), **measure_cell(cfg, work_dir))
     replace_text(path, json.dumps(result, indent=1) + '\n')
     if not keep_checkpoints:
         _remove_checkpoints(work_dir)
 
 
-def measure(cfg: Config, work_dir: Path) -> dict:
+def measure_cell(cfg: Config, work_dir: Path) -> dict:
     """Train and test what a config says.
 
     Args:

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .cam import class_activation_maps
-from .figures import Cell, contact_sheet, photograph, picture_grid, to_array
+from .figures import Panel, contact_sheet, photograph, picture_grid, to_array
 from .heat_maps import Heated, draw_heat_maps
 from .painting import kinds, paint, paint_map
 from .pooling import class_attention, pooled, pooling_maps
@@ -15,7 +15,7 @@ from .survivors import (
 )
 
 __all__ = [
-    'Cell',
+    'Panel',
     'Heated',
     'Survivors',
     'check_reduces',

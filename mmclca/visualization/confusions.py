@@ -13,7 +13,7 @@ from torch import nn
 
 from mmclca.datasets.batches import Batch
 
-from .figures import Cell, draw_cells, photograph, save, write_values
+from .figures import Panel, draw_cells, photograph, save, write_values
 
 COLOURS = 'cividis'
 
@@ -144,7 +144,7 @@ def _draw_matrix(figure, matrix, shown, classes) -> None:
     write_values(axis, drawn, '{}', size=8)
 
 
-def _examples(predictions, pair, number: int) -> list[Cell | None]:
+def _examples(predictions, pair, number: int) -> list[Panel | None]:
     """Give the row of a pair: the one class, its confused images, the other
     class, each with so many cells."""
     label, other = pair
@@ -157,7 +157,7 @@ def _examples(predictions, pair, number: int) -> list[Cell | None]:
     row = []
     for title, places in groups.items():
         paths = predictions.taken_for(*places)[:number]
-        cells = [photograph(path) for path in paths] or [Cell(None)]
+        cells = [photograph(path) for path in paths] or [Panel(None)]
         cells[0].title = title if paths else f'{title}: none'
         row += [*cells, *[None] * (number - len(cells))]
     return row

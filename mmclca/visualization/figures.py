@@ -28,7 +28,7 @@ FRAMES = {True: '#0072b2', False: '#e69f00', None: None}
 
 
 @dataclass
-class Cell:
+class Panel:
     """Place a picture in a grid, with texts above and below it.
 
     ``image`` is RGB (H, W, 3) or grey (H, W), None for texts alone; ``frame``
@@ -41,15 +41,15 @@ class Cell:
     frame: str | None = None
 
 
-def photograph(path: str | Path, side: int = 320, **texts) -> Cell:
-    """Read an image for a :class:`Cell`, as a thumbnail of some pixels."""
+def photograph(path: str | Path, side: int = 320, **texts) -> Panel:
+    """Read an image for a :class:`Panel`, as a thumbnail of some pixels."""
     image = Image.fromarray(np.ascontiguousarray(read_bgr(path)[..., ::-1]))
     image.thumbnail((side, side), Image.Resampling.LANCZOS)
-    return Cell(np.asarray(image), **texts)
+    return Panel(np.asarray(image), **texts)
 
 
 def picture_grid(
-    rows: Sequence[Sequence[Cell | None]],
+    rows: Sequence[Sequence[Panel | None]],
     names: Sequence[str] = (),
     height: float = 2.1,
     margin: float = 0.0,
@@ -58,7 +58,7 @@ def picture_grid(
     """Draw rows of pictures, without ticks.
 
     Args:
-        rows (Sequence[Sequence[Cell | None]]): The rows; None is a gap.
+        rows (Sequence[Sequence[Panel | None]]): The rows; None is a gap.
         names (Sequence[str]): What to write beside each. Defaults to none.
         height (float): Height of a picture, in inches. Defaults to 2.1.
         margin (float): Height that is left for what comes below, in inches.
@@ -80,7 +80,7 @@ def picture_grid(
     return figure, draw_cells(figure, rows, width, names)
 
 
-def _lines(row: Sequence[Cell | None]) -> float:
+def _lines(row: Sequence[Panel | None]) -> float:
     """Compute the height of the texts of a row, in inches."""
     texts = [f'{cell.title}\n{cell.note}' for cell in row if cell]
     return LINE * (1 + max(text.count('\n') for text in texts))
@@ -88,7 +88,7 @@ def _lines(row: Sequence[Cell | None]) -> float:
 
 def draw_cells(
     figure: FigureBase,
-    rows: Sequence[Sequence[Cell | None]],
+    rows: Sequence[Sequence[Panel | None]],
     width: float,
     names: Sequence[str] = (),
 ) -> list[Axes]:
@@ -105,7 +105,7 @@ def draw_cells(
     return list(axes.flat)
 
 
-def _draw_cell(axis: Axes, cell: Cell, letters: float) -> None:
+def _draw_cell(axis: Axes, cell: Panel, letters: float) -> None:
     if cell.image is not None:
         # a step of a pipeline may leave fractions
         image = cell.image.clip(0, 255).astype(np.uint8)
@@ -127,7 +127,7 @@ def side_by_side(
 ) -> np.ndarray:
     """Draw named images at 320 px times a factor, five a row, as an image."""
     cells = [
-        Cell(image, f'{name}\n{image.shape[1]} x {image.shape[0]} px')
+        Panel(image, f'{name}\n{image.shape[1]} x {image.shape[0]} px')
         for name, image in pictures
     ]
     rows = [cells[n : n + 5] for n in range(0, len(cells), 5)]
@@ -136,12 +136,12 @@ def side_by_side(
 
 
 def contact_sheet(
-    groups: Mapping[str, Sequence[Cell]], out: str | Path, columns: int = 8
+    groups: Mapping[str, Sequence[Panel]], out: str | Path, columns: int = 8
 ) -> None:
     """Draw images of several classes, a column a class, its name on top.
 
     Args:
-        groups (dict[str, list[Cell]]): Images by the name of the class.
+        groups (dict[str, list[Panel]]): Images by the name of the class.
         out (str | Path): Picture to write; its ending gives the format.
         columns (int): Classes beside each other, before a new band begins
             below. Defaults to 8.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from .figures import Cell, add_heat_bar, picture_grid, save
+from .figures import Panel, add_heat_bar, picture_grid, save
 from .painting import paint_map
 
 
@@ -40,10 +40,12 @@ def draw_heat_maps(images: Sequence[Heated], out: str, label: str) -> str:
     for one in images:
         titles = list(one.maps)
         maps = [
-            Cell(paint_map(one.image, values), '' if titles == above else name)
+            Panel(
+                paint_map(one.image, values), '' if titles == above else name
+            )
             for name, values in one.maps.items()
         ]
-        rows.append([Cell(one.image), *maps])
+        rows.append([Panel(one.image), *maps])
         above = titles
     figure, axes = picture_grid(rows, [one.title for one in images], 2.0, 0.8)
     add_heat_bar(figure, axes, label, ('none', 'most'))

@@ -104,14 +104,14 @@ def paint_groups(image, weights: Tensor, hw: tuple[int, int]) -> np.ndarray:
     looks = {
         KEPT: clear * image + (1 - clear) * faded,
         MERGED: clear * colours + (1 - clear) * faded,
-        FUSED: fuse(image),
+        FUSED: blend(image),
     }
     drawn = np.select([kind == k for k in looks], [*looks.values()], faded)
     border = _edges(token[..., 0]) * _near(kind[..., 0] == MERGED)
     return np.where(border[..., None] > 0, INK, drawn)
 
 
-def fuse(image: np.ndarray) -> np.ndarray:
+def blend(image: np.ndarray) -> np.ndarray:
     """Paint an RGB image (H, W, 3) as where patches are fused."""
     # without its colours, or blue on pink paper would be violet
     brightness = image.mean(axis=2, keepdims=True)

@@ -21,7 +21,7 @@ from mmclca.models.looking import (
     stage_weights,
 )
 
-from .figures import Cell, add_heat_bar, picture_grid, save
+from .figures import Panel, add_heat_bar, picture_grid, save
 from .painting import (
     DROPPED,
     FUSED,
@@ -29,8 +29,8 @@ from .painting import (
     INK,
     KEPT,
     MERGED,
+    blend,
     fade,
-    fuse,
     is_mixed,
     kinds,
     paint,
@@ -60,7 +60,7 @@ def _hex(colour: np.ndarray) -> str:
 SWATCHES = {
     KEPT: Swatch('kept: as photographed', edge=_hex(GREY)),
     MERGED: Swatch('merged: mean colour of a group', edge=_hex(INK)),
-    FUSED: Swatch('fused with small weights', _hex(fuse(GREY))),
+    FUSED: Swatch('fused with small weights', _hex(blend(GREY))),
     DROPPED: Swatch('dropped', _hex(fade(GREY))),
 }
 RAMP = ', '.join(map(to_hex, matplotlib.colormaps[HEAT]([0.0, 0.5, 1.0])))
@@ -236,9 +236,9 @@ def survivors_figure(images: Sequence[Survivors]) -> Figure:
     return figure
 
 
-def _row(one: Survivors) -> list[Cell]:
-    first = Cell(one.image, f'{one.hw[0]} x {one.hw[1]} patches')
-    return [first, *(Cell(s.picture, s.contents) for s in one.stages)]
+def _row(one: Survivors) -> list[Panel]:
+    first = Panel(one.image, f'{one.hw[0]} x {one.hw[1]} patches')
+    return [first, *(Panel(s.picture, s.contents) for s in one.stages)]
 
 
 def _add_legend(figure: Figure, swatches: Sequence[Swatch]) -> None:

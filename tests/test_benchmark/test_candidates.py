@@ -7,11 +7,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from mmclca.benchmark.candidates import (
     METHODS,
     Size,
-    candidates_of,
     mmpretrain_vit,
     of_config,
     timm_vit,
     varied,
+    varied_candidates,
 )
 from mmclca.benchmark.steps import build
 from mmclca.evaluation.cost import MORE_FLOPS
@@ -66,7 +66,7 @@ def test_clca_is_cache_and_head():
 
 
 def test_models_of_methods():
-    found = candidates_of(
+    found = varied_candidates(
         mmpretrain_vit(TINY),
         ['mmpretrain', 'none', 'ToMe', 'ATS'],
         [0.5, 0.1],
@@ -140,7 +140,7 @@ def test_models_of_other_architectures():
     assert (one.size.name, one.size.pixels) == ('ResNet', '224')
     assert one.method == 'mmpretrain'
     with pytest.raises(ValueError, match='mine .ResNet. is no VisionTransf'):
-        candidates_of(one, ['mmpretrain'], [], [])
+        varied_candidates(one, ['mmpretrain'], [], [])
     headless = dict(config(), head=None)
     with pytest.raises(ValueError, match='no head'):
         of_config('mine', headless)
@@ -161,4 +161,4 @@ def test_a_model_of_timm_by_its_name():
     one = of_config('mine', ours)
     assert one.method == 'none'
     assert one.cost().flops == pytest.approx(timm.cost().flops, rel=1e-3)
-    assert candidates_of(timm, [], [], []) == []
+    assert varied_candidates(timm, [], [], []) == []

@@ -6,7 +6,7 @@ import mmengine
 import pytest
 import torch
 
-from mmclca.evaluation.predictions import read_results
+from mmclca.evaluation.predictions import read_predictions
 
 RESULT = dict(
     img_path='leaf.png',
@@ -27,20 +27,20 @@ class Planted:
 def test_what_mmengine_writes_is_read(tmp_path):
     path = tmp_path / 'results.pkl'
     mmengine.dump([RESULT, RESULT], path)
-    for result in read_results(path, 'gt_label', 'pred_score'):
+    for result in read_predictions(path, 'gt_label', 'pred_score'):
         assert result['img_path'] == 'leaf.png'
         assert result['scale_factor'] == (1.0, 0.5)
         assert result['pred_score'].tolist() == [0.25, 0.75]
         assert result['gt_label'].dtype == torch.int64
     with pytest.raises(ValueError, match='no a, no b: write it by'):
-        read_results(path, 'gt_label', 'b', 'a')
+        read_predictions(path, 'gt_label', 'b', 'a')
 
 
 def test_code_in_it_is_not_run(tmp_path):
     path = tmp_path / 'results.pkl'
     path.write_bytes(pickle.dumps([Planted(tmp_path / 'made')]))
     with pytest.raises(ValueError, match='mkdir, and a pickle can run code'):
-        read_results(path)
+        read_predictions(path)
     assert not (tmp_path / 'made').exists()
 
 
@@ -49,6 +49,6 @@ def test_no_results(tmp_path, data):
     path = tmp_path / 'results.pkl'
     path.write_bytes(data)
     with pytest.raises(ValueError, match='--out results.pkl'):
-        read_results(path)
+        read_predictions(path)
     with pytest.raises(FileNotFoundError):
-        read_results(tmp_path / 'gone.pkl')
+        read_predictions(tmp_path / 'gone.pkl')

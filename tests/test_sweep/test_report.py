@@ -14,7 +14,7 @@ from mmclca.sweep.report import (
     summarize,
     summary_to_markdown,
     to_table,
-    write_report,
+    write_tables,
 )
 from mmclca.sweep.results import read_results
 from mmclca.utils.atomic_write import replace_file
@@ -162,7 +162,7 @@ def test_there_is_a_column_for_variants_where_there_are_any():
 def test_files(tmp_path):
     results = [*seeds(90.0, 92.0), *seeds(93.0, clca='cla')]
     folder = tmp_path / 'new' / 'report'
-    paths = write_report(results, folder)
+    paths = write_tables(results, folder)
     assert [path.name for path in paths] == [
         *('runs.csv', 'summary.csv', 'summary.md', 'gains.csv', 'gains.md')
     ]
@@ -173,7 +173,7 @@ def test_files(tmp_path):
     summary = pd.read_csv(paths[1])
     assert summary.accuracy.tolist() == summarize(runs).accuracy.tolist()
     assert '91.0 ± 1.4 (2)' in paths[2].read_text('utf-8')
-    assert len(write_report([result()], tmp_path / 'other')) == 3  # no gains
+    assert len(write_tables([result()], tmp_path / 'other')) == 3  # no gains
 
 
 def test_a_file_stays_when_the_next_one_fails(tmp_path):

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from mmclca.datasets.batches import Batch, first_of_each_class
-from mmclca.visualization import Cell
+from mmclca.visualization import Panel
 from mmclca.visualization.confusions import (
     Predictions,
     draw_confusions,
@@ -45,7 +45,7 @@ def test_a_row_a_pair(predictions, tmp_path, monkeypatch):
     )
     monkeypatch.setattr(
         'mmclca.visualization.confusions.photograph',
-        lambda path: Cell(np.zeros((2, 2, 3), np.uint8), note=path),
+        lambda path: Panel(np.zeros((2, 2, 3), np.uint8), note=path),
     )
     predictions.predicted[6] = 1  # no blue one is right
     draw_confusions(predictions, tmp_path / 'out.png', pairs=1, examples=2)

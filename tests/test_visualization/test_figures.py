@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mmclca.visualization import Cell, contact_sheet, photograph, picture_grid
+from mmclca.visualization import Panel, contact_sheet, photograph, picture_grid
 from mmclca.visualization.figures import FRAMES, side_by_side, to_array
 
 RED, BLUE = (200, 30, 60), (30, 60, 200)
@@ -21,8 +21,8 @@ def sides(picture, colour):
 
 
 def test_rows_of_cells_with_gaps():
-    first = [Cell(plain(RED), 'one\ntwo', 'below'), None]
-    last = [Cell(plain(RED)), Cell(plain(BLUE), frame=FRAMES[True])]
+    first = [Panel(plain(RED), 'one\ntwo', 'below'), None]
+    last = [Panel(plain(RED)), Panel(plain(BLUE), frame=FRAMES[True])]
     figure, axes = picture_grid([first, last], ['a', 'b'], heading='all')
     shown = [
         (len(axis.images), axis.get_title(), axis.get_xlabel())
@@ -61,10 +61,10 @@ def test_photographs_are_small(tmp_path):
 
 def test_a_column_a_class_in_bands(tmp_path):
     groups = {
-        'a': [Cell(plain(RED)), Cell(plain(RED))],
-        'b': [Cell(plain(BLUE))],
+        'a': [Panel(plain(RED)), Panel(plain(RED))],
+        'b': [Panel(plain(BLUE))],
         'c': [],
-        'd': [Cell(plain(BLUE))],
+        'd': [Panel(plain(BLUE))],
     }
     contact_sheet(groups, tmp_path / 'sheet.png', columns=3)
     picture = 255 * matplotlib.image.imread(tmp_path / 'sheet.png')[..., :3]

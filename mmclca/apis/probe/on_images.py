@@ -4,7 +4,7 @@
 from mmclca.datasets.photographs import Photographs
 
 from ..features import read_ones
-from ..threshold_choice import accuracy, check_known, shared
+from ..threshold_choice import check_known, share_right, shared
 from .folds import OutOfFold
 from .probe import Probe
 
@@ -41,7 +41,7 @@ def fit_to_images(
 def accuracy_on(
     probe: Probe, images: Photographs, fitted: Photographs
 ) -> tuple[int, float]:
-    """Tell the number of new images that are read, and the accuracy on them.
+    """Tell the number of new images that are read, and the share named right.
 
     Args:
         probe (Probe): The probe.
@@ -57,7 +57,7 @@ def accuracy_on(
         )
     features, unread = probe.features(images.paths)
     images = read_ones(images, unread)
-    right = accuracy(images, probe.scores(features), probe.classes)
+    right = share_right(images, probe.scores(features), probe.classes)
     if right is None:
         raise ValueError(f'{images.source} has no classes to measure with')
     return len(images.paths), right

@@ -82,7 +82,7 @@ def save(chosen, dataset, folder, rescale_factor):
 
 def analyze(args):
     cfg = configs.read_config(args.config, args.cfg_options)
-    results = evaluation_predictions.read_results(args.result, *KEYS)
+    results = evaluation_predictions.read_predictions(args.result, *KEYS)
     dataset = batches.dataset_of(cfg, pipeline=[])
     if len(results) != len(dataset):
         raise ValueError(

@@ -71,7 +71,7 @@ def matrix_of_checkpoint(cfg, checkpoint):
 
 def matrix_of_results(cfg, path):
     """As :func:`matrix_of_checkpoint`, of predictions made before."""
-    results = predictions.read_results(path, 'pred_score', 'gt_label')
+    results = predictions.read_predictions(path, 'pred_score', 'gt_label')
     metrics = evaluator.Evaluator(
         evaluation.ConfusionMatrix()
     ).offline_evaluate(results)

@@ -74,7 +74,7 @@ def report(root, results, console):
     """Write tables of the results that there are."""
     found = list(filter(None, results.values()))
     console.print(f'{len(found)} of {len(results)} cells have a result')
-    for path in sweep_report.write_report(found, root / 'report'):
+    for path in sweep_report.write_tables(found, root / 'report'):
         console.print(path, soft_wrap=True)
 
 

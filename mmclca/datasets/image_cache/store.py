@@ -27,7 +27,7 @@ from mmclca.utils.atomic_write import replace_bytes
 from ..parquet import PREFIX, split_uri
 
 
-def name_of(transforms: list[dict]) -> str:
+def steps_key(transforms: list[dict]) -> str:
     """Name what steps make of an image, alike for the same libraries."""
     versions = cv2.__version__, mmcv.__version__, PIL.__version__
     text = json.dumps([transforms, versions], sort_keys=True, default=repr)

@@ -11,7 +11,7 @@ from mmengine.logging import print_log
 
 from mmclca.registry import TRANSFORMS
 
-from .store import ImageStore, key_of, name_of
+from .store import ImageStore, key_of, steps_key
 
 _MEMORY = Path('/dev/shm')  # not on macOS
 # shares of a file system that stay free; workers hand over batches in memory
@@ -67,7 +67,7 @@ class CacheImages(BaseTransform):
             (_MEMORY, memory_mb, _SPARE_MEMORY),
             (Path(folder or tempfile.gettempdir()), disk_mb, _SPARE_DISK),
         )
-        self.stores = list(_open_stores(name_of(transforms), places))
+        self.stores = list(_open_stores(steps_key(transforms), places))
 
     def __reduce__(self):
         return type(self), self.arguments  # a spawned worker opens its own

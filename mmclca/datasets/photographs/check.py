@@ -158,7 +158,7 @@ def _lines_of(checked: Checked) -> Iterator[str]:
     left_out = checked.photographs.left_out
     for reason, number in Counter(left_out.values()).items():
         paths = (short(p) for p, other in left_out.items() if other == reason)
-        yield f'left out: {_files(number)} {reason} ({some(paths)})'
+        yield f'left out: {_files(number)} {reason} ({abbreviated(paths)})'
     unread = (f'{short(p)}: {why}' for p, why in checked.unread.items())
     same = (f'{short(p)} is {short(kept)}' for p, kept in checked.doubled)
     several = (' is '.join(map(short, paths)) for paths in checked.conflicts)
@@ -180,10 +180,10 @@ def _lines_of(checked: Checked) -> Iterator[str]:
     ):
         names = list(names)
         if names:
-            yield f'{what}: {len(names)} ({some(names)})'
+            yield f'{what}: {len(names)} ({abbreviated(names)})'
 
 
-def some(names: Iterable[str]) -> str:
+def abbreviated(names: Iterable[str]) -> str:
     """Join the first of some names, and how many more there are."""
     names = list(names)
     more = len(names) - _MOST
