@@ -31,11 +31,6 @@ MORE_SETTINGS = (
 def read_config(config, options={}):
     """Read a config by its path or by its name.
 
-    Args:
-        config (str | Path): Path of a file, or a name that
-            ``mmpretrain.list_models`` gives.
-        options (dict): Of ``--cfg-options``. Defaults to {}.
-
     Returns:
         mmengine.Config: The config, with the options.
 
@@ -64,10 +59,6 @@ def _named_config(name):
 def require_settings(cfg, *names):
     """See that a config has what a tool reads.
 
-    Args:
-        cfg (mmengine.Config): The config.
-        names (str): Names of settings, nested ones with dots.
-
     Raises:
         ValueError: If it has not all of them; names those missing.
     """
@@ -86,10 +77,6 @@ def merge_options(cfg, options):
     """Override settings of a config.
 
     A name that nothing here reads is warned of: a hook may read it.
-
-    Args:
-        cfg (mmengine.Config): The config, changed in place.
-        options (dict): Of ``--cfg-options``.
 
     Raises:
         ValueError: If a name is close to one that is read.
@@ -113,9 +100,6 @@ def check_patches(cfg):
     """Refuse images that the patches of the backbone do not fill.
 
     mmpretrain fills them up with black.
-
-    Args:
-        cfg (mmengine.Config): The config.
 
     Raises:
         ValueError: If ``img_size`` is no multiple of ``patch_size``.

@@ -16,14 +16,7 @@ from packaging.specifiers import SpecifierSet
 
 
 class Module(NamedTuple):
-    """A module that mmclca imports.
-
-    Args:
-        versions (str): Versions that work, upstream ones included. Empty:
-            not checked.
-        install (str): The requirement that pip installs it with.
-        others (tuple[str]): Other distributions that hold the same module.
-    """
+    """A module that mmclca imports."""
 
     versions: str
     install: str

@@ -12,10 +12,11 @@ import runpy
 import shlex
 import subprocess
 import sys
-from importlib import import_module
 
 from doc_pages import PROGRAMS
 from tiny_run import ROOT
+
+from mmclca.cli.verbs import command_named
 
 WHAT_TO_DO = """
 Fix the page or the tool. Where the command needs what a test cannot have, add
@@ -185,7 +186,7 @@ def _python(words, patch):
 def _command(name, words, patch):
     """See that a command takes these arguments."""
     patch.setattr(sys, 'argv', words)
-    import_module(f'mmclca.cli.commands.{name}').parse_args()
+    command_named(name).parse_args()
 
 
 def _pip(words, patch):

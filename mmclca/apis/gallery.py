@@ -105,11 +105,6 @@ def write_gallery(gallery: Gallery, path: str | PathLike) -> None:
 def read_gallery(path: str | PathLike, model: str, stage: str) -> Gallery:
     """Read a gallery of :func:`write_gallery`.
 
-    Args:
-        path (str | Path): The file.
-        model (str): ``fingerprint`` of the model that it must be of.
-        stage (str): Where features must be from.
-
     Raises:
         FileNotFoundError: If there is no such file.
         ValueError: If it is no gallery, or of another model or stage.

@@ -265,9 +265,6 @@ class TokenReductionInferencer(ImageClassificationInferencer):
 def answer_of(result: dict) -> dict:
     """The best class of an image, and whether it is of a known one.
 
-    Args:
-        result (dict): Of :class:`TokenReductionInferencer`.
-
     Returns:
         dict: ``pred_class`` and ``pred_score``, the best class and its
         probability, whatever ``known`` says: True or False, by a threshold on

@@ -95,12 +95,6 @@ def config_and_weights(
 ) -> tuple[Config, str | PathLike | dict | None]:
     """What a model is built and loaded from.
 
-    Args:
-        model (Config | str | Path, optional): See :func:`load_classifier`,
-            as all that follow.
-        weights (str | Path | dict, optional): See there.
-        options (dict): See there. Defaults to {}.
-
     Raises:
         ValueError: If both are checkpoints, or one holds no config.
     """

@@ -44,9 +44,6 @@ def best_classes(
 def answer_cells(result: dict) -> list:
     """:func:`answer_of` as it is written and shown, 'yes' or 'no'.
 
-    Args:
-        result (dict): Of :class:`TokenReductionInferencer`.
-
     Returns:
         list: A cell for each of ``ANSWER``, empty where nothing is known.
     """

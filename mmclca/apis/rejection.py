@@ -22,11 +22,6 @@ from mmclca.utils.atomic_write import replace_text
 class Threshold:
     """Below which score an image is of no known class.
 
-    Args:
-        score (str): 'max_softmax' or 'energy'.
-        threshold (float): An image is known if its score is not below.
-        model (str): :func:`fingerprint` of the model whose scores these are.
-
     Raises:
         ValueError: If the score has no such name or the threshold is not a
             finite number.
@@ -53,9 +48,6 @@ class Threshold:
 def fingerprint(model: nn.Module) -> str:
     """What tells a trained model, at its keep rate, from others.
 
-    Args:
-        model (nn.Module): A classifier of ``TokenReductionInferencer``.
-
     Returns:
         str: SHA-256 of all weights, the settings of the backbone and how
         images are prepared, the first 16 hexadecimal digits.
@@ -66,11 +58,7 @@ def fingerprint(model: nn.Module) -> str:
 
 
 def image_settings(model: nn.Module) -> dict:
-    """How images are prepared for a model: ``preprocessor``, ``pipeline``.
-
-    Args:
-        model (nn.Module): A classifier of ``TokenReductionInferencer``.
-    """
+    """How images are prepared for a model: ``preprocessor``, ``pipeline``."""
     config = model._config.to_dict()
     pipeline = config['test_dataloader']['dataset']['pipeline']
     return dict(
@@ -80,12 +68,7 @@ def image_settings(model: nn.Module) -> dict:
 
 
 def digest(settings: dict, weights: dict[str, Tensor]) -> str:
-    """SHA-256 of settings and weights, the first 16 hexadecimal digits.
-
-    Args:
-        settings (dict): Plain settings.
-        weights (dict[str, Tensor]): Tensors by name.
-    """
+    """SHA-256 of settings and weights, the first 16 hexadecimal digits."""
     settings = without_training(settings)  # as out of a checkpoint
     text = json.dumps(settings, sort_keys=True, default=str)
     found = hashlib.sha256(text.encode())
@@ -111,10 +94,6 @@ def write_threshold(
 
 def read_threshold(path: str | PathLike, model: nn.Module) -> Threshold:
     """Read the threshold of a model.
-
-    Args:
-        path (str | Path): File of :func:`write_threshold`.
-        model (nn.Module): The model that it must be of.
 
     Raises:
         FileNotFoundError: If there is no such file.
@@ -146,9 +125,6 @@ def read_threshold(path: str | PathLike, model: nn.Module) -> Threshold:
 @contextmanager
 def noting_logits(head: nn.Module) -> Iterator[list[Tensor]]:
     """Note the class scores that a head gives, before softmax.
-
-    Args:
-        head (nn.Module): Of a classifier.
 
     Yields:
         list[Tensor]: Filled by each pass.

@@ -35,11 +35,7 @@ def _bare(tokens: Tokens) -> Tokens:
 
 
 class MacCounts:
-    """Multiply-accumulates that an image takes, each kind counted once.
-
-    Args:
-        model (nn.Module): A classifier.
-    """
+    """Multiply-accumulates that an image takes, each kind counted once."""
 
     def __init__(self, model: nn.Module):
         self.model = model
@@ -64,9 +60,6 @@ class MacCounts:
 
 def check_tokens(model: nn.Module) -> None:
     """Refuse a model of whose tokens nothing can be told.
-
-    Args:
-        model (nn.Module): A classifier.
 
     Raises:
         ValueError: If the tokens of its backbone cannot be followed, or
@@ -109,11 +102,6 @@ def token_facts(
     layers: list[Recorded], read: tuple[Tensor, Tokens], hw: tuple[int, int]
 ) -> list[dict]:
     """What became of the tokens of each image of a batch.
-
-    Args:
-        layers (list[Recorded]): What a :class:`LastLayerRecorder` recorded.
-        read (tuple[Tensor, Tokens]): Of :meth:`Reducible.read_by_cls`.
-        hw (tuple[int, int]): Height and width of the grid of patches.
 
     Returns:
         list[dict]: ``tokens``, ``kept``, ``attribution`` and

@@ -112,9 +112,6 @@ class Size(Images):
 def size_of(model: dict) -> Images:
     """Size of a classifier, a :class:`Size` where it is a ViT.
 
-    Args:
-        model (dict): Config of a classifier.
-
     Raises:
         ValueError: If it has no head.
     """

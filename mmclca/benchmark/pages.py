@@ -90,9 +90,6 @@ def exponents(results: list[Result]) -> list[dict]:
 
     Least squares of the logarithms, of models with two sizes at least.
 
-    Args:
-        results (list[Result]): What was measured.
-
     Returns:
         list[dict]: ``model``, ``method``, ``batch``, and the exponents of
         ``GMACs``, ``seconds`` and, where it was measured, of ``memory``

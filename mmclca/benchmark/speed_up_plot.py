@@ -18,10 +18,6 @@ def draw_speed_up(results: list[Result], out: str) -> None:
     keep rates: on the dashed line the clock sees all that they promise. Of
     several batches, against the batch, a line a model: above the dashed line
     it is faster than the baseline.
-
-    Args:
-        results (list[Result]): Those beside a baseline after each other.
-        out (str): Picture to write.
     """
     groups = defaultdict(list)
     for one in results:

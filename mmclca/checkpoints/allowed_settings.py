@@ -108,9 +108,6 @@ OF_TRAINING = ('_scope_', 'batch_augments', 'init_cfg')
 def without_training(settings):
     """Settings without what initializes a model, or only training reads.
 
-    Args:
-        settings (dict | list | ...): Of a model or data set; any value.
-
     Returns:
         dict | list | ...: A copy, at all depths without ``OF_TRAINING``.
     """
@@ -128,10 +125,6 @@ def without_training(settings):
 def check_settings(config: dict) -> None:
     """Refuse settings that could import, fetch or open something.
 
-    Args:
-        config (dict): What is used of a config, by name: ``model``,
-            ``data_preprocessor``, and data sets under any other name.
-
     Raises:
         ValueError: If there is a type that is not allowed where it is, or a
             text or setting that is not allowed anywhere; names all of them.
@@ -146,12 +139,7 @@ def check_settings(config: dict) -> None:
 
 
 def _refused(value, place: tuple) -> Iterator[str]:
-    """Settings that are not allowed, at all depths of a value.
-
-    Args:
-        value (dict | list | ...): What is looked at.
-        place (tuple): The names of the settings that lead to it.
-    """
+    """Settings that are not allowed, at all depths of a value."""
     where = '.'.join(map(str, place))
     if isinstance(value, dict):
         for name, inner in value.items():

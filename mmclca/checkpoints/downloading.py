@@ -26,11 +26,6 @@ from .releases import name_source
 def open_checkpoint(name: str, mapped: bool = False) -> dict:
     """Open a checkpoint of any place, on the CPU.
 
-    Args:
-        name (str): Path, address or ``timm://NAME``.
-        mapped (bool): For a file, whether tensors are read when they are
-            used, and no sooner. Defaults to False.
-
     Returns:
         dict: See :func:`mmclca.checkpoints.opening.load_from_file`.
 
@@ -119,11 +114,7 @@ def load_from_timm(filename: str, map_location=None) -> dict:
 
 
 def is_in_cache(name: str) -> bool:
-    """Whether weights of timm are on this machine, so need no network.
-
-    Args:
-        name (str): timm's, without ``timm://``.
-    """
+    """Whether weights of timm are on this machine, so need no network."""
     cfg = timm.get_pretrained_cfg(name)
     files = ('model.safetensors', 'pytorch_model.bin')
     return any(

@@ -29,10 +29,6 @@ def is_fitted(place: str | PathLike) -> bool:
 def model_file(place: str | PathLike) -> str:
     """The file of weights of a place, which may be such a folder.
 
-    Args:
-        place (str | Path): A folder that fit wrote, or a path or address of
-            a file, which comes back as it is.
-
     Raises:
         FileNotFoundError: If it is a folder without a model.
     """

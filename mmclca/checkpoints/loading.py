@@ -28,15 +28,7 @@ from .report import Report, compare_weights, first, wrong_parameters
 
 
 def load_into_classifier(state_dict: dict, prefix: str, metadata: dict):
-    """Load hook of a classifier: the names, which those of a head are among.
-
-    Args:
-        state_dict (dict): Weights under any names, changed in place.
-        prefix (str): What the names of the classifier begin with.
-        metadata (dict): What torch hands to load hooks, with the
-            :class:`WeightSource` under ``'source'`` where weights come from a
-            file.
-    """
+    """Rename weights to a classifier's, its head's among them: a load hook."""
     left_out = rename_to_classifier(state_dict, prefix)
     if 'source' in metadata:
         metadata['source'].begin().unused += left_out
@@ -123,13 +115,6 @@ def load_trained(
 
     A model whose checkpoint is refused stays as it was.
 
-    Args:
-        model (nn.Module): The model, changed in place.
-        checkpoint (str | dict): Path or address of the weights, or what
-            :func:`mmclca.checkpoints.downloading.open_checkpoint` gives.
-        may_be_new (Collection[str]): Names of parameters that it need not
-            hold, which stay as they are then. Defaults to ().
-
     Raises:
         CheckpointError: If the backbone in it is another one.
         ValueError: If parameters are missing, or see :func:`refuse_broken`.
@@ -152,12 +137,6 @@ def fit_weights(
     """A copy of a model whose parameters are the tensors of a checkpoint.
 
     No tensor is read or copied but for another size or form.
-
-    Args:
-        model (nn.Module): The model, which is left as it is.
-        checkpoint (dict): An opened checkpoint.
-        may_be_new (Collection[str]): Names of parameters that it need not
-            hold, which have no memory then. Defaults to ().
 
     Raises:
         CheckpointError: If the backbone in it is another one.
@@ -188,10 +167,6 @@ def fit_weights(
 
 def refuse_broken(model: nn.Module, source: str) -> None:
     """Refuse a model that would answer NaN.
-
-    Args:
-        model (nn.Module): The model, loaded.
-        source (str): Where its weights come from.
 
     Raises:
         ValueError: If parameters or buffers are not finite, or variances

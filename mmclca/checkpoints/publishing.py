@@ -22,11 +22,6 @@ def own_weights(checkpoint: dict, no_ema: bool = False) -> dict[str, Tensor]:
 
     mmengine stores the average where a model looks for its weights, and what
     was trained beside it.
-
-    Args:
-        checkpoint (dict): Of ``open_checkpoint``.
-        no_ema (bool): Whether to take the weights as trained, not their
-            average. Defaults to False.
     """
     weights = dict(weights_of(checkpoint))
     trained = {

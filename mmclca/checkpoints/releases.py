@@ -58,12 +58,7 @@ class StateDict(OrderedDict):
 
 
 def name_source(weights: dict, name: str) -> StateDict:
-    """Weights whose metadata tell load hooks where they came from.
-
-    Args:
-        weights (dict): Tensors by name.
-        name (str): Path or address of their file.
-    """
+    """Weights whose metadata tell load hooks where they came from."""
     # what wraps a model for several processes is no part of it
     pairs = (
         (str(key).removeprefix('module.'), value)
@@ -89,10 +84,6 @@ def _is_odd(value) -> bool:
 
 def unwrap(checkpoint, name: str) -> dict:
     """Find the weights in a checkpoint, and note where they came from.
-
-    Args:
-        checkpoint (dict): What a file holds.
-        name (str): Path or address of the file.
 
     Returns:
         dict: The checkpoint with its weights under ``'state_dict'``, or the
@@ -134,11 +125,7 @@ def _refuse_unknown(weights: dict, name: str) -> None:
 
 
 def weights_of(checkpoint: dict) -> StateDict:
-    """The weights in an opened checkpoint.
-
-    Args:
-        checkpoint (dict): As :func:`unwrap` or mmengine gives it.
-    """
+    """The weights in an opened checkpoint."""
     weights = checkpoint.get('state_dict', checkpoint)
     if isinstance(weights, StateDict):
         return weights

@@ -11,17 +11,7 @@ from mmclca.utils.terminal import printable
 
 @dataclass
 class Report:
-    """The answer of a load, by names of the model.
-
-    Args:
-        source (str): Path or address of the file.
-        loaded (list[str]): What came from the file.
-        new (list[str]): What the file does not have, or has in another
-            shape, and what stays as the model was initialized. CLR tokens
-            that are initialized by CLS count as new.
-        unused (list[str]): What of the file has no place in the model.
-        resized (list[str]): What was changed in size, and how.
-    """
+    """The answer of a load, by names of the model."""
 
     source: str
     loaded: list[str] = field(default_factory=list)
@@ -69,11 +59,6 @@ def compare_weights(
     own: dict, weights: dict, prefix: str = ''
 ) -> tuple[dict, list]:
     """Find the parameters of a module that do not come, and what is unused.
-
-    Args:
-        own (dict): State dict of the module.
-        weights (dict): Weights by the names of the module.
-        prefix (str): What precedes these. Defaults to ''.
 
     Returns:
         tuple[dict, list]: What is wrong, in words, by the name of the

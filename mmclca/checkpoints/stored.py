@@ -25,10 +25,6 @@ def stored_config(checkpoint: dict) -> Config:
     It is read as plain settings and not run. Only the model, its data
     preprocessor and the data sets are taken from it.
 
-    Args:
-        checkpoint (dict): As
-            :func:`mmclca.checkpoints.downloading.open_checkpoint` gives it.
-
     Raises:
         ValueError: If there is none, or it is more than plain settings; see
             :func:`mmclca.checkpoints.allowed_settings.check_settings`.
@@ -45,9 +41,6 @@ def stored_backbone(checkpoint: dict) -> dict | None:
 
     They are read as :func:`stored_config` reads; what else is in the config
     is not looked at.
-
-    Args:
-        checkpoint (dict): See :func:`stored_config`.
 
     Returns:
         dict | None: None where there is no config.
@@ -69,9 +62,6 @@ def stored_text(checkpoint: dict) -> str | None:
     """The text of the config in a checkpoint, None where there is none.
 
     It is whatever who made the file wrote.
-
-    Args:
-        checkpoint (dict): See :func:`stored_config`.
     """
     text = _dict_in(checkpoint, 'meta').get('cfg')
     return text if isinstance(text, str) else None
@@ -79,9 +69,6 @@ def stored_text(checkpoint: dict) -> str | None:
 
 def stored_classes(checkpoint: dict) -> list[str] | None:
     """Class names that a checkpoint holds, None where there are none.
-
-    Args:
-        checkpoint (dict): See :func:`stored_config`.
 
     Raises:
         ValueError: If they are no list of texts.
@@ -160,10 +147,6 @@ NUMBERS = dict(inf=inf, nan=nan)
 
 def parse_plain_config(text: str) -> Config:
     """Read what ``Config.pretty_text`` has written.
-
-    Args:
-        text (str): Assignments of numbers, strings, lists, tuples, sets and
-            dicts to names.
 
     Returns:
         Config: The settings.

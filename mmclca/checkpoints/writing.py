@@ -12,13 +12,7 @@ from mmclca.version import __version__
 def checkpoint_bytes(
     weights: dict[str, Tensor], text: str | None, classes: Sequence[str] | None
 ) -> bytes:
-    """A checkpoint as mmengine writes it, which needs no other file.
-
-    Args:
-        weights (dict[str, Tensor]): State dict of the model.
-        text (str, optional): Its config.
-        classes (Sequence[str], optional): Names of its classes.
-    """
+    """A checkpoint as mmengine writes it, which needs no other file."""
     meta = dict(
         mmclca_version=__version__, mmpretrain_version=mmpretrain.__version__
     )

@@ -18,13 +18,6 @@ def sort_files(
 ) -> tuple[str | None, str | None, list[str]]:
     """Tell files apart by their names, in whatever order they come.
 
-    Args:
-        files (Sequence[str]): A config (path or name), a checkpoint, and
-            images or folders of them; without a config, the one in the
-            checkpoint is meant.
-        random (bool): Whether a config may be alone, for random weights.
-            Defaults to False.
-
     Returns:
         tuple: Config, checkpoint and images.
 
@@ -54,9 +47,6 @@ def _is_image(file: str) -> bool:
 
 def read_images(places: Sequence[str]) -> list[tuple[str, np.ndarray]]:
     """Names and BGR images.
-
-    Args:
-        places (Sequence[str]): Files, folders and patterns.
 
     Raises:
         ValueError: If some cannot be read; names all of them.

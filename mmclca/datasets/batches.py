@@ -240,14 +240,7 @@ def dataset_of(cfg: Config, split: str = 'test', **changes) -> BaseDataset:
 def first_of_each_class(
     labels: Sequence[int], most: int, classes: Sequence[int] | None = None
 ) -> list[int]:
-    """Positions of the first images of each class.
-
-    Args:
-        labels (Sequence[int]): The class of each image.
-        most (int): Images of a class.
-        classes (Sequence[int], optional): The classes wanted.
-            Defaults to None: all.
-    """
+    """Positions of the first images of each class."""
     labels = np.asarray(labels)
     wanted = np.unique(labels) if classes is None else classes
     found = [np.flatnonzero(labels == label)[:most] for label in wanted]

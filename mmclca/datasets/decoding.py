@@ -77,12 +77,6 @@ def decode(content: bytes, over_white: bool = True) -> np.ndarray:
     and 16 bits become 8-bit colours. Pillow decodes what OpenCV cannot (HEIC
     with pillow-heif), and what has an alpha channel.
 
-    Args:
-        content (bytes): The file.
-        over_white (bool): Whether transparent pixels are laid over white;
-            else their hidden colours are seen, as ``LoadImageFromFile`` does.
-            Defaults to True.
-
     Returns:
         np.ndarray: BGR image (H, W, 3), uint8.
 
@@ -105,9 +99,6 @@ def decode(content: bytes, over_white: bool = True) -> np.ndarray:
 def read_bgr(path: str) -> np.ndarray:
     """Read an image as :class:`LoadPhotograph` does.
 
-    Args:
-        path (str): Anything that mmengine reads.
-
     Returns:
         np.ndarray: See :func:`decode`.
 
@@ -123,9 +114,6 @@ def read_bgr(path: str) -> np.ndarray:
 
 def by_pillow(content: bytes) -> np.ndarray:
     """Decode an image with Pillow alone, transparent pixels over white.
-
-    Args:
-        content (bytes): The file.
 
     Returns:
         np.ndarray: See :func:`decode`.

@@ -33,9 +33,6 @@ def files_below(folder):
     Links are followed. What is hidden is passed over, and so are the folders
     that macOS adds to an archive.
 
-    Args:
-        folder (str): The folder.
-
     Returns:
         list[str]: Their paths, which begin with ``folder``, sorted.
     """
@@ -101,9 +98,6 @@ def find_problem(path):
     OpenCV, which :func:`~mmclca.datasets.decoding.decode` uses, fills up a
     truncated file in silence; Pillow refuses it.
 
-    Args:
-        path (str): Anything that mmengine reads.
-
     Returns:
         str: What is wrong with it: ``MISSING``, ``EMPTY`` or what the decoder
         says; empty if nothing is.
@@ -136,11 +130,6 @@ def check_header(file):
 def decode_whole(content, over_white=True):
     """Decode an image, if all of it is there.
 
-    Args:
-        content (bytes): The file.
-        over_white (bool): As for
-            :func:`~mmclca.datasets.decoding.decode`. Defaults to True.
-
     Returns:
         np.ndarray: BGR image (H, W, 3), uint8.
 
@@ -158,9 +147,6 @@ def check_headers(paths):
     """Look for images that cannot be read, each as :func:`check_header` does.
 
     Files are opened in several threads; a parquet file is read through once.
-
-    Args:
-        paths (Sequence[str]): Files, and addresses in parquet files.
 
     Returns:
         dict[str, str]: What is wrong with each that cannot be read.

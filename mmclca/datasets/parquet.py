@@ -123,9 +123,6 @@ def parquet_uri(path, row):
 def split_uri(uri):
     """Take the address of an image apart.
 
-    Args:
-        uri (str): What :func:`parquet_uri` writes.
-
     Returns:
         tuple[str, int]: The file and the row.
 
@@ -143,9 +140,6 @@ def split_uri(uri):
 
 def open_parquet(path):
     """Open a parquet file.
-
-    Args:
-        path (str | Path): The file.
 
     Returns:
         pyarrow.parquet.ParquetFile: The file, its footer read.
@@ -225,11 +219,6 @@ def iter_images(path, rows, column='image'):
     Few rows and a page of the file (pyarrow writes up to 1024 rows into one)
     are in memory at a time, however large the row groups are. Row groups
     without any of the rows are not read.
-
-    Args:
-        path (str | Path): The file.
-        rows (Collection[int]): The rows wanted.
-        column (str): The column that holds the images. Defaults to 'image'.
 
     Yields:
         tuple[int, bytes | None]: Row and encoded image; None where the row

@@ -13,11 +13,7 @@ CROP = 0.875
 
 
 def evaluation_pipeline(size: int) -> list[dict]:
-    """Make the pipeline of a test: a photograph, its middle, inputs.
-
-    Args:
-        size (int): Height and width in pixels that leave the pipeline.
-    """
+    """Make the pipeline of a test: a photograph, its middle, inputs."""
     side = int(size / CROP)
     resize = dict(
         type='Resize',
@@ -37,11 +33,6 @@ def set_image_size(dataset: dict | list, size: int) -> None:
     """Set the size of images all through a data set, in place.
 
     Images are resized to more than the size where a crop follows.
-
-    Args:
-        dataset (dict | list): Config of a data set or of a pipeline, which
-            may hold further ones.
-        size (int): Height and width in pixels that leave the pipeline.
 
     Raises:
         ValueError: If no step has a size that is known here.

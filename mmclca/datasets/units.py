@@ -49,10 +49,6 @@ class Units:
 
         Two units of a class are never all in one fold, as
         ``StratifiedGroupKFold`` of scikit-learn may have them.
-
-        Args:
-            folds (int): How many, fewer where no class has so many units.
-            seed (int): Of the cut.
         """
         folds = min(folds, self.per_class.max(initial=0))
         alone = self.per_class[self._labels] == 1
@@ -67,10 +63,6 @@ class Units:
         """So many units of each class to fit to, the others to test on.
 
         Of smaller classes all but none is tested.
-
-        Args:
-            number (int): How many of each class.
-            seed (int): Of the draw.
         """
         order, rank = self._shuffled(seed)
         held_out = np.empty(len(order), bool)

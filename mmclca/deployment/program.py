@@ -24,10 +24,6 @@ def classifier_program(
     (:func:`mmclca.models.backbones.fuse`); the model stays as it is. ATS pads
     to the count of the stage in such a graph; the logits are those of the
     shorter sequences.
-
-    Args:
-        model (nn.Module): The classifier, in evaluation mode on the CPU.
-        size (tuple[int, int]): Height and width of an image.
     """
     shapes = ({0: Dim('batch', min=1)},)
     program = torch.export.export(

@@ -19,16 +19,7 @@ PLAIN_CHECKPOINT_HOOK = (
 
 
 def set_up_run(cfg, config, work_dir, launcher, local_rank):
-    """Tell a config where its results go and how its processes start.
-
-    Args:
-        cfg (mmengine.Config): The config, changed in place.
-        config (str): Its path, after which the results are named by default.
-        work_dir (str, optional): Folder for results. Defaults to that of the
-            config, else to ``work_dirs/NAME_OF_CONFIG``.
-        launcher (str): 'none', 'pytorch', 'slurm' or 'mpi'.
-        local_rank (int): Rank in this machine where the environment has none.
-    """
+    """Tell a config where its results go and how its processes start."""
     os.environ.setdefault('LOCAL_RANK', str(local_rank))
     default = cfg.get('work_dir') or f'./work_dirs/{Path(config).stem}'
     cfg.work_dir = work_dir or default
@@ -38,11 +29,7 @@ def set_up_run(cfg, config, work_dir, launcher, local_rank):
 
 
 def join_processes_on_cpu(cfg):
-    """Do without a GPU what mmengine's launcher does with one.
-
-    Args:
-        cfg (mmengine.Config): The config, changed in place.
-    """
+    """Do without a GPU what mmengine's launcher does with one."""
     torch.distributed.init_process_group('gloo')
     wrapper = dict(
         type='MMDistributedDataParallel',
@@ -54,15 +41,7 @@ def join_processes_on_cpu(cfg):
 
 
 def use_amp(cfg, dtype='fp16'):
-    """Train in automatic mixed precision.
-
-    Args:
-        cfg (mmengine.Config): The config, changed in place.
-        dtype (str): 'fp16', whose loss is scaled so that small gradients do
-            not vanish (the config's ``loss_scale``, or else dynamic), or
-            'bf16', whose range is that of float32 and needs no scale.
-            Defaults to 'fp16'.
-    """
+    """Train in automatic mixed precision."""
     wrapper = cfg.optim_wrapper
     if dtype == 'bf16':
         wrapper.type = 'mmclca.BF16OptimWrapper'
@@ -73,25 +52,14 @@ def use_amp(cfg, dtype='fp16'):
 
 
 def use_compile(cfg):
-    """Give a config a ``CompileHook`` where it has none.
-
-    Args:
-        cfg (mmengine.Config): The config, changed in place.
-    """
+    """Give a config a ``CompileHook`` where it has none."""
     hooks = cfg.get('custom_hooks') or []
     if all(hook['type'] != 'mmclca.CompileHook' for hook in hooks):
         cfg.custom_hooks = [*hooks, dict(type='mmclca.CompileHook')]
 
 
 def set_loader_defaults(cfg, no_pin_memory, no_persistent_workers=False):
-    """Fill in what the data loaders of a config leave open.
-
-    Args:
-        cfg (mmengine.Config): The config, changed in place.
-        no_pin_memory (bool): Whether to override the loaders' pinning.
-        no_persistent_workers (bool): Whether to override their keeping of
-            workers from epoch to epoch.
-    """
+    """Fill in what the data loaders of a config leave open."""
     loaders = [f'{name}_dataloader' for name in ('train', 'val', 'test')]
     for loader in filter(None, map(cfg.get, loaders)):
         has_workers = loader.get('num_workers', 0) > 0
@@ -105,13 +73,7 @@ def set_loader_defaults(cfg, no_pin_memory, no_persistent_workers=False):
 
 
 def use_atomic_checkpoints(cfg):
-    """Have a run write each checkpoint whole or not at all.
-
-    Args:
-        cfg (mmengine.Config): The config, changed in place: of its hooks and
-            of mmengine's default ones, ``CheckpointHook`` becomes
-            ``AtomicCheckpointHook``.
-    """
+    """Have a run write each checkpoint whole or not at all."""
     default = dict(checkpoint=dict(type='CheckpointHook', interval=1))
     cfg.default_hooks = {**default, **(cfg.get('default_hooks') or {})}
     hooks = (*cfg.default_hooks.values(), *(cfg.get('custom_hooks') or []))
@@ -122,13 +84,7 @@ def use_atomic_checkpoints(cfg):
 
 
 def use_class_count(cfg):
-    """Have the number of classes compared before weights are fetched.
-
-    Args:
-        cfg (mmengine.Config): The config, changed in place: where its head
-            says ``num_classes`` it gets a ``ClassCountHook``, unless it has
-            one.
-    """
+    """Have the number of classes compared before weights are fetched."""
     hooks = cfg.get('custom_hooks') or []
     named = any('ClassCountHook' in str(hook['type']) for hook in hooks)
     if 'num_classes' in (cfg.model.get('head') or {}) and not named:
@@ -140,10 +96,6 @@ def build_runner(cfg):
     """Build the runner that a config asks for.
 
     A kill or a full disk loses none of the checkpoints that it has written.
-
-    Args:
-        cfg (mmengine.Config): The config, changed in place by
-            :func:`use_atomic_checkpoints` and :func:`use_class_count`.
 
     Returns:
         mmengine.runner.Runner: mmengine's, or the one of ``runner_type``.

@@ -53,26 +53,7 @@ PARTS = ('embedding', 'attention', 'FFN', 'reduction', 'head')
 
 @dataclass
 class Cost:
-    """Cost of classifying one image.
-
-    Args:
-        shape (tuple[int, int]): Height and width of the image in pixels.
-        flops (int): Multiply-accumulates of convolutions, matrix products
-            (those of fused attention among them) and LayerNorm of tokens,
-            one an element, as in the CLCA paper. Activations and other
-            element-wise work are not counted, and norms of maps are not, as
-            is usual for convolutional networks.
-        params (int): Parameters of the model.
-        parts (dict[str, int]): The multiply-accumulates of each of ``PARTS``.
-            Empty, as are the tokens, where those of the backbone cannot be
-            followed.
-        attended (list[int]): Tokens that the attention of each layer sees.
-        tokens (list[int]): Tokens that leave each layer, before the cache
-            recovers.
-        distances (int): Multiply-accumulates of the distances between tokens
-            (``torch.cdist``), which DPC-KNN and K-medoids cluster by. They
-            are in none of the other numbers, nor in those of the CLCA paper.
-    """
+    """Cost of classifying one image."""
 
     shape: tuple[int, int]
     flops: int = 0
@@ -215,10 +196,6 @@ def count_config(model: dict, shape: tuple[int, int] | None = None) -> Cost:
 
     It is built on the meta device, or, where a method's number of tokens
     depends on the image, on the CPU with random weights.
-
-    Args:
-        model (dict): Config of the classifier.
-        shape (tuple[int, int], optional): See :func:`count`.
     """
     try:
         return count(_build(model, 'meta'), shape)

@@ -35,10 +35,6 @@ def _read_storage(data):
 def read_predictions(path, *wanted: str) -> list[dict]:
     """Read predictions without running code that the file may carry.
 
-    Args:
-        path (str | Path): A ``.pkl`` of ``tools/test.py --out``.
-        wanted (str): What each prediction must hold.
-
     Returns:
         list[dict]: A prediction an image: tensors ``pred_label``,
         ``pred_score``, ``gt_label``, and more.

@@ -132,17 +132,6 @@ class Teacher:
     before its first iteration; its weights are read when the first batch
     needs them.
 
-    Args:
-        config (str | dict): Config file of the teacher, or the config of its
-            classifier.
-        checkpoint (str): Its trained weights.
-        logit_weight (float): Weight of ``loss_distill_logits``, the
-            Kullback-Leibler divergence of the class scores. Defaults to 0.5.
-        token_weight (float): Weight of ``loss_distill_tokens``, see
-            :meth:`TokenReducer.token_loss`. Defaults to 0.5.
-        temperature (float): Divides the class scores of both.
-            Defaults to 1.
-
     Raises:
         ValueError: If a weight or the temperature is not allowed.
     """

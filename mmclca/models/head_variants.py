@@ -78,10 +78,6 @@ def _reason(kind: type) -> str:
 def put_cla_head(model: dict, reduce_at: tuple[int, ...]) -> None:
     """Replace the head by a CLA head of these layers and the last one.
 
-    Args:
-        model (dict): Config of a classifier, changed in place.
-        reduce_at (tuple[int, ...]): Layers, from 0.
-
     Raises:
         ValueError: If a CLA head cannot take the place of the head.
     """
@@ -117,11 +113,7 @@ def _cla_head(head: dict | None, in_channels: int, num_layers: int) -> dict:
 
 
 def remove_cla_head(model: dict) -> None:
-    """Replace a CLA head by that of the last layer.
-
-    Args:
-        model (dict): Config of a classifier, changed in place.
-    """
+    """Replace a CLA head by that of the last layer."""
     backbone, head = model['backbone'], model['head']
     arguments = signature(class_of(backbone)).parameters
     backbone['out_indices'] = arguments['out_indices'].default

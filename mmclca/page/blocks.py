@@ -146,12 +146,7 @@ def _pictures(left: Survivors) -> list[tuple[np.ndarray, str]]:
 
 
 def about_model(name: str, classes: Sequence[str]) -> str:
-    """Say of a model its file and what it tells apart, in one line.
-
-    Args:
-        name (str): Name of the checkpoint; '' where it has none.
-        classes (Sequence[str]): Names of its classes.
-    """
+    """Say of a model its file and what it tells apart, in one line."""
     more = ', ...' if len(classes) > FIRST else ''
     listed = ', '.join(classes[:FIRST])
     name = name or 'This model'

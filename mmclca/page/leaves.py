@@ -54,10 +54,6 @@ def read_leaf(path: str | Path) -> np.ndarray:
 def examples_for(classes: Sequence[str], folder: str | Path) -> list[str]:
     """Draw leaves for a model that knows them, and none for any other.
 
-    Args:
-        classes (Sequence[str]): Names of the classes of the model.
-        folder (str | Path): Where to write them.
-
     Returns:
         list[str]: Their paths.
     """
@@ -69,10 +65,6 @@ def draw_examples(folder: str | Path, num_leaves: int = 8) -> list[str]:
 
     With eight of them the cultivars are those of ``make demo``, in their
     order; the leaves are others.
-
-    Args:
-        folder (str | Path): Where to write them.
-        num_leaves (int): How many. Defaults to 8.
 
     Returns:
         list[str]: Their paths.

@@ -12,21 +12,7 @@ NONE = 'none'  # in place of the name of a method
 
 @dataclass(frozen=True)
 class Cell:
-    """What one run of a grid trains.
-
-    Args:
-        dataset (str): Name of the piece of its data set, see
-            :func:`mmclca.sweep.compose.find`.
-        backbone (str): Name of the piece of its model.
-        method (str): Class name of the reducer, or ``NONE`` for all tokens,
-            which is for backbones too whose tokens cannot be reduced.
-        keep_rate (float): Its keep rate; 1 without one.
-        size (int): Height and width of an image in pixels.
-        clca (str): One of ``ABLATIONS``.
-        seed (int): Seed of the run.
-        variant (str): A word for options that set it apart from other cells.
-            Defaults to '', none.
-    """
+    """What one run of a grid trains."""
 
     dataset: str
     backbone: str

@@ -32,9 +32,6 @@ def check_inputs(configs: list[Config]) -> None:
 
     Weights that lie elsewhere are fetched, once and not by every cell.
 
-    Args:
-        configs (list[Config]): Those of the cells that are to run.
-
     Raises:
         ValueError: Lists what is missing or wrong, and how many cells need
             it.

@@ -23,23 +23,12 @@ SHARED = 'leaves_'
 
 
 def names(kind: str, folders: tuple[Path, ...] = ()) -> list[str]:
-    """Names of the pieces that there are, sorted.
-
-    Args:
-        kind (str): ``MODELS``, ``DATASETS`` or ``RECIPES``.
-        folders (tuple[Path, ...]): A user's folders. Defaults to ().
-    """
+    """Names of the pieces that there are, sorted."""
     return sorted(_pieces(kind, folders))
 
 
 def find(kind: str, name: str, folders: tuple[Path, ...] = ()) -> Path:
     """The file of a piece.
-
-    Args:
-        kind (str): See :func:`names`.
-        name (str): Its name, or that of its file without ``.py``.
-        folders (tuple[Path, ...]): A user's folders, which come before ours.
-            Defaults to ().
 
     Raises:
         ValueError: If there is none; names those that there are.

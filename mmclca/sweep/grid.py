@@ -31,15 +31,7 @@ OWN = ('recipe', 'options', 'weights', 'folders')
 
 @dataclass
 class Grid:
-    """The cells of a sweep.
-
-    Args:
-        cells (dict[Cell, dict]): The cells, in the order in which they are
-            to run, and what :func:`mmclca.sweep.compose.compose` takes of
-            each besides.
-        keep_checkpoints (bool): Whether a finished cell keeps its last
-            checkpoint.
-    """
+    """The cells of a sweep."""
 
     cells: dict[Cell, dict]
     keep_checkpoints: bool
@@ -67,9 +59,6 @@ def read_grid(path: str | Path) -> Grid:
 
     All cells of a seed come before those of the next, so that a sweep that is
     stopped has whole seeds.
-
-    Args:
-        path (str | Path): The file.
 
     Raises:
         FileNotFoundError: If there is none.

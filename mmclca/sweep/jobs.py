@@ -42,13 +42,7 @@ def visible_gpus() -> list[int]:
 
 
 def job_options(cluster: str, num_jobs: int, gpus: list[int]) -> dict:
-    """submitit's parameters, where a user does not say otherwise.
-
-    Args:
-        cluster (str): 'local' or 'slurm'.
-        num_jobs (int): Jobs that run at a time.
-        gpus (list[int]): Those of this machine to use.
-    """
+    """submitit's parameters, where a user does not say otherwise."""
     if cluster == 'slurm':
         return dict(
             timeout_min=24 * 60,

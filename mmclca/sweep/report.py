@@ -66,9 +66,6 @@ MARKDOWN = (
 def to_table(results: list[dict]) -> pd.DataFrame:
     """One row a run.
 
-    Args:
-        results (list[dict]): Of :func:`mmclca.sweep.results.read_results`.
-
     Returns:
         pandas.DataFrame: Rows ordered by setting and seed. ``accuracy`` is
         top-1 in per cent, ``max_gradient`` the largest magnitude of a
@@ -114,9 +111,6 @@ def _rank(column: pd.Series) -> pd.Series:
 def summarize(table: pd.DataFrame) -> pd.DataFrame:
     """Means over the seeds of each setting.
 
-    Args:
-        table (pandas.DataFrame): Of :func:`to_table`.
-
     Returns:
         pandas.DataFrame: One row a setting, in the order of the table:
         ``seeds`` (how many), ``accuracy``, ``accuracy_std`` (with ``n - 1``;
@@ -133,9 +127,6 @@ def summarize(table: pd.DataFrame) -> pd.DataFrame:
 
 def gains(table: pd.DataFrame) -> pd.DataFrame:
     """What the head (CLA), the cache (CLC) and both add, seed by seed.
-
-    Args:
-        table (pandas.DataFrame): Of :func:`to_table`.
 
     Returns:
         pandas.DataFrame: One row for each setting and each of +CLA, +CLC and
@@ -163,13 +154,7 @@ def gains(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def markdown(cells: pd.DataFrame, words: Collection[str]) -> str:
-    """Rows and titles in Markdown.
-
-    Args:
-        cells (pandas.DataFrame): Texts.
-        words (Collection[str]): Titles of the columns that are aligned to the
-            left.
-    """
+    """Rows and titles in Markdown."""
     sides = ['left' if title in words else 'right' for title in cells]
     return cells.to_markdown(
         index=False, disable_numparse=True, colalign=sides
@@ -190,9 +175,6 @@ def _over_seeds(means: pd.Series, stds: pd.Series, seeds: pd.Series) -> list:
 def summary_to_markdown(summary: pd.DataFrame) -> str:
     """A summary for people to read, the number of seeds behind each accuracy;
     a column for variants where there are any.
-
-    Args:
-        summary (pandas.DataFrame): Of :func:`summarize`.
     """
     shown = summary.assign(
         accuracy=_over_seeds(
@@ -214,9 +196,6 @@ def summary_to_markdown(summary: pd.DataFrame) -> str:
 def gains_to_markdown(gained: pd.DataFrame) -> str:
     """Gains for people to read, a row a setting, the number of seeds behind
     each; a column for variants where there are any.
-
-    Args:
-        gained (pandas.DataFrame): Of :func:`gains`.
     """
     shared = ['dataset', 'backbone', 'method', 'keep_rate', 'size', 'variant']
     cells = gained.assign(
@@ -240,10 +219,6 @@ def write_tables(results: list[dict], folder: str | Path) -> list[Path]:
     """Write the tables of a sweep.
 
     Each file is replaced at once, so readers never see half of it.
-
-    Args:
-        results (list[dict]): Of :func:`mmclca.sweep.results.read_results`.
-        folder (str | Path): Where to, made if need be.
 
     Returns:
         list[Path]: ``runs.csv``, ``summary.csv``, ``summary.md`` and, where

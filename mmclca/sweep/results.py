@@ -114,9 +114,6 @@ def set_aside(path: Path) -> None:
 def read_results(folder: str | Path) -> list[dict]:
     """All results in a folder, by name.
 
-    Args:
-        folder (str | Path): Folder of a sweep.
-
     Raises:
         FileNotFoundError: If there is no such folder.
     """

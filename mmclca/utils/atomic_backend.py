@@ -17,10 +17,6 @@ class AtomicLocalBackend(LocalBackend):
     def put(self, obj: bytes, filepath: str | Path) -> None:
         """Write a file beside its place, then rename it.
 
-        Args:
-            obj (bytes): Its content.
-            filepath (str | Path): Its path.
-
         Raises:
             OSError: If it cannot be written, as on a full disk.
         """

@@ -29,13 +29,7 @@ def _is_formula(value) -> bool:
 
 
 def write_rows(path: str | Path, rows: Iterable[Iterable]) -> None:
-    """Write a table, in one step.
-
-    Args:
-        path (str | Path): The file; its folder is made.
-        rows (Iterable[Iterable]): Its cells, the titles first. Texts are
-            written by :func:`to_cell`; names of files need not be UTF-8.
-    """
+    """Write a table, in one step."""
     text = StringIO()
     writer = csv.writer(text, lineterminator='\n')
     writer.writerows(map(to_cell, row) for row in rows)
@@ -44,11 +38,7 @@ def write_rows(path: str | Path, rows: Iterable[Iterable]) -> None:
 
 
 def read_rows(path: str | Path) -> list[dict[str, str]]:
-    """Rows of a table, by the titles in its first one.
-
-    Args:
-        path (str | Path): The file, as of :func:`write_rows`.
-    """
+    """Rows of a table, by the titles in its first one."""
     text = read_bytes(path).decode('utf-8-sig', 'surrogateescape')
     rows = csv.DictReader(StringIO(text, newline=''))
     return [{key: from_cell(row[key]) for key in row} for row in rows]

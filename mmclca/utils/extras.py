@@ -5,20 +5,12 @@ from importlib.util import find_spec
 
 
 def are_there(*names: str) -> bool:
-    """Whether packages are installed.
-
-    Args:
-        names (str): Names to import them by.
-    """
+    """Whether packages are installed."""
     return all(find_spec(name) is not None for name in names)
 
 
 def require(*names: str, extra: str) -> None:
     """See that packages are there.
-
-    Args:
-        names (str): Names to import them by.
-        extra (str): The extra of this package that installs them.
 
     Raises:
         ImportError: Names what is missing and how to install it.

@@ -4,23 +4,12 @@ from difflib import get_close_matches
 
 
 def did_you_mean(name: object, known: Collection[str], most: int = 1) -> str:
-    """Names that come close, in brackets; empty if none does.
-
-    Args:
-        name (object): The name that is not known.
-        known (Collection[str]): Those that there are.
-        most (int): How many to tell. Defaults to 1.
-    """
+    """Names that come close, in brackets; empty if none does."""
     close = get_close_matches(str(name), known, most, cutoff=0.5)
     return f' (do you mean {" or ".join(close)}?)' if close else ''
 
 
 def not_one_of(name: object, known: Collection[str]) -> str:
-    """What is said of a name that is not known: a close one, and all.
-
-    Args:
-        name (object): The name.
-        known (Collection[str]): Those that there are.
-    """
+    """What is said of a name that is not known: a close one, and all."""
     hint = did_you_mean(name, known)
     return f'no {name!r}{hint}; there are {", ".join(known)}'

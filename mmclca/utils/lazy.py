@@ -7,9 +7,6 @@ class lazy:  # noqa: N801, used like a function
 
     Commands name modules that import torch by it, so that ``--help`` and
     wrong options answer at once.
-
-    Args:
-        name (str): The full name of the module.
     """
 
     def __init__(self, name: str) -> None:

@@ -16,9 +16,6 @@ from mmengine import fileio
 def open_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """Open a file to read it.
 
-    Args:
-        path (str | Path): The file.
-
     Raises:
         OSError: If it cannot be opened, or is a pipe, a device, a socket or a
             folder.
@@ -38,9 +35,6 @@ def _open_at_once(path, flags: int) -> int:
 def read_bytes(path: str | os.PathLike) -> bytes:
     """Read a file, or an address that mmengine reads.
 
-    Args:
-        path (str | Path): The file or the address.
-
     Raises:
         OSError: See :func:`open_file`.
     """
@@ -52,9 +46,6 @@ def read_bytes(path: str | os.PathLike) -> bytes:
 
 def read_lines(path: str | os.PathLike) -> list[str]:
     """Read the lines of a text in UTF-8, without their ends.
-
-    Args:
-        path (str | Path): See :func:`read_bytes`.
 
     Raises:
         OSError: See :func:`open_file`.

@@ -13,11 +13,7 @@ _CONTROLS = re.compile(
 
 
 def printable(text: str) -> str:
-    r"""A text in one line whose control characters are shown, as ``\x1b``.
-
-    Args:
-        text (str): A text with names from a file, a folder or a checkpoint.
-    """
+    r"""A text in one line whose control characters are shown, as ``\x1b``."""
     return _CONTROLS.sub(
         lambda found: found[0].encode('unicode_escape').decode(), text
     )

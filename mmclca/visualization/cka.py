@@ -38,18 +38,6 @@ def gram_matrices(
 ) -> list[Tensor]:
     """Compute inner products of the images' features, layer by layer.
 
-    Args:
-        model (nn.Module): A classifier over a :class:`Reducible`
-            backbone or a plain ViT, in evaluation mode.
-        batches (Iterable[Batch]): The images.
-        feature (str): Of what leaves a layer, before what the cache puts
-            back: 'cls', the CLS token; 'mean', the mean of the tokens after
-            it; or 'all' tokens in their order, as the CLCA authors compare
-            layers. Reducers that sort tokens put those of each image in an
-            order of its own, and 'all' then finds layers before and after a
-            stage unlike for that alone. Padding counts for nothing.
-            Defaults to 'cls'.
-
     Returns:
         list[Tensor]: (L, B, B) a batch, for L layers, float64.
 

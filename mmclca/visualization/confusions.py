@@ -50,13 +50,7 @@ class Predictions:
 def predict(
     model: nn.Module, batches: Iterable[Batch], classes: Sequence[str]
 ) -> Predictions:
-    """Predict images.
-
-    Args:
-        model (nn.Module): A classifier, in evaluation mode.
-        batches (Iterable[Batch]): The images.
-        classes (Sequence[str]): Names of all classes.
-    """
+    """Predict images."""
     paths, labels, predicted = [], [], []
     for batch in batches:
         scores = model(batch.images, mode='tensor')
@@ -69,10 +63,6 @@ def predict(
 
 def most_confused(matrix: np.ndarray, number: int) -> list[tuple[int, int]]:
     """Find the pairs of classes that are most often taken for each other.
-
-    Args:
-        matrix (np.ndarray): Of :meth:`Predictions.matrix`.
-        number (int): Pairs at most.
 
     Returns:
         list[tuple[int, int]]: Pairs of labels, the most confused first, both

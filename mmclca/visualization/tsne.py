@@ -28,14 +28,6 @@ def image_features(
 ) -> tuple[Tensor, list[int]]:
     """Compute one feature an image.
 
-    Args:
-        model (nn.Module): A classifier, in evaluation mode.
-        batches (Iterable[Batch]): The images.
-        stage (str): 'pre_logits' is what the last layer of the head reads:
-            the aggregated features of CLA, or the last CLS without it;
-            'neck' and 'backbone' are the last of what these give.
-            Defaults to 'pre_logits'.
-
     Returns:
         tuple[Tensor, list[int]]: Features (N, C) and classes.
     """

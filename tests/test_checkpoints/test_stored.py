@@ -20,7 +20,6 @@ from mmclca.checkpoints.stored import (
     stored_config,
     stored_text,
 )
-from mmclca.cli.model_files import load
 
 
 @pytest.fixture(scope='module')
@@ -114,7 +113,7 @@ def test_nothing_is_run(folder, tmp_path, helper, attack, ending):
     file = str(tmp_path / f'evil{ending}')
     for load_model in (  # of Python and the page; of the tools
         lambda: TokenReductionInferencer(file),
-        lambda: load(None, file, {}, 'cpu'),
+        lambda: TokenReductionInferencer(None, file, 'cpu'),
     ):
         with pytest.raises(ValueError, match='is not used') as error:
             load_model()
@@ -188,7 +187,7 @@ def test_a_file_is_opened_once(folder, name, by, monkeypatch):
     if by == 'inferencer':
         inferencer = TokenReductionInferencer(file)
     elif by == 'tools':
-        inferencer = load(None, file, {}, 'cpu')
+        inferencer = TokenReductionInferencer(None, file, 'cpu')
     else:
         inferencer = TokenReductionInferencer(str(folder / 'tiny.py'), file)
     assert opened == [file]

@@ -16,14 +16,7 @@ EMBEDDING = (
 
 
 def layer_renames(block: str, layer: str, gamma1: str = 'attn.gamma1'):
-    """The renames of a layer of attention and FFN.
-
-    Args:
-        block (str): Pattern of what its names begin with, of one group.
-        layer (str): What they begin with here.
-        gamma1 (str): LayerScale of the attention here. Defaults to
-            mmpretrain's.
-    """
+    """The renames of a layer of attention and FFN."""
     return (
         (rf'{block}\.norm([12])\.', rf'{layer}.ln\2.'),
         (rf'{block}\.attn\.', rf'{layer}.attn.'),

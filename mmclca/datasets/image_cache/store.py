@@ -37,10 +37,6 @@ def steps_key(transforms: list[dict]) -> str:
 def key_of(path: str) -> str | None:
     """Name an image; the name changes when its file is written or replaced.
 
-    Args:
-        path (str): What mmengine reads: a path, or the address of an image
-            in a parquet file.
-
     Returns:
         str | None: 32 digits; None where there is no file of which a change
         could be seen: it is missing, or on another machine.
@@ -83,9 +79,6 @@ class ImageStore:
     def get(self, key: str) -> tuple[np.ndarray, dict] | None:
         """Read an image, and what :meth:`put` was given with it.
 
-        Args:
-            key (str): What it was put under.
-
         Returns:
             tuple[np.ndarray, dict] | None: The pixels, which the caller may
             change, and the values; None where there are none that can be
@@ -101,11 +94,6 @@ class ImageStore:
 
     def put(self, key: str, image: np.ndarray, more: dict) -> bool:
         """Add an image.
-
-        Args:
-            key (str): What it is found by.
-            image (np.ndarray): Its pixels.
-            more (dict): Plain Python values that belong to it.
 
         Returns:
             bool: Whether it is there; else the store is full.

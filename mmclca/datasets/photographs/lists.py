@@ -94,14 +94,6 @@ def write_lists(
 ) -> None:
     """Write lists; none of them if that would lose another one.
 
-    Args:
-        lists (dict[Path, list[str]]): The lines of each file.
-        refusal (str): What is said where a file is there and differs, unless
-            it is replaced.
-        old (Iterable[Path]): Files that must not be there beside the lists.
-        force (bool): Whether what differs is replaced, and ``old`` deleted.
-            Defaults to False.
-
     Raises:
         ValueError: If a file is there and differs, unless ``force``.
     """

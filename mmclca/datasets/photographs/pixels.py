@@ -29,14 +29,7 @@ _NO_COLOURS = 'F', 'I'
 
 @dataclass
 class Look:
-    """What a file is at a glance.
-
-    Args:
-        problem (str): What is wrong with it, empty if nothing is.
-        digest (str): Of its bytes.
-        size (tuple[int, int]): Shorter and longer side.
-        small (np.ndarray, optional): The picture, (16 x 16 x 3,), uint8.
-    """
+    """What a file is at a glance."""
 
     problem: str
     digest: str = ''
@@ -64,9 +57,6 @@ def look_at(
 
 def same_pictures(looks: dict[str, Look]) -> list[list[str]]:
     """Find files with the same bytes, or the same pixels once decoded.
-
-    Args:
-        looks (dict[str, Look]): Files that can be read.
 
     Returns:
         list[list[str]]: Two or more paths each, in the order of ``looks``.
@@ -131,11 +121,7 @@ def _problem_of_name(path: str) -> str:
 
 
 def keys_by(values: dict) -> dict:
-    """The keys that have each value.
-
-    Args:
-        values (dict): Anything by which others are found.
-    """
+    """The keys that have each value."""
     keys = defaultdict(list)
     for key, value in values.items():
         keys[value].append(key)

@@ -214,11 +214,6 @@ def _with_titles(cells):
 def find_columns(cells, groups: str | None = None) -> dict[str, str | None]:
     """Tell by titles and content what the columns of a table are.
 
-    Args:
-        cells (pandas.DataFrame): Texts; its columns are titles.
-        groups (str, optional): A column that is neither file nor class.
-            Defaults to None.
-
     Returns:
         dict[str, str | None]: The titles of ``file``, ``label`` and
         ``split``, the last one None where there is none.

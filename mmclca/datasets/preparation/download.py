@@ -137,9 +137,6 @@ def _check_sum(part, expected):
 def sha256(path):
     """Compute the SHA-256 of a file.
 
-    Args:
-        path (str | Path): The file.
-
     Returns:
         str: 64 hexadecimal digits.
     """

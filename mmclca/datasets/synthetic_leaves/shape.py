@@ -16,15 +16,7 @@ TOOTH = np.array([0.0, 0.18, 0.36, 0.54, 0.7, 0.8, 0.9])  # apex at 0.7
 
 @dataclass
 class Leaf:
-    """The curves of one leaf, in the leaf frame.
-
-    Args:
-        left, right (np.ndarray): The margin from base to apex, with teeth.
-        midrib (np.ndarray): From the foot of the petiole to the apex.
-        secondaries (np.ndarray): (veins, points, 2), from the midrib.
-        forks (np.ndarray): (forks, points, 2), branches of the secondaries.
-        tertiaries (np.ndarray): (veins, points, 2), the rungs between.
-    """
+    """The curves of one leaf, in the leaf frame."""
 
     left: np.ndarray
     right: np.ndarray

@@ -122,10 +122,6 @@ def _name(path):
 def is_ordered_differently(images, classes):
     """Tell whether a set's own labels count the classes in another order.
 
-    Args:
-        images (list[LeafImage]): All its images.
-        classes (tuple[str]): Its classes.
-
     Returns:
         bool: Whether they do, beyond where they begin.
     """

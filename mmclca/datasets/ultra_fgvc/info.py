@@ -20,25 +20,7 @@ _STAGE = re.compile(r'(?:^|[/_])(R[13456])(?=[/_])')
 
 @dataclass(frozen=True)
 class UltraFGVCInfo:
-    """One Ultra-FGVC set.
-
-    Args:
-        name (str): The key: ``UltraFGVC(dataset=name)``.
-        title (str): The name in the papers.
-        num_classes (int): Number of classes, the same in every split.
-        counts (dict): Images of each split; a split of which no number is
-            published is missing and not checked.
-        class_pattern (str): Regular expression that finds the class, as its
-            first group, at the start of a file name.
-        file_format (str): How a file is named, with the fields ``cls``,
-            ``stage``, ``k`` and ``split``.
-        folders (tuple[str]): Names that its folder goes by, as ``plain``
-            writes them.
-        image_folder (str): Where the CLCA authors keep the images.
-        parquet (str): Its file in the parquet mirror; empty for a set that
-            is the union of its stages.
-        stages (tuple[str]): Growth stages in it; empty where there are none.
-    """
+    """One Ultra-FGVC set."""
 
     name: str
     title: str
@@ -74,9 +56,6 @@ def plain(name):
 
 def get_info(name):
     """Look a set up by any spelling of its name.
-
-    Args:
-        name (str): Such as ``cotton80``, ``Cotton80`` or ``SoyAgeing-R1``.
 
     Returns:
         UltraFGVCInfo: Its row of the table.
@@ -161,19 +140,7 @@ SETS = {info.name: info for info in _ALL}
 
 
 class LeafImage(NamedTuple):
-    """One image of a set, as a layout lists it.
-
-    Args:
-        path (str): Where mmengine reads it.
-        file_name (str): Its name without folders; a row number in a parquet
-            file that keeps no names.
-        class_name (str): Its class, called alike in every layout.
-        given (str): Its class as the layout calls it: a label, a folder.
-        split (str): The list that it is in.
-        stage (str): Growth stage, where the layout tells it; else empty.
-        label (int, optional): The number of its class, once all classes are
-            known. Defaults to None.
-    """
+    """One image of a set, as a layout lists it."""
 
     path: str
     file_name: str

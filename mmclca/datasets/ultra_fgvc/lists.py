@@ -171,10 +171,6 @@ def class_names(images, info, classes=None):
 def label(images, classes):
     """Give images their labels, in an order that no layout changes.
 
-    Args:
-        images (list[LeafImage]): The images of a split.
-        classes (tuple[str]): The name of each label.
-
     Returns:
         list[LeafImage]: The images with labels, sorted by label and file
         name.

@@ -13,12 +13,6 @@ def check_arch(
 ) -> None:
     """Refuse an architecture that a backbone does not know.
 
-    Args:
-        arch (str | dict): Its name or settings.
-        known (Collection[str]): The names, in lower case.
-        sizes (Collection[str]): What settings have to say. Defaults to what
-            those of mmpretrain's ViT say.
-
     Raises:
         ValueError: If there is no such name, a size is missing or not known,
             or heads do not divide the channels; tells what it could be.
@@ -47,11 +41,6 @@ def settings_of(
 ) -> dict:
     """The settings of an architecture.
 
-    Args:
-        arch (str | dict): Its name or settings.
-        zoo (dict[str, dict]): Settings by name, in lower case.
-        sizes (Collection[str]): See :func:`check_arch`.
-
     Raises:
         ValueError: See :func:`check_arch`.
     """
@@ -63,11 +52,6 @@ def first_layers(
     arch: str | dict, depth: int | None, arch_zoo: dict[str, dict]
 ) -> tuple[str | dict, tuple[str, ...]]:
     """An architecture cut after some layers.
-
-    Args:
-        arch (str | dict): Its name or settings, as mmpretrain takes them.
-        depth (int, optional): Layers to keep; None keeps all.
-        arch_zoo (dict[str, dict]): Settings by name.
 
     Returns:
         tuple[str | dict, tuple[str]]: The architecture, and what names of
@@ -110,12 +94,6 @@ def depth_in(
     stacks: dict[str, int], embedding: tuple[str, ...], name: str
 ) -> tuple[int, int]:
     """Depth of a parameter for layer-wise learning rates.
-
-    Args:
-        stacks (dict[str, int]): Lists of layers in the order in which they
-            run, and how many layers each has.
-        embedding (tuple[str]): What names of the embedding begin with.
-        name (str): Name of the parameter in the backbone.
 
     Returns:
         tuple[int, int]: 0 for the embedding, layers from 1, the last for all

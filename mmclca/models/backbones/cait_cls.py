@@ -16,11 +16,6 @@ def check_cls_at(
 ) -> None:
     """Refuse a CLS that would read nothing.
 
-    Args:
-        cls_at (int, optional): The patch layer at which it enters.
-        num_layers (int): Patch layers.
-        num_class_layers (int): Layers of class attention after them.
-
     Raises:
         ValueError: If there is no such layer, or no layer that reads.
     """

@@ -40,10 +40,6 @@ class Affine(nn.Module):
 def split_affine(part: nn.Module) -> tuple[nn.Module, Tensor, Tensor]:
     """What a norm or a scale does before its affine map, and that map.
 
-    Args:
-        part (nn.Module): An :class:`Affine`, mmpretrain's ``LayerScale`` or
-            ``nn.LayerNorm``.
-
     Returns:
         tuple[nn.Module, Tensor, Tensor]: A module without parameters, and
         the factors and shifts of what follows it, (C,).

@@ -134,10 +134,6 @@ class AveragePool(BaseModule):
     """The average over a map, and a norm.
 
     What :class:`AttentionPool` is compared with in the thesis, section 5.3.
-
-    Args:
-        in_channels (int): Channels C of a map.
-        norm_cfg (dict): Config of the norm.
     """
 
     def __init__(self, in_channels: int, norm_cfg: dict):

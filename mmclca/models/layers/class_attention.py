@@ -15,12 +15,6 @@ class ClassAttention(nn.Module):
     Source: Touvron's thesis (2022), section 3.6; with one query it is the
     row of CLS in an ordinary self-attention with the same weights.
 
-    Args:
-        embed_dims (int): Channels C.
-        num_heads (int): Heads H.
-        qkv_bias (bool): Whether queries, keys and values have a bias.
-            Defaults to True.
-
     Raises:
         ValueError: If the channels do not divide into the heads.
     """
@@ -81,16 +75,6 @@ class ClassLayer(nn.Module):
 
     Source: Touvron's thesis (2022), section 3.6. No stochastic depth, as in
     the public code.
-
-    Args:
-        embed_dims (int): Channels C.
-        num_heads (int): Heads H.
-        feedforward_channels (int): Hidden channels of the FFN.
-        qkv_bias (bool): Whether queries, keys and values have a bias.
-        norm_cfg (dict): Config of the two norms.
-        layer_scale_init_value (float): Initial value of LayerScale; 0: none.
-        with_cls_key (bool): Whether class tokens are among the keys. False
-            for one query a class. Defaults to True.
     """
 
     def __init__(

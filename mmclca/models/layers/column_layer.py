@@ -21,14 +21,6 @@ class ColumnLayer(BaseModule):
     3 x 3 is depth-wise and what is squeezed are those of the public code.
     Convolutions keep PyTorch's initialization.
 
-    Args:
-        embed_dims (int): Channels C.
-        norm_cfg (dict): Config of the norm: LayerNorm is over the channels
-            at each place.
-        layer_scale_init_value (float): Initial value of LayerScale, gamma;
-            0: none.
-        drop_path_rate (float): Rate of stochastic depth.
-
     Raises:
         ValueError: If the norm is neither LayerNorm nor BatchNorm.
     """

@@ -20,13 +20,6 @@ def use_plain_rates(model: nn.Module) -> None:
 def set_drop_path(layers: nn.Module, rate: float, mode: str) -> None:
     """Set the rates of stochastic depth of mmpretrain's layers, in place.
 
-    Args:
-        layers (nn.Module): The layers, as mmpretrain builds them: their rates
-            rise linearly from 0 to ``rate``.
-        rate (float): That of the last layer.
-        mode (str): 'linear' leaves them, 'uniform' gives each layer ``rate``,
-            as DeiT III has it.
-
     Raises:
         ValueError: If there is no such mode.
     """

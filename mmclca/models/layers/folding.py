@@ -14,15 +14,7 @@ from torch import Tensor, nn
 
 
 class Half(NamedTuple):
-    """The linear layers of one half of a layer, attention or FFN.
-
-    Args:
-        norm (nn.LayerNorm): The norm before it.
-        first (nn.Linear): C to O channels.
-        last (nn.Linear): I to C channels.
-        scale (nn.Module): LayerScale or nothing, of the C channels.
-        parts (int): 3 where the O channels are queries, keys and values.
-    """
+    """The linear layers of one half of a layer, attention or FFN."""
 
     norm: nn.LayerNorm
     first: nn.Linear
@@ -65,9 +57,6 @@ def fold(halves: Sequence[Half]) -> Folded:
     The affine of each norm goes into the first linear layer, LayerScale into
     the last one; gradients flow through. Of the first outputs come all
     queries, then all keys, then all values, those of a branch together.
-
-    Args:
-        halves (Sequence[Half]): Of n branches.
     """
     weights = [half.first.weight * half.norm.weight for half in halves]
     biases = [
@@ -93,10 +82,6 @@ def _side_by_side(rows: Sequence[Tensor], parts: int) -> Tensor:
 @torch.no_grad()
 def fused(branches: Sequence[TransformerEncoderLayer]) -> nn.Module:
     """The plain layer that n parallel layers are.
-
-    Args:
-        branches (Sequence[TransformerEncoderLayer]): Layers of h heads, which
-            are left as they are.
 
     Returns:
         TransformerEncoderLayer: A layer of n x h heads with n times the

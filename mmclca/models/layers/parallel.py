@@ -127,11 +127,7 @@ class ParallelLayer(BaseModule):
 
 
 class BranchAttention(SideBySide):
-    """The attentions of parallel branches.
-
-    Args:
-        branches (Sequence[TransformerEncoderLayer]): The n branches.
-    """
+    """The attentions of parallel branches."""
 
     def __init__(self, branches: Sequence[TransformerEncoderLayer]):
         self.branches = branches
@@ -147,11 +143,7 @@ class BranchAttention(SideBySide):
 
 
 class JoinedAttention:
-    """The same as one attention of n x h heads: a product a linear layer.
-
-    Args:
-        branches (Sequence[TransformerEncoderLayer]): The n branches.
-    """
+    """The same as one attention of n x h heads: a product a linear layer."""
 
     proj_drop = gamma1 = out_drop = nn.Identity()
 

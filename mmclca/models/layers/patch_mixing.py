@@ -24,11 +24,7 @@ class PatchLinear(nn.Linear):
 
 
 class PatchMLP(FFN):
-    """Two linear layers across patches, with GELU between them.
-
-    Args:
-        num_patches (int): N; 4N in between.
-    """
+    """Two linear layers across patches, with GELU between them."""
 
     def __init__(self, num_patches: int):
         gelu = dict(type='GELU')
@@ -42,12 +38,7 @@ class PatchMLP(FFN):
 
 
 class GridConvs(nn.Sequential):
-    """Convolutions over the grid of patches.
-
-    Args:
-        grid (tuple[int, int]): Patches in the height and width.
-        *convs (nn.Conv2d): What keeps the grid.
-    """
+    """Convolutions over the grid of patches."""
 
     def __init__(self, grid: tuple[int, int], *convs: nn.Conv2d):
         super().__init__(*convs)
@@ -100,13 +91,6 @@ def build_communication(
     """Build what lets the patches of a layer communicate.
 
     Source: Touvron's thesis (2022), section 4.2 and its ablation of ResMLP.
-
-    Args:
-        kind (str): 'linear', a layer across patches; 'none'; 'mlp', two of
-            them; 'conv', 'depthwise' or 'separable', convolutions of 3 x 3,
-            the last with one of 1 x 1 after it. All have biases.
-        channels (int): C.
-        grid (tuple[int, int]): Patches in the height and width.
 
     Returns:
         nn.Module: From tokens (B, N, C) to tokens (B, N, C).

@@ -25,15 +25,6 @@ class TalkingHeadsAttention(MixedHeads, MultiheadAttention):
 
     Source: Touvron's thesis (2022), section 3.7, after `Talking-Heads
     Attention`.
-
-    Args:
-        embed_dims (int): Channels C.
-        num_heads (int): Heads H.
-        qkv_bias (bool): Whether queries, keys and values have a bias.
-            Defaults to True.
-        drop_path_rate (float): Rate of stochastic depth. Defaults to 0.
-        layer_scale_init_value (float): Initial value of LayerScale; 0: none.
-            Defaults to 0.
     """
 
     def __init__(
@@ -131,16 +122,7 @@ def _mix(
 
 
 class TalkingHeadsLayer(TransformerEncoderLayer):
-    """mmpretrain's layer of a vision transformer, with talking heads.
-
-    Args:
-        embed_dims (int): Channels C.
-        num_heads (int): Heads H.
-        feedforward_channels (int): Hidden channels of the FFN.
-        **layer: The other arguments of ``TransformerEncoderLayer``:
-            ``qkv_bias``, ``norm_cfg``, ``drop_path_rate`` and
-            ``layer_scale_init_value``.
-    """
+    """mmpretrain's layer of a vision transformer, with talking heads."""
 
     def __init__(
         self,

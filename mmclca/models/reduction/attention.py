@@ -51,9 +51,6 @@ class Attended:
 
         The column sums of the whole map, over heads and queries, a few
         queries at a time.
-
-        Args:
-            chunk_size (int): Queries at a time. Defaults to 128.
         """
         total = self.k.new_zeros(self.k.size(0), self.k.size(2))
         for q in self.q.split(chunk_size, dim=2):
@@ -65,9 +62,6 @@ class AttendedInTurn(Attended):
     """What attentions side by side saw, as if they were one of all heads.
 
     Joined where it is asked for, which is once in few layers.
-
-    Args:
-        parts (Sequence[Attended]): What each of them saw.
     """
 
     def __init__(self, parts: Sequence[Attended]):

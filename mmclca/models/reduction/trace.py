@@ -136,13 +136,7 @@ class Unchanged:
 
 @dataclass
 class Appended:
-    """Tokens put at the end, which stand for no patch.
-
-    Args:
-        num_tokens (int): How many.
-        cached (bool): Whether they came from the cache. Registers of the
-            backbone did not. Defaults to True.
-    """
+    """Tokens put at the end, which stand for no patch."""
 
     num_tokens: int
     cached: bool = True
@@ -157,12 +151,6 @@ def patch_weights(
     trace: list, batch_size: int, num_patches: int, num_prefix: int = 1
 ) -> Tensor:
     """Which input patches each token stands for, and with what weight.
-
-    Args:
-        trace (list): ``Tokens.trace``, or its first records.
-        batch_size (int): Images in the batch.
-        num_patches (int): Patches of an image before any reduction.
-        num_prefix (int): Tokens before the patches. Defaults to 1, CLS.
 
     Returns:
         Tensor: Weights (B, N, P), float32. The prefix, registers and cached

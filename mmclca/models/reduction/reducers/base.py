@@ -153,13 +153,6 @@ class CountedReducer(TokenReducer):
     patches, at least one (where the CLCA authors' models leave none, they
     answer NaN).
 
-    Args:
-        keep_rate (float | Sequence[float]): See :class:`TokenReducer`.
-        num_tokens (Sequence[int], optional): Tokens that each stage leaves
-            of the patches, in place of the keep rate. Defaults to None.
-        **backbone: What the backbone fills in, and ``init_cfg``; see
-            :class:`TokenReducer`.
-
     Raises:
         ValueError: As :class:`TokenReducer`, and if ``num_tokens`` has not
             one number per stage or asks for more tokens than there are.
@@ -179,13 +172,7 @@ class CountedReducer(TokenReducer):
             _check(num_tokens, self.num_patches, self.num_stages)
 
     def count(self, stage: int, num_patches: int | None = None) -> int:
-        """Tokens that a stage leaves of ``num_patches`` patches.
-
-        Args:
-            stage (int): The stage; -1 is before the first one.
-            num_patches (int, optional): Patches of the image. Defaults to
-                None, those of the backbone's ``img_size``.
-        """
+        """Tokens that a stage leaves of ``num_patches`` patches."""
         num_patches = num_patches or self.num_patches
         if stage < 0:
             return num_patches

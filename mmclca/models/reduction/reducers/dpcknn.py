@@ -14,11 +14,7 @@ from .base import CountedReducer, init_linear
 
 
 class Importance(nn.Module):
-    """How much a token counts within its cluster.
-
-    Args:
-        embed_dims (int): Channels C.
-    """
+    """How much a token counts within its cluster."""
 
     def __init__(self, embed_dims: int):
         super().__init__()

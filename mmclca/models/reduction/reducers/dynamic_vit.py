@@ -19,9 +19,6 @@ class Predictor(nn.Module):
 
     Half of the channels look at the token, half at the average of those that
     are still kept. `DynamicViT`, section 3.2, equations 2 to 5.
-
-    Args:
-        embed_dims (int): Channels C, a multiple of 4.
     """
 
     def __init__(self, embed_dims: int):

@@ -10,12 +10,7 @@ from .base import CountedReducer
 
 
 class Merging(nn.Module):
-    """A fixed number of learned queries over normalized tokens.
-
-    Args:
-        embed_dims (int): Channels C.
-        num_tokens (int): Tokens that are made, M.
-    """
+    """A fixed number of learned queries over normalized tokens."""
 
     def __init__(self, embed_dims: int, num_tokens: int):
         super().__init__()

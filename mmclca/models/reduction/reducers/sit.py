@@ -14,10 +14,6 @@ class Slimming(nn.Module):
     """Weights with which tokens are added up to a fixed number of new ones.
 
     `Self-slimmed Vision Transformer`, section 3.2, equations 3 and 4.
-
-    Args:
-        embed_dims (int): Channels C.
-        num_tokens (int): Tokens that are made, M.
     """
 
     def __init__(self, embed_dims: int, num_tokens: int):
