@@ -8,6 +8,7 @@ import sys
 from mmclca.utils.known_names import not_one_of
 from mmclca.utils.lazy import lazy
 
+from ..mistakes import plain_errors
 from .kind import (
     add_images,
     add_leaves,
@@ -248,9 +249,10 @@ def draw_reduction(args):
     if checkpoint and args.pretrained:
         raise ValueError('a checkpoint and --pretrained: leave one out')
     images = images_of(args, places, args.seed)
-    cfg, opened = apis_loading.config_and_weights(
-        config, checkpoint, args.cfg_options
-    )
+    with plain_errors(config):
+        cfg, opened = apis_loading.config_and_weights(
+            config, checkpoint, args.cfg_options
+        )
     torch.manual_seed(args.seed)
     gpu = 'cuda' if torch.cuda.is_available() else 'cpu'
     model = build(cfg, opened, args.pretrained).to(args.device or gpu)
