@@ -59,8 +59,6 @@ def facts():
             params=4.2e6,
             ms=9.8,
             ms_full=17.9,
-            ms_onnx=None,
-            ms_onnx_full=None,
             machine='a computer, 2 threads',
         ),
         probe=dict(

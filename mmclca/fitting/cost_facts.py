@@ -4,19 +4,17 @@
 from mmclca.evaluation.cost import count_config
 
 from .classifier import plain_model
-from .costs import machine_name, milliseconds, onnx_milliseconds
+from .costs import machine_name, milliseconds
 from .job import Job
 
 OWN, FULL = '', '_full'
 
 
-def measure_costs(job: Job, with_onnx: bool) -> None:
+def measure_costs(job: Job) -> None:
     """Count and time both, unless that was done.
 
     Args:
         job (Job): The fit; its facts get ``cost``.
-        with_onnx (bool): Whether ONNX Runtime is timed too, where it is
-            installed, which takes some time.
     """
     cost, img_size = job.facts['cost'], job.candidate.img_size
     models = {OWN: job.config.model}
@@ -31,12 +29,10 @@ def measure_costs(job: Job, with_onnx: bool) -> None:
         cost['params'] = counted[OWN].params
         cost.update(_named('ms', milliseconds(models, job.device)))
         cost['machine'] = machine_name(job.device)
-    if with_onnx and cost['ms_onnx'] is None:
-        cost.update(_named('ms_onnx', onnx_milliseconds(models) or {}))
     job.save()
 
 
 def _named(name: str, values: dict) -> dict:
     """Of the model, and of the whole network where that is another one."""
-    values = {FULL: values[OWN], **values} if values else {}
+    values = {FULL: values[OWN], **values}
     return {f'{name}{which}': value for which, value in values.items()}

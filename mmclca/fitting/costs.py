@@ -8,9 +8,7 @@ import torch
 from mmclca.benchmark.interleaved import median_milliseconds, steps_of
 from mmclca.benchmark.machine import cpu_name
 from mmclca.benchmark.setting import Setting
-from mmclca.benchmark.steps import onnx_step
 from mmclca.evaluation.cost import count_config
-from mmclca.utils.extras import are_there
 
 ROUNDS = 9
 
@@ -36,26 +34,6 @@ def milliseconds(
     """
     setting = _setting(device)
     return median_milliseconds(steps_of(models, setting), setting, rounds)
-
-
-def onnx_milliseconds(
-    models: Mapping[str, dict], rounds: int = ROUNDS
-) -> dict[str, float] | None:
-    """As :func:`milliseconds`, in ONNX Runtime on the CPU.
-
-    Args:
-        models (Mapping[str, dict]): Configs of classifiers by name.
-        rounds (int): Timed passes of each. Defaults to ``ROUNDS``.
-
-    Returns:
-        dict[str, float] | None: None where the extra ``deploy`` is not
-        installed.
-    """
-    if not are_there('onnx', 'onnxscript', 'onnxruntime'):
-        return None
-    setting = _setting('cpu')
-    steps = steps_of(models, setting, onnx_step)
-    return median_milliseconds(steps, setting, rounds)
 
 
 def _setting(device: str) -> Setting:

@@ -16,10 +16,7 @@ from mmclca.version import __version__
 PARTS = dict(
     weights=('name', 'source'),
     model=('method', 'keep_rate', 'layers', 'out_type', 'img_size', 'depth'),
-    cost=(
-        *('gmacs', 'gmacs_full', 'params', 'ms', 'ms_full'),
-        *('ms_onnx', 'ms_onnx_full', 'machine'),
-    ),
+    cost=('gmacs', 'gmacs_full', 'params', 'ms', 'ms_full', 'machine'),
     probe=(
         *('classifier', 'strength', 'temperature', 'folds', 'repeats'),
         *('accuracy', 'low', 'high', 'macro_recall', 'per_class', 'seconds'),

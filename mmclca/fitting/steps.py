@@ -101,7 +101,7 @@ def run(job: Job, probe_only: bool) -> None:
     began, facts = time.perf_counter(), job.facts
     before = facts['seconds']
     opening(job)
-    measure_costs(job, with_onnx=False)
+    measure_costs(job)
     cost_line(job)
     if facts['probe']['classifier'] is None:
         run_probe(job)
@@ -110,7 +110,6 @@ def run(job: Job, probe_only: bool) -> None:
     job.publish()  # what training writes is no part of this draft
     if not probe_only and facts['training'] is None:
         improve(job)
-        measure_costs(job, with_onnx=True)
     if job.held_out.paths and facts['held_out'] is None:
         facts['held_out'], _ = measure(
             job.folder.model, job.held_out, job.device

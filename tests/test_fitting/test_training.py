@@ -23,9 +23,6 @@ def fit(tmp_path, monkeypatch):
     monkeypatch.setattr(training, 'WORKERS', 0)
     monkeypatch.setattr(recipe, 'LEAST_AN_EPOCH', 32)
     monkeypatch.setattr(gains, 'MEASURED', (Measured(0.5, 0.5, 0.9),))
-    monkeypatch.setattr(
-        'mmclca.fitting.cost_facts.onnx_milliseconds', lambda models: None
-    )
     torch.manual_seed(0)
     weights = write_weights(tmp_path)
 

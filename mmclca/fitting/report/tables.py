@@ -69,11 +69,7 @@ def class_tables(per_class: dict[str, dict]) -> ClassTables:
 
 
 # title, unit and name in fit.json
-KINDS = (
-    ('Computation', 'GMACs', 'gmacs'),
-    ('Time in PyTorch', 'ms', 'ms'),
-    ('Time in ONNX Runtime', 'ms', 'ms_onnx'),
-)
+KINDS = (('Computation', 'GMACs', 'gmacs'), ('Time in PyTorch', 'ms', 'ms'))
 
 
 @dataclass(frozen=True)
