@@ -1,7 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What models cost, counted, and timed on this machine."""
+"""What models cost, and the most accurate one that a budget allows."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
 
 import torch
 
@@ -10,28 +13,36 @@ from mmclca.benchmark.machine import cpu_name
 from mmclca.benchmark.setting import Setting
 from mmclca.evaluation.cost import count_config
 
+from .candidates import Candidate
+
 ROUNDS = 9
+UNITS = {'gmacs': 'GMACs', 'ms': 'ms'}
+
+
+def cost_of(model: dict, full: dict, device: str) -> dict:
+    """Count and time a model beside the whole network, if that is another."""
+    models = [model] if model == full else [model, full]
+    counted = [count_config(one) for one in models]
+    times = [*milliseconds(dict(enumerate(models)), device).values()]
+    return dict(
+        gmacs=counted[0].flops / 1e9,
+        gmacs_full=counted[-1].flops / 1e9,
+        params=counted[0].params,
+        ms=times[0],
+        ms_full=times[-1],
+        machine=_machine_name(device),
+    )
 
 
 def gmacs(model: dict) -> float:
-    """1e9 multiply-accumulates of one image.
-
-    Args:
-        model (dict): Config of a classifier.
-    """
+    """1e9 multiply-accumulates of one image, by the config of a classifier."""
     return count_config(model).flops / 1e9
 
 
 def milliseconds(
     models: Mapping[str, dict], device: str, rounds: int = ROUNDS
 ) -> dict[str, float]:
-    """Median time of one image, interleaved, at batch 1.
-
-    Args:
-        models (Mapping[str, dict]): Configs of classifiers by name.
-        device (str): Where they run.
-        rounds (int): Timed passes of each. Defaults to ``ROUNDS``.
-    """
+    """Median time of one image, interleaved, at batch 1, by the name."""
     setting = _setting(device)
     return median_milliseconds(steps_of(models, setting), setting, rounds)
 
@@ -40,14 +51,62 @@ def _setting(device: str) -> Setting:
     return Setting(device=device, threads=torch.get_num_threads(), batch=1)
 
 
-def machine_name(device: str) -> str:
-    """Where milliseconds were measured, in words.
-
-    Args:
-        device (str): Where the models ran.
-    """
+def _machine_name(device: str) -> str:
     setting = _setting(device)
     if setting.on_gpu:
         return torch.cuda.get_device_name(device)
     threads = f'{setting.threads} thread{"s" * (setting.threads > 1)}'
     return f'{cpu_name()}, {threads}'
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What an image may cost at most.
+
+    The unit is 'GMACs' (1e9 multiply-accumulates) or 'ms' (at batch 1, on
+    this machine).
+    """
+
+    amount: float
+    unit: str
+
+    def __str__(self) -> str:
+        return f'{self.amount:g}{self.unit}'
+
+
+def parse_budget(text: str) -> Budget:
+    """Read a budget such as ``0.5GMACs`` or ``20ms``."""
+    found = re.fullmatch(r'(\d+\.?\d*|\.\d+) ?([a-z]+)', text.strip().lower())
+    if not found or found[2] not in UNITS or not float(found[1]):
+        raise ValueError(
+            f'budget {text!r}: a number above 0 with its unit, such as '
+            '0.5GMACs or 20ms'
+        )
+    return Budget(float(found[1]), UNITS[found[2]])
+
+
+def choose(
+    candidates: Sequence[Candidate],
+    budget: Budget | None,
+    costs: Callable[[str], list[float]],
+) -> Candidate:
+    """The first candidate that a budget allows.
+
+    ``costs`` gives the cost of each candidate in a unit; without a budget
+    the first one, which is the most accurate, is taken.
+    """
+    if budget is None:
+        return candidates[0]
+    measured = costs(budget.unit)
+    pairs = zip(candidates, measured, strict=True)
+    for candidate, cost in pairs:
+        if cost <= budget.amount:
+            return candidate
+    least = min(measured)
+    cheapest = candidates[measured.index(least)]
+    # rounded up, so that it can be given as it is printed
+    enough = ceil(1000 * least) / 1000
+    raise ValueError(
+        f'budget {budget}: no model is that cheap; the least is {enough:g} '
+        f'{budget.unit} ({cheapest.words()})'
+    )

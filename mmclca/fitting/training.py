@@ -1,63 +1,150 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A training of a fit: quiet, and resumed after an interruption."""
+"""How a model is trained on from its probe: as ``configs/few_shot`` is.
 
+docs/results/few_photographs.md says what was tried. A training is quiet, and
+resumed after an interruption.
+"""
+
+import math
 import os
 from pathlib import Path
+from statistics import mean
 from uuid import uuid4
 
 import torch
 from mmengine.config import Config
+from mmengine.dataset import default_collate
+from mmengine.registry import init_default_scope
 
+from mmclca.benchmark.interleaved import seconds_of
+from mmclca.benchmark.setting import Setting
+from mmclca.benchmark.steps import training_step
 from mmclca.checkpoints.resuming import newest_checkpoint, resume
 from mmclca.datasets.photographs import Photographs, write_lists
 from mmclca.engine.runner import build_runner, set_loader_defaults, use_amp
+from mmclca.model_index import home
+from mmclca.registry import DATASETS, MODELS
 
+from .classifier import READ, resize
 from .job import Job
-from .progress import BarHook
-from .recipe import training_config
+from .screen import BarHook
 
+RECIPE = 'lf-evit-kr50_deit-tiny-p16_1xb32-20e_leaf40-224px.py'
 WORKERS = 2  # that read photographs, where there are as many processors
+STEPS = 2  # that are timed
+FASTER = 0.8  # of the time in float32, or bfloat16 is not worth it
 
 
-def config_of(
+def read_recipe() -> Config:
+    """The config that the training was measured with."""
+    return Config.fromfile(home() / 'configs/few_shot' / RECIPE)
+
+
+def training_config(
     job: Job, photographs: Photographs, start: Path, work_dir: Path
 ) -> Config:
-    """What is trained on some photographs.
-
-    Args:
-        job (Job): The fit.
-        photographs (Photographs): Those to learn from.
-        start (Path): Checkpoint of their probe.
-        work_dir (Path): For lists, logs and checkpoints.
-    """
-    return training_config(
-        job.config,
-        start,
-        write_lists(photographs, work_dir),
-        work_dir,
-        _class_weights(job, photographs),
-        min(WORKERS, os.cpu_count() - 1),
+    """What is trained on some photographs, from the checkpoint of a probe."""
+    recipe = read_recipe()
+    recipe.default_hooks.logger.interval = 10
+    recipe.default_hooks.checkpoint.interval = 2
+    names = ('train_cfg', 'optim_wrapper', 'param_scheduler', 'default_hooks')
+    return Config(
+        dict(
+            {name: recipe[name] for name in names},
+            default_scope='mmpretrain',
+            model=_model(job, photographs, recipe.model.head.loss),
+            load_from=str(start),
+            work_dir=str(work_dir),
+            train_dataloader=_loader(
+                recipe.train_dataloader,
+                write_lists(photographs, work_dir),
+                job.candidate.img_size,
+            ),
+            # kept in the checkpoint, which is how photographs are prepared
+            test_dataloader=job.config.test_dataloader.to_dict(),
+            test_cfg={},
+            test_evaluator=dict(type='Accuracy'),
+            visualizer=dict(type='UniversalVisualizer', vis_backends=[]),
+            randomness=dict(seed=0),
+        )
     )
 
 
-def _class_weights(job: Job, photographs: Photographs) -> list[float] | None:
-    if job.facts['call']['class_weights'] is None:
-        return None
-    counts = torch.tensor(photographs.labels).bincount()
-    return (len(photographs.labels) / (len(counts) * counts)).tolist()
+def _model(job: Job, photographs: Photographs, loss: dict) -> dict:
+    model = job.config.model.to_dict()
+    # those that see all tokens: half of the cost, and as good without
+    depth = len(model['backbone']['out_indices'])
+    model['backbone']['frozen_stages'] = depth // 3
+    weights = None
+    if job.record.call['class_weights'] is not None:
+        counts = torch.tensor(photographs.labels).bincount()
+        weights = (len(photographs) / (len(counts) * counts)).tolist()
+    model['head']['loss'] = dict(loss, class_weight=weights)
+    return model
+
+
+def _loader(loader: dict, lists: dict[str, Path], img_size: int) -> dict:
+    loader.pop('batch_sampler')
+    loader.num_workers = min(WORKERS, os.cpu_count() - 1)
+    loader.dataset.data_root = ''
+    loader.dataset.ann_file = str(lists['train'])
+    loader.dataset.classes = str(lists['classes'])
+    cache, crop, *_ = loader.dataset.pipeline
+    cache.transforms = [READ, resize(img_size)]  # once
+    crop.crop_size = img_size
+    return loader
+
+
+def num_steps(config: Config, num_images: int) -> int:
+    """Steps of a training with some photographs."""
+    loader = config.train_dataloader
+    images = max(num_images, loader.sampler.min_samples)
+    return config.train_cfg.max_epochs * math.ceil(images / loader.batch_size)
+
+
+def step_seconds(config: Config, device: str) -> tuple[float, str | None]:
+    """Seconds of a step of a training, with the photographs read.
+
+    And the quicker number format, None for float32: bfloat16 takes half the
+    time where a processor has instructions for it.
+    """
+    init_default_scope(config.default_scope)
+    reading = _reading_seconds(config.train_dataloader)
+    plain, half = (_seconds(config, device, amp) for amp in (None, 'bf16'))
+    if half < FASTER * plain:
+        return reading + half, 'bf16'
+    return reading + plain, None
+
+
+def _reading_seconds(loader: dict) -> float:
+    """Of a batch of photographs that were read once before."""
+    dataset = DATASETS.build(loader['dataset'])
+    batch = [i % len(dataset) for i in range(loader['batch_size'])]
+
+    def read():
+        default_collate([dataset[i] for i in batch])
+
+    read()
+    return seconds_of(read, Setting())
+
+
+def _seconds(config: Config, device: str, amp: str | None) -> float:
+    """Of a step in a number format, without reading."""
+    with torch.device(device):
+        model = MODELS.build(config.model)
+    batch = config.train_dataloader.batch_size
+    setting = Setting(device=device, batch=batch, amp=amp)
+    images = setting.images(model.backbone.img_size)
+    step = training_step(model, images, setting)
+    step()  # the first one is slower
+    return mean(seconds_of(step, setting) for _ in range(STEPS))
 
 
 def train(job: Job, config: Config, amp: str | None, title: str) -> Path:
     """Train, from where an earlier run was interrupted.
 
-    Args:
-        job (Job): The fit.
-        config (Config): Of :func:`config_of`.
-        amp (str, optional): 'bf16' for mixed precision, else float32.
-        title (str): What the progress bar says.
-
-    Returns:
-        Path: The last checkpoint.
+    In mixed precision of a format, None for float32. ``title`` is that of
+    the progress bar. Gives the last checkpoint.
     """
     config.experiment_name = uuid4().hex  # mmengine keeps things by it
     resume(config, 'auto')

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import pytest
 
-from mmclca.fitting.budget import Budget, choose, parse_budget
 from mmclca.fitting.candidates import CANDIDATES, Candidate
+from mmclca.fitting.costs import Budget, choose, parse_budget
 
 PAIR = Candidate(None, 1.0, 224, 0.9), Candidate('EViT', 0.5, 224, 0.8)
 

@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import pytest
 
-from mmclca.fitting import gains
-from mmclca.fitting.gains import Measured, errors_removed
+from mmclca.fitting import improving
+from mmclca.fitting.improving import Measured, errors_removed
 
 
 @pytest.fixture
@@ -12,7 +12,7 @@ def measured(monkeypatch):
         Measured(0.1, 0.8, 0.8),
         Measured(0.5, 0.8, 0.85),
     )
-    monkeypatch.setattr(gains, 'MEASURED', table)
+    monkeypatch.setattr(improving, 'MEASURED', table)
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,17 @@ from PIL import Image
 from report_folder import CLASSES, write_folder
 from tiny_model import write_tiny
 
-from mmclca.fitting.report.caveats import caveats
 from mmclca.fitting.report.curve import BOTTOM, TOP, Point, chart, expected
 from mmclca.fitting.report.folder import Named, read_folder
 from mmclca.fitting.report.formats import (
     about,
     digits,
     duration,
+    listed,
     of_hundred,
-    some,
 )
 from mmclca.fitting.report.kept import what_is_kept
+from mmclca.fitting.report.parts import caveats
 from mmclca.fitting.report.thumbnails import thumbnail
 
 
@@ -56,19 +56,19 @@ def test_estimate_takes_away_half_of_the_errors_at_most():
 def test_chart_lies_inside_its_axes():
     points = law(1, 2, 3, 5)
     drawn = chart(points, expected(points))
-    across, down = zip(*drawn.points, drawn.estimate, strict=True)
+    across, down = zip(*drawn['points'], drawn['estimate'], strict=True)
     assert list(across) == sorted(across)
     assert list(down) == sorted(down, reverse=True)
     assert all(TOP <= y <= BOTTOM for y in down)
-    assert [label for _, label in drawn.lines][-1] == '100 %'
-    assert [number for _, number in drawn.numbers] == [1, 2, 3, 5, 10]
+    assert [label for _, label in drawn['lines']][-1] == '100 %'
+    assert [number for _, number in drawn['numbers']] == [1, 2, 3, 5, 10]
     lone = chart(law(3), None)
-    assert lone.estimate is None and lone.beyond == ''
+    assert lone['estimate'] is None and lone['beyond'] == ''
 
 
 def test_numbers_below_the_axis_do_not_touch():
     points = law(1, 2, 3, 5, 10, 20, 49, 50)
-    numbers = [number for _, number in chart(points, None).numbers]
+    numbers = [number for _, number in chart(points, None)['numbers']]
     assert numbers == [1, 2, 3, 5, 10, 20, 50]
 
 
@@ -86,7 +86,7 @@ def test_figures_in_words():
     assert [duration(x) for x in (11.3, 171, 3900)] == [
         *('11 s', '2 min 51 s', '1 h 5 min')
     ]
-    assert some(['a', 'b', 'c'], most=2) == 'a, b and 1 more'
+    assert listed(['a', 'b', 'c'], most=2) == 'a, b and 1 more'
 
 
 def said(folder, **changes):
