@@ -3,7 +3,6 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil
 
 import torch
@@ -59,35 +58,23 @@ def _machine_name(device: str) -> str:
     return f'{cpu_name()}, {threads}'
 
 
-@dataclass(frozen=True)
-class Budget:
-    """What an image may cost at most.
+def parse_budget(text: str) -> tuple[float, str]:
+    """Read a budget such as ``0.5GMACs`` or ``20ms`` (at batch 1).
 
-    The unit is 'GMACs' (1e9 multiply-accumulates) or 'ms' (at batch 1, on
-    this machine).
+    GMACs are 1e9 multiply-accumulates; times are those of this machine.
     """
-
-    amount: float
-    unit: str
-
-    def __str__(self) -> str:
-        return f'{self.amount:g}{self.unit}'
-
-
-def parse_budget(text: str) -> Budget:
-    """Read a budget such as ``0.5GMACs`` or ``20ms``."""
     found = re.fullmatch(r'(\d+\.?\d*|\.\d+) ?([a-z]+)', text.strip().lower())
     if not found or found[2] not in UNITS or not float(found[1]):
         raise ValueError(
             f'budget {text!r}: a number above 0 with its unit, such as '
             '0.5GMACs or 20ms'
         )
-    return Budget(float(found[1]), UNITS[found[2]])
+    return float(found[1]), UNITS[found[2]]
 
 
 def choose(
     candidates: Sequence[Candidate],
-    budget: Budget | None,
+    budget: str | None,
     costs: Callable[[str], list[float]],
 ) -> Candidate:
     """The first candidate that a budget allows.
@@ -97,16 +84,16 @@ def choose(
     """
     if budget is None:
         return candidates[0]
-    measured = costs(budget.unit)
-    pairs = zip(candidates, measured, strict=True)
-    for candidate, cost in pairs:
-        if cost <= budget.amount:
+    amount, unit = parse_budget(budget)
+    measured = costs(unit)
+    for candidate, cost in zip(candidates, measured, strict=True):
+        if cost <= amount:
             return candidate
     least = min(measured)
     cheapest = candidates[measured.index(least)]
     # rounded up, so that it can be given as it is printed
     enough = ceil(1000 * least) / 1000
     raise ValueError(
-        f'budget {budget}: no model is that cheap; the least is {enough:g} '
-        f'{budget.unit} ({cheapest.words()})'
+        f'budget {amount:g}{unit}: no model is that cheap; the least is '
+        f'{enough:g} {unit} ({cheapest.words()})'
     )

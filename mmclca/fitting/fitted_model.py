@@ -1,5 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from dataclasses import replace
 from functools import cached_property
 from os import PathLike
 from os.path import isfile
@@ -124,8 +123,8 @@ class FittedModel:
         place = Path(photographs).absolute()
         name, paths = name or place.name, _photographs_in(place)
         with Log() as log:
-            known = _read_known(files.table, record)
-            checked = check_photographs(_joined(known, paths, name))
+            found = _joined(files.table, record, paths, name)
+            checked = check_photographs(found)
             files.discard_draft()
             files.remove_partial_files()
             if _is_new(record, checked, name):
@@ -152,8 +151,10 @@ def _photographs_in(place: Path) -> list[str]:
     return paths
 
 
-def _read_known(table: Path, record: FitRecord) -> Photographs:
-    """The photographs that a model was fitted to."""
+def _joined(
+    table: Path, record: FitRecord, new: list[str], name: str
+) -> Photographs:
+    """Those that a model was fitted to, and those of a class, maybe new."""
     rows = used_rows(table)
     gone = [row['path'] for row in rows if not isfile(row['path'])]
     if gone:
@@ -162,27 +163,19 @@ def _read_known(table: Path, record: FitRecord) -> Photographs:
             f'no longer there, as {gone[0]}: put them back, or fit anew to '
             'those that there are'
         )
+    paths = [row['path'] for row in rows]
+    labels = [row['class'] for row in rows]
+    groups = [row['group'] for row in rows] if rows[0]['group'] else None
+    new = [path for path in new if path not in paths]
+    labels += [name] * len(new)
+    classes = record.classes + [name] * (name not in record.classes)
     return Photographs(
-        paths=[row['path'] for row in rows],
-        labels=[record.classes.index(row['class']) for row in rows],
-        classes=record.classes,
-        groups=[row['group'] for row in rows] if rows[0]['group'] else None,
-        splits=['train'] * len(rows),
-        source=record.source,
-    )
-
-
-def _joined(known: Photographs, paths: list[str], name: str) -> Photographs:
-    """Photographs and those of a class, which may be a new one."""
-    new = [path for path in paths if path not in {*known.paths}]
-    classes = known.classes + [name] * (name not in known.classes)
-    return replace(
-        known,
-        paths=known.paths + new,
-        labels=known.labels + [classes.index(name)] * len(new),
+        paths=paths + new,
+        labels=[classes.index(label) for label in labels],
         classes=classes,
-        groups=known.groups and known.groups + new,  # each another one
-        splits=['train'] * (len(known) + len(new)),
+        groups=groups and groups + new,  # each another one
+        splits=['train'] * len(labels),
+        source=record.source,
     )
 
 

@@ -148,14 +148,12 @@ def _candidate(
             return one
 
     def costs_in(unit: str) -> list[float]:
-        configs = (
-            classifier_config(pretrained, one, number).model
+        models = {
+            one: classifier_config(pretrained, one, number).model
             for one in candidates
-        )
+        }
         if unit == 'GMACs':
-            return [*map(gmacs, configs)]
-        models = dict(zip(candidates, configs, strict=True))
+            return [*map(gmacs, models.values())]
         return [*milliseconds(models, device).values()]
 
-    budget = record.call['budget']
-    return choose(candidates, budget and parse_budget(budget), costs_in)
+    return choose(candidates, record.call['budget'], costs_in)

@@ -93,10 +93,8 @@ class ModelFolder:
     def known(self, record: FitRecord) -> FitRecord | None:
         """What an earlier, equal call has found out; None: nothing yet."""
         begun = self.draft.file.is_file()
-        if begun:
-            had = self.draft.read()
-            if not _differences(had, record):
-                return had
+        if begun and not _differences(had := self.draft.read(), record):
+            return had
         self.discard_draft()
         if not self.file.is_file():
             if not begun:
@@ -113,13 +111,12 @@ class ModelFolder:
         return had
 
     def _check_empty(self) -> None:
-        if self.path.exists() and not self.path.is_dir():
+        if self.path.is_file():
             raise ValueError(
                 f'{self.path} is a file: give a folder with --out'
             )
-        inside = self.path.iterdir() if self.path.exists() else ()
-        ours = (self.features.name, self.draft.path.name)
-        if any(path.name not in ours for path in inside):
+        ours = {self.features, self.draft.path}
+        if self.path.exists() and {*self.path.iterdir()} - ours:
             raise ValueError(
                 f'{self.path} is there and not empty: give another folder '
                 'with --out, or --overwrite to write into it'

@@ -1,9 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The first step of a fit: a classifier on the network as it came."""
 
+import math
 import time
-from collections.abc import Iterator
-from itertools import chain
 
 import torch
 from safetensors.torch import save
@@ -130,12 +129,12 @@ def _per_class(found: OutOfFold, classes: list[str]) -> dict:
     recalls = found.recalls().tolist()
     counts = found.labels.bincount(minlength=len(classes)).tolist()
     rows = {}
-    for i, (name, n, recall) in enumerate(
-        zip(classes, counts, recalls, strict=True)
-    ):
-        known = i not in found.untested
-        low, high = wilson(recall, n) if known else (None, None)
-        recall = recall if known else None
+    for name, n, recall in zip(classes, counts, recalls, strict=True):
+        low = high = None
+        if math.isnan(recall):
+            recall = None
+        else:
+            low, high = wilson(recall, n)
         rows[name] = dict(n=n, recall=recall, low=low, high=high)
     return rows
 
@@ -158,48 +157,27 @@ def write_table(
     Of these there are probabilities (N, K), NaN where one was not tested.
     """
     photographs = checked.photographs
-    rows = chain(
-        [COLUMNS],
-        _learned(photographs, probabilities),
-        _held_out(photographs),
-        _left_out(checked),
-    )
-    write_rows(folder.table, rows)
-
-
-def _begin(photographs: Photographs, i: int) -> list[str]:
-    groups = photographs.groups
-    return [
-        photographs.paths[i],
-        photographs.classes[photographs.labels[i]],
-        groups[i] if groups else '',
-        photographs.splits[i],
-    ]
-
-
-def _learned(photographs: Photographs, probabilities: Tensor) -> Iterator:
     learned = photographs.to_train()
-    for i, row in zip(learned, probabilities, strict=True):
-        found = ['', '']
-        if not row.isnan().any():
-            p_given = float(row[photographs.labels[i]])
-            found = [photographs.classes[int(row.argmax())], f'{p_given:.6f}']
-        yield [*_begin(photographs, i), True, '', *found]
-
-
-def _held_out(photographs: Photographs) -> Iterator:
-    learned = {*photographs.to_train()}
-    for i, split in enumerate(photographs.splits):
-        if i not in learned:
-            why = f'held out in {split}'
-            yield [*_begin(photographs, i), False, why, '', '']
-
-
-def _left_out(checked: Checked) -> Iterator:
-    reasons = checked.photographs.left_out | checked.unread
+    tested = dict(zip(learned, probabilities, strict=True))
+    held_out = [i for i in range(len(photographs)) if i not in tested]
     same = checked.doubled + checked.leaks
+    reasons = checked.photographs.left_out | checked.unread
     reasons |= {path: f'same as {kept}' for path, kept in same}
     for paths in checked.conflicts:
         reasons |= dict.fromkeys(paths, 'the same picture in two classes')
-    for path, reason in reasons.items():
-        yield [path, '', '', '', False, reason, '', '']
+    rows = [_row(photographs, i, tested.get(i)) for i in learned + held_out]
+    rows += [[x, '', '', '', False, why, '', ''] for x, why in reasons.items()]
+    write_rows(folder.table, [COLUMNS, *rows])
+
+
+def _row(photographs: Photographs, i: int, found: Tensor | None) -> list:
+    """A photograph, and its probabilities if it was learned from."""
+    label, split = photographs.labels[i], photographs.splits[i]
+    group = photographs.groups[i] if photographs.groups else ''
+    row = [photographs.paths[i], photographs.classes[label], group, split]
+    if found is None:
+        return [*row, False, f'held out in {split}', '', '']
+    if found.isnan().any():
+        return [*row, True, '', '', '']
+    best = photographs.classes[int(found.argmax())]
+    return [*row, True, '', best, f'{float(found[label]):.6f}']

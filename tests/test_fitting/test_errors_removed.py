@@ -2,15 +2,15 @@
 import pytest
 
 from mmclca.fitting import improving
-from mmclca.fitting.improving import Measured, errors_removed
+from mmclca.fitting.improving import errors_removed
 
 
 @pytest.fixture
 def measured(monkeypatch):
     table = (
-        Measured(0.1, 0.6, 0.8),  # half of the errors
-        Measured(0.1, 0.8, 0.8),
-        Measured(0.5, 0.8, 0.85),
+        (0.1, 0.6, 0.8),  # half of the errors
+        (0.1, 0.8, 0.8),
+        (0.5, 0.8, 0.85),
     )
     monkeypatch.setattr(improving, 'MEASURED', table)
 

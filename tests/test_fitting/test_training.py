@@ -13,7 +13,6 @@ import mmclca
 from mmclca.apis import TokenReductionInferencer
 from mmclca.checkpoints.downloading import open_checkpoint
 from mmclca.fitting import hold_out, improving, training
-from mmclca.fitting.improving import Measured
 
 
 @pytest.fixture
@@ -24,7 +23,7 @@ def fit(tmp_path, monkeypatch):
     recipe.train_dataloader.sampler.min_samples = 32
     monkeypatch.setattr(training, 'read_recipe', lambda: deepcopy(recipe))
     monkeypatch.setattr(training, 'WORKERS', 0)
-    monkeypatch.setattr(improving, 'MEASURED', (Measured(0.5, 0.5, 0.9),))
+    monkeypatch.setattr(improving, 'MEASURED', ((0.5, 0.5, 0.9),))
     torch.manual_seed(0)
     weights = write_weights(tmp_path)
 
@@ -123,7 +122,7 @@ def test_interrupted_training_is_gone_on_with(fit, monkeypatch, tmp_path):
 def test_not_where_it_does_not_pay_or_nobody_could_tell(
     fit, monkeypatch, capsys, per_class, trained
 ):
-    monkeypatch.setattr(improving, 'MEASURED', (Measured(0.5, 0.5, trained),))
+    monkeypatch.setattr(improving, 'MEASURED', ((0.5, 0.5, trained),))
     model = fit(per_class)
     assert (model.facts['final'], model.facts['training']) == ('probe', None)
     assert 'Training is left out' in capsys.readouterr().out
