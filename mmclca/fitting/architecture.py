@@ -96,12 +96,12 @@ def _settings(checkpoint: dict, own: dict, name: str) -> dict | None:
     """Those that the file stores, else those of a release of its shapes."""
     kind = next((NETWORKS[key] for key in NETWORKS if key in own), None)
     try:
-        stored = stored_backbone(checkpoint)
+        stored = stored_backbone(checkpoint) or {}
     except ValueError:
-        if kind is None:  # of another network, whose config is not needed
-            return None
-        raise
-    if stored is not None and stored.get('type') in READERS:
+        if kind is not None:
+            raise
+        stored = {}  # of another network, whose config is not needed
+    if stored.get('type') in READERS:
         return stored
     if kind is None:
         return None

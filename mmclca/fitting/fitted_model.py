@@ -7,6 +7,7 @@ from pathlib import Path
 from mmclca.apis import Probe, TokenReductionInferencer, find_images
 from mmclca.apis.output import answer_of
 from mmclca.checkpoints.downloading import open_checkpoint
+from mmclca.checkpoints.fitted import threshold_file
 from mmclca.checkpoints.stored import stored_config
 from mmclca.datasets.photographs import Checked, Photographs, check_photographs
 
@@ -70,11 +71,10 @@ class FittedModel:
 
     @cached_property
     def _inferencer(self) -> TokenReductionInferencer:
-        threshold = self._files.threshold
         return TokenReductionInferencer(
             self._files.model,
             device=self._device,
-            reject=threshold if threshold.is_file() else None,
+            reject=threshold_file(self.folder),
         )
 
     def predict(self, photographs, batch_size: int = 32) -> list[dict]:

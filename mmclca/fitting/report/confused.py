@@ -13,7 +13,6 @@ from .thumbnails import Picture, thumbnail
 
 PAIRS = 6
 PICTURES = 3  # of a kind
-DOUBTFUL = 24
 
 
 def confused_pairs(fit: FitFolder) -> list[dict]:
@@ -68,9 +67,6 @@ def doubtful(tested: Sequence[Named]) -> list[Named]:
     return sorted(wrong, key=attrgetter('p_given'))
 
 
-def with_pictures(photographs: Sequence[Named]) -> list[tuple[Named, Picture]]:
-    """The first photographs of a list, to be shown."""
-    return [
-        (one, thumbnail(one.path, f'{one.name}, given as {one.label}'))
-        for one in photographs[:DOUBTFUL]
-    ]
+def with_picture(one: Named) -> tuple[Named, Picture]:
+    """A photograph whose label is doubtful, to be shown."""
+    return one, thumbnail(one.path, f'{one.name}, given as {one.label}')

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Parts of the report: caveats, accuracy by class, cost, and the making."""
+"""Parts of the report: caveats, accuracy by class, and the making."""
 
 from collections.abc import Iterator
 
@@ -10,15 +10,6 @@ from .formats import digits, duration, percent, plural
 FEW = 30  # photographs, below which any accuracy is rough
 WIDE = 0.15  # from one end of an interval to the other
 MOST = 50  # classes of a table
-COMMANDS = (
-    ('Name new photographs:', 'predict {} new_photos/'),
-    ('Name them in a browser, by dropping them:', 'page {}'),
-    (
-        'Add a class, in seconds, from a folder with its photographs:',
-        'add-class {} photos_of_it/',
-    ),
-    ('Write a file for ONNX Runtime, without PyTorch:', 'export {}'),
-)
 
 
 def caveats(fit: FitFolder) -> Iterator[str]:
@@ -83,28 +74,6 @@ def class_tables(per_class: dict[str, dict]) -> dict:
         ]
     unmeasured = [x for x in per_class if per_class[x]['recall'] is None]
     return dict(tables=tables, unlisted=unlisted, unmeasured=unmeasured)
-
-
-def cost_rows(cost: dict) -> list[dict]:
-    """The cost of the model beside that of the whole network."""
-    kinds = (
-        ('Computation', 'GMACs', 'gmacs'),
-        ('Time in PyTorch', 'ms', 'ms'),
-    )
-    return [
-        dict(
-            title=title, unit=unit, here=cost[name], full=cost[f'{name}_full']
-        )
-        for title, unit, name in kinds
-    ]
-
-
-def commands(folder: str) -> list[tuple[str, str]]:
-    """What to type next, each with what it is for."""
-    return [
-        (title, f'python -m mmclca {command.format(folder)}')
-        for title, command in COMMANDS
-    ]
 
 
 def making(record: FitRecord) -> Iterator[tuple[str, str]]:

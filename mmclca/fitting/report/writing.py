@@ -10,11 +10,13 @@ from markupsafe import Markup, escape
 from mmclca.utils.atomic_write import replace_bytes
 
 from . import formats
-from .confused import confused_pairs, doubtful, with_pictures
+from .confused import confused_pairs, doubtful, with_picture
 from .curve import Point, chart, expected
 from .folder import FitFolder, read_folder
 from .kept import what_is_kept
-from .parts import caveats, class_tables, commands, cost_rows, making
+from .parts import caveats, class_tables, making
+
+DOUBTFUL = 24  # photographs to show
 
 
 def write_report(folder: str | os.PathLike) -> Path:
@@ -55,12 +57,11 @@ def _parts(fit: FitFolder) -> dict:
         classes=class_tables(record.probe['per_class']),
         pairs=confused_pairs(fit),
         wrong=len(wrong),
-        doubtful=with_pictures(wrong),
+        doubtful=[with_picture(one) for one in wrong[:DOUBTFUL]],
         curve=_curve(record.learning_curve),
         kept=what_is_kept(fit.files.model, fit.tested),
-        cost=cost_rows(record.cost),
         made=making(record),
-        commands=commands(shlex.quote(str(path))),
+        folder=shlex.quote(str(path)),
     )
 
 
