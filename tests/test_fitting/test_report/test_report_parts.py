@@ -1,21 +1,17 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What the page is made of."""
 
+import re
+
 import numpy as np
 import pytest
 from PIL import Image
 from report_folder import CLASSES, write_folder
 from tiny_model import write_tiny
 
+from mmclca.fitting.report import formats
 from mmclca.fitting.report.curve import BOTTOM, TOP, Point, chart, expected
 from mmclca.fitting.report.folder import Named, read_folder
-from mmclca.fitting.report.formats import (
-    about,
-    digits,
-    duration,
-    listed,
-    of_hundred,
-)
 from mmclca.fitting.report.kept import what_is_kept
 from mmclca.fitting.report.parts import caveats
 from mmclca.fitting.report.thumbnails import thumbnail
@@ -72,21 +68,23 @@ def test_numbers_below_the_axis_do_not_touch():
     assert numbers == [1, 2, 3, 5, 10, 20, 50]
 
 
-def test_figures_in_words():
-    assert [about(x) for x in (0, 0.004, 0.5, 0.996, 1)] == [
-        f'{text}\N{NO-BREAK SPACE}%'
-        for text in ('0', 'under 1', '50', 'over 99', '100')
-    ]
-    assert [of_hundred(x) for x in (0, 0.001, 0.5, 0.999, 1)] == [
-        *(0, 1, 50, 99, 100)
-    ]
-    assert [digits(x) for x in (0.4821, 17.94, 1254)] == [
-        *('0.482', '17.9', '1254')
-    ]
-    assert [duration(x) for x in (11.3, 171, 3900)] == [
-        *('11 s', '2 min 51 s', '1 h 5 min')
-    ]
-    assert listed(['a', 'b', 'c'], most=2) == 'a, b and 1 more'
+SHARES = '0_% under_1_% 50_% over_99_% 100_%'
+FIGURES = [
+    (formats.about, (0, 0.004, 0.5, 0.996, 1), SHARES),
+    (formats.of_hundred, (0, 0.001, 0.5, 0.999, 1), '0 1 50 99 100'),
+    (formats.digits, (0.4821, 17.94, 1254), '0.482 17.9 1254'),
+    (formats.duration, (11.3, 171, 3900), '11_s 2_min_51_s 1_h_5_min'),
+]
+
+
+@pytest.mark.parametrize('write, values, words', FIGURES)
+def test_figures_in_words(write, values, words):
+    written = (re.sub(r'\s', '_', str(write(value))) for value in values)
+    assert ' '.join(written) == words
+
+
+def test_the_first_of_many_names():
+    assert formats.listed(['a', 'b', 'c'], most=2) == 'a, b and 1 more'
 
 
 def said(folder, **changes):
