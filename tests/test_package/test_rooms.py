@@ -43,7 +43,7 @@ BUDGET = {
     'mmclca/deployment': 359,
     'mmclca/engine': 728,
     'mmclca/evaluation': 301,
-    'mmclca/fitting': 1970,
+    'mmclca/fitting': 1885,
     'mmclca/models': 3988,
     'mmclca/page': 764,
     'mmclca/sweep': 832,

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Classes that are taken for each other, and labels to look at again."""
+"""Classes by their recall, those taken for each other, and odd labels."""
 
 from collections.abc import Sequence
 from operator import attrgetter
@@ -11,8 +11,32 @@ from mmclca.visualization.confusions import Predictions, most_confused
 from .folder import FitFolder, Named
 from .thumbnails import Picture, thumbnail
 
+MOST = 50  # classes of a table
 PAIRS = 6
 PICTURES = 3  # of a kind
+
+
+def class_tables(per_class: dict[str, dict]) -> dict:
+    """Classes in the order of their recall.
+
+    ``tables``, titles and rows from the worst class to the best: all, or the
+    ends of a long list; ``unlisted``, how many classes are between these;
+    ``unmeasured``, names of others.
+    """
+    rows = [
+        dict(found, name=name)
+        for name, found in per_class.items()
+        if found['recall'] is not None
+    ]
+    rows.sort(key=lambda row: (row['recall'], row['high'], row['name']))
+    tables, unlisted = [('All classes', rows)], max(len(rows) - 2 * MOST, 0)
+    if unlisted:
+        tables = [
+            (f'The {MOST} worst classes', rows[:MOST]),
+            (f'The {MOST} best classes', rows[-MOST:]),
+        ]
+    unmeasured = [x for x in per_class if per_class[x]['recall'] is None]
+    return dict(tables=tables, unlisted=unlisted, unmeasured=unmeasured)
 
 
 def confused_pairs(fit: FitFolder) -> list[dict]:

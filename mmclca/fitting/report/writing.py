@@ -1,20 +1,17 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import os
-import re
 import shlex
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
 
 from mmclca.utils.atomic_write import replace_bytes
 
 from . import formats
-from .confused import confused_pairs, doubtful, with_picture
+from .confused import class_tables, confused_pairs, doubtful, with_picture
 from .curve import Point, chart, expected
 from .folder import FitFolder, read_folder
 from .kept import what_is_kept
-from .parts import caveats, class_tables, making
 
 DOUBTFUL = 24  # photographs to show
 
@@ -53,14 +50,13 @@ def _parts(fit: FitFolder) -> dict:
         name=Path(record.source or path.resolve()).name,
         counts=[*record.counts.values()],
         tested=len(fit.tested),
-        caveats=[*caveats(fit)],
+        grouped=fit.grouped,
         classes=class_tables(record.probe['per_class']),
         pairs=confused_pairs(fit),
         wrong=len(wrong),
         doubtful=[with_picture(one) for one in wrong[:DOUBTFUL]],
         curve=_curve(record.learning_curve),
         kept=what_is_kept(fit.files.model, fit.tested),
-        made=making(record),
         folder=shlex.quote(str(path)),
     )
 
@@ -76,7 +72,6 @@ def _curve(measured: list[dict]) -> dict | None:
     )
 
 
-OPTION = re.compile(r'(--[a-z-]+)')
 FILTERS = ('percent', 'about', 'of_hundred', 'digits', 'duration', 'listed')
 
 
@@ -90,12 +85,5 @@ def render(**parts) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {name: vars(formats)[name] for name in FILTERS}
-    environment.filters['options'] = _options
     environment.globals['plural'] = formats.plural
     return environment.get_template('report.html').render(parts)
-
-
-def _options(text: str) -> Markup:
-    """A text whose options, such as --groups, stand in one line as code."""
-    marked = r'<code class="option">\1</code>'
-    return Markup(OPTION.sub(marked, str(escape(text))))

@@ -130,6 +130,19 @@ def test_a_slower_model_is_called_so(tmp_path, share, word):
     assert ('Not faster' in page.text) == bool(word)
 
 
+def test_photographs_of_one_plant_are_known(tmp_path):
+    text = page_of(write_folder(tmp_path, group='plant 1')).words
+    assert 'plant of its own' not in text
+    assert 'only one photograph or one plant' in text
+
+
+def test_uneven_classes_are_said(tmp_path):
+    counts = dict(zip(CLASSES, (300, 4, 3, 3), strict=True))
+    text = page_of(write_folder(tmp_path, counts=counts)).words
+    assert 'largest has 300 photographs, the smallest 3' in text
+    assert 'The mean over classes is 71.3' in text
+
+
 def test_what_training_brought(tmp_path):
     holdout = dict(n=50, accuracy=0.8, low=0.67, high=0.89, probe_accuracy=0.7)
     training = dict(epochs=20, seconds=131.0, reason=None, holdout=holdout)

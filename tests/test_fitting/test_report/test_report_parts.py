@@ -6,14 +6,12 @@ import re
 import numpy as np
 import pytest
 from PIL import Image
-from report_folder import CLASSES, write_folder
 from tiny_model import write_tiny
 
 from mmclca.fitting.report import formats
 from mmclca.fitting.report.curve import BOTTOM, TOP, Point, chart, expected
-from mmclca.fitting.report.folder import Named, read_folder
+from mmclca.fitting.report.folder import Named
 from mmclca.fitting.report.kept import what_is_kept
-from mmclca.fitting.report.parts import caveats
 from mmclca.fitting.report.thumbnails import thumbnail
 
 
@@ -85,23 +83,6 @@ def test_figures_in_words(write, values, words):
 
 def test_the_first_of_many_names():
     assert formats.listed(['a', 'b', 'c'], most=2) == 'a, b and 1 more'
-
-
-def said(folder, **changes):
-    return ' '.join(caveats(read_folder(write_folder(folder, **changes))))
-
-
-def test_photographs_of_one_plant_are_known(tmp_path):
-    text = said(tmp_path, group='plant 1')
-    assert 'plant of its own' not in text
-    assert 'only one photograph or one plant' in text
-
-
-def test_uneven_classes_are_said(tmp_path):
-    counts = dict(zip(CLASSES, (300, 4, 3, 3), strict=True))
-    text = said(tmp_path, counts=counts)
-    assert 'largest has 300 photographs, the smallest 3' in text
-    assert '71.3' in text and '--class-weights balanced' in text
 
 
 @pytest.fixture(scope='module')
