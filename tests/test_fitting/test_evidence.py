@@ -4,8 +4,8 @@ import csv
 import torch
 
 from mmclca.datasets.photographs import Checked, Photographs
-from mmclca.fitting.evidence import write_table
 from mmclca.fitting.model_folder import ModelFolder
+from mmclca.fitting.probing import write_table
 
 PHOTOGRAPHS = Photographs(
     paths=['/a/0.jpg', '/a/1.jpg', '/b/0.jpg', '/b/1.jpg'],

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What a fit says: a few lines on the screen, all else in a file."""
+"""What a fit shows: a few lines and a bar, and all else in a file."""
 
 import logging
 import sys
@@ -8,8 +8,11 @@ from io import StringIO
 from pathlib import Path
 from typing import TextIO
 
+from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
 from rich import get_console
+from rich.console import Console
+from rich.progress import Progress
 
 from mmclca.utils.terminal import printable, say
 
@@ -82,3 +85,36 @@ def move_loggers(before: TextIO, after: TextIO) -> None:
                 handler.stream is before
             ):
                 handler.setStream(after)
+
+
+class BarHook(Hook):
+    """Draws on a terminal how far a training is, and the time left.
+
+    Args:
+        screen (TextIO): Where it is drawn.
+        title (str): What is trained, in a word or two.
+    """
+
+    priority = 'LOWEST'
+
+    def __init__(self, screen: TextIO, title: str):
+        console = Console(file=screen)
+        self.title = title
+        self.bar = Progress(
+            console=console, transient=True, disable=not console.is_terminal
+        )
+
+    def before_train(self, runner) -> None:
+        """Begin with what an earlier run has done."""
+        self.task = self.bar.add_task(
+            self.title, total=runner.max_iters, completed=runner.iter
+        )
+        self.bar.start()
+
+    def after_train_iter(self, *_, **__) -> None:
+        """Move on by a step."""
+        self.bar.advance(self.task)
+
+    def after_run(self, runner) -> None:
+        """Remove it."""
+        self.bar.stop()
