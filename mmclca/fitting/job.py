@@ -13,10 +13,11 @@ from mmclca.datasets.photographs import (
     check_photographs,
     read_photographs,
 )
+from mmclca.evaluation.cost import count_config
 
 from .candidates import Candidate, candidates_of
 from .classifier import classifier_config
-from .costs import choose, gmacs, milliseconds, parse_budget
+from .costs import choose, milliseconds, parse_budget
 from .model_folder import ModelFolder
 from .record import FitRecord
 from .screen import Log
@@ -153,7 +154,7 @@ def _candidate(
             for one in candidates
         }
         if unit == 'GMACs':
-            return [*map(gmacs, models.values())]
+            return [count_config(x).flops / 1e9 for x in models.values()]
         return [*milliseconds(models, device).values()]
 
     return choose(candidates, record.call['budget'], costs_in)
