@@ -34,11 +34,6 @@ def cost_of(model: dict, full: dict, device: str) -> dict:
     )
 
 
-def gmacs(model: dict) -> float:
-    """1e9 multiply-accumulates of one image, by the config of a classifier."""
-    return count_config(model).flops / 1e9
-
-
 def milliseconds(
     models: Mapping[str, dict], device: str, rounds: int = ROUNDS
 ) -> dict[str, float]:

@@ -13,11 +13,12 @@ from mmclca.datasets.photographs import (
     check_photographs,
     read_photographs,
 )
+from mmclca.evaluation.cost import count_config
 from mmclca.models import Variant
 
 from .candidates import candidates_of
 from .classifier import classifier_config
-from .costs import choose, gmacs, milliseconds, parse_budget
+from .costs import choose, milliseconds, parse_budget
 from .model_folder import ModelFolder
 from .record import FitRecord
 from .screen import Log
@@ -154,7 +155,7 @@ def _variant(
             for one in candidates
         }
         if unit == 'GMACs':
-            return [*map(gmacs, models.values())]
+            return [count_config(x).flops / 1e9 for x in models.values()]
         return [*milliseconds(models, device).values()]
 
     return choose(candidates, record.call['budget'], costs_in)

@@ -4,7 +4,7 @@
 import logging
 import sys
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
-from io import StringIO
+from io import StringIO, TextIOBase
 from pathlib import Path
 from typing import TextIO
 
@@ -17,7 +17,7 @@ from rich.progress import Progress
 from mmclca.utils.terminal import printable, say
 
 
-class Log(StringIO):
+class Log(TextIOBase):
     """Takes what libraries print, and knows the screen.
 
     Within its context standard output, standard error and the loggers of
@@ -27,8 +27,7 @@ class Log(StringIO):
     """
 
     def __init__(self):
-        super().__init__()
-        self.file = None
+        self.file = StringIO()
 
     def __enter__(self) -> 'Log':
         self.screen, self.bars = sys.stdout, sys.stderr
@@ -44,27 +43,23 @@ class Log(StringIO):
         self.stack.close()
         move_loggers(self, self.screen)
         get_console().file = None  # standard output
-        if self.file is not None:
-            self.file.close()
-            self.file = None
+        self.file.close()
+        self.file = StringIO()
 
     def open(self, path: Path) -> None:
         """Append what came so far, and all that comes, to a file."""
         path.parent.mkdir(parents=True, exist_ok=True)
+        text = self.file.getvalue()
         self.file = path.open('a', encoding='utf-8', errors='replace')
-        self.file.write(self.getvalue())
+        self.file.write(text)
 
     def write(self, text: str) -> int:
         """Write to the file, or keep the text until there is one."""
-        text = '\n'.join(map(printable, text.split('\n')))
-        if self.file is None:
-            return super().write(text)
-        return self.file.write(text)
+        return self.file.write('\n'.join(map(printable, text.split('\n'))))
 
     def flush(self) -> None:
         """See ``io.TextIOBase``."""
-        if self.file is not None:
-            self.file.flush()
+        self.file.flush()
 
     def tell_user(self, line: str) -> None:
         """Show a line on the screen; it goes to the file, too."""

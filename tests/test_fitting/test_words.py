@@ -13,29 +13,20 @@ from mmclca.fitting.words import say_accuracy, say_end
 KNOWN = dict(accuracy=0.9, low=0.8, high=0.95)
 
 
-def job_of(per_class, **facts):
+def job_of(per_class, **parts):
     """A fit of classes with recalls, and the lines that it says."""
-    rows = {
-        name: dict(n=n, recall=recall)
-        for name, (n, recall) in per_class.items()
-    }
-    probe = dict(
-        dict(KNOWN, macro_recall=0.6, folds=3, repeats=5, seconds=4.2),
-        per_class=rows,
-    )
+    rows = {x: dict(n=n, recall=r) for x, (n, r) in per_class.items()}
+    more = dict(macro_recall=0.6, folds=3, repeats=5, seconds=4.2)
     known = dict(
-        counts={name: n for name, (n, _) in per_class.items()},
+        counts={name: row['n'] for name, row in rows.items()},
         call=dict(class_weights=None),
-        probe=probe,
-        training=None,
-        held_out=None,
+        probe=dict(KNOWN, **more, per_class=rows),
         final='probe',
     )
-    said = []
     return SimpleNamespace(
-        record=FitRecord(**known | facts),
+        record=FitRecord(**known | parts),
         folder=ModelFolder('my model'),
-        tell=said.append,
+        tell=(said := []).append,
         said=said,
     )
 
