@@ -59,8 +59,6 @@ def facts():
             params=4.2e6,
             ms=9.8,
             ms_full=17.9,
-            ms_onnx=None,
-            ms_onnx_full=None,
             machine='a computer, 2 threads',
         ),
         probe=dict(
@@ -97,18 +95,25 @@ def probabilities():
     return found
 
 
-def write_folder(folder, bare=False, group='', **changes):
+def untested(known):
+    """The facts of classes of one photograph each."""
+    nothing = dict.fromkeys(('recall', 'low', 'high'))
+    per_class = {name: dict(nothing, n=1) for name in CLASSES}
+    names = ('accuracy', 'low', 'high', 'macro_recall')
+    probe = dict(known['probe'], **dict.fromkeys(names), per_class=per_class)
+    return dict(known, probe=probe, learning_curve=[], threshold=None)
+
+
+def write_folder(folder, tested=True, group='', **changes):
     """Write such a folder.
 
     Args:
         folder (Path): Where.
-        bare (bool): Whether all is null in fit.json that may be.
+        tested (bool): Whether photographs were tested.
         group (str): Of every photograph.
         **changes: To fit.json.
     """
-    known = facts()
-    if bare:
-        known |= dict.fromkeys(known.keys() - {'classes', 'counts'})
+    known = facts() if tested else untested(facts())
     (folder / 'fit.json').write_text(json.dumps(known | changes))
     labels = np.repeat(range(len(CLASSES)), COUNTS)
     found = probabilities()
@@ -121,7 +126,7 @@ def write_folder(folder, bare=False, group='', **changes):
             path = folder / 'photos' / f'{n} <i>.jpg'
             draw(path, n)
             row = [path, CLASSES[label], group, '', True, '', '', '']
-            if SURE[n]:
+            if tested and SURE[n]:
                 row[-2:] = CLASSES[TAKEN[n]], found[n, label]
             table.writerow(row)
         gone = folder / 'photos/notes.jpg'

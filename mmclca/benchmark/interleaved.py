@@ -70,25 +70,19 @@ def _seconds_on_gpu(step: Callable[[], object], device: torch.device) -> float:
     return start.elapsed_time(end) / 1e3
 
 
-def steps_of(
-    models: Mapping[str, dict],
-    setting: Setting,
-    make: Callable = inference_step,
-) -> dict:
+def steps_of(models: Mapping[str, dict], setting: Setting) -> dict:
     """A forward pass of each of some models, with random weights.
 
     Args:
         models (Mapping[str, dict]): Configs of classifiers by name.
         setting (Setting): How they run.
-        make (Callable): :func:`inference_step`, the default, or
-            :func:`onnx_step`.
     """
     steps = {}
     for name, config in models.items():
         with torch.device(setting.device):
             model = MODELS.build(config).eval()
         images = setting.images(model.backbone.img_size)
-        steps[name] = make(model, images, setting)
+        steps[name] = inference_step(model, images, setting)
     return steps
 
 

@@ -1,63 +1,52 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What models cost, counted, and timed on this machine."""
+"""What models cost, and the most accurate one that a budget allows."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
+from math import ceil
 
 import torch
 
 from mmclca.benchmark.interleaved import median_milliseconds, steps_of
 from mmclca.benchmark.setting import Setting
-from mmclca.benchmark.steps import inference_step, onnx_step
 from mmclca.evaluation.cost import count_config
-from mmclca.utils.extras import are_there
+from mmclca.models import Variant
 from mmclca.utils.provenance import cpu_name
 
-from .classifier import plain_model
-from .job import Job
+from .candidates import words
 
 ROUNDS = 9
-OWN, FULL = '', '_full'
-RUNTIME = ('onnx', 'onnxscript', 'onnxruntime')  # the extra deploy
+UNITS = {'gmacs': 'GMACs', 'ms': 'ms'}
 
 
-def gmacs(model: dict) -> float:
-    """1e9 multiply-accumulates of one image.
-
-    Args:
-        model (dict): Config of a classifier.
-    """
-    return count_config(model).flops / 1e9
+def cost_of(model: dict, full: dict, device: str) -> dict:
+    """Count and time a model beside the whole network, if that is another."""
+    models = [model] if model == full else [model, full]
+    counted = [count_config(one) for one in models]
+    times = [*milliseconds(dict(enumerate(models)), device).values()]
+    return dict(
+        gmacs=counted[0].flops / 1e9,
+        gmacs_full=counted[-1].flops / 1e9,
+        params=counted[0].params,
+        ms=times[0],
+        ms_full=times[-1],
+        machine=_machine_name(device),
+    )
 
 
 def milliseconds(
-    models: Mapping[str, dict],
-    device: str,
-    rounds: int = ROUNDS,
-    make: Callable = inference_step,
+    models: Mapping[str, dict], device: str, rounds: int = ROUNDS
 ) -> dict[str, float]:
-    """Median time of one image, interleaved, at batch 1.
-
-    Args:
-        models (Mapping[str, dict]): Configs of classifiers by name.
-        device (str): Where they run.
-        rounds (int): Timed passes of each. Defaults to ``ROUNDS``.
-        make (Callable): See :func:`steps_of`.
-    """
+    """Median time of one image, interleaved, at batch 1, by the name."""
     setting = _setting(device)
-    steps = steps_of(models, setting, make)
-    return median_milliseconds(steps, setting, rounds)
+    return median_milliseconds(steps_of(models, setting), setting, rounds)
 
 
 def _setting(device: str) -> Setting:
     return Setting(device=device, threads=torch.get_num_threads(), batch=1)
 
 
-def machine_name(device: str) -> str:
-    """Where milliseconds were measured, in words.
-
-    Args:
-        device (str): Where the models ran.
-    """
+def _machine_name(device: str) -> str:
     setting = _setting(device)
     if setting.on_gpu:
         return torch.cuda.get_device_name(device)
@@ -65,34 +54,42 @@ def machine_name(device: str) -> str:
     return f'{cpu_name()}, {threads}'
 
 
-def measure_costs(job: Job, with_onnx: bool) -> None:
-    """Count and time both, unless that was done.
+def parse_budget(text: str) -> tuple[float, str]:
+    """Read a budget such as ``0.5GMACs`` or ``20ms`` (at batch 1).
 
-    Args:
-        job (Job): The fit; its facts get ``cost``.
-        with_onnx (bool): Whether ONNX Runtime is timed too, where it is
-            installed, which takes some time.
+    GMACs are 1e9 multiply-accumulates; times are those of this machine.
     """
-    cost, img_size = job.facts['cost'], job.variant.img_size
-    models = {OWN: job.config.model}
-    if job.variant.out_type:
-        number = len(job.classes)
-        models[FULL] = plain_model(job.pretrained, img_size, number)
-    if cost['gmacs'] is None:
-        counted = {name: count_config(x) for name, x in models.items()}
-        cost.update(
-            _named('gmacs', {n: c.flops / 1e9 for n, c in counted.items()})
+    found = re.fullmatch(r'(\d+\.?\d*|\.\d+) ?([a-z]+)', text.strip().lower())
+    if not found or found[2] not in UNITS or not float(found[1]):
+        raise ValueError(
+            f'budget {text!r}: a number above 0 with its unit, such as '
+            '0.5GMACs or 20ms'
         )
-        cost['params'] = counted[OWN].params
-        cost.update(_named('ms', milliseconds(models, job.device)))
-        cost['machine'] = machine_name(job.device)
-    if with_onnx and cost['ms_onnx'] is None and are_there(*RUNTIME):
-        timed = milliseconds(models, 'cpu', make=onnx_step)
-        cost.update(_named('ms_onnx', timed))
-    job.save()
+    return float(found[1]), UNITS[found[2]]
 
 
-def _named(name: str, values: dict) -> dict:
-    """Of the model, and of the whole network where that is another one."""
-    both = {FULL: values[OWN], **values}
-    return {f'{name}{which}': value for which, value in both.items()}
+def choose(
+    candidates: Sequence[Variant],
+    budget: str | None,
+    costs: Callable[[str], list[float]],
+) -> Variant:
+    """The first candidate that a budget allows.
+
+    ``costs`` gives the cost of each candidate in a unit; without a budget
+    the first one, which is the most accurate, is taken.
+    """
+    if budget is None:
+        return candidates[0]
+    amount, unit = parse_budget(budget)
+    measured = costs(unit)
+    for candidate, cost in zip(candidates, measured, strict=True):
+        if cost <= amount:
+            return candidate
+    least = min(measured)
+    cheapest = candidates[measured.index(least)]
+    # rounded up, so that it can be given as it is printed
+    enough = ceil(1000 * least) / 1000
+    raise ValueError(
+        f'budget {amount:g}{unit}: no model is that cheap; the least is '
+        f'{enough:g} {unit} ({words(cheapest)})'
+    )

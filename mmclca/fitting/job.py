@@ -1,47 +1,45 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What the steps of a fit hand on."""
+"""A fit before its first step: photographs are checked, a model chosen."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from os import PathLike
 
+import torch
 from mmengine.config import Config
 
-from mmclca.datasets.photographs import Checked, Photographs
+from mmclca.datasets.photographs import (
+    Checked,
+    Photographs,
+    check_photographs,
+    read_photographs,
+)
+from mmclca.evaluation.cost import count_config
 from mmclca.models import Variant
 
+from .candidates import candidates_of
+from .classifier import classifier_config
+from .costs import choose, milliseconds, parse_budget
 from .model_folder import ModelFolder
-from .quiet import Log
-from .weights import Pretrained
+from .record import FitRecord
+from .screen import Log
+from .weights import Pretrained, find_weights
+
+# what a candidate is known by in fit.json
+CHOSEN = ('method', 'keep_rate', 'img_size')
 
 
 @dataclass
 class Job:
-    """A fit, and what is known so far.
-
-    Args:
-        folder (ModelFolder): Where its files lie.
-        facts (dict): Of fit.json; each step fills in its part.
-        checked (Checked): The photographs, and what became of others.
-        pretrained (Pretrained): The weights that it starts from.
-        variant (Variant): The model.
-        config (Config): Its config, with as many classes as there are.
-        device (str): Where it runs.
-        log (Log): Where it says what it does.
-    """
+    """A fit, and what is known so far."""
 
     folder: ModelFolder
-    facts: dict
+    record: FitRecord
     checked: Checked
     pretrained: Pretrained
     variant: Variant
-    config: Config
+    config: Config  # of the variant, with as many classes as there are
     device: str
     log: Log
-
-    @property
-    def tell(self) -> Callable[[str], None]:
-        """Shows the user a line."""
-        return self.log.tell_user
 
     @property
     def classes(self) -> list[str]:
@@ -58,15 +56,106 @@ class Job:
     def held_out(self) -> Photographs:
         """Those of val and test folders."""
         photographs = self.checked.photographs
-        learned = {*photographs.to_train()}
-        everything = range(len(photographs.paths))
-        return photographs.select([i for i in everything if i not in learned])
+        rest = {*range(len(photographs))} - {*photographs.to_train()}
+        return photographs.select(sorted(rest))
 
-    def save(self) -> None:
-        """Write fit.json as it is now, as a draft."""
-        self.folder.draft.write(self.facts)
+    def tell(self, line: str) -> None:
+        """Show the user a line."""
+        self.log.tell_user(line)
 
-    def publish(self) -> None:
-        """Put all that was written in the place of the model of before."""
-        self.save()
+    def add(self, **parts) -> None:
+        """Replace parts of the record, and write it as a draft."""
+        self.record = replace(self.record, **parts)
+        self.folder.draft.write(self.record)
+
+    def publish(self, **parts) -> None:
+        """As :meth:`add`; then the draft takes the place of the model."""
+        self.add(**parts)
         self.folder.publish()
+
+
+def prepare(
+    call: dict,
+    out: str | PathLike,
+    overwrite: bool,
+    device: str | None,
+    log: Log,
+) -> Job:
+    """Check what came and choose the model, before anything is written.
+
+    ``call`` holds the settings of :func:`mmclca.fitting.fit` that make a
+    model what it is, by name.
+    """
+    if call['budget'] is not None:
+        parse_budget(call['budget'])
+    folder = ModelFolder(out)
+    found = read_photographs(
+        call['photographs'], call['labels'], call['groups']
+    )
+    checked = check_photographs(found)
+    record = FitRecord.of_call(call, checked)
+    known = None if overwrite else folder.known(record)
+    job = make_job(folder, known or record, checked, device, log)
+    if overwrite:
+        folder.clear()
+    folder.remove_partial_files()
+    job.add()  # before all, so that the folder is known for this call's
+    log.open(folder.log)
+    return job
+
+
+def make_job(
+    folder: ModelFolder,
+    record: FitRecord,
+    checked: Checked,
+    device: str | None,
+    log: Log,
+) -> Job:
+    """A fit with its model, which an earlier call may have chosen."""
+    device = device or ('cuda' if torch.cuda.is_available() else 'cpu')
+    call, weights = record.call, record.weights
+    source = weights['source'] if weights else call['weights']
+    pretrained = find_weights(source, call['pixels'])
+    number = len(checked.photographs.classes)
+    variant = _variant(record, pretrained, number, device)
+    config = classifier_config(pretrained, variant, number)
+    backbone = config.model.backbone
+    record = replace(
+        record,
+        weights=dict(name=pretrained.name, source=pretrained.source),
+        model=dict(
+            method=variant.method,
+            keep_rate=variant.keep_rate,
+            layers=backbone.get('out_indices'),
+            out_type=backbone.get('out_type'),
+            img_size=variant.img_size,
+            depth=pretrained.backbone['arch']['num_layers'],
+        ),
+    )
+    return Job(
+        folder, record, checked, pretrained, variant, config, device, log
+    )
+
+
+def _variant(
+    record: FitRecord, pretrained: Pretrained, number: int, device: str
+) -> Variant:
+    """The model of an earlier call, else what the budget allows.
+
+    Milliseconds are measured anew in each call, and are never the same.
+    """
+    candidates = candidates_of(pretrained.backbone)
+    for one in candidates if record.model else ():
+        if all(record.model[name] == vars(one)[name] for name in CHOSEN):
+            return one
+
+    def costs_in(unit: str) -> list[float]:
+        models = {
+            one: classifier_config(pretrained, one, number).model
+            for one in candidates
+        }
+        if unit == 'GMACs':
+            return [count_config(x).flops / 1e9 for x in models.values()]
+        return [*milliseconds(models, device).values()]
+
+    return choose(candidates, record.call['budget'], costs_in)

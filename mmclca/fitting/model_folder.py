@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The folder of a model that was fitted."""
 
-import json
 import shutil
 from functools import cached_property
 from os import PathLike
@@ -13,6 +12,8 @@ from mmclca.utils.atomic_write import (
     replace_files,
     replace_text,
 )
+
+from .record import FitRecord
 
 
 class ModelFolder:
@@ -60,13 +61,8 @@ class ModelFolder:
         for partial in self.path.rglob(PARTIAL):
             partial.unlink()
 
-    def read(self) -> dict:
-        """The facts in fit.json.
-
-        Raises:
-            FileNotFoundError: If there is none.
-            ValueError: If it is damaged.
-        """
+    def read(self) -> FitRecord:
+        """What fit.json holds."""
         if not self.file.is_file():
             raise FileNotFoundError(
                 f'{self.path} is no folder of a fitted model, for it has no '
@@ -74,18 +70,14 @@ class ModelFolder:
                 f'{self.path} makes one'
             )
         try:
-            return json.loads(self.file.read_text(encoding='utf-8'))
-        except ValueError as error:
+            return FitRecord.of_text(self.file.read_text(encoding='utf-8'))
+        except (ValueError, TypeError, AttributeError) as error:
             raise ValueError(
                 f'{self.file} is damaged ({error}): fit again with --overwrite'
             ) from error
 
-    def read_finished(self) -> dict:
-        """As :meth:`read`, of a model that can be used.
-
-        Raises:
-            FileNotFoundError: If there is no model yet.
-        """
+    def read_finished(self) -> FitRecord:
+        """As :meth:`read`, of a model that can be used."""
         begun = self.file.is_file() or self.draft.path.is_dir()
         if begun and not self.model.is_file():
             raise FileNotFoundError(
@@ -94,33 +86,22 @@ class ModelFolder:
             )
         return self.read()
 
-    def write(self, facts: dict) -> None:
+    def write(self, record: FitRecord) -> None:
         """Replace fit.json."""
-        text = json.dumps(facts, indent=1, ensure_ascii=False)
-        replace_text(self.file, f'{text}\n')
+        replace_text(self.file, record.text)
 
-    def known(self, facts: dict) -> dict | None:
-        """What an earlier, equal call has found out.
-
-        Args:
-            facts (dict): Of the call that is to be answered.
-
-        Returns:
-            dict | None: None where there is nothing yet.
-
-        Raises:
-            ValueError: If the folder is of another call, or of no fit.
-        """
+    def known(self, record: FitRecord) -> FitRecord | None:
+        """What an earlier, equal call has found out; None: nothing yet."""
         begun = self.draft.file.is_file()
-        if begun and not _differences(self.draft.read(), facts):
-            return self.draft.read()
+        if begun and not _differences(had := self.draft.read(), record):
+            return had
         self.discard_draft()
         if not self.file.is_file():
             if not begun:
                 self._check_empty()
             return None
         had = self.read()
-        other = _differences(had, facts)
+        other = _differences(had, record)
         if other:
             raise ValueError(
                 f'{self.path} was fitted with {"; ".join(other)}: give '
@@ -130,13 +111,12 @@ class ModelFolder:
         return had
 
     def _check_empty(self) -> None:
-        if self.path.exists() and not self.path.is_dir():
+        if self.path.is_file():
             raise ValueError(
                 f'{self.path} is a file: give a folder with --out'
             )
-        inside = self.path.iterdir() if self.path.exists() else ()
-        ours = (self.features.name, self.draft.path.name)
-        if any(path.name not in ours for path in inside):
+        ours = {self.features, self.draft.path}
+        if self.path.exists() and {*self.path.iterdir()} - ours:
             raise ValueError(
                 f'{self.path} is there and not empty: give another folder '
                 'with --out, or --overwrite to write into it'
@@ -149,15 +129,14 @@ class ModelFolder:
         shutil.rmtree(self.training, ignore_errors=True)
 
 
-def _differences(had: dict, facts: dict) -> list[str]:
+def _differences(had: FitRecord, record: FitRecord) -> list[str]:
     """What is other than it was, in words."""
-    old, new = had['call'], facts['call']
     other = [
-        f'{name} {old.get(name)!r} (now {value!r})'
-        for name, value in new.items()
-        if old.get(name) != value
+        f'{name} {had.call.get(name)!r} (now {value!r})'
+        for name, value in record.call.items()
+        if had.call.get(name) != value
     ]
-    if not other and had['photographs'] != facts['photographs']:
-        numbers = (sum(x['counts'].values()) for x in (had, facts))
+    if not other and had.photographs != record.photographs:
+        numbers = (sum(x.counts.values()) for x in (had, record))
         other = ['{} photographs (now {}, or others)'.format(*numbers)]
     return other

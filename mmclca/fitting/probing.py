@@ -1,94 +1,59 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The first step of a fit: a classifier on the network as it came."""
 
+import math
 import time
 
 import torch
-from torch import Tensor
+from safetensors.torch import save
+from torch import Tensor, nn
 
 from mmclca.apis import Probe
 from mmclca.apis.probe import OutOfFold, learning_curve
-from mmclca.datasets.photographs import Photographs
+from mmclca.apis.rejection import Threshold, fingerprint, write_threshold
+from mmclca.datasets.photographs import Checked, Photographs
 from mmclca.evaluation import wilson
+from mmclca.evaluation.open_set import SCORES, fit_threshold
+from mmclca.utils.atomic_write import replace_bytes, replace_text
+from mmclca.utils.csv_files import write_rows
 
-from .evidence import write_evidence, write_table
 from .job import Job
-from .outcome import set_threshold
+from .model_folder import ModelFolder
 
 CLASSIFIER = 'ridge'
+SCORE, ACCEPT = 'max_softmax', 0.95
+COLUMNS = (
+    *('path', 'class', 'group', 'split', 'used', 'why_not'),
+    *('predicted', 'p_given'),
+)
 
 
-def run_probe(job: Job) -> None:
-    """Fit the probe, estimate how good it is, and write it.
+def run_probe(job: Job) -> dict:
+    """Fit the probe, estimate how good it is, and write it as the model.
 
-    Args:
-        job (Job): The fit; its facts get ``probe``, ``learning_curve`` and
-            ``threshold``.
+    Gives ``probe``, ``learning_curve`` and ``threshold`` of the record.
     """
     began = time.perf_counter()
-    probe, training = probe_of(job), job.training
-    features, found = fit_probe(job, probe)
-    probe.save(job.folder.draft.probe)
-    write_evidence(job.folder.draft, found.labels, found.probabilities())
-    write_table(job.folder.draft, job.checked, found.probabilities())
-    job.facts['learning_curve'] = learning_curve(
+    draft, probe = job.folder.draft, probe_of(job)
+    found, features = fit_classifier(job, probe, job.training)
+    probe.save(draft.probe)
+    threshold = write_model(draft, probe, found)
+    _write_evidence(draft, job.checked, found)
+    curve = learning_curve(
         features,
         found.labels,
         len(job.classes),
         CLASSIFIER,
-        groups=training.groups,
+        groups=job.training.groups,
         strength=found.strength,
     )
-    seconds = time.perf_counter() - began
-    job.facts['probe'] = facts_of(found, job.classes, seconds)
-
-
-def fit_probe(job: Job, probe: Probe) -> tuple[Tensor, OutOfFold]:
-    """Fit a classifier to all photographs, and write it as the model.
-
-    Args:
-        job (Job): The fit; its facts get ``threshold``.
-        probe (Probe): The network.
-
-    Returns:
-        tuple[Tensor, OutOfFold]: Features (N, D), and what folds gave.
-    """
-    found, features = fitted(job, probe, job.training)
-    probe.save(job.folder.draft.model)
-    logits = found.logits.flatten(0, 1)
-    tested = logits[~logits.isnan().any(1)]
-    job.facts['threshold'] = set_threshold(
-        job.folder.draft, probe.model, tested
-    )
-    return features, found
-
-
-def fitted(
-    job: Job, probe: Probe, photographs: Photographs
-) -> tuple[OutOfFold, Tensor]:
-    """Fit a classifier to photographs, whose features are cached.
-
-    Args:
-        job (Job): The fit.
-        probe (Probe): The network.
-        photographs (Photographs): Those to learn from.
-    """
-    features, _ = probe.features(photographs.paths)
-    call = job.facts['call']
-    found = probe.fit(
-        features,
-        torch.tensor(photographs.labels),
-        job.classes,
-        CLASSIFIER,
-        groups=photographs.groups,
-        folds=call['folds'],
-        class_weights=call['class_weights'],
-    )
-    return found, features
+    estimate = _estimate(found, job.classes)
+    estimate['seconds'] = time.perf_counter() - began
+    return dict(probe=estimate, learning_curve=curve, threshold=threshold)
 
 
 def probe_of(job: Job) -> Probe:
-    """The probe of a fit, whose features are cached."""
+    """The network of a fit as it came; its features are cached."""
     return Probe(
         job.config,
         job.pretrained.source,
@@ -97,14 +62,52 @@ def probe_of(job: Job) -> Probe:
     )
 
 
-def facts_of(found: OutOfFold, classes: list[str], seconds: float) -> dict:
-    """What fit.json says of a probe.
+def fit_classifier(
+    job: Job, probe: Probe, photographs: Photographs
+) -> tuple[OutOfFold, Tensor]:
+    """Fit the last layer; gives what folds tell, and features (N, D)."""
+    features, _ = probe.features(photographs.paths)
+    found = probe.fit(
+        features,
+        torch.tensor(photographs.labels),
+        job.classes,
+        CLASSIFIER,
+        groups=photographs.groups,
+        folds=job.record.call['folds'],
+        class_weights=job.record.call['class_weights'],
+    )
+    return found, features
 
-    Args:
-        found (OutOfFold): What its folds gave.
-        classes (list[str]): Names of the classes.
-        seconds (float): How long it took.
+
+def write_model(folder: ModelFolder, probe: Probe, found: OutOfFold) -> dict:
+    """Write a probe as the model, with the threshold that it gives."""
+    probe.save(folder.model)
+    logits = found.logits.flatten(0, 1)
+    tested = logits[~logits.isnan().any(1)]
+    return set_threshold(folder, probe.model, tested)
+
+
+def set_threshold(
+    folder: ModelFolder, model: nn.Module, logits: Tensor
+) -> dict:
+    """Write below which score a photograph is of none of the classes.
+
+    By class scores (N, K) of photographs that the model, or its like, has
+    not seen. Without any the file is empty, and the values are None.
     """
+    if not len(logits):
+        replace_text(folder.threshold, '')
+        return dict(score=None, threshold=None)
+    value = fit_threshold(SCORES[SCORE](logits), ACCEPT)
+    threshold = Threshold(SCORE, value, fingerprint(model))
+    write_threshold(
+        threshold, folder.threshold, accept=ACCEPT, images=len(logits)
+    )
+    return dict(score=SCORE, threshold=value)
+
+
+def _estimate(found: OutOfFold, classes: list[str]) -> dict:
+    """How good a probe is, for the record."""
     tested = bool(found.independent)
     low, high = found.interval() if tested else (None, None)
     return dict(
@@ -118,7 +121,6 @@ def facts_of(found: OutOfFold, classes: list[str], seconds: float) -> dict:
         high=high,
         macro_recall=found.macro_recall if tested else None,
         per_class=_per_class(found, classes),
-        seconds=seconds,
     )
 
 
@@ -127,9 +129,55 @@ def _per_class(found: OutOfFold, classes: list[str]) -> dict:
     recalls = found.recalls().tolist()
     counts = found.labels.bincount(minlength=len(classes)).tolist()
     rows = {}
-    for i, name in enumerate(classes):
-        known = i not in found.untested
-        low, high = wilson(recalls[i], counts[i]) if known else (None, None)
-        recall = recalls[i] if known else None
-        rows[name] = dict(n=counts[i], recall=recall, low=low, high=high)
+    for name, n, recall in zip(classes, counts, recalls, strict=True):
+        low = high = None
+        if math.isnan(recall):
+            recall = None
+        else:
+            low, high = wilson(recall, n)
+        rows[name] = dict(n=n, recall=recall, low=low, high=high)
     return rows
+
+
+def _write_evidence(
+    folder: ModelFolder, checked: Checked, found: OutOfFold
+) -> None:
+    """Write evidence.safetensors, and photographs.csv in the same order."""
+    probabilities = found.probabilities().float().contiguous()
+    tensors = dict(probabilities=probabilities, labels=found.labels)
+    replace_bytes(folder.evidence, save(tensors))
+    write_table(folder, checked, probabilities)
+
+
+def write_table(
+    folder: ModelFolder, checked: Checked, probabilities: Tensor
+) -> None:
+    """Write photographs.csv: first those that were learned from.
+
+    Of these there are probabilities (N, K), NaN where one was not tested.
+    """
+    photographs = checked.photographs
+    learned = photographs.to_train()
+    tested = dict(zip(learned, probabilities, strict=True))
+    held_out = [i for i in range(len(photographs)) if i not in tested]
+    same = checked.doubled + checked.leaks
+    reasons = checked.photographs.left_out | checked.unread
+    reasons |= {path: f'same as {kept}' for path, kept in same}
+    for paths in checked.conflicts:
+        reasons |= dict.fromkeys(paths, 'the same picture in two classes')
+    rows = [_row(photographs, i, tested.get(i)) for i in learned + held_out]
+    rows += [[x, '', '', '', False, why, '', ''] for x, why in reasons.items()]
+    write_rows(folder.table, [COLUMNS, *rows])
+
+
+def _row(photographs: Photographs, i: int, found: Tensor | None) -> list:
+    """A photograph, and its probabilities if it was learned from."""
+    label, split = photographs.labels[i], photographs.splits[i]
+    group = photographs.groups[i] if photographs.groups else ''
+    row = [photographs.paths[i], photographs.classes[label], group, split]
+    if found is None:
+        return [*row, False, f'held out in {split}', '', '']
+    if found.isnan().any():
+        return [*row, True, '', '', '']
+    best = photographs.classes[int(found.argmax())]
+    return [*row, True, '', best, f'{float(found[label]):.6f}']

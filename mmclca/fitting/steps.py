@@ -5,16 +5,15 @@ import os
 import time
 from os import PathLike
 
-from .costs import measure_costs
+from .classifier import plain_model
+from .costs import cost_of
 from .fitted_model import FittedModel
-from .improving import improve
-from .job import Job
-from .outcome import measure
-from .preparing import prepare
+from .improving import improve, measure
+from .job import Job, prepare
 from .probing import run_probe
-from .quiet import Log
 from .report import write_report
-from .words import cost_line, ending, opening, probe_line
+from .screen import Log
+from .words import say_accuracy, say_cost, say_end, say_start
 
 
 def fit(
@@ -83,7 +82,7 @@ def fit(
         pixels=pixels,
     )
     with Log() as log:
-        run(prepare(call, out, overwrite, device, log), probe_only)
+        _run(prepare(call, out, overwrite, device, log), probe_only)
     return FittedModel(out, device)
 
 
@@ -91,34 +90,34 @@ def _absolute(path: str | PathLike | None) -> str | None:
     return None if path is None else os.path.abspath(path)
 
 
-def run(job: Job, probe_only: bool) -> None:
-    """Do the steps that were not done yet.
-
-    Args:
-        job (Job): The fit.
-        probe_only (bool): See :func:`fit`.
-    """
-    began, facts = time.perf_counter(), job.facts
-    before = facts['seconds']
-    opening(job)
-    measure_costs(job, with_onnx=False)
-    cost_line(job)
-    if facts['probe']['classifier'] is None:
-        run_probe(job)
-    probe_line(job)
-    facts['final'] = facts['final'] or 'probe'
-    job.publish()  # what training writes is no part of this draft
-    if not probe_only and facts['training'] is None:
-        improve(job)
-        measure_costs(job, with_onnx=True)
-    if job.held_out.paths and facts['held_out'] is None:
-        facts['held_out'], _ = measure(
-            job.folder.model, job.held_out, job.device
-        )
-    facts['seconds'] = before + time.perf_counter() - began
-    job.publish()
+def _run(job: Job, probe_only: bool) -> None:
+    """Do the steps that were not done yet."""
+    began, before = time.perf_counter(), job.record.seconds
+    say_start(job)
+    if job.record.cost is None:
+        job.add(cost=_cost(job))
+    say_cost(job)
+    if job.record.probe is None:
+        job.add(**run_probe(job))
+    say_accuracy(job)
+    # what training writes is no part of this draft
+    job.publish(final=job.record.final or 'probe')
+    if not probe_only and job.record.training is None:
+        job.publish(**improve(job))
+    if job.held_out.paths and job.record.held_out is None:
+        found, _ = measure(job.folder.model, job.held_out, job.device)
+        job.add(held_out=found)
+    job.publish(seconds=before + time.perf_counter() - began)
     write_report(job.folder.path)
-    if facts['training']:
+    if job.record.training:
         for checkpoint in job.folder.training.glob('*/*.pth'):
             checkpoint.unlink()  # what it takes to go on, thrice a model
-    ending(job)
+    say_end(job)
+
+
+def _cost(job: Job) -> dict:
+    full = job.config.model
+    if job.variant.out_type:
+        size, number = job.variant.img_size, len(job.classes)
+        full = plain_model(job.pretrained, size, number)
+    return cost_of(job.config.model, full, job.device)

@@ -43,7 +43,7 @@ class Pretrained:
     @property
     def name(self) -> str:
         """timm's name, or that of the file without its ending."""
-        return name_of(self.source)
+        return _name_of(self.source)
 
     @property
     def kind(self) -> str:
@@ -84,7 +84,7 @@ def find_weights(
         if weights is None:
             raise CheckpointError(_how_to_get(source)) from error
         raise
-    (mean, std), note = pixels_of(name_of(source), pixels)
+    (mean, std), note = pixels_of(_name_of(source), pixels)
     return Pretrained(source, backbone_of(checkpoint), mean, std, note)
 
 
@@ -93,7 +93,7 @@ def _default() -> str:
     return TIMM + next(cached, DEFAULTS[0])
 
 
-def name_of(source: str) -> str:
+def _name_of(source: str) -> str:
     """The name of weights: timm's, or a file's without its ending."""
     if source.startswith(TIMM):
         return source.removeprefix(TIMM)
@@ -101,7 +101,7 @@ def name_of(source: str) -> str:
 
 
 def _how_to_get(source: str) -> str:
-    name = name_of(source)
+    name = _name_of(source)
     file = f'{name}.safetensors'
     return (
         f'no weights: none are given, none in the cache, and {source} cannot '

@@ -4,11 +4,6 @@
 from importlib.util import find_spec
 
 
-def are_there(*names: str) -> bool:
-    """Whether packages are installed."""
-    return all(find_spec(name) is not None for name in names)
-
-
 def require(*names: str, extra: str) -> None:
     """See that packages are there.
 

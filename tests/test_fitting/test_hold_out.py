@@ -2,7 +2,7 @@
 import pytest
 
 from mmclca.datasets.photographs import Photographs
-from mmclca.fitting.estimate import hold_out, is_enough
+from mmclca.fitting.hold_out import hold_out, is_enough
 
 
 def photographs(*counts, groups=None):

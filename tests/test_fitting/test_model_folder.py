@@ -1,44 +1,48 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from dataclasses import replace
+
 import pytest
 
 from mmclca.fitting.model_folder import ModelFolder
+from mmclca.fitting.record import FitRecord
 
-FACTS = dict(call=dict(budget=None), photographs='a', counts=dict(ash=3))
+CALL = dict(folds=5, budget=None)
+RECORD = FitRecord(call=CALL, photographs='a', counts=dict(ash=3))
 
 
 @pytest.fixture
 def folder(tmp_path):
     folder = ModelFolder(tmp_path / 'model')
-    folder.write(FACTS)
+    folder.write(RECORD)
     return folder
 
 
 def test_the_same_call_goes_on(folder):
-    assert folder.known(dict(FACTS, counts={})) == FACTS
+    assert folder.known(replace(RECORD, counts={})) == RECORD
 
 
 @pytest.mark.parametrize(
     'other, said',
     [
-        (dict(call=dict(budget='9ms')), "budget None .now '9ms'"),
+        (dict(call=dict(CALL, budget='9ms')), "budget None .now '9ms'"),
         (dict(photographs='b', counts=dict(ash=4)), '3 photographs .now 4'),
     ],
 )
 def test_another_call_is_refused(folder, other, said):
     with pytest.raises(ValueError, match=f'{said}.*--overwrite'):
-        folder.known(FACTS | other)
+        folder.known(replace(RECORD, **other))
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path):
     folder = ModelFolder(tmp_path)
-    assert folder.known(FACTS) is None
+    assert folder.known(RECORD) is None
     (tmp_path / 'features').mkdir()
-    assert folder.known(FACTS) is None
+    assert folder.known(RECORD) is None
     (tmp_path / 'thesis.tex').touch()
     with pytest.raises(ValueError, match='not empty'):
-        folder.known(FACTS)
+        folder.known(RECORD)
     with pytest.raises(ValueError, match='is a file'):
-        ModelFolder(tmp_path / 'thesis.tex').known(FACTS)
+        ModelFolder(tmp_path / 'thesis.tex').known(RECORD)
 
 
 def test_features_and_the_model_outlive_the_rest(folder):
@@ -56,17 +60,27 @@ def test_no_model(tmp_path, folder):
         ModelFolder(tmp_path).read_finished()
     with pytest.raises(FileNotFoundError, match='the same command goes on'):
         folder.read_finished()
-    folder.file.write_text('{')
-    with pytest.raises(ValueError, match='is damaged'):
-        folder.read()
 
 
 def test_a_draft_that_is_of_no_use_is_discarded(folder):
     draft = folder.draft
-    for facts in (None, FACTS | dict(photographs='b')):
+    for record in (None, replace(RECORD, photographs='b')):
         draft.path.mkdir()
         draft.model.touch()
-        if facts:
-            draft.write(facts)
-        assert folder.known(FACTS) == FACTS
+        if record:
+            draft.write(record)
+        assert folder.known(RECORD) == RECORD
         assert not draft.path.exists()
+
+
+def test_parts_that_are_not_known_yet(folder):
+    """Older versions wrote them as dicts of null."""
+    text = RECORD.text.replace('"probe": null', '"probe": {"accuracy": null}')
+    assert FitRecord.of_text(text) == RECORD
+
+
+@pytest.mark.parametrize('text', ['{', '3', '{"colour": 1}'])
+def test_a_record_that_is_damaged(folder, text):
+    folder.file.write_text(text)
+    with pytest.raises(ValueError, match='is damaged .*--overwrite'):
+        folder.read()

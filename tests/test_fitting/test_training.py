@@ -2,6 +2,7 @@
 """A fit that trains: the second step, interrupted and gone on with."""
 
 import json
+from copy import deepcopy
 
 import pytest
 import torch
@@ -11,19 +12,18 @@ from tiny_run import CLASSES
 import mmclca
 from mmclca.apis import TokenReductionInferencer
 from mmclca.checkpoints.downloading import open_checkpoint
-from mmclca.fitting import estimate, improving, recipe, training
-from mmclca.fitting.estimate import Measured
+from mmclca.fitting import hold_out, improving, training
 
 
 @pytest.fixture
 def fit(tmp_path, monkeypatch):
     """Fits a model whose training is short, and expected to pay."""
-    for module in (recipe, improving):
-        monkeypatch.setattr(module, 'EPOCHS', 4)
+    recipe = training.read_recipe()
+    recipe.train_cfg.max_epochs = 4
+    recipe.train_dataloader.sampler.min_samples = 32
+    monkeypatch.setattr(training, 'read_recipe', lambda: deepcopy(recipe))
     monkeypatch.setattr(training, 'WORKERS', 0)
-    monkeypatch.setattr(recipe, 'LEAST_AN_EPOCH', 32)
-    monkeypatch.setattr(estimate, 'MEASURED', (Measured(0.5, 0.5, 0.9),))
-    monkeypatch.setattr('mmclca.fitting.costs.are_there', lambda *names: False)
+    monkeypatch.setattr(improving, 'MEASURED', ((0.5, 0.5, 0.9),))
     torch.manual_seed(0)
     weights = write_weights(tmp_path)
 
@@ -40,7 +40,7 @@ def fit(tmp_path, monkeypatch):
 def test_trained_where_photographs_cannot_tell_how_good(fit, capsys):
     model = fit()
     done = model.facts['training']
-    assert (done['epochs'], done['holdout']) == (recipe.EPOCHS, None)
+    assert (done['epochs'], done['holdout']) == (4, None)
     assert model.facts['final'] == 'trained'
     assert model.accuracy == model.facts['probe']['accuracy']
     told = capsys.readouterr().out
@@ -76,8 +76,8 @@ def test_the_better_one_where_photographs_can(fit, monkeypatch, share, final):
         return dict(found, accuracy=accuracy), logits
 
     measure = improving.measure
-    monkeypatch.setattr(estimate, 'LEAST', 16)
-    monkeypatch.setattr(estimate, 'LEAST_A_CLASS', 4)
+    monkeypatch.setattr(hold_out, 'LEAST', 16)
+    monkeypatch.setattr(hold_out, 'LEAST_A_CLASS', 4)
     monkeypatch.setattr(improving, 'measure', measured)
     model = fit()
     holdout = model.facts['training']['holdout']
@@ -96,7 +96,7 @@ def test_interrupted_training_is_gone_on_with(fit, monkeypatch, tmp_path):
 
     with monkeypatch.context() as patch:
         patch.setattr(
-            'mmclca.fitting.progress.BarHook.after_train_iter', pressed
+            'mmclca.fitting.screen.BarHook.after_train_iter', pressed
         )
         with pytest.raises(KeyboardInterrupt):
             fit()
@@ -106,11 +106,11 @@ def test_interrupted_training_is_gone_on_with(fit, monkeypatch, tmp_path):
     }
     started = []
     monkeypatch.setattr(
-        'mmclca.fitting.progress.BarHook.before_train',
+        'mmclca.fitting.screen.BarHook.before_train',
         lambda hook, runner: started.append(runner.epoch),
     )
     monkeypatch.setattr(
-        'mmclca.fitting.progress.BarHook.after_train_iter', lambda *_, **__: 0
+        'mmclca.fitting.screen.BarHook.after_train_iter', lambda *_, **__: 0
     )
     assert fit().facts['final'] == 'trained'
     assert started == [2, 0]  # the one without some goes on, then all
@@ -122,7 +122,7 @@ def test_interrupted_training_is_gone_on_with(fit, monkeypatch, tmp_path):
 def test_not_where_it_does_not_pay_or_nobody_could_tell(
     fit, monkeypatch, capsys, per_class, trained
 ):
-    monkeypatch.setattr(estimate, 'MEASURED', (Measured(0.5, 0.5, trained),))
+    monkeypatch.setattr(improving, 'MEASURED', ((0.5, 0.5, trained),))
     model = fit(per_class)
     assert (model.facts['final'], model.facts['training']) == ('probe', None)
     assert 'Training is left out' in capsys.readouterr().out

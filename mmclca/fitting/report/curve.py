@@ -14,14 +14,7 @@ STEEPEST = -1  # no more than half of the errors go with twice the photographs
 
 @dataclass(frozen=True)
 class Point:
-    """A point of the curve.
-
-    Args:
-        photographs (int): Photographs of a class.
-        accuracy (float): 0 to 1.
-        low (float): Lower end of the interval.
-        high (float): Upper end of the interval.
-    """
+    """An accuracy, 0 to 1, with its interval, by photographs of a class."""
 
     photographs: int
     accuracy: float
@@ -37,13 +30,7 @@ def expected(points: Sequence[Point]) -> Point | None:
     interval. `Deep Learning Scaling is Predictable, Empirically` finds this
     law in many tasks. Of few points the line can be too steep: twice the
     photographs take away half of the errors at most.
-
-    Args:
-        points (Sequence[Point]): What was measured.
-
-    Returns:
-        Point: None where fewer than two points were measured. Never below
-        the last point.
+    It is never below the last point, and None of fewer than two points.
     """
     if len(points) < 2:
         return None
@@ -71,37 +58,12 @@ APART = 26  # between numbers below the axis, so that they can be read
 STEP = 0.1  # of accuracy between two lines
 
 
-@dataclass(frozen=True)
-class Chart:
-    """Places in the picture, each in its units.
-
-    Args:
-        lines (list[tuple[float, str]]): Height and label of each line.
-        numbers (list[tuple[float, int]]): Place and number of photographs.
-        points (list[tuple[float, float]]): What was measured.
-        band (str): Outline of the interval, as of ``<polygon points>``.
-        curve (str): The curve, as of ``<polyline points>``.
-        beyond (str): From the last point to the estimate; may be empty.
-        beyond_band (str): Outline of its interval.
-        estimate (tuple[float, float], optional): The estimate.
-    """
-
-    lines: list[tuple[float, str]]
-    numbers: list[tuple[float, int]]
-    points: list[tuple[float, float]]
-    band: str
-    curve: str
-    beyond: str
-    beyond_band: str
-    estimate: tuple[float, float] | None
-
-
-def chart(points: Sequence[Point], estimate: Point | None) -> Chart:
+def chart(points: Sequence[Point], estimate: Point | None) -> dict:
     """Place a learning curve, photographs on a logarithmic scale.
 
-    Args:
-        points (Sequence[Point]): What was measured, one or more.
-        estimate (Point, optional): What is expected beyond.
+    ``lines``, height and label of each; ``numbers`` of photographs and
+    their places; ``points``, what was measured; ``curve`` and ``band`` of
+    its interval, in SVG; ``beyond`` and ``beyond_band`` to the ``estimate``.
     """
     ahead = [estimate] if estimate else []
     every = [*points, *ahead]
@@ -126,7 +88,7 @@ def chart(points: Sequence[Point], estimate: Point | None) -> Chart:
 
     tail = [points[-1], *ahead] if ahead else []
     steps = range(round(lowest / STEP), round(1 / STEP) + 1)
-    return Chart(
+    return dict(
         lines=[(y(n * STEP), f'{100 * n * STEP:.0f} %') for n in steps],
         numbers=_apart([(x(p), p.photographs) for p in every]),
         points=places(points),

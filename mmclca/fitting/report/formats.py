@@ -41,11 +41,11 @@ def duration(seconds: float) -> str:
     return f'{hours} h {left} min' if hours else f'{minutes} min {rest} s'
 
 
-def some(names: list[str], most: int = 12) -> str:
+def listed(names: list[str], most: int = 12) -> str:
     """Names, the first of them where there are many."""
     more = len(names) - most
-    listed = ', '.join(names[:most])
-    return f'{listed} and {more} more' if more > 0 else listed
+    first = ', '.join(names[:most])
+    return f'{first} and {more} more' if more > 0 else first
 
 
 def plural(number: int, word: str, many: str = '') -> str:

@@ -1,22 +1,19 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import os
-import re
 import shlex
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
 
 from mmclca.utils.atomic_write import replace_bytes
 
 from . import formats
-from .caveats import caveats
-from .confused import confused_pairs, doubtful, with_pictures
+from .confused import class_tables, confused_pairs, doubtful, with_picture
 from .curve import Point, chart, expected
 from .folder import FitFolder, read_folder
 from .kept import what_is_kept
-from .making import commands, making
-from .tables import class_tables, cost_rows
+
+DOUBTFUL = 24  # photographs to show
 
 
 def write_report(folder: str | os.PathLike) -> Path:
@@ -38,31 +35,29 @@ def write_report(folder: str | os.PathLike) -> Path:
         ValueError: If these are not of one run.
     """
     fit = read_folder(folder)
-    page = fit.path / 'report.html'
     text = render(**_parts(fit))
     # names of files need not be text
-    replace_bytes(page, text.encode(errors='replace'))
-    return page
+    replace_bytes(fit.files.report, text.encode(errors='replace'))
+    return fit.files.report
 
 
 def _parts(fit: FitFolder) -> dict:
     """What the template asks for."""
-    facts, wrong = fit.facts, doubtful(fit.tested)
+    record, wrong = fit.record, doubtful(fit.tested)
+    path = fit.files.path
     return dict(
-        facts=facts,
-        name=Path(facts['source'] or fit.path.resolve()).name,
-        counts=fit.counts(),
+        record=record,
+        name=Path(record.source or path.resolve()).name,
+        counts=[*record.counts.values()],
         tested=len(fit.tested),
-        caveats=caveats(fit),
-        classes=class_tables(facts['probe']['per_class'] or {}),
+        grouped=fit.grouped,
+        classes=class_tables(record.probe['per_class']),
         pairs=confused_pairs(fit),
         wrong=len(wrong),
-        doubtful=with_pictures(wrong),
-        curve=_curve(facts['learning_curve'] or []),
-        kept=what_is_kept(fit.path / 'model.pth', fit.tested),
-        cost=cost_rows(facts['cost']),
-        made=making(facts),
-        commands=commands(shlex.quote(str(fit.path))),
+        doubtful=[with_picture(one) for one in wrong[:DOUBTFUL]],
+        curve=_curve(record.learning_curve),
+        kept=what_is_kept(fit.files.model, fit.tested),
+        folder=shlex.quote(str(path)),
     )
 
 
@@ -77,16 +72,11 @@ def _curve(measured: list[dict]) -> dict | None:
     )
 
 
-OPTION = re.compile(r'(--[a-z-]+)')
-FILTERS = ('percent', 'about', 'of_hundred', 'digits', 'duration', 'some')
+FILTERS = ('percent', 'about', 'of_hundred', 'digits', 'duration', 'listed')
 
 
 def render(**parts) -> str:
-    """Fill the template; names of classes and files are text, no markup.
-
-    Args:
-        **parts: What it is made of.
-    """
+    """Fill the template; names of classes and files are text, no markup."""
     environment = Environment(
         loader=PackageLoader('mmclca.fitting.report', 'templates'),
         autoescape=True,
@@ -95,12 +85,5 @@ def render(**parts) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {name: vars(formats)[name] for name in FILTERS}
-    environment.filters['options'] = _options
     environment.globals['plural'] = formats.plural
     return environment.get_template('report.html').render(parts)
-
-
-def _options(text: str) -> Markup:
-    """A text whose options, such as --groups, stand in one line as code."""
-    marked = r'<code class="option">\1</code>'
-    return Markup(OPTION.sub(marked, str(escape(text))))

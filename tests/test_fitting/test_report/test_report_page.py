@@ -2,7 +2,6 @@
 """The page as a whole, parsed as a browser does."""
 
 import json
-import re
 from base64 import b64decode
 from html.parser import HTMLParser
 from io import BytesIO
@@ -10,7 +9,7 @@ from io import BytesIO
 import pytest
 from golden import golden
 from PIL import Image
-from report_folder import CLASSES, TAG, write_folder
+from report_folder import CLASSES, TAG, facts, write_folder
 
 from mmclca.fitting.report import write_report
 
@@ -116,30 +115,32 @@ def test_pictures_are_small_upright_and_described(page):
         assert image.size == sizes[0]
 
 
-def test_what_is_not_known_is_left_out(tmp_path):
-    page = page_of(write_folder(tmp_path, bare=True))
-    assert page.sections == ['folder', 'confused', 'doubtful', *LAST]
-    assert 'None' not in page.text.replace('None of', '')
-    assert 'null' not in page.text
-
-
 def test_classes_of_one_photograph_alone(tmp_path):
-    write_folder(tmp_path, bare=True)
-    table = tmp_path / 'photographs.csv'
-    untested = re.sub(r'True,,.*', 'True,,,', table.read_text())
-    table.write_text(untested)
-    page = page_of(tmp_path)
-    assert page.sections == ['folder', *LAST]
+    page = page_of(write_folder(tmp_path, tested=False))
+    assert page.sections == ['folder', 'classes', 'cost', *LAST]
     assert 'not measured: no class has a second photograph' in page.words
+    assert 'None' not in page.text
 
 
 @pytest.mark.parametrize('share, word', [(0.5, ''), (1.2, 'Not faster')])
 def test_a_slower_model_is_called_so(tmp_path, share, word):
-    cost = dict(ms=10 * share, ms_full=10, gmacs=None)
+    cost = dict(facts()['cost'], ms=10 * share, ms_full=10)
     page = page_of(write_folder(tmp_path, cost=cost))
     assert f'{100 * share:.0f}\N{NO-BREAK SPACE}%' in page.cells
     assert ('Not faster' in page.text) == bool(word)
-    assert 'GMACs' not in page.cells
+
+
+def test_photographs_of_one_plant_are_known(tmp_path):
+    text = page_of(write_folder(tmp_path, group='plant 1')).words
+    assert 'plant of its own' not in text
+    assert 'only one photograph or one plant' in text
+
+
+def test_uneven_classes_are_said(tmp_path):
+    counts = dict(zip(CLASSES, (300, 4, 3, 3), strict=True))
+    text = page_of(write_folder(tmp_path, counts=counts)).words
+    assert 'largest has 300 photographs, the smallest 3' in text
+    assert 'The mean over classes is 71.3' in text
 
 
 def test_what_training_brought(tmp_path):

@@ -1,22 +1,16 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What the page is made of."""
 
+import re
+
 import numpy as np
 import pytest
 from PIL import Image
-from report_folder import CLASSES, write_folder
 from tiny_model import write_tiny
 
-from mmclca.fitting.report.caveats import caveats
+from mmclca.fitting.report import formats
 from mmclca.fitting.report.curve import BOTTOM, TOP, Point, chart, expected
-from mmclca.fitting.report.folder import Named, read_folder
-from mmclca.fitting.report.formats import (
-    about,
-    digits,
-    duration,
-    of_hundred,
-    some,
-)
+from mmclca.fitting.report.folder import Named
 from mmclca.fitting.report.kept import what_is_kept
 from mmclca.fitting.report.thumbnails import thumbnail
 
@@ -56,54 +50,39 @@ def test_estimate_takes_away_half_of_the_errors_at_most():
 def test_chart_lies_inside_its_axes():
     points = law(1, 2, 3, 5)
     drawn = chart(points, expected(points))
-    across, down = zip(*drawn.points, drawn.estimate, strict=True)
+    across, down = zip(*drawn['points'], drawn['estimate'], strict=True)
     assert list(across) == sorted(across)
     assert list(down) == sorted(down, reverse=True)
     assert all(TOP <= y <= BOTTOM for y in down)
-    assert [label for _, label in drawn.lines][-1] == '100 %'
-    assert [number for _, number in drawn.numbers] == [1, 2, 3, 5, 10]
+    assert [label for _, label in drawn['lines']][-1] == '100 %'
+    assert [number for _, number in drawn['numbers']] == [1, 2, 3, 5, 10]
     lone = chart(law(3), None)
-    assert lone.estimate is None and lone.beyond == ''
+    assert lone['estimate'] is None and lone['beyond'] == ''
 
 
 def test_numbers_below_the_axis_do_not_touch():
     points = law(1, 2, 3, 5, 10, 20, 49, 50)
-    numbers = [number for _, number in chart(points, None).numbers]
+    numbers = [number for _, number in chart(points, None)['numbers']]
     assert numbers == [1, 2, 3, 5, 10, 20, 50]
 
 
-def test_figures_in_words():
-    assert [about(x) for x in (0, 0.004, 0.5, 0.996, 1)] == [
-        f'{text}\N{NO-BREAK SPACE}%'
-        for text in ('0', 'under 1', '50', 'over 99', '100')
-    ]
-    assert [of_hundred(x) for x in (0, 0.001, 0.5, 0.999, 1)] == [
-        *(0, 1, 50, 99, 100)
-    ]
-    assert [digits(x) for x in (0.4821, 17.94, 1254)] == [
-        *('0.482', '17.9', '1254')
-    ]
-    assert [duration(x) for x in (11.3, 171, 3900)] == [
-        *('11 s', '2 min 51 s', '1 h 5 min')
-    ]
-    assert some(['a', 'b', 'c'], most=2) == 'a, b and 1 more'
+SHARES = '0_% under_1_% 50_% over_99_% 100_%'
+FIGURES = [
+    (formats.about, (0, 0.004, 0.5, 0.996, 1), SHARES),
+    (formats.of_hundred, (0, 0.001, 0.5, 0.999, 1), '0 1 50 99 100'),
+    (formats.digits, (0.4821, 17.94, 1254), '0.482 17.9 1254'),
+    (formats.duration, (11.3, 171, 3900), '11_s 2_min_51_s 1_h_5_min'),
+]
 
 
-def said(folder, **changes):
-    return ' '.join(caveats(read_folder(write_folder(folder, **changes))))
+@pytest.mark.parametrize('write, values, words', FIGURES)
+def test_figures_in_words(write, values, words):
+    written = (re.sub(r'\s', '_', str(write(value))) for value in values)
+    assert ' '.join(written) == words
 
 
-def test_photographs_of_one_plant_are_known(tmp_path):
-    text = said(tmp_path, group='plant 1')
-    assert 'plant of its own' not in text
-    assert 'only one photograph or one plant' in text
-
-
-def test_uneven_classes_are_said(tmp_path):
-    counts = dict(zip(CLASSES, (300, 4, 3, 3), strict=True))
-    text = said(tmp_path, counts=counts)
-    assert 'largest has 300 photographs, the smallest 3' in text
-    assert '71.3' in text and '--class-weights balanced' in text
+def test_the_first_of_many_names():
+    assert formats.listed(['a', 'b', 'c'], most=2) == 'a, b and 1 more'
 
 
 @pytest.fixture(scope='module')

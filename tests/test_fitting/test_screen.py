@@ -5,7 +5,7 @@ import sys
 import pytest
 from mmengine.logging import MMLogger, print_log
 
-from mmclca.fitting.quiet import Log
+from mmclca.fitting.screen import Log
 
 
 def test_libraries_write_to_the_file_and_the_user_sees_lines(tmp_path, capsys):

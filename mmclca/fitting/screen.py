@@ -1,20 +1,23 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What a fit says: a few lines on the screen, all else in a file."""
+"""What a fit shows: a few lines and a bar, and all else in a file."""
 
 import logging
 import sys
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
-from io import StringIO
+from io import StringIO, TextIOBase
 from pathlib import Path
 from typing import TextIO
 
+from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
 from rich import get_console
+from rich.console import Console
+from rich.progress import Progress
 
 from mmclca.utils.terminal import printable, say
 
 
-class Log(StringIO):
+class Log(TextIOBase):
     """Takes what libraries print, and knows the screen.
 
     Within its context standard output, standard error and the loggers of
@@ -24,8 +27,7 @@ class Log(StringIO):
     """
 
     def __init__(self):
-        super().__init__()
-        self.file = None
+        self.file = StringIO()
 
     def __enter__(self) -> 'Log':
         self.screen, self.bars = sys.stdout, sys.stderr
@@ -41,27 +43,23 @@ class Log(StringIO):
         self.stack.close()
         move_loggers(self, self.screen)
         get_console().file = None  # standard output
-        if self.file is not None:
-            self.file.close()
-            self.file = None
+        self.file.close()
+        self.file = StringIO()
 
     def open(self, path: Path) -> None:
         """Append what came so far, and all that comes, to a file."""
         path.parent.mkdir(parents=True, exist_ok=True)
+        text = self.file.getvalue()
         self.file = path.open('a', encoding='utf-8', errors='replace')
-        self.file.write(self.getvalue())
+        self.file.write(text)
 
     def write(self, text: str) -> int:
         """Write to the file, or keep the text until there is one."""
-        text = '\n'.join(map(printable, text.split('\n')))
-        if self.file is None:
-            return super().write(text)
-        return self.file.write(text)
+        return self.file.write('\n'.join(map(printable, text.split('\n'))))
 
     def flush(self) -> None:
         """See ``io.TextIOBase``."""
-        if self.file is not None:
-            self.file.flush()
+        self.file.flush()
 
     def tell_user(self, line: str) -> None:
         """Show a line on the screen; it goes to the file, too."""
@@ -82,3 +80,36 @@ def move_loggers(before: TextIO, after: TextIO) -> None:
                 handler.stream is before
             ):
                 handler.setStream(after)
+
+
+class BarHook(Hook):
+    """Draws on a terminal how far a training is, and the time left.
+
+    Args:
+        screen (TextIO): Where it is drawn.
+        title (str): What is trained, in a word or two.
+    """
+
+    priority = 'LOWEST'
+
+    def __init__(self, screen: TextIO, title: str):
+        console = Console(file=screen)
+        self.title = title
+        self.bar = Progress(
+            console=console, transient=True, disable=not console.is_terminal
+        )
+
+    def before_train(self, runner) -> None:
+        """Begin with what an earlier run has done."""
+        self.task = self.bar.add_task(
+            self.title, total=runner.max_iters, completed=runner.iter
+        )
+        self.bar.start()
+
+    def after_train_iter(self, *_, **__) -> None:
+        """Move on by a step."""
+        self.bar.advance(self.task)
+
+    def after_run(self, runner) -> None:
+        """Remove it."""
+        self.bar.stop()
