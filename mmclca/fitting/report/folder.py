@@ -44,7 +44,7 @@ class FitFolder:
     grouped: bool  # whether photographs belong to groups, such as plants
 
 
-def read_folder(folder: str | os.PathLike) -> FitFolder:
+def read_fit(folder: str | os.PathLike) -> FitFolder:
     """Read what a report is made of."""
     files = ModelFolder(folder)
     for path in (files.file, files.table, files.evidence):

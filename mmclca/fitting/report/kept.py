@@ -23,7 +23,7 @@ SIDE = 224  # pixels of the longer side of a picture
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptPhotographs:
     """Photographs, and what is left of them stage by stage.
 
     Args:
@@ -36,7 +36,9 @@ class Kept:
     legend: list[Swatch]
 
 
-def what_is_kept(model: Path, tested: Sequence[Named]) -> Kept | None:
+def what_is_kept(
+    model: Path, tested: Sequence[Named]
+) -> KeptPhotographs | None:
     """Draw what a model keeps of some photographs that it names right.
 
     Args:
@@ -44,7 +46,7 @@ def what_is_kept(model: Path, tested: Sequence[Named]) -> Kept | None:
         tested (Sequence[Named]): Photographs.
 
     Returns:
-        Kept: None where there is no checkpoint, the model keeps all of an
+        KeptPhotographs: None where there is no checkpoint, the model keeps all of an
         image, or no photograph is there.
     """
     if not model.is_file():
@@ -54,7 +56,11 @@ def what_is_kept(model: Path, tested: Sequence[Named]) -> Kept | None:
         return None
     views = list(_views(inferencer, _chosen(tested)))
     found = survivors(inferencer.model, views)
-    return Kept(list(map(_row, found)), legend(found)) if found else None
+    return (
+        KeptPhotographs(list(map(_row, found)), legend(found))
+        if found
+        else None
+    )
 
 
 def _views(

@@ -10,7 +10,7 @@ from mmclca.utils.atomic_write import replace_bytes
 from . import formats
 from .confused import class_tables, confused_pairs, doubtful, with_picture
 from .curve import Point, chart, expected
-from .folder import FitFolder, read_folder
+from .folder import FitFolder, read_fit
 from .kept import what_is_kept
 
 DOUBTFUL = 24  # photographs to show
@@ -34,7 +34,7 @@ def write_report(folder: str | os.PathLike) -> Path:
             ``evidence.safetensors`` is missing.
         ValueError: If these are not of one run.
     """
-    fit = read_folder(folder)
+    fit = read_fit(folder)
     text = render(**_parts(fit))
     # names of files need not be text
     replace_bytes(fit.files.report, text.encode(errors='replace'))

@@ -1,0 +1,27 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""A public name of the package is defined in one module."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import mmclca
+
+PACKAGE = Path(mmclca.__file__).parent
+# commands are programs, whose functions nothing else calls
+FILES = [
+    path
+    for path in sorted(PACKAGE.rglob('*.py'))
+    if not {'commands', 'pictures'} & {*path.parts}
+]
+DEFINED = (ast.FunctionDef, ast.ClassDef)
+
+
+def test_a_public_name_is_defined_once():
+    homes = defaultdict(list)
+    for path in FILES:
+        for node in ast.parse(path.read_text(encoding='utf-8')).body:
+            if isinstance(node, DEFINED) and not node.name.startswith('_'):
+                homes[node.name].append(path.relative_to(PACKAGE).as_posix())
+    twice = {name: files for name, files in homes.items() if len(files) > 1}
+    assert not twice
