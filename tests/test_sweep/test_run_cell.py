@@ -189,7 +189,7 @@ def start_workers(root, number):
 def test_no_cell_runs_twice_and_none_is_lost(tmp_path, monkeypatch):
     """Four processes over one folder, one of them killed at its work."""
     root, log, go = (tmp_path / name for name in ('sweep', 'log', 'go'))
-    monkeypatch.setattr(run, 'measure', pretend(log, go))
+    monkeypatch.setattr(run, 'measure_cell', pretend(log, go))
     monkeypatch.setattr(run.torch, 'set_num_threads', lambda _: None)
     workers = start_workers(root, 4)
     while not log.exists() or len(log.read_text().splitlines()) < 4:

@@ -46,8 +46,8 @@ def what_is_kept(
         tested (Sequence[Named]): Photographs.
 
     Returns:
-        KeptPhotographs: None where there is no checkpoint, the model keeps all of an
-        image, or no photograph is there.
+        KeptPhotographs: None where there is no checkpoint, the model keeps
+        all of an image, or no photograph is there.
     """
     if not model.is_file():
         return None
