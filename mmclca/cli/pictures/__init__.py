@@ -18,5 +18,3 @@ KINDS = {
     'vis_rollout': Kind(add_images, images.draw_rollout),
     'vis_tsne': Kind(splits.add_tsne, splits.draw_tsne),
 }
-
-__all__ = ['KINDS']
