@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from mmclca.datasets.photographs import Photographs
-from mmclca.models.retrievers import check_stage, feature_of
+from mmclca.models.retrievers import STAGES, feature_of
+from mmclca.utils.checks import one_of
 from mmclca.utils.terminal import say
 
 from .inferencer import TokenReductionInferencer, check_finite
@@ -38,7 +39,7 @@ def extract_features(
     Raises:
         ValueError: If no image can be read, or features are not finite.
     """
-    check_stage(stage)
+    one_of(STAGES, stage=stage)
     feature = partial(feature_of, inferencer.model, stage=stage)
     return _of_images(inferencer, paths, feature, batch_size)
 

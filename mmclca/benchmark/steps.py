@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from mmclca.deployment import onnx_logits, quantize, write_onnx
 from mmclca.models import fuse
-from mmclca.models.layers.drop_path import use_plain_rates
+from mmclca.models.backbones.base import set_drop_path
 from mmclca.registry import MODELS
 
 from .candidates import INT8, Candidate
@@ -25,7 +25,7 @@ def build(candidate: Candidate, device: str) -> nn.Module:
     """Build a model with random weights; what is logged goes to stderr."""
     with redirect_stdout(sys.stderr), torch.device(device):
         model = MODELS.build(candidate.config)
-    use_plain_rates(model)
+    set_drop_path(model)
     return fuse(model) if candidate.fused else model
 
 

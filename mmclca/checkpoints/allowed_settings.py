@@ -52,7 +52,7 @@ PARTS = dict(
 )
 # under any other name, such as norm_cfg and loss
 LAYERS = (
-    'mmclca.models.layers.affine',
+    'mmclca.models.layers.resmlp_layer',
     'torch.nn',
     *_below(
         'mmcv.cnn.bricks',

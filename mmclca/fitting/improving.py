@@ -15,7 +15,7 @@ from mmclca.apis.loading import load_classifier, save_classifier
 from mmclca.apis.probe.folds import fit_temperature
 from mmclca.datasets.photographs import Photographs
 from mmclca.evaluation import accuracy, wilson
-from mmclca.models.heads.last_linear import last_linear, set_last_linear
+from mmclca.models.heads import last_linear, set_last_linear
 from mmclca.utils.atomic_write import replace_text
 
 from .candidates import ACCURACY

@@ -1,8 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The classifier, and the checks that its head fits its backbone."""
 
-from inspect import signature
-
 from mmpretrain.models.classifiers import ImageClassifier
 from mmpretrain.models.heads import (
     ClsHead,
@@ -14,6 +12,7 @@ from torch import Tensor, nn
 
 from mmclca.checkpoints.loading import load_around_backbone
 from mmclca.registry import MODELS
+from mmclca.utils.checks import one_of
 
 from .backbones import Reducible
 from .distillation import Teacher, check_options
@@ -35,12 +34,24 @@ def check_head(
     """
     if isinstance(head, CLAHead | LayerFusionHead):
         _check_layers(backbone, head)
-    if isinstance(head, CLAHead | LayerFusionHead | DistilledHead):
-        _check_channels(backbone, head)
+    sized = isinstance(head, CLAHead | LayerFusionHead | DistilledHead)
+    if sized and head.in_channels != backbone.embed_dims:
+        raise ValueError(
+            f'{type(head).__name__}(in_channels={head.in_channels}) does not '
+            f'fit the backbone: set in_channels={backbone.embed_dims}'
+        )
     if isinstance(head, CLAHead):
         backbone.check_cla()
-    if isinstance(head, DistilledHead):
-        _check_distilled(backbone)
+    reads_both = isinstance(head, DistilledHead)
+    if reads_both and not (
+        backbone.is_distilled and backbone.out_type == 'prefix'
+    ):
+        raise ValueError(
+            'DistilledHead reads CLS and the distillation token, which this '
+            f'{type(backbone).__name__} does not give: use '
+            'mmclca.TokenReductionViT with dist_token=True and '
+            "out_type='prefix', its default beside that, or another head"
+        )
     if isinstance(head, PerClassHead) and not with_neck:
         raise ValueError(
             'PerClassHead reads one vector a class, '
@@ -48,22 +59,18 @@ def check_head(
             "multiclass=...) in an ImageClassifier, out_type='featmap' with "
             'the neck mmclca.AttentionPool(multiclass=...), or another head'
         )
+    may_read = reads_both or isinstance(head, CLAHead) or head is None
     reads_one = isinstance(head, LinearClsHead | VisionTransformerClsHead)
-    if reads_one and backbone.is_distilled:
+    if (
+        not may_read
+        and backbone.is_distilled
+        and (reads_one or backbone.out_type == 'prefix')
+    ):
         raise ValueError(
             f'{type(head).__name__} does not read the distillation token '
             "(dist_token=True): use dict(type='mmclca.DistilledHead', "
             "num_classes=..., in_channels=...), with fusion='cls' for CLS "
-            'alone'
-        )
-    reads_both = isinstance(head, CLAHead | DistilledHead) or head is None
-    two_tokens = backbone.is_distilled and backbone.out_type == 'prefix'
-    if two_tokens and not reads_both:
-        raise ValueError(
-            f'{type(head).__name__} does not read the two tokens of '
-            "out_type='prefix', CLS and the distillation token: use "
-            'mmclca.DistilledHead, or set another out_type in the backbone '
-            "('cls_token', for example)"
+            "alone, or a head of your own with another out_type than 'prefix'"
         )
 
 
@@ -76,29 +83,6 @@ def _check_layers(backbone: Reducible, head: CLAHead | LayerFusionHead):
             'another number of layers than the backbone returns: out_indices='
             f'{tuple(backbone.out_indices)} names {num_layers} of its layers '
             f'0 to {layers[-1]}, set num_layers to the same'
-        )
-
-
-def _check_channels(backbone: Reducible, head: nn.Module) -> None:
-    if head.in_channels != backbone.embed_dims:
-        raise ValueError(
-            f'{type(head).__name__}(in_channels={head.in_channels}) does not '
-            f'fit the backbone: set in_channels={backbone.embed_dims}'
-        )
-
-
-def _check_distilled(backbone: Reducible) -> None:
-    if not backbone.is_distilled:
-        raise ValueError(
-            'DistilledHead reads CLS and the distillation token, which '
-            f'{type(backbone).__name__} has not here: use '
-            'mmclca.TokenReductionViT with dist_token=True, or another head'
-        )
-    if backbone.out_type != 'prefix':
-        raise ValueError(
-            'DistilledHead reads CLS and the distillation token: '
-            f'out_type={backbone.out_type!r} is not allowed in the backbone, '
-            "only 'prefix', its default beside dist_token=True"
         )
 
 
@@ -158,7 +142,7 @@ class TokenReductionClassifier(ImageClassifier):
     def _build_teacher(self, teacher: dict | None) -> Teacher | None:
         if teacher is None:
             return None
-        check_options(teacher, signature(Teacher).parameters)
+        check_options(teacher)
         if not isinstance(self.head, ClsHead) or (
             type(self.head).loss is not ClsHead.loss
         ):
@@ -177,10 +161,7 @@ class TokenReductionClassifier(ImageClassifier):
 
     def extract_feat(self, inputs: Tensor, stage: str = 'neck'):
         """See ``ImageClassifier.extract_feat``."""
-        if stage not in ('backbone', 'neck', 'pre_logits'):
-            raise ValueError(
-                f'stage={stage!r} is not one of backbone, neck, pre_logits'
-            )
+        one_of(('backbone', 'neck', 'pre_logits'), stage=stage)
         feats, _ = self.backbone.forward_tokens(inputs)
         if stage == 'backbone':
             return feats
@@ -200,9 +181,9 @@ class TokenReductionClassifier(ImageClassifier):
         if self.teacher is None:
             losses = self.head.loss(feats, data_samples)
         else:
-            losses = self.distillation_losses(
-                inputs, data_samples, feats, tokens
-            )
+            scores = self.head(feats)  # once: it may have batch statistics
+            losses = self.head._get_loss(scores, data_samples)
+            losses.update(self.teacher.losses(inputs, scores, tokens, self))
         losses.update(self.backbone.reducer.loss(tokens))
         return losses
 
@@ -216,10 +197,3 @@ class TokenReductionClassifier(ImageClassifier):
                 'teacher=dict(config=..., checkpoint=...), with token_weight '
                 'above 0'
             )
-
-    def distillation_losses(self, inputs, data_samples, feats, tokens) -> dict:
-        """Losses of the head and of the teacher, by name."""
-        scores = self.head(feats)
-        losses = self.head._get_loss(scores, data_samples)
-        losses.update(self.teacher.losses(inputs, scores, tokens, self))
-        return losses

@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """A teacher, and the checks that it fits its student."""
 
-from collections.abc import Collection
 from copy import deepcopy
 from dataclasses import dataclass
+from inspect import signature
 from numbers import Real
 from pathlib import Path
 
@@ -19,66 +19,46 @@ from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.loading import fit_weights, refuse_broken
 from mmclca.registry import MODELS
 
-from .backbones import as_reducible, reduces
+from .backbones import as_reducible
 from .reduction.tokens import Tokens
 
 
-def check_options(options, known: Collection[str]) -> None:
-    """ValueError unless these are the options of a teacher, all known."""
-    needed = {'config', 'checkpoint'}
-    if not isinstance(options, dict) or not needed <= options.keys():
-        raise ValueError(
-            f'teacher={options!r} is not allowed: give a dict with config '
-            'and checkpoint'
-        )
-    unknown = sorted(options.keys() - set(known))
-    if unknown:
-        raise ValueError(
-            f'teacher: unknown {", ".join(unknown)}; there are '
-            f'{", ".join(known)}'
-        )
-    if not isinstance(options['checkpoint'], str):
-        raise ValueError(
-            f'teacher: checkpoint={options["checkpoint"]!r} is not the path '
-            'or address of trained weights'
-        )
-
-
-def check_numbers(logit_weight, token_weight, temperature) -> None:
-    """ValueError unless these weights and temperature are allowed."""
-    numbers = (logit_weight, token_weight, temperature)
-    if not all(isinstance(number, Real) for number in numbers) or (
-        min(logit_weight, token_weight) < 0 or temperature <= 0
+def check_options(options: dict) -> None:
+    """Refuse what are no options of a teacher."""
+    known = signature(Teacher).parameters
+    if not (
+        isinstance(options, dict)
+        and {'config', 'checkpoint'} <= options.keys() <= known.keys()
+        and isinstance(options['checkpoint'], str)
     ):
         raise ValueError(
-            f'teacher: logit_weight={logit_weight!r} and token_weight='
-            f'{token_weight!r} must not be negative, temperature='
-            f'{temperature!r} must be above 0'
+            f'teacher={options!r} is not allowed: give a dict with config and '
+            'checkpoint, the path or address of trained weights; of others '
+            f'there are {", ".join([*known][2:])}'
         )
 
 
 def check_kind(teacher: nn.Module) -> None:
-    """ValueError unless it is a vision transformer with all its tokens, and
-    gives class scores."""
+    """Refuse what is no classifier with all tokens of a transformer."""
     if not (isinstance(teacher, ImageClassifier) and teacher.with_head):
         raise ValueError(
             f'teacher: {type(teacher).__name__} is no ImageClassifier with a '
             'head'
         )
-    backbone = teacher.backbone
     try:
-        as_reducible(backbone)
+        teacher.backbone = as_reducible(teacher.backbone)
     except ValueError as error:
         raise ValueError(f'teacher: {error}') from error
-    if reduces(backbone):
+    if teacher.backbone.reduces:
+        kind = type(teacher.backbone.reducer)
         raise ValueError(
-            f'teacher: {type(backbone.reducer).__name__} reduces its tokens; '
+            f'teacher: {kind.__name__} reduces its tokens; '
             'a teacher keeps all: take the config without a reducer'
         )
 
 
 def check_fit(teacher: nn.Module, student, token_weight: float) -> None:
-    """ValueError unless a student can learn from the teacher."""
+    """Refuse a teacher that a student cannot learn from."""
     backbones = teacher.backbone, student.backbone
     classes = [head.num_classes for head in (teacher.head, student.head)]
     pairs = {
@@ -90,12 +70,10 @@ def check_fit(teacher: nn.Module, student, token_weight: float) -> None:
         pairs['patch_size'] = [b.stride for b in backbones]
     for what, (theirs, ours) in pairs.items():
         if theirs != ours:
-            hint = ''
-            if what.startswith(('channels', 'patch')):
-                hint = '; token_weight=0 compares class scores only'
             raise ValueError(
                 f'teacher: it has {what} {theirs}, the student {ours}; they '
-                f'must be the same{hint}'
+                'must be the same (with token_weight=0, which compares class '
+                'scores only, just classes and normalization)'
             )
 
 
@@ -143,7 +121,16 @@ class Teacher:
     temperature: float = 1.0
 
     def __post_init__(self):
-        check_numbers(self.logit_weight, self.token_weight, self.temperature)
+        weights = self.logit_weight, self.token_weight
+        numbers = (*weights, self.temperature)
+        if not all(isinstance(number, Real) for number in numbers) or (
+            min(weights) < 0 or self.temperature <= 0
+        ):
+            raise ValueError(
+                f'teacher: logit_weight={self.logit_weight!r} and token_weight'
+                f'={self.token_weight!r} must not be negative, temperature='
+                f'{self.temperature!r} must be above 0'
+            )
         self.model = None
         self.is_read = False
 
@@ -162,7 +149,6 @@ class Teacher:
             return
         model = _build(self.config)
         check_kind(model)
-        model.backbone = as_reducible(model.backbone)
         check_fit(model, student, self.token_weight)
         try:
             model, _ = fit_weights(

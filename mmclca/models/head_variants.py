@@ -12,6 +12,7 @@ from mmpretrain.models.classifiers import ImageClassifier
 from mmpretrain.models.heads import ClsHead
 
 from mmclca.registry import MODELS
+from mmclca.utils.checks import ascending, one_of
 
 from .backbones import ForeignWeights, Reducible
 from .heads import CLAHead, DistilledHead, LayerFusionHead
@@ -107,9 +108,13 @@ def _cla_head(head: dict | None, in_channels: int, num_layers: int) -> dict:
             "num_classes and the loss of a ClsHead, such as dict(type='"
             "LinearClsHead', num_classes=80)"
         )
-    known = signature(CLAHead).parameters.keys() - {'init_cfg'}
-    kept = {k: v for k, v in head.items() if k in known}
-    return dict(kept, type='mmclca.CLAHead', **sizes)
+    return _kept(head, CLAHead) | dict(type='mmclca.CLAHead', **sizes)
+
+
+def _kept(head: dict, kind: type) -> dict:
+    """Settings that another kind of head knows; it has weights of its own."""
+    known = {*signature(kind).parameters, *signature(ClsHead).parameters}
+    return {k: v for k, v in head.items() if k in known - {'init_cfg'}}
 
 
 def remove_cla_head(model: dict) -> None:
@@ -159,8 +164,7 @@ def with_layer_fusion(
         ValueError: If the backbone is of another kind, has no such layer, or
             does not know ``out_type``.
     """
-    if out_type not in PARTS:
-        raise ValueError(f'out_type={out_type!r} is not one of {list(PARTS)}')
+    one_of(PARTS, out_type=out_type)
     new = deepcopy(model)
     make_reducible(new)
     backbone = new['backbone']
@@ -172,33 +176,31 @@ def with_layer_fusion(
         )
     layers = _checked(layers, len(built.layers))
     _cut(backbone, built, layers[-1] + 1)
-    known = signature(class_of(backbone)).parameters
-    takes_any = issubclass(class_of(backbone), VisionTransformer)
     backbone['out_indices'] = layers
-    if takes_any or 'final_norm' in known:
-        backbone['final_norm'] = False  # the head normalizes
-    if takes_any or 'out_type' in known:
-        backbone['out_type'] = out_type
+    if isinstance(built, VisionTransformer):  # the head normalizes
+        backbone.update(final_norm=False, out_type=out_type)
     elif out_type != 'cls_token':
         raise ValueError(
             f'{type(built).__name__} gives CLS only: out_type={out_type!r} '
             "is not allowed, only 'cls_token'"
         )
     new['neck'] = None
-    new['head'] = _head(model.get('head') or {}, built, layers, out_type)
+    new['head'] = dict(
+        _kept(model.get('head') or {}, LayerFusionHead),
+        type='mmclca.LayerFusionHead',
+        in_channels=built.embed_dims,
+        num_layers=len(layers),
+        num_parts=PARTS[out_type],
+    )
     return ConfigDict(new) if isinstance(model, ConfigDict) else new
 
 
 def _checked(layers: Sequence[int] | None, depth: int) -> tuple[int, ...]:
     if layers is None:
         return tuple(range(max(3 * depth // 4, 1)))
-    layers = tuple(layers)
-    if not layers or list(layers) != sorted(set(layers) & {*range(depth)}):
-        raise ValueError(
-            f'layers={layers!r} must be ascending, different layers '
-            f'(integers) within 0 to {depth - 1}'
-        )
-    return layers
+    if not layers:
+        raise ValueError('layers=() names none: give some, ascending')
+    return ascending('layers', layers, depth)
 
 
 def _cut(backbone: dict, built: Reducible, depth: int) -> None:
@@ -215,15 +217,3 @@ def _cut(backbone: dict, built: Reducible, depth: int) -> None:
     for name, value in reducer.items():
         if isinstance(value, Sequence) and len(value) == len(built.reduce_at):
             reducer[name] = type(value)(value[: len(stages)])
-
-
-def _head(head: dict, built: Reducible, layers: tuple, out_type: str) -> dict:
-    known = signature(LayerFusionHead).parameters.keys() - {'init_cfg'}
-    kept = {k: v for k, v in head.items() if k in known}
-    return dict(
-        kept,
-        type='mmclca.LayerFusionHead',
-        in_channels=built.embed_dims,
-        num_layers=len(layers),
-        num_parts=PARTS[out_type],
-    )

@@ -13,14 +13,9 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from mmclca.registry import MODELS
+from mmclca.utils.checks import one_of
 
 STAGES = ('backbone', 'pre_logits')
-
-
-def check_stage(stage: str) -> None:
-    """Refuse a stage that is not there."""
-    if stage not in STAGES:
-        raise ValueError(f'stage={stage!r} is not one of {STAGES}')
 
 
 def feature_of(classifier: nn.Module, inputs: Tensor, stage: str) -> Tensor:
@@ -121,7 +116,7 @@ class TokenReductionRetriever(ImageToImageRetriever):
         stage: str = 'pre_logits',
         **kwargs,
     ):
-        check_stage(stage)
+        one_of(STAGES, stage=stage)
         super().__init__(
             image_encoder, prototype, similarity_fn=cosine_similarity, **kwargs
         )

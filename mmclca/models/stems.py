@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from torch.nn.functional import unfold
 
 from mmclca.registry import MODELS
-from mmclca.utils.known_names import did_you_mean
 
 BATCH_NORM = dict(type='BN')
 SIDE = 16  # of a patch, in pixels
@@ -227,30 +226,18 @@ def build_stem(
         ValueError: If it is no config of a registered stem, or its patches
             are not of ``patch_size`` or no such grid.
     """
-    _check_type(stem)
-    stem = MODELS.build(stem, default_args=dict(sizes, patch_size=patch_size))
-    name, stride = type(stem).__name__, tuple(stem.stride)
-    if stride != patch_size:
-        raise ValueError(
-            f'{name} makes patches of {stride} px, '
-            f'patch_size={patch_size} is not allowed: give patch_size={stride}'
-        )
-    grid = tuple(stem.init_out_size)
-    if grid != patch_resolution:
-        raise ValueError(
-            f'{name} makes {grid} patches, the backbone has positions for '
-            f'{patch_resolution}: leave out img_size in stem, and patch_cfg'
-        )
-    return stem
-
-
-def _check_type(stem: dict) -> None:
-    kind = stem.get('type') if isinstance(stem, dict) else None
-    if kind is None:
+    if not isinstance(stem, dict) or 'type' not in stem:
         raise ValueError(
             f'stem={stem!r} is no config with a type: give '
             "dict(type='mmclca.HMLPStem')"
         )
-    if isinstance(kind, str) and MODELS.get(kind) is None:
-        known = [f'mmclca.{name}' for name in MODELS.module_dict]
-        raise ValueError(f'stem: no {kind!r}{did_you_mean(kind, known)}')
+    stem = MODELS.build(stem, default_args=dict(sizes, patch_size=patch_size))
+    stride, grid = tuple(stem.stride), tuple(stem.init_out_size)
+    if (stride, grid) != (patch_size, patch_resolution):
+        raise ValueError(
+            f'{type(stem).__name__} makes patches of {stride} px in a grid of '
+            f'{grid}, the backbone has {patch_size} and '
+            f'{patch_resolution}: give the patch_size of the stem, and leave '
+            'out img_size in stem, and patch_cfg'
+        )
+    return stem

@@ -323,8 +323,8 @@ def test_a_backbone_that_gives_cls_only():
     [
         (dict(layers=(2, 1)), 'ascending'),
         (dict(layers=(12,)), 'within 0 to 11'),
-        (dict(layers=()), 'ascending'),
-        (dict(out_type='raw'), 'is not one of'),
+        (dict(layers=()), 'names none'),
+        (dict(out_type='raw'), "out_type: no 'raw'"),
     ],
 )
 def test_what_cannot_be_read(wrong, said):
@@ -334,7 +334,7 @@ def test_what_cannot_be_read(wrong, said):
 
 @pytest.mark.parametrize('depth', [0, 13, 2.5])
 def test_depths_that_are_not_there(depth):
-    with pytest.raises(ValueError, match='depth=.* from 1 to 12'):
+    with pytest.raises(ValueError, match='depth=.* integer, 1 to 12'):
         build(vit(depth=depth))
 
 

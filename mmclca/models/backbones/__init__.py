@@ -1,12 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from .base import ForeignWeights
 from .cait import CaiT
-from .foreign_weights import ForeignWeights
 from .patch_convnet import PatchConvNet
 from .reducible import Reducible
 from .resmlp import ResMLP
 from .shallow import as_reducible, fuse, fusible, reduces, shallow_copy
-from .token_reduction_vit import TokenReductionViT
-from .vit_embedding import ViTEmbedding
+from .token_reduction_vit import TokenReductionViT, ViTEmbedding
 
 __all__ = [
     'CaiT',

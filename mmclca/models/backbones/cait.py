@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 import torch
@@ -17,16 +18,16 @@ from mmpretrain.models.utils import (
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
+from mmclca.utils.checks import integer
 
 from ..layers.class_attention import ClassLayer, ClassLayers
 from ..layers.deit_init import scale_of_depth
 from ..layers.talking_heads import TalkingHeadsLayer
+from ..reduction.reducers import TokenReducer
 from ..reduction.tokens import Tokens
-from .arch import depth_in, settings_of
-from .cait_cls import CaiTCLS, check_cls_at, check_reduction
+from .base import settings_of
 from .reducible import Reducible
 
-EMBEDDING = ('patch_embed', 'pos_embed', 'cls_token')
 # by the first part of a name: channels, and layers by the second
 SIZES = dict(
     xxs=(192, 24, 36),
@@ -47,7 +48,7 @@ def _size(embed_dims: int, num_layers: int) -> dict:
 
 
 @MODELS.register_module()
-class CaiT(CaiTCLS, Reducible, BaseBackbone):
+class CaiT(Reducible, BaseBackbone):
     """Class-attention in image transformers.
 
     Layers of self-attention over the patches, whose heads talk; then layers
@@ -99,6 +100,11 @@ class CaiT(CaiTCLS, Reducible, BaseBackbone):
             layer, or the reduction does not go with class attention.
     """
 
+    may_have_position = ()
+    stacks = ('layers', 'class_layers')
+    shaped_by = 'arch, img_size, patch_size and num_class_layers'
+    has_cls = True
+    ranks_by_cls = False  # mixed heads have negative weights
     arch_zoo = {
         f'{name}{depth}': _size(embed_dims, depth)
         for name, (embed_dims, *depths) in SIZES.items()
@@ -131,7 +137,10 @@ class CaiT(CaiTCLS, Reducible, BaseBackbone):
         dims, num_layers = sizes['embed_dims'], sizes['num_layers']
         if num_class_layers is None:
             num_class_layers = 2 if cls_at is None else 0
-        check_cls_at(cls_at, num_layers, num_class_layers)
+        if cls_at is None:  # else CLS would read nothing
+            integer(num_class_layers=num_class_layers)
+        else:
+            integer(least=0, most=num_layers - 1, cls_at=cls_at)
         if layer_scale_init_value is None:
             layer_scale_init_value = scale_of_depth(num_layers)
         self.embed_dims, self.cls_at, self.with_cp = dims, cls_at, with_cp
@@ -171,7 +180,6 @@ class CaiT(CaiTCLS, Reducible, BaseBackbone):
         )
         self.ln1 = build_norm_layer(norm_cfg, dims)
         self.set_reduction(reducer, reduce_at, cache)
-        check_reduction(self)
 
     @property
     def stride(self) -> tuple[int, ...]:
@@ -192,20 +200,87 @@ class CaiT(CaiTCLS, Reducible, BaseBackbone):
             tokens = self.cache.start(tokens)
         return tokens, hw
 
-    def get_layer_depth(
-        self, param_name: str, prefix: str = ''
-    ) -> tuple[int, int]:
-        """Depth of a parameter for layer-wise learning rates.
+    @property
+    def no_cls(self) -> str:
+        """See :class:`Reducible`."""
+        if self.num_prefix:
+            return 'CLS reads by heads that are mixed, which score nothing'
+        return 'CLS enters a CaiT after the layers that reduce'
 
-        Class layers follow patch layers; see ``VisionTransformer``.
+    def enter(self, i: int, tokens: Tokens) -> Tokens:
+        """See :class:`Reducible`: CLS may join here."""
+        late = i == self.cls_at and not tokens.num_prefix
+        return self.with_cls(tokens) if late else tokens
+
+    def with_cls(self, tokens: Tokens) -> Tokens:
+        """CLS before the patches."""
+        x = torch.cat((self.cls_of(tokens), tokens.x), dim=1)
+        return replace(tokens, x=x, num_prefix=1)
+
+    def cls_of(self, tokens: Tokens) -> Tensor:
+        """CLS, (B, 1, C): of the tokens, or as it enters."""
+        if tokens.num_prefix:
+            return tokens.x[:, :1]
+        return self.cls_token.expand(tokens.x.size(0), -1, -1)
+
+    def format_tokens(self, tokens: Tokens, hw: tuple[int, int]) -> Tensor:
+        """See :class:`Reducible`: CLS after it read the tokens, normalized."""
+        return self.ln1(self.class_layers(*self._read(tokens)))[:, 0]
+
+    def _read(self, tokens: Tokens) -> tuple[Tensor, Tensor, Tensor | None]:
+        """CLS, what it reads, and the bias of these keys."""
+        key_bias = self.reducer.key_bias(tokens)
+        if key_bias is not None:
+            key_bias = key_bias[..., tokens.num_prefix :]
+        return self.cls_of(tokens), tokens.body, key_bias
+
+    def class_attention(self, x: Tensor) -> list[Tensor]:
+        """What CLS reads, (B, H, 1, 1 + N) in each class layer.
+
+        Args:
+            x (Tensor): Images (B, 3, H, W).
+
+        Returns:
+            list[Tensor]: The weights of CLS itself and of the N tokens that
+            are left, which are the patches where nothing is reduced.
         """
-        stacks = dict(
-            layers=len(self.layers), class_layers=len(self.class_layers)
+        _, tokens = self.forward_tokens(x)
+        return self.class_layers.weights(*self._read(tokens))
+
+    def read_by_cls(
+        self, images: Tensor, entered: Tokens
+    ) -> tuple[Tensor, Tokens]:
+        """See :class:`Reducible`: of the last class layer, if there is one."""
+        if not len(self.class_layers):
+            return super().read_by_cls(images, entered)
+        _, tokens = self.forward_tokens(images)
+        weights = self.class_layers.weights(*self._read(tokens))[-1]
+        own = 1 - tokens.num_prefix  # CLS is none of the tokens
+        return weights[:, :, 0, own:].float().mean(dim=1), tokens
+
+    def check_reducer(self, reducer: TokenReducer) -> None:
+        """See :class:`Reducible`; refuses what masks or would lack CLS."""
+        super().check_reducer(reducer)
+        kind = type(reducer)
+        if kind.softmax is not TokenReducer.softmax:
+            raise ValueError(
+                f'{kind.__name__} masks tokens in training, which talking '
+                'heads and class attention would read all the same: use a '
+                'reducer that leaves none behind, such as ToMe'
+            )
+        if self.cls_at and self.reduce_at:
+            raise ValueError(
+                f'cls_at={self.cls_at} with reduce_at={self.reduce_at}: the '
+                'first tokens to be reduced would lack CLS, only cls_at=0 or '
+                'None is allowed beside a reduction'
+            )
+
+    def check_cla(self) -> None:
+        """See :class:`Reducible`: refused."""
+        raise ValueError(
+            'CLAHead reads CLS of several layers, of which a CaiT gives the '
+            'last alone: use LinearClsHead'
         )
-        name = param_name.removeprefix(prefix)
-        if name.startswith('reducer.'):
-            name = f'layers.{self.reduce_at[self.stage_of_param(name)]}'
-        return depth_in(stacks, EMBEDDING, name)
 
 
 def _embedding(num_tokens: int, embed_dims: int) -> nn.Parameter:

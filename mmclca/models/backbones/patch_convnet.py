@@ -2,27 +2,90 @@
 from math import ceil, prod
 
 import torch
+from mmcv.cnn.bricks import DropPath
 from mmcv.cnn.bricks.transformer import PatchEmbed
-from mmengine.model import ModuleList
+from mmengine.model import BaseModule, ModuleList
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
-from mmpretrain.models.utils import resize_pos_embed, to_2tuple
+from mmpretrain.models.utils import (
+    LayerScale,
+    SELayer,
+    build_norm_layer,
+    resize_pos_embed,
+    to_2tuple,
+)
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
-from mmclca.utils.known_names import not_one_of
+from mmclca.utils.checks import one_of
 
 from ..layers.attention_pool import LAYER_NORM, AttentionPool, AveragePool
-from ..layers.column_layer import ColumnLayer
 from ..stems import build_stem
-from .arch import depth_in, settings_of
-from .foreign_weights import ForeignWeights
+from .base import ForeignWeights, settings_of
 
 SIDE = 16  # of a patch, in pixels
-EMBEDDING = ('patch_embed.', 'pos_embed')
 CONV_STEM = dict(type='mmclca.ConvStem', norm_cfg=None)
 POOLINGS = ('attention', 'average')
 WIDTHS = dict(s=384, b=768, l=1024)
 DEPTHS = dict(s=(20, 36, 60, 120), b=(36, 60, 120), l=(60, 120))
+NORMS = dict(LN='LN2d', BN='BN', SyncBN='SyncBN')  # of tokens, of maps
+
+
+class ColumnLayer(BaseModule):
+    r"""A residual layer of convolutions that keeps the size of its map.
+
+    .. math::
+        x' = x + \gamma \, f(\mathrm{norm}(x))
+
+    where f is a convolution of 1 x 1, GELU, a depth-wise one of 3 x 3, GELU,
+    squeeze and excitation with round(C / 4) channels, and a convolution of
+    1 x 1. Source: Touvron's thesis (2022), section 5.2.1; that the one of
+    3 x 3 is depth-wise and what is squeezed are those of the public code.
+    Convolutions keep PyTorch's initialization.
+
+    Raises:
+        ValueError: If the norm is neither LayerNorm nor BatchNorm.
+    """
+
+    def __init__(
+        self,
+        embed_dims: int,
+        norm_cfg: dict,
+        layer_scale_init_value: float,
+        drop_path_rate: float,
+    ):
+        super().__init__()
+        kind = norm_cfg['type']
+        one_of(NORMS, norm_cfg=kind)
+        norm_cfg = dict(norm_cfg, type=NORMS[kind])
+        self.norm = build_norm_layer(norm_cfg, embed_dims)
+        self.conv1 = nn.Conv2d(embed_dims, embed_dims, 1)
+        self.depthwise = nn.Conv2d(
+            embed_dims, embed_dims, 3, padding=1, groups=embed_dims
+        )
+        self.se = SELayer(embed_dims, squeeze_channels=round(embed_dims / 4))
+        self.conv2 = nn.Conv2d(embed_dims, embed_dims, 1)
+        self.gamma = nn.Identity()
+        if layer_scale_init_value:
+            self.gamma = LayerScale(
+                embed_dims,
+                layer_scale_init_value,
+                data_format='channels_first',
+            )
+        self.gelu = nn.GELU()
+        self.drop_path = DropPath(drop_path_rate)
+        self._draw_as_torch_does()
+
+    def _draw_as_torch_does(self) -> None:
+        """mmcv draws its convolutions otherwise, when built and later."""
+        for squeeze in (self.se.conv1, self.se.conv2):
+            squeeze.conv.reset_parameters()
+        self.se.is_init = True
+
+    def forward(self, x: Tensor) -> Tensor:
+        """A map (B, C, H, W) to one of the same size."""
+        update = self.gelu(self.conv1(self.norm(x)))
+        update = self.se(self.gelu(self.depthwise(update)))
+        return x + self.drop_path(self.gamma(self.conv2(update)))
 
 
 @MODELS.register_module()
@@ -122,7 +185,12 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
             ColumnLayer(dims, norm_cfg, scale, drop_path_rate)
             for _ in range(num_layers)
         )
-        _check_pooling(pooling, multiclass)
+        one_of(POOLINGS, pooling=pooling)
+        if multiclass and pooling == 'average':
+            raise ValueError(
+                f'multiclass={multiclass} has one query a class: '
+                "pooling='average' has none, give pooling='attention'"
+            )
         norm_cfg = LAYER_NORM if 'BN' in norm_cfg['type'] else norm_cfg
         if pooling == 'average':
             self.pool = AveragePool(dims, norm_cfg)
@@ -170,17 +238,6 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
             self._freeze()
         return self
 
-    def get_layer_depth(
-        self, param_name: str, prefix: str = ''
-    ) -> tuple[int, int]:
-        """Depth of a parameter for layer-wise learning rates.
-
-        The pooling counts as what is after the layers; see
-        ``VisionTransformer``.
-        """
-        name = param_name.removeprefix(prefix)
-        return depth_in(dict(layers=len(self.layers)), EMBEDDING, name)
-
     def fit_weights(self, state_dict: dict, prefix: str) -> list[str]:
         """See :class:`ForeignWeights`: one query becomes one a class."""
         return self.pool.fit_weights(state_dict, f'{prefix}pool.')
@@ -206,13 +263,3 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         if self.frozen_stages > 0:
             for part in (self.patch_embed, *self.layers[: self.frozen_stages]):
                 part.eval().requires_grad_(False)
-
-
-def _check_pooling(pooling: str, multiclass: bool | int) -> None:
-    if pooling not in POOLINGS:
-        raise ValueError(f'pooling: {not_one_of(pooling, POOLINGS)}')
-    if multiclass and pooling == 'average':
-        raise ValueError(
-            f"multiclass={multiclass} has one query a class: pooling='average'"
-            " has none, give pooling='attention'"
-        )

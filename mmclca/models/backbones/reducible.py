@@ -8,12 +8,12 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from mmclca.registry import MODELS
+from mmclca.utils.checks import ascending
 
 from ..reduction.attention import Attended, attend
 from ..reduction.reducers import TokenReducer
 from ..reduction.tokens import Tokens
-from .arch import checked_layers
-from .foreign_weights import ForeignWeights
+from .base import ForeignWeights
 
 
 class Reducible(ForeignWeights):
@@ -174,7 +174,7 @@ class Reducible(ForeignWeights):
                 empty beside a reducer or a cache, if there is no CLS token
                 where one is needed, or the reducer cannot protect CLR tokens.
         """
-        self.reduce_at = checked_layers(reduce_at, len(self.layers))
+        self.reduce_at = ascending('reduce_at', reduce_at, len(self.layers))
         self.stage_of = {layer: s for s, layer in enumerate(self.reduce_at)}
         self.reducer = self._build_reducer(reducer)
         self.cache = self._build_cache(cache)
@@ -284,12 +284,21 @@ class Reducible(ForeignWeights):
             tokens = reducer.between(tokens, attended, stage)
         return tokens
 
-    def stage_of_param(self, name: str) -> int:
-        """Stage of a parameter of the reducer; 0 where all stages share it.
+    def get_layer_depth(
+        self, param_name: str, prefix: str = ''
+    ) -> tuple[int, int]:
+        """See :class:`ForeignWeights`; a reducer has that of its stages.
 
-        Args:
-            name (str): Its name in the backbone, as ``reducer.stages.0.x``.
+        A list of modules, one a stage, is as deep as the layers that reduce,
+        other parameters of the reducer as the first of these.
         """
+        name = param_name.removeprefix(prefix)
+        if name.startswith('reducer.'):
+            name = f'layers.{self.reduce_at[self._stage_of(name)]}.'
+        return super().get_layer_depth(name)
+
+    def _stage_of(self, name: str) -> int:
+        """Stage of a parameter, such as ``reducer.stages.0.x``; or 0."""
         _, part, *rest = name.split('.')
         part = getattr(self.reducer, part)
         is_list = isinstance(part, (nn.ModuleList, nn.ParameterList))

@@ -6,13 +6,17 @@ from mmpretrain.models.utils import to_2tuple
 from torch import Tensor
 
 from mmclca.registry import MODELS
-from mmclca.utils.known_names import not_one_of
+from mmclca.utils.checks import one_of
 
 from ..layers.deit_init import scale_of_depth
-from ..layers.patch_mixing import PatchLinear, build_communication
-from ..layers.resmlp_layer import ClassMLPLayer, ResMLPLayer, build_affine
-from .arch import depth_in, settings_of
-from .foreign_weights import ForeignWeights
+from ..layers.resmlp_layer import (
+    COMMUNICATIONS,
+    ClassMLPLayer,
+    PatchLinear,
+    ResMLPLayer,
+    build_affine,
+)
+from .base import ForeignWeights, settings_of
 
 SIZES = ('embed_dims', 'num_layers')
 # layers that read the patches into a class token, by the ending
@@ -41,7 +45,7 @@ class ResMLP(ForeignWeights, BaseBackbone):
             pixels. Defaults to 16.
         in_channels (int): Channels of an image. Defaults to 3.
         communication (str): How patches communicate: see
-            :func:`build_communication`. Defaults to 'linear'.
+            :data:`COMMUNICATIONS`. Defaults to 'linear'.
         ending (str): 'average' of the patches, or 'class_mlp': a class token
             begins at zero and reads the patches in two more layers, see
             :class:`ClassMLPLayer`. Defaults to 'average'.
@@ -70,6 +74,7 @@ class ResMLP(ForeignWeights, BaseBackbone):
         b24=dict(embed_dims=768, num_layers=24),
     )
     may_be_new = ('class_layers.',)
+    stacks = ('layers', 'class_layers')
     shaped_by = 'arch, img_size, patch_size and communication'
     irreducible = 'its layers mix all patches of an image, by their places'
 
@@ -92,8 +97,8 @@ class ResMLP(ForeignWeights, BaseBackbone):
     ):
         super().__init__(init_cfg)
         sizes = settings_of(arch, self.arch_zoo, SIZES)
-        if ending not in CLASS_LAYERS:
-            raise ValueError(f'ending: {not_one_of(ending, CLASS_LAYERS)}')
+        one_of(CLASS_LAYERS, ending=ending)
+        one_of(COMMUNICATIONS, communication=communication)
         depth, dims = sizes['num_layers'], sizes['embed_dims']
         if layer_scale_init_value is None:
             layer_scale_init_value = scale_of_depth(depth)
@@ -114,7 +119,7 @@ class ResMLP(ForeignWeights, BaseBackbone):
         self.layers = ModuleList(
             ResMLPLayer(
                 dims,
-                build_communication(communication, dims, (height, width)),
+                COMMUNICATIONS[communication](dims, (height, width)),
                 drop_path_rate=drop_path_rate,
                 **inner,
             )
@@ -144,19 +149,6 @@ class ResMLP(ForeignWeights, BaseBackbone):
         for layer in self.class_layers:
             cls = layer(cls, x)
         return (self.norm(cls)[:, 0],)
-
-    def get_layer_depth(
-        self, param_name: str, prefix: str = ''
-    ) -> tuple[int, int]:
-        """Depth of a parameter for layer-wise learning rates.
-
-        See mmpretrain's ``VisionTransformer.get_layer_depth``.
-        """
-        stacks = dict(
-            layers=len(self.layers), class_layers=len(self.class_layers)
-        )
-        name = param_name.removeprefix(prefix)
-        return depth_in(stacks, ('patch_embed.',), name)
 
     def matrices(self) -> dict[str, list[Tensor]]:
         """The matrices of every layer, in its order.

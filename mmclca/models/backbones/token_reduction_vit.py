@@ -1,22 +1,133 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The vision transformer: what enters its layers, and what leaves them."""
+
 from collections.abc import Sequence
 
+import torch
+from mmcv.cnn.bricks.transformer import PatchEmbed
 from mmengine.model import ModuleList
 from mmpretrain.models.backbones import VisionTransformer
-from torch import Tensor
+from mmpretrain.models.utils import resize_pos_embed, to_2tuple
+from torch import Tensor, nn
+from torch.nn.init import trunc_normal_
 
 from mmclca.registry import MODELS
+from mmclca.utils.checks import integer, one_of
 
-from ..layers.drop_path import set_drop_path, use_plain_rates
-from ..layers.parallel import ParallelLayer, in_parallel
-from ..reduction.tokens import Tokens
-from .arch import check_arch, first_layers
-from .output_forms import OUTPUT_FORMS, check_cla, check_prefix
+from ..layers.parallel import ParallelLayer
+from ..reduction.tokens import Tokens, featmap
+from ..stems import build_stem
+from .base import first_layers, set_drop_path, settings_of
 from .reducible import Reducible
-from .vit_embedding import ViTEmbedding
 
-# parameters that mmpretrain does not count as embedding
-EMBEDDING = ('cache.', 'dist_token', 'pre_norm.', 'register_tokens')
+
+class ViTEmbedding:
+    """Mixin of :class:`TokenReductionViT`: from images to its tokens.
+
+    They are [prefix | patches | registers | CLR], where the prefix is CLS
+    and, if there is one, the distillation token. Patches have positions, the
+    prefix only if ``with_cls_pos``.
+    """
+
+    def set_embedding(
+        self, dist_token: bool, with_cls_pos: bool, num_registers: int
+    ) -> None:
+        """Build what mmpretrain's embedding lacks.
+
+        See :class:`TokenReductionViT`.
+        """
+        self.dist_token = None
+        if dist_token:
+            drawn = torch.zeros(1, 1, self.embed_dims)
+            self.dist_token = self._embedding(trunc_normal_(drawn, std=0.02))
+        self.with_cls_pos = with_cls_pos
+        if self.with_cls_token and not with_cls_pos:
+            pos_embed = self.pos_embed.detach()[:, self.num_prefix :]
+            self.pos_embed = self._embedding(pos_embed)
+        self.register_tokens = self._build_registers(num_registers)
+
+    @property
+    def is_distilled(self) -> bool:
+        """Whether a distillation token follows CLS."""
+        return self.dist_token is not None
+
+    @property
+    def stride(self) -> tuple[int, int]:
+        """Height and width of a patch in pixels."""
+        if isinstance(self.patch_embed, PatchEmbed):
+            return tuple(self.patch_embed.projection.stride)
+        return tuple(self.patch_embed.stride)
+
+    def _embedding(self, values: Tensor) -> nn.Parameter:
+        """A parameter that is frozen with the embedding, with any stage."""
+        return nn.Parameter(values, requires_grad=self.frozen_stages <= 0)
+
+    def _build_registers(self, num_registers: int) -> nn.Parameter | None:
+        integer(least=0, num_registers=num_registers)
+        if not num_registers:
+            return None
+        # equal ones would get equal gradients
+        return self._embedding(
+            1e-6 * torch.randn(1, num_registers, self.embed_dims)
+        )
+
+    def embed(self, x: Tensor) -> tuple[Tokens, tuple[int, int]]:
+        """See :class:`Reducible`."""
+        x, hw = self.patch_embed(x)
+        tokens = Tokens(
+            self._with_positions(x, hw),
+            num_prefix=self.num_prefix,
+            num_patches=hw[0] * hw[1],
+        )
+        if self.register_tokens is not None:
+            registers = self.register_tokens.expand(x.size(0), -1, -1)
+            tokens = tokens.append(registers, cached=False)
+        if self.cache is not None:
+            tokens = self.cache.start(tokens)
+        x = self.pre_norm(self.drop_after_pos(tokens.x))
+        return tokens.with_x(x), hw
+
+    def _with_positions(self, x: Tensor, hw: tuple[int, int]) -> Tensor:
+        """Patches (B, P, C) to the prefix and the patches, with positions."""
+        pos_embed = resize_pos_embed(
+            self.pos_embed,
+            self.patch_resolution,
+            hw,
+            mode=self.interpolate_mode,
+            num_extra_tokens=self.num_prefix * self.with_cls_pos,
+        )
+        own = (self.cls_token, self.dist_token)
+        prefix = [t.expand(x.size(0), -1, -1) for t in own if t is not None]
+        if not prefix:
+            return x + pos_embed
+        if self.with_cls_pos:
+            return torch.cat((*prefix, x), dim=1) + pos_embed
+        return torch.cat((*prefix, x + pos_embed), dim=1)
+
+
+def _average(vit: VisionTransformer, tokens: Tokens, hw) -> Tensor:
+    return tokens.average(vit.num_prefix)[:, 0]
+
+
+def _featmap(vit: VisionTransformer, tokens: Tokens, hw) -> Tensor:
+    if tokens.trace:
+        return featmap(tokens, hw)
+    return vit._format_output(tokens.x, hw)
+
+
+# by ``out_type``: of a backbone, its tokens (B, N, C) and the grid (h, w);
+# views of few tokens would keep the whole sequence in memory
+OUTPUT_FORMS = dict(
+    raw=lambda vit, tokens, hw: tokens.x,
+    cls_token=lambda vit, tokens, hw: tokens.x[:, 0].clone(),
+    prefix=lambda vit, tokens, hw: tokens.x[:, : vit.num_prefix].clone(),
+    average=_average,
+    cls_average=lambda vit, tokens, hw: torch.cat(
+        (tokens.x[:, 0], _average(vit, tokens, hw)), dim=-1
+    ),
+    avg_featmap=lambda vit, tokens, hw: vit.ln2(_average(vit, tokens, hw)),
+    featmap=_featmap,
+)
 
 
 @MODELS.register_module()
@@ -95,6 +206,10 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
     """
 
     may_be_new = (*Reducible.may_be_new, 'ln1.', 'ln2.')
+    embedding = (
+        *Reducible.embedding,
+        *('cache.', 'dist_token', 'pre_norm.', 'register_tokens'),
+    )
     shaped_by = 'arch, img_size, patch_size and dist_token'
     OUT_TYPES = set(OUTPUT_FORMS)
 
@@ -124,32 +239,52 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
             vit = dict(out_type='prefix') | vit
         if isinstance(out_indices, Sequence):
             out_indices = list(out_indices)  # the parent writes into it
-        check_arch(arch, self.arch_zoo)
-        arch, left_out = first_layers(arch, depth, self.arch_zoo)
+        one_of(('linear', 'uniform'), drop_path_mode=drop_path_mode)
+        integer(branches=branches)
+        arch, left_out = first_layers(settings_of(arch, self.arch_zoo), depth)
         super().__init__(
             arch, img_size, patch_size, in_channels, out_indices, **vit
         )
-        rate = vit.get('drop_path_rate', 0.0)
-        set_drop_path(self.layers, rate, drop_path_mode)
-        self.layers = in_parallel(self.layers, branches)
+        uniform = drop_path_mode == 'uniform'
+        set_drop_path(self, vit.get('drop_path_rate', 0) if uniform else None)
+        if branches > 1:
+            self.layers = ModuleList(
+                ParallelLayer(layer, branches) for layer in self.layers
+            )
         self.may_be_left = left_out
         self.with_cp = with_cp
         self.num_prefix = self.num_extra_tokens
-        check_prefix(self, dist_token)
+        self._check_prefix(dist_token)
         self.set_reduction(reducer, reduce_at, cache)
         if self.cache is not None:
             self.cache.requires_grad_(self.frozen_stages <= 0)
-        self.set_embedding(
-            patch_size,
-            in_channels,
-            stem,
-            dist_token=dist_token,
-            with_cls_pos=with_cls_pos,
-            num_registers=num_registers,
-        )
+        if stem is not None:
+            self.patch_embed = build_stem(
+                stem,
+                img_size=self.img_size,
+                patch_size=to_2tuple(patch_size),
+                patch_resolution=tuple(self.patch_resolution),
+                in_channels=in_channels,
+                embed_dims=self.embed_dims,
+            )
+        self.set_embedding(dist_token, with_cls_pos, num_registers)
         if self.frozen_stages > 0:  # before an optimizer asks
             self._freeze_stages()
-        use_plain_rates(self)
+
+    def _check_prefix(self, dist_token: bool) -> None:
+        """Refuse an output, or a distillation token, that lacks CLS."""
+        if self.num_prefix:
+            return
+        if dist_token:
+            raise ValueError(
+                'dist_token=True puts the distillation token after CLS: '
+                'with_cls_token=False is not allowed, leave it out'
+            )
+        if self.out_type in ('cls_average', 'prefix'):
+            raise ValueError(
+                f'out_type={self.out_type!r} needs a CLS token: '
+                "with_cls_token=False goes with 'average'"
+            )
 
     def fuse(self) -> 'TokenReductionViT':
         """See :class:`Reducible`: layers with branches become plain ones."""
@@ -169,7 +304,16 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
 
     def check_cla(self) -> None:
         """See :class:`Reducible`."""
-        check_cla(self)
+        if self.out_type not in ('cls_token', 'prefix'):
+            raise ValueError(
+                f'CLAHead reads CLS tokens: out_type={self.out_type!r} is not '
+                "allowed in the backbone, only 'cls_token' (or 'prefix')"
+            )
+        if self.final_norm:
+            raise ValueError(
+                'CLAHead reads CLS tokens without the final LayerNorm: set '
+                'final_norm=False in the backbone (it is True)'
+            )
 
     def train(self, mode: bool = True) -> 'TokenReductionViT':
         """Set the mode, keep frozen layers in eval mode, return self."""
@@ -177,26 +321,6 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
         if mode and self.frozen_stages > 0:
             self._freeze_stages()
         return self
-
-    def get_layer_depth(
-        self, param_name: str, prefix: str = ''
-    ) -> tuple[int, int]:
-        """Depth of a parameter for layer-wise learning rates.
-
-        The distillation token, registers, CLR tokens and the pre-norm count
-        as embedding, parameters of the reducer as the layer of their stage (a
-        list of modules, one a stage) or of the first one. See
-        ``VisionTransformer.get_layer_depth``.
-        """
-        depth, num_layers = super().get_layer_depth(param_name, prefix)
-        name = param_name[len(prefix) :]
-        if not param_name.startswith(prefix):
-            return depth, num_layers
-        if name.startswith(EMBEDDING):
-            return 0, num_layers
-        if name.startswith('reducer.'):
-            return self.reduce_at[self.stage_of_param(name)] + 1, num_layers
-        return depth, num_layers
 
     def _prepare_pos_embed(self, *_):
         """mmpretrain's load hook, in whose place :class:`Reducible` has one"""

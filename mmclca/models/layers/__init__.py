@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from .affine import Affine
 from .deit_init import DeiTInit
+from .resmlp_layer import Affine
 
 __all__ = ['Affine', 'DeiTInit']

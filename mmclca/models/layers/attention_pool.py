@@ -5,6 +5,7 @@ from mmpretrain.models.utils import build_norm_layer
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
+from mmclca.utils.checks import integer
 
 from .class_attention import ClassLayer
 
@@ -62,7 +63,8 @@ class AttentionPool(BaseModule):
         ),
     ):
         super().__init__(init_cfg)
-        _check_multiclass(multiclass)
+        if multiclass is not False:
+            integer(multiclass=multiclass)
         self.in_channels, self.multiclass = in_channels, multiclass
         drawn = torch.zeros(1, int(multiclass) or 1, in_channels)
         self.cls_token = nn.Parameter(nn.init.trunc_normal_(drawn, std=0.02))
@@ -151,12 +153,3 @@ class AveragePool(BaseModule):
     def fit_weights(self, state_dict: dict, prefix: str) -> list[str]:
         """There is no query: nothing to do."""
         return []
-
-
-def _check_multiclass(multiclass: bool | int) -> None:
-    one = multiclass is False
-    if not one and (type(multiclass) is not int or multiclass < 1):
-        raise ValueError(
-            f'multiclass={multiclass!r} is not allowed: give the number of '
-            'classes for one query a class, or False for one query'
-        )

@@ -1,6 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""n layers side by side, as one of n x h heads and n times the FFN width."""
+
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -12,30 +15,111 @@ from mmpretrain.models.backbones.vision_transformer import (
 from torch import Tensor, nn
 
 from ..reduction.attention import SideBySide, attend
-from .drop_path import kept_branches
-from .folding import Folded, attention_half, ffn_half, fold, fused
 
 
-def in_parallel(layers: ModuleList, branches: int) -> ModuleList:
-    """Layers with branches: the plain ones as they are with one branch.
+class Half(NamedTuple):
+    """The linear layers of one half of a layer, attention or FFN."""
+
+    norm: nn.LayerNorm
+    first: nn.Linear
+    last: nn.Linear
+    scale: nn.Module
+    parts: int
+
+
+class Folded(NamedTuple):
+    """Weights of both linear layers of n halves, after a norm without affine.
 
     Args:
-        layers (ModuleList): Of ``TransformerEncoderLayer``, the first
-            branches.
-        branches (int): Number of branches in each layer.
-
-    Raises:
-        ValueError: If it is no number of branches; see
-            :class:`ParallelLayer`.
+        weight (Tensor): Of the first one, (n O, C).
+        bias (Tensor): Of the first one, (n O,).
+        last_weight (Tensor): Of the last one, (C, n I).
+        last_bias (Tensor): Of the last one, a row a branch, (n, C).
     """
-    if type(branches) is not int or branches < 1:
-        raise ValueError(
-            f'branches={branches!r} is not allowed: give 1, or as many '
-            'attentions and FFNs as a layer has side by side, for example 2'
-        )
-    if branches == 1:
-        return layers
-    return ModuleList(ParallelLayer(layer, branches) for layer in layers)
+
+    weight: Tensor
+    bias: Tensor
+    last_weight: Tensor
+    last_bias: Tensor
+
+
+def attention_half(layer: TransformerEncoderLayer) -> Half:
+    """Norm and linear layers of the attention of a layer."""
+    attn = layer.attn
+    return Half(layer.ln1, attn.qkv, attn.proj, attn.gamma1, parts=3)
+
+
+def ffn_half(layer: TransformerEncoderLayer) -> Half:
+    """Norm and linear layers of the FFN of a layer."""
+    ffn = layer.ffn
+    return Half(layer.ln2, ffn.layers[0][0], ffn.layers[1], ffn.gamma2, 1)
+
+
+def fold(halves: Sequence[Half]) -> Folded:
+    """Join halves that read the same tokens and whose outputs are summed.
+
+    The affine of each norm goes into the first linear layer, LayerScale into
+    the last one; gradients flow through. Of the first outputs come all
+    queries, then all keys, then all values, those of a branch together.
+    """
+    weights = [half.first.weight * half.norm.weight for half in halves]
+    biases = [
+        F.linear(half.norm.bias, half.first.weight, half.first.bias)
+        for half in halves
+    ]
+    parts = halves[0].parts
+    last = [half.scale(half.last.weight.T).T for half in halves]
+    return Folded(
+        _side_by_side(weights, parts),
+        _side_by_side(biases, parts),
+        torch.cat(last, dim=1),
+        torch.stack([half.scale(half.last.bias) for half in halves]),
+    )
+
+
+def _side_by_side(rows: Sequence[Tensor], parts: int) -> Tensor:
+    """Rows (O, ...) of n branches as (n O, ...), part by part."""
+    split = [one.unflatten(0, (parts, -1)) for one in rows]
+    return torch.cat(split, dim=1).flatten(0, 1)
+
+
+@torch.no_grad()
+def fused(branches: Sequence[TransformerEncoderLayer]) -> nn.Module:
+    """The plain layer that n parallel layers are.
+
+    Returns:
+        TransformerEncoderLayer: A layer of n x h heads with n times the
+        hidden channels, without LayerScale and with norms that have no
+        affine.
+    """
+    layer = deepcopy(branches[0])
+    layer.ln1, layer.ln2 = _bare(layer.ln1), _bare(layer.ln2)
+    attn, ffn = layer.attn, layer.ffn
+    attn.qkv, attn.proj = _linear_layers(map(attention_half, branches))
+    attn.num_heads *= len(branches)
+    attn.embed_dims *= len(branches)  # what all heads have together
+    attn.gamma1 = nn.Identity()
+    ffn.layers[0][0], ffn.layers[1] = _linear_layers(map(ffn_half, branches))
+    ffn.feedforward_channels *= len(branches)
+    ffn.gamma2 = nn.Identity()
+    return layer
+
+
+def _bare(norm: nn.LayerNorm) -> nn.LayerNorm:
+    return nn.LayerNorm(
+        norm.normalized_shape, norm.eps, elementwise_affine=False
+    ).train(norm.training)
+
+
+def _linear_layers(halves) -> tuple[nn.Linear, nn.Linear]:
+    weight, bias, last_weight, last_bias = fold(list(halves))
+    return _linear(weight, bias), _linear(last_weight, last_bias.sum(dim=0))
+
+
+def _linear(weight: Tensor, bias: Tensor) -> nn.Linear:
+    linear = nn.Linear(*weight.T.shape, device='meta')
+    linear.weight, linear.bias = nn.Parameter(weight), nn.Parameter(bias)
+    return linear
 
 
 class ParallelLayer(BaseModule):
@@ -213,3 +297,18 @@ def _check(layer: TransformerEncoderLayer) -> None:
             f'{type(layer.ln1).__name__} and {type(layer.ffn).__name__} are '
             'not allowed, see norm_cfg and layer_cfgs'
         )
+
+
+def kept_branches(x: Tensor, branches: int, drop_prob: float) -> Tensor:
+    """Which branches of which samples stochastic depth keeps.
+
+    Args:
+        x (Tensor): Has the number of samples B, type and device.
+        branches (int): Number of branches, n.
+        drop_prob (float): Probability that a branch of a sample is dropped,
+            independent of all others.
+
+    Returns:
+        Tensor: 1 or 0, (B, n).
+    """
+    return x.new_empty(x.size(0), branches).bernoulli_(1 - drop_prob)

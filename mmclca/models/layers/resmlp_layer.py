@@ -1,5 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Layers of ResMLP: affine maps, communication of patches, FFNs."""
+
 from copy import deepcopy
+from math import prod
 
 import torch
 from mmcv.cnn.bricks import DropPath
@@ -8,8 +11,150 @@ from mmengine.model import BaseModule
 from mmpretrain.models.utils import LayerScale, build_norm_layer
 from torch import Tensor, nn
 
-from .affine import Affine, split_affine
-from .patch_mixing import FoldedMixing, PatchLinear
+from mmclca.registry import MODELS
+
+
+@MODELS.register_module()
+class Affine(nn.Module):
+    r"""A factor and a shift a channel, :math:`\alpha \odot x + \beta`.
+
+    What ResMLP has in place of a norm: nothing is taken from a batch or from
+    tokens. It goes where mmpretrain takes a ``norm_cfg``, of tokens.
+
+    Source: Touvron's thesis (2022), equation 4.1.
+
+    Args:
+        num_features (int): Channels, C.
+        eps (float): Not used; mmpretrain builds every norm with one.
+            Defaults to 0.0.
+        alpha (float): Initial value of the factors. Defaults to 1.0, with
+            which it gives what it takes.
+    """
+
+    def __init__(
+        self, num_features: int, eps: float = 0.0, alpha: float = 1.0
+    ):
+        super().__init__()
+        self.alpha = nn.Parameter(torch.full((num_features,), alpha))
+        self.beta = nn.Parameter(torch.zeros(num_features))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., C) to the same shape."""
+        return torch.addcmul(self.beta, x, self.alpha)
+
+
+def split_affine(part: nn.Module) -> tuple[nn.Module, Tensor, Tensor]:
+    """What a norm or a scale does before its affine map, and that map.
+
+    Returns:
+        tuple[nn.Module, Tensor, Tensor]: A module without parameters, and
+        the factors and shifts of what follows it, (C,).
+    """
+    if isinstance(part, Affine):
+        return nn.Identity(), part.alpha, part.beta
+    if isinstance(part, LayerScale):
+        return nn.Identity(), part.weight, torch.zeros_like(part.weight)
+    bare = nn.LayerNorm(
+        part.normalized_shape, part.eps, elementwise_affine=False
+    )
+    return bare, part.weight, part.bias
+
+
+class PatchLinear(nn.Linear):
+    """A linear layer from N to M patches, the same for all channels.
+
+    One product an image: nothing is transposed, neither here nor in what
+    follows.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Tokens (B, N, C) to tokens (B, M, C)."""
+        weight = self.weight.expand(x.size(0), -1, -1)
+        return torch.baddbmm(self.bias[:, None], weight, x)
+
+
+class PatchMLP(FFN):
+    """Two linear layers across patches, with GELU between them."""
+
+    def __init__(self, num_patches: int):
+        gelu = dict(type='GELU')
+        super().__init__(
+            num_patches, 4 * num_patches, act_cfg=gelu, add_identity=False
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Tokens (B, N, C) to tokens (B, N, C)."""
+        return super().forward(x.mT).mT
+
+
+class GridConvs(nn.Sequential):
+    """Convolutions over the grid of patches."""
+
+    def __init__(self, grid: tuple[int, int], *convs: nn.Conv2d):
+        super().__init__(*convs)
+        self.grid = grid
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Tokens (B, N, C) to tokens (B, N, C)."""
+        x = x.mT.unflatten(2, self.grid)
+        return super().forward(x).flatten(2).mT
+
+
+def _conv(channels: int, groups: int = 1) -> nn.Conv2d:
+    return nn.Conv2d(channels, channels, 3, padding=1, groups=groups)
+
+
+# how the patches communicate, tokens (B, N, C) to tokens, by channels and
+# grid: Touvron's thesis (2022), section 4.2 and its ablation of ResMLP
+COMMUNICATIONS = dict(
+    linear=lambda dims, grid: PatchLinear(prod(grid), prod(grid)),
+    none=lambda dims, grid: nn.Identity(),
+    mlp=lambda dims, grid: PatchMLP(prod(grid)),
+    conv=lambda dims, grid: GridConvs(grid, _conv(dims)),
+    depthwise=lambda dims, grid: GridConvs(grid, _conv(dims, groups=dims)),
+    separable=lambda dims, grid: GridConvs(
+        grid, _conv(dims, groups=dims), nn.Conv2d(dims, dims, 1)
+    ),
+)
+
+
+class FoldedMixing(nn.Module):
+    r"""A linear layer across patches with the affine maps around it.
+
+    The factors of a channel commute with the layer, which all channels share,
+    but cannot be a part of it; what is left of the shifts is one for a patch
+    and a channel:
+
+    .. math::
+        \gamma \odot (A (\alpha \odot x + \beta) + a) + \beta' =
+        \gamma \odot \alpha \odot A x +
+        \gamma \odot (A \beta + a) + \beta'
+
+    Args:
+        mix (PatchLinear): :math:`A`, (M, N), and :math:`a`, (M,).
+        before (tuple[Tensor, Tensor]): :math:`\alpha` and :math:`\beta`,
+            (C,).
+        after (tuple[Tensor, Tensor]): :math:`\gamma` and :math:`\beta'`,
+            (C,).
+    """
+
+    def __init__(
+        self,
+        mix: PatchLinear,
+        before: tuple[Tensor, Tensor],
+        after: tuple[Tensor, Tensor],
+    ):
+        super().__init__()
+        (alpha, beta), (gamma, shift) = before, after
+        rows = mix.weight.sum(dim=1, keepdim=True) * beta
+        self.scale = nn.Parameter(gamma * alpha)
+        self.shift = nn.Parameter(gamma * (rows + mix.bias[:, None]) + shift)
+        self.weight = mix.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Tokens (B, N, C) to tokens (B, M, C)."""
+        mixed = self.weight.expand(x.size(0), -1, -1).bmm(x)
+        return torch.addcmul(self.shift, mixed, self.scale)
 
 
 class ResMLPLayer(BaseModule):

@@ -15,7 +15,7 @@ del MISSPELT['embed_dims']
             'deit-tny',
             r"^arch: no 'deit-tny' \(do you mean deit-tiny\?\); .*s, ",
         ),
-        (12, '^arch: no 12; there are s, small'),
+        (12, "^arch: no '12'; there are s, small"),
         (MISSPELT, r"lacks embed_dims; no 'embed_dim' .*mean embed_dims\?\)"),
         (dict(arch(2), num_layer=3), r'\(do you mean num_layers\?\)'),
         (dict(arch(2), num_heads=7), 'num_heads=7 does not divide embed_d'),

@@ -91,8 +91,8 @@ def test_reducers_that_ask_no_cls_reduce_and_others_are_refused(name):
 @pytest.mark.parametrize(
     'options, named',
     [
-        (dict(num_class_layers=0), 'num_class_layers=0: CLS would read'),
-        (dict(cls_at=2), 'cls_at=2 is no layer: give one of 0 to 1'),
+        (dict(num_class_layers=0), 'num_class_layers=0 must be an integer, 1'),
+        (dict(cls_at=2), 'cls_at=2 must be an integer, 0 to 1'),
         (dict(cls_at=1, **REDUCE), 'cls_at=1 with reduce_at=.1,.'),
         (
             dict(cls_at=0, reduce_at=(1,), reducer=dict(type='mmclca.EViT')),

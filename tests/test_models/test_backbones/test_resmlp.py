@@ -11,7 +11,7 @@ from torch import nn
 from mmclca.engine.hooks.testing import FuseHook, UnfuseHook
 from mmclca.evaluation.cost import count
 from mmclca.models import ResMLP, fuse
-from mmclca.models.layers.patch_mixing import COMMUNICATIONS
+from mmclca.models.layers.resmlp_layer import COMMUNICATIONS
 from mmclca.registry import MODELS
 
 LN = dict(type='LN', eps=1e-6)
@@ -210,7 +210,7 @@ def test_fused_it_leaves_the_layers_that_it_had():
         (dict(arch=dict(embed_dims=8)), r'lacks num_layers$'),
         (
             dict(arch=dict(embed_dims=8, num_layers=1, num_heads=2)),
-            r"^arch: no 'num_heads' .*; there are embed_dims, num_layers$",
+            r"^arch=.*: no 'num_heads' .*; there are embed_dims, num_layers$",
         ),
         (dict(ending='cls'), "^ending: no 'cls'.*average, class_mlp"),
         (dict(communication='con'), r'^communication: .*do you mean conv\?'),

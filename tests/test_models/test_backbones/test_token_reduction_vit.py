@@ -158,7 +158,6 @@ def test_layer_depth():
         assert model.get_layer_depth(name) == (depth, 6)
         assert model.get_layer_depth(f'a.{name}', 'a.') == (depth, 6)
     assert model.get_layer_depth('head.fc.weight', 'backbone.') == (5, 6)
-    assert model.get_layer_depth('cache.clr', 'backbone.') == (5, 6)
 
 
 def test_depth_of_the_parents_parameters_is_the_parents():

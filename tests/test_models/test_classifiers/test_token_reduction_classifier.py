@@ -104,7 +104,7 @@ def test_features_can_be_extracted_while_training(scored):
 
 
 def test_stage_that_there_is_not(scored):
-    allowed = "stage='logits' is not one of backbone, neck, pre_logits"
+    allowed = "stage: no 'logits'.* there are backbone, neck, pre_logits"
     with pytest.raises(ValueError, match=allowed):
         build(scored).extract_feat(images(), stage='logits')
 

@@ -139,5 +139,5 @@ def test_training_accuracy(feats, samples, topk):
 def test_sizes_are_positive(name, size):
     sizes = dict(num_classes=CLASSES, in_channels=C, num_layers=G)
     sizes[name] = size
-    with pytest.raises(ValueError, match=f'{name}={size} must be a positive'):
+    with pytest.raises(ValueError, match=f'{name}={size} must be an integer'):
         MODELS.build(dict(type='mmclca.CLAHead', **sizes))

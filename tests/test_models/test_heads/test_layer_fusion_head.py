@@ -38,12 +38,17 @@ def test_maps_are_averaged_and_layers_may_differ():
 
 
 @pytest.mark.parametrize(
-    'wrong',
-    [dict(num_layers=0), dict(in_channels=[8, 8]), dict(num_parts=1.5)],
+    'wrong, message',
+    [
+        (dict(num_layers=0), 'num_layers=0 must be an integer'),
+        (dict(in_channels=[8, 8]), 'lists 2 layers, num_layers=3'),
+        (dict(in_channels=[8, 8, 0]), 'in_channels=0 must be an integer'),
+        (dict(num_parts=1.5), 'num_parts=1.5 must be an integer'),
+    ],
     ids=str,
 )
-def test_sizes_that_cannot_be(wrong):
-    with pytest.raises(ValueError, match='num_layers='):
+def test_sizes_that_cannot_be(wrong, message):
+    with pytest.raises(ValueError, match=message):
         head(**wrong)
 
 

@@ -142,5 +142,5 @@ def test_a_backbone_without_vectors_of_classes_is_refused():
 
 
 def test_sizes_are_checked():
-    with pytest.raises(ValueError, match='num_classes=0 must be a positive'):
+    with pytest.raises(ValueError, match='num_classes=0 must be an integer'):
         PerClassHead(0, 4)

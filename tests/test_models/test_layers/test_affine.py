@@ -4,7 +4,7 @@ import torch
 from mmpretrain.models.utils import LayerScale, build_norm_layer
 from torch import nn
 
-from mmclca.models.layers.affine import Affine, split_affine
+from mmclca.models.layers.resmlp_layer import Affine, split_affine
 
 
 def test_it_begins_as_the_identity_to_the_bit():

@@ -92,5 +92,5 @@ def test_what_is_no_map_of_its_channels_is_refused(shape):
 
 @pytest.mark.parametrize('multiclass', [True, -1, 2.0])
 def test_what_is_no_number_of_classes_is_refused(multiclass):
-    with pytest.raises(ValueError, match='give the number of classes'):
+    with pytest.raises(ValueError, match='multiclass=.* integer, 1 or more'):
         AttentionPool(8, multiclass=multiclass)

@@ -9,7 +9,7 @@ from small_models import build, images, vit
 from torch import nn
 
 from mmclca.models.layers import parallel as parallel_layers
-from mmclca.models.layers.drop_path import kept_branches
+from mmclca.models.layers.parallel import kept_branches
 from mmclca.registry import MODELS
 
 

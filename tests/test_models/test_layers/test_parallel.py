@@ -7,12 +7,11 @@ from copy import deepcopy
 import pytest
 import torch
 import torch.nn.functional as F
-from branches import looped, parallel, plain, tokens
+from branches import looped, parallel, tokens
 from mmengine.model import ModuleList
 from small_models import vit
 from torch.overrides import TorchFunctionMode
 
-from mmclca.models.layers.parallel import in_parallel
 from mmclca.models.reduction.attention import attend
 from mmclca.registry import MODELS
 
@@ -56,8 +55,6 @@ def test_one_branch_is_the_plain_layer():
     torch.testing.assert_close(
         layer(x), layer.branches[0](x), rtol=0, atol=1e-12
     )
-    layers = ModuleList([plain()])
-    assert in_parallel(layers, 1) is layers
 
 
 def test_the_gap_to_a_sequence_falls_linearly_with_layer_scale():

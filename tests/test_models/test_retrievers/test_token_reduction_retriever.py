@@ -136,7 +136,7 @@ def test_stages(folder):
     assert torch.equal(model(images), encoder.head.pre_logits(outs))
     assert model(images).shape == (2, 48)
     assert torch.equal(last(images), outs[-1])
-    with pytest.raises(ValueError, match="stage='neck' is not one of"):
+    with pytest.raises(ValueError, match="stage: no 'neck'"):
         MODELS.build(dict(cla, stage='neck'))
 
 

@@ -1,0 +1,231 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Heads that read several layers, and the last layer of any head."""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from mmpretrain.models.heads import (
+    ClsHead,
+    LinearClsHead,
+    VisionTransformerClsHead,
+)
+from torch import Tensor, nn
+
+from mmclca.registry import MODELS
+from mmclca.utils.checks import integer
+
+
+class SizedHead(ClsHead):
+    """Base of heads: their sizes are checked, the rest is mmpretrain's."""
+
+    def __init__(
+        self,
+        num_classes: int,
+        in_channels: int,
+        topk: int | Sequence[int] = (1,),
+        **head,
+    ):
+        topk = (topk,) if isinstance(topk, int) else topk
+        super().__init__(topk=topk, **head)
+        integer(num_classes=num_classes, in_channels=in_channels)
+        self.num_classes = num_classes
+        self.in_channels = in_channels
+
+
+@MODELS.register_module()
+class CLAHead(SizedHead):
+    """Cross-layer aggregation (CLA) head.
+
+    BatchNorm, a depth-wise convolution over the layers, BatchNorm, GELU and a
+    point-wise convolution turn the CLS tokens of G layers into class scores.
+    `Cross-Layer Cache Aggregation for Token Reduction in Ultra-Fine-Grained
+    Image Recognition`, section III-B, equations 1 and 2. The CLS tokens come
+    without the final LayerNorm: the backbone has ``final_norm=False``, which
+    :class:`TokenReductionClassifier` checks.
+
+    The BatchNorm statistics cover the batch of one process. On several GPUs
+    ``sync_bn='torch'`` in the config makes them cover all of it.
+
+    Args:
+        num_classes (int): Number of classes.
+        in_channels (int): Channels C of a CLS token.
+        num_layers (int): Layers G that the head reads, the length of the
+            backbone's ``out_indices``.
+        multiplier (int): Channels that the depth-wise convolution makes of
+            each one (the paper's DWG). Defaults to 2.
+        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` of
+            mmpretrain's ``ClsHead``. Without ``init_cfg``, PyTorch's own
+            start.
+
+    Raises:
+        ValueError: If a size is not a positive integer.
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        in_channels: int,
+        num_layers: int,
+        multiplier: int = 2,
+        **head,
+    ):
+        super().__init__(num_classes, in_channels, **head)
+        integer(num_layers=num_layers, multiplier=multiplier)
+        self.num_layers = num_layers
+        made = multiplier * in_channels
+        # the kernel covers all layers; one layer too many is an error after
+        # it, where a stride would pass over it
+        depth_wise = nn.Conv1d(
+            in_channels, made, num_layers, groups=in_channels
+        )
+        self.layers = nn.Sequential(
+            nn.BatchNorm1d(in_channels),
+            depth_wise,
+            nn.BatchNorm1d(made),
+            nn.GELU(),
+            nn.Conv1d(made, num_classes, 1),
+        )
+
+    def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
+        """G CLS tokens (B, C) to aggregated features (B, multiplier * C).
+
+        Of tokens (B, 2, C) the first is CLS, the other is not read.
+        """
+        first = [feat.unsqueeze(1).flatten(1, -2)[:, 0] for feat in feats]
+        return self.layers[:-1](torch.stack(first, dim=-1)).flatten(1)
+
+    def forward(self, feats: tuple[Tensor, ...]) -> Tensor:
+        """G CLS tokens (B, C) to class scores (B, num_classes)."""
+        return self.layers[-1](self.pre_logits(feats).unsqueeze(-1)).flatten(1)
+
+
+@MODELS.register_module()
+class LayerFusionHead(SizedHead):
+    """Linear classifier over the outputs of several layers.
+
+    Each output is normalized (a LayerNorm without parameters), so that no
+    layer outweighs the others, all are concatenated, and one linear layer
+    turns them into class scores. It starts at zero, to be fitted to the
+    training images in closed form by ``mmclca.apis.Probe`` or, before a
+    training, by ``mmclca.ProbeInitHook``.
+
+    Args:
+        num_classes (int): Number of classes.
+        in_channels (int | Sequence[int]): Channels C of what is normalized
+            together; a list, one a layer, where layers differ.
+        num_layers (int): Layers G that the head reads, the length of the
+            backbone's ``out_indices``.
+        num_parts (int): Vectors of C channels side by side in an output,
+            each normalized by itself: 2 for ``out_type='cls_average'`` of
+            the backbone. Defaults to 1.
+        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` of
+            mmpretrain's ``ClsHead``.
+
+    Raises:
+        ValueError: If a size is not a positive integer, or ``in_channels``
+            lists another number of layers.
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        in_channels: int | Sequence[int],
+        num_layers: int,
+        num_parts: int = 1,
+        **head,
+    ):
+        integer(num_layers=num_layers, num_parts=num_parts)
+        listed = isinstance(in_channels, Sequence)
+        channels = list(in_channels) if listed else [in_channels] * num_layers
+        if len(channels) != num_layers:
+            raise ValueError(
+                f'in_channels={in_channels!r} lists {len(channels)} layers, '
+                f'num_layers={num_layers}: make them agree'
+            )
+        for width in channels:
+            integer(in_channels=width)
+        super().__init__(num_classes, sum(channels), **head)
+        self.in_channels = in_channels
+        self.num_layers = num_layers
+        self.num_parts = num_parts
+        self.fc = nn.Linear(num_parts * sum(channels), num_classes)
+        nn.init.zeros_(self.fc.weight)
+        nn.init.zeros_(self.fc.bias)
+
+    def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
+        """Outputs of G layers to one normalized feature an image.
+
+        Args:
+            feats (tuple[Tensor]): Of each layer vectors (B, num_parts * C),
+                or a map (B, C, H, W), of which the average is taken.
+
+        Returns:
+            Tensor: (B, D), D the sum of all channels.
+        """
+        return torch.cat([self._normalized(feat) for feat in feats], dim=-1)
+
+    def _normalized(self, feat: Tensor) -> Tensor:
+        if feat.dim() == 4:
+            feat = feat.mean(dim=(2, 3))
+        parts = feat.unflatten(-1, (self.num_parts, -1))
+        return F.layer_norm(parts, parts.shape[-1:]).flatten(1)
+
+    def forward(self, feats: tuple[Tensor, ...]) -> Tensor:
+        """Outputs of G layers to class scores (B, num_classes)."""
+        return self.fc(self.pre_logits(feats))
+
+
+# how to find the last layer in the heads that have one
+LAST = {
+    CLAHead: lambda head: head.layers[-1],
+    LayerFusionHead: lambda head: head.fc,
+    LinearClsHead: lambda head: head.fc,
+    VisionTransformerClsHead: lambda head: head.layers.head,
+}
+
+
+def last_linear(head: nn.Module) -> nn.Module:
+    """The layer that makes class scores of ``head.pre_logits``.
+
+    Args:
+        head (nn.Module): Of a classifier.
+
+    Returns:
+        nn.Linear | nn.Conv1d: Its ``weight`` is (classes, D), or (classes,
+        D, 1) of a point-wise convolution, its ``bias`` (classes,).
+
+    Raises:
+        ValueError: If the head is of a kind of which that is not known.
+    """
+    find = next((LAST[kind] for kind in type(head).__mro__ if kind in LAST), 0)
+    if not find:
+        known = ', '.join(sorted(kind.__name__ for kind in LAST))
+        raise ValueError(
+            f'{type(head).__name__} has no linear last layer that is known, '
+            f'which a classifier in closed form could be: use one of {known}'
+        )
+    return find(head)
+
+
+@torch.no_grad()
+def set_last_linear(head: nn.Module, weight: Tensor, bias: Tensor) -> None:
+    """Put a fitted classifier in the place of the last layer of a head.
+
+    Args:
+        head (nn.Module): Of a classifier, changed in place.
+        weight (Tensor): (classes, D).
+        bias (Tensor): (classes,).
+
+    Raises:
+        ValueError: See :func:`last_linear`, or if D or the number of classes
+            is not that of the head.
+    """
+    layer = last_linear(head)
+    if tuple(weight.shape) != tuple(layer.weight.shape[:2]):
+        raise ValueError(
+            f'a classifier {tuple(weight.shape)} (classes, features) does not '
+            f'fit the last layer of the head, {tuple(layer.weight.shape[:2])}'
+        )
+    layer.weight.copy_(weight.reshape(layer.weight.shape))
+    layer.bias.copy_(bias)
