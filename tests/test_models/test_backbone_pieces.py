@@ -49,16 +49,6 @@ def test_weights_are_those_of_the_name(backbone):
     assert timm.is_model_pretrained(NAMES[backbone])
 
 
-def test_first_lines_say_what_it_is(backbone):
-    lines = (FOLDER / f'clca-evit_{backbone}.py').read_text().splitlines()
-    assert lines[0].startswith('# Copyright')
-    comments = (line[2:] for line in lines[1:8] if line.startswith('# '))
-    header = ' '.join(comments)
-    assert 'trained on' in header
-    otherwise = 'images are normalized as for ImageNet' in header
-    assert otherwise == (backbone in SEEN_OTHERWISE)
-
-
 def test_every_parameter_of_timm_has_its_place(backbone):
     """Names and shapes: width, depth, biases, layer scale, norms, registers.
 

@@ -18,12 +18,10 @@ MACHINE_CODE = torch._inductor.config.patch(cpp_wrapper=True)
 # that drop, sample or break ties otherwise than in training
 OTHER_IN_EVALUATION = ('ATS', 'DPCKNN', 'DynamicViT')
 
-
 pytestmark = pytest.mark.usefixtures('nothing_is_compiled_yet')
 
-
-# of which each compiles in its own way; the others are slow tests
-QUICK = ('EViT', 'ToMe', 'DynamicViT')
+# that has a loss and noise of its own; the others are slow tests
+QUICK = ('DynamicViT',)
 
 
 @pytest.fixture(
@@ -143,34 +141,22 @@ def test_machine_code_of_other_backbones(kind):
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.slow
-def test_whole_classifier_from_images_to_scores(name):
-    model = small_classifier(name, num_layers=3).eval()
-    function = compiled(model, 'aot_eager')
-    with torch.no_grad():
-        for x in (images(2), images(2)):
-            torch.testing.assert_close(
-                function(x), model(x), rtol=1e-4, atol=1e-5
-            )
-
-
-@pytest.mark.parametrize(
-    'options',
-    [
-        dict(out_type='featmap', final_norm=True, with_cp=True),
-        dict(pre_norm=True, layer_scale_init_value=0.1, frozen_stages=1),
-        dict(stem=dict(type='mmclca.HMLPStem'), patch_size=16),
-        dict(branches=2, drop_path_rate=0.5, drop_path_mode='uniform'),
-    ],
-    ids=str,
-)
-def test_every_kind_of_backbone(options):
+def test_all_that_a_backbone_may_have():
     config = vit(
         num_layers=2,
         reduce_at=(0,),
         reducer=dict(type='mmclca.EViT', keep_rate=0.5),
         cache=CACHE,
-        **options,
+        stem=dict(type='mmclca.HMLPStem'),
+        patch_size=16,
+        branches=2,
+        drop_path_rate=0.5,
+        drop_path_mode='uniform',
+        layer_scale_init_value=0.1,
+        pre_norm=True,
+        frozen_stages=1,
+        with_cp=True,
+        out_type='featmap',
     )
     model, x, outs = build(config).train(), images(8), []
     for function in (compiled(model, 'eager'), model):
@@ -179,49 +165,29 @@ def test_every_kind_of_backbone(options):
     torch.testing.assert_close(*outs)
 
 
-def test_talking_heads(monkeypatch):
-    """Queries in two chunks, and a class layer."""
-    monkeypatch.setattr(talking_heads, 'CHUNK_SIZE', 9)
-    model = build(dict(vit(1), type='mmclca.CaiT', num_class_layers=1)).eval()
-    x = images()
-    with torch.no_grad():
-        ours, theirs = compiled(model, 'eager')(x), model(x)
-    torch.testing.assert_close(ours, theirs)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize('train', [False, True])
+@pytest.mark.parametrize(
+    'train', [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_talking_heads_of_tokens_that_merge(monkeypatch, train):
+    """Queries in chunks."""
     monkeypatch.setattr(talking_heads, 'CHUNK_SIZE', 6)
     config = dict(
         vit(num_layers=2),
         type='mmclca.CaiT',
         reducer=dict(type='mmclca.ToMe', keep_rate=0.5),
         reduce_at=(0,),
+        num_class_layers=1,
     )
     check(build(classifier(config)).train(train), 'eager')
 
 
+@pytest.mark.slow
 def test_mixed_precision():
     model = small_classifier('EViT').eval()
     function = compiled(model, 'aot_eager')
     x = images()
     with torch.no_grad(), torch.autocast('cpu', torch.bfloat16):
         torch.testing.assert_close(function(x), model(x))
-
-
-@pytest.mark.slow
-def test_batch_size_may_be_a_variable(name):
-    model = small_classifier(name).eval()
-    function = compiled(model, 'eager', dynamic=True)
-    with torch.no_grad():
-        function(images(4))
-        with torch.compiler.set_stance('fail_on_recompile'):
-            for batch in (3, 7):
-                x = images(batch)
-                torch.testing.assert_close(
-                    function(x), model(x), rtol=1e-4, atol=1e-5
-                )
 
 
 @pytest.mark.gpu

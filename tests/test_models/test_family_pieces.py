@@ -11,14 +11,12 @@ import timm
 import torch
 from every_config import FOLDER as CONFIGS
 from every_config import piece, read
-from mmengine.config import Config
 from mmengine.runner import load_checkpoint
 from safetensors.torch import save_file
 from tiny_run import ROOT
 from torch.overrides import TorchFunctionMode
 
 from mmclca.registry import MODELS
-from mmclca.sweep import compose as pieces
 
 FOLDER = CONFIGS / '_base_/models'
 DOCS = (ROOT / 'docs/weights.md').read_text()
@@ -232,24 +230,6 @@ def test_branches(name):
     assert arch.num_layers == depth
 
 
-def test_any_shape_by_a_line_of_options():
-    """As ``--cfg-options`` sets them."""
-    cfg = Config(dict(model=piece('models/par-vit-small-18x2-p16')['model']))
-    cfg.merge_from_dict(
-        {
-            'model.backbone.arch.num_layers': 9,
-            'model.backbone.branches': 4,
-            'model.backbone.layer_scale_init_value': 1e-4,
-            'model.backbone.stem.type': 'mmclca.HMLPStem',
-        }
-    )
-    backbone = built(cfg.model).backbone
-    assert len(backbone.layers) == 9
-    gammas = [b.ffn.gamma2.weight for b in backbone.layers[0].branches]
-    assert [gamma.shape for gamma in gammas] == [(384,)] * 4
-    assert type(backbone.patch_embed).__name__ == 'HMLPStem'
-
-
 def release(there):
     """The file that DeiT III's authors would write of a model of timm."""
     weights = there.state_dict()
@@ -284,31 +264,3 @@ def test_logits_are_those_of_timm(name, tmp_path):
         x = torch.randn(1, 3, size, size, dtype=torch.float64)
         with torch.no_grad():
             assert (here(x) - there.double()(x)).abs().max() < 1e-9
-
-
-def test_names_in_sweeps():
-    """A name that two files have stays that of the older one."""
-    vits = [name for name in FIRST if 'deit' in name]
-    found = {name: pieces.find(pieces.MODELS, name) for name in vits}
-    assert found.pop('deit3-base-p16').stem == 'clca-evit_deit3-base-p16'
-    assert all(file.stem == name for name, file in found.items())
-
-
-@pytest.mark.parametrize('name', ['deit-tiny-distilled-p16', 'deit3-tiny-p16'])
-def test_weights_from_scratch_are_drawn_as_in_the_papers(name):
-    cfg = piece(f'models/{name}')['model']
-    cfg['backbone'].update(img_size=32, arch=dict(ARCH, embed_dims=96))
-    cfg['head'].update(in_channels=96)
-    model = MODELS.build(cfg)
-    model.init_weights()
-    weights = model.state_dict()
-    drawn = [
-        name
-        for name, value in weights.items()
-        if re.search(r'(attn|ffn|head).*weight$|token|pos_embed', name)
-        and value.ndim > 1
-    ]
-    assert len(drawn) >= 2 * 4 + 3
-    for name in drawn:
-        std = weights[name].std().item()
-        assert std == pytest.approx(0.02, rel=0.3), name

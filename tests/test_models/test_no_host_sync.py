@@ -9,7 +9,6 @@ from unittest.mock import patch
 
 import pytest
 import torch
-from pairwise import each_pair
 from small_models import CACHE, REDUCERS, classifier, images, vit
 from torch._subclasses import FakeTensorMode
 from torch._subclasses.fake_tensor import (
@@ -39,16 +38,16 @@ def gpu():
     return FakeTensorMode()
 
 
-def model_and_images(gpu, name, cache, train):
+def model_and_images(gpu, name, train):
     backbone = vit(
-        num_layers=4,
-        reduce_at=(0, 1, 2),
+        num_layers=3,
+        reduce_at=(0, 1),
         reducer=dict(type=f'mmclca.{name}', keep_rate=0.5),
-        cache=cache,
+        cache=CACHE,
         drop_rate=0.1,
         drop_path_rate=0.1,
     )
-    config = classifier(backbone, cla=cache is not None)
+    config = classifier(backbone, cla=True)
     with gpu, torch.device('cuda'):
         return MODELS.build(config).train(train), images()
 
@@ -59,9 +58,12 @@ def forward(model, x):
     return model.head(feats), model.backbone.reducer.loss(tokens)
 
 
-@each_pair(name=REDUCERS, cache=(None, CACHE), train=(False, True))
-def test_forward_in_a_compiled_model(gpu, name, cache, train):
-    model, x = model_and_images(gpu, name, cache, train)
+@pytest.mark.parametrize(
+    'name, train', [*((name, True) for name in REDUCERS), ('ATS', False)]
+)
+def test_forward_in_a_compiled_model(gpu, name, train):
+    """The next test has all others in evaluation."""
+    model, x = model_and_images(gpu, name, train)
     compiling = patch.object(torch.compiler, 'is_compiling', lambda: True)
     with compiling, gpu, OnlyOnTheGpu():
         scores, losses = forward(model, x)
@@ -72,7 +74,7 @@ def test_forward_in_a_compiled_model(gpu, name, cache, train):
 def test_only_ats_asks_for_a_value_where_it_is_not_compiled(gpu):
     asking = []
     for name in REDUCERS:
-        model, x = model_and_images(gpu, name, CACHE, train=False)
+        model, x = model_and_images(gpu, name, train=False)
         try:
             with gpu, OnlyOnTheGpu():
                 forward(model, x)
@@ -81,36 +83,22 @@ def test_only_ats_asks_for_a_value_where_it_is_not_compiled(gpu):
     assert asking == ['ATS']
 
 
-VALUES = (
-    lambda x: x.sum().item(),
-    lambda x: x.tolist(),
-    lambda x: bool((x > 0).any()),
-    lambda x: range(x.long().sum()),
-)
-SHAPES = (
-    lambda x: x.nonzero(),
-    lambda x: x[x > 0],
-    lambda x: x.masked_select(x > 0),
-    lambda x: x.unique(),
-    lambda x: x.repeat_interleave(x.long().flatten()),
-)
-COPIES = (
-    lambda x: x.cpu(),
-    lambda x: torch.tensor([1.0, 2.0]).to(x),
-    lambda x: torch.arange(3).to(x.device),
-    lambda x: torch.tensor([1.0, 2.0], device=x.device),
-)
 FORBIDDEN = (
-    *((function, DataDependentOutputException) for function in VALUES),
-    *((function, DynamicOutputShapeException) for function in SHAPES),
-    *((function, AssertionError) for function in COPIES),
+    (lambda x: x.sum().item(), DataDependentOutputException),
+    (lambda x: bool((x > 0).any()), DataDependentOutputException),
+    (lambda x: range(x.long().sum()), DataDependentOutputException),
+    (lambda x: x[x > 0], DynamicOutputShapeException),
+    (lambda x: x.unique(), DynamicOutputShapeException),
+    (lambda x: x.cpu(), AssertionError),
+    (lambda x: torch.arange(3).to(x.device), AssertionError),
+    (lambda x: torch.tensor([1.0, 2.0], device=x.device), AssertionError),
 )
 
 
 @pytest.mark.parametrize('function, error', FORBIDDEN)
 def test_what_is_forbidden_would_be_seen(gpu, function, error):
     """Planted in the layer of a model that passes."""
-    model, x = model_and_images(gpu, 'EViT', CACHE, train=False)
+    model, x = model_and_images(gpu, 'EViT', train=False)
 
     def plant(layer, inputs, out):
         function(out)

@@ -53,7 +53,7 @@ BUDGET = {
     'mmclca/visualization': 998,
     'tools': 555,
     'tools/research': 599,
-    'tests': 27697,
+    'tests': 26802,
 }
 
 

@@ -3,40 +3,12 @@
 
 import pytest
 import torch
-from small_models import (
-    CACHE,
-    REDUCERS,
-    build,
-    classifier,
-    gradients,
-    images,
-    vit,
-)
+from small_models import CACHE, REDUCERS, build, classifier, images, vit
 
 from mmclca.evaluation.cost import count_config
 from mmclca.registry import MODELS
 
 SCALED = dict(layer_scale_init_value=0.1)
-
-
-@pytest.mark.parametrize('branches', [0, 1.5, True, '2'])
-def test_what_is_no_number_of_branches_is_refused(branches):
-    with pytest.raises(ValueError, match=f'branches={branches!r} .*1 or more'):
-        MODELS.build(vit(2, branches=branches))
-
-
-@pytest.mark.parametrize(
-    'settings, message',
-    [
-        (dict(drop_rate=0.1), r'drop_rate=0\.1'),
-        (dict(layer_cfgs=dict(num_fcs=3)), 'two linear layers'),
-        (dict(layer_cfgs=dict(ffn_type='swiglu_fused')), 'SwiGLUFFNFused'),
-    ],
-)
-def test_layers_that_cannot_be_joined_are_refused(settings, message):
-    MODELS.build(vit(2, branches=1, **settings))
-    with pytest.raises(ValueError, match=message):
-        MODELS.build(vit(2, branches=2, **settings))
 
 
 def test_parameters_and_cost_are_those_of_a_sequence():
@@ -67,26 +39,6 @@ def test_a_reducer_sees_all_heads_and_fusing_changes_nothing(name):
     assert set(heads) == {4}
     torch.testing.assert_close(after, before, rtol=0, atol=1e-12)
     torch.testing.assert_close(again.patch_weights, reduced.patch_weights)
-
-
-def clca(**options):
-    reducer = dict(type='mmclca.EViT', keep_rate=0.5)
-    return classifier(
-        vit(3, reducer=reducer, reduce_at=(1,), cache=CACHE, **options),
-        cla=True,
-    )
-
-
-def test_recomputed_layers_get_the_same_gradients():
-    config = clca(branches=2, drop_path_rate=0.5, drop_path_mode='uniform')
-    model, x, grads = build(config).train(), images(8), []
-    for with_cp in (False, True):
-        model.backbone.with_cp = with_cp
-        model.zero_grad()
-        torch.manual_seed(0)
-        sum(model.backbone(x)).square().sum().backward()
-        grads.append(gradients(model.backbone))
-    torch.testing.assert_close(*grads)
 
 
 def test_decay_and_freezing_go_by_layers():

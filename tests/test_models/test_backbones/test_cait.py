@@ -7,7 +7,6 @@ from mmcv.cnn.bricks import DropPath
 from small_models import REDUCERS, arch, build, images
 from torch import nn
 
-from mmclca.models.looking import recording
 from mmclca.models.variants import with_reduction
 from mmclca.registry import MODELS
 
@@ -28,19 +27,6 @@ def reducer(name):
     """Its config; K-medoids asks all tokens."""
     asks = dict(attention_of_all=True) if name == 'KMedoids' else {}
     return dict(type=f'mmclca.{name}', keep_rate=0.5, **asks)
-
-
-@torch.no_grad()
-def test_the_order_of_patches_that_have_positions_does_not_matter():
-    model = double()
-    tokens, hw = model.embed(images().double())
-    turned = tokens.with_x(tokens.x.flip(1))
-    outs = []
-    for start in (tokens, turned):
-        for layer in model.layers:
-            start = model.run_layer(layer, start, None)
-        outs.append(model.format_tokens(start, hw))
-    torch.testing.assert_close(*outs, rtol=0, atol=1e-10)
 
 
 @torch.no_grad()
@@ -88,29 +74,6 @@ def test_reducers_that_ask_no_cls_reduce_and_others_are_refused(name):
     assert kept.shape == tokens.x.shape[:2] and kept.any()
 
 
-@pytest.mark.parametrize(
-    'options, named',
-    [
-        (dict(num_class_layers=0), 'num_class_layers=0 must be an integer, 1'),
-        (dict(cls_at=2), 'cls_at=2 must be an integer, 0 to 1'),
-        (dict(cls_at=1, **REDUCE), 'cls_at=1 with reduce_at=.1,.'),
-        (
-            dict(cls_at=0, reduce_at=(1,), reducer=dict(type='mmclca.EViT')),
-            'EViT needs a CLS token: .* heads that are mixed',
-        ),
-        (dict(arch='xxs23'), "no 'xxs23' .* there are xxs24, xxs36, xs24"),
-        (dict(arch=dict(arch(2), num_heads=3)), 'num_heads=3 does not divide'),
-        (
-            dict(REDUCE, cache=dict(type='mmclca.CrossLayerCache')),
-            'copies of CLS: CLS enters a CaiT after .*num_tokens=0',
-        ),
-    ],
-)
-def test_what_is_refused(options, named):
-    with pytest.raises(ValueError, match=named):
-        MODELS.build(dict(cait(), **options))
-
-
 def test_a_head_that_reads_several_layers_is_refused():
     head = dict(type='LinearClsHead', num_classes=5, in_channels=16)
     model = dict(type='ImageClassifier', backbone=cait(), head=head)
@@ -131,33 +94,6 @@ def test_what_cls_reads():
     assert len(maps) == 2
 
 
-def test_recordings_have_the_layers_that_reduce():
-    backbone = build(cait(num_layers=3, **REDUCE))
-    head = dict(type='LinearClsHead', num_classes=5, in_channels=16)
-    model = MODELS.build(
-        dict(type='ImageClassifier', backbone=cait(), head=head)
-    )
-    model.backbone = backbone
-    with torch.no_grad():
-        recorded = recording(model.eval())
-        recorded(images())
-    lengths = [
-        layer.left.x.size(1) for layer in recorded.backbone.reducer.layers
-    ]
-    assert lengths == [16, 8, 8]
-
-
-def test_positions_are_resized_on_load_and_for_other_images():
-    model, larger = build(cait()), MODELS.build(cait(img_size=48))
-    larger.load_state_dict(model.state_dict())
-    assert larger.pos_embed.shape == (1, 36, 16)
-    torch.testing.assert_close(
-        larger.pos_embed.mean(), model.pos_embed.mean(), atol=0.1, rtol=0
-    )
-    assert torch.equal(larger.cls_token, model.cls_token)
-    assert model(images(1, 48, 64))[0].shape == (1, 16)
-
-
 def test_initial_weights():
     """Drawn last: mmpretrain's layers would draw their FFN after."""
     model = MODELS.build(dict(cait(), arch=arch(2, 64)))
@@ -174,15 +110,6 @@ def test_initial_weights():
     assert (model.ln1.weight == 1).all()
 
 
-@pytest.mark.parametrize('depth, scale', [(18, 0.1), (24, 1e-5), (25, 1e-6)])
-def test_layer_scale_begins_by_depth(depth, scale):
-    """The same in class layers; 36 and 48 layers are beyond 24."""
-    model = MODELS.build(cait(depth))
-    values = [p for n, p in model.named_parameters() if 'gamma' in n]
-    assert len(values) == 2 * depth + 4
-    assert all(torch.equal(p, torch.full((16,), scale)) for p in values)
-
-
 def test_stochastic_depth_is_uniform_and_not_in_class_layers():
     model = MODELS.build(cait(num_layers=3, drop_path_rate=0.2))
     paths = {
@@ -192,20 +119,3 @@ def test_stochastic_depth_is_uniform_and_not_in_class_layers():
     }
     assert set(paths.values()) == {0.2} and len(paths) == 6
     assert all(name.startswith('layers.') for name in paths)
-
-
-def test_depth_of_parameters():
-    model = MODELS.build(
-        dict(cait(num_layers=3, **REDUCE), reducer=reducer('PatchMerger'))
-    )
-    depths = {
-        name: model.get_layer_depth(f'backbone.{name}', 'backbone.')
-        for name in (*dict(model.named_parameters()),)
-    }
-    assert set(depths.values()) == {(i, 7) for i in range(7)}
-    assert depths['cls_token'][0] == depths['pos_embed'][0] == 0
-    assert depths['layers.2.attn.mix_logits.weight'][0] == 3
-    assert depths['class_layers.1.gamma1.weight'][0] == 5
-    assert depths['ln1.weight'][0] == 6
-    assert {d for n, (d, _) in depths.items() if 'reducer' in n} == {2}
-    assert model.get_layer_depth('head.fc.bias', 'backbone.') == (6, 7)

@@ -33,12 +33,6 @@ def test_it_is_between_cls_and_the_patches(with_cls_pos):
     assert torch.equal(tokens.x[:, 2:18], patches)
 
 
-def test_without_it_there_is_none():
-    backbone = MODELS.build(vit())
-    assert backbone.dist_token is None and not backbone.is_distilled
-    assert backbone.num_prefix == 1 and backbone.out_type == 'cls_token'
-
-
 @torch.no_grad()
 def test_outputs():
     backbone, x = distilled(final_norm=False), images()
@@ -51,11 +45,6 @@ def test_outputs():
     assert torch.equal(outs['cls_token'], outs['raw'][:, 0])
     assert torch.equal(outs['average'], outs['raw'][:, 2:].mean(dim=1))
     assert torch.equal(outs['cls_average'][:, :16], outs['cls_token'])
-
-
-def test_one_that_was_asked_for_stays():
-    assert MODELS.build(vit(dist_token=True, out_type='raw')).out_type == 'raw'
-    assert MODELS.build(vit(out_type='prefix'))(images())[0].shape[1] == 1
 
 
 @torch.no_grad()
@@ -83,15 +72,3 @@ def test_depth_freezing_and_start():
     assert token.requires_grad
     assert 0.016 < token.std() < 0.022  # 0.0195: it is cut at 2, not 2 sigma
     assert token.abs().max() < 0.1
-
-
-@pytest.mark.parametrize(
-    ('options', 'message'),
-    [
-        (dict(dist_token=True, with_cls_token=False), 'dist_token=True puts'),
-        (dict(out_type='prefix', with_cls_token=False), "'prefix' needs a C"),
-    ],
-)
-def test_it_needs_cls(options, message):
-    with pytest.raises(ValueError, match=message):
-        MODELS.build(vit(**options))

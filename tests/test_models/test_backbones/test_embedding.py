@@ -39,12 +39,6 @@ def test_a_stem_takes_the_place_of_the_patch_embedding(size):
     assert other.stride == plain.stride == (8, 8)
 
 
-def test_a_stem_of_other_patches_is_refused():
-    stem = dict(type='mmclca.ToyStem', side=4)
-    with pytest.raises(ValueError, match=r'ToyStem makes patches of \(4, 4\)'):
-        MODELS.build(vit(2, stem=stem))
-
-
 def without_cls_pos(**options):
     return TokenReductionViT(
         arch(2), 32, 8, with_cls_pos=False, **options
@@ -78,3 +72,22 @@ def test_it_is_frozen_with_the_embedding():
     frozen = without_cls_pos(frozen_stages=1)
     assert not frozen.pos_embed.requires_grad
     assert without_cls_pos().pos_embed.requires_grad
+
+
+@pytest.mark.parametrize(
+    'config',
+    [
+        dict(type='mmclca.CaiT', arch=arch(1), patch_size=8),
+        dict(
+            type='mmclca.PatchConvNet',
+            arch=dict(embed_dims=16, num_layers=1),
+            with_pos=True,
+        ),
+    ],
+)
+def test_positions_are_resized_on_load_and_for_other_images(config):
+    model, larger = (build(dict(config, img_size=n)).eval() for n in (32, 64))
+    larger.load_state_dict(model.state_dict())
+    assert larger.pos_embed.shape[1] == 4 * model.pos_embed.shape[1]
+    x = images(1, 64)
+    torch.testing.assert_close(larger(x), model(x), atol=0.05, rtol=0)

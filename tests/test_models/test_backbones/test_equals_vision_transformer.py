@@ -81,21 +81,17 @@ def test_the_variants_use_every_argument():
     assert arguments - {'self'} == used
 
 
-def test_parameters_are_the_same(options):
+@pytest.mark.parametrize('train', [False, True])
+def test_parameters_features_and_gradients_are_the_same(options, train):
     ours, theirs = pair(options)
     assert [*ours.state_dict()] == [*theirs.state_dict()]
     for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
         assert torch.equal(one, other)
         assert one.requires_grad == other.requires_grad
-
-
-@pytest.mark.parametrize('train', [False, True])
-def test_features_and_gradients_are_the_same(options, train):
-    ours, theirs = pair(options)
     ours.train(train)
     theirs.train(train)
     channels = options.get('in_channels', 3)
-    for size in ((32, 32), (32, 48), (30, 51), (64, 40)):
+    for size in ((32, 32), (30, 51)):
         x = images(2, *size)[:, :channels]
         for one, other in zip(answer(ours, x), answer(theirs, x), strict=True):
             assert equal(one, other)
@@ -121,20 +117,3 @@ def test_names_of_architectures_and_first_arguments_are_the_same():
         for one, other in zip(ours(x), theirs(x), strict=True):
             assert torch.equal(one, other)
     assert TokenReductionViT.arch_zoo is VisionTransformer.arch_zoo
-
-
-def test_frozen_layers_stay_without_dropout_where_theirs_do_not():
-    """mmpretrain says that frozen stages are in eval mode, and forgets it."""
-    options = dict(
-        arch=arch(num_layers=4), img_size=32, patch_size=8, frozen_stages=4
-    )
-    ours, theirs = pair(dict(options, drop_path_rate=0.9, drop_rate=0.9))
-    ours.train()
-    theirs.train()
-    assert not any(layer.training for layer in ours.layers)
-    assert all(layer.training for layer in theirs.layers)
-    x = images(4)
-    trained = ours(x)[0]
-    assert torch.equal(trained, ours.eval()(x)[0])
-    theirs.eval()
-    assert torch.equal(trained, theirs(x)[0])

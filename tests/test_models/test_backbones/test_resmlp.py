@@ -62,25 +62,6 @@ def test_counts_of_the_variants(settings, params, gmacs):
     assert cost.flops / 1e9 == pytest.approx(gmacs, rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    ('arch', 'start'), dict(s12=0.1, s24=1e-5, S36=1e-6, b24=1e-5).items()
-)
-def test_factors_after_the_branches_begin_by_the_depth(arch, start):
-    depth = ResMLP.arch_zoo[arch.lower()]['num_layers']
-    narrow = dict(embed_dims=4, num_layers=depth)
-    model = ResMLP(narrow, img_size=8, patch_size=4, ending='class_mlp')
-    assert len(model.layers) == depth
-    for layer in (*model.layers, *model.class_layers):
-        for gamma in (layer.gamma1, layer.ffn.gamma2):
-            assert torch.equal(gamma.weight, torch.full((4,), start))
-
-
-def test_a_value_that_is_given_and_zero_too():
-    layer = small(layer_scale_init_value=0.0, with_post_beta=True).layers[0]
-    for gamma in (layer.gamma1, layer.ffn.gamma2):
-        assert not gamma.alpha.any() and not gamma.beta.any()
-
-
 @pytest.mark.parametrize('kind', COMMUNICATIONS)
 def test_without_factors_a_layer_gives_what_it_takes_to_the_bit(kind):
     (layer, *_) = small(communication=kind, layer_scale_init_value=0.0).layers
@@ -117,38 +98,6 @@ def test_stochastic_depth_is_uniform_and_spares_the_ending():
     assert rates == [3 * 2 * [0.2], 2 * 2 * [0.0]]
 
 
-def test_depth_of_parameters():
-    model = small(ending='class_mlp')
-    names = (
-        'patch_embed.projection.bias',
-        'layers.0.mix.weight',
-        'class_layers.1.norm1.beta',
-        'norm.alpha',
-    )
-    depths = [model.get_layer_depth(f'b.{name}', 'b.') for name in names]
-    assert depths == [(0, 7), (1, 7), (5, 7), (6, 7)]
-
-
-def test_patches_communicate_alike_in_all_channels():
-    mix = drawn().layers[0].mix
-    x = torch.randn(2, 12, 16).double()
-    order = torch.randperm(16)
-    torch.testing.assert_close(mix(x[..., order]), mix(x)[..., order])
-
-
-@pytest.mark.parametrize('communication', ['linear', 'none'])
-def test_without_communication_the_order_of_patches_has_no_effect(
-    communication,
-):
-    model = drawn(communication=communication)
-    for name, param in model.named_parameters():
-        if '.mix.' in name:
-            nn.init.zeros_(param)
-    moved = images().unflatten(2, (4, 4)).flip(2).flatten(2, 3).double()
-    assert not torch.equal(moved, images())
-    torch.testing.assert_close(model(moved), model(images().double()))
-
-
 def test_the_grid_that_convolutions_see():
     mix = small(communication='depthwise').double().layers[0].mix
     nn.init.zeros_(mix[0].bias)
@@ -157,17 +106,6 @@ def test_the_grid_that_convolutions_see():
     grid, moved = x.view(2, 4, 3, 16), mix(x).view(2, 4, 3, 16)
     assert torch.equal(moved[:, :, 1:], grid[:, :, :-1])
     assert not moved[:, :, 0].any()
-
-
-def test_the_class_token_reads_patches_that_stay():
-    model = drawn(ending='class_mlp')
-    seen = []
-    for layer in model.class_layers:
-        layer.register_forward_pre_hook(lambda _, given: seen.append(given))
-    (out,) = model(images().double())
-    (start, patches), (_, again) = seen
-    assert out.shape == (2, 16) and not start.any()
-    assert torch.equal(patches, again) and patches.shape == (2, 12, 16)
 
 
 @pytest.mark.parametrize(
@@ -191,36 +129,6 @@ def test_fused_it_answers_the_same(settings):
     folded = not [*layer.norm1.parameters(), *layer.gamma1.parameters()]
     linear = settings.get('communication', 'linear') == 'linear'
     assert folded == linear
-
-
-def test_fused_it_leaves_the_layers_that_it_had():
-    model = drawn()
-    layers, names = model.layers, model.state_dict().keys()
-    before = [param.clone() for param in layers.parameters()]
-    model.fuse()
-    assert model.layers is not layers and model.state_dict().keys() != names
-    after = [*layers.parameters()]
-    torch.testing.assert_close(after, before, rtol=0, atol=0)
-
-
-@pytest.mark.parametrize(
-    ('settings', 'message'),
-    [
-        (dict(arch='s13'), "^arch: no 's13' .*; there are s12, s24, s36, b24"),
-        (dict(arch=dict(embed_dims=8)), r'lacks num_layers$'),
-        (
-            dict(arch=dict(embed_dims=8, num_layers=1, num_heads=2)),
-            r"^arch=.*: no 'num_heads' .*; there are embed_dims, num_layers$",
-        ),
-        (dict(ending='cls'), "^ending: no 'cls'.*average, class_mlp"),
-        (dict(communication='con'), r'^communication: .*do you mean conv\?'),
-        (dict(norm_cfg=dict(type='BN')), r'not allowed in ResMLP: give dict'),
-    ],
-)
-def test_what_is_not_there_is_refused_in_one_line(settings, message):
-    with pytest.raises(ValueError, match=message) as error:
-        ResMLP(**settings)
-    assert '\n' not in str(error.value)
 
 
 @pytest.mark.parametrize('size', [(16, 16), (20, 12), (15, 12)])

@@ -3,13 +3,10 @@ import math
 
 import pytest
 import torch
-from mmpretrain.models.heads import ClsHead
 from mmpretrain.structures import DataSample
 from small_models import build
-from torch.nn import functional as F
 
 from mmclca.models import CLAHead
-from mmclca.registry import MODELS
 
 B, C, G, CLASSES = 3, 8, 4, 5
 
@@ -89,32 +86,13 @@ def test_number_of_parameters_of_the_paper():
     assert shapes['layers.4.weight'] == (80, 1536, 1)
 
 
-def test_start_is_that_of_pytorch():
-    cla = CLAHead(80, 256, 4)
-    cla.init_weights()
-    depth_wise, point_wise = cla.layers[1], cla.layers[4]
-    for layer, fan_in in ((depth_wise, 4), (point_wise, 512)):
-        bound = fan_in**-0.5
-        assert 0.95 * bound < layer.weight.abs().max() <= bound
-        assert 0.8 * bound < layer.bias.abs().max() <= bound
-
-
 def test_another_number_of_layers_is_never_passed_over(feats):
     for wrong in (feats[:-1], feats + feats[:1]):
         with pytest.raises(RuntimeError):
             head().eval()(wrong)
 
 
-def test_loss_is_the_cross_entropy(feats, samples):
-    cla = head().eval()
-    expected = F.cross_entropy(cla(feats), torch.tensor([4, 0, 2]))
-    assert isinstance(cla, ClsHead)  # whose loss and predictions it has
-    losses = cla.loss(feats, samples)
-    assert losses.keys() == {'loss'}
-    assert torch.allclose(losses['loss'], expected)
-
-
-@pytest.mark.parametrize('topk', [1, 3, (1, 2), [2, 5]])
+@pytest.mark.parametrize('topk', [3, (1, 2)])
 def test_training_accuracy(feats, samples, topk):
     cla = head(cal_acc=True, topk=topk).eval()
     with torch.no_grad():  # only scores above 0 count as an answer
@@ -130,14 +108,3 @@ def test_training_accuracy(feats, samples, topk):
         ]
         accuracy = losses[f'accuracy_top-{k}'][0].item()
         assert accuracy == pytest.approx(100 * sum(hits) / B)
-
-
-@pytest.mark.parametrize(
-    'name', ['num_classes', 'in_channels', 'num_layers', 'multiplier']
-)
-@pytest.mark.parametrize('size', [0, -3, 1.5, True])
-def test_sizes_are_positive(name, size):
-    sizes = dict(num_classes=CLASSES, in_channels=C, num_layers=G)
-    sizes[name] = size
-    with pytest.raises(ValueError, match=f'{name}={size} must be an integer'):
-        MODELS.build(dict(type='mmclca.CLAHead', **sizes))

@@ -7,12 +7,7 @@ from mmpretrain.structures import DataSample
 from small_models import build, classifier, images, vit
 from torch.nn import functional as F
 
-from mmclca.models import (
-    CLAHead,
-    DistilledHead,
-    last_linear,
-    with_layer_fusion,
-)
+from mmclca.models import CLAHead, DistilledHead, last_linear
 from mmclca.models.reduction.attention import attend
 from mmclca.models.retrievers import feature_of
 from mmclca.registry import MODELS
@@ -87,13 +82,6 @@ def test_parameters_are_those_of_mmpretrain(feats):
     assert torch.equal(ours(feats), theirs(tokens))
 
 
-def test_it_starts_by_a_truncated_normal():
-    head = MODELS.build(dict(HEAD, num_classes=100, in_channels=100))
-    head.init_weights()
-    for layer in head.layers.values():
-        assert 0.018 < layer.weight.std() < 0.022 and not layer.bias.any()
-
-
 def test_features_are_both_tokens():
     model = build(distilled()).eval()
     x = images()
@@ -112,11 +100,6 @@ def test_attention_is_followed_to_the_patches_only():
     assert torch.allclose(rollout(model, x).flatten(1), row)
 
 
-def test_layers_are_fused_without_it():
-    fused = with_layer_fusion(distilled(), (0, 1), 'cls_average')
-    assert build(fused).eval()(images()).shape == (2, 5)
-
-
 def test_a_closed_form_has_no_single_layer_to_replace():
     with pytest.raises(ValueError, match='DistilledHead has no linear last'):
         last_linear(DistilledHead(5, 16))
@@ -126,76 +109,3 @@ def test_a_cla_head_reads_cls_only(feats):
     head = CLAHead(5, 16, num_layers=2).eval()
     cls = tuple(feat[:, 0] for feat in feats)
     assert torch.equal(head(feats), head(cls))
-
-
-@pytest.mark.parametrize(
-    ('options', 'message'),
-    [
-        (dict(fusion='logit'), r"no 'logit' \(do you mean logits\?\); there"),
-        (dict(num_classes=0), 'num_classes=0 must be an integer'),
-        (dict(in_channels=1.5), 'in_channels=1.5 must be an integer'),
-    ],
-)
-def test_what_is_not_allowed(options, message):
-    with pytest.raises(ValueError, match=message):
-        DistilledHead(**dict(dict(num_classes=5, in_channels=16), **options))
-
-
-def fit(backbone, head, **options):
-    config = classifier(vit(2, **backbone), **options)
-    return MODELS.build(dict(config, head=dict(HEAD, **head)))
-
-
-@pytest.mark.parametrize(
-    ('backbone', 'head', 'message'),
-    [
-        *(
-            (backbone, {}, "use .*ViT with dist_token=True .* out_type='pref")
-            for backbone in ({}, dict(dist_token=True, out_type='cls_token'))
-        ),
-        (dict(dist_token=True), dict(in_channels=8), 'set in_channels=16'),
-        *(
-            (
-                dict(dist_token=True, out_type=out_type),
-                dict(type=head),
-                f'{head} does not read the distillation token .*DistilledHead',
-            )
-            for head in ('LinearClsHead', 'VisionTransformerClsHead')
-            for out_type in ('prefix', 'cls_token')
-        ),
-        *(
-            (
-                dict(dist_token=True),
-                dict(type=head),
-                f"{head} does not read .* another out_type than 'prefix'",
-            )
-            for head in ('MultiLabelLinearClsHead', 'ArcFaceClsHead')
-        ),
-        (
-            dict(dist_token=True),
-            dict(type='mmclca.LayerFusionHead', num_layers=1),
-            'LayerFusionHead does not read .* another out_type',
-        ),
-        (
-            dict(dist_token=True),
-            dict(type='StackedLinearClsHead', mid_channels=[4]),
-            'StackedLinearClsHead does not read',
-        ),
-    ],
-)
-def test_head_and_backbone_must_fit(backbone, head, message):
-    with pytest.raises(ValueError, match=message) as error:
-        fit(backbone, head)
-    assert '\n' not in str(error.value)
-
-
-def test_a_backbone_of_another_kind_has_no_such_token():
-    toy = dict(type='mmclca.ToyReducible', channels=16)
-    with pytest.raises(ValueError, match='this ToyReducible does not give'):
-        MODELS.build(dict(classifier(toy), head=HEAD))
-
-
-def test_a_teacher_has_no_place_yet():
-    teacher = dict(config=distilled(), checkpoint='none.pth')
-    with pytest.raises(ValueError, match='DistilledHead computes its loss in'):
-        MODELS.build(dict(distilled(), teacher=teacher))

@@ -37,21 +37,6 @@ def test_maps_are_averaged_and_layers_may_differ():
     torch.testing.assert_close(made, torch.cat(parts, dim=-1))
 
 
-@pytest.mark.parametrize(
-    'wrong, message',
-    [
-        (dict(num_layers=0), 'num_layers=0 must be an integer'),
-        (dict(in_channels=[8, 8]), 'lists 2 layers, num_layers=3'),
-        (dict(in_channels=[8, 8, 0]), 'in_channels=0 must be an integer'),
-        (dict(num_parts=1.5), 'num_parts=1.5 must be an integer'),
-    ],
-    ids=str,
-)
-def test_sizes_that_cannot_be(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        head(**wrong)
-
-
 def model(kind, **options):
     clca = classifier(vit(reduce_at=(3, 6, 9)), cla=True)
     fusion = dict(head=dict(type='mmclca.LayerFusionHead', num_layers=4))
@@ -90,15 +75,3 @@ def test_a_fitted_classifier_reads_the_features_of_any_head(kind):
 def test_another_head_has_no_last_layer():
     with pytest.raises(ValueError, match='Identity has no linear last layer'):
         last_linear(nn.Identity())
-
-
-def test_head_and_backbone_must_fit():
-    config = classifier(vit(out_indices=(0, 1)))
-    config['head'] = dict(
-        type='mmclca.LayerFusionHead',
-        num_classes=CLASSES,
-        in_channels=16,
-        num_layers=3,
-    )
-    with pytest.raises(ValueError, match='another number of layers'):
-        build(config)

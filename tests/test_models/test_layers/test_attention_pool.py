@@ -45,12 +45,6 @@ def test_each_map_by_definition(multiclass):
     torch.testing.assert_close(attention[0, 0], expected)
 
 
-def test_options_reach_the_layer():
-    layer = AttentionPool(16, qkv_bias=False, mlp_ratio=2.0).layer
-    assert layer.attn.q.bias is None
-    assert layer.ffn.feedforward_channels == 32
-
-
 def test_a_neck_of_a_resnet_and_one_query_for_each_class(tmp_path):
     """Trained with one query, loaded as one a class: both parts take over."""
     cfg = dict(
@@ -80,17 +74,3 @@ def test_linear_layers_are_drawn_as_in_the_thesis():
         assert layer.weight.std().item() == pytest.approx(0.02, rel=0.1)
         assert not layer.bias.any()
     assert pool.layer.gamma1.weight.unique().tolist() == [pytest.approx(1e-4)]
-
-
-@pytest.mark.parametrize('shape', [(2, 9, 3, 4), (2, 8)], ids=str)
-def test_what_is_no_map_of_its_channels_is_refused(shape):
-    message = r'AttentionPool\(in_channels=8\) reads maps \(B, 8, H, W\), not'
-    with pytest.raises(ValueError, match=message) as error:
-        AttentionPool(8)((torch.zeros(shape),))
-    assert '\n' not in str(error.value)
-
-
-@pytest.mark.parametrize('multiclass', [True, -1, 2.0])
-def test_what_is_no_number_of_classes_is_refused(multiclass):
-    with pytest.raises(ValueError, match='multiclass=.* integer, 1 or more'):
-        AttentionPool(8, multiclass=multiclass)

@@ -71,22 +71,3 @@ def test_a_patch_with_the_log_of_two_as_bias_is_two_patches(with_cls_key):
     bias = x.new_tensor([0, 0, 0, 0, 0, 0, 2]).clamp(min=1).log()
     bias = bias.expand(2, 1, 1, 7)
     torch.testing.assert_close(layer(cls, x, bias), layer(cls, twice))
-
-
-def test_with_zero_layer_scale_nothing_is_read():
-    layer, cls, x = class_layer(), tokens(2, 1, 24), tokens(2, 7, 24)
-    layer.gamma1.weight.data.zero_()
-    layer.ffn.gamma2.weight.data.zero_()
-    assert torch.equal(layer(cls.double(), x.double()), cls.double())
-
-
-def test_without_layer_scale_there_are_no_parameters_for_it():
-    layer = ClassLayer(24, 4, 48, True, dict(type='LN'), 0.0)
-    assert not [
-        name for name, _ in layer.named_parameters() if 'gamma' in name
-    ]
-
-
-def test_heads_that_do_not_divide_the_channels_are_refused():
-    with pytest.raises(ValueError, match='num_heads=5 .* embed_dims=24'):
-        ClassAttention(24, 5)

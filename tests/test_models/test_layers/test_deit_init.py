@@ -41,11 +41,6 @@ def test_tokens_and_positions():
         assert token.std().item() == pytest.approx(0.02, rel=0.3)
 
 
-def test_another_deviation():
-    model = vit(dict(DEIT, std=0.1))
-    assert linears(model)[3].weight.std().item() == pytest.approx(0.1, rel=0.1)
-
-
 def test_the_rest_stays_as_built():
     """Norms, layer scale, the convolution and the parts of a reducer."""
     options = dict(
@@ -68,34 +63,10 @@ def test_the_rest_stays_as_built():
         assert all(a.shape == b.shape and a.std() == b.std() for a, b in pairs)
 
 
-def test_without_it_mmpretrain_draws_the_ffn():
-    layers = vit(None).layers
-    bound = (6 / (64 + 128)) ** 0.5  # of Xavier
-    weight = layers[0].ffn.layers[0][0].weight
-    assert 0.9 * bound < weight.abs().max().item() <= bound
-
-
-def test_a_model_wide_init_cfg_does_not_reach_the_ffn():
-    """Why there is one of its own."""
-    model = vit(dict(type='TruncNormal', layer='Linear', std=0.02))
-    assert linears(model)[0].weight.std().item() < 0.03  # qkv
-    assert linears(model)[2].weight.std().item() > 0.05
-
-
 def test_it_works_on_a_classifier():
-    backbone = dict(
-        type='mmclca.TokenReductionViT', arch='deit-tiny', img_size=32, depth=1
-    )
-    head = dict(type='LinearClsHead', num_classes=2, in_channels=192)
-    model = MODELS.build(
-        dict(
-            type='mmclca.TokenReductionClassifier',
-            backbone=backbone,
-            head=head,
-            init_cfg=DEIT,
-        )
-    )
+    config = small_models.classifier(small_models.vit(1), init_cfg=DEIT)
+    model = MODELS.build(config)
     model.init_weights()
     weight = model.backbone.layers[0].ffn.layers[1].weight
-    assert weight.std().item() == pytest.approx(0.02, rel=0.05)
+    assert weight.std().item() == pytest.approx(0.02, rel=0.1)
     assert model.backbone.cls_token.any()

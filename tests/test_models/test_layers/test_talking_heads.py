@@ -67,22 +67,6 @@ def test_heads_that_do_not_talk_are_plain_attention(qkv_bias):
     torch.testing.assert_close(attn(x), plain(x))
 
 
-def test_rows_sum_to_one_before_the_second_mixing_only():
-    attn, x = attention(), tokens()
-    seen = []
-
-    def softmax(logits):
-        seen.append(logits.softmax(-1))
-        return seen[0]
-
-    made, attended = attend(attn, x, softmax=softmax)
-    torch.testing.assert_close(made, attn(x))
-    sums = seen[0].sum(-1)
-    torch.testing.assert_close(sums, torch.ones_like(sums))
-    mixed = attended.weights(attended.q).sum(-1)
-    assert (mixed - 1).abs().max() > 0.1
-
-
 def test_chunks_have_the_same_gradients(monkeypatch):
     attn, x, grads = attention(), tokens(), []
     for chunk_size in (2, 128):

@@ -4,7 +4,6 @@
 import pytest
 import torch
 from small_models import arch, vit
-from torch import nn
 
 from mmclca.evaluation.cost import count_config
 from mmclca.models import ConvStem, HMLPStem
@@ -93,13 +92,7 @@ def embedding(stem, channels):
 
 
 @pytest.mark.parametrize(
-    'channels, plain, hmlp',
-    [
-        (192, 147_648, 49_248),
-        (384, 295_296, 190_656),
-        (768, 590_592, 749_952),
-        (1024, 787_456, 1_327_616),
-    ],
+    'channels, plain, hmlp', [(192, 147_648, 49_248), (768, 590_592, 749_952)]
 )
 def test_parameters_and_cost(channels, plain, hmlp):
     side = 56 * 56
@@ -127,11 +120,6 @@ def test_table_seven_of_the_paper(stem, maps, printed):
     assert round(flops / 1e9, 2) == printed
 
 
-def test_names_are_those_of_the_release():
-    names = {name.split('.')[1] for name in HMLPStem(16).state_dict()}
-    assert names == {'0', '1', '3', '4', '6', '7'}
-
-
 @pytest.mark.parametrize('stem', [HMLP, CONV], ids=str)
 def test_convolutions_keep_the_initialization_of_torch(stem):
     model = MODELS.build(vit(1, patch_size=16, stem=stem))
@@ -151,51 +139,3 @@ def test_frozen_stages_freeze_it_and_its_statistics():
     assert torch.equal(mean, before)
     assert all(p.requires_grad for p in model.layers[1].parameters())
     assert not any(p.requires_grad for p in stem.parameters())
-
-
-def test_batch_norm_is_synchronized_as_any_other():
-    stem = stem_of()
-    other = stem_of()
-    other.load_state_dict(stem.state_dict())
-    other = nn.SyncBatchNorm.convert_sync_batchnorm(other)
-    kinds = [type(other.projection[i]) for i in (1, 4, 7)]
-    assert kinds == [nn.SyncBatchNorm] * 3
-    x = torch.randn(2, 3, 48, 48)
-    assert torch.equal(stem(x)[0], other(x)[0])
-
-
-def test_it_learns_at_the_rate_of_the_embedding():
-    model = MODELS.build(vit(2, patch_size=16, stem=HMLP))
-    for name, _ in model.patch_embed.named_parameters():
-        assert model.get_layer_depth(f'patch_embed.{name}') == (0, 4)
-
-
-@pytest.mark.parametrize('kind', [HMLPStem, ConvStem])
-def test_other_patches_are_refused(kind):
-    with pytest.raises(ValueError, match='patch_size=8 is not allowed'):
-        kind(16, 32, patch_size=8)
-    stem = dict(type=f'mmclca.{kind.__name__}')
-    with pytest.raises(ValueError, match=r'patch_size=\(8, 8\) is not'):
-        MODELS.build(vit(1, stem=stem))
-
-
-def test_layer_norm_of_tokens_is_refused():
-    with pytest.raises(ValueError, match="dict.type='LN2d', eps=1e-6"):
-        HMLPStem(16, norm_cfg=dict(type='LN'))
-
-
-@pytest.mark.parametrize(
-    'options, message',
-    [
-        (
-            dict(stem=dict(HMLP, img_size=128)),
-            r'grid of \(8, 8\), the .*\(2, 2\)',
-        ),
-        (dict(stem=HMLP, patch_cfg=dict(stride=8)), 'leave out img_size'),
-        (dict(stem='mmclca.HMLPStem'), 'is no config with a type'),
-    ],
-)
-def test_what_is_no_stem_of_the_backbone_is_refused(options, message):
-    with pytest.raises(ValueError, match=message) as error:
-        MODELS.build(vit(1, patch_size=16, **options))
-    assert '\n' not in str(error.value)
