@@ -42,17 +42,17 @@ BUDGET = {
     'mmclca/cli': 3152,
     'mmclca/datasets': 3067,
     'mmclca/deployment': 359,
-    'mmclca/engine': 641,
+    'mmclca/engine': 637,
     'mmclca/evaluation': 346,
     'mmclca/fitting': 1825,
     'mmclca/models': 4006,
     'mmclca/page': 481,
     'mmclca/sweep': 797,
     'mmclca/utils': 223,
-    'mmclca/visualization': 998,
+    'mmclca/visualization': 975,
     'tools': 555,
     'tools/research': 599,
-    'tests': 27587,
+    'tests': 27591,
 }
 
 

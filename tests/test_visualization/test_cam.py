@@ -178,5 +178,5 @@ def test_smoothed_maps_of_a_mirrored_image_are_mirrored():
 
 def test_no_such_method():
     model, x = model_of('EViT'), noise(1).double()
-    with pytest.raises(ValueError, match="no method 'cam': take .* layercam"):
+    with pytest.raises(ValueError, match="method: no 'cam' .* layercam"):
         class_activation_maps(model, x, method='cam')

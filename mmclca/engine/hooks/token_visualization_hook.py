@@ -10,12 +10,8 @@ from mmclca.datasets.batches import view_of_input
 from mmclca.registry import HOOKS
 from mmclca.utils.random_state import same_random_state
 from mmclca.utils.wrappers import inner_model
-from mmclca.visualization import (
-    check_reduces,
-    survivors,
-    survivors_figure,
-    to_array,
-)
+from mmclca.visualization import check_reduces, survivors, survivors_figure
+from mmclca.visualization.figures import to_array
 
 
 @HOOKS.register_module()
