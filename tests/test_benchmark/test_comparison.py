@@ -11,13 +11,13 @@ from mmclca.benchmark import Result, Setting, Size, comparison
 from mmclca.benchmark.candidates import mmpretrain_vit, timm_vit, varied
 from mmclca.benchmark.comparison import compare
 from mmclca.benchmark.pages import (
+    draw_speed_up,
     exponent_lines,
     exponents,
     table_line,
     write_comparison,
 )
 from mmclca.benchmark.setting import machine
-from mmclca.benchmark.speed_up_plot import draw_speed_up
 from mmclca.evaluation.cost import Cost
 from mmclca.models import Variant
 
