@@ -13,7 +13,6 @@ from mmengine.hooks import Hook
 from mmengine.model import MMDistributedDataParallel
 from mmengine.optim import build_optim_wrapper
 from mmengine.runner import Runner
-from mmpretrain.models import AverageClsScoreTTA
 from mmpretrain.structures import DataSample
 from small_models import CACHE, build, classifier, images, vit
 from tiny_run import ROOT, run_python, write_run
@@ -112,15 +111,6 @@ def test_resumed_run_with_an_average_of_the_weights(train, tmp_path):
 
 
 @pytest.mark.slow
-def test_validation_alone_is_compiled(train):
-    runner = train('run', COMPILE, max_epochs=1)
-    torch.compiler.reset()
-    counters.clear()
-    runner.val()
-    assert graphs() == 2
-
-
-@pytest.mark.slow
 def test_changing_keep_rates_are_not_compiled(train):
     warm_up = dict(type='mmclca.KeepRateWarmUpHook', epochs=2)
     runner = train('run', warm_up, COMPILE, max_epochs=3)
@@ -201,17 +191,6 @@ def train_in_ddp(compiled):
     data = dict(inputs=images(), data_samples=samples)
     steps = [model.train_step(deepcopy(data), optimizer) for _ in range(2)]
     return torch.stack([step['loss'].detach() for step in steps])
-
-
-@pytest.mark.slow
-def test_averaged_views():
-    views = AverageClsScoreTTA(module=small_model()).eval()
-    x = images()
-    with torch.no_grad():
-        expected = views.module(x)
-        compile_model(views)
-        torch.testing.assert_close(views.module(x), expected)
-    assert graphs() == 2
 
 
 def test_cuda_graphs_do_not_add_up_gradients(train):

@@ -64,7 +64,7 @@ def test_rates_of_all_epochs_and_groups():
         assert near([step[group] for step in rates], expected)
 
 
-@pytest.mark.parametrize('stop', [1, 2, 30, 45, 49])
+@pytest.mark.parametrize('stop', [1, 30])
 def test_resumed(stop):
     first = optimizer(1e-4, 2e-5)
     scheduler = build(first)

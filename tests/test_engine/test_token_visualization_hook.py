@@ -1,5 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import random
 
 import mmcv
 import numpy as np
@@ -11,7 +10,6 @@ from tiny_run import write_run
 
 from mmclca.engine.hooks import TokenVisualizationHook
 from mmclca.engine.hooks.token_visualization_hook import spread
-from mmclca.utils.random_state import same_random_state
 
 
 def train(tmp_path, folder, hooks, **options):
@@ -71,22 +69,6 @@ def test_training_is_the_same_with_and_without(tmp_path):
     assert len(pictures(tmp_path / 'with', 'work')) == 8
     for name, value in states[0].items():
         assert torch.equal(value, states[1][name]), name
-
-
-def test_random_numbers_stay():
-    def draw():
-        return random.random(), np.random.rand(), torch.rand(1).item()
-
-    torch.manual_seed(1)
-    states = random.getstate(), np.random.get_state()
-    wanted = draw()
-    torch.manual_seed(1)
-    random.setstate(states[0])
-    np.random.set_state(states[1])
-    with pytest.raises(KeyError), same_random_state():
-        draw()
-        raise KeyError
-    assert draw() == wanted
 
 
 def test_weights_are_those_that_were_validated(tmp_path, monkeypatch):

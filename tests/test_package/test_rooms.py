@@ -52,7 +52,7 @@ BUDGET = {
     'mmclca/visualization': 975,
     'tools': 555,
     'tools/research': 599,
-    'tests': 27592,
+    'tests': 27485,
 }
 
 

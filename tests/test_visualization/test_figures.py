@@ -72,9 +72,3 @@ def test_a_column_a_class_in_bands(tmp_path):
     left, right = picture[:, :half].round(), picture[:, half:].round()
     assert (left == RED).all(2).any() and not (right == RED).all(2).any()
     assert (left == BLUE).all(2).any() and (right == BLUE).all(2).any()
-
-
-@pytest.mark.parametrize('groups', [{}, {'a': [], 'b': []}])
-def test_nothing_to_draw(groups, tmp_path):
-    with pytest.raises(ValueError, match='no image to draw'):
-        contact_sheet(groups, tmp_path / 'sheet.png')
