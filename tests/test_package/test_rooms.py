@@ -47,12 +47,12 @@ BUDGET = {
     'mmclca/fitting': 1825,
     'mmclca/models': 4006,
     'mmclca/page': 481,
-    'mmclca/sweep': 797,
+    'mmclca/sweep': 782,
     'mmclca/utils': 223,
     'mmclca/visualization': 975,
     'tools': 555,
-    'tools/research': 599,
-    'tests': 27485,
+    'tools/research': 598,
+    'tests': 27431,
 }
 
 

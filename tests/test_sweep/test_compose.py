@@ -11,11 +11,12 @@ from tiny_run import ROOT
 
 from mmclca.datasets.pipelines import set_image_size
 from mmclca.registry import MODELS
-from mmclca.sweep.cell import ABLATIONS, Cell
 from mmclca.sweep.compose import (
+    ABLATIONS,
     DATASETS,
     RECIPES,
     RUNTIME,
+    Cell,
     compose,
     find,
     names,

@@ -4,7 +4,7 @@
 import pytest
 from tiny_run import ROOT
 
-from mmclca.sweep.cell import Cell
+from mmclca.sweep.compose import Cell
 from mmclca.sweep.grid import read_grid
 
 GRID = """

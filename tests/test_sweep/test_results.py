@@ -9,8 +9,7 @@ import pytest
 from mmengine.config import Config
 from sweep_results import result_of
 
-from mmclca.sweep.cell import Cell
-from mmclca.sweep.compose import compose
+from mmclca.sweep.compose import Cell, compose
 from mmclca.sweep.results import (
     config_hash,
     read_result,
