@@ -3,7 +3,7 @@
 
 from dataclasses import asdict
 
-from mmclca.sweep.cell import Cell
+from mmclca.sweep.compose import Cell
 
 CELL = Cell('leaf40', 'deit-tiny-p16', 'EViT', 0.25, 224, 'clca', 1)
 

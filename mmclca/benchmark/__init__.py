@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .candidates import Candidate, Images, Size
 from .comparison import Result, compare
-from .interleaved import interleaved_seconds
 from .setting import Setting
+from .steps import interleaved_seconds
 
 __all__ = [
     'Candidate',

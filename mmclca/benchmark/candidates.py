@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The models of a comparison, and the plain ones that they are compared with.
+"""The models of a comparison, and which are measured beside which.
 
 All are configs of mmpretrain's classifiers, with random weights: timm's come
 in its ``TimmClassifier``, so that every model has the same ``forward`` and
@@ -275,24 +275,20 @@ def varied_candidates(
     makes[PLAIN] = lambda: varied(model, Variant())
     found = [makes[name]() for name in methods if name in makes]
     reducers = [method for method in methods if method not in makes]
-    with_clca = {extra: _start(model, reducers, extra) for extra in clca}
+    # layers, cache and head are set once: these ask the built model
+    first = model.variant.method or [*reducers, None][0]
+    starts = [
+        varied(model, Variant(first, cache=extra, cla=extra))
+        for extra in clca
+        if reducers
+    ]
     found += [
-        varied(start, Variant(method, rate, cache=extra, cla=extra))
+        varied(one, replace(one.variant, method=method, keep_rate=rate))
         for method in reducers
         for rate in keep_rates
-        for extra, start in with_clca.items()
+        for one in starts
     ]
     return found
-
-
-def _start(model: Candidate, reducers: Sequence[str], clca: bool) -> Candidate:
-    """The model with its layers, cache and head set, for all rates and
-    reducers: these ask the built model, which takes a while."""
-    if not reducers:
-        return model
-    method = reduction_of(model.config)['method'] or reducers[0]
-    variant = Variant(method, cache=clca, cla=clca)
-    return replace(model, config=variant.apply(model.config))
 
 
 def with_fused(models: Iterable[Candidate]) -> list[Candidate]:
@@ -307,14 +303,14 @@ def with_fused(models: Iterable[Candidate]) -> list[Candidate]:
 def with_onnx(models: Iterable[Candidate]) -> list[Candidate]:
     """Models, each but timm's followed by itself in ONNX Runtime."""
     return [
-        replace(model, name=_name(model, backend), backend=backend)
+        replace(model, name=_in(backend, model), backend=backend)
         for model in models
         for backend in ('', ONNX, INT8)
         if model.method != TIMM or not backend
     ]
 
 
-def _name(model: Candidate, backend: str) -> str:
+def _in(backend: str, model: Candidate) -> str:
     name = model.name or model.size.name
     return f'{name}, {backend}' if backend else model.name
 
@@ -325,3 +321,54 @@ def _is_fusible(model: Candidate) -> bool:
     backbone = build_on_meta(model.config['backbone'])
     names = backbone.state_dict().keys()
     return fuse(backbone).state_dict().keys() != names
+
+
+def plan(
+    configs: Sequence[Candidate],
+    baseline: Candidate | None = None,
+    archs: Sequence[str] = (),
+    img_sizes: Sequence[int] = (),
+    fuse: bool = False,
+    onnx: bool = False,
+    **chosen,
+) -> dict[Candidate, list[Candidate]]:
+    """Put models beside their baselines, in the order of measuring.
+
+    Args:
+        configs (Sequence[Candidate]): Models.
+        baseline (Candidate, optional): What all are compared with. Defaults
+            to None: timm's plain ViT of the size of each.
+        archs (Sequence[str]): Further sizes of ViTs. Defaults to ().
+        img_sizes (Sequence[int]): Sides of their images. Defaults to ().
+        fuse (bool): Whether models are measured fused, too.
+            Defaults to False.
+        onnx (bool): Whether they are, in ONNX Runtime. Defaults to False.
+        **chosen: What models of each size have, of :func:`varied_candidates`.
+
+    Raises:
+        ValueError: If there are two of a name.
+    """
+    found = {baseline: list(configs)}
+    if baseline is None:
+        sizes = [Size.of_arch(a, side) for a in archs for side in img_sizes]
+        found = {timm_vit(size): [] for size in sizes}
+        for one in configs:
+            found.setdefault(timm_vit(one.vit_size), []).append(one)
+    for one, beside in found.items():
+        start = one if baseline else mmpretrain_vit(one.size)
+        beside[:0] = varied_candidates(start, **chosen)
+        if fuse:
+            beside += with_fused([one, *beside])
+        _check_names([one, *beside])
+        if onnx:
+            beside[:] = with_onnx([one, *beside])[1:]
+    return found
+
+
+def _check_names(rows: list[Candidate]) -> None:
+    for i, one in enumerate(rows):
+        if one in rows[:i]:
+            raise ValueError(
+                f'a row {one.name} {one.label} is there already; leave it '
+                'out, or name the file differently'
+            )

@@ -1,7 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache
 from statistics import median
 
 import numpy as np
@@ -11,10 +12,9 @@ from mmengine.utils import ProgressBar
 from mmclca.evaluation.cost import Cost
 
 from .candidates import Candidate
-from .interleaved import interleaved_seconds
 from .memory import peak_memory
 from .setting import Setting
-from .steps import step_of
+from .steps import interleaved_seconds, step_of
 
 Plan = dict[Candidate, list[Candidate]]
 
@@ -118,18 +118,26 @@ def compare(
     groups = list(_groups(plan, at_once))
     passes = sum(map(len, groups)) * (rounds + warm_up)
     bar = ProgressBar(passes, file=sys.stderr)
-    peaks = {}
+    measured, peak = set(), cache(peak_memory)
     for group in groups:
-        seconds = _seconds(group, setting, rounds, warm_up, bar)
-        plain, had = group[0], group[0] in peaks
+        steps = {one: step_of(one, setting) for one in group}
+        seconds = interleaved_seconds(
+            steps, setting, rounds, warm_up, bar.update
+        )
+        del steps  # their models, before others are built
+        torch.compiler.reset()  # else it gives up after a few of a kind
+        plain = None
         for one in group:
-            if not {plain, one} <= set(seconds):
+            if not {group[0], one} <= seconds.keys():
                 _leave_out(one, missing)
-            elif one not in peaks:
-                peaks[one] = peak_memory(one, setting) if with_memory else None
-        if plain in seconds:
-            results = _results(seconds, peaks, setting.batch)
-            yield from results[had:]  # the baseline once
+                continue
+            memory = peak(one, setting) if with_memory else None
+            own = seconds[one], setting.batch, memory, plain
+            result = Result(one, one.cost(), *own)
+            plain = plain or result
+            if one not in measured:  # the baseline once
+                measured.add(one)
+                yield result
 
 
 def _groups(plan: Plan, at_once: int) -> Iterator[list[Candidate]]:
@@ -144,18 +152,3 @@ def _leave_out(candidate: Candidate, missing: list[str]) -> None:
     name = candidate.name or size.name
     missing.append(f'{candidate.label} ({name}, {size.pixels} px)')
     print(f'\nout of memory: {missing[-1]}', file=sys.stderr, flush=True)
-
-
-def _results(seconds, peaks, batch):
-    plain, *others = (
-        Result(one, one.cost(), own, batch, peaks[one])
-        for one, own in seconds.items()
-    )
-    return [plain, *(replace(other, baseline=plain) for other in others)]
-
-
-def _seconds(group, setting, rounds, warm_up, bar):
-    steps = {one: step_of(one, setting) for one in group}
-    seconds = interleaved_seconds(steps, setting, rounds, warm_up, bar.update)
-    torch.compiler.reset()  # else it gives up after a few models of a kind
-    return seconds

@@ -1,5 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from .metadata import metadata_of
 from .onnx_file import (
     export_onnx,
     onnx_logits,
@@ -7,7 +6,7 @@ from .onnx_file import (
     quantize,
     write_onnx,
 )
-from .preprocessing import Preprocessing, preprocessing_of
+from .preprocessing import Preprocessing, metadata_of, preprocessing_of
 from .program import export_pt2
 
 __all__ = [

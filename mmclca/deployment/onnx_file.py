@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from mmclca.utils.atomic_write import replace_file
 from mmclca.utils.extras import require
 
-from .checks import check_logits
-from .program import classifier_program
+from .program import check_logits, classifier_program
 
 OLDEST_OPSET = 18
 INPUT, OUTPUT = 'images', 'logits'

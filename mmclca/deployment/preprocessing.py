@@ -1,8 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """How an image becomes the input of a model, in words that need no torch."""
 
-from dataclasses import dataclass
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
+import numpy as np
 from mmcv.transforms import CenterCrop, LoadImageFromFile, Resize
 from mmengine.config import Config
 from mmpretrain.datasets.transforms import PackInputs, ResizeEdge
@@ -11,7 +14,9 @@ from torch import nn
 
 from mmclca.datasets.batches import without_cache
 from mmclca.datasets.decoding import LoadPhotograph
+from mmclca.models import reduces
 from mmclca.registry import TRANSFORMS
+from mmclca.version import __version__
 
 ALLOWED = (
     'LoadImageFromFile (color, by OpenCV, as 8-bit), LoadPhotograph, Resize '
@@ -79,15 +84,21 @@ def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
             f'pipeline are {ALLOWED}; and as data_preprocessor '
             'ClsDataPreprocessor'
         )
-    steps = [words for step in built for words in _words(step)]
-    size = _final_size(steps)
-    _check_padding(processor.pad_size_divisor, size)
-    return Preprocessing(
-        steps,
-        'RGB' if processor.to_rgb else 'BGR',
-        *_constants(processor),
-        size,
-    )
+    steps = {step: words for step in built if (words := _words(step))}
+    size, divisor = _final_size(steps), processor.pad_size_divisor
+    if any(side % divisor for side in size):
+        raise ValueError(
+            f'data_preprocessor.pad_size_divisor={divisor} pads images of '
+            f'{size[0]} x {size[1]} px, which an exported file cannot '
+            'describe: let the test pipeline end at a multiple of it'
+        )
+    mean, std = [0.0] * 3, [1.0] * 3
+    if processor._enable_normalize:
+        mean, std = (
+            one.flatten().tolist() for one in (processor.mean, processor.std)
+        )
+    order = 'RGB' if processor.to_rgb else 'BGR'
+    return Preprocessing([*steps.values()], order, mean, std, size)
 
 
 def _problems(step) -> list[str]:
@@ -102,56 +113,71 @@ def _problems(step) -> list[str]:
     ]
 
 
-def _words(step) -> list[dict]:
-    """A step in plain words; nothing where pixels stay as they are."""
+def _words(step) -> dict:
+    """A step in plain words; none where pixels stay as they are."""
+    if isinstance(step, CenterCrop):
+        width, height = step.crop_size
+        return dict(type='CenterCrop', width=width, height=height)
     if isinstance(step, Resize):
         width, height = step.scale
         words = dict(type='Resize', width=width, height=height)
     elif isinstance(step, ResizeEdge):
         words = dict(type='ResizeEdge', scale=step.scale)
-    elif isinstance(step, CenterCrop):
-        width, height = step.crop_size
-        return [dict(type='CenterCrop', width=width, height=height)]
     else:
-        return []
-    return [
-        dict(words, backend=step.backend, interpolation=step.interpolation)
-    ]
+        return {}
+    return dict(words, backend=step.backend, interpolation=step.interpolation)
 
 
-def _final_size(steps: list[dict]) -> tuple[int, int]:
-    """Height and width of every image at the end."""
-    least = fixed = None  # (height, width) that images have, at the least
-    for step in steps:
-        if step['type'] == 'ResizeEdge':
-            least, fixed = (step['scale'],) * 2, None
-            continue
-        size = step['height'], step['width']
-        if step['type'] == 'CenterCrop':
-            enough = least and all(map(int.__ge__, least, size))
-            size = size if enough else None
-        least = fixed = size
-    if fixed is None:
+def _final_size(steps) -> tuple[int, int]:
+    """Height and width of every image at the end, tried on some."""
+    sizes = set()
+    for height, width in ((16, 160), (160, 16)):
+        results = dict(img=np.zeros((height, width, 3), np.uint8))
+        for step in steps:
+            results = step(results)
+        sizes.add(results['img'].shape[:2])
+    if len(sizes) > 1:
         raise ValueError(
             'the test pipeline gives images of several sizes, an exported '
             'model takes one: resize them, for example with '
             "dict(type='ResizeEdge', scale=256), dict(type='CenterCrop', "
             'crop_size=224), the crop no larger than the resized image'
         )
-    return fixed
+    return sizes.pop()
 
 
-def _check_padding(divisor: int, size: tuple[int, int]) -> None:
-    if any(side % divisor for side in size):
-        raise ValueError(
-            f'data_preprocessor.pad_size_divisor={divisor} pads images of '
-            f'{size[0]} x {size[1]} px, which an exported file cannot '
-            'describe: let the test pipeline end at a multiple of it'
-        )
+def metadata_of(
+    config: Config,
+    model: nn.Module,
+    preprocessing: Preprocessing,
+    classes: Sequence[str],
+    threshold: dict | None = None,
+) -> dict[str, str]:
+    """What travels in an exported file beside the weights.
 
+    Args:
+        config (Config): The config of the model.
+        model (nn.Module): The classifier.
+        preprocessing (Preprocessing): What is done to an image before it.
+        classes (Sequence[str]): Names of the classes.
+        threshold (dict, optional): ``score`` and ``threshold``, below which
+            an image is of none of these. Defaults to None.
 
-def _constants(processor) -> tuple[list[float], list[float]]:
-    """Mean and deviation; 0 and 1 where nothing is normalized."""
-    if not processor._enable_normalize:
-        return [0.0] * 3, [1.0] * 3
-    return processor.mean.flatten().tolist(), processor.std.flatten().tolist()
+    Returns:
+        dict[str, str]: Texts by name: ``preparation`` and ``classes`` as
+        JSON; ``threshold``, JSON, null without one; the text of the
+        ``config``; ``mmclca_version``; ``method``, the
+        name of the reducer or 'none'; ``keep_rate``, JSON, a number or one a
+        stage.
+    """
+    reducer = model.backbone.reducer if reduces(model.backbone) else None
+    return dict(
+        # the name that exported files have had from the start
+        preparation=json.dumps(asdict(preprocessing)),
+        classes=json.dumps(list(classes), ensure_ascii=False),
+        threshold=json.dumps(threshold),
+        config=config.pretty_text,
+        mmclca_version=__version__,
+        method=type(reducer).__name__ if reducer else 'none',
+        keep_rate=json.dumps(reducer.keep_rate if reducer else 1.0),
+    )

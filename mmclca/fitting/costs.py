@@ -7,8 +7,8 @@ from math import ceil
 
 import torch
 
-from mmclca.benchmark.interleaved import median_milliseconds, steps_of
 from mmclca.benchmark.setting import Setting
+from mmclca.benchmark.steps import median_milliseconds, steps_of
 from mmclca.evaluation.cost import count_config
 from mmclca.models import Variant
 from mmclca.utils.provenance import cpu_name

@@ -18,8 +18,7 @@ from mmengine.dataset import default_collate
 from mmengine.registry import init_default_scope
 
 from mmclca.benchmark import Setting, interleaved_seconds
-from mmclca.benchmark.interleaved import seconds_of
-from mmclca.benchmark.steps import training_step
+from mmclca.benchmark.steps import seconds_of, training_step
 from mmclca.checkpoints.resuming import newest_checkpoint, resume
 from mmclca.datasets.photographs import Photographs
 from mmclca.datasets.photographs.lists import lines_of_lists, write_lists

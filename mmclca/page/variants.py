@@ -16,8 +16,7 @@ from mmpretrain import get_model
 from mmclca.apis import TokenReductionInferencer, best_classes
 from mmclca.apis.output import answer_cells
 from mmclca.benchmark import Setting
-from mmclca.benchmark.interleaved import median_milliseconds
-from mmclca.benchmark.steps import inference_step
+from mmclca.benchmark.steps import inference_step, median_milliseconds
 from mmclca.datasets.batches import view_of_input
 from mmclca.evaluation.cost import count_config
 from mmclca.models import (

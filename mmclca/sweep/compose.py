@@ -1,7 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The config of a cell, put together from pieces that are found by name."""
+"""A cell, one run of a grid, and its config.
+
+That is put together from pieces that are found by name.
+"""
 
 import os
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -10,9 +14,51 @@ from mmengine.config import Config
 from mmclca.configs import require_settings
 from mmclca.datasets.pipelines import set_image_size
 from mmclca.model_index import home
+from mmclca.models import Variant
 from mmclca.utils.known_names import not_one_of
 
-from .cell import Cell
+# nothing, the aggregation head, the cache, both
+ABLATIONS = ('base', 'cla', 'clc', 'clca')
+NONE = 'none'  # in place of the name of a method
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What one run of a grid trains."""
+
+    dataset: str
+    backbone: str
+    method: str
+    keep_rate: float
+    size: int
+    clca: str
+    seed: int
+    variant: str = ''
+
+    @property
+    def model(self) -> Variant:
+        """What it makes of the model of its backbone."""
+        return Variant(
+            None if self.method == NONE else self.method,
+            self.keep_rate,
+            self.size,
+            cache=self.clca in ('clc', 'clca'),
+            cla=self.clca in ('cla', 'clca'),
+        )
+
+    @property
+    def name(self) -> str:
+        """Name of its result and folder, different for each cell."""
+        parts = (
+            f'{self.dataset}-{self.size}px',
+            self.backbone,
+            f'{self.method.lower()}-kr{100 * self.keep_rate:g}',
+            self.clca,
+            self.variant,
+            f'seed{self.seed}',
+        )
+        return '_'.join(filter(None, parts))
+
 
 # kinds of pieces: the folders that they are in
 MODELS, DATASETS, RECIPES, RUNTIME = 'models', 'datasets', 'schedules', '.'

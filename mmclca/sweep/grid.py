@@ -13,15 +13,15 @@ from mmengine.config import Config
 from mmclca.models import list_methods
 from mmclca.utils.known_names import not_one_of
 
-from .cell import ABLATIONS, NONE, Cell
-from .compose import DATASETS, MODELS, RECIPE, RECIPES, compose, find, read
+from . import compose as pieces
+from .compose import Cell
 
 # what a grid lists, in the order of the arguments of Cell
 LISTS = (
     *('datasets', 'backbones', 'methods', 'keep_rates'),
     *('sizes', 'clca', 'seeds'),
 )
-MORE = dict(variant='', recipe=RECIPE, options={})
+MORE = dict(variant='', recipe=pieces.RECIPE, options={})
 OF_THE_WHOLE = dict(
     blocks=[{}], weights={}, config_dirs=[], keep_checkpoints=False
 )
@@ -42,7 +42,10 @@ class Grid:
         Raises:
             ValueError: See :func:`mmclca.sweep.compose.compose`.
         """
-        return {cell: compose(cell, **own) for cell, own in self.cells.items()}
+        return {
+            cell: pieces.compose(cell, **own)
+            for cell, own in self.cells.items()
+        }
 
 
 def read_grid(path: str | Path) -> Grid:
@@ -71,9 +74,13 @@ def read_grid(path: str | Path) -> Grid:
     content = Config.fromfile(path).to_dict()
     content = {k: v for k, v in content.items() if not k.startswith('_')}
     whole = {k: content.pop(k, v) for k, v in OF_THE_WHOLE.items()}
-    folders = _folders(path, whole['config_dirs'])
+    named = whole['config_dirs']
+    named = [named] if isinstance(named, str) else named
+    folders = tuple(path.parent / name for name in named)
     shared = dict(weights=whole['weights'], folders=folders)
-    blocks = [_merged(content, block) | shared for block in whole['blocks']]
+    blocks = [MORE | content | block | shared for block in whole['blocks']]
+    for block in blocks:
+        block['options'] = content.get('options', {}) | block['options']
     wrong = [
         *_unknown('the file', content, (*LISTS, *MORE, *OF_THE_WHOLE)),
         *_unknown('blocks', chain(*whole['blocks']), (*LISTS, *MORE)),
@@ -81,23 +88,16 @@ def read_grid(path: str | Path) -> Grid:
         *(said for block in blocks for said in _problems(block)),
     ]
     cells = [] if wrong else [pair for b in blocks for pair in _cells(b)]
-    wrong += _repeated(cell.name for cell, _ in cells)
+    wrong += [
+        f'{name} comes {count} times: give one of its blocks a variant'
+        for name, count in Counter(cell.name for cell, _ in cells).items()
+        if count > 1
+    ]
     if wrong:
         listed = '\n  '.join(dict.fromkeys(wrong))
         raise ValueError(f'{path} is no grid that can run:\n  {listed}')
     cells.sort(key=lambda pair: pair[0].seed)
     return Grid(dict(cells), whole['keep_checkpoints'])
-
-
-def _folders(path: Path, names: str | list[str]) -> tuple[Path, ...]:
-    names = [names] if isinstance(names, str) else names
-    return tuple(path.parent / name for name in names)
-
-
-def _merged(content: dict, block: dict) -> dict:
-    """A block with what it leaves out."""
-    options = {**content.get('options', {}), **block.get('options', {})}
-    return {**MORE, **content, **block, 'options': options}
 
 
 def _cells(block: dict) -> Iterator[tuple[Cell, dict]]:
@@ -117,13 +117,13 @@ def _problems(block: dict) -> list[str]:
         return wrong
     folders = block['folders']
     wrong = [
-        *_missing('datasets', DATASETS, block['datasets'], folders),
-        *_missing('backbones', MODELS, block['backbones'], folders),
-        *_missing('recipe', RECIPES, [block['recipe']], folders),
-        *_missing('weights', MODELS, block['weights'], folders),
+        *_missing('datasets', pieces.DATASETS, block['datasets'], folders),
+        *_missing('backbones', pieces.MODELS, block['backbones'], folders),
+        *_missing('recipe', pieces.RECIPES, [block['recipe']], folders),
+        *_missing('weights', pieces.MODELS, block['weights'], folders),
         # pieces have been read, which may register methods
-        *_unknown('methods', block['methods'], [NONE, *list_methods()]),
-        *_unknown('clca', block['clca'], ABLATIONS),
+        *_unknown('methods', block['methods'], [pieces.NONE, *list_methods()]),
+        *_unknown('clca', block['clca'], pieces.ABLATIONS),
         *_wrong_numbers(block),
     ]
     if not re.fullmatch(r'[\w.-]*', block['variant']):
@@ -139,10 +139,10 @@ def _wrong_numbers(block: dict) -> Iterator[str]:
         for value in block[name]:
             if type(value) is not int or value < (name == 'sizes'):
                 yield f'{name}: {value!r} is no positive integer'
-    if NONE in block['methods'] and set(block['keep_rates']) != {1}:
+    if pieces.NONE in block['methods'] and set(block['keep_rates']) != {1}:
         yield (
-            f'keep_rates: with method {NONE!r} all tokens are kept: write '
-            '[1.0], in a block of its own beside methods that reduce'
+            f'keep_rates: with method {pieces.NONE!r} all tokens are kept: '
+            'write [1.0], in a block of its own beside methods that reduce'
         )
 
 
@@ -158,15 +158,6 @@ def _missing(
 ) -> Iterator[str]:
     for name in names:
         try:
-            read(find(kind, name, folders))
+            pieces.read(pieces.find(kind, name, folders))
         except ValueError as error:
             yield f'{where}: {error}'
-
-
-def _repeated(names: Iterable[str]) -> list[str]:
-    """What is said of cells that two blocks make."""
-    return [
-        f'{name} comes {count} times: give one of its blocks a variant'
-        for name, count in Counter(names).items()
-        if count > 1
-    ]

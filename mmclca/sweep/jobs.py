@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import track
 from submitit.helpers import as_completed
 
-from .cell import Cell
+from .compose import Cell
 from .run import DONE, run_cell
 
 TRIES = 2

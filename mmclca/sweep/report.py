@@ -3,15 +3,14 @@
 
 from collections.abc import Collection
 from dataclasses import fields
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
-from mmclca.utils.atomic_write import replace_file, replace_text
+from mmclca.utils.atomic_write import replace_text
 from mmclca.utils.csv_files import to_cell
 
-from .cell import Cell
+from .compose import Cell
 
 # what makes a cell, its seed apart
 SETTING = [field.name for field in fields(Cell) if field.name != 'seed']
@@ -86,11 +85,6 @@ def to_table(results: list[dict]) -> pd.DataFrame:
         pd.Series(per_epoch, dtype=float).mean()
         for per_epoch in table.mean_gradient
     ]
-    _refuse_duplicates(table)
-    return table.sort_values(ORDER, key=_rank, ignore_index=True)
-
-
-def _refuse_duplicates(table: pd.DataFrame) -> None:
     cell = [*SETTING, 'seed']
     duplicates = table[table.duplicated(cell)]
     if len(duplicates):
@@ -99,6 +93,7 @@ def _refuse_duplicates(table: pd.DataFrame) -> None:
             'folders of one sweep only. Among the cells are\n'
             + duplicates[cell].head().to_string(index=False)
         )
+    return table.sort_values(ORDER, key=_rank, ignore_index=True)
 
 
 def _rank(column: pd.Series) -> pd.Series:
@@ -161,15 +156,12 @@ def markdown(cells: pd.DataFrame, words: Collection[str]) -> str:
     )
 
 
-def plus_minus(mean: float, std: float) -> str:
-    """A mean and its standard deviation, which one value does not have."""
-    return f'{mean:.1f}' if pd.isna(std) else f'{mean:.1f} ± {std:.1f}'
-
-
-def _over_seeds(means: pd.Series, stds: pd.Series, seeds: pd.Series) -> list:
-    """Means, standard deviations, and how many seeds there are."""
-    numbers = zip(means, stds, seeds, strict=True)
-    return [f'{plus_minus(mean, std)} ({n})' for mean, std, n in numbers]
+def _over_seeds(
+    means: pd.Series, stds: pd.Series, seeds: pd.Series
+) -> pd.Series:
+    """Means, standard deviations (not of one), and how many seeds."""
+    spread = stds.map(' ± {:.1f}'.format, na_action='ignore').fillna('')
+    return means.map('{:.1f}'.format) + spread + seeds.map(' ({})'.format)
 
 
 def summary_to_markdown(summary: pd.DataFrame) -> str:
@@ -234,9 +226,7 @@ def write_tables(results: list[dict], folder: str | Path) -> list[Path]:
     paths = []
     for name, table in tables.items():
         paths.append(Path(folder) / f'{name}.csv')
-        replace_file(
-            paths[-1], partial(table.map(to_cell).to_csv, index=False)
-        )
+        replace_text(paths[-1], table.map(to_cell).to_csv(index=False))
         if name in texts:
             paths.append(Path(folder) / f'{name}.md')
             replace_text(paths[-1], f'{texts[name]}\n')

@@ -75,7 +75,11 @@ def read_result(path: Path, digest: str = '') -> dict | None:
         ValueError: If it is of another config.
     """
     try:
-        result = _parsed(path.read_bytes())
+        result = json.loads(path.read_bytes())
+        if not isinstance(result, dict):
+            raise ValueError('no JSON object')
+        if missing := [key for key in KEYS if result.get(key) is None]:
+            raise ValueError(f'without {", ".join(missing)}')
     except FileNotFoundError:
         return None
     except ValueError as error:
@@ -87,17 +91,6 @@ def read_result(path: Path, digest: str = '') -> dict | None:
             f'{path} is a result of other settings than the grid says: give '
             'another folder with --work-dir, or the cells a variant'
         )
-    return result
-
-
-def _parsed(text: bytes) -> dict:
-    """The result that a text is, if it is a whole one."""
-    result = json.loads(text)
-    if not isinstance(result, dict):
-        raise ValueError('no JSON object')
-    missing = [key for key in KEYS if result.get(key) is None]
-    if missing:
-        raise ValueError(f'without {", ".join(missing)}')
     return result
 
 

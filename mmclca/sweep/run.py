@@ -23,7 +23,7 @@ from mmclca.evaluation.cost import count_config
 from mmclca.utils.atomic_write import replace_text
 from mmclca.utils.provenance import provenance
 
-from .cell import Cell
+from .compose import Cell
 from .results import config_hash, read_result, set_aside
 
 # what a run of a cell comes to
@@ -91,7 +91,8 @@ def _run(cell: Cell, cfg: Config, root: Path, keep_checkpoints: bool) -> None:
     result = dict(cell=asdict(cell), **measure_cell(cfg, work_dir))
     replace_text(path, json.dumps(result, indent=1) + '\n')
     if not keep_checkpoints:
-        _remove_checkpoints(work_dir)
+        for file in (*work_dir.glob('*.pth'), work_dir / 'last_checkpoint'):
+            file.unlink(missing_ok=True)
 
 
 def measure_cell(cfg: Config, work_dir: Path) -> dict:
@@ -131,7 +132,8 @@ def measure_cell(cfg: Config, work_dir: Path) -> dict:
         **origin,
         started=started.isoformat(timespec='seconds'),
         finished=finished.isoformat(timespec='seconds'),
-        seconds=seconds + train_time(runner, num_iters),
+        # and of the iterations of before
+        seconds=seconds + sum(_history(runner, 'train/time')[:num_iters]),
         # of all threads; not of a run that was interrupted
         cpu_seconds=None if num_iters else cpu_seconds,
     )
@@ -144,11 +146,6 @@ def _first_start(work_dir: Path, started: datetime) -> datetime:
         return datetime.fromisoformat(note.read_text())
     replace_text(note, started.isoformat())
     return started
-
-
-def _remove_checkpoints(work_dir: Path) -> None:
-    for file in (*work_dir.glob('*.pth'), work_dir / 'last_checkpoint'):
-        file.unlink(missing_ok=True)
 
 
 def throughput(runner: Runner) -> dict[str, float]:
@@ -190,16 +187,6 @@ def _by_epoch(runner: Runner, name: str) -> list[float | None]:
     """Values with five digits; None where an epoch updated nothing."""
     values = _history(runner, name)
     return [None if isnan(v) else float(f'{v:.5g}') for v in values]
-
-
-def train_time(runner: Runner, num_iters: int) -> float:
-    """Seconds that the first iterations of training took.
-
-    Args:
-        runner (Runner): A runner that has trained.
-        num_iters (int): How many.
-    """
-    return sum(_history(runner, 'train/time')[:num_iters])
 
 
 def _history(runner: Runner, name: str) -> list[float]:

@@ -1,8 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .cam import class_activation_maps
-from .figures import Panel, contact_sheet, photograph, picture_grid, to_array
-from .heat_maps import Heated, draw_heat_maps
-from .painting import kinds, paint, paint_map
+from .figures import Heated, contact_sheet, draw_heat_maps
 from .pooling import class_attention, pooled, pooling_maps
 from .rollout import rollout
 from .survivors import (
@@ -15,7 +13,6 @@ from .survivors import (
 )
 
 __all__ = [
-    'Panel',
     'Heated',
     'Survivors',
     'check_reduces',
@@ -24,16 +21,10 @@ __all__ = [
     'contact_sheet',
     'draw_heat_maps',
     'draw_survivors',
-    'kinds',
     'legend',
-    'paint',
-    'paint_map',
-    'photograph',
-    'picture_grid',
     'pooled',
     'pooling_maps',
     'rollout',
     'survivors',
     'survivors_figure',
-    'to_array',
 ]

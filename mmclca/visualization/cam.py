@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from mmclca.models import Reducible
 from mmclca.models.looking import grid_of, recording, share_out
 from mmclca.models.reduction.tokens import Tokens
+from mmclca.utils.known_names import not_one_of
 
 # keeps a quotient of sums finite
 EPS = 1e-8
@@ -58,7 +59,9 @@ def class_activation_maps(
             is no such layer or method, or a class for each image is not
             given.
     """
-    method = method_named(method)
+    method = method.lower()
+    if method not in METHODS:
+        raise ValueError(f'method: {not_one_of(method, METHODS)}')
     copied = recording(model)
     backbone, layers = copied.backbone, copied.backbone.layers
     if not -len(layers) <= layer < len(layers):
@@ -201,19 +204,6 @@ METHODS = {
 }
 # take the first principal component in place of the sum over channels
 OF_COMPONENT = ('eigencam', 'eigengradcam')
-
-
-def method_named(name: str) -> str:
-    """Give the name of a method in lower case.
-
-    Raises:
-        ValueError: If there is no such method.
-    """
-    if name.lower() not in METHODS:
-        raise ValueError(
-            f'there is no method {name!r}: take one of {", ".join(METHODS)}'
-        )
-    return name.lower()
 
 
 def first_component(parts: Tensor, stands: Tensor) -> Tensor:

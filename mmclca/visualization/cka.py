@@ -10,14 +10,9 @@ from torch import Tensor, nn
 from mmclca.datasets.batches import Batch
 from mmclca.models.looking import recording
 
-from .figures import save, write_values
+from .figures import draw_matrix, save
 
-COLOURS = 'cividis'
 FEWEST = 4  # images, of which HSIC without bias can be told
-
-
-def _cls(x: Tensor, counts: Tensor, num_prefix: int) -> Tensor:
-    return x[:, 0]
 
 
 def _mean(x: Tensor, counts: Tensor, num_prefix: int) -> Tensor:
@@ -25,11 +20,11 @@ def _mean(x: Tensor, counts: Tensor, num_prefix: int) -> Tensor:
     return (patches * counts).sum(dim=1) / counts.sum(dim=1).clamp(min=1)
 
 
-def _all(x: Tensor, counts: Tensor, num_prefix: int) -> Tensor:
-    return (x * counts).flatten(1)
-
-
-FEATURES = dict(cls=_cls, mean=_mean, all=_all)
+FEATURES = dict(
+    cls=lambda x, counts, num_prefix: x[:, 0],
+    mean=_mean,
+    all=lambda x, counts, num_prefix: (x * counts).flatten(1),
+)
 
 
 @torch.no_grad()
@@ -144,11 +139,11 @@ def draw_cka(
     figure = Figure(size, layout='constrained')
     axis = figure.subplots()
     values = similarity.cpu().numpy()
-    drawn = axis.imshow(values, COLOURS, vmin=0, vmax=1, origin='lower')
+    style = dict(vmin=0, vmax=1, origin='lower')
+    drawn = draw_matrix(axis, values, '{:.2f}', size=6, **style)
     _number_layers(axis.yaxis, rows, names[0], reduce_at[0])
     _number_layers(axis.xaxis, columns, names[1], reduce_at[1])
     axis.tick_params(axis='x', labelrotation=90)
-    write_values(axis, drawn, '{:.2f}', size=6)
     figure.colorbar(drawn, ax=axis, shrink=0.8).set_label('CKA', size=9)
     save(figure, out)
 

@@ -13,9 +13,7 @@ from torch import nn
 
 from mmclca.datasets.batches import Batch
 
-from .figures import Panel, draw_cells, photograph, save, write_values
-
-COLOURS = 'cividis'
+from .figures import Panel, draw_cells, draw_matrix, photograph, save
 
 
 @dataclass
@@ -119,19 +117,18 @@ def _draw_matrix(figure, matrix, shown, classes) -> None:
     part = matrix[np.ix_(shown, shown)]
     axis = figure.subplots()
     # small numbers, the confusions, are told apart beside large ones
-    drawn = axis.imshow(part, COLOURS, norm=PowerNorm(0.5, 0, part.max()))
+    norm = PowerNorm(0.5, 0, part.max())
+    draw_matrix(axis, part, '{}', size=8, norm=norm)
     names = [classes[label] for label in shown]
     places = range(len(shown))
     axis.set_xticks(places, names, rotation=45, ha='right', fontsize=8)
     axis.set_yticks(places, names, fontsize=8)
-    axis.set_xlabel('predicted', fontsize=9)
-    axis.set_ylabel('class', fontsize=9)
+    axis.set(xlabel='predicted', ylabel='class')
     axis.set_title(
         f'the most confused of {len(classes)} classes, '
         f'{np.trace(matrix)} of {matrix.sum()} images right',
         fontsize=10,
     )
-    write_values(axis, drawn, '{}', size=8)
 
 
 def _examples(predictions, pair, number: int) -> list[Panel | None]:

@@ -2,8 +2,8 @@
 """What the matrices of ResMLP look like, and how sparse they are."""
 
 from collections.abc import Sequence
-from math import ceil
 
+import matplotlib
 import numpy as np
 import torch
 from matplotlib.axes import Axes
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor
 
-from .figures import save
+from .figures import Panel, draw_cells, save
 
 COLUMNS = 6  # layers side by side
 SMALL = 0.05  # of the largest weight; as in the thesis
@@ -97,41 +97,34 @@ def draw_cross_patch(
         ValueError: See :func:`cross_patch_weights`; if there is no such
             layer.
     """
-    weights = cross_patch_weights(backbone)
-    shown = _checked(layers, len(backbone.layers))
-    rows = ceil(len(shown) / COLUMNS)
-    heights = 1.75 * rows, 2.6
-    size = 1.6 * min(len(shown), COLUMNS)
-    figure = Figure((max(size, 6), sum(heights)), layout='constrained')
-    top, below = figure.subfigures(2, 1, height_ratios=heights)
-    axes = top.subplots(rows, min(len(shown), COLUMNS), squeeze=False)
-    for axis in axes.flat:
-        axis.set_axis_off()
-    for axis, layer in zip(axes.flat, shown, strict=False):
-        maps = rows_as_maps(
-            weights['A'][layer], backbone.patch_resolution, side
-        )
-        _draw_maps(axis, maps, f'layer {layer}')
-    _draw_sparsity(below.subplots(), weights)
-    save(figure, out)
-
-
-def _checked(layers: Sequence[int] | None, depth: int) -> list[int]:
-    shown = list(range(depth)) if layers is None else list(layers)
-    wrong = [layer for layer in shown if not 0 <= layer < depth]
-    if wrong or not shown:
+    weights, depth = cross_patch_weights(backbone), len(backbone.layers)
+    shown = range(depth) if layers is None else layers
+    if not shown or {*shown} - {*range(depth)}:
         raise ValueError(
             f'layers={shown}: the model has layers 0 to {depth - 1}; name '
             'some of these, or none for all'
         )
-    return shown
+    grid = backbone.patch_resolution
+    cells = [
+        _maps(rows_as_maps(weights['A'][n], grid, side), f'layer {n}')
+        for n in shown
+    ]
+    rows = [cells[n : n + COLUMNS] for n in range(0, len(cells), COLUMNS)]
+    heights = 1.75 * len(rows), 2.6
+    width = max(1.6 * len(rows[0]), 6)
+    figure = Figure((width, sum(heights)), layout='constrained')
+    top, below = figure.subfigures(2, 1, height_ratios=heights)
+    draw_cells(top, rows, width)
+    _draw_sparsity(below.subplots(), weights)
+    save(figure, out)
 
 
-def _draw_maps(axis: Axes, maps: np.ndarray, title: str) -> None:
-    """Draw red above zero and blue below, up to the largest in the layer."""
+def _maps(maps: np.ndarray, title: str) -> Panel:
+    """Paint red above zero and blue below, up to the largest in the layer."""
     most = np.nanmax(np.abs(maps))
-    axis.imshow(maps, 'RdBu_r', vmin=-most, vmax=most, interpolation='nearest')
-    axis.set_title(title, fontsize=8, pad=2)
+    colours = matplotlib.colormaps['RdBu_r'].with_extremes(bad='white')
+    share = np.ma.masked_invalid(0.5 + maps / (2 * most))
+    return Panel(255 * colours(share)[..., :3], title)
 
 
 def _draw_sparsity(axis: Axes, weights: dict[str, list[Tensor]]) -> None:

@@ -16,10 +16,11 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.image import AxesImage
 from PIL import Image
+from torch import Tensor
 
 from mmclca.datasets.decoding import read_bgr
 
-from .painting import HEAT
+from .painting import HEAT, paint_map
 
 DPI = 100
 LINE = 0.17  # inches of a line of text
@@ -161,6 +162,47 @@ def contact_sheet(
     save(picture_grid(rows, height=1.6)[0], out)
 
 
+@dataclass
+class Heated:
+    """Hold an image, and some maps of how much its patches count.
+
+    Args:
+        title (str): What to write beside the image.
+        image (np.ndarray): RGB image as the model saw it, (H, W, 3), uint8.
+        maps (dict[str, Tensor]): Maps (h, w), 0 and more, by what to write
+            above them.
+    """
+
+    title: str
+    image: np.ndarray
+    maps: dict[str, Tensor]
+
+
+def draw_heat_maps(images: Sequence[Heated], out: str, label: str) -> str:
+    """Draw maps over images, one row an image, with a colour bar.
+
+    Args:
+        images (Sequence[Heated]): The images.
+        out (str): Picture to write; its ending gives the format.
+        label (str): What the colours mean.
+
+    Returns:
+        str: ``out``.
+    """
+    rows, above = [], None
+    for one in images:
+        titles = dict.fromkeys(one.maps, '') if list(one.maps) == above else {}
+        maps = [
+            Panel(paint_map(one.image, values), titles.get(name, name))
+            for name, values in one.maps.items()
+        ]
+        rows.append([Panel(one.image), *maps])
+        above = list(one.maps)
+    figure, axes = picture_grid(rows, [one.title for one in images], 2.0, 0.8)
+    add_heat_bar(figure, axes, label, ('none', 'most'))
+    return save(figure, out)
+
+
 def add_heat_bar(figure: Figure, axes, label: str, ends) -> None:
     """Put a colour bar below axes of a figure, with words at its two ends."""
     place = dict(location='bottom', shrink=0.5, aspect=25, pad=0.02)
@@ -171,12 +213,16 @@ def add_heat_bar(figure: Figure, axes, label: str, ends) -> None:
     bar.ax.tick_params(length=0)
 
 
-def write_values(axis: Axes, drawn: AxesImage, form: str, size: int) -> None:
-    """Write the values of a matrix into its cells, bright ones being large."""
-    for (row, column), value in np.ndenumerate(drawn.get_array()):
+def draw_matrix(
+    axis: Axes, values: np.ndarray, form: str, size: int, **options
+) -> AxesImage:
+    """Draw a matrix with its values in its cells, bright ones being large."""
+    drawn = axis.imshow(values, 'cividis', **options)
+    for (row, column), value in np.ndenumerate(values):
         ink = 'black' if drawn.norm(value) > 0.6 else 'white'
         style = dict(color=ink, ha='center', va='center', size=size)
         axis.text(column, row, form.format(value), **style)
+    return drawn
 
 
 def save(figure: Figure, out: str | Path) -> str | Path:

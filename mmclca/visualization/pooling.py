@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from mmclca.datasets.batches import View
 
-from .heat_maps import Heated
+from .figures import Heated
 
 TOP = 3  # predicted classes to draw, unless some are named
 

@@ -232,23 +232,18 @@ def survivors_figure(images: Sequence[Survivors]) -> Figure:
     if MIXED in swatches:
         label = 'largest weight of a patch in a token'
         add_heat_bar(figure, axes, label, ('least', 'most'))
-    _add_legend(figure, [swatch for swatch in swatches if swatch is not MIXED])
+    patches = [
+        Patch(facecolor=swatch.fill, edgecolor=swatch.edge, label=swatch.text)
+        for swatch in swatches
+        if swatch is not MIXED
+    ]
+    if patches:
+        square = dict(handlelength=1.2, handleheight=1.2, frameon=False)
+        place = dict(loc='outside lower center', ncols=len(patches))
+        figure.legend(handles=patches, fontsize=9, **place, **square)
     return figure
 
 
 def _row(one: Survivors) -> list[Panel]:
     first = Panel(one.image, f'{one.hw[0]} x {one.hw[1]} patches')
     return [first, *(Panel(s.picture, s.contents) for s in one.stages)]
-
-
-def _add_legend(figure: Figure, swatches: Sequence[Swatch]) -> None:
-    patches = [
-        Patch(facecolor=swatch.fill, edgecolor=swatch.edge, label=swatch.text)
-        for swatch in swatches
-    ]
-    if patches:
-        place = dict(loc='outside lower center', ncols=len(patches))
-        square = dict(handlelength=1.2, handleheight=1.2)
-        figure.legend(
-            handles=patches, fontsize=9, frameon=False, **place, **square
-        )

@@ -18,6 +18,13 @@ COLOURS = (
     *('#0072B2', '#D55E00', '#009E73', '#CC79A7'),
     *('#000000', '#E69F00', '#56B4E9'),
 )
+NAME = dict(
+    fontsize=9,
+    ha='center',
+    va='center',
+    bbox=dict(facecolor='white', alpha=0.75, linewidth=0, pad=1.5),
+    zorder=100,
+)
 MARKERS = 'o^sDvPX*<>'
 STAGES = ('backbone', 'neck', 'pre_logits')
 
@@ -89,13 +96,7 @@ def draw_points(
         colour = COLOURS[n % len(COLOURS)]
         axis.scatter(*own.T, color=colour, label=classes[label], **look)
         if not legend:
-            _name(axis, np.median(own, axis=0), classes[label])
+            axis.text(*np.median(own, axis=0), classes[label], **NAME)
     if legend:
         figure.legend(loc='outside right upper', fontsize=9, frameon=False)
     save(figure, out)
-
-
-def _name(axis, place: np.ndarray, name: str) -> None:
-    box = dict(facecolor='white', alpha=0.75, linewidth=0, pad=1.5)
-    style = dict(fontsize=9, ha='center', va='center', bbox=box)
-    axis.text(*place, name, **style, zorder=100)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from mmclca.benchmark import memory
-from mmclca.benchmark.candidates import Size, mmpretrain_vit, timm_vit, varied
+from mmclca.benchmark.candidates import Size, timm_vit
 from mmclca.benchmark.memory import (
     obstacle,
     peak_memory,
@@ -13,7 +13,6 @@ from mmclca.benchmark.memory import (
     resident,
 )
 from mmclca.benchmark.setting import Setting
-from mmclca.models import Variant
 
 WIDE = timm_vit(Size('wide', (32, 32), 1024, 2, 2, 4096))
 WEIGHTS = 4 * WIDE.cost().params  # about 100 MiB
@@ -88,15 +87,3 @@ def test_each_measurement_on_a_gpu_begins_and_ends_without_the_last(
     )
     assert peak_memory(WIDE, Setting(device='cuda')) == 7
     assert done == ['reset', 'pass', 'pass', 'pass', 'reset']
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(
-    not torch.cuda.is_available(), reason='a CUDA device is missing'
-)
-def test_more_compiled_models_than_the_compiler_takes_at_once():
-    tiny = mmpretrain_vit(Size('tiny', (32, 32), 64, 2, 2, 128))
-    setting = Setting(device='cuda', batch=2, compile_mode='default')
-    for rate in (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1):
-        one = varied(tiny, Variant('EViT', rate))
-        assert peak_memory(one, setting) > 0

@@ -9,7 +9,6 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from tiny_run import ROOT
 
-from mmclca.models.backbones import CaiT
 from mmclca.registry import MODELS as REGISTRY
 
 SCRIPTS = [
@@ -43,14 +42,6 @@ def test_branches_have_the_attentions_and_ffns_of_the_sequence():
     assert all(model == models[0] for model in models)
 
 
-def test_stems_differ_in_nothing_else():
-    linear = config(MODELS / 'vit-s_linear.py')
-    for name in ('hmlp-bn', 'hmlp-ln', 'conv'):
-        model = config(MODELS / f'vit-s_{name}.py')
-        assert model['backbone'].pop('stem')
-        assert model == linear
-
-
 def num_params(path):
     with (
         torch.device('meta'),
@@ -70,12 +61,3 @@ def num_params(path):
 def test_models_of_timm_are_of_the_same_size(timm, ours):
     theirs = num_params(MODELS / f'{timm}.py')
     assert theirs == num_params(PIECES / f'{ours}.py')
-
-
-def test_memory_is_compared_at_one_width_depth_and_image_size():
-    cait, vit = (
-        config(MODELS / f'{name}-xxs24_384.py')['backbone']
-        for name in ('cait', 'vit')
-    )
-    assert vit['arch'] == CaiT.arch_zoo[cait['arch']]
-    assert vit['img_size'] == cait['img_size'] == 384

@@ -1,14 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import pytest
-import torch
 from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 from mmpretrain.models import AverageClsScoreTTA
 from mmpretrain.registry import MODELS
 from torch.utils.data import DataLoader, Dataset
-
-from mmclca.engine.hooks import ClassCountHook
-from mmclca.registry import HOOKS
 
 HEADS = {
     'LinearClsHead': dict(in_channels=4),
@@ -56,36 +52,18 @@ def build_runner(tmp_path, head='LinearClsHead', train=5, val=5, test=5):
     )
 
 
-def test_registered():
-    assert HOOKS.get('mmclca.ClassCountHook') is ClassCountHook
-
-
 @pytest.mark.parametrize('head', HEADS)
 def test_training_stops_before_the_first_image(tmp_path, head):
     runner = build_runner(tmp_path, head, train=7, val=7)
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match='5, but .* 7 in .*num_classes=7`.$'):
         runner.train()
-    assert str(error.value) == (
-        'model.head.num_classes is 5, but the classes are 7 in the train '
-        'set, 7 in the val set: add `--cfg-options '
-        'model.head.num_classes=7`.'
-    )
 
 
 def test_validation_set_is_checked_before_training(tmp_path):
     runner = build_runner(tmp_path, val=4)
-    with pytest.raises(ValueError, match='5 in .*, 4 in the val') as error:
-        runner.train()
     # 4 classes would be wrong for the training set
-    assert 'give all sets the same list' in str(error.value)
-
-
-def test_sets_that_disagree_get_other_advice(tmp_path):
-    runner = build_runner(tmp_path, train=3, val=4)
-    with pytest.raises(ValueError, match='same list of classes') as error:
+    with pytest.raises(ValueError, match='5 in .*, 4 in .* give all sets the'):
         runner.train()
-    assert '3 in the train set, 4 in the val set' in str(error.value)
-    assert 'cfg-options' not in str(error.value)
 
 
 @pytest.mark.parametrize('step', ['val', 'test'])
@@ -106,13 +84,6 @@ def test_set_without_class_names_is_let_through(tmp_path, caplog):
     with pytest.raises(AssertionError, match='an image was loaded'):
         runner.test()
     assert 'test_dataloader.dataset.classes=FILE' in caplog.text
-
-
-def test_wrapped_model(tmp_path):
-    runner = build_runner(tmp_path, train=7)
-    runner.model = torch.nn.DataParallel(runner.model)
-    with pytest.raises(ValueError, match='is 5, but the classes are 7'):
-        runner.train()
 
 
 def test_model_under_test_time_augmentation(tmp_path):

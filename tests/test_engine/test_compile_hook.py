@@ -3,7 +3,6 @@
 
 import logging
 from copy import deepcopy
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -14,15 +13,13 @@ from mmengine.hooks import Hook
 from mmengine.model import MMDistributedDataParallel
 from mmengine.optim import build_optim_wrapper
 from mmengine.runner import Runner
-from mmpretrain import get_model
-from mmpretrain.models import AverageClsScoreTTA
 from mmpretrain.structures import DataSample
 from small_models import CACHE, build, classifier, images, vit
 from tiny_run import ROOT, run_python, write_run
 from torch._dynamo.utils import counters
 
 from mmclca.engine.runner import use_compile
-from mmclca.registry import HOOKS, MODELS
+from mmclca.registry import HOOKS
 
 COMPILE = dict(type='mmclca.CompileHook', backend='eager')
 
@@ -81,21 +78,22 @@ def weights(folder, epoch=3):
 
 
 def test_run_is_the_same_and_each_shape_is_compiled_once(train, tmp_path):
-    """Two shapes of batches in training, one in validation."""
-    train('eager', max_epochs=2)
+    """One shape of batches in training, another in validation."""
+    smaller = {
+        'train_dataloader.batch_size': 8,
+        'model.backbone.arch.num_layers': 2,
+    }
+    train('eager', max_epochs=1, **smaller)
     assert graphs() == 0
-    runner = train('compiled', COMPILE, max_epochs=2)
+    runner = train('compiled', COMPILE, max_epochs=1, **smaller)
     # backbone and head; the first epoch is over before the first validation
-    assert notes(runner).graphs == [2 * 2, 2 * 3]
-    expected = weights(tmp_path / 'eager', 2)
-    torch.testing.assert_close(weights(tmp_path / 'compiled', 2), expected)
+    assert notes(runner).graphs == [2] and graphs() == 2 * 2
+    expected = weights(tmp_path / 'eager', 1)
+    torch.testing.assert_close(weights(tmp_path / 'compiled', 1), expected)
     assert (
         not {'forward_tokens', 'forward'} & vars(runner.model.backbone).keys()
     )
     assert 'forward' not in vars(runner.model.head)
-    checkpoint = str(tmp_path / 'compiled' / 'epoch_2.pth')
-    model = get_model(str(tmp_path / 'tiny.py'), checkpoint)
-    torch.testing.assert_close(model.state_dict(), expected)
 
 
 @pytest.mark.slow
@@ -113,23 +111,11 @@ def test_resumed_run_with_an_average_of_the_weights(train, tmp_path):
 
 
 @pytest.mark.slow
-def test_validation_alone_is_compiled(train):
-    runner = train('run', COMPILE, max_epochs=1)
-    torch.compiler.reset()
-    counters.clear()
-    runner.val()
-    assert graphs() == 2
-
-
-@pytest.mark.slow
 def test_changing_keep_rates_are_not_compiled(train):
     warm_up = dict(type='mmclca.KeepRateWarmUpHook', epochs=2)
     runner = train('run', warm_up, COMPILE, max_epochs=3)
     assert notes(runner).compiled == [False] * 6 + [True] * 3
     assert notes(runner).graphs == [0, 0, 2 * 3]  # validation is first
-    (log,) = Path(runner.log_dir).glob('*.log')
-    log = log.read_text()
-    assert 'waits until KeepRateWarmUpHook is done, at iteration 6' in log
 
 
 def small_model(**options):
@@ -163,6 +149,7 @@ def test_a_copy_has_its_own_parameters():
         assert not torch.allclose(model(x), copied(x))
 
 
+@pytest.mark.slow
 def test_student_of_a_teacher(tmp_path):
     teacher = classifier(vit(num_layers=2))
     torch.save(build(teacher).state_dict(), tmp_path / 'teacher.pth')
@@ -204,27 +191,6 @@ def train_in_ddp(compiled):
     data = dict(inputs=images(), data_samples=samples)
     steps = [model.train_step(deepcopy(data), optimizer) for _ in range(2)]
     return torch.stack([step['loss'].detach() for step in steps])
-
-
-@pytest.mark.slow
-def test_averaged_views():
-    views = AverageClsScoreTTA(module=small_model()).eval()
-    x = images()
-    with torch.no_grad():
-        expected = views.module(x)
-        compile_model(views)
-        torch.testing.assert_close(views.module(x), expected)
-    assert graphs() == 2
-
-
-def test_what_cannot_be_compiled_is_refused_at_the_start():
-    with pytest.raises(ValueError, match="mode='fast' is not one of default"):
-        HOOKS.build(dict(COMPILE, mode='fast'))
-    with pytest.raises(ValueError, match='not for Linear: remove it'):
-        compile_model(torch.nn.Linear(1, 1))
-    headless = dict(type='ImageClassifier', backbone=vit(num_layers=2))
-    with pytest.raises(ValueError, match='a head, not for ImageClassifier'):
-        compile_model(MODELS.build(headless))
 
 
 def test_cuda_graphs_do_not_add_up_gradients(train):

@@ -31,9 +31,10 @@ class NoteKeepRates(Hook):
 @pytest.fixture
 def run(tmp_path):
     """Trains the tiny config with the hook; returns runner and notes."""
+    path = write_run(tmp_path)
 
     def run(reducer='EViT', backbone=None, max_epochs=5, **options):
-        config = Config.fromfile(write_run(tmp_path))
+        config = Config.fromfile(path)
         config.work_dir = str(tmp_path / 'work')
         config.model.backbone.reducer.type = f'mmclca.{reducer}'
         config.model.backbone = backbone or config.model.backbone
@@ -50,9 +51,8 @@ def run(tmp_path):
     return run
 
 
-@pytest.mark.parametrize('reducer', ['EViT', 'TopK'])
-def test_keep_rate_falls_as_a_cosine_and_validation_has_the_last(run, reducer):
-    runner, notes = run(reducer, epochs=3, start=1)
+def test_keep_rate_falls_as_a_cosine_and_validation_has_the_last(run):
+    runner, notes = run('TopK', epochs=3, start=1)
     assert len(runner.train_dataloader) == 4
     expected = [1.0] * 4  # the first epoch
     expected += [0.5 + 0.25 * (1 + cos(pi * i / 12)) for i in range(12)]
@@ -90,18 +90,8 @@ def test_impossible_epochs_are_refused(options):
 
 
 def test_other_reducers_are_refused_at_the_start(run):
-    with pytest.raises(ValueError, match='ToMe has no keep rate that may'):
+    with pytest.raises(ValueError, match='=ToMe has no keep rate that may'):
         run('ToMe', epochs=2)
-
-
-def test_other_backbones_are_refused_at_the_start(run):
-    vit = dict(
-        type='VisionTransformer',
-        arch=dict(
-            embed_dims=24, num_layers=1, num_heads=2, feedforward_channels=48
-        ),
-        img_size=32,
-        patch_size=8,
-    )
-    with pytest.raises(ValueError, match='VisionTransformer has no keep rate'):
-        run(backbone=vit, epochs=2)
+    plain = dict(type='VisionTransformer', arch='deit-t', img_size=32)
+    with pytest.raises(ValueError, match='VisionTransformer with .* no keep'):
+        run(backbone=plain, epochs=2)

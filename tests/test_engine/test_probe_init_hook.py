@@ -9,7 +9,7 @@ from tiny_run import write_run
 
 from mmclca.apis.probe import fit_linear
 from mmclca.datasets.batches import batches, dataset_of
-from mmclca.engine.test_set_up import mirrored
+from mmclca.engine.testing import mirrored
 from mmclca.models import last_linear, with_layer_fusion, with_reduction
 
 

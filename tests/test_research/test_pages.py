@@ -24,6 +24,7 @@ def test_a_page_is_as_it_is_stored(page, tmp_path, monkeypatch):
     assert drawn.exists() == (page == 'few_photographs')
 
 
+@pytest.mark.slow
 def test_figures(tmp_path, monkeypatch):
     stored = ROOT / 'docs/results/leaf40_why'
     for file in stored.glob('*deit*seed1.json'):

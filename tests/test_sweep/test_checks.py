@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from mmpretrain.datasets import CustomDataset
 from PIL import Image
 from sweep_results import CELL
 
@@ -66,28 +65,6 @@ def test_a_data_set_within_another(data, tmp_path):
     (data / 'images' / 'train_3shot.png').unlink()
     with pytest.raises(ValueError, match='1 of 1 images are missing'):
         check_inputs([cfg])
-
-
-def test_images_that_are_no_files(data, tmp_path, monkeypatch):
-    (data / 'images' / 'train_3shot.png').unlink()
-    monkeypatch.setattr(
-        CustomDataset, 'get_data_info', lambda *_: dict(img=0, gt_label=0)
-    )
-    check_inputs(configs_of(CELL, weights=tmp_path / 'weights.pth'))
-
-
-def test_a_missing_image_root(tmp_path, monkeypatch):
-    monkeypatch.setenv('MMCLCA_DATA', str(tmp_path / 'nowhere'))
-    cell = replace(CELL, dataset='soygene', size=448)
-    with pytest.raises(ValueError) as error:
-        check_inputs([compose(cell, {'load_from': None})])
-    assert str(tmp_path / 'nowhere') in str(error.value)
-
-
-def test_a_checkpoint_that_is_none(data, tmp_path):
-    (tmp_path / 'bad.pth').write_text('no weights')
-    with pytest.raises(ValueError, match=r'bad\.pth'):
-        check_inputs(configs_of(*CELLS, weights=tmp_path / 'bad.pth'))
 
 
 def test_a_model_that_cannot_be_built(data, tmp_path):

@@ -2,6 +2,7 @@
 """Configs of cells against the config files that they stand for."""
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
@@ -10,11 +11,12 @@ from tiny_run import ROOT
 
 from mmclca.datasets.pipelines import set_image_size
 from mmclca.registry import MODELS
-from mmclca.sweep.cell import ABLATIONS, Cell
 from mmclca.sweep.compose import (
+    ABLATIONS,
     DATASETS,
     RECIPES,
     RUNTIME,
+    Cell,
     compose,
     find,
     names,
@@ -86,11 +88,6 @@ def test_no_method_is_all_tokens():
     assert backbone.reducer is None and backbone.reduce_at == ()
 
 
-def test_an_option_that_cannot_be_set():
-    with pytest.raises(ValueError, match='img_size.x.: 3'):
-        compose(CELL, {'model.backbone.img_size.x': 3})
-
-
 def test_another_size():
     cfg = compose(replace(COTTON, size=224))
     assert cfg.model.backbone.img_size == 224
@@ -117,15 +114,16 @@ def test_sizes_of_other_steps():
 # a classifier over several layers is none of them, nor what has no CLS
 OTHERS = ('lf-', 'cait-', 'resmlp-', 'patchconvnet-')
 CLCA_PIECES = [n for n in names(MODEL_PIECES) if not n.startswith(OTHERS)]
-# less than the whole: quick for the cells above that have a file
-PARTS = [
-    pytest.param(clca, marks=[pytest.mark.slow] * (clca != 'clca'))
-    for clca in ABLATIONS
-]
+QUICK = ('vit-base-p16', 'clca')  # the cells above have a file
 
 
-@pytest.mark.parametrize('clca', PARTS)
-@pytest.mark.parametrize('backbone', CLCA_PIECES)
+@pytest.mark.parametrize(
+    'backbone, clca',
+    [
+        pytest.param(*pair, marks=[pytest.mark.slow] * (pair != QUICK))
+        for pair in product(CLCA_PIECES, ABLATIONS)
+    ],
+)
 def test_every_backbone_in_every_ablation_builds(backbone, clca):
     size = 112 if 'mini' in backbone else 448
     cell = Cell('soyglobal', backbone, 'ToMe', 0.25, size, clca, 1)
@@ -156,15 +154,17 @@ def test_ours():
     assert names(RECIPES) == recipes
 
 
-@pytest.mark.parametrize('name', ['vit-base-p16', 'clca-evit_vit-base-p16'])
-def test_short_and_whole_names(name):
-    file = BASE / 'models/clca-evit_vit-base-p16.py'
-    assert find(MODEL_PIECES, name) == file
-
-
-@pytest.mark.parametrize('name', ['leaf40', 'leaf40_224'])
-def test_data_sets_with_and_without_their_size(name):
-    assert find(DATASETS, name) == BASE / 'datasets/leaf40_224.py'
+@pytest.mark.parametrize(
+    'kind, name, file',
+    [
+        (MODEL_PIECES, 'vit-base-p16', 'models/clca-evit_vit-base-p16.py'),
+        (MODEL_PIECES, 'clca-evit_vit-base-p16', None),
+        (DATASETS, 'leaf40', 'datasets/leaf40_224.py'),
+        (DATASETS, 'leaf40_224', None),
+    ],
+)
+def test_short_and_whole_names(kind, name, file):
+    assert find(kind, name) == BASE / (file or f'{kind}/{name}.py')
 
 
 @pytest.mark.parametrize('base', ['.', '_base_'])

@@ -30,31 +30,23 @@ def cells_of(text):
 
 def test_a_row_a_run():
     table = to_table([result(seed=2, gradients=(8.0, 3.0, 1.0))])
-    assert table.to_dict('records') == [
-        dict(
-            dataset='leaf40',
+    (row,) = table.to_dict('records')
+    assert (
+        row
+        | dict(
             backbone='deit-tiny-p16',
-            method='EViT',
             keep_rate=0.25,
-            size=224,
-            clca='base',
-            variant='',
             seed=2,
             accuracy=80.0,
-            gmacs=0.5,
-            params=5540000,
             train_images_per_s=31.0,
             test_images_per_s=95.0,
-            peak_memory_mb=1503.2,
             max_gradient=8.0,
             mean_gradient=4.0,
-            seconds=231.0,
-            started='2026-11-21T12:00:00+00:00',
             commit='189de4f',
-            config_hash='0123456789abcdef',
             torch='2.15.0',
         )
-    ]
+        == row
+    )
 
 
 def test_order_does_not_depend_on_that_of_the_results():
@@ -93,21 +85,19 @@ def test_means_over_seeds():
     assert math.isnan(clca['accuracy_std'])
 
 
-@pytest.mark.parametrize(
-    'other',
-    [
-        dict(dataset='cotton80'),
-        dict(backbone='vit-base-p16'),
-        dict(method='ToMe'),
-        dict(keep_rate=0.1),
-        dict(size=448),
-        dict(clca='clca'),
-        dict(variant='slow'),
-    ],
-)
-def test_settings_are_not_mixed(other):
-    results = [result(80.0), result(90.0, **other)]
-    assert sorted(summarize(to_table(results)).accuracy) == [80.0, 90.0]
+def test_settings_are_not_mixed():
+    others = dict(
+        dataset='cotton80',
+        backbone='vit-base-p16',
+        method='ToMe',
+        keep_rate=0.1,
+        size=448,
+        clca='clca',
+        variant='slow',
+    )
+    results = [result(90.0, **{name: it}) for name, it in others.items()]
+    table = to_table([result(80.0), *results])
+    assert sorted(summarize(table).accuracy) == [80.0] + 7 * [90.0]
 
 
 def test_markdown():

@@ -9,7 +9,7 @@ from tiny_export import EXPORT, write_model
 from tiny_run import CLASSES, run_tool
 
 import mmclca
-from mmclca.deployment.checks import noise
+from mmclca.deployment.program import noise
 
 
 @pytest.fixture

@@ -47,8 +47,7 @@ def slopes(model, x, layer, category, size=1e-6):
     return features[0], torch.stack(found).view_as(features)[0]
 
 
-@pytest.mark.parametrize('layer', [-1, 4])
-def test_equals_small_steps_and_a_slow_loop(layer):
+def test_equals_small_steps_and_a_slow_loop(layer=4):
     model, x = model_of('EViT', CACHE), noise(1).double()
     (found,) = class_activation_maps(model, x, [2], layer)
     features, slope = slopes(model, x, layer, 2)
@@ -170,13 +169,13 @@ def test_every_way_of_weighing_channels(method):
 
 
 def test_smoothed_maps_of_a_mirrored_image_are_mirrored():
-    model, x = model_of('EViT', CACHE), noise(2).double()
-    maps = smoothed_maps(model, x, categories=[1, 2])
-    other = smoothed_maps(model, x.flip(-1), categories=[1, 2])
+    model, x = model_of('EViT'), noise(1).double()
+    maps = smoothed_maps(model, x, categories=[1])
+    other = smoothed_maps(model, x.flip(-1), categories=[1])
     assert maps.any() and torch.allclose(maps, other.flip(-1))
 
 
 def test_no_such_method():
     model, x = model_of('EViT'), noise(1).double()
-    with pytest.raises(ValueError, match="no method 'cam': take .* layercam"):
+    with pytest.raises(ValueError, match="method: no 'cam' .* layercam"):
         class_activation_maps(model, x, method='cam')

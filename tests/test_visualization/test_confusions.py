@@ -5,13 +5,13 @@ import torch
 from torch import nn
 
 from mmclca.datasets.batches import Batch, first_of_each_class
-from mmclca.visualization import Panel
 from mmclca.visualization.confusions import (
     Predictions,
     draw_confusions,
     most_confused,
     predict,
 )
+from mmclca.visualization.figures import Panel
 
 
 @pytest.fixture

@@ -44,15 +44,7 @@ def test_rows_of_the_patches_in_the_centre():
     assert rows.tolist() == [[6, 7, 8], [11, 12, 13], [16, 17, 18]]
 
 
-def test_the_matrices_of_every_layer():
-    backbone = resmlp()
-    weights = cross_patch_weights(backbone)
-    shapes = {name: {w.shape for w in of} for name, of in weights.items()}
-    assert shapes == dict(A={(12, 12)}, B={(32, 8)}, C={(8, 32)})
-    assert torch.equal(weights['A'][2], backbone.layers[2].mix.weight)
-
-
-@pytest.mark.parametrize('layers', [(3,), (-1, 0), ()])
+@pytest.mark.parametrize('layers', [(3,), ()])
 def test_layers_that_are_not_there_are_refused(layers, tmp_path):
     with pytest.raises(ValueError, match='the model has layers 0 to 2'):
         draw_cross_patch(resmlp(), tmp_path / 'x.png', layers=layers)

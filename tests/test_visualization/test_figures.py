@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mmclca.visualization import Panel, contact_sheet, photograph, picture_grid
-from mmclca.visualization.figures import FRAMES, side_by_side, to_array
+from mmclca.visualization.figures import (
+    FRAMES,
+    Panel,
+    contact_sheet,
+    photograph,
+    picture_grid,
+    side_by_side,
+    to_array,
+)
 
 RED, BLUE = (200, 30, 60), (30, 60, 200)
 
@@ -37,19 +44,12 @@ def test_rows_of_cells_with_gaps():
 
 
 def test_side_by_side_at_the_height_asked_for():
-    float_image = plain(BLUE).astype(np.float32) + 0.4
-    grey = np.full((20, 40), 77, np.uint8)
     names = 'a very long name of a step ' * 4
-    images = [(names, plain(RED)), ('b', float_image), ('c', grey)]
-    small, large = (side_by_side(images, names, f) for f in (0.5, 1))
-    assert (large == 77).all(2).sum() == pytest.approx(320 * 640, rel=0.1)
-    for colour in (RED, BLUE):
-        assert sides(small, colour) == pytest.approx((160, 320), rel=0.1)
-        assert sides(large, colour) == pytest.approx((320, 640), rel=0.1)
-    dark = (large < 100).all(2).any(0)
-    assert not dark[:3].any() and not dark[-3:].any()  # texts stay within
-    six = side_by_side(images[:2] * 3, names, 0.5)
-    assert sides(six, BLUE)[0] > 300 > sides(six, RED)[0]  # five a row
+    images = [(names, plain(RED)), ('b', plain(BLUE) + 0.4)] * 3
+    picture = side_by_side(images, names, 0.5)
+    red = (picture == RED).all(2).sum()
+    assert red == pytest.approx(3 * 160 * 320, rel=0.1)
+    assert sides(picture, BLUE)[0] > 300 > sides(picture, RED)[0]  # five a row
 
 
 def test_photographs_are_small(tmp_path):
@@ -72,9 +72,3 @@ def test_a_column_a_class_in_bands(tmp_path):
     left, right = picture[:, :half].round(), picture[:, half:].round()
     assert (left == RED).all(2).any() and not (right == RED).all(2).any()
     assert (left == BLUE).all(2).any() and (right == BLUE).all(2).any()
-
-
-@pytest.mark.parametrize('groups', [{}, {'a': [], 'b': []}])
-def test_nothing_to_draw(groups, tmp_path):
-    with pytest.raises(ValueError, match='no image to draw'):
-        contact_sheet(groups, tmp_path / 'sheet.png')

@@ -76,15 +76,6 @@ def test_each_class_has_a_map():
     assert torch.equal(list(heated.maps.values())[0], maps[0, 0, 3])
 
 
-def test_the_three_best_classes_unless_some_are_named():
-    model, one = a_class(), one_view()
-    scores = model(one.batch).softmax(dim=1)[0]
-    (heated,) = pooled(model, one, NAMES, [])
-    best = scores.argsort(descending=True)[:3].tolist()
-    titles = [f'{NAMES[i]}\n{100 * scores[i]:.0f} %' for i in best]
-    assert list(heated.maps) == titles
-
-
 def test_one_query_has_one_map():
     (heated,) = pooled(classifier(CONVNET), one_view(), NAMES, [])
     assert list(heated.maps) == ['attention']

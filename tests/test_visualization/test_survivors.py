@@ -11,14 +11,19 @@ from mmclca.datasets.batches import View
 from mmclca.visualization import (
     Survivors,
     check_reduces,
-    kinds,
     legend,
-    paint,
-    paint_map,
     survivors,
     survivors_figure,
 )
-from mmclca.visualization.painting import DROPPED, FUSED, KEPT, MERGED
+from mmclca.visualization.painting import (
+    DROPPED,
+    FUSED,
+    KEPT,
+    MERGED,
+    kinds,
+    paint,
+    paint_map,
+)
 from mmclca.visualization.survivors import SWATCHES, Stage, patches_left
 
 COLOURS = torch.tensor([[200, 0, 0], [0, 100, 0], [0, 0, 60], [80, 80, 80]])

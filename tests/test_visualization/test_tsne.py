@@ -40,8 +40,7 @@ def test_alike_features_are_near_each_other():
     assert np.array_equal(points, again)
 
 
-@pytest.mark.parametrize('legend', [True, False])
-@pytest.mark.parametrize('dimensions', [2, 3])
+@pytest.mark.parametrize('legend, dimensions', [(True, 2), (False, 3)])
 def test_each_class_has_a_colour(monkeypatch, legend, dimensions):
     drawn = []
     monkeypatch.setattr(

@@ -11,7 +11,7 @@ from compare import IMG_SIZE, LINES, SHALLOWER, difference
 from plot_sweep import gmacs_axis, panels
 
 from mmclca.fitting.costs import milliseconds
-from mmclca.sweep.cell import Cell
+from mmclca.sweep.compose import Cell
 from mmclca.sweep.grid import read_grid
 from mmclca.sweep.report import markdown
 from mmclca.sweep.results import config_hash, read_results

@@ -13,7 +13,7 @@ import jinja2
 import pandas as pd
 
 from mmclca import cli
-from mmclca.sweep.cell import Cell
+from mmclca.sweep.compose import Cell
 from mmclca.sweep.report import markdown
 from mmclca.sweep.results import read_results
 from mmclca.utils.atomic_write import replace_text

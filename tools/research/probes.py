@@ -18,8 +18,7 @@ from mmclca.benchmark import Setting
 from mmclca.benchmark.setting import machine
 from mmclca.evaluation.cost import count_config
 from mmclca.models import with_layer_fusion
-from mmclca.sweep.cell import NONE, Cell
-from mmclca.sweep.compose import compose
+from mmclca.sweep.compose import NONE, Cell, compose
 from mmclca.utils.atomic_write import replace_text
 
 GRID = 'configs/sweeps/few_photographs_probes.py'

@@ -9,11 +9,10 @@ from ..mistakes import starting
 
 configs = lazy('mmclca.configs')
 engine_runner = lazy('mmclca.engine.runner')
-test_set_up = lazy('mmclca.engine.test_set_up')
 mmengine = lazy('mmengine')
 dist = lazy('mmengine.dist')
 evaluator = lazy('mmengine.evaluator')
-testing = lazy('mmclca.engine.hooks.testing')
+testing = lazy('mmclca.engine.testing')
 
 
 def parse_args():
@@ -63,11 +62,11 @@ def configure(args):
     if args.compile:
         engine_runner.use_compile(cfg)
     if args.show or args.show_dir:
-        test_set_up.draw_predictions(
+        testing.draw_predictions(
             cfg, args.show, args.show_dir, args.interval, args.wait_time
         )
     if args.tta:
-        test_set_up.use_tta(cfg)
+        testing.use_tta(cfg)
     engine_runner.set_loader_defaults(cfg, args.no_pin_memory)
     return cfg
 

@@ -31,9 +31,7 @@ candidates = lazy('mmclca.benchmark.candidates')
 comparison = lazy('mmclca.benchmark.comparison')
 pages = lazy('mmclca.benchmark.pages')
 memory = lazy('mmclca.benchmark.memory')
-planning = lazy('mmclca.benchmark.planning')
 benchmark_setting = lazy('mmclca.benchmark.setting')
-speed_up_plot = lazy('mmclca.benchmark.speed_up_plot')
 mmengine_config = lazy('mmengine.config')
 backbones = lazy('mmpretrain.models.backbones')
 torch = lazy('torch')
@@ -286,7 +284,7 @@ def plan(args):
     )
     if args.backend == 'onnx':
         require('onnx', 'onnxscript', 'onnxruntime', extra='deploy')
-    return planning.plan(
+    return candidates.plan(
         configs,
         baseline,
         args.arch,
@@ -330,7 +328,7 @@ def write(args, facts, results, missing, more=()):
         more,
         args.memory,
     )
-    speed_up_plot.draw_speed_up(results, f'{args.out}.png')
+    pages.draw_speed_up(results, f'{args.out}.png')
 
 
 def main(args):

@@ -1,11 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from .atomic_checkpoint_hook import AtomicCheckpointHook
+from .atomic_checkpoint_hook import (
+    AtomicCheckpointHook,
+    LastBestCheckpointHook,
+)
 from .class_count_hook import ClassCountHook
 from .compile_hook import CompileHook
-from .epoch_maxima_hook import EpochMaximaHook
-from .gradient_stats_hook import GradientStatsHook
+from .gradient_stats_hook import EpochMaximaHook, GradientStatsHook
 from .keep_rate_warm_up_hook import KeepRateWarmUpHook
-from .last_best_checkpoint_hook import LastBestCheckpointHook
 from .probe_init_hook import ProbeInitHook
 from .token_visualization_hook import TokenVisualizationHook
 

@@ -5,6 +5,12 @@ from mmengine.runner import BaseLoop
 from mmclca.registry import HOOKS
 from mmclca.utils.wrappers import inner_model
 
+NAMELESS = (
+    'The {0} set has no class names, so that their number cannot be compared '
+    'with model.head.num_classes; name them with '
+    '`{0}_dataloader.dataset.classes=FILE` (one name a line).'
+)
+
 
 @HOOKS.register_module()
 class ClassCountHook(Hook):
@@ -35,38 +41,27 @@ class ClassCountHook(Hook):
             val=runner._val_loop,
             test=runner._test_loop,
         )
-        counts = {
-            name: _count(loop.dataloader.dataset, name, runner.logger)
-            for name, loop in loops.items()
-            if isinstance(loop, BaseLoop)
-        }
-        counts = {name: n for name, n in counts.items() if n is not None}
-        if not counts:  # vis_scheduler's model has no head, either
-            return
-        expected = inner_model(runner.model).head.num_classes
-        if set(counts.values()) - {expected}:
-            raise ValueError(_message(expected, counts))
+        counts = {}
+        for name, loop in loops.items():
+            if isinstance(loop, BaseLoop):
+                # None in the stand-in that MMPretrain's vis_scheduler has
+                metainfo = loop.dataloader.dataset.metainfo or {}
+                if metainfo.get('classes') is None:
+                    runner.logger.warning(NAMELESS.format(name))
+                else:
+                    counts[name] = len(metainfo['classes'])
+        if counts:  # vis_scheduler's model has no head, either
+            _check(inner_model(runner.model).head.num_classes, counts)
 
 
-def _count(dataset, name, logger):
-    # of the stand-in that MMPretrain's vis_scheduler has, metainfo is None
-    classes = (dataset.metainfo or {}).get('classes')
-    if classes is None:
-        logger.warning(
-            f'The {name} set has no class names, so that their number cannot '
-            'be compared with model.head.num_classes; name them with '
-            f'`{name}_dataloader.dataset.classes=FILE` (one name a line).'
-        )
-        return None
-    return len(classes)
-
-
-def _message(expected, counts):
-    found = ', '.join(f'{n} in the {name} set' for name, n in counts.items())
-    message = f'model.head.num_classes is {expected}, but the classes are '
+def _check(expected: int, counts: dict[str, int]) -> None:
     count, *others = set(counts.values())
-    if not others:
-        fix = f'add `--cfg-options model.head.num_classes={count}`'
-    else:
+    if {expected} != {count, *others}:
+        found = [f'{n} in the {name} set' for name, n in counts.items()]
         fix = 'give all sets the same list of classes'
-    return f'{message}{found}: {fix}.'
+        if not others:
+            fix = f'add `--cfg-options model.head.num_classes={count}`'
+        raise ValueError(
+            f'model.head.num_classes is {expected}, but the classes are '
+            f'{", ".join(found)}: {fix}.'
+        )

@@ -3,7 +3,6 @@ from types import MethodType
 
 import torch
 from mmengine.hooks import Hook
-from mmpretrain.models.classifiers import ImageClassifier
 from packaging.version import Version
 from torch import nn
 
@@ -13,24 +12,18 @@ from mmclca.utils.wrappers import inner_model
 
 from .keep_rate_warm_up_hook import KeepRateWarmUpHook
 
-MODES = (
-    'default',
-    'reduce-overhead',
-    'max-autotune',
-    'max-autotune-no-cudagraphs',
-)
 WITH_CUDA_GRAPHS = ('reduce-overhead', 'max-autotune')
 
 
 @HOOKS.register_module()
 class CompileHook(Hook):
-    """Compiles backbone and head with ``torch.compile`` for a run.
+    """Compile the backbone and head of a classifier for a run.
 
-    In training, validation and testing; the first batch of each shape is
-    slow. Names of parameters stay, so that checkpoints are those of a run
-    without the hook, and after the run the model is as it was. While
-    :class:`KeepRateWarmUpHook` changes the number of tokens, training and
-    validation are not compiled: each number would be compiled anew.
+    By ``torch.compile``, in training, validation and testing; the first
+    batch of each shape is slow. Names of parameters stay, so that checkpoints
+    are those of a run without the hook, and after the run the model is as it
+    was. While :class:`KeepRateWarmUpHook` changes the number of tokens,
+    nothing is compiled: each number would be compiled anew.
 
     Args:
         mode (str): ``mode`` of ``torch.compile``. 'reduce-overhead' makes
@@ -44,9 +37,8 @@ class CompileHook(Hook):
             Defaults to 'inductor'.
 
     Raises:
-        ValueError: If there is no such ``mode``; at the start of a run, if
-            the model is no classifier with a head; if ``mode`` makes CUDA
-            graphs and gradients are accumulated.
+        ValueError: At the start of training, if ``mode`` makes CUDA graphs
+            and gradients are accumulated.
     """
 
     def __init__(
@@ -56,49 +48,46 @@ class CompileHook(Hook):
         dynamic: bool | None = False,
         backend: str = 'inductor',
     ):
-        if mode not in MODES:
-            raise ValueError(
-                f'CompileHook: mode={mode!r} is not one of {", ".join(MODES)}'
-            )
-        self.mode = mode
         self.options = dict(
             mode=mode, fullgraph=fullgraph, dynamic=dynamic, backend=backend
         )
         self.first_iter = 0
         self.compiled = []
 
-    def before_run(self, runner) -> None:
-        """Stop at once where there is nothing to compile."""
-        _classifier(runner.model)
-        self.first_iter = 0
-
     def before_train(self, runner) -> None:
         """Find out from which iteration on the keep rates stay."""
-        self._check_accumulation(runner.optim_wrapper)
-        self.first_iter = _end_of_warm_up(runner)
-        if runner.iter < self.first_iter:
-            runner.logger.warning(
-                'CompileHook waits until KeepRateWarmUpHook is done, at '
-                f'iteration {self.first_iter}: until then each iteration has '
-                'another number of tokens and would be compiled anew'
-            )
-
-    def _check_accumulation(self, optim_wrapper) -> None:
-        counts = optim_wrapper._accumulative_counts
-        if counts > 1 and self.mode in WITH_CUDA_GRAPHS:
+        counts = runner.optim_wrapper._accumulative_counts
+        mode = self.options['mode']
+        if counts > 1 and mode in WITH_CUDA_GRAPHS:
             raise ValueError(
-                f'CompileHook: mode={self.mode!r} makes CUDA graphs, whose '
-                'next pass overwrites the gradients that '
-                f'accumulative_counts={counts} adds up: use '
-                "mode='default' or 'max-autotune-no-cudagraphs'"
+                f'CompileHook: mode={mode!r} makes CUDA graphs, whose next '
+                'pass overwrites the gradients that accumulative_counts='
+                f"{counts} adds up: use mode='default' or "
+                "'max-autotune-no-cudagraphs'"
             )
+        warm_ups = [
+            hook.start + hook.epochs
+            for hook in runner.hooks
+            if isinstance(hook, KeepRateWarmUpHook)
+        ]
+        self.first_iter = sum(warm_ups) * len(runner.train_dataloader)
 
     def _before_iter(
         self, runner, batch_idx, data_batch=None, mode='train'
     ) -> None:
         """Compile before the first batch, in training or not."""
         if not self.compiled and runner.iter >= self.first_iter:
-            self._compile(runner)
+            self._compile(inner_model(runner.model))
+            runner.logger.info(
+                f'Backbone and head are compiled ({self.options}): the first '
+                'batch of each shape takes long'
+            )
+            if not compiles_right():
+                runner.logger.warning(
+                    f'torch {torch.__version__} compiles the training of '
+                    'DynamicViT, PatchMerger and Sinkhorn wrongly: install '
+                    'torch 2.14 or newer, or train without CompileHook'
+                )
         # backbone and head are one step of CUDA graphs: without this the
         # head's would take the memory of what it reads
         torch.compiler.cudagraph_mark_step_begin()
@@ -109,38 +98,18 @@ class CompileHook(Hook):
             delattr(module, method)
         self.compiled = []
 
-    def _compile(self, runner) -> None:
-        model = _classifier(runner.model)
+    def _compile(self, model: nn.Module) -> None:
         reducible = isinstance(model.backbone, Reducible)
         self.compiled = [
-            (model.backbone, 'forward_tokens' if reducible else 'forward'),
-            (model.head, 'forward'),
+            (model.backbone, 'forward_tokens' if reducible else 'forward')
         ]
+        if model.with_head:
+            self.compiled.append((model.head, 'forward'))
         for module, method in self.compiled:
             function = getattr(type(module), method)
             compiled = torch.compile(function, **self.options)
             # bound, so that a copy of the module has its own parameters
             setattr(module, method, MethodType(compiled, module))
-        if not compiles_right():
-            runner.logger.warning(
-                f'torch {torch.__version__} compiles the training of '
-                'DynamicViT, PatchMerger and Sinkhorn wrongly: install torch '
-                '2.14 or newer, or train without CompileHook (--compile)'
-            )
-        runner.logger.info(
-            f'Backbone and head are compiled ({self.options["backend"]}, '
-            f'mode={self.mode}): the first batch of each shape takes long'
-        )
-
-
-def _classifier(model: nn.Module) -> ImageClassifier:
-    model = inner_model(model)
-    if not (isinstance(model, ImageClassifier) and model.with_head):
-        raise ValueError(
-            'CompileHook is for an ImageClassifier with a head, not for '
-            f'{type(model).__name__}: remove it from custom_hooks'
-        )
-    return model
 
 
 def compiles_right() -> bool:
@@ -149,13 +118,3 @@ def compiles_right() -> bool:
     In 2.12 the scores of three of them are others than in eager mode.
     """
     return Version(torch.__version__) >= Version('2.14')
-
-
-def _end_of_warm_up(runner) -> int:
-    """The first iteration with the keep rates of the config."""
-    epochs = [
-        hook.start + hook.epochs
-        for hook in runner.hooks
-        if isinstance(hook, KeepRateWarmUpHook)
-    ]
-    return max(epochs, default=0) * len(runner.train_dataloader)

@@ -1,11 +1,52 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import torch
+from mmengine.hooks import Hook
 from torch import Tensor
 
 from mmclca.registry import HOOKS
 from mmclca.utils.wrappers import inner_model
 
-from .epoch_maxima_hook import EpochMaximaHook
+
+class EpochMaximaHook(Hook):
+    """Logs values of each step, and the largest of each epoch.
+
+    A subclass puts the values of a step into ``stats``, and what removes its
+    hook of PyTorch into ``handle``. mmengine logs the values with the loss,
+    as ``train/NAME``, and hands them to its visualizers.
+
+    Args:
+        logged (list[str]): Names of the values whose largest of an epoch is
+            kept, as ``epoch/NAME``; NaN where an epoch had none.
+    """
+
+    def __init__(self, logged: list[str]):
+        self.logged = logged
+        self.stats = None
+        self.handle = None
+        self.largest = {}
+
+    def after_train(self, runner) -> None:
+        """Remove the hook of PyTorch."""
+        self.handle.remove()
+
+    def after_train_iter(
+        self, runner, batch_idx, data_batch=None, outputs=None
+    ) -> None:
+        """Log the values of the last step, where it has any."""
+        if self.stats is None:
+            return
+        for name, value in self.stats.items():
+            runner.message_hub.update_scalar(f'train/{name}', value)
+            if value > self.largest.get(name, 0.0):
+                self.largest[name] = value
+        self.stats = None
+
+    def after_train_epoch(self, runner) -> None:
+        """Keep the largest values of the epoch, under ``epoch/``."""
+        for name in self.logged:
+            value = self.largest.get(name, torch.nan)
+            runner.message_hub.update_scalar(f'epoch/{name}', value)
+        self.largest = {}
 
 
 @HOOKS.register_module()
@@ -61,7 +102,8 @@ class GradientStatsHook(EpochMaximaHook):
         params = list(trained.values())
 
         def look(optimizer, *_):
-            if not _is_skipped(optimizer):
+            # a fused optimizer is told to leave parameters as they are
+            if not vars(optimizer).get('found_inf'):
                 self.stats = self._measure(params, optimizer)
 
         optimizer = runner.optim_wrapper.optimizer
@@ -69,10 +111,9 @@ class GradientStatsHook(EpochMaximaHook):
 
     def _measure(self, params: list, optimizer) -> dict[str, float]:
         # a fused optimizer takes scaled gradients, and their scale
-        scale = vars(optimizer).get('grad_scale')
-        scale = 1.0 if scale is None else float(scale)
+        scale = float(vars(optimizer).get('grad_scale') or 1)
+        largest = _maxima(params)
         grads = [param.grad for param in params if param.grad is not None]
-        largest = _maxima(grads)
         norm = torch.stack(torch._foreach_norm(grads)).norm()
         stats = dict(
             grad_max=largest.max(),
@@ -81,23 +122,17 @@ class GradientStatsHook(EpochMaximaHook):
             grad_norm_all=norm,
         )
         for part, params in self.names.items():
-            grads = [param.grad for param in params if param.grad is not None]
-            if grads:
-                stats[f'grad_max_{part}'] = _maxima(grads).max()
+            if any(param.grad is not None for param in params):
+                stats[f'grad_max_{part}'] = _maxima(params).max()
         values = torch.stack(list(stats.values())).tolist()
         return dict(zip(stats, (v / scale for v in values), strict=True))
-
-
-def _is_skipped(optimizer) -> bool:
-    """Whether a fused optimizer is to leave parameters as they are."""
-    found = vars(optimizer).get('found_inf')
-    return found is not None and bool(found)
 
 
 def _within(name: str, part: str) -> bool:
     return name == part or name.startswith(f'{part}.')
 
 
-def _maxima(grads: list[Tensor]) -> Tensor:
+def _maxima(params: list[Tensor]) -> Tensor:
     """The largest magnitude in each gradient."""
+    grads = [param.grad for param in params if param.grad is not None]
     return torch.stack(torch._foreach_norm(grads, ord=float('inf')))

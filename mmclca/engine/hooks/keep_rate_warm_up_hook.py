@@ -3,7 +3,7 @@ from math import cos, pi
 
 from mmengine.hooks import Hook
 
-from mmclca.models import Reducible, TopK
+from mmclca.models import TopK
 from mmclca.models.reduction.reducers.base import per_stage
 from mmclca.registry import HOOKS
 from mmclca.utils.wrappers import inner_model
@@ -11,7 +11,7 @@ from mmclca.utils.wrappers import inner_model
 
 @HOOKS.register_module()
 class KeepRateWarmUpHook(Hook):
-    """Lowers the keep rate of EViT or Top-K from 1 to what the config says.
+    """Lower the keep rate of EViT or Top-K from 1 to what the config says.
 
     `Not All Patches are What You Need: Expediting Vision Transformers via
     Token Reorganizations`, section 3.3: with a cosine, iteration by
@@ -34,50 +34,42 @@ class KeepRateWarmUpHook(Hook):
             )
         self.epochs = epochs
         self.start = start
-        self.final = None
+        self.reducer = None
 
     def before_train(self, runner) -> None:
         """Note the keep rates of the config."""
-        reducer = _reducer(runner)
-        if not isinstance(reducer, TopK):
+        backbone = inner_model(runner.model).backbone
+        self.reducer = dict(backbone.named_children()).get('reducer')
+        if not isinstance(self.reducer, TopK):
             raise ValueError(
-                f'{type(reducer).__name__} has no keep rate that may change '
-                'in training: KeepRateWarmUpHook is for mmclca.EViT and '
-                'mmclca.TopK; remove it from custom_hooks'
+                f'{type(backbone).__name__} with '
+                f'reducer={type(self.reducer).__name__} has no keep rate that '
+                'may change in training: KeepRateWarmUpHook is for '
+                'mmclca.EViT and mmclca.TopK; remove it from custom_hooks'
             )
         # what the config says: an interrupted run may have left others
-        self.final = per_stage(reducer.keep_rate, reducer.num_stages)
+        rate = self.reducer.keep_rate
+        self.final = per_stage(rate, self.reducer.num_stages)
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
         """Set the keep rates of this iteration."""
         epoch = runner.iter / len(runner.train_dataloader)
-        _reducer(runner).keep_rates = tuple(
+        self.reducer.keep_rates = tuple(
             warm_up(rate, epoch - self.start, self.epochs)
             for rate in self.final
         )
 
     def before_val(self, runner) -> None:
         """Validate what the config asks for."""
-        if self.final is not None:
-            _reducer(runner).keep_rates = self.final
+        if self.reducer is not None:
+            self.reducer.keep_rates = self.final
 
     def after_train(self, runner) -> None:
         """Leave the model as the config has it."""
-        _reducer(runner).keep_rates = self.final
+        self.reducer.keep_rates = self.final
 
 
 def warm_up(keep_rate: float, epoch: float, epochs: int) -> float:
     """Keep rate after some epochs of a warm-up, in between as a cosine."""
     progress = min(max(epoch / epochs, 0.0), 1.0)
     return keep_rate + (1 - keep_rate) * (1 + cos(pi * progress)) / 2
-
-
-def _reducer(runner):
-    backbone = inner_model(runner.model).backbone
-    if not isinstance(backbone, Reducible):
-        raise ValueError(
-            f'{type(backbone).__name__} has no keep rate: '
-            'KeepRateWarmUpHook is for backbones that reduce tokens, such as '
-            'mmclca.TokenReductionViT'
-        )
-    return backbone.reducer

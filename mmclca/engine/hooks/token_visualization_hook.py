@@ -10,12 +10,8 @@ from mmclca.datasets.batches import view_of_input
 from mmclca.registry import HOOKS
 from mmclca.utils.random_state import same_random_state
 from mmclca.utils.wrappers import inner_model
-from mmclca.visualization import (
-    check_reduces,
-    survivors,
-    survivors_figure,
-    to_array,
-)
+from mmclca.visualization import check_reduces, survivors, survivors_figure
+from mmclca.visualization.figures import to_array
 
 
 @HOOKS.register_module()
@@ -85,7 +81,8 @@ class TokenVisualizationHook(Hook):
         figure = survivors_figure(survivors(model, [view]))
         # not all data sets have files
         name = f'survivors_{index}_{Path(sample.get("img_path", "")).stem}'
-        step = runner.epoch if _by_epoch(runner) else runner.iter
+        by_epoch = runner.cfg.get('train_cfg', {}).get('by_epoch', True)
+        step = runner.epoch if by_epoch else runner.iter
         runner.visualizer.add_image(name, to_array(figure), step)
 
 
@@ -96,14 +93,6 @@ def spread(length: int, number: int) -> list[int]:
 
 
 def _title(sample, predicted: int, metainfo: dict) -> str:
-    names = metainfo.get('classes') or {}
-    truth, guess = (
-        names[label] if names else str(label)
-        for label in (int(sample.gt_label), predicted)
-    )
-    return f'{truth}\npredicted: {guess}'
-
-
-def _by_epoch(runner) -> bool:
-    cfg = runner.cfg.get('train_cfg') or {}
-    return cfg.get('by_epoch', True)
+    labels = int(sample.gt_label), predicted
+    names = metainfo.get('classes') or range(max(labels) + 1)
+    return '{}\npredicted: {}'.format(*(names[label] for label in labels))

@@ -8,7 +8,7 @@ import torch
 from mmcv.cnn.bricks import DropPath
 from torch import nn
 
-from mmclca.engine.hooks.testing import FuseHook, UnfuseHook
+from mmclca.engine.testing import FuseHook, UnfuseHook
 from mmclca.evaluation.cost import count
 from mmclca.models import ResMLP, fuse
 from mmclca.models.layers.resmlp_layer import COMMUNICATIONS

@@ -46,13 +46,12 @@ class WarmupCosineLR(_ParamScheduler):
         eta_min_ratio: float = 0.0,
         **kwargs,
     ):
-        shares = dict(start_factor=start_factor, eta_min_ratio=eta_min_ratio)
-        for name, share in shares.items():
-            if not 0 <= share <= 1:
-                raise ValueError(
-                    f'{name}={share} must be within 0 and 1: it is a share '
-                    'of the base learning rate'
-                )
+        if not all(0 <= part <= 1 for part in (start_factor, eta_min_ratio)):
+            raise ValueError(
+                f'start_factor={start_factor} and eta_min_ratio='
+                f'{eta_min_ratio} must be within 0 and 1: they are shares of '
+                'the base learning rate'
+            )
         if not 0 <= warmup < T_max:
             raise ValueError(
                 f'warmup={warmup} must be at least 0 and below '
