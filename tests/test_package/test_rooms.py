@@ -39,7 +39,7 @@ BUDGET = {
     'mmclca/apis': 1514,
     'mmclca/benchmark': 850,
     'mmclca/checkpoints': 1363,
-    'mmclca/cli': 3152,
+    'mmclca/cli': 2855,
     'mmclca/datasets': 3067,
     'mmclca/deployment': 359,
     'mmclca/engine': 788,
@@ -48,11 +48,11 @@ BUDGET = {
     'mmclca/models': 4006,
     'mmclca/page': 481,
     'mmclca/sweep': 797,
-    'mmclca/utils': 240,
+    'mmclca/utils': 246,
     'mmclca/visualization': 998,
-    'tools': 555,
+    'tools': 535,
     'tools/research': 599,
-    'tests': 27704,
+    'tests': 27660,
 }
 
 
