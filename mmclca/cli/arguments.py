@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The parser of command lines, and options that several tools have."""
+"""The parser of command lines, and options that several commands have."""
 
 import argparse
 from collections.abc import Callable
@@ -8,24 +8,24 @@ from typing import NoReturn
 
 from mmclca.utils.terminal import printable
 
+from .mistakes import Mistake
+
 
 class Parser(argparse.ArgumentParser):
     """A parser with ``--debug``, which :func:`mmclca.cli.run` reads.
 
     Args:
-        description (str): What the command does.
+        description (str): What the command does: the first paragraph of a
+            docstring.
         go_on (str): How to go on after Ctrl-C. Defaults to ''.
         **more: Of ``argparse.ArgumentParser``.
     """
 
     def __init__(self, description: str = '', go_on: str = '', **more):
-        super().__init__(description=description, **more)
+        first, *_ = description.split('\n\n')
+        super().__init__(description=' '.join(first.split()), **more)
         self.set_defaults(go_on=go_on)
-        self.add_argument(
-            '--debug',
-            action=_Flag,
-            help='show the traceback of a mistake, not one line',
-        )
+        self.flag('--debug', 'show the traceback of a mistake, not one line')
 
     def add(self, names: str, meaning: str, default=None, **more) -> None:
         """Add an argument whose help ends with its default.
@@ -51,6 +51,11 @@ class Parser(argparse.ArgumentParser):
             *(flags or [names]), default=default, help=meaning, **more
         )
 
+    def share(self, *names: str) -> None:
+        """Add options that several commands have: keys of ``SHARED``."""
+        for name in names:
+            self.add(name, **SHARED[name])
+
     def error(self, message: str) -> NoReturn:
         """End with usage and one line, as argparse does."""
         super().error(printable(message))
@@ -63,16 +68,6 @@ class Parser(argparse.ArgumentParser):
             meaning (str): What the help says.
         """
         self.add_argument(name, action='store_true', help=meaning)
-
-
-class _Flag(argparse.Action):
-    """An option that leaves nothing among the arguments of a tool."""
-
-    def __init__(self, option_strings, dest, help):
-        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, help=help)
-
-    def __call__(self, parser, namespace, values, option_string=None):
-        pass
 
 
 class _Settings(argparse.Action):
@@ -141,14 +136,39 @@ def file_named(*endings: str) -> Callable[[str], Path]:
     return checked
 
 
-def add_cfg_options(parser: Parser) -> None:
-    """Add what overrides settings of a config."""
-    parser.add(
-        '--cfg-options',
-        'override settings of the config, nested ones with dots; lists and '
-        'tuples as key="[a,b]" or key="[(a,b),(c,d)]", without spaces',
+CHECKPOINT = (
+    'path or URL of the weights, which hold config and class names, or a '
+    'folder that fit wrote'
+)
+SHARED = {
+    'checkpoint': dict(meaning=CHECKPOINT),
+    'folder': dict(meaning='what fit wrote', type=Path, metavar='MODEL'),
+    '--config': dict(
+        meaning='path or name of a config to use in place of the one in the '
+        'checkpoint'
+    ),
+    '--cfg-options': dict(
+        meaning='override settings of the config, nested ones with dots; '
+        'lists and tuples as key="[a,b]" or key="[(a,b),(c,d)]", without '
+        'spaces',
         **SETTINGS,
-    )
+    ),
+    '--device': dict(
+        meaning='cpu or cuda (default: cuda where there is a GPU)'
+    ),
+    '--batch-size': dict(
+        meaning='images at a time', default=32, type=positive
+    ),
+    '--reject THRESHOLD.json': dict(
+        meaning='file of open_set.py: it says what is of no known class '
+        '(default: that in the folder of the model)',
+        type=Path,
+    ),
+    '--out': dict(
+        meaning='write the results to a .csv or .json file',
+        type=file_named('.csv', '.json'),
+    ),
+}
 
 
 def add_run_arguments(parser: Parser) -> None:
@@ -162,7 +182,7 @@ def add_run_arguments(parser: Parser) -> None:
         '--no-pin-memory',
         'do not pin the memory of batches (default: where CUDA is)',
     )
-    add_cfg_options(parser)
+    parser.share('--cfg-options')
     parser.add(
         '--launcher',
         'what starts the processes of a distributed run',
@@ -173,59 +193,7 @@ def add_run_arguments(parser: Parser) -> None:
     parser.add_argument('--local_rank', '--local-rank', type=int, default=0)
 
 
-def add_device(parser: Parser) -> None:
-    """Add where the model runs."""
-    parser.add('--device', 'cpu or cuda (default: cuda where there is a GPU)')
-
-
-def add_folder(parser: Parser) -> None:
-    """Add the folder that fit wrote."""
-    parser.add('folder', 'what fit wrote', type=Path, metavar='MODEL')
-
-
-def add_reject(parser: Parser) -> None:
-    """Add the threshold of a model."""
-    parser.add(
-        '--reject THRESHOLD.json',
-        'file of open_set.py: it says what is of no known class (default: '
-        'that in the folder of the model)',
-        type=Path,
-    )
-
-
-def add_model_arguments(parser: Parser) -> None:
-    """Add where a model runs, and other settings of its config."""
-    add_device(parser)
-    add_cfg_options(parser)
-
-
-def add_checkpoint(parser: Parser, default: str = '', **more) -> None:
-    """Add a checkpoint, and the config of which it is enough without."""
-    parser.add(
-        'checkpoint',
-        'path or URL of the weights, which hold config and class names, or a '
-        f'folder that fit wrote{default}',
-        **more,
-    )
-    parser.add(
-        '--config',
-        'path or name of a config to use in place of the one in the '
-        'checkpoint',
-    )
-
-
-def add_batch_size(parser: Parser) -> None:
-    """Add how many images go through a model at a time."""
-    parser.add('--batch-size', 'images at a time', 32, type=positive)
-
-
-def add_table(parser: Parser) -> None:
-    """Add the file of results of what names images."""
-    out = 'write the results to a .csv or .json file'
-    parser.add('--out', out, type=file_named('.csv', '.json'))
-
-
-def check_file(parser: Parser, path: Path) -> None:
+def check_file(path: Path) -> None:
     """Refuse a file of ``--out`` that cannot be written; make its folder."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -234,4 +202,4 @@ def check_file(parser: Parser, path: Path) -> None:
         if not existed:
             path.unlink()
     except OSError as error:
-        parser.error(f'--out: {path}: {error.strerror}')
+        raise Mistake(f'--out: {path}: {error.strerror}') from error

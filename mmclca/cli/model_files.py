@@ -4,13 +4,21 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
-from mmclca.apis import TokenReductionInferencer, find_images
 from mmclca.checkpoints.fitted import is_checkpoint
-from mmclca.datasets.batches import read_image
-from mmclca.datasets.photographs import Photographs, images_at, images_of_split
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
+
+from .packages import apis, datasets
+
+
+def load(args, config, checkpoint, reject=None):
+    """Load a model where a command line wants it."""
+    return apis.TokenReductionInferencer(
+        config,
+        checkpoint,
+        args.device,
+        reject=reject,
+        options=args.cfg_options,
+    )
 
 
 def sort_files(
@@ -45,16 +53,16 @@ def _is_image(file: str) -> bool:
     return file.lower().endswith(PHOTOGRAPH_SUFFIXES) or Path(file).is_dir()
 
 
-def read_images(places: Sequence[str]) -> list[tuple[str, np.ndarray]]:
+def read_images(places: Sequence[str]):
     """Names and BGR images.
 
     Raises:
         ValueError: If some cannot be read; names all of them.
     """
     images, bad = [], []
-    for path in find_images(places):
+    for path in apis.find_images(places):
         try:
-            images.append((Path(path).stem, read_image(path)))
+            images.append((Path(path).stem, datasets.batches.read_image(path)))
         except ValueError as error:
             bad.append(f'\n  {path}: {error}')
     if bad:
@@ -62,17 +70,10 @@ def read_images(places: Sequence[str]) -> list[tuple[str, np.ndarray]]:
     return images
 
 
-def images_of(
-    inferencer: TokenReductionInferencer, place: str | None, split: str
-) -> Photographs:
-    """Images with their classes.
-
-    Args:
-        inferencer (TokenReductionInferencer): A model with its config.
-        place (str, optional): A folder or a list; None: a split of the
-            config.
-        split (str): 'train', 'val' or 'test'.
-    """
+def images_of(cfg, place: str | None, split: str):
+    """Images with their classes, of a folder or a list, or of a split of the
+    config where no place is given."""
+    photographs = datasets.photographs
     if place:
-        return images_at(place)
-    return images_of_split(inferencer.model._config, split)
+        return photographs.images_at(place)
+    return photographs.images_of_split(cfg, split)

@@ -70,7 +70,7 @@ def main_of(name: str) -> Callable[[], int | None]:
 
     def main():
         args = command.parse_args()
-        go_on = vars(args).pop('go_on')
+        go_on, _ = map(vars(args).pop, ('go_on', 'debug'))
         try:
             return command.main(args)
         except ImportError as error:  # a package may be missing

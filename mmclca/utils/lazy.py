@@ -1,11 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from importlib import import_module
+from inspect import ismodule
 
 
 class lazy:  # noqa: N801, used like a function
-    """A module that is imported when something of it is used first.
+    """A module, and those below it, imported when something is used first.
 
-    Commands name modules that import torch by it, so that ``--help`` and
+    Commands name packages that import torch by it, so that ``--help`` and
     wrong options answer at once.
     """
 
@@ -13,4 +14,9 @@ class lazy:  # noqa: N801, used like a function
         self._name = name
 
     def __getattr__(self, name: str):
-        return getattr(import_module(self._name), name)
+        module = import_module(self._name)
+        if hasattr(module, name) and not ismodule(getattr(module, name)):
+            return getattr(module, name)
+        below = f'{self._name}.{name}'
+        import_module(below)
+        return type(self)(below)

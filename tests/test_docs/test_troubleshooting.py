@@ -225,11 +225,6 @@ def no_such_timm_model(tool, patch):
     load_from_timm(tool, patch, 'deit_tiny_patch16')
 
 
-def amp_flag(tool, patch):
-    patch.setattr('mmengine.device.get_device', lambda: 'cpu')
-    tool('train', 'tiny.py', '--amp')
-
-
 def amp_wrapper(tool, patch):
     if torch.cuda.is_available():
         pytest.skip('of machines without a CUDA device')
@@ -303,7 +298,6 @@ PROVOKED = {  # by a tool with its words, or by a function
     'the config in odd.pth': harmful_config,
     f'{TRAIN}timm://': no_network,
     f'{TRAIN}timm has no': no_such_timm_model,
-    f'{TRAIN}--amp': amp_flag,
     f'{TRAIN}``AmpOptimizerWrapper``': amp_wrapper,
     'ValueError: SyncBatchNorm': sync_batch_norm,
     'ValueError: Expected more than 1 value': batch_of_one,

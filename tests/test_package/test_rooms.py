@@ -40,7 +40,7 @@ BUDGET = {
     'mmclca/apis': 1515,
     'mmclca/benchmark': 850,
     'mmclca/checkpoints': 1363,
-    'mmclca/cli': 3152,
+    'mmclca/cli': 2855,
     'mmclca/datasets': 3067,
     'mmclca/deployment': 359,
     'mmclca/engine': 788,
@@ -51,7 +51,7 @@ BUDGET = {
     'mmclca/sweep': 797,
     'mmclca/utils': 266,
     'mmclca/visualization': 998,
-    'tools': 555,
+    'tools': 535,
     'tools/research': 599,
     'tests': 26802,
 }

@@ -92,7 +92,6 @@ def test_without_the_test_set(config, results, main, capsys):
             'the config has no test_dataloader',
         ),
         ('results.pkl', ['--out', 'a.txt'], 'must end in .pkl or .json'),
-        ('results.pkl', ['--show'], 'give --show-path FILE'),
     ],
 )
 def test_wrong_input(config, results, main, capsys, source, words, says):

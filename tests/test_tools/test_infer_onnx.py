@@ -57,7 +57,7 @@ def test_answers_are_those_of_pytorch(folder, infer, tmp_path):
     out = tmp_path / 'new' / 'results.csv'
     run = infer(
         *(folder / 'tiny.onnx', folder / 'data', '--csv', out),
-        *('--top', 9, '--batch', 3, '--threads', 1),
+        *('--top', 9, '--threads', 1),
     )
     assert (run.returncode, run.stderr) == (0, '')
     header, *rows = csv.reader(out.open())
@@ -92,7 +92,7 @@ def test_broken_images_are_named_and_the_others_classified(
     (leaves / 'c.png').write_bytes(good.read_bytes())
     (leaves / 'notes.txt').write_text('no image')
     gone = tmp_path / 'gone.png'
-    run = infer(folder / 'tiny.onnx', leaves, gone, good, '--batch', 1)
+    run = infer(folder / 'tiny.onnx', leaves, gone, good)
     named = [line.split(': ')[0] for line in run.stdout.splitlines()]
     assert named == [str(leaves / 'c.png'), str(good)]
     bad = (leaves / 'a.png', leaves / 'b.JPG', gone)
@@ -111,7 +111,7 @@ def test_no_image_and_a_file_of_another_tool(folder, infer, tmp_path):
     assert run.returncode == 2
     assert 'does not say its preparation and classes' in run.stderr
     run = infer(folder / 'tiny.onnx', folder / 'data', '--top', 0)
-    assert '--top and --batch are 1 or more' in run.stderr
+    assert '--top is 1 or more' in run.stderr
     run = infer(tmp_path / 'gone.onnx', folder / 'data')
     assert 'gone.onnx: no such file' in run.stderr
     run = infer(folder / 'tiny.onnx', folder / 'data', '--csv', tmp_path)

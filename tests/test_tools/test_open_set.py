@@ -168,9 +168,3 @@ def test_mistakes(folder, fit, monkeypatch, capsys, words, said):
     assert exit_code(fit, *words.split()) == 2
     assert re.search(said, capsys.readouterr().err)
     assert not (folder / 'tiny.threshold.json').exists()
-
-
-def test_weights_from_an_address_need_a_place(monkeypatch, capsys):
-    with pytest.raises(SystemExit):
-        run_tool(monkeypatch, TOOL, 'https://example.org/leaf.pth')
-    assert 'weights from an address need --out' in capsys.readouterr().err

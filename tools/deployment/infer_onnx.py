@@ -9,12 +9,9 @@ torch nor mmclca.
 import argparse
 import csv
 import json
-import os
 import re
-import stat
 import sys
 from io import BytesIO
-from itertools import islice
 from pathlib import Path
 
 import cv2
@@ -33,11 +30,6 @@ CONTROLS = re.compile(
     '[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]'
 )
 ANSWER = ('pred_class', 'pred_score', 'known', 'known_score')
-NUMBERS = (
-    ('--top', 3, 'classes to name for each image'),
-    ('--batch', 8, 'images at a time'),
-    ('--threads', 0, 'threads, 0 for one a core'),
-)
 NEEDED = ('preparation', 'classes')
 PILLOW = Image.Resampling
 OPENCV = dict(
@@ -58,27 +50,31 @@ def parse_args():
     parser.add_argument(
         'images', nargs='+', help='files, or folders with all below them'
     )
-    for name, default, meaning in NUMBERS:
-        meaning += ' (default: %(default)s)'
-        parser.add_argument(name, type=int, default=default, help=meaning)
+    parser.add_argument(
+        '--top',
+        type=int,
+        default=3,
+        help='classes to name for each image (default: %(default)s)',
+    )
+    parser.add_argument(
+        '--threads',
+        type=int,
+        default=0,
+        help='threads, 0 for one a core (default: %(default)s)',
+    )
     parser.add_argument('--csv', type=Path, help='write the results here too')
     args = parser.parse_args()
-    if args.top < 1 or args.batch < 1 or args.threads < 0:
-        parser.error('--top and --batch are 1 or more, --threads 0 or more')
+    if args.top < 1 or args.threads < 0:
+        parser.error('--top is 1 or more, --threads 0 or more')
     if not Path(args.model).is_file():
         parser.error(printable(f'{args.model}: no such file'))
-    if args.csv:
-        check_csv(parser, args.csv)
-    return args
-
-
-def check_csv(parser, path):
-    """Refuse what cannot be written, before classifying."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.open('a').close()
+    try:  # before classifying
+        if args.csv:
+            args.csv.parent.mkdir(parents=True, exist_ok=True)
+            args.csv.open('a').close()
     except OSError as error:
-        parser.error(printable(f'--csv {path}: {error.strerror}'))
+        parser.error(printable(f'--csv {args.csv}: {error.strerror}'))
+    return args
 
 
 def refuse(text):
@@ -127,36 +123,28 @@ class Classifier:
         self.threshold = json.loads(facts.get('threshold', 'null'))
         self.input = self.session.get_inputs()[0].name
 
-    def __call__(self, images, top):
-        """Cells of the row of each of a list of decoded images.
+    def __call__(self, image, top):
+        """Cells of the row of a decoded image.
 
         ``pred_class``, ``pred_score``, ``known``, ``known_score``, and then
         ``label``, ``name`` and ``score`` of the best classes.
         """
-        inputs = np.stack([prepare(i, **self.preparation) for i in images])
-        (logits,) = self.session.run(None, {self.input: inputs})
+        inputs = prepare(image, **self.preparation)[None]
+        (logits,) = self.session.run(None, {self.input: inputs})[0]
         if not np.isfinite(logits).all():
             refuse('the model gives no finite scores: its weights are broken')
-        most = logits.max(axis=1, keepdims=True)
-        total = np.exp(logits - most).sum(axis=1, keepdims=True)
-        energy = most + np.log(total)
-        rows = zip(np.exp(logits - energy), energy[:, 0], strict=True)
-        return [self._row(scores, energy, top) for scores, energy in rows]
+        energy = logits.max() + np.log(np.exp(logits - logits.max()).sum())
+        scores = np.exp(logits - energy)
+        cells = []
+        for i in (-scores).argsort(kind='stable')[:top].tolist():
+            cells += [i, self.classes[i], round(float(scores[i]), 6)]
+        known = self._known(max_softmax=scores.max(), energy=energy)
+        return [*cells[1:3], *known, *cells]
 
-    def _row(self, scores, energy, top):
-        labels = (-scores).argsort(kind='stable')[:top].tolist()
-        cells = [
-            cell
-            for i in labels
-            for cell in (i, self.classes[i], round(float(scores[i]), 6))
-        ]
-        return [*cells[1:3], *self._known(scores.max(), energy), *cells]
-
-    def _known(self, max_softmax, energy):
+    def _known(self, **scores):
         """Whether an image is of one of the classes, and its score."""
         if self.threshold is None:
             return '', ''
-        scores = dict(max_softmax=max_softmax, energy=energy)
         score = float(scores[self.threshold['score']])
         known = 'yes' if score >= self.threshold['threshold'] else 'no'
         return known, round(score, 6)
@@ -201,36 +189,15 @@ STEPS = dict(Resize=resize, ResizeEdge=resize_edge, CenterCrop=center_crop)
 def read(path):
     """A decoded image, or None."""
     try:
-        content = read_bytes(path)
+        if not path.is_file():  # a pipe would be waited for
+            return None
+        content = path.read_bytes()
         with Image.open(BytesIO(content), formats=FORMATS) as image:
             if image.width * image.height > MAX_PIXELS:
                 return None
         return cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR)
     except (OSError, cv2.error, Image.DecompressionBombError):
         return None
-
-
-def read_bytes(path):
-    """The content of a file; OSError of a pipe or a device."""
-
-    def open_at_once(name, flags):
-        return os.open(name, flags | os.O_NONBLOCK)
-
-    with open(path, 'rb', opener=open_at_once) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(f'{path} is no file')
-        return file.read()
-
-
-def classify(classifier, paths, batch, top):
-    """Yield paths with the cells of their rows, None for what is no image."""
-    paths = iter(paths)
-    while some := list(islice(paths, batch)):
-        images = {path: read(path) for path in some}
-        good = [path for path in some if images[path] is not None]
-        rows = classifier([images[path] for path in good], top) if good else ()
-        found = dict(zip(good, rows, strict=True))
-        yield from ((path, found.get(path)) for path in some)
 
 
 def line_of(path, row):
@@ -276,13 +243,14 @@ def main():
     top = min(args.top, len(classifier.classes))
     rows, unreadable = [], []
     try:
-        for path, row in classify(classifier, paths, args.batch, top):
-            if row is None:
+        for path in paths:
+            image = read(path)
+            if image is None:
                 unreadable.append(str(path))
                 row, error = [''] * (len(ANSWER) + 3 * top), 'not read'
             else:
+                row, error = classifier(image, top), ''
                 print(line_of(path, row), flush=True)
-                error = ''
             rows.append([str(path), *row, error])
     finally:
         if args.csv and rows:

@@ -1,28 +1,25 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Teach a model a class: ``python -m mmclca add-class MODEL FOLDER``."""
+"""Teach a model that fit wrote one more class, or more photographs of a class,
+in seconds: the classifier is fitted again, the network stays as it is
+
+``python -m mmclca add-class MODEL FOLDER``
+"""
 
 from pathlib import Path
 
 from mmclca.checkpoints.fitted import model_file
-from mmclca.utils.lazy import lazy
 
 from .. import Parser, plain_errors
-from ..arguments import add_device, add_folder
-
-fitting = lazy('mmclca.fitting')
+from ..packages import fitting
 
 
 def parse_args():
-    parser = Parser(
-        description='Teach a model that fit wrote one more class, or more '
-        'photographs of a class, in seconds: the classifier is fitted again, '
-        'the network stays as it is'
-    )
-    add_folder(parser)
+    parser = Parser(__doc__)
+    parser.share('folder')
     photographs = 'folder of photographs of one class'
     parser.add('photographs', photographs, type=Path)
     parser.add('--name', 'name of the class (default: that of the folder)')
-    add_device(parser)
+    parser.share('--device')
     return parser.parse_args()
 
 

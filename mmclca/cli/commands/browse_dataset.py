@@ -8,7 +8,7 @@ from pathlib import Path
 from mmclca.utils.lazy import lazy
 
 from .. import Parser, plain_errors
-from ..arguments import add_cfg_options, factor, positive
+from ..arguments import factor, positive
 
 configs = lazy('mmclca.configs')
 figures = lazy('mmclca.visualization.figures')
@@ -74,7 +74,7 @@ def parse_args():
         'BGR',
         choices=['BGR', 'RGB'],
     )
-    add_cfg_options(parser)
+    parser.share('--cfg-options')
     return parser.parse_args()
 
 

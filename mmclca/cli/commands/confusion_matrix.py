@@ -1,35 +1,30 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Which classes are taken for which: ``python
-tools/analysis_tools/confusion_matrix.py CONFIG CHECKPOINT|RESULTS``."""
+"""Count how often each class of the test set is taken for each; rows are true
+classes, columns predicted ones
 
-import tempfile
+``python tools/analysis_tools/confusion_matrix.py CONFIG CHECKPOINT|RESULTS``
+"""
+
 from pathlib import Path
 
 from mmclca.checkpoints.fitted import is_checkpoint
-from mmclca.utils.lazy import lazy
 from mmclca.utils.terminal import say
 
-from .. import Parser, plain_errors
-from ..arguments import add_cfg_options, file_named
-
-plt = lazy('matplotlib.pyplot')
-loading = lazy('mmclca.checkpoints.loading')
-
-configs = lazy('mmclca.configs')
-engine_runner = lazy('mmclca.engine.runner')
-predictions = lazy('mmclca.evaluation.predictions')
-figures = lazy('mmclca.visualization.figures')
-batches = lazy('mmclca.datasets.batches')
-mmengine = lazy('mmengine')
-evaluator = lazy('mmengine.evaluator')
-evaluation = lazy('mmpretrain.evaluation')
+from .. import Parser, model_files, plain_errors
+from ..arguments import file_named
+from ..packages import (
+    configs,
+    datasets,
+    evaluation,
+    mmengine,
+    mmpretrain,
+    torch,
+    visualization,
+)
 
 
 def parse_args():
-    parser = Parser(
-        description='Count how often each class of the test set is taken for '
-        'each; rows are true classes, columns predicted ones'
-    )
+    parser = Parser(__doc__)
     parser.add('config', 'path or name of a config')
     parser.add(
         'ckpt_or_result',
@@ -40,48 +35,40 @@ def parse_args():
         'write the matrix: .pkl (a tensor) or .json (lists)',
         type=file_named('.pkl', '.json'),
     )
-    parser.flag('--show', 'show the picture in a window')
     parser.add('--show-path', 'picture to write', type=Path)
     parser.flag('--include-values', 'write the numbers into the picture')
     parser.add('--cmap', 'colours of matplotlib', 'viridis', metavar='NAME')
-    add_cfg_options(parser)
-    args = parser.parse_args()
-    from matplotlib import colormaps
-
-    if args.cmap not in colormaps:
-        parser.error(
-            f'--cmap {args.cmap}: one of {", ".join(sorted(colormaps))}'
-        )
-    return args
+    parser.share('--cfg-options')
+    parser.set_defaults(device=None)
+    return parser.parse_args()
 
 
-def matrix_of_checkpoint(cfg, checkpoint):
+def matrix_of_checkpoint(args, cfg):
     """Test a checkpoint; gives the matrix and the names of the classes."""
-    configs.require_settings(cfg, 'model', 'test_dataloader', 'test_cfg')
-    cfg.test_evaluator = dict(type='ConfusionMatrix')
-    cfg.load_from = None
-    cfg.resume = False
-    engine_runner.set_loader_defaults(cfg, no_pin_memory=False)
-    with tempfile.TemporaryDirectory() as cfg.work_dir:
-        runner = engine_runner.build_runner(cfg)
-        loading.load_trained(runner.model, checkpoint)
-        matrix = runner.test()['confusion_matrix/result']
-    return matrix, runner.test_dataloader.dataset.metainfo.get('classes')
+    inferencer = model_files.load(args, args.config, args.ckpt_or_result)
+    dataset = datasets.batches.dataset_of(cfg)
+    images = range(len(dataset))
+    found = datasets.batches.batches(inferencer.model, dataset, images, 32)
+    matrix = visualization.confusions.predict(
+        inferencer.model, found, inferencer.classes
+    ).matrix()
+    return torch.as_tensor(matrix), inferencer.classes
 
 
-def matrix_of_results(cfg, path):
+def matrix_of_results(args, cfg):
     """As :func:`matrix_of_checkpoint`, of predictions made before."""
-    results = predictions.read_predictions(path, 'pred_score', 'gt_label')
-    metrics = evaluator.Evaluator(
-        evaluation.ConfusionMatrix()
-    ).offline_evaluate(results)
+    results = evaluation.predictions.read_predictions(
+        args.ckpt_or_result, 'pred_score', 'gt_label'
+    )
+    metric = mmpretrain.evaluation.ConfusionMatrix()
+    metrics = mmengine.evaluator.Evaluator(metric).offline_evaluate(results)
     return metrics['confusion_matrix/result'], classes_of(cfg)
 
 
 def classes_of(cfg):
     """Names of the test set, None where it is not here."""
     try:
-        dataset = batches.dataset_of(cfg, pipeline=[])
+        dataset = datasets.batches.dataset_of(cfg, pipeline=[])
     except OSError as error:
         print(f'no class names, the test set is not here: {error}')
         return None
@@ -90,8 +77,7 @@ def classes_of(cfg):
 
 def draw(matrix, classes, include_values, cmap):
     """mmpretrain's picture, with room for names and more classes."""
-    plt.close('all')
-    figure = evaluation.ConfusionMatrix.plot(
+    figure = mmpretrain.evaluation.ConfusionMatrix.plot(
         matrix, include_values, cmap, classes=classes, show=False
     )
     side = min(max(10, 3 + 0.25 * len(matrix)), 60)
@@ -121,22 +107,17 @@ def write(matrix, out):
 def main(args):
     source = args.ckpt_or_result
     with plain_errors(f'{args.config}, {source}'):
-        if args.show:
-            figures.check_window('give --show-path FILE')
         if args.show_path:
-            figures.check_picture(args.show_path)
+            visualization.figures.check_picture(args.show_path)
         cfg = configs.read_config(args.config, args.cfg_options)
         count = matrix_of_results
         if is_checkpoint(source):
             count = matrix_of_checkpoint
-        matrix, classes = count(cfg, source)
-    say(*describe(matrix, classes))
-    if args.out:
-        write(matrix, args.out)
-    if args.show or args.show_path:
-        figure = draw(matrix, classes, args.include_values, args.cmap)
-    if args.show_path:
-        figure.savefig(args.show_path, bbox_inches='tight')
-        print(args.show_path)
-    if args.show:
-        plt.show()
+        matrix, classes = count(args, cfg)
+        say(*describe(matrix, classes))
+        if args.out:
+            write(matrix, args.out)
+        if args.show_path:
+            figure = draw(matrix, classes, args.include_values, args.cmap)
+            figure.savefig(args.show_path, bbox_inches='tight')
+            print(args.show_path)

@@ -1,6 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """From nothing to a trained, tested and drawn CLCA ViT, on a CPU.
-
 Draws leaves of eight cultivars, trains a small ViT that drops half of its
 tokens three times, tests the best checkpoint, draws what is left of four
 leaves, and ends with a table of its cost and speed. Every command is printed,

@@ -3,12 +3,9 @@
 
 from pathlib import Path
 
-from mmclca.utils.lazy import lazy
-
 from .. import Parser, plain_errors
-from ..arguments import add_device, positive
-
-fitting = lazy('mmclca.fitting')
+from ..arguments import positive
+from ..packages import fitting
 
 
 def parse_args():
@@ -63,7 +60,7 @@ def parse_args():
     )
     parser.flag('--probe-only', 'do not train: an answer in seconds')
     parser.flag('--overwrite', 'replace what another fit has written')
-    add_device(parser)
+    parser.share('--device')
     return parser.parse_args()
 
 

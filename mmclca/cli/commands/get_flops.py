@@ -1,32 +1,29 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What a model costs: ``python tools/analysis_tools/get_flops.py CONFIG``."""
+"""Multiply-accumulates (attention and LayerNorm included, activations not),
+parameters and tokens of a model for one image
+
+``python tools/analysis_tools/get_flops.py CONFIG``
+"""
 
 import json
 import sys
 from contextlib import redirect_stdout
 from dataclasses import asdict
 
-from mmclca.utils.lazy import lazy
-
 from .. import Parser, plain_errors
-from ..arguments import add_cfg_options
-
-configs = lazy('mmclca.configs')
-evaluation_cost = lazy('mmclca.evaluation.cost')
+from ..arguments import positive
+from ..packages import configs, evaluation
 
 
 def parse_args():
-    parser = Parser(
-        description='Multiply-accumulates (attention and LayerNorm included, '
-        'activations not), parameters and tokens of a model for one image'
-    )
+    parser = Parser(__doc__)
     parser.add('config', 'path or name of a config; `model` is enough')
     parser.add(
         '--shape',
         'size of the image in pixels; one number for a square one (default: '
         'img_size of the backbone)',
         nargs='+',
-        type=int,
+        type=positive,
         metavar=('HEIGHT', 'WIDTH'),
     )
     parser.flag(
@@ -36,21 +33,19 @@ def parse_args():
         'layer, before the cache recovers), distances (multiply-accumulates '
         'of distances between tokens, which are not in flops) and more',
     )
-    add_cfg_options(parser)
-    args = parser.parse_args()
-    if args.shape and (len(args.shape) > 2 or min(args.shape) < 1):
-        parser.error(f'--shape {args.shape}: one or two positive numbers')
-    return args
+    parser.share('--cfg-options')
+    return parser.parse_args()
 
 
 def measure(config, cfg_options, shape):
     """The cost of the model of a config file; whatever is logged on the way
     goes to stderr."""
     with redirect_stdout(sys.stderr):
+        if shape and len(shape) > 2:
+            raise ValueError(f'--shape {shape}: one or two numbers')
         cfg = configs.read_config(config, cfg_options)
-        if cfg.get('model') is None:
-            raise ValueError('no model in it: model=dict(...) is enough')
-        return evaluation_cost.count_config(
+        configs.require_settings(cfg, 'model')
+        return evaluation.cost.count_config(
             cfg.model, shape and (shape[0], shape[-1])
         )
 

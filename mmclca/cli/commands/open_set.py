@@ -1,5 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Choose the score below which an image is of no known class.
+"""Choose, on validation images of known classes, the score below which an
+image is of no known class. It is written beside the checkpoint, for predict.py
+--reject, or into the folder that fit wrote
 
 python tools/open_set.py CKPT --known my_leaves/val.txt
 python tools/predict.py CKPT IMAGES --reject CKPT.threshold.json
@@ -13,36 +15,17 @@ from functools import partial
 from pathlib import Path
 
 from mmclca.checkpoints.fitted import THRESHOLD, is_fitted
-from mmclca.utils.lazy import lazy
 
-from .. import Parser, plain_errors
-from ..arguments import (
-    add_batch_size,
-    add_checkpoint,
-    add_model_arguments,
-    check_file,
-    file_named,
-)
-
-apis = lazy('mmclca.apis')
-rejection = lazy('mmclca.apis.rejection')
-threshold_choice = lazy('mmclca.apis.threshold_choice')
-model_files = lazy('mmclca.cli.model_files')
-photographs = lazy('mmclca.datasets.photographs')
-pd = lazy('pandas')
-torch = lazy('torch')
+from .. import Parser, model_files, plain_errors
+from ..arguments import check_file, file_named
+from ..packages import apis, pd, torch
 
 PLACE = 'a folder, or a .txt list of "path label" or "path"'
 
 
 def parse_args():
-    parser = Parser(
-        description='Choose, on validation images of known classes, the score '
-        'below which an image is of no known class. It is written beside the '
-        'checkpoint, for predict.py --reject, or into the folder that fit '
-        'wrote'
-    )
-    add_checkpoint(parser)
+    parser = Parser(__doc__)
+    parser.share('checkpoint', '--config')
     parser.add(
         '--known PLACE',
         f'images to choose the threshold on: {PLACE} (default: the '
@@ -66,47 +49,43 @@ def parse_args():
         f'with .threshold.json, or {THRESHOLD} in the folder of fit)',
         type=file_named('.json'),
     )
-    add_batch_size(parser)
-    add_model_arguments(parser)
-    args = parser.parse_args()
-    if args.test and not args.unknown:
-        parser.error('--test needs --unknown, images of unknown classes')
-    if args.out is None and '://' in args.checkpoint:
-        parser.error('weights from an address need --out')
-    args.out = args.out or default_out(Path(args.checkpoint))
-    check_file(parser, args.out)
-    return args
+    parser.share('--batch-size', '--device', '--cfg-options')
+    return parser.parse_args()
 
 
 def default_out(checkpoint):
-    """Where the threshold goes unless it is told."""
+    """Name the file after the checkpoint, or as in a folder of fit."""
+    if '://' in checkpoint:
+        raise ValueError('weights from an address need --out')
     if is_fitted(checkpoint):
-        return checkpoint / THRESHOLD
-    return checkpoint.with_suffix('.threshold.json')
+        return Path(checkpoint, THRESHOLD)
+    return Path(checkpoint).with_suffix('.threshold.json')
 
 
 def run(args):
-    inferencer = apis.TokenReductionInferencer(
-        args.config, args.checkpoint, args.device, options=args.cfg_options
-    )
-    images_of = partial(model_files.images_of, inferencer)
+    if args.test and not args.unknown:
+        raise ValueError('--test needs --unknown, images of unknown classes')
+    out = args.out or default_out(args.checkpoint)
+    check_file(out)
+    inferencer = model_files.load(args, args.config, args.checkpoint)
+    images_of = partial(model_files.images_of, inferencer.model._config)
     images = dict(known=images_of(args.known, 'val'))
     if args.unknown:
         images['test'] = images_of(args.test, 'test')
-        images['unknown'] = photographs.images_at(args.unknown)
-    threshold, notes = threshold_choice.choose_threshold(
+        images['unknown'] = images_of(args.unknown, 'test')
+    threshold, notes = apis.threshold_choice.choose_threshold(
         inferencer, images, args.score, args.accept, args.batch_size
     )
-    rejection.write_threshold(threshold, args.out, **notes)
-    return notes
+    apis.rejection.write_threshold(threshold, out, **notes)
+    return notes, out
 
 
 def main(args):
     torch.manual_seed(0)
     with plain_errors(), redirect_stdout(sys.stderr):
-        notes = run(args)
+        notes, out = run(args)
     counts = ', '.join(f'{n} {name}' for name, n in notes['images'].items())
     rows = pd.DataFrame(notes['scores'])
     print(f'images: {counts}')
     print(rows.to_string(index=False, float_format='{:.4f}'.format))
-    print(args.out)
+    print(out)

@@ -1,27 +1,25 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A page that names photographs: ``python -m mmclca page MODEL``."""
+"""Serve a page on this computer: drop a leaf, see its name, what is left of it
+step by step, and the work it takes
+
+``python -m mmclca page MODEL``
+"""
 
 import signal
 from pathlib import Path
 
 from mmclca.utils.extras import require
-from mmclca.utils.lazy import lazy
 
-from .. import Parser, plain_errors
-from ..arguments import add_checkpoint, add_model_arguments, add_reject
-
-apis = lazy('mmclca.apis')
-model_index = lazy('mmclca.model_index')
-mmclca_page = lazy('mmclca.page')
-server = lazy('mmclca.page.server')
+from .. import Parser, model_files, plain_errors
+from ..arguments import CHECKPOINT
+from ..packages import model_index, page
 
 
 def parse_args():
-    parser = Parser(
-        description='Serve a page on this computer: drop a leaf, see its '
-        'name, what is left of it step by step, and the work it takes'
-    )
-    add_checkpoint(parser, ' (default: those of "make demo")', nargs='?')
+    parser = Parser(__doc__)
+    default = ' (default: those of "make demo")'
+    parser.add('checkpoint', CHECKPOINT + default, nargs='?')
+    parser.share('--config')
     parser.add('--port', 'port (default: a free one from 7860 on)', type=int)
     parser.add(
         '--host',
@@ -30,19 +28,14 @@ def parse_args():
         'without a password',
         '127.0.0.1',
     )
-    add_reject(parser)
-    add_model_arguments(parser)
+    parser.share('--reject THRESHOLD.json', '--device', '--cfg-options')
     return parser.parse_args()
 
 
 def trained(args):
     """A model, and the name of its checkpoint."""
-    home = model_index.home()
-    checkpoint = args.checkpoint or mmclca_page.trained_by_demo(home)
-    options, device = args.cfg_options, args.device
-    model = apis.TokenReductionInferencer(
-        args.config, checkpoint, device, reject=args.reject, options=options
-    )
+    checkpoint = args.checkpoint or page.trained_by_demo(model_index.home())
+    model = model_files.load(args, args.config, checkpoint, args.reject)
     return model, Path(checkpoint).name
 
 
@@ -52,7 +45,7 @@ def main(args):
     with plain_errors():
         require('gradio', extra='demo')
         model, name = trained(args)
-        serving = server.served(model, args.port, args.host, name=name)
-        with serving as (address, page):
+        served = page.server.served(model, args.port, args.host, name=name)
+        with served as (address, blocks):
             print(f'The page is at {address} until Ctrl-C is pressed.')
-            page.block_thread()
+            blocks.block_thread()

@@ -1,5 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Name what is on images: ``python tools/predict.py CKPT IMAGES``."""
+"""Predict the classes of images with a trained model. Results go to stdout,
+progress and what could not be read to stderr
+
+``python tools/predict.py CKPT IMAGES``
+"""
 
 import sys
 from contextlib import redirect_stdout
@@ -7,31 +11,16 @@ from pathlib import Path
 
 from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
-from mmclca.utils.lazy import lazy
 from mmclca.utils.terminal import printable, say
 
-from .. import Mistake, Parser, plain_errors
-from ..arguments import (
-    add_batch_size,
-    add_checkpoint,
-    add_model_arguments,
-    add_reject,
-    add_table,
-    check_file,
-    positive,
-)
-
-apis = lazy('mmclca.apis')
-token_facts = lazy('mmclca.apis.token_facts')
-visualization = lazy('mmclca.visualization')
+from .. import Parser, model_files, plain_errors
+from ..arguments import check_file, positive
+from ..packages import apis, visualization
 
 
 def parse_args():
-    parser = Parser(
-        description='Predict the classes of images with a trained model. '
-        'Results go to stdout, progress and what could not be read to stderr'
-    )
-    add_checkpoint(parser)
+    parser = Parser(__doc__)
+    parser.share('checkpoint', '--config')
     parser.add(
         'images',
         'files, folders (with all below them) or patterns such as '
@@ -39,8 +28,7 @@ def parse_args():
         nargs='+',
     )
     parser.add('--topk', 'classes to name for each image', 5, type=positive)
-    add_batch_size(parser)
-    add_table(parser)
+    parser.share('--batch-size', '--out')
     parser.flag(
         '--tokens',
         'write the tokens of each layer and the GMACs of each image too, to '
@@ -51,54 +39,49 @@ def parse_args():
         'draw what is left of each image stage by stage, with its class',
         type=Path,
     )
-    add_reject(parser)
-    add_model_arguments(parser)
-    args = parser.parse_args()
-    check(parser, args)
-    return args
+    parser.share('--reject THRESHOLD.json', '--device', '--cfg-options')
+    return parser.parse_args()
 
 
-def check(parser, args):
+def check(args):
     if args.checkpoint.endswith('.py'):
         checkpoint, *images = args.images
         images = ' '.join(images) or 'IMAGES'
-        parser.error(
+        raise ValueError(
             'the checkpoint comes first, and holds the config: '
             f'predict.py {checkpoint} {images}. For another config: '
             f'predict.py {checkpoint} {images} --config {args.checkpoint}'
         )
     weights = [*filter(is_checkpoint, args.images)]
     if weights:
-        parser.error(
+        raise ValueError(
             f'{1 + len(weights)} checkpoints: '
             f'{" ".join([args.checkpoint, *weights])}. best_*.pth names '
             'several after a second run into one folder: write the one out'
         )
     if args.tokens and not args.out:
-        parser.error('--tokens needs --out, the file to write them to')
+        raise ValueError('--tokens needs --out, the file to write them to')
     if args.out:
-        check_file(parser, args.out)
+        check_file(args.out)
 
 
 @plain_errors()
-def prepare(args, paths):
-    """The model, and where the picture of each image goes, if anywhere."""
+def prepare(args):
+    """Load the model; find images, and where the picture of each goes."""
+    check(args)
+    paths = apis.find_images(args.images)
+    if not paths:
+        endings = ' '.join(PHOTOGRAPH_SUFFIXES)
+        raise ValueError(f'no image ({endings}) in {" ".join(args.images)}')
     pictures = [None] * len(paths)
     if args.pictures:
         pictures = apis.picture_paths(paths, args.pictures)
-    options, device = args.cfg_options, args.device
-    found = apis.TokenReductionInferencer(
-        args.config,
-        args.checkpoint,
-        device,
-        reject=args.reject,
-        options=options,
-    )
+    found = model_files.load(args, args.config, args.checkpoint, args.reject)
     if args.pictures:
         visualization.check_reduces(found.model.backbone)
     if args.tokens:
-        token_facts.check_tokens(found.model)
-    return found, pictures
+        apis.token_facts.check_tokens(found.model)
+    return found, paths, pictures
 
 
 @plain_errors()
@@ -121,22 +104,17 @@ def finish(args, classes, results):
             apis.write_json(*table, args.tokens)
     for result in results:
         best = apis.best_classes(result, classes, args.topk)
-        named = [f'{one["score"]:.3f} {one["name"]}' for one in best]
-        if named:
-            line = f'{result["image"]}: {", ".join(named)}'
-            if result['known'] is False:
-                line += f'; not known (score {result["known_score"]:.3f})'
-            say(line)
+        line = ', '.join(f'{one["score"]:.3f} {one["name"]}' for one in best)
+        if best and result['known'] is False:
+            line += f'; not known (score {result["known_score"]:.3f})'
+        if best:
+            say(f'{result["image"]}: {line}')
 
 
 def main(args):
-    paths = apis.find_images(args.images)
-    if not paths:
-        endings = ' '.join(PHOTOGRAPH_SUFFIXES)
-        raise Mistake(f'no image ({endings}) in {" ".join(args.images)}')
     results = []
     with redirect_stdout(sys.stderr):  # what mmengine logs
-        inferencer, pictures = prepare(args, paths)
+        inferencer, paths, pictures = prepare(args)
     try:
         with redirect_stdout(sys.stderr):
             predict(args, inferencer, paths, pictures, results)

@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Fit the last layer of a frozen model to images, in seconds.
+"""Fit a classifier in closed form to what a frozen model makes of images, tell
+by folds how good it is, and write a checkpoint that all tools take
 
 python tools/probe.py CONFIG --weights WEIGHTS --images photos/ --out probe.pth
 """
@@ -9,38 +10,15 @@ from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 
-from mmclca.utils.lazy import lazy
 from mmclca.utils.terminal import say
 
-from .. import Parser, plain_errors
-from ..arguments import (
-    add_batch_size,
-    add_model_arguments,
-    check_file,
-    file_named,
-    keep_rate,
-    positive,
-    whole,
-)
-
-apis = lazy('mmclca.apis')
-loading = lazy('mmclca.apis.loading')
-classifiers = lazy('mmclca.apis.probe.classifiers')
-on_images = lazy('mmclca.apis.probe.on_images')
-configs = lazy('mmclca.configs')
-photographs = lazy('mmclca.datasets.photographs')
-evaluation = lazy('mmclca.evaluation')
-models = lazy('mmclca.models')
-config = lazy('mmengine.config')
-utils = lazy('mmpretrain.utils')
+from .. import Parser, model_files, plain_errors
+from ..arguments import check_file, file_named, keep_rate, positive, whole
+from ..packages import apis, datasets, evaluation, mmpretrain, models
 
 
 def parse_args():
-    parser = Parser(
-        description='Fit a classifier in closed form to what a frozen model '
-        'makes of images, tell by folds how good it is, and write a '
-        'checkpoint that all tools take'
-    )
+    parser = Parser(__doc__)
     parser.add(
         'model',
         'a config (path or name) of a classifier, or a checkpoint that holds '
@@ -56,10 +34,8 @@ def parse_args():
     add_classifier(parser)
     out = 'checkpoint to write'
     parser.add('--out', out, Path('probe.pth'), type=file_named('.pth'))
-    add_model_arguments(parser)
-    args = parser.parse_args()
-    check(parser, args)
-    return args
+    parser.share('--device', '--cfg-options')
+    return parser.parse_args()
 
 
 def add_images(parser):
@@ -85,7 +61,7 @@ def add_images(parser):
         'folder to keep features in: no image goes through a model twice',
         type=Path,
     )
-    add_batch_size(parser)
+    parser.share('--batch-size')
 
 
 def add_variant(parser):
@@ -126,24 +102,20 @@ def add_classifier(parser):
     )
 
 
-def check(parser, args):
+def check(args):
     if args.keep_rate and not args.method:
-        parser.error('--keep-rate needs --method, such as EViT')
-    listed = (args.images or '.txt').endswith('.txt')
-    if args.groups and listed:
-        parser.error('--groups needs --images with a folder or a table')
-    check_file(parser, args.out)
+        raise ValueError('--keep-rate needs --method, such as EViT')
+    if args.groups and (args.images or '.txt').endswith('.txt'):
+        raise ValueError('--groups needs --images with a folder or a table')
+    check_file(args.out)
+    apis.probe.classifiers.check_classifier(args.classifier)
 
 
 def load_probe(args):
-    """The probe, and the config of the model with its data sets."""
-    model, weights = loading.config_and_weights(args.model, args.weights)
-    cfg = (
-        model
-        if isinstance(model, config.Config)
-        else configs.read_config(model)
+    """Build the probe; give the config of the model with its data sets too."""
+    cfg, weights = apis.loading.config_and_weights(
+        args.model, args.weights, args.cfg_options
     )
-    configs.merge_options(cfg, args.cfg_options)
     if args.method:
         cfg.model = models.with_reduction(
             cfg.model, args.method, args.keep_rate
@@ -157,15 +129,15 @@ def load_probe(args):
 
 def training_images(args, cfg):
     """Images to fit to."""
-    if args.images is None:
-        return photographs.images_of_split(cfg, 'train')
-    if args.images.endswith('.txt'):
-        return photographs.images_at(args.images)
-    found = photographs.read_photographs(args.images, groups=args.groups)
+    if args.images is None or args.images.endswith('.txt'):
+        return model_files.images_of(cfg, args.images, 'train')
+    found = datasets.photographs.read_photographs(
+        args.images, groups=args.groups
+    )
     return found.select(found.to_train())
 
 
-def lines_of(args, images, channels, found):
+def lines_of(classifier, images, channels, found):
     """What the folds tell, in lines."""
     number, classes = len(images.paths), images.classes
     yield (
@@ -176,10 +148,10 @@ def lines_of(args, images, channels, found):
         yield 'an image a class: how good it is cannot be told'
         return
     yield (
-        f'{args.classifier}, strength {found.strength:g}, {len(found.logits)} '
-        f'x {found.folds} folds: {rate(found.accuracy.mean())}, 95 % interval '
-        f'{interval(found.interval())}; macro recall '
-        f'{rate(found.macro_recall)}'
+        f'{classifier}, strength {found.strength:g}, {len(found.logits)} '
+        f'x {found.folds} folds: '
+        f'{rate(found.accuracy.mean(), found.interval())}; macro recall '
+        f'{100 * float(found.macro_recall):.1f} %'
     )
     if found.untested:
         names = [classes[i] for i in found.untested]
@@ -189,43 +161,36 @@ def lines_of(args, images, channels, found):
         )
 
 
-def rate(share):
-    return f'{100 * float(share):.1f} %'
-
-
-def interval(ends):
-    low, high = ends
-    return f'{100 * low:.1f} to {100 * high:.1f} %'
-
-
-def test_images(place, cfg):
-    """Images to measure the result on, of a split or a place."""
-    if place in ('val', 'test'):
-        return photographs.images_of_split(cfg, place)
-    return photographs.images_at(place)
+def rate(share, interval, of=''):
+    low, high = interval
+    return (
+        f'{100 * float(share):.1f} %{of}, 95 % interval {100 * low:.1f} to '
+        f'{100 * high:.1f} %'
+    )
 
 
 def run(args):
-    classifiers.check_classifier(args.classifier)
+    check(args)
     probe, cfg = load_probe(args)
     given = training_images(args, cfg)
-    images, channels, found = on_images.fit_to_images(
+    images, channels, found = apis.probe.on_images.fit_to_images(
         probe,
         given,
         classifier=args.classifier,
         folds=args.folds,
         repeats=args.repeats,
         class_weights=args.class_weights,
-        progress=partial(utils.track, description='Folds'),
+        progress=partial(mmpretrain.utils.track, description='Folds'),
     )
-    lines = list(lines_of(args, images, channels, found))
+    lines = list(lines_of(args.classifier, images, channels, found))
     if args.test:
-        tested = test_images(args.test, cfg)
-        number, right = on_images.accuracy_on(probe, tested, given)
-        lines.append(
-            f'test: {rate(right)} of {number} images, 95 % interval '
-            f'{interval(evaluation.wilson(right, number))}'
-        )
+        of_split = args.test in ('val', 'test')
+        place = None if of_split else args.test
+        tested = model_files.images_of(cfg, place, args.test)
+        number, right = apis.probe.on_images.accuracy_on(probe, tested, given)
+        interval = evaluation.wilson(right, number)
+        of = f' of {number} images'
+        lines.append(f'test: {rate(right, interval, of)}')
     probe.save(args.out)
     return lines
 

@@ -1,30 +1,30 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Make a checkpoint small and safe to hand on: ``python
-tools/model_converters/publish_model.py IN OUT``."""
+"""Write the weights of a checkpoint alone (the EMA of them where it has one),
+with the config and the class names: no state of an optimizer, no log. Eight
+digits of the SHA-256 of the file are in its name
+
+``python tools/model_converters/publish_model.py IN OUT``
+"""
 
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from mmclca.utils.lazy import lazy
-
 from .. import Parser, plain_errors
+from ..packages import checkpoints, configs, mmengine, mmpretrain
 
-downloading = lazy('mmclca.checkpoints.downloading')
-publishing = lazy('mmclca.checkpoints.publishing')
-stored = lazy('mmclca.checkpoints.stored')
-configs = lazy('mmclca.configs')
-mmengine_registry = lazy('mmengine.registry')
-registry = lazy('mmpretrain.registry')
+NO_CONFIG = (
+    'no config is stored: the model is not built without one; give --config '
+    'CONFIG'
+)
+NO_CLASSES = (
+    'no class names are stored: predictions will be numbers; give '
+    '--dataset-type TYPE, or publish a checkpoint of tools/train.py'
+)
 
 
 def parse_args():
-    parser = Parser(
-        description='Write the weights of a checkpoint alone (the EMA of them '
-        'where it has one), with the config and the class names: no state of '
-        'an optimizer, no log. Eight digits of the SHA-256 of the file are in '
-        'its name'
-    )
+    parser = Parser(__doc__)
     parser.add('in_file', 'path or URL of a checkpoint')
     parser.add(
         'out_file',
@@ -50,11 +50,11 @@ def parse_args():
 
 def classes_of(checkpoint, dataset_type):
     """Names of the classes, None where there are none."""
-    classes = stored.stored_classes(checkpoint)
+    classes = checkpoints.stored.stored_classes(checkpoint)
     if classes is not None or dataset_type is None:
         return classes
-    mmengine_registry.init_default_scope('mmpretrain')
-    dataset = registry.DATASETS.get(dataset_type)
+    mmengine.registry.init_default_scope('mmpretrain')
+    dataset = mmpretrain.registry.DATASETS.get(dataset_type)
     if dataset is None:
         raise ValueError(
             f'--dataset-type {dataset_type} is no data set of mmpretrain or '
@@ -63,32 +63,24 @@ def classes_of(checkpoint, dataset_type):
     return dataset.METAINFO.get('classes')
 
 
-def warn_of_missing(text, classes):
-    if text is None:
-        print(
-            'no config is stored: the model is not built without one; give '
-            '--config CONFIG'
-        )
-    if classes is None:
-        print(
-            'no class names are stored: predictions will be numbers; give '
-            '--dataset-type TYPE, or publish a checkpoint of tools/train.py'
-        )
-
-
 def publish(args):
     """Write the files; gives their paths."""
     folder = args.out_file.parent
     if not folder.is_dir():
         raise FileNotFoundError(f'there is no folder {folder}: make it')
-    checkpoint = downloading.open_checkpoint(args.in_file)
-    text = stored.stored_text(checkpoint)
+    checkpoint = checkpoints.downloading.open_checkpoint(args.in_file)
+    text = checkpoints.stored.stored_text(checkpoint)
     if args.config:
         text = configs.read_config(args.config).pretty_text
     classes = classes_of(checkpoint, args.dataset_type)
-    weights = publishing.own_weights(checkpoint, args.no_ema)
-    warn_of_missing(text, classes)
-    return publishing.publish(args.out_file, weights, text, classes)
+    weights = checkpoints.publishing.own_weights(checkpoint, args.no_ema)
+    if text is None:
+        print(NO_CONFIG)
+    if classes is None:
+        print(NO_CLASSES)
+    return checkpoints.publishing.publish(
+        args.out_file, weights, text, classes
+    )
 
 
 def main(args):

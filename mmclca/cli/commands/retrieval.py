@@ -1,5 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Find the images of a gallery that look like others.
+"""Find the images of a gallery that look like others, by the features of a
+trained classifier. An image never finds itself: without --queries, the images
+of the gallery look for each other
 
 python tools/retrieval.py CKPT --gallery my_leaves/ --queries new_leaves/
 """
@@ -8,38 +10,18 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from mmclca.utils.lazy import lazy
 from mmclca.utils.terminal import say
 
-from .. import Parser, plain_errors
-from ..arguments import (
-    add_batch_size,
-    add_checkpoint,
-    add_model_arguments,
-    add_table,
-    check_file,
-    file_named,
-    positive,
-)
-
-apis = lazy('mmclca.apis')
-features = lazy('mmclca.apis.features')
-galleries = lazy('mmclca.apis.gallery')
-neighbours = lazy('mmclca.apis.neighbours')
-rejection = lazy('mmclca.apis.rejection')
-model_files = lazy('mmclca.cli.model_files')
-figures = lazy('mmclca.visualization.figures')
+from .. import Parser, model_files, plain_errors
+from ..arguments import check_file, file_named, positive
+from ..packages import apis, visualization
 
 PLACE = 'a folder with a folder a class, or a .txt list of "path label"'
 
 
 def parse_args():
-    parser = Parser(
-        description='Find the images of a gallery that look like others, by '
-        'the features of a trained classifier. An image never finds itself: '
-        'without --queries, the images of the gallery look for each other'
-    )
-    add_checkpoint(parser)
+    parser = Parser(__doc__)
+    parser.share('checkpoint', '--config')
     add_places(parser)
     parser.add(
         '--stage',
@@ -52,13 +34,8 @@ def parse_args():
     votes = 'images that vote on the class'
     parser.add('--neighbours', votes, 5, type=positive)
     add_outputs(parser)
-    add_model_arguments(parser)
-    args = parser.parse_args()
-    if args.index and (args.gallery or args.save_index):
-        parser.error('--index is a gallery already: leave out the other')
-    for path in filter(None, (args.out, args.save_index)):
-        check_file(parser, path)
-    return args
+    parser.share('--device', '--cfg-options')
+    return parser.parse_args()
 
 
 def add_places(parser):
@@ -76,11 +53,11 @@ def add_places(parser):
         'with --gallery or --index, those of the gallery; else the test '
         'split of the config)',
     )
-    add_batch_size(parser)
+    parser.share('--batch-size')
 
 
 def add_outputs(parser):
-    add_table(parser)
+    parser.share('--out')
     parser.add(
         '--save-index FILE',
         'write the features of the gallery to a .safetensors file',
@@ -99,43 +76,49 @@ def add_outputs(parser):
     parser.add('--sheet-nearest', nearest, 5, type=positive)
 
 
+def check(args):
+    if args.index and (args.gallery or args.save_index):
+        raise ValueError('--index is a gallery already: leave out the other')
+    for path in filter(None, (args.out, args.save_index)):
+        check_file(path)
+    if args.sheet:
+        visualization.figures.check_picture(args.sheet)
+
+
 def embed(args, inferencer, place, split):
     """Images that can be read, and their features."""
-    images = model_files.images_of(inferencer, place, split)
-    found, unread = features.extract_features(
+    images = model_files.images_of(inferencer.model._config, place, split)
+    found, unread = apis.features.extract_features(
         inferencer, images.paths, args.stage, args.batch_size
     )
-    return features.read_ones(images, unread), found
+    return apis.features.read_ones(images, unread), found
 
 
 def make_gallery(args, inferencer):
-    model = rejection.fingerprint(inferencer.model)
+    model = apis.rejection.fingerprint(inferencer.model)
     if args.index:
-        return galleries.read_gallery(args.index, model, args.stage)
+        return apis.gallery.read_gallery(args.index, model, args.stage)
     found = embed(args, inferencer, args.gallery, 'train')
-    gallery = galleries.Gallery(*found, model, args.stage)
+    gallery = apis.gallery.Gallery(*found, model, args.stage)
     if args.save_index:
-        galleries.write_gallery(gallery, args.save_index)
+        apis.gallery.write_gallery(gallery, args.save_index)
     return gallery
 
 
 def run(args):
-    if args.sheet:
-        figures.check_picture(args.sheet)
-    inferencer = apis.TokenReductionInferencer(
-        args.config, args.checkpoint, args.device, options=args.cfg_options
-    )
+    check(args)
+    inferencer = model_files.load(args, args.config, args.checkpoint)
     gallery = make_gallery(args, inferencer)
     queries = gallery.images, gallery.features
     if args.queries or not (args.gallery or args.index):
         queries = embed(args, inferencer, args.queries, 'test')
-    entries, metrics = galleries.look_up(
+    entries, metrics = apis.gallery.look_up(
         gallery, *queries, args.topk, args.neighbours
     )
     if args.out:
-        neighbours.write_neighbours(entries, metrics, args.out)
+        apis.neighbours.write_neighbours(entries, metrics, args.out)
     if args.sheet:
-        neighbours.draw_neighbours(
+        apis.neighbours.draw_neighbours(
             entries, args.sheet, args.sheet_queries, args.sheet_nearest
         )
     return entries, metrics

@@ -7,18 +7,9 @@ that was stopped. ``--report`` writes tables of what there is.
 
 from pathlib import Path
 
-from mmclca.utils.lazy import lazy
-
 from .. import Parser, plain_errors
 from ..arguments import SETTINGS, positive
-
-checks = lazy('mmclca.sweep.checks')
-sweep_grid = lazy('mmclca.sweep.grid')
-jobs = lazy('mmclca.sweep.jobs')
-sweep_report = lazy('mmclca.sweep.report')
-sweep_results = lazy('mmclca.sweep.results')
-run = lazy('mmclca.sweep.run')
-rich_console = lazy('rich.console')
+from ..packages import rich, sweep
 
 
 def parse_args():
@@ -58,12 +49,12 @@ def prepare(args):
         tuple: The folder of the sweep, the grid, its configs by cell, and
         results or None by cell.
     """
-    grid = sweep_grid.read_grid(args.grid)
+    grid = sweep.grid.read_grid(args.grid)
     root = args.work_dir or Path('work_dirs/sweeps') / args.grid.stem
     configs, root = grid.configs(), root.absolute()
     results = {
-        cell: sweep_results.read_result(
-            root / f'{cell.name}.json', sweep_results.config_hash(cfg)
+        cell: sweep.results.read_result(
+            root / f'{cell.name}.json', sweep.results.config_hash(cfg)
         )
         for cell, cfg in configs.items()
     }
@@ -74,18 +65,18 @@ def report(root, results, console):
     """Write tables of the results that there are."""
     found = list(filter(None, results.values()))
     console.print(f'{len(found)} of {len(results)} cells have a result')
-    for path in sweep_report.write_tables(found, root / 'report'):
+    for path in sweep.report.write_tables(found, root / 'report'):
         console.print(path, soft_wrap=True)
 
 
 def plan(args, root, configs, keep_checkpoints):
     """What starts the jobs of cells, and what each is called with."""
-    gpus = [0] if args.executor == 'slurm' else jobs.visible_gpus()
-    options = jobs.job_options(args.executor, args.jobs, gpus)
+    gpus = [0] if args.executor == 'slurm' else sweep.jobs.visible_gpus()
+    options = sweep.jobs.job_options(args.executor, args.jobs, gpus)
     options |= args.executor_options
     cpus = options.get('slurm_cpus_per_task', options['cpus_per_task'])
     settings = args.threads or cpus, keep_checkpoints
-    executor = jobs.make_executor(args.executor, root / 'jobs', options)
+    executor = sweep.jobs.make_executor(args.executor, root / 'jobs', options)
     return executor, [
         (cell, cfg, root, gpus[n % len(gpus)] if gpus else 0, *settings)
         for n, (cell, cfg) in enumerate(configs.items())
@@ -93,20 +84,20 @@ def plan(args, root, configs, keep_checkpoints):
 
 
 def main(args):
-    console = rich_console.Console()
+    console = rich.console.Console()
     with plain_errors():
         root, grid, configs, results = prepare(args)
         if args.report:
             return report(root, results, console)
         left = {c: cfg for c, cfg in configs.items() if not results[c]}
-        checks.check_inputs(list(left.values()))
+        sweep.checks.check_inputs(list(left.values()))
         executor, calls = plan(args, root, left, grid.keep_checkpoints)
     # of an array, Slurm itself lets --jobs run
-    slots = jobs.MAX_ARRAY if args.executor == 'slurm' else args.jobs
-    left = jobs.run_cells(executor, calls, slots, console)
+    slots = sweep.jobs.MAX_ARRAY if args.executor == 'slurm' else args.jobs
+    left = sweep.jobs.run_cells(executor, calls, slots, console)
     for cell, job in left:
         error = job.exception()
-        said = f'failed twice: {error}' if error else run.TAKEN
+        said = f'failed twice: {error}' if error else sweep.run.TAKEN
         console.print(f'{cell.name}: {said}', markup=False, soft_wrap=True)
     done = f'{len(configs) - len(left)} of {len(configs)} cells are done'
     console.print(f'{done}, in {root}', soft_wrap=True)

@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Draw a data set of leaf cultivars.
+"""Draw leaf cultivars, alike in colour and size, that differ in outline, teeth
+and veins.
 
 python tools/dataset_converters/synthetic_leaves.py data/synthetic_leaves
 
@@ -10,18 +11,12 @@ give the same files, byte for byte, with any number of jobs.
 from collections import Counter
 from pathlib import Path
 
-from mmclca.utils.lazy import lazy
-
 from .. import Parser, plain_errors
-
-data_set = lazy('mmclca.datasets.synthetic_leaves.data_set')
+from ..packages import datasets
 
 
 def parse_args():
-    parser = Parser(
-        description='Draw leaf cultivars, alike in colour and size, that '
-        'differ in outline, teeth and veins.'
-    )
+    parser = Parser(__doc__)
     parser.add('out', 'folder to make', type=Path)
     parser.add('--classes', 'cultivars to draw', 8)
     parser.add('--per-class', 'images a class, all splits together', 30)
@@ -45,6 +40,8 @@ def main(args):
     options = dict(vars(args))
     out, jobs = options.pop('out'), options.pop('jobs')
     with plain_errors(out):
-        specimens = data_set.draw_data_set(out, options, jobs)
+        specimens = datasets.synthetic_leaves.data_set.draw_data_set(
+            out, options, jobs
+        )
     counts = dict(Counter(one.split for one in specimens))
     print(f'\n{out}: {options["classes"]} classes, images: {counts}')

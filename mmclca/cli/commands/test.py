@@ -1,18 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Test a checkpoint: ``python tools/test.py CONFIG CHECKPOINT``."""
 
-from mmclca.utils.lazy import lazy
-
 from .. import Parser, plain_errors
 from ..arguments import add_run_arguments
 from ..mistakes import starting
-
-configs = lazy('mmclca.configs')
-engine_runner = lazy('mmclca.engine.runner')
-mmengine = lazy('mmengine')
-dist = lazy('mmengine.dist')
-evaluator = lazy('mmengine.evaluator')
-testing = lazy('mmclca.engine.testing')
+from ..packages import configs, engine, mmengine
 
 
 def parse_args():
@@ -41,16 +33,13 @@ def parse_args():
         'maps: the same predictions',
     )
     parser.flag('--amp', 'automatic mixed precision')
-    args = parser.parse_args()
-    if args.out_item and not args.out:
-        parser.error('--out-item needs --out FILE')
-    return args
+    return parser.parse_args()
 
 
 def configure(args):
     """The config, with all that the command line says."""
     cfg = configs.read_config(args.config, args.cfg_options)
-    engine_runner.set_up_run(
+    engine.runner.set_up_run(
         cfg, args.config, args.work_dir, args.launcher, args.local_rank
     )
     configs.require_settings(cfg, 'model', 'test_dataloader', 'test_cfg')
@@ -60,27 +49,28 @@ def configure(args):
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.compile:
-        engine_runner.use_compile(cfg)
+        engine.runner.use_compile(cfg)
     if args.show or args.show_dir:
-        testing.draw_predictions(
+        engine.testing.draw_predictions(
             cfg, args.show, args.show_dir, args.interval, args.wait_time
         )
     if args.tta:
-        testing.use_tta(cfg)
-    engine_runner.set_loader_defaults(cfg, args.no_pin_memory)
+        engine.testing.use_tta(cfg)
+    engine.runner.set_loader_defaults(cfg, args.no_pin_memory)
     return cfg
 
 
 def main(args):
     source = f'{args.config}, {args.checkpoint}'
     with plain_errors(source):
-        runner = engine_runner.build_runner(configure(args))
-        testing.register_hooks(runner, args.fuse)
+        if args.out_item and not args.out:
+            raise ValueError('--out-item needs --out FILE')
+        runner = engine.runner.build_runner(configure(args))
+        engine.testing.register_hooks(runner, args.fuse)
         if args.out and args.out_item != 'metrics':
-            runner.test_evaluator.metrics.append(
-                evaluator.DumpResults(args.out)
-            )
+            dump = mmengine.evaluator.DumpResults(args.out)
+            runner.test_evaluator.metrics.append(dump)
     with starting(source, runner):
         metrics = runner.test()
-    if args.out_item == 'metrics' and dist.is_main_process():
+    if args.out_item == 'metrics' and mmengine.dist.is_main_process():
         mmengine.dump(metrics, args.out)

@@ -1,12 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""How fast models with token reduction are, and what their FLOPs promise.
-
-Any configs, and any list of architectures, methods, keep rates and image
+"""Any configs, and any list of architectures, methods, keep rates and image
 sizes, interleaved with timm's plain ViT of the same size or with another
 baseline: multiply-accumulates, speed, efficiency (the speed-up as a share of
 the ratio of multiply-accumulates) and peak memory, of inference or of a
 training step. Of several image sizes it says how time, memory and
 multiply-accumulates grow with the pixels.
+
+``python tools/benchmark/throughput.py --configs CONFIG``
 """
 
 import argparse
@@ -15,26 +15,14 @@ import sys
 from contextlib import redirect_stdout
 from dataclasses import replace
 from importlib.metadata import version
-from itertools import chain
 from pathlib import Path
 
 from mmclca.utils.extras import require
 from mmclca.utils.known_names import not_one_of
-from mmclca.utils.lazy import lazy
 
-from .. import Parser
+from .. import Parser, plain_errors
 from ..arguments import check_file, keep_rate, positive, whole
-from ..mistakes import WRONG_INPUT
-
-benchmark = lazy('mmclca.benchmark')
-candidates = lazy('mmclca.benchmark.candidates')
-comparison = lazy('mmclca.benchmark.comparison')
-pages = lazy('mmclca.benchmark.pages')
-memory = lazy('mmclca.benchmark.memory')
-benchmark_setting = lazy('mmclca.benchmark.setting')
-mmengine_config = lazy('mmengine.config')
-backbones = lazy('mmpretrain.models.backbones')
-torch = lazy('torch')
+from ..packages import benchmark, configs, mmengine, mmpretrain, torch
 
 COMPILE_MODES = (
     *('default', 'reduce-overhead', 'max-autotune'),
@@ -47,13 +35,11 @@ TITLE = 'Speed of token reduction against its FLOPs'
 
 
 def parse_args():
-    parser = Parser(description=__doc__.partition('\n\n')[2])
+    parser = Parser(__doc__)
     add_models(parser)
     add_setting(parser)
     add_rounds(parser)
-    args = parser.parse_args()
-    check(parser, args)
-    return args
+    return parser.parse_args()
 
 
 def add_models(parser):
@@ -162,71 +148,45 @@ def add_rounds(parser):
 
 
 def fill_in(args):
-    """Defaults that depend on other options."""
+    """Fill in what depends on other options."""
     if args.arch is None:
         given = args.configs or args.baseline
         args.arch = [] if given else ['deit-small']
     if args.methods is None:
-        plain, reducers = candidates.PLAINS, candidates.METHODS
-        names = [*plain, *([] if args.configs else reducers)]
+        known = benchmark.candidates
+        names = [*known.PLAINS, *([] if args.configs else known.METHODS)]
         args.methods = [] if args.baseline else names
-
-
-def check(parser, args):
-    """Refuse what would fail when the measuring has begun, or after it."""
-    fill_in(args)
     args.batch = list(dict.fromkeys(args.batch))
-    args.setting = benchmark.Setting(
-        args.device,
-        args.threads,
-        min(args.batch),
-        args.amp,
-        args.compile,
-        args.train,
-        args.cpu_time,
-    )
-    refusals = refused_options(args), refused_settings(args.setting)
-    for problem in chain(*refusals):
-        parser.error(problem)
-    unmeasurable = memory.obstacle(args.setting)
-    if args.memory and unmeasurable:
-        mode = args.compile
-        given = f'--memory --compile {mode}' if mode else '--memory'
-        parser.error(f'{given}: {unmeasurable}; leave one out')
-    if args.memory is None:
-        args.memory = args.train and not unmeasurable
-    try:
-        args.plan = plan(args)
-    except (ImportError, ValueError) as error:
-        parser.error(str(error))
-    for suffix in ('md', 'csv', 'json', 'png') if args.out else ():
-        check_file(parser, Path(f'{args.out}.{suffix}'))
+    if args.compile:
+        args.at_once = min(args.at_once, MOST_COMPILED)
 
 
-def refused_options(args):
-    """What is wrong with options, and with some of them together."""
-    offered = dict(
-        arch=sorted(backbones.VisionTransformer.arch_zoo),
-        methods=[*candidates.PLAINS, *candidates.METHODS],
-    )
-    for option, known in offered.items():
-        for name in {*vars(args)[option]} - {*known}:
-            yield f'--{option}: {not_one_of(name, known)}'
-    patch = f'{benchmark.Size.patch_size}, the size of a patch'
+def refused_names(args):
+    """Yield what is wrong with names and sizes."""
+    known = benchmark.candidates
+    archs = mmpretrain.models.backbones.VisionTransformer.arch_zoo
+    methods = [*known.PLAINS, *known.METHODS]
+    for option, names in dict(arch=sorted(archs), methods=methods).items():
+        for name in {*vars(args)[option]} - {*names}:
+            yield f'--{option}: {not_one_of(name, names)}'
+    patch = benchmark.Size.patch_size
     for size in args.img_size:
-        if size % benchmark.Size.patch_size:
-            yield f'--img-size {size}: a multiple of {patch}'
+        if size % patch:
+            yield f'--img-size {size}: a multiple of {patch} (a patch)'
+    try:
+        torch.empty(0, device=args.device)
+    except (AssertionError, RuntimeError) as error:
+        yield f'--device {args.device}: {str(error).splitlines()[0]}'
+
+
+def refused_together(args):
+    """Yield what is wrong with some options together."""
     if args.profile and (args.compile or args.train):
         yield '--profile is of eager inference'
     if args.fuse and args.train:
         yield '--fuse is of inference'
     if args.baseline and args.arch:
         yield "--arch is measured beside timm's ViT, not --baseline"
-    if args.compile and args.at_once > MOST_COMPILED:
-        yield (
-            f'--compile --at-once {args.at_once}: at most {MOST_COMPILED}, '
-            "torch.compile gives up after eight models with timm's"
-        )
     names = ('amp', 'compile', 'memory', 'profile', 'train')
     given = [f'--{name}' for name in names if vars(args)[name]]
     given += [f'--device {args.device}'] * (args.device != 'cpu')
@@ -235,58 +195,53 @@ def refused_options(args):
             '--backend onnx is of inference in float32 on the CPU: leave out '
             f'{" and ".join(given)}'
         )
-
-
-def refused_settings(setting):
-    """What is wrong with the device, and with what it is to do."""
-    device = setting.device
-    if device.partition(':')[0] not in ('cpu', 'cuda'):
-        yield f'--device {device}: cpu, cuda or cuda:1'
-    try:
-        torch.empty(0, device=device)
-    except (AssertionError, RuntimeError) as error:
-        yield f'--device {device}: {str(error).splitlines()[0]}'
-    if setting.cpu_time and (setting.on_gpu or setting.threads > 1):
+    if args.cpu_time and (args.device != 'cpu' or args.threads > 1):
         yield (
             '--cpu-time: with --device cpu and --threads 1 only, the time of '
             'other threads would be added'
         )
-    if setting.train and setting.batch < 2:
+    if args.train and min(args.batch) < 2:
         reason = 'for the BatchNorm of the CLA head'
         yield f'--train --batch 1: at least 2, {reason}'
 
 
-def read_config(option, name, train):
-    """The classifier of a config file.
+def setting_of(args):
+    """Make the setting, and see whether memory can be measured in it."""
+    setting = benchmark.Setting(
+        args.device,
+        args.threads,
+        min(args.batch),
+        args.amp,
+        args.compile,
+        args.train,
+        args.cpu_time,
+    )
+    obstacle = benchmark.memory.obstacle(setting)
+    if args.memory and obstacle:
+        raise ValueError(f'--memory: {obstacle}; leave it out')
+    if args.memory is None:
+        args.memory = args.train and not obstacle
+    return setting
 
-    Raises:
-        ValueError: If it cannot be measured.
-    """
-    try:
-        with redirect_stdout(sys.stderr):
-            config = mmengine_config.Config.fromfile(name)
-            if 'model' not in config:
-                raise ValueError('it has no model')
-            model = config.model.to_dict()
-            if train and model.get('teacher'):
-                raise ValueError('a teacher, which is not measured')
-            return candidates.of_config(Path(name).stem, model)
-    except (*WRONG_INPUT, AttributeError) as error:
-        reason = ' '.join(str(error).split())
-        raise ValueError(f'{option} {name}: {reason}') from error
+
+def read_config(name, train):
+    """The classifier of a config file."""
+    with plain_errors(name), redirect_stdout(sys.stderr):
+        config = mmengine.config.Config.fromfile(name)
+        configs.require_settings(config, 'model.backbone')
+        if train and config.model.get('teacher'):
+            raise ValueError('a teacher, which is not measured')
+        model = config.model.to_dict()
+        return benchmark.candidates.of_config(Path(name).stem, model)
 
 
 def plan(args):
     """The models beside each baseline, in the order of measuring."""
-    configs = [read_config('--configs', n, args.train) for n in args.configs]
-    baseline = args.baseline and read_config(
-        '--baseline', args.baseline, args.train
-    )
     if args.backend == 'onnx':
         require('onnx', 'onnxscript', 'onnxruntime', extra='deploy')
-    return candidates.plan(
-        configs,
-        baseline,
+    return benchmark.candidates.plan(
+        [read_config(name, args.train) for name in args.configs],
+        args.baseline and read_config(args.baseline, args.train),
         args.arch,
         args.img_size,
         methods=list(dict.fromkeys(args.methods)),
@@ -297,30 +252,36 @@ def plan(args):
     )
 
 
-def measure(args, missing):
+@plain_errors()
+def check(args):
+    """Refuse what would fail when the measuring has begun, or after it."""
+    fill_in(args)
+    for problem in (*refused_names(args), *refused_together(args)):
+        raise ValueError(problem)
+    for suffix in ('md', 'csv', 'json', 'png') if args.out else ():
+        check_file(Path(f'{args.out}.{suffix}'))
+    return setting_of(args), plan(args)
+
+
+def measure(args, setting, planned, missing):
     """Measure all models; rows are printed as they come."""
+    pages = benchmark.pages
     print(*pages.results_head(args.memory), sep='\n')
+    passes = args.rounds, args.warm_up, args.at_once, args.memory, missing
     for batch in args.batch:
-        for result in comparison.compare(
-            args.plan,
-            replace(args.setting, batch=batch),
-            args.rounds,
-            args.warm_up,
-            args.at_once,
-            args.memory,
-            missing,
-        ):
+        of_batch = replace(setting, batch=batch)
+        for result in benchmark.compare(planned, of_batch, *passes):
             print(pages.table_line(result, args.memory), flush=True)
             yield result
 
 
-def write(args, facts, results, missing, more=()):
+def write(args, setting, facts, results, missing, more=()):
     """Write the page, the CSV, the JSON and the plot."""
     baseline = args.baseline and Path(args.baseline).stem
-    pages.write_comparison(
+    benchmark.pages.write_comparison(
         args.out,
         f'Speed compared with {baseline}' if baseline else TITLE,
-        args.setting,
+        setting,
         args.batch,
         facts,
         results,
@@ -328,27 +289,29 @@ def write(args, facts, results, missing, more=()):
         more,
         args.memory,
     )
-    pages.draw_speed_up(results, f'{args.out}.png')
+    benchmark.pages.draw_speed_up(results, f'{args.out}.png')
 
 
 def main(args):
-    torch.set_num_threads(args.setting.threads)
+    setting, planned = check(args)
+    pages = benchmark.pages
+    torch.set_num_threads(args.threads)
     torch.manual_seed(0)
     command = ['python', 'tools/benchmark/throughput.py', *sys.argv[1:]]
-    facts = benchmark_setting.machine(args.setting, shlex.join(command))
+    facts = benchmark.setting.machine(setting, shlex.join(command))
     if args.backend == 'onnx':
         facts['versions'] += f', ONNX Runtime {version("onnxruntime")}'
-    words = args.setting.words(args.batch)
+    words = setting.words(args.batch)
     print(words, '', *pages.machine_lines(facts), '', sep='\n')
     results, missing = [], []
-    for result in measure(args, missing):
+    for result in measure(args, setting, planned, missing):
         results.append(result)
         if args.out:  # what is there stays, whatever ends the program
-            write(args, facts, results, missing)
+            write(args, setting, facts, results, missing)
     more = pages.exponent_lines(pages.exponents(results))
     if args.profile:
         rounds = args.rounds, args.warm_up
-        more += pages.profile_lines(results, args.setting, *rounds)
+        more += pages.profile_lines(results, setting, *rounds)
     print(*more, sep='\n')
     if args.out and results:
-        write(args, facts, results, missing, more)
+        write(args, setting, facts, results, missing, more)

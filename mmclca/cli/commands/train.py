@@ -3,16 +3,10 @@
 
 from pathlib import Path
 
-from mmclca.utils.lazy import lazy
-
 from .. import Parser, plain_errors
 from ..arguments import add_run_arguments
 from ..mistakes import starting
-
-resuming = lazy('mmclca.checkpoints.resuming')
-configs = lazy('mmclca.configs')
-engine_runner = lazy('mmclca.engine.runner')
-device = lazy('mmengine.device')
+from ..packages import checkpoints, configs, engine
 
 
 def parse_args():
@@ -47,16 +41,6 @@ def parse_args():
     return parser.parse_args()
 
 
-def scale_lr(cfg):
-    if 'auto_scale_lr' not in cfg:
-        raise ValueError(
-            '--auto-scale-lr: the config has no auto_scale_lr. Add the batch '
-            'size that its learning rate was chosen for: '
-            'auto_scale_lr=dict(base_batch_size=32)'
-        )
-    cfg.auto_scale_lr.enable = True
-
-
 def warn_of_earlier_run(runner):
     """Say so where ``best_*.pth`` is going to stand for two runs."""
     earlier = sorted(Path(runner.work_dir).glob('best_*.pth'))
@@ -73,36 +57,28 @@ def configure(args):
     cfg = configs.read_config(args.config, args.cfg_options)
     configs.require_settings(cfg, 'model', 'train_dataloader', 'train_cfg')
     configs.check_patches(cfg)
-    engine_runner.set_up_run(
+    engine.runner.set_up_run(
         cfg, args.config, args.work_dir, args.launcher, args.local_rank
     )
-    resuming.resume(cfg, args.resume)
+    checkpoints.resuming.resume(cfg, args.resume)
     if args.amp:
-        check_gpu(args.amp)
-        engine_runner.use_amp(cfg, args.amp)
+        engine.runner.use_amp(cfg, args.amp)
     if args.compile:
-        engine_runner.use_compile(cfg)
+        engine.runner.use_compile(cfg)
     if args.no_validate:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     if args.auto_scale_lr:
-        scale_lr(cfg)
-    engine_runner.set_loader_defaults(
+        configs.require_settings(cfg, 'auto_scale_lr.base_batch_size')
+        cfg.auto_scale_lr.enable = True
+    engine.runner.set_loader_defaults(
         cfg, args.no_pin_memory, args.no_persistent_workers
     )
     return cfg
 
 
-def check_gpu(amp):
-    if amp == 'fp16' and device.get_device() not in ('cuda', 'npu', 'mlu'):
-        raise ValueError(
-            '--amp needs a GPU: without one train in float32, or with --amp '
-            'bf16 where the CPU has instructions for it'
-        )
-
-
 def main(args):
     with plain_errors(args.config):
-        runner = engine_runner.build_runner(configure(args))
+        runner = engine.runner.build_runner(configure(args))
     if not args.resume:
         warn_of_earlier_run(runner)
     with starting(args.config, runner):

@@ -6,31 +6,28 @@ import re
 import sys
 
 from mmclca.utils.known_names import not_one_of
-from mmclca.utils.lazy import lazy
 
+from .. import model_files
 from ..mistakes import plain_errors
+from ..packages import (
+    apis,
+    checkpoints,
+    datasets,
+    mmengine,
+    torch,
+    visualization,
+)
 from .kind import (
     add_images,
     add_leaves,
     add_out,
+    check_labels,
     images_of,
     load_with_views,
     views,
 )
 
-apis_loading = lazy('mmclca.apis.loading')
-loading = lazy('mmclca.checkpoints.loading')
-model_files = lazy('mmclca.cli.model_files')
-models = lazy('mmclca.models')
-visualization = lazy('mmclca.visualization')
-cams = lazy('mmclca.visualization.cam')
-batches = lazy('mmclca.datasets.batches')
-pooling = lazy('mmclca.visualization.pooling')
-survivors = lazy('mmclca.visualization.survivors')
-runner = lazy('mmengine.runner')
-torch = lazy('torch')
-
-# of mmclca.visualization.cam
+# of visualization.cam
 CAM_METHODS = (
     *('gradcam', 'gradcam++', 'xgradcam', 'layercam'),
     *('hirescam', 'eigencam', 'eigengradcam'),
@@ -44,14 +41,12 @@ def draw_rollout(args):
     fused, merged and cached
     """
     inferencer, found = load_with_views(args)
-    rows = [
-        visualization.Heated(
-            one.title,
-            one.image,
-            {'rollout': visualization.rollout(inferencer.model, one.batch)[0]},
+    rows = []
+    for one in found:
+        maps = dict(
+            rollout=visualization.rollout(inferencer.model, one.batch)[0]
         )
-        for one in found
-    ]
+        rows.append(visualization.Heated(one.title, one.image, maps))
     label = 'share of the patch in the last CLS'
     return visualization.draw_heat_maps(rows, args.out, label)
 
@@ -76,11 +71,8 @@ def draw_pooling(args):
     inferencer, found = load_with_views(args)
     names = list(inferencer.classes)
     labels = [label_of(text, names) for text in args.classes or ()]
-    rows = [
-        row
-        for one in found
-        for row in pooling.pooled(inferencer.model, one, names, labels)
-    ]
+    draw, model = visualization.pooled, inferencer.model
+    rows = [row for one in found for row in draw(model, one, names, labels)]
     label = 'share of the patch in what is pooled'
     return visualization.draw_heat_maps(rows, args.out, label)
 
@@ -98,7 +90,7 @@ def label_of(text, names):
 
 
 def add_cam(parser):
-    add_images(parser, '--save-path --out', required=False)
+    add_images(parser, '--save-path --out')
     parser.add(
         '--target-layers --target-layer',
         'layers from 0, or from the last, -1, also as '
@@ -131,18 +123,6 @@ def add_cam(parser):
         '--aug-smooth',
         'mean of six views of an image, mirrored and lit otherwise',
     )
-    parser.flag(
-        '--preview-model', 'list what --target-layers may name, and end'
-    )
-    parser.flag(
-        '--vit-like',
-        "taken for granted; commands for mmpretrain's tool have it",
-    )
-    parser.add(
-        '--num-extra-tokens',
-        'not needed: the trace of the tokens tells which are patches',
-        type=int,
-    )
 
 
 def layer(text):
@@ -160,45 +140,20 @@ def draw_cam(args):
     bright as they speak for it (Grad-CAM of the tokens that a layer reads,
     put back in the places of their patches)
     """
-    if args.preview_model:
-        return preview(args)
-    if not args.out:
-        raise ValueError('name the picture to write: --save-path cam.png')
     inferencer, found = load_with_views(args)
-    check_labels(args.target_category or (), inferencer.classes)
+    labels = args.target_category or ()
+    check_labels('--target-category', labels, len(inferencer.classes))
     rows = [activations(inferencer, one, args) for one in found]
     label = 'how much a patch speaks for it'
     return visualization.draw_heat_maps(rows, args.out, label)
 
 
-def preview(args):
-    """List all layers, as --target-layers takes them."""
-    config, checkpoint, _ = model_files.sort_files(args.files)
-    model = apis_loading.load_classifier(
-        config, checkpoint, args.cfg_options, args.device
-    )
-    backbone = models.as_reducible(model.backbone)
-    for number in range(len(backbone.layers)):
-        stage = backbone.stage_of.get(number)
-        reduced = '' if stage is None else f'  (reduction {stage + 1})'
-        print(f'backbone.layers[{number}].ln1{reduced}')
-
-
-def check_labels(labels, names):
-    wrong = [label for label in labels if not 0 <= label < len(names)]
-    if wrong:
-        raise ValueError(
-            f'--target-category {" ".join(map(str, wrong))}: the model has '
-            f'the labels 0 to {len(names) - 1}'
-        )
-
-
 def activations(inferencer, one, args):
     """Draw a map for each class; layers count alike."""
-    model, names = inferencer.model, inferencer.classes
+    model, cam = inferencer.model, visualization.cam
     with torch.no_grad():
         best = int(model(one.batch, mode='tensor').argmax())
-    draw = (cams.class_activation_maps, cams.smoothed_maps)[args.aug_smooth]
+    draw = cam.smoothed_maps if args.aug_smooth else cam.class_activation_maps
     how = dict(method=args.method, eigen_smooth=args.eigen_smooth)
     maps = {}
     for label in args.target_category or [best]:
@@ -206,9 +161,10 @@ def activations(inferencer, one, args):
             draw(model, one.batch, categories=[label], layer=number, **how)[0]
             for number in args.target_layers
         ]
-        scaled = [cam / cam.max().clamp(min=1e-12) for cam in of_layers]
+        scaled = [drawn / drawn.max().clamp(min=1e-12) for drawn in of_layers]
         what = 'predicted' if label == best else 'not predicted'
-        maps[f'{names[label]}\n({what})'] = torch.stack(scaled).mean(dim=0)
+        title = f'{inferencer.classes[label]}\n({what})'
+        maps[title] = torch.stack(scaled).mean(dim=0)
     left = left_in_layers(model, one.batch, args.target_layers)
     maps = {'\n'.join([name, *left]): cam for name, cam in maps.items()}
     return visualization.Heated(one.title, one.image, maps)
@@ -216,8 +172,10 @@ def activations(inferencer, one, args):
 
 def left_in_layers(model, batch, layers):
     """Say how many patches are left in layers, if not all; once each."""
-    weights = cams.weights_by_layer(model, batch)
-    said = [survivors.patches_left(weights[number][0]) for number in layers]
+    from mmclca.visualization.survivors import patches_left
+
+    weights = visualization.cam.weights_by_layer(model, batch)
+    said = [patches_left(weights[number][0]) for number in layers]
     return list(dict.fromkeys(filter(None, said)))
 
 
@@ -250,26 +208,26 @@ def draw_reduction(args):
         raise ValueError('a checkpoint and --pretrained: leave one out')
     images = images_of(args, places, args.seed)
     with plain_errors(config):
-        cfg, opened = apis_loading.config_and_weights(
+        cfg, opened = apis.loading.config_and_weights(
             config, checkpoint, args.cfg_options
         )
     torch.manual_seed(args.seed)
     gpu = 'cuda' if torch.cuda.is_available() else 'cpu'
     model = build(cfg, opened, args.pretrained).to(args.device or gpu)
-    pipeline = batches.Preparation(cfg, model.backbone.img_size)
-    found = survivors.survivors(model, views(model, pipeline, images))
-    return survivors.draw_survivors(found, args.out)
+    pipeline = datasets.batches.Preparation(cfg, model.backbone.img_size)
+    found = visualization.survivors(model, views(model, pipeline, images))
+    return visualization.draw_survivors(found, args.out)
 
 
 def build(cfg, checkpoint, pretrained):
     """Build the classifier of a config, with weights where there are any."""
-    model = apis_loading.build_classifier(cfg)
-    survivors.check_reduces(model.backbone)
+    model = apis.loading.build_classifier(cfg)
+    visualization.check_reduces(model.backbone)
     if checkpoint:
-        loading.load_trained(model, checkpoint)
+        checkpoints.loading.load_trained(model, checkpoint)
     elif pretrained:
-        runner.load_checkpoint(model, pretrained, map_location='cpu')
-        loading.refuse_broken(model, pretrained)
+        mmengine.runner.load_checkpoint(model, pretrained, map_location='cpu')
+        checkpoints.loading.refuse_broken(model, pretrained)
     else:
         print(
             'no checkpoint after the config: weights are random',

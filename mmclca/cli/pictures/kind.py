@@ -5,16 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmclca.utils.lazy import lazy
-
-from ..arguments import Parser, add_model_arguments, whole
+from .. import model_files
+from ..arguments import Parser, whole
 from ..mistakes import plain_errors
-
-apis = lazy('mmclca.apis')
-model_files = lazy('mmclca.cli.model_files')
-figures = lazy('mmclca.visualization.figures')
-batches = lazy('mmclca.datasets.batches')
-synthetic_leaves = lazy('mmclca.datasets.synthetic_leaves')
+from ..packages import datasets, visualization
 
 
 @dataclass(frozen=True)
@@ -32,7 +26,7 @@ class Kind:
     def parse_args(self):
         parser = Parser(description=' '.join(self.draw.__doc__.split()))
         self.options(parser)
-        add_model_arguments(parser)
+        parser.share('--device', '--cfg-options')
         return parser.parse_args()
 
     @plain_errors()
@@ -41,7 +35,7 @@ class Kind:
             print(out)
 
 
-def add_images(parser, out='--out', required=True):
+def add_images(parser, out='--out'):
     """Add what commands take that draw a model on images."""
     parser.add(
         'files',
@@ -51,7 +45,7 @@ def add_images(parser, out='--out', required=True):
         metavar='[CONFIG] CHECKPOINT IMAGE',
     )
     add_leaves(parser)
-    add_out(parser, out, required)
+    add_out(parser, out)
 
 
 def add_leaves(parser):
@@ -65,13 +59,13 @@ def add_leaves(parser):
     )
 
 
-def add_out(parser, names='--out', required=True):
+def add_out(parser, names='--out'):
     """Add the picture to write."""
     parser.add(
         names,
         'picture to write',
         type=Path,
-        required=required,
+        required=True,
         dest='out',
         metavar='OUT',
     )
@@ -98,35 +92,42 @@ def add_split(parser):
 
 def load(args, files=None):
     """Load the model that the command line names, and no images."""
-    figures.check_picture(args.out)
+    visualization.figures.check_picture(args.out)
     config, checkpoint, images = model_files.sort_files(files or args.files)
     if images:
         raise ValueError(f'{images[0]}: no images are read, leave them out')
-    return apis.TokenReductionInferencer(
-        config, checkpoint, args.device, options=args.cfg_options
-    )
+    return model_files.load(args, config, checkpoint)
 
 
 def load_with_views(args):
     """Load the model that the command line names, and images as it sees."""
     config, checkpoint, places = model_files.sort_files(args.files)
     images = images_of(args, places)
-    inferencer = apis.TokenReductionInferencer(
-        config, checkpoint, args.device, options=args.cfg_options
-    )
+    inferencer = model_files.load(args, config, checkpoint)
     return inferencer, views(inferencer.model, inferencer.pipeline, images)
 
 
 def images_of(args, places, seed=0):
     """Read the images of the command line, once a picture can be written."""
-    figures.check_picture(args.out)
-    leaves = synthetic_leaves.drawn_leaves(args.leaves, seed)
+    visualization.figures.check_picture(args.out)
+    leaves = datasets.synthetic_leaves.drawn_leaves(args.leaves, seed)
     images = [*model_files.read_images(places), *leaves]
     if not images:
         raise ValueError('nothing to draw: name images, or give --leaves 1')
     return images
 
 
+def check_labels(option, labels, number):
+    """Refuse labels that are of none of so many classes."""
+    wrong = [label for label in labels if not 0 <= label < number]
+    if wrong:
+        raise ValueError(
+            f'{option} {" ".join(map(str, wrong))}: the labels are 0 to '
+            f'{number - 1}'
+        )
+
+
 def views(model, pipeline, images):
     """Prepare images as a model sees them."""
-    return [batches.view(model, pipeline, *image) for image in images]
+    view = datasets.batches.view
+    return [view(model, pipeline, *image) for image in images]

@@ -1,27 +1,14 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Pictures of a model, alone or on the images of a split."""
 
-import sys
 from pathlib import Path
 
-from mmclca.utils.lazy import lazy
-
+from .. import model_files
 from ..arguments import positive
-from .kind import add_model, add_split, load
+from ..packages import configs, datasets, torch, visualization
+from .kind import add_model, add_split, check_labels, load
 
-plt = lazy('matplotlib.pyplot')
-loading = lazy('mmclca.apis.loading')
-model_files = lazy('mmclca.cli.model_files')
-configs = lazy('mmclca.configs')
-batches = lazy('mmclca.datasets.batches')
-cka = lazy('mmclca.visualization.cka')
-confusions = lazy('mmclca.visualization.confusions')
-cross_patch = lazy('mmclca.visualization.cross_patch')
-tsne = lazy('mmclca.visualization.tsne')
-figures = lazy('mmclca.visualization.figures')
-torch = lazy('torch')
-
-# of mmclca.visualization.cka and .tsne
+# of visualization.cka and .tsne
 FEATURES = ('cls', 'mean', 'all')
 STAGES = ('backbone', 'neck', 'pre_logits')
 # options of sklearn.manifold.TSNE, n_iter being max_iter
@@ -60,7 +47,9 @@ def draw_cross_patch(args):
     patches that are read, and how sparse its matrices are in each layer
     """
     backbone = load(args).model.backbone
-    cross_patch.draw_cross_patch(backbone, args.out, args.layers, args.rows)
+    visualization.cross_patch.draw_cross_patch(
+        backbone, args.out, args.layers, args.rows
+    )
     return args.out
 
 
@@ -68,7 +57,7 @@ def add_confusions(parser):
     add_split(parser)
     parser.add('--pairs', 'pairs of classes to draw', 5, type=positive)
     parser.add('--examples', 'images of a kind to draw', 3, type=positive)
-    parser.add('--batch-size', 'images at a time', 32, type=positive)
+    parser.share('--batch-size')
 
 
 def draw_confusions(args):
@@ -78,11 +67,13 @@ def draw_confusions(args):
     """
     inferencer = load(args)
     model = inferencer.model
-    dataset = batches.dataset_of(model._config, args.split)
+    dataset = datasets.batches.dataset_of(model._config, args.split)
     every = range(len(dataset))
-    found = batches.batches(model, dataset, every, args.batch_size)
-    predictions = confusions.predict(model, found, inferencer.classes)
-    confusions.draw_confusions(
+    found = datasets.batches.batches(model, dataset, every, args.batch_size)
+    predictions = visualization.confusions.predict(
+        model, found, inferencer.classes
+    )
+    visualization.confusions.draw_confusions(
         predictions, args.out, args.pairs, args.examples
     )
     return args.out
@@ -133,17 +124,18 @@ def draw_cka(args):
             f'the {args.split} data of the two configs are not the same images'
         )
     both = (reduce_at, others[1])
-    cka.draw_cka(cka.cka(grams, others[0]), args.out, names, both)
+    similar = visualization.cka.cka(grams, others[0])
+    visualization.cka.draw_cka(similar, args.out, names, both)
     return args.out
 
 
 def grams_of(args, files=None):
     """Compute Gram matrices; give the layers that reduce and images too."""
     model = load(args, files).model
-    dataset = batches.dataset_of(model._config, args.split)
+    dataset = datasets.batches.dataset_of(model._config, args.split)
     indices = chosen(len(dataset), args.num_images, args.batch_size)
-    read = batches.batches(model, dataset, indices, args.batch_size)
-    grams = cka.gram_matrices(model, read, args.feature)
+    read = datasets.batches.batches(model, dataset, indices, args.batch_size)
+    grams = visualization.cka.gram_matrices(model, read, args.feature)
     infos = map(dataset.get_data_info, indices)
     # the folder of an image is its class in most data sets
     paths = [Path(info['img_path']).parts[-2:] for info in infos]
@@ -169,7 +161,7 @@ def add_tsne(parser):
         'config',
         'path or name of a config, or a checkpoint that holds its own',
     )
-    parser.add('--checkpoint', 'weights (without, they are random)')
+    parser.add('--checkpoint', 'weights, where the config is no checkpoint')
     parser.add(
         '--work-dir',
         'folder for the picture (default: work_dirs/NAME_OF_CONFIG)',
@@ -195,23 +187,23 @@ def add_tsne(parser):
         more = dict(type=type(value), choices=CHOICES.get(name))
         group.add_argument(option, default=value, **more)
     parser.flag('--legend', 'name the classes in a legend')
-    parser.flag('--show', 'show the picture in a window')
 
 
 def draw_tsne(args):
     """Draw the features of test images as points of a plane, near each
     other where they are alike (t-SNE)
     """
-    if args.show:
-        figures.check_window('leave out --show')
     torch.manual_seed(0)
-    model = tsne_model(args)
+    files = [args.config, *filter(None, [args.checkpoint])]
+    config, checkpoint, _ = model_files.sort_files(files)
+    model = model_files.load(args, config, checkpoint).model
     cfg = model._config
     if args.test_cfg:
         cfg = configs.read_config(args.test_cfg)
-    dataset = batches.dataset_of(cfg)
+    dataset = datasets.batches.dataset_of(cfg)
     images = images_of_classes(dataset, args)
-    read = batches.batches(model, dataset, images, args.batch_size)
+    read = datasets.batches.batches(model, dataset, images, args.batch_size)
+    tsne = visualization.tsne
     features, labels = tsne.image_features(model, read, args.vis_stage)
     options = {name: vars(args)[name] for name in TSNE}
     points = tsne.tsne(features, max_iter=options.pop('n_iter'), **options)
@@ -219,34 +211,15 @@ def draw_tsne(args):
     folder.mkdir(parents=True, exist_ok=True)
     out = folder / f'tsne_{args.vis_stage}.png'
     tsne.draw_points(points, labels, dataset.CLASSES, out, args.legend)
-    if args.show:
-        plt.figure().figimage(plt.imread(out), resize=True)
-        plt.show()
     return out
-
-
-def tsne_model(args):
-    """Load the model, with weights where there are any."""
-    files = [args.config, *filter(None, [args.checkpoint])]
-    config, checkpoint, _ = model_files.sort_files(files, True)
-    if checkpoint:
-        return loading.load_classifier(
-            config, checkpoint, args.cfg_options, args.device
-        )
-    print('no --checkpoint: weights are random', file=sys.stderr)
-    cfg = configs.read_config(config, args.cfg_options)
-    return loading.build_classifier(cfg).to(args.device or 'cpu')
 
 
 def images_of_classes(dataset, args):
     """Choose positions of the images to draw."""
     number = len(dataset.CLASSES)
     wanted = args.class_idx or range(min(number, args.max_num_class))
-    wrong = [label for label in wanted if not 0 <= label < number]
-    if wrong:
-        raise ValueError(
-            f'--class-idx {" ".join(map(str, wrong))}: the data have the '
-            f'labels 0 to {number - 1}'
-        )
+    check_labels('--class-idx', wanted, number)
     labels = dataset.get_gt_labels()
-    return batches.first_of_each_class(labels, args.max_num_samples, wanted)
+    return datasets.batches.first_of_each_class(
+        labels, args.max_num_samples, wanted
+    )

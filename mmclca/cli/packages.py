@@ -1,0 +1,27 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What takes seconds to import, and which ``--help`` does without."""
+
+from mmclca.utils.lazy import lazy
+
+apis = lazy('mmclca.apis')
+benchmark = lazy('mmclca.benchmark')
+checkpoints = lazy('mmclca.checkpoints')
+configs = lazy('mmclca.configs')
+datasets = lazy('mmclca.datasets')
+deployment = lazy('mmclca.deployment')
+engine = lazy('mmclca.engine')
+evaluation = lazy('mmclca.evaluation')
+fitting = lazy('mmclca.fitting')
+model_index = lazy('mmclca.model_index')
+models = lazy('mmclca.models')
+page = lazy('mmclca.page')
+sweep = lazy('mmclca.sweep')
+visualization = lazy('mmclca.visualization')
+mmcv = lazy('mmcv')
+mmengine = lazy('mmengine')
+mmpretrain = lazy('mmpretrain')
+np = lazy('numpy')
+pd = lazy('pandas')
+plt = lazy('matplotlib.pyplot')
+rich = lazy('rich')
+torch = lazy('torch')
