@@ -3,19 +3,18 @@
 
 import glob
 import os
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
 import numpy as np
+from mmpretrain.utils import track
 
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES as IMAGE_SUFFIXES
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 from mmclca.utils.reading import open_file, read_bytes
 
 from .decoding import BY_PILLOW, UndecodedError, decode, open_image
-from .parquet import PREFIX, iter_images, parquet_uri, split_uri
 
 MISSING = 'missing'
 EMPTY = 'empty file'
@@ -144,28 +143,29 @@ def decode_whole(content, over_white=True):
 
 
 def check_headers(paths):
-    """Look for images that cannot be read, each as :func:`check_header` does.
-
-    Files are opened in several threads; a parquet file is read through once.
+    """Find images that cannot be read, each as :func:`check_header` does.
 
     Returns:
         dict[str, str]: What is wrong with each that cannot be read.
     """
-    files = [path for path in paths if not path.startswith(PREFIX)]
-    with ThreadPoolExecutor(_THREADS) as pool:
-        problems = pool.map(_check_file, files)
-        found = dict(zip(files, problems, strict=True))
-    rows = defaultdict(list)
-    for path in paths:
-        if path.startswith(PREFIX):
-            file, row = split_uri(path)
-            rows[file].append(row)
-    for file, wanted in rows.items():
-        for row, content in iter_images(file, wanted):
-            found[parquet_uri(file, row)] = (
-                MISSING if content is None else check_header(BytesIO(content))
-            )
-    return {path: found[path] for path in paths if found[path]}
+    return _problems(_check_file, paths, _THREADS)
+
+
+def find_problems(paths, jobs):
+    """Decode images, so many at a time, with a bar.
+
+    Returns:
+        dict[str, str]: What is wrong with each that cannot be read.
+    """
+    return _problems(find_problem, paths, jobs, track)
+
+
+def _problems(check, paths, jobs, progress=None):
+    with ThreadPoolExecutor(jobs) as pool:
+        found = pool.map(check, paths)
+        if progress:
+            found = progress(found, 'Images', total=len(paths))
+        return {path: x for path, x in zip(paths, found, strict=True) if x}
 
 
 def _check_file(path):

@@ -7,6 +7,7 @@ No image is copied or moved: lists are written, and the command to train with
 them is printed.
 """
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -17,9 +18,8 @@ from mmclca.utils.terminal import say
 from .. import Parser, plain_errors
 
 folder = lazy('mmclca.datasets.photographs.folder')
-training = lazy('mmclca.datasets.preparation.training_command')
+image_files = lazy('mmclca.datasets.image_files')
 photograph_lists = lazy('mmclca.datasets.photographs.lists')
-verify = lazy('mmclca.datasets.preparation.verify')
 
 CONFIG = (
     'configs/few_shot/lf-evit-kr50_deit-tiny-p16_1xb32-20e_custom-224px.py'
@@ -50,7 +50,7 @@ def parse_args(argv=None):
         'leave images that cannot be read out of the lists',
     )
     parser.flag('--force', 'replace lists that differ')
-    parser.add('--jobs', 'processes that open images', 1)
+    parser.add('--jobs', 'images that are opened at a time', 8)
     return parser.parse_args(argv)
 
 
@@ -77,7 +77,7 @@ def readable(images, skip, jobs):
         ValueError: Naming all unreadable images, unless ``skip``.
     """
     print(f'opening {len(images)} images of {len(images.classes)} classes')
-    bad = verify.find_problems(images.paths, jobs)
+    bad = image_files.find_problems(images.paths, jobs)
     print()
     if bad and not skip:
         lines = ''.join(f'\n  {f}: {problem}' for f, problem in bad.items())
@@ -102,6 +102,20 @@ def warn_of_small_classes(images, wanted):
         )
 
 
+def training_command(out, num_classes, has_test):
+    """Write the command that trains with the lists of a folder."""
+    options = [f'model.head.num_classes={num_classes}']
+    for name in photograph_lists.PARTS:
+        loader = f'{name}_dataloader.dataset'
+        options.append(f'{loader}.data_root={out}')
+        options.append(f'{loader}.classes={out / "classes.txt"}')
+    if has_test:
+        options.append('test_dataloader.dataset.ann_file=test.txt')
+    return ' \\\n    '.join(
+        [f'python tools/train.py {CONFIG} --cfg-options', *options]
+    )
+
+
 def run(args):
     fractions = args.val_fraction, args.test_fraction
     photograph_lists.split_sizes(0, *fractions)  # refuses before it opens
@@ -115,10 +129,15 @@ def run(args):
     photograph_lists.write_lists(lists, REFUSAL, old, args.force)
     for file, lines in lists.items():
         print(f'{file}: {len(lines)} lines')
-    command = training.training_command(
+    command = training_command(
         out, len(images.classes), 'test' in parts.splits
     )
-    print('\nTo train on them:\n', *command, sep='\n')
+    print(f'\nTo train on them:\n\n{command}')
+    if re.search(r'[\s,]', f'{out}'):
+        say(
+            f'warning: {out}: blanks and commas end a setting; rename the '
+            'folder, or name a link to it in this command'
+        )
 
 
 def main(args):

@@ -30,13 +30,6 @@ def parse_args():
     parser.add('--difference', 'distance between the cultivars, 0 to 2', 1.0)
     parser.add('--val-fraction', 'share that is validated with', 0.2)
     parser.add('--test-fraction', 'share that is tested with', 0.2)
-    parser.add(
-        '--layout',
-        'folders: images/CLASS/*.jpg, lists `path label`, classes.txt. '
-        'ultra-fgvc: images/*.png and the CSV lists of the CLCA authors',
-        'folders',
-        choices=['folders', 'ultra-fgvc'],
-    )
     parser.add('--jobs', 'processes', 1)
     return parser.parse_args()
 

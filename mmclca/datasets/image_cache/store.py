@@ -24,8 +24,6 @@ import PIL
 
 from mmclca.utils.atomic_write import replace_bytes
 
-from ..parquet import PREFIX, split_uri
-
 
 def steps_key(transforms: list[dict]) -> str:
     """Name what steps make of an image, alike for the same libraries."""
@@ -41,10 +39,8 @@ def key_of(path: str) -> str | None:
         str | None: 32 digits; None where there is no file of which a change
         could be seen: it is missing, or on another machine.
     """
-    path = str(path)
-    file = split_uri(path)[0] if path.startswith(PREFIX) else path
     try:
-        status = os.stat(file)
+        status = os.stat(path)
     except OSError:
         return None
     state = status.st_ino, status.st_size, status.st_mtime_ns

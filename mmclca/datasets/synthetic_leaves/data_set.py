@@ -8,12 +8,10 @@ from typing import NamedTuple
 
 import cv2
 import numpy as np
-
-from mmclca.utils.csv_files import write_rows
+from mmengine.utils import track_parallel_progress, track_progress
 
 from ..photographs import Photographs
 from ..photographs.lists import PARTS, lines_of_lists, split_sizes, write_lists
-from ..preparation.verify import track
 from .cultivars import draw_leaf, make_cultivars
 
 MARK = 'synthetic_leaves.json'  # says that a folder is ours, and its options
@@ -34,7 +32,7 @@ def draw_data_set(out: Path, options: dict, jobs: int = 1) -> list[Specimen]:
     Args:
         out (Path): A folder that is not there, is empty, or was drawn.
         options (dict): ``classes``, ``per_class``, ``size``, ``seed``,
-            ``difference``, ``val_fraction``, ``test_fraction``, ``layout``.
+            ``difference``, ``val_fraction``, ``test_fraction``.
         jobs (int): Processes. Defaults to 1.
 
     Raises:
@@ -52,20 +50,21 @@ def draw_data_set(out: Path, options: dict, jobs: int = 1) -> list[Specimen]:
     cultivars = make_cultivars(options['classes'], seed, options['difference'])
     _take_over(out, options, specimens)
     task = partial(_draw, out=out, cultivars=cultivars, size=size, seed=seed)
-    track(task, specimens, jobs)
-    _, write = LAYOUTS[options['layout']]
-    write(out, specimens)
+    if jobs == 1:
+        track_progress(task, specimens)
+    else:
+        track_parallel_progress(task, specimens, jobs, chunksize=16)
+    _write_lists(out, specimens)
     return specimens
 
 
 def _plan(options: dict) -> list[Specimen]:
     """List the images of a data set, class by class."""
-    name_of, _ = LAYOUTS[options['layout']]
     fractions = options['val_fraction'], options['test_fraction']
     sizes = split_sizes(options['per_class'], *fractions)
     splits = np.repeat(PARTS, sizes).tolist()
     return [
-        Specimen(name_of(label, index, split), label, index, split)
+        Specimen(_name(label, index), label, index, split)
         for label in range(options['classes'])
         for index, split in enumerate(splits)
     ]
@@ -100,17 +99,12 @@ def _class_name(label: int) -> str:
     return f'cultivar_{label + 1:02d}'
 
 
-def _name_in_folder(label: int, index: int, split: str) -> str:
+def _name(label: int, index: int) -> str:
     name = _class_name(label)
     return f'images/{name}/{name}_{index + 1:04d}.jpg'
 
 
-def _name_as_released(label: int, index: int, split: str) -> str:
-    part = 'test' if split == 'test' else 'train'
-    return f'images/{label + 1}_{index + 1}_{part}.png'
-
-
-def _write_text_lists(out: Path, specimens: list[Specimen]) -> None:
+def _write_lists(out: Path, specimens: list[Specimen]) -> None:
     images = Photographs(
         [str(out / s.path) for s in specimens],
         [s.label for s in specimens],
@@ -120,22 +114,3 @@ def _write_text_lists(out: Path, specimens: list[Specimen]) -> None:
         source=str(out),
     )
     write_lists(lines_of_lists(images, out, PARTS), force=True)
-
-
-def _write_csv_lists(out: Path, specimens: list[Specimen]) -> None:
-    """Write the four CSV files, whose paths start in ``images``."""
-    parts = {split: [split] for split in PARTS}
-    parts['train_val'] = ['train', 'val']
-    for name, splits in parts.items():
-        rows = [
-            (s.label, Path(s.path).name)
-            for s in specimens
-            if s.split in splits
-        ]
-        write_rows(out / f'{name}.csv', [('class_id', 'dir'), *rows])
-
-
-LAYOUTS = {
-    'folders': (_name_in_folder, _write_text_lists),
-    'ultra-fgvc': (_name_as_released, _write_csv_lists),
-}

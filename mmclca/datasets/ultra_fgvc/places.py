@@ -1,132 +1,70 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Where an Ultra-FGVC set lies in a folder, and in which layout."""
+"""Where an Ultra-FGVC set lies in a folder, and in which form."""
 
+import shlex
 from pathlib import Path
 from typing import NamedTuple
 
-from .folders import READERS, csv_files, subfolders
-from .info import plain
+from .forms import READERS, csv_files, subfolders
+from .info import UltraFGVCInfo, plain
+
+TOOL = 'python tools/dataset_converters/ultra_fgvc.py'
+TRAINED_ON = 'csv', 'released'  # forms that are read without an import
 
 
-class Source(NamedTuple):
-    """Where a set was found.
+class SetPlace(NamedTuple):
+    """Where a set, or a stage of one, lies: a folder or a parquet file."""
 
-    Args:
-        layout (str): A key of ``READERS``.
-        roots (tuple): Pairs of the part of the set (UltraFGVCInfo; SoyAgeing
-            has one a stage, or itself where they lie together) and its place
-            (Path).
-    """
-
-    layout: str
-    roots: tuple
+    form: str
+    info: UltraFGVCInfo
+    path: Path
 
     def __str__(self):
-        places = ', '.join(str(root) for _, root in self.roots)
-        return f'{self.layout} layout at {places}'
+        return f'{self.form} at {self.path}'
 
 
-def find_sources(data_root, info, layout=None):
-    """Find every form in which a set is kept in a folder.
-
-    Args:
-        data_root (str | Path): Where to look: in the folder itself and in
-            those below it that are named for the set.
-        info (UltraFGVCInfo): The set.
-        layout (str, optional): Look for this layout only.
+def find_set(folder, info, forms=tuple(READERS)) -> list[SetPlace]:
+    """Find a set in a folder, in the first of some forms that is there.
 
     Returns:
-        list[Source]: All places, the preferred layout first.
+        list[SetPlace]: One, or one for each stage of SoyAgeing.
 
     Raises:
-        ValueError: If there is no such layout.
+        FileNotFoundError: Saying where it was looked for, and for what.
     """
-    if layout is not None and layout not in READERS:
-        raise ValueError(
-            f'layout={layout!r} is unknown; there are {", ".join(READERS)}'
+    folder = Path(folder)
+    found = _find(folder, info, forms)
+    if not found:
+        others = _find(folder, info, READERS)
+        raise FileNotFoundError(
+            _to_import(folder, info, others)
+            if others
+            else _not_found(folder, info)
         )
-    folder = Path(data_root)
-    sources = []
-    for name in [layout] if layout else READERS:
-        roots = find_roots(folder, info, name)
-        sources += [Source(name, ((info, root),)) for root in roots]
-        if not roots:
-            sources += _stage_by_stage(folder, info, name)
-    return sources
+    return found
 
 
-def _stage_by_stage(folder, info, layout):
-    """Find all stages of SoyAgeing, each in a place of its own."""
-    if len(info.parts) < 2:
-        return []
-    found = [find_roots(folder, part, layout) for part in info.parts]
-    if not all(found):
-        return []
-    roots = [places[0] for places in found]
-    # A list file is named for its stage, so five can lie in one folder.
-    if layout != 'csv' and len(set(roots)) < len(roots):
-        return []
-    return [Source(layout, tuple(zip(info.parts, roots, strict=True)))]
+def _find(folder, info, forms):
+    for form in forms:
+        for parts in ((info,), info.parts):
+            found = [_place_of(part, folder, form) for part in parts]
+            if all(found):
+                return found
+    return []
 
 
-def not_found(data_root, info):
-    """Say where a set was looked for, and what would have been found.
-
-    Args:
-        data_root (str | Path): Where it was looked for.
-        info (UltraFGVCInfo): The set.
-
-    Returns:
-        str: A message of several lines.
-    """
-    folders = set_folders(Path(data_root), info)
-    looked = '\n'.join(f'  {folder}' for folder in folders)
-    parquet = ', '.join(part.parquet for part in info.parts)
-    return (
-        f'{info.title} was not found. Looked in:\n{looked}\n'
-        'for one of:\n'
-        '  anno/train.txt, anno/test.txt and images/ (released archives; '
-        'SoyAgeing: in a folder R1, R3, ... each)\n'
-        '  train.csv, val.csv, test.csv and a folder of images\n'
-        '  train/, val/, test/ with a folder a class\n'
-        f'  {parquet}\n'
-        f'Folders may be called {", ".join(info.folders)}, in any case. '
-        'How to get the set: docs/data_sets.md, or\n'
-        '  python tools/dataset_converters/ultra_fgvc.py download '
-        f'{info.name} --to {data_root}'
-    )
+def _place_of(info, folder, form):
+    paths = (_FINDERS[form](place, info) for place in _folders(folder, info))
+    found = (SetPlace(form, info, path) for path in paths if path)
+    return next(found, None)
 
 
-def find_roots(folder, info, layout):
-    """Find where a folder itself, or one for this set in it, has a layout.
-
-    Args:
-        folder (Path): What the user names as ``data_root``; a parquet file is
-            taken as it is.
-        info (UltraFGVCInfo): The set.
-        layout (str): A key of ``READERS``.
-
-    Returns:
-        list[Path]: Places for the reader, those named for the set first.
-    """
-    if layout == 'parquet':
-        return _parquet_files(folder, info)
-    return [f for f in set_folders(folder, info) if _IS[layout](f, info)]
-
-
-def set_folders(folder, info):
-    """List the folders that may hold a set.
-
-    Args:
-        folder (Path): Where to look.
-        info (UltraFGVCInfo): The set.
-
-    Returns:
-        list[Path]: Folders named for the set, at most two below ``folder``,
-        then ``folder`` itself.
-    """
+def _folders(folder, info):
+    """Folders named for the set, at most two below ``folder``, then it."""
     first = _named(folder, info)
-    return [*(f for sub in first for f in _named(sub, info)), *first, folder]
+    below = [f for sub in first for f in _named(sub, info)]
+    # where the tool, and `hf download`, puts a parquet file
+    return [*below, *first, folder, folder / 'datasets' / 'ufgvc']
 
 
 def _named(folder, info):
@@ -142,28 +80,63 @@ def _container_names(info):
     return tuple(n.removesuffix(key) for n in info.folders if n != key)
 
 
-def _parquet_files(folder, info):
+def _csv(folder, info):
+    return folder if csv_files(folder, info) else None
+
+
+def _released(folder, info):
+    lists = (folder / 'anno' / f'{split}.txt' for split in ('train', 'test'))
+    return folder if any(file.is_file() for file in lists) else None
+
+
+def _class_folders(folder, info):
+    splits = (subfolders(folder / split) for split in ('train', 'test'))
+    return folder if any(splits) else None
+
+
+def _parquet(folder, info):
     if folder.suffix == '.parquet' and folder.is_file():
-        return [folder]
+        return folder
     names = {plain(Path(info.parquet).stem), *info.folders} - {''}
-    places = [*set_folders(folder, info), folder / 'datasets' / 'ufgvc']
-    return [
+    files = (
         file
-        for place in places
-        for file in sorted(place.glob('*.parquet'))
-        if plain(file.stem).removesuffix('dataset') in names
-        or plain(file.stem) in names
-    ]
+        for file in sorted(folder.glob('*.parquet'))
+        if {plain(file.stem), plain(file.stem).removesuffix('dataset')} & names
+    )
+    return next(files, None)
 
 
-def _is_released(root, info):
-    return any(
-        (root / 'anno' / f'{s}.txt').is_file() for s in ('train', 'test')
+_FINDERS = dict(
+    csv=_csv, released=_released, folders=_class_folders, parquet=_parquet
+)
+
+
+def _to_import(folder, info, places):
+    home = folder.parent if folder.is_file() else folder
+    target = home / info.name
+    if target.exists():  # is looked for two folders deep
+        target = target / info.name
+    found = '; '.join(map(str, places))
+    words = 'import', folder, '--dataset', info.name, '--to', target
+    return (
+        f'{info.title} is here as {found}. To train on it, import it once:\n'
+        f'  {TOOL} {shlex.join(map(str, words))}'
     )
 
 
-def _is_folders(root, info):
-    return any(subfolders(root / split) for split in ('train', 'test'))
-
-
-_IS = dict(released=_is_released, csv=csv_files, folders=_is_folders)
+def _not_found(folder, info):
+    """Say where a set was looked for, and what would have been found."""
+    looked = '\n'.join(f'  {place}' for place in _folders(folder, info)[:-1])
+    parquet = ', '.join(part.parquet for part in info.parts)
+    return (
+        f'{info.title} was not found. Looked in:\n{looked}\n'
+        'for one of:\n'
+        '  train.csv, val.csv, test.csv and a folder of images\n'
+        '  anno/train.txt, anno/test.txt and images/ (released archives; '
+        'SoyAgeing: in a folder R1, R3, ... each)\n'
+        f'and, to import: train/, val/, test/ with a folder a class; '
+        f'{parquet}\n'
+        f'Folders may be called {", ".join(info.folders)}, in any case. '
+        'How to get the set: docs/data_sets.md, or\n'
+        f'  {TOOL} download {info.name} --to {folder}'
+    )
