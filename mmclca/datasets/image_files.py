@@ -102,7 +102,7 @@ def find_problem(path):
         says; empty if nothing is.
     """
     try:
-        return _decode(read_bytes(path))
+        return _problem(read_bytes(path))
     except Exception as error:  # what an unreadable file gives is open
         return _reason(error)
 
@@ -123,7 +123,7 @@ def check_header(file):
     if _looks_whole(file):
         return ''
     file.seek(0)
-    return _decode(file.read())
+    return _problem(file.read())
 
 
 def decode_whole(content, over_white=True):
@@ -136,9 +136,7 @@ def decode_whole(content, over_white=True):
         ValueError: What :func:`find_problem` returns.
     """
     if not _looks_whole(BytesIO(content)):
-        problem = _why_not_whole(content)
-        if problem:
-            raise ValueError(problem)
+        _check_whole(content)
     return decode(content, over_white)
 
 
@@ -186,33 +184,29 @@ def _looks_whole(file):
     return bool(marker) and file.read().rstrip(b'\0').endswith(marker)
 
 
-def _decode(content):
-    problem = _why_not_whole(content)
-    if problem:
-        return problem
+def _problem(content):
     try:
+        _check_whole(content)
         decode(content)
     except UndecodedError as error:
         return str(error)
     return ''
 
 
-def _why_not_whole(content):
+def _check_whole(content):
+    """Decode an image by Pillow, which refuses one that is cut short."""
     if not content:
-        return EMPTY
-    try:
-        file = BytesIO(content)
-        with open_image(file) as image:
-            # It stands at the first scan. Zeros after a cut pass for pixels.
-            if image.format == 'JPEG' and _JPEG_END not in file.read():
-                return 'cut short: a JPEG file without its end marker'
-            if image.format not in BY_PILLOW:
+        raise UndecodedError(EMPTY)
+    file = BytesIO(content)
+    with open_image(file) as image:
+        # It stands at the first scan. Zeros after a cut pass for pixels.
+        if image.format == 'JPEG' and _JPEG_END not in file.read():
+            raise UndecodedError('cut short: a JPEG without its end marker')
+        if image.format not in BY_PILLOW:
+            try:
                 image.load()
-    except UndecodedError as error:
-        return str(error)
-    except Exception as error:  # a decoder may raise anything
-        return _reason(error)
-    return ''
+            except Exception as error:  # a decoder may raise anything
+                raise UndecodedError(_reason(error)) from error
 
 
 def _reason(error):

@@ -53,16 +53,16 @@ def wanted(leaves, split):
 def test_every_form_is_imported_as_it_was(forms, tmp_path, form, name):
     """Names, labels and splits before and after, images byte for byte."""
     info, leaves = get_info(name), LEAVES[name]
-    places = find_set(forms / name / form, info)
-    assert {place.form for place in places} == {form}
+    found = find_set(forms / name / form, info)
+    assert found.form == form
     whole = name == 'cotton80'
-    before = listed_images(places, info, counts=whole)
-    after = import_set(places, info, tmp_path / name, 1, counts=whole)
+    before = listed_images(found, info, counts=whole)
+    after = import_set(found, info, tmp_path / name, 1, counts=whole)
     assert before == after
     for split in SPLITS:
         expected = wanted(leaves, split)
         new = load(name, split, tmp_path, check_counts=whole)
-        assert new.places[0].form == 'csv' and len(new) == len(expected)
+        assert new.where.startswith('csv at ') and len(new) == len(expected)
         labels = Counter(label for _, label in expected)
         assert Counter(new.get_gt_labels()) == labels
         if form != 'parquet':  # the mirror keeps no names
@@ -138,8 +138,10 @@ def test_folder_names_that_people_have(forms, tmp_path, name, source, folder):
     place.parent.mkdir(exist_ok=True)
     place.symlink_to(forms / source)
     data_set = load(name, 'test', tmp_path, check_counts=False)
-    assert data_set.places[0].path in (place, place / 'R1')
-    assert len(data_set.places) == (5 if name == 'SoyAgeing' else 1)
+    stages = trees.AGES if name == 'SoyAgeing' else ['']
+    places = ', '.join(str(place / stage) for stage in stages)
+    form = source.split('/')[1]
+    assert data_set.where == f'{form} at {places}'
     other = 'soyageing' if name == 'soyageing_r3' else 'soygene'
     with pytest.raises(FileNotFoundError, match='was not found'):
         load(other, 'test', tmp_path)
@@ -276,9 +278,9 @@ def test_all_bad_images_in_one_report(tmp_path, form):
             file.unlink()
             if content is not None:
                 file.write_bytes(content)
-    places = find_set(next(tmp_path.iterdir()), info)
+    found = find_set(next(tmp_path.iterdir()), info)
     with pytest.raises(FileNotFoundError) as error:
-        import_set(places, info, tmp_path / 'cotton80', 2)
+        import_set(found, info, tmp_path / 'cotton80', 2)
     said = str(error.value)
     assert 'Cotton80: 6 images cannot be read, 1 of them missing:' in said
     for kind, name in names.items():

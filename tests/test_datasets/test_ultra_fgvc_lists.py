@@ -18,7 +18,7 @@ COTTON = SETS['cotton80']
 
 def read(root, info=COTTON):
     """Paths and labels of each split."""
-    images = lists.read_set(find_set(root, info), info)
+    images = find_set(root, info).images
     classes = lists.class_names(images, info)
     return {
         split: [(x.path, x.label) for x in lists.label(listed, classes)]

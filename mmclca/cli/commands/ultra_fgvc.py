@@ -64,21 +64,26 @@ def run_download(dataset, to, revision):
             print(path)
 
 
-def run_check(folder, dataset, jobs, partial, to=None):
+def run_check(folder, dataset, jobs, partial):
+    wanted = info.get_info(dataset)
+    found = places.find_set(folder, wanted, places.FILES)
+    tell(found, importing.check_set(found, wanted, jobs, not partial))
+
+
+def run_import(folder, dataset, jobs, partial, to):
     wanted = info.get_info(dataset)
     found = places.find_set(folder, wanted)
-    print(f'{wanted.title}: {"; ".join(map(str, found))}')
-    if to:
-        images = importing.import_set(found, wanted, to, jobs, not partial)
-    else:
-        images = importing.check_set(found, wanted, jobs, not partial)
+    tell(found, importing.import_set(found, wanted, to, jobs, not partial))
+    print(to)
+
+
+def tell(found, images):
     counts = Counter(image.split for image in images)
     classes = len({image.class_name for image in images})
-    print(f'{classes} classes, images: {dict(counts)}; each can be read')
-    print(to or '')
+    print(f'{found}\n{classes} classes, images: {dict(counts)}, all read')
 
 
-COMMANDS = {'download': run_download, 'check': run_check, 'import': run_check}
+COMMANDS = {'download': run_download, 'check': run_check, 'import': run_import}
 
 
 def main(args):

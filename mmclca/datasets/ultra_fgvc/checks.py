@@ -10,7 +10,7 @@ from .places import TOOL
 _SHOWN = 5
 
 
-def check_split(splits, wanted, info, places, counts=True):
+def check_split(splits, wanted, info, found, counts=True):
     """Compare a split with what the set must have.
 
     Without ``counts`` it is enough that the split is there.
@@ -18,41 +18,32 @@ def check_split(splits, wanted, info, places, counts=True):
     Raises:
         ValueError: Saying what was found and what was expected.
     """
-    found = {split: len(listed) for split, listed in splits.items()}
-    images = splits.get('trainval', []) + splits.get('test', [])
-    num_classes = len({image.class_name for image in images})
-    wrong = num_classes != info.num_classes or (
-        found.get(wanted) != info.counts.get(wanted, found.get(wanted))
-    )
-    if wanted in found and not (counts and wrong):
-        return
-    raise ValueError(
-        f'{info.title}, split {wanted!r}, in {places[0]} is not what it must '
-        f'be.\n  found    {num_classes} classes, images: {_listing(found)}\n'
-        f'  expected {info.num_classes} classes, images: '
-        f'{_listing(info.counts)}\n' + _advice(wanted, found)
-    )
-
-
-def _advice(wanted, found):
-    if wanted not in found:
-        if not found:
-            return 'No image belongs to it.'
-        return (
-            f'The lists here do not tell which images are {wanted!r}; '
-            f'split may be {", ".join(found)}.'
+    numbers = {split: len(listed) for split, listed in splits.items()}
+    if wanted not in splits:
+        raise ValueError(
+            f'{info.title}: the lists in {found} do not tell which images '
+            f'are {wanted!r}; split may be {", ".join(splits) or "none"}'
         )
-    return (
-        'To use a part of the set: check_counts=False in a config, '
-        '--partial for import.'
-    )
+    num_classes = len({image.class_name for image in found.images})
+    expected = info.counts.get(wanted, numbers[wanted])
+    if counts and (num_classes, numbers[wanted]) != (
+        info.num_classes,
+        expected,
+    ):
+        raise ValueError(
+            f'{info.title}, split {wanted!r}, in {found} is not what it must '
+            f'be.\n  found    {num_classes} classes, images: '
+            f'{_listing(numbers)}\n  expected {info.num_classes} classes, '
+            f'images: {_listing(info.counts)}\nTo use a part of the set: '
+            'check_counts=False in a config, --partial for import.'
+        )
 
 
 def _listing(counts):
     return ', '.join(f'{split} {n}' for split, n in counts.items())
 
 
-def check_images(images, info, places):
+def check_images(images, info, found):
     """Look for images that are missing, empty, cut short or no images.
 
     Each is looked at as :func:`~mmclca.datasets.image_files.check_header`
@@ -63,8 +54,7 @@ def check_images(images, info, places):
         ValueError: If none is missing, but some are bad.
     """
     problems = check_headers([image.path for image in images])
-    roots = [str(place.path) for place in places]
-    place = shlex.quote(os.path.commonpath(roots))
+    place = shlex.quote(os.path.commonpath(found.places))
     command = f'{TOOL} check {place} --dataset {info.name}'
     refuse_bad(problems, info, f'\nAll of them: {command}', _SHOWN)
 

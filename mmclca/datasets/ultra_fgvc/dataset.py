@@ -72,7 +72,7 @@ class UltraFGVC(BaseDataset):
         self.info = get_info(dataset)
         self.split = split
         self.check_counts = check_counts
-        self.places = ()
+        self.where = data_root
         super().__init__(
             ann_file='',
             metainfo=metainfo,
@@ -87,25 +87,20 @@ class UltraFGVC(BaseDataset):
             list[dict]: ``img_path`` and ``gt_label`` of each image.
         """
         info = self.info
-        self.places = places.find_set(self.data_root, info, places.TRAINED_ON)
-        print_log(f'{info.title}, {self.split}: {self._where()}', 'current')
-        images = lists.read_set(self.places, info)
-        splits = lists.divide(images, info)
-        checks.check_split(
-            splits, self.split, info, self.places, self.check_counts
-        )
+        found = places.find_set(self.data_root, info, places.TRAINED_ON)
+        print_log(f'{info.title}, {self.split}: {found}', 'current')
+        self.where = str(found)
+        splits = lists.divide(found.images, info)
+        checks.check_split(splits, self.split, info, found, self.check_counts)
         listed = splits[self.split]
-        checks.check_images(listed, info, self.places)
+        checks.check_images(listed, info, found)
         order = self._metainfo.get('classes')
-        classes = lists.class_names(images, info, order)
+        classes = lists.class_names(found.images, info, order)
         self._metainfo['classes'] = classes
         return [
             dict(img_path=image.path, gt_label=image.label)
             for image in lists.label(listed, classes)
         ]
-
-    def _where(self):
-        return '; '.join(map(str, self.places)) or self.data_root
 
     def extra_repr(self):
         """Describe the set, the split and where it was found.
@@ -115,5 +110,5 @@ class UltraFGVC(BaseDataset):
         """
         return [
             f'Set: \t{self.info.title}, {self.split}',
-            f'Source: \t{self._where()}',
+            f'Source: \t{self.where}',
         ]

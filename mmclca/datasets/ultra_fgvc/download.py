@@ -8,16 +8,11 @@ from huggingface_hub import snapshot_download
 
 REPOSITORY = 'hibana2077/CV-dataset-all-in-parquet'
 FOLDER = 'datasets/ufgvc'
-
-BY_HAND = f"""\
-The same command resumes a download. By hand:
-  - in a browser: the hub data set {REPOSITORY}, folder {FOLDER};
-  - on another machine: hf download {REPOSITORY} {FOLDER}/{{name}} \
---repo-type dataset --local-dir FOLDER;
-  - a mirror of the hub: set HF_ENDPOINT;
-  - the original archives: the UFG page of Griffith University or the link in \
-XiaohanYu-GU/Ultra-FGVC.
-docs/data_sets.md tells more."""
+BY_HAND = (
+    'The same command resumes a download. By hand: hf download '
+    f'{REPOSITORY} {FOLDER}/{{name}} --repo-type dataset --local-dir FOLDER; '
+    'a mirror of the hub: HF_ENDPOINT; more ways: docs/data_sets.md'
+)
 
 
 def download(info, folder, revision='main'):

@@ -19,22 +19,21 @@ from ..image_files import IMAGE_SUFFIXES, MISSING, find_problems
 from .checks import check_split, refuse_bad
 from .forms import parquet_images
 from .info import canonical
-from .lists import class_names, divide, label, read_set
+from .lists import class_names, divide, label
 
 _ENDINGS = dict(JPEG='.jpg', TIFF='.tif', MPO='.jpg')
 
 
-def listed_images(places, info, counts=True):
+def listed_images(found, info, counts=True):
     """List the images of a set once, with split and label.
 
     Raises:
         ValueError: If the set is not what it must be.
     """
-    images = read_set(places, info)
-    splits = divide(images, info)
+    splits = divide(found.images, info)
     for split in {**splits, 'trainval': [], 'test': []} if counts else ():
-        check_split(splits, split, info, places)
-    classes = class_names(images, info)
+        check_split(splits, split, info, found)
+    classes = class_names(found.images, info)
     splits.pop('trainval' if 'val' in splits else 'train', None)
     return [
         image._replace(split=split)
@@ -43,24 +42,20 @@ def listed_images(places, info, counts=True):
     ]
 
 
-def check_set(places, info, jobs, counts=True):
+def check_set(found, info, jobs, counts=True):
     """Decode all images of a set, and give them as they are listed.
 
     Raises:
-        ValueError: If the set is not what it must be, lies in a parquet file,
-            or images cannot be read.
+        ValueError: If the set is not what it must be, or images cannot be
+            read.
         FileNotFoundError: If images are missing.
     """
-    if places[0].form == 'parquet':
-        raise ValueError(
-            f'{info.title} is here as {places[0]}: `import` decodes its images'
-        )
-    images = listed_images(places, info, counts)
+    images = listed_images(found, info, counts)
     refuse_bad(find_problems([i.path for i in images], jobs), info)
     return images
 
 
-def import_set(places, info, target, jobs, counts=True):
+def import_set(found, info, target, jobs, counts=True):
     """Write a set as images and CSV lists, each image decoded once.
 
     The folder gets its name when all is well. Images keep their names if all
@@ -75,11 +70,11 @@ def import_set(places, info, target, jobs, counts=True):
     target = Path(target)
     if target.exists():
         raise FileExistsError(f'{target} exists: remove it, or name another')
-    images = listed_images(places, info, counts)
+    images = listed_images(found, info, counts)
     partial = target.with_name(f'.{target.name}.partial')
     shutil.rmtree(partial, ignore_errors=True)
     try:
-        files = _write_images(partial, places, images, info)
+        files = _write_images(partial, found, images, info)
         problems = find_problems([partial / x for x in files.values()], jobs)
         bad = {
             image.path: problems.get(partial / files[image.path], '')
@@ -95,10 +90,10 @@ def import_set(places, info, target, jobs, counts=True):
     return images
 
 
-def _write_images(folder, places, images, info):
+def _write_images(folder, found, images, info):
     """Write images, and give their places in the folder by path."""
     names, files = _names(images, info), {}
-    contents = _contents(places, images)
+    contents = _contents(found, images)
     for path, content in track(contents, 'Images', total=len(images)):
         if content is None or path not in names:
             continue
@@ -111,11 +106,11 @@ def _write_images(folder, places, images, info):
     return files
 
 
-def _contents(places, images):
+def _contents(found, images):
     """Yield paths and contents, None where there is none."""
-    if places[0].form == 'parquet':
-        for place in places:
-            yield from parquet_images(place.path)
+    if found.form == 'parquet':
+        for place in found.places:
+            yield from parquet_images(place)
         return
     for image in images:
         content = None

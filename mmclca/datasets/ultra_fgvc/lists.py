@@ -4,24 +4,23 @@
 import re
 from collections import defaultdict
 
-from .forms import READERS
 from .info import VAL_STAGE
 
 
-def read_set(places, info):
-    """Read all lists of a set, images unopened.
+def checked_images(images, parts, info):
+    """Join the images that readers gave of a set, or of each of its parts.
 
-    Where it is a stage of SoyAgeing, images of other stages are left out.
+    Of a stage of SoyAgeing, images of other stages are left out.
 
     Raises:
         ValueError: If a class has two labels or a label two classes.
     """
-    images = []
-    for form, part, path in places:
-        listed = _of_stage(READERS[form](path, part), part)
-        _check_one_to_one(listed, path)
-        images += listed
-    return _count_from_one(images, info)
+    listed = []
+    for some, part in zip(images, parts, strict=True):
+        some = _of_stage(some, part)
+        _check_one_to_one(some, part)
+        listed += some
+    return _count_from_one(listed, info)
 
 
 def _of_stage(images, info):
@@ -43,7 +42,7 @@ def _count_from_one(images, info):
     ]
 
 
-def _check_one_to_one(images, root):
+def _check_one_to_one(images, info):
     classes, givens = defaultdict(set), defaultdict(set)
     for image in images:
         classes[image.given].add(image.class_name)
@@ -52,7 +51,7 @@ def _check_one_to_one(images, root):
     split += [f'{k} is {sorted(v)}' for k, v in givens.items() if len(v) > 1]
     if split:
         raise ValueError(
-            f'{root}: labels (or folders) and the classes that the file '
+            f'{info.title}: labels (or folders) and the classes that the file '
             f'names tell disagree in {len(split)} cases: '
             + '; '.join(split[:5])
         )

@@ -5,58 +5,67 @@ import shlex
 from pathlib import Path
 from typing import NamedTuple
 
-from .forms import READERS, csv_files, subfolders
-from .info import UltraFGVCInfo, plain
+from .forms import READERS, subfolders
+from .info import LeafImage, plain
+from .lists import checked_images
 
 TOOL = 'python tools/dataset_converters/ultra_fgvc.py'
 TRAINED_ON = 'csv', 'released'  # forms that are read without an import
+FILES = *TRAINED_ON, 'folders'
 
 
-class SetPlace(NamedTuple):
-    """Where a set, or a stage of one, lies: a folder or a parquet file."""
+class FoundSet(NamedTuple):
+    """The images of a set, or a stage of one, as they lie.
+
+    There is one place (a folder or a parquet file), or one for each stage.
+    """
 
     form: str
-    info: UltraFGVCInfo
-    path: Path
+    places: tuple[Path, ...]
+    images: list[LeafImage]
 
     def __str__(self):
-        return f'{self.form} at {self.path}'
+        return f'{self.form} at {", ".join(map(str, self.places))}'
 
 
-def find_set(folder, info, forms=tuple(READERS)) -> list[SetPlace]:
+def find_set(folder, info, forms=tuple(READERS)) -> FoundSet:
     """Find a set in a folder, in the first of some forms that is there.
 
-    Returns:
-        list[SetPlace]: One, or one for each stage of SoyAgeing.
+    No image is opened.
 
     Raises:
         FileNotFoundError: Saying where it was looked for, and for what.
+        ValueError: If its lists are wrong.
     """
     folder = Path(folder)
     found = _find(folder, info, forms)
-    if not found:
-        others = _find(folder, info, READERS)
-        raise FileNotFoundError(
-            _to_import(folder, info, others)
-            if others
-            else _not_found(folder, info)
-        )
-    return found
+    if found:
+        return found
+    other = _find(folder, info, READERS)
+    advice = _to_import if other else _not_found
+    raise FileNotFoundError(advice(folder, info, other))
 
 
 def _find(folder, info, forms):
     for form in forms:
         for parts in ((info,), info.parts):
-            found = [_place_of(part, folder, form) for part in parts]
+            found = [_first(folder, part, form) for part in parts]
             if all(found):
-                return found
-    return []
+                places, images = zip(*found, strict=True)
+                images = checked_images(images, parts, info)
+                return FoundSet(form, places, images)
+    return None
 
 
-def _place_of(info, folder, form):
-    paths = (_FINDERS[form](place, info) for place in _folders(folder, info))
-    found = (SetPlace(form, info, path) for path in paths if path)
-    return next(found, None)
+def _first(folder, info, form):
+    """The first place that has a set, and its images; None if none has."""
+    for place in _folders(folder, info):
+        if form == 'parquet':
+            place = _parquet_file(place, info)
+        images = READERS[form](place, info) if place else ()
+        if images:
+            return place, images
+    return None
 
 
 def _folders(folder, info):
@@ -68,55 +77,27 @@ def _folders(folder, info):
 
 
 def _named(folder, info):
-    names = {*info.folders, *_container_names(info)}
+    names = {*info.folders}
+    if len(info.stages) == 1:  # is often kept in the folder of the whole
+        key = info.stages[0].lower()
+        names |= {name.removesuffix(key) for name in names - {key}}
     return [f for f in subfolders(folder) if plain(f.name) in names]
 
 
-def _container_names(info):
-    # A stage of SoyAgeing is often kept in the folder of the whole.
-    if len(info.stages) != 1:
-        return ()
-    key = info.stages[0].lower()
-    return tuple(n.removesuffix(key) for n in info.folders if n != key)
-
-
-def _csv(folder, info):
-    return folder if csv_files(folder, info) else None
-
-
-def _released(folder, info):
-    lists = (folder / 'anno' / f'{split}.txt' for split in ('train', 'test'))
-    return folder if any(file.is_file() for file in lists) else None
-
-
-def _class_folders(folder, info):
-    splits = (subfolders(folder / split) for split in ('train', 'test'))
-    return folder if any(splits) else None
-
-
-def _parquet(folder, info):
+def _parquet_file(folder, info):
     if folder.suffix == '.parquet' and folder.is_file():
         return folder
     names = {plain(Path(info.parquet).stem), *info.folders} - {''}
-    files = (
-        file
-        for file in sorted(folder.glob('*.parquet'))
-        if {plain(file.stem), plain(file.stem).removesuffix('dataset')} & names
-    )
-    return next(files, None)
+    names |= {f'{name}dataset' for name in names}
+    files = sorted(folder.glob('*.parquet'))
+    return next((file for file in files if plain(file.stem) in names), None)
 
 
-_FINDERS = dict(
-    csv=_csv, released=_released, folders=_class_folders, parquet=_parquet
-)
-
-
-def _to_import(folder, info, places):
+def _to_import(folder, info, found):
     home = folder.parent if folder.is_file() else folder
     target = home / info.name
     if target.exists():  # is looked for two folders deep
         target = target / info.name
-    found = '; '.join(map(str, places))
     words = 'import', folder, '--dataset', info.name, '--to', target
     return (
         f'{info.title} is here as {found}. To train on it, import it once:\n'
@@ -124,8 +105,7 @@ def _to_import(folder, info, places):
     )
 
 
-def _not_found(folder, info):
-    """Say where a set was looked for, and what would have been found."""
+def _not_found(folder, info, _):
     looked = '\n'.join(f'  {place}' for place in _folders(folder, info)[:-1])
     parquet = ', '.join(part.parquet for part in info.parts)
     return (
