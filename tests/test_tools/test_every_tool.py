@@ -88,7 +88,7 @@ TABLE = {
         'leaves --classes 2 --per-class 4 --size 32 --jobs 1',
         'leaves/classes.txt',
     ),
-    SPLIT: Row('photographs --jobs 1', 'photographs/train.txt'),
+    SPLIT: Row('photographs', 'photographs/train.txt'),
     'dataset_converters/hold_out_classes.py': Row(
         'photographs --num 1 --out three', 'three/classes.txt', (SPLIT,)
     ),

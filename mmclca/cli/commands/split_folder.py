@@ -8,7 +8,6 @@ them is printed.
 """
 
 import re
-from collections import Counter
 from pathlib import Path
 
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES
@@ -18,7 +17,7 @@ from mmclca.utils.terminal import say
 from .. import Parser, plain_errors
 
 folder = lazy('mmclca.datasets.photographs.folder')
-image_files = lazy('mmclca.datasets.image_files')
+photograph_check = lazy('mmclca.datasets.photographs.check')
 photograph_lists = lazy('mmclca.datasets.photographs.lists')
 
 CONFIG = (
@@ -45,17 +44,12 @@ def parse_args(argv=None):
     )
     parser.add('--seed', 'of the draw', 0)
     parser.add('--out', 'folder for the lists (default: FOLDER)', type=Path)
-    parser.flag(
-        '--skip-unreadable',
-        'leave images that cannot be read out of the lists',
-    )
     parser.flag('--force', 'replace lists that differ')
-    parser.add('--jobs', 'images that are opened at a time', 8)
     return parser.parse_args(argv)
 
 
 def images_in(place):
-    """Images of a folder a class; says what is left aside."""
+    """Photographs that ``fit`` would take; says which it would not."""
     if not place.is_dir():
         raise ValueError(f'{place} is not a folder')
     found = folder.read_folder(place, IMAGE_SUFFIXES)
@@ -65,30 +59,11 @@ def images_in(place):
             f'{place} is split already ({splits}): '
             'give a folder with a folder a class'
         )
-    for reason, count in Counter(found.left_out.values()).items():
-        say(f'ignored: {count} {reason}')
-    return found
-
-
-def readable(images, skip, jobs):
-    """Images without those that cannot be read, which it names.
-
-    Raises:
-        ValueError: Naming all unreadable images, unless ``skip``.
-    """
-    print(f'opening {len(images)} images of {len(images.classes)} classes')
-    bad = image_files.find_problems(images.paths, jobs)
-    print()
-    if bad and not skip:
-        lines = ''.join(f'\n  {f}: {problem}' for f, problem in bad.items())
-        raise ValueError(
-            f'{len(bad)} images cannot be read; repair or remove them, or '
-            f'leave them out with --skip-unreadable:{lines}'
-        )
-    for file, problem in bad.items():
-        say(f'left out: {file}: {problem}')
-    images = images.without(bad)
-    return images.of_classes(sorted({*images.labels}))
+    print(f'opening {len(found)} images of {len(found.classes)} classes')
+    checked = photograph_check.check_photographs(found)
+    for line in checked.lines():
+        say(line)
+    return checked.photographs
 
 
 def warn_of_small_classes(images, wanted):
@@ -121,7 +96,6 @@ def run(args):
     photograph_lists.split_sizes(0, *fractions)  # refuses before it opens
     out = args.out or args.folder
     images = images_in(args.folder)
-    images = readable(images, args.skip_unreadable, args.jobs)
     warn_of_small_classes(images, 3 if args.test_fraction else 2)
     parts = photograph_lists.split_photographs(images, *fractions, args.seed)
     lists = photograph_lists.lines_of_lists(parts, out)

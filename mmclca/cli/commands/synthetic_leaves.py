@@ -38,6 +38,6 @@ def main(args):
     options = dict(vars(args))
     out, jobs = options.pop('out'), options.pop('jobs')
     with plain_errors(out):
-        specimens = data_set.draw_data_set(out, options, jobs)
-    counts = dict(Counter(one.split for one in specimens))
-    print(f'\n{out}: {options["classes"]} classes, images: {counts}')
+        images = data_set.draw_data_set(out, options, jobs)
+    counts = dict(Counter(images.splits))
+    print(f'\n{out}: {len(images.classes)} classes, images: {counts}')
