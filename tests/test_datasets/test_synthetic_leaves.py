@@ -14,7 +14,7 @@ from mmclca.cli.verbs import main_of
 from mmclca.datasets.photographs.lists import split_sizes
 from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
 
-SIZE, TRAIN, TEST = 96, 24, 10
+SIZE, TRAIN, TEST = 96, 16, 6
 TOOLS = Path(__file__).parents[2] / 'tools' / 'dataset_converters'
 
 
