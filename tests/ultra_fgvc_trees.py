@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Ultra-FGVC sets of 4x4 images, written in each layout as people have it.
+"""Ultra-FGVC sets of 4x4 images, written in each form as people have it.
 
 Written apart from the package's own writers, so that readers are tested
-against the layouts and not against themselves.
+against the forms and not against themselves.
 """
 
 import csv
@@ -128,20 +128,24 @@ def write_images(paths, root):
         os.link(one, root / path)
 
 
-def write(layout, root, name, leaves):
-    """Write a set as people have it in one layout."""
-    if layout == 'csv':
+def write(form, root, name, leaves):
+    """Write a set as people have it in one form."""
+    if form == 'csv':
         write_csv(root, leaves, IMAGE_FOLDERS[name])
-    elif layout == 'parquet':
-        write_parquet(root, leaves, PARQUET_FILES[name])
-    else:
-        dict(released=write_released, folders=write_folders)[layout](
-            root, leaves
-        )
+    elif form == 'parquet':
+        for stage, file in PARQUET_FILES[name].items():
+            root.mkdir(parents=True, exist_ok=True)
+            own = [leaf for leaf in leaves if leaf.stage == stage]
+            write_rows(root / file, own, [png()] * len(own))
+    elif form == 'released':
+        write_released(root, leaves)
+    else:  # stages together
+        names = [f'{x.split}/{x.class_name}/{x.name}' for x in leaves]
+        write_images(names, root)
 
 
 def write_csv(root, leaves, folder):
-    """Write the CLCA authors' layout."""
+    """Write the CLCA authors' lists."""
     rows = defaultdict(list)
     for leaf in leaves:
         path = f'{leaf.stage}/images/{leaf.name}' if leaf.stage else leaf.name
@@ -157,7 +161,7 @@ def write_csv(root, leaves, folder):
 
 
 def write_released(root, leaves):
-    """Write the archives' layout; SoyAgeing one root a stage."""
+    """Write as the archives are; SoyAgeing one root a stage."""
     for leaf in leaves:
         anno = root / leaf.stage / 'anno'
         anno.mkdir(parents=True, exist_ok=True)
@@ -172,19 +176,6 @@ def write_released(root, leaves):
     write_images(
         [f'{x.stage}/images/{x.name}'.lstrip('/') for x in leaves], root
     )
-
-
-def write_folders(root, leaves):
-    """Write image folders; SoyAgeing all stages together."""
-    write_images([f'{x.split}/{x.class_name}/{x.name}' for x in leaves], root)
-
-
-def write_parquet(root, leaves, names):
-    """Write the mirror: ``names`` maps a stage (or '') to a file name."""
-    root.mkdir(parents=True, exist_ok=True)
-    for stage, name in names.items():
-        own = [leaf for leaf in leaves if leaf.stage == stage]
-        write_rows(root / name, own, [png()] * len(own))
 
 
 def write_rows(path, leaves, images, row_group_size=None):

@@ -3,19 +3,18 @@
 
 import glob
 import os
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
 import numpy as np
+from mmpretrain.utils import track
 
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES as IMAGE_SUFFIXES
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 from mmclca.utils.reading import open_file, read_bytes
 
 from .decoding import BY_PILLOW, UndecodedError, decode, open_image
-from .parquet import PREFIX, iter_images, parquet_uri, split_uri
 
 MISSING = 'missing'
 EMPTY = 'empty file'
@@ -103,7 +102,7 @@ def find_problem(path):
         says; empty if nothing is.
     """
     try:
-        return _decode(read_bytes(path))
+        return _problem(read_bytes(path))
     except Exception as error:  # what an unreadable file gives is open
         return _reason(error)
 
@@ -124,7 +123,7 @@ def check_header(file):
     if _looks_whole(file):
         return ''
     file.seek(0)
-    return _decode(file.read())
+    return _problem(file.read())
 
 
 def decode_whole(content, over_white=True):
@@ -137,35 +136,34 @@ def decode_whole(content, over_white=True):
         ValueError: What :func:`find_problem` returns.
     """
     if not _looks_whole(BytesIO(content)):
-        problem = _why_not_whole(content)
-        if problem:
-            raise ValueError(problem)
+        _check_whole(content)
     return decode(content, over_white)
 
 
 def check_headers(paths):
-    """Look for images that cannot be read, each as :func:`check_header` does.
-
-    Files are opened in several threads; a parquet file is read through once.
+    """Find images that cannot be read, each as :func:`check_header` does.
 
     Returns:
         dict[str, str]: What is wrong with each that cannot be read.
     """
-    files = [path for path in paths if not path.startswith(PREFIX)]
-    with ThreadPoolExecutor(_THREADS) as pool:
-        problems = pool.map(_check_file, files)
-        found = dict(zip(files, problems, strict=True))
-    rows = defaultdict(list)
-    for path in paths:
-        if path.startswith(PREFIX):
-            file, row = split_uri(path)
-            rows[file].append(row)
-    for file, wanted in rows.items():
-        for row, content in iter_images(file, wanted):
-            found[parquet_uri(file, row)] = (
-                MISSING if content is None else check_header(BytesIO(content))
-            )
-    return {path: found[path] for path in paths if found[path]}
+    return _problems(_check_file, paths, _THREADS)
+
+
+def find_problems(paths, jobs):
+    """Decode images, so many at a time, with a bar.
+
+    Returns:
+        dict[str, str]: What is wrong with each that cannot be read.
+    """
+    return _problems(find_problem, paths, jobs, track)
+
+
+def _problems(check, paths, jobs, progress=None):
+    with ThreadPoolExecutor(jobs) as pool:
+        found = pool.map(check, paths)
+        if progress:
+            found = progress(found, 'Images', total=len(paths))
+        return {path: x for path, x in zip(paths, found, strict=True) if x}
 
 
 def _check_file(path):
@@ -186,33 +184,29 @@ def _looks_whole(file):
     return bool(marker) and file.read().rstrip(b'\0').endswith(marker)
 
 
-def _decode(content):
-    problem = _why_not_whole(content)
-    if problem:
-        return problem
+def _problem(content):
     try:
+        _check_whole(content)
         decode(content)
     except UndecodedError as error:
         return str(error)
     return ''
 
 
-def _why_not_whole(content):
+def _check_whole(content):
+    """Decode an image by Pillow, which refuses one that is cut short."""
     if not content:
-        return EMPTY
-    try:
-        file = BytesIO(content)
-        with open_image(file) as image:
-            # It stands at the first scan. Zeros after a cut pass for pixels.
-            if image.format == 'JPEG' and _JPEG_END not in file.read():
-                return 'cut short: a JPEG file without its end marker'
-            if image.format not in BY_PILLOW:
+        raise UndecodedError(EMPTY)
+    file = BytesIO(content)
+    with open_image(file) as image:
+        # It stands at the first scan. Zeros after a cut pass for pixels.
+        if image.format == 'JPEG' and _JPEG_END not in file.read():
+            raise UndecodedError('cut short: a JPEG without its end marker')
+        if image.format not in BY_PILLOW:
+            try:
                 image.load()
-    except UndecodedError as error:
-        return str(error)
-    except Exception as error:  # a decoder may raise anything
-        return _reason(error)
-    return ''
+            except Exception as error:  # a decoder may raise anything
+                raise UndecodedError(_reason(error)) from error
 
 
 def _reason(error):

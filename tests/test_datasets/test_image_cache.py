@@ -22,10 +22,9 @@ from mmpretrain.datasets import LoadImageFromFile
 from PIL import Image
 from tiny_run import ROOT, environment, write_images
 
-from mmclca.datasets import CacheImages
+from mmclca.datasets import CacheImages, image_cache
 from mmclca.datasets.batches import without_cache
-from mmclca.datasets.image_cache import transform
-from mmclca.datasets.image_cache.store import ImageStore, SharedFolder
+from mmclca.datasets.image_cache import ImageStore, SharedFolder
 from mmclca.registry import TRANSFORMS
 
 LOAD = dict(type='LoadImageFromFile')
@@ -43,15 +42,12 @@ TAIL = [
 
 
 @pytest.fixture(autouse=True)
-def places(tmp_path, monkeypatch):
-    """Both places in folders of this test."""
-    for name in ('memory', 'disk'):
-        (tmp_path / name).mkdir()
-    monkeypatch.setattr(transform, '_MEMORY', tmp_path / 'memory')
-    monkeypatch.setattr(transform, '_SPARE_MEMORY', 0)
-    monkeypatch.setattr(transform, '_SPARE_DISK', 0)
+def folder(tmp_path, monkeypatch):
+    """A folder for images of this test."""
+    (tmp_path / 'disk').mkdir()
+    monkeypatch.setattr(image_cache, '_SPARE', 0)
     monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path / 'disk'))
-    return tmp_path
+    return tmp_path / 'disk'
 
 
 @pytest.fixture
@@ -83,7 +79,7 @@ def decoded(monkeypatch):
 def warnings(monkeypatch):
     """What was warned of."""
     said = []
-    monkeypatch.setattr(transform, '_warn', said.append)
+    monkeypatch.setattr(image_cache, '_warn', said.append)
     return said
 
 
@@ -113,19 +109,18 @@ def epochs(steps, paths, count):
 
 
 @pytest.mark.parametrize('head', HEADS)
-@pytest.mark.parametrize('limits', [(64, 0), (0, 64), (0, 0)])
-def test_same_pixels_through_a_whole_pipeline(head, limits, leaves, decoded):
+def test_same_pixels_through_a_whole_pipeline(head, leaves, decoded):
     plain = [TRANSFORMS.build(LOAD), TRANSFORMS.build(HEADS[head])]
-    expected = epochs(plain, leaves, count=3)
-    decoded.clear()
-    step = cached(head, memory_mb=limits[0], disk_mb=limits[1])
-    given = epochs([step], leaves, count=3)
-    assert len(decoded) == len(leaves) * (1 if any(limits) else 3)
-    for ours, theirs in zip(given, expected, strict=True):
-        assert torch.equal(ours['inputs'], theirs['inputs'])
-        theirs, ours = theirs['data_samples'], ours['data_samples']
-        assert ours.metainfo == theirs.metainfo
-        assert ours.metainfo.keys() >= {'ori_shape', 'flip'}
+    expected = epochs(plain, leaves, count=2)
+    for step, times in ((cached(head), 1), (cached(head, disk_mb=0), 2)):
+        decoded.clear()
+        given = epochs([step], leaves, count=2)
+        assert len(decoded) == len(leaves) * times
+        for ours, theirs in zip(given, expected, strict=True):
+            assert torch.equal(ours['inputs'], theirs['inputs'])
+            theirs, ours = theirs['data_samples'], ours['data_samples']
+            assert ours.metainfo == theirs.metainfo
+            assert ours.metainfo.keys() >= {'ori_shape', 'flip'}
 
 
 def test_cached_image_is_ones_own(leaves):
@@ -150,27 +145,16 @@ def test_changed_file_is_read_anew(leaves, decoded):
     assert decoded == [leaves[0], leaves[0], leaves[1]]
 
 
-def test_other_steps_are_other_images(leaves):
-    shapes = [images_of(cached(head), leaves)[3].shape for head in HEADS]
-    assert len(set(shapes)) == 3
-    step = TRANSFORMS.build(
-        dict(type='mmclca.CacheImages', transforms=[dict(LOAD), HEADS['edge']])
-    )
-    assert step.stores[0].folder == cached('edge').stores[0].folder
-
-
 def test_same_steps_share_what_is_there(leaves, decoded):
-    images = images_of(cached(), leaves)
-    assert len(decoded) == 16
+    steps = [cached(head) for head in HEADS]
+    images = [images_of(step, leaves) for step in steps]
+    assert len({found[3].shape for found in images}) == 3
     again = cached()
-    del decoded[:]
-    assert same(images_of(again, leaves), images)
-    # nothing holds the first one any more, so its file went with it
-    both = cached()
-    images_of(again, leaves)
-    del decoded[:]
-    assert same(images_of(both, leaves), images)
-    assert not decoded
+    del steps  # what the others kept goes; that of `again` stays
+    decoded.clear()
+    assert same(images_of(again, leaves), images[0]) and not decoded
+    folders = [cached(head).store.folder for head in ('edge', 'square')]
+    assert folders[0] != folders[1] == again.store.folder
 
 
 def loader(data, workers, start, **options):
@@ -202,13 +186,12 @@ def pixels(loader):
     'start, workers',
     [('fork', 2), pytest.param('spawn', 1, marks=pytest.mark.slow)],
 )
-def test_workers_share_images(start, workers, tmp_path, monkeypatch):
+def test_workers_share_images(start, workers, tmp_path, folder, monkeypatch):
     """What workers have decoded, the main process need not."""
     write_images(tmp_path / 'data')
     monkeypatch.undo()  # a spawned worker knows of no other folders
-    folder = tmp_path / 'disk'
     monkeypatch.setenv('PYTHONPATH', environment()['PYTHONPATH'])
-    options = dict(memory_mb=0, folder=str(folder))
+    options = dict(folder=str(folder))
     with_workers = loader(tmp_path / 'data', workers, start, **options)
     first = pixels(with_workers)
     kept = sorted(folder.glob('*/*/*'))
@@ -220,14 +203,13 @@ def test_workers_share_images(start, workers, tmp_path, monkeypatch):
 
 
 def fill(leaves, folder, sums):
-    step = cached(memory_mb=0, folder=folder)
+    step = cached(folder=folder)
     images = images_of(step, leaves * 2)
     sums.put(sum(int(image.sum()) for image in images))
 
 
-def test_two_processes_fill_at_once_and_leave_nothing(leaves, tmp_path):
-    folder = tmp_path / 'disk'
-    step = cached(memory_mb=0)  # holds the folder until both are done
+def test_two_processes_fill_at_once_and_leave_nothing(leaves, folder):
+    step = cached()  # holds the folder until both are done
     context = get_context('fork')
     sums = context.Queue()
     arguments = leaves, str(folder), sums
@@ -244,14 +226,14 @@ def test_two_processes_fill_at_once_and_leave_nothing(leaves, tmp_path):
     assert not list(folder.glob('*/*'))
 
 
-def test_what_a_killed_process_left_is_deleted(leaves, tmp_path):
-    folder = tmp_path / 'memory' / f'mmclca-images-{os.getuid()}'
+def test_what_a_killed_process_left_is_deleted(folder):
+    folder = folder / f'mmclca-images-{os.getuid()}'
     (folder / 'gone').mkdir(mode=0o700, parents=True)
     for name in ('gone.lock', 'gone/image'):
         (folder / name).touch()
     step = cached()
     assert not list(folder.glob('gone*'))
-    assert step.stores[0].folder.exists()
+    assert step.store.folder.exists()
 
 
 def test_lock_that_is_deleted_while_it_is_taken(tmp_path, monkeypatch):
@@ -277,7 +259,7 @@ def test_lock_that_is_deleted_while_it_is_taken(tmp_path, monkeypatch):
 def test_damaged_file_is_decoded_anew(content, leaves, decoded):
     step = cached()
     images = images_of(step, leaves)
-    for file in step.stores[0].folder.iterdir():
+    for file in step.store.folder.iterdir():
         whole = file.read_bytes()
         file.write_bytes(whole[:500] if content == b'cut' else content)
     decoded.clear()
@@ -286,36 +268,34 @@ def test_damaged_file_is_decoded_anew(content, leaves, decoded):
     assert decoded == leaves
 
 
-def test_limits_of_both_places(leaves, decoded, warnings):
-    """Each place takes what fits; the rest is decoded, and said once."""
-    options = dict(memory_mb=1, disk_mb=1)
-    size = 260  # 5 images of 198 KiB each, in each place
-    head = dict(type='Resize', scale=(size, size))
-    steps, many = [LOAD, head], []
-    for _ in range(2):
-        many.append(CacheImages(steps, **options))
-    expected = images_of(CacheImages(steps, 0, 0), leaves)
+def test_limit(leaves, decoded, warnings):
+    """What fits is kept; the rest is decoded, and said once."""
+    size = 260  # 5 images of 198 KiB each
+    steps = [LOAD, dict(type='Resize', scale=(size, size))]
+    many = [CacheImages(steps, disk_mb=1) for _ in range(2)]
+    expected = images_of(CacheImages(steps, 0), leaves)
     assert same(images_of(many[0], leaves), expected)
     decoded.clear()
     for step in many:
         assert same(images_of(step, leaves), expected)
-    assert decoded == leaves[10:] * 2
+    assert decoded == leaves[5:] * 2
     (said,) = warnings
-    assert 'cache is full (memory_mb=1, disk_mb=1' in said
-    for store in many[0].stores:
-        sizes = [file.stat().st_size for file in store.folder.iterdir()]
-        assert 5 * size * size * 3 < sum(sizes) <= 1 << 20
+    assert '(disk_mb=1 or the disk is full); others are decoded' in said
+    files = many[0].store.folder.iterdir()
+    kept = sum(file.stat().st_size for file in files)
+    assert 5 * size * size * 3 < kept <= 1 << 20
 
 
-def test_space_is_spared_for_others(leaves, tmp_path):
-    store = ImageStore(tmp_path / 'disk', 'name', 1 << 20, spare=1.0)
+def test_space_is_spared_for_others(folder, monkeypatch):
+    monkeypatch.setattr(image_cache, '_SPARE', 1.0)
+    store = ImageStore(folder, 'name', 1 << 20)
     assert not store.put('key', np.zeros((4, 4, 3), np.uint8), {})
     assert store.get('key') is None
 
 
 def test_full_or_broken_disk(leaves, decoded, warnings, monkeypatch):
     """What is there is read on; the rest is decoded, and said once."""
-    step, other = cached(memory_mb=0), cached(memory_mb=0)
+    step, other = cached(), cached()
     images = images_of(step, leaves[:4])
     write = Path.write_bytes
 
@@ -331,7 +311,7 @@ def test_full_or_broken_disk(leaves, decoded, warnings, monkeypatch):
     (said,) = warnings
     assert 'no more images are kept in' in said
     assert 'No space left on device (it takes' in said
-    names = {file.name for file in step.stores[0].folder.iterdir()}
+    names = {file.name for file in step.store.folder.iterdir()}
     assert len(names) == 5 and 'warned' in names
 
 
@@ -342,23 +322,23 @@ def test_folder_that_cannot_be_used(leaves, tmp_path):
     )
     assert MMLogger.get_current_instance() is logger
     (tmp_path / 'file').touch()
-    step = cached(memory_mb=0, folder=str(tmp_path / 'file'))
+    step = cached(folder=str(tmp_path / 'file'))
     (said,) = (tmp_path / 'run.log').read_text().splitlines()
     assert 'no images are kept in' in said
     assert same(images_of(step, leaves), images_of(cached(), leaves))
 
 
-def test_folder_of_another_user(warnings, tmp_path):
+def test_folder_of_another_user(warnings, folder, tmp_path):
     (tmp_path / 'elsewhere').mkdir()
-    link = tmp_path / 'disk' / f'mmclca-images-{os.getuid()}'
+    link = folder / f'mmclca-images-{os.getuid()}'
     link.symlink_to(tmp_path / 'elsewhere')
-    assert cached(memory_mb=0).stores == []
+    assert cached().store is None
     assert 'belongs to another user' in warnings[0]
 
 
 def test_missing_image_is_an_error_as_before(tmp_path, decoded):
     path = str(tmp_path / 'missing.jpg')
-    for step in (cached(), cached(memory_mb=0, disk_mb=0)):
+    for step in (cached(), cached(disk_mb=0)):
         with pytest.raises(FileNotFoundError, match='missing.jpg'):
             step(dict(img_path=path))
 
@@ -377,7 +357,7 @@ def test_steps_that_leave_an_image_out(leaves, decoded):
     [
         ([LOAD, dict(type='RandomFlip', prob=0.5)], {}, 'RandomFlip would be'),
         ([LOAD, dict(type='ColorJitter')], {}, 'put it after CacheImages'),
-        ([LOAD], dict(memory_mb=-1), 'memory_mb=-1, disk_mb=4096'),
+        ([LOAD], dict(disk_mb=-1), 'disk_mb=-1: from 0 on'),
     ],
 )
 def test_what_cannot_be_cached(steps, limits, message):

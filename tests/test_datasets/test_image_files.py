@@ -20,10 +20,10 @@ from mmclca.datasets.image_files import (
 def decoded(monkeypatch):
     """What is decoded, in order."""
     contents = []
-    decode = image_files._decode
+    decode = image_files._problem
     monkeypatch.setattr(
         image_files,
-        '_decode',
+        '_problem',
         lambda content: contents.append(content) or decode(content),
     )
     return contents

@@ -13,9 +13,8 @@ from tiny_run import exit_code
 from mmclca.cli.verbs import main_of
 from mmclca.datasets.photographs.lists import split_sizes
 from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
-from mmclca.datasets.ultra_fgvc import UltraFGVC
 
-SIZE, TRAIN, TEST = 96, 24, 10
+SIZE, TRAIN, TEST = 96, 16, 6
 TOOLS = Path(__file__).parents[2] / 'tools' / 'dataset_converters'
 
 
@@ -171,21 +170,6 @@ def test_reads_as_custom_dataset(run, tmp_path):
         assert data.CLASSES == ('cultivar_01', 'cultivar_02', 'cultivar_03')
         assert data.get_gt_labels().tolist() == sorted([0, 1, 2] * per_class)
         assert data[0]['img'].shape == (40, 40, 3)
-
-
-def test_reads_as_ultra_fgvc(run, tmp_path):
-    shape = ('--classes', '4', '--per-class', '6')
-    shares = ('--val-fraction', '0.17', '--test-fraction', '0.5')
-    out = tmp_path / 'cotton'
-    assert run(out, *shape, *shares, '--layout', 'ultra-fgvc') == 0
-    options = dict(data_root=str(tmp_path), check_counts=False)
-    for split, number in dict(train=8, val=4, trainval=12, test=12).items():
-        data = UltraFGVC('cotton80', split, **options, serialize_data=False)
-        labels = data.get_gt_labels().tolist()
-        assert labels == sorted(list(range(4)) * (number // 4))
-        names = [data.get_data_info(i)['img_path'] for i in range(number)]
-        part = 'test' if split == 'test' else 'train'
-        assert all(name.endswith(f'_{part}.png') for name in names)
 
 
 def test_rerun_changes_nothing_and_leaves_other_files_alone(run, tmp_path):

@@ -2,27 +2,32 @@
 """Lists in the ways that people and publishers get them wrong."""
 
 import os
+import sys
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import ultra_fgvc_trees as trees
 
-from mmclca.datasets.ultra_fgvc import checks, lists
-from mmclca.datasets.ultra_fgvc import folders as layouts
+from mmclca.datasets.ultra_fgvc import forms, lists
 from mmclca.datasets.ultra_fgvc.info import SETS
-from mmclca.datasets.ultra_fgvc.places import Source, find_sources
+from mmclca.datasets.ultra_fgvc.places import find_set
 
 COTTON = SETS['cotton80']
 
 
-def read(root, info=COTTON, layout=None):
-    (source,) = find_sources(root, info, layout)
-    images = lists.read_source(source, info)
+def read(root, info=COTTON):
+    """Paths and labels of each split."""
+    images = find_set(root, info).images
     classes = lists.class_names(images, info)
-    splits = {
+    return {
         split: [(x.path, x.label) for x in lists.label(listed, classes)]
         for split, listed in lists.divide(images, info).items()
     }
-    return splits, checks.is_ordered_differently(images, classes)
+
+
+def counts(splits):
+    return {split: len(listed) for split, listed in splits.items()}
 
 
 def write_anno(root, leaves, splits=('train', 'val', 'test'), base=1):
@@ -38,41 +43,27 @@ def test_labels_of_all_true_lists(shared, name):
     """No image is needed to read a list."""
     leaves = trees.true_leaves(shared, name)
     root = shared / 'data' / 'ufgvc_splits' / trees.TRUE_LISTS[name]
-    splits, differ = read(root, SETS[name])
-    assert {s: len(x) for s, x in splits.items()} == SETS[name].counts
+    splits = read(root, SETS[name])
+    assert counts(splits) == SETS[name].counts
     labels = {leaf.name: leaf.label for leaf in leaves}
     found = splits['trainval'] + splits['test']
     assert {os.path.basename(path): x for path, x in found} == labels
-    assert not differ
 
 
-def test_lists_do_not_depend_on_their_order(tmp_path):
-    leaves = trees.cotton_leaves()
-    write_anno(tmp_path, leaves)
-    first, _ = read(tmp_path)
-    write_anno(tmp_path, leaves[::-1])
-    assert read(tmp_path)[0] == first
-
-
+@pytest.mark.parametrize('order', [1, -1])
 @pytest.mark.parametrize('base', [0, 1, 2])
-def test_the_base_of_labels_does_not_matter(tmp_path, base):
+def test_order_and_base_of_labels_do_not_matter(tmp_path, base, order):
     """The file names tell the class: the usual slip by one is harmless."""
     leaves = trees.cotton_leaves()
-    write_anno(tmp_path, leaves, base=base)
-    splits, differ = read(tmp_path)
+    write_anno(tmp_path, leaves[::order], base=base)
     expected = {leaf.name: leaf.label for leaf in leaves}
-    for listed in splits.values():
-        for path, label in listed:
-            assert expected[os.path.basename(path)] == label
-    assert not differ
-
-
-def test_labels_in_another_order_are_noted(tmp_path):
-    leaves = [x._replace(label=79 - x.label) for x in trees.cotton_leaves()]
-    write_anno(tmp_path, leaves)
-    splits, differ = read(tmp_path)
-    assert differ
-    assert [label for _, label in splits['val']] == list(range(80))
+    for listed in read(tmp_path).values():
+        found = [(os.path.basename(path), label) for path, label in listed]
+        assert {*found} <= expected.items()
+        assert [x for _, x in found] == sorted(x for _, x in found)
+    others = [x._replace(label=79 - x.label) for x in leaves]
+    write_anno(tmp_path, others)
+    assert [label for _, label in read(tmp_path)['val']] == list(range(80))
 
 
 def test_labels_against_file_names(tmp_path):
@@ -90,7 +81,7 @@ def test_names_that_tell_no_class(tmp_path):
         for i, leaf in enumerate(trees.cotton_leaves())
     ]
     write_anno(tmp_path, leaves)
-    splits, _ = read(tmp_path)
+    splits = read(tmp_path)
     assert [label for _, label in splits['val']] == list(range(80))
     write_anno(tmp_path, leaves, base=2)
     with pytest.raises(ValueError, match=r'1 classes .* \(1..80\): 81'):
@@ -103,11 +94,9 @@ def test_a_train_list_that_is_the_whole(tmp_path):
     whole = [x._replace(split=x.split.replace('val', 'train')) for x in leaves]
     val = [x for x in leaves if x.split == 'val']
     write_anno(tmp_path, whole + val)
-    splits, _ = read(tmp_path)
-    counts = {split: len(listed) for split, listed in splits.items()}
-    assert counts == COTTON.counts
+    assert counts(read(tmp_path)) == COTTON.counts
     (tmp_path / 'anno' / 'val.txt').unlink()
-    assert list(read(tmp_path)[0]) == ['trainval', 'test']
+    assert list(read(tmp_path)) == ['trainval', 'test']
 
 
 def test_a_val_list_that_repeats_the_test_list(tmp_path):
@@ -115,10 +104,7 @@ def test_a_val_list_that_repeats_the_test_list(tmp_path):
     whole = [x._replace(split=x.split.replace('val', 'train')) for x in leaves]
     test = [x._replace(split='val') for x in leaves if x.split == 'test']
     write_anno(tmp_path, whole + test)
-    splits, _ = read(tmp_path)
-    assert {s: len(x) for s, x in splits.items()} == dict(
-        trainval=240, test=240
-    )
+    assert counts(read(tmp_path)) == dict(trainval=240, test=240)
 
 
 def test_an_image_in_training_and_test(tmp_path):
@@ -157,7 +143,7 @@ def test_csv_of_a_spreadsheet(tmp_path):
     lines = [f'{x.name},7,{x.label}' for x in trees.cotton_leaves()]
     text = '\r\n'.join(['dir,width,class_id', *lines, ''])
     (tmp_path / 'train_val.csv').write_bytes(b'\xef\xbb\xbf' + text.encode())
-    assert len(read(tmp_path)[0]['trainval']) == 480
+    assert len(read(tmp_path)['trainval']) == 480
 
 
 def test_lists_of_one_stage(tmp_path):
@@ -173,12 +159,10 @@ def test_lists_of_one_stage(tmp_path):
             name = dict(train='train_val', test='test')[split]
             file = tmp_path / f'{name}_{stage}.csv'
             file.write_text('class_id,dir\n' + ''.join(rows))
-    splits, _ = read(tmp_path, SETS['soyageing_r4'])
-    assert {s: len(x) for s, x in splits.items()} == dict(
-        trainval=990, test=990
-    )
-    splits, _ = read(tmp_path, SETS['soyageing'])
-    assert {s: len(x) for s, x in splits.items()} == SETS['soyageing'].counts
+    splits = read(tmp_path, SETS['soyageing_r4'])
+    assert counts(splits) == dict(trainval=990, test=990)
+    splits = read(tmp_path, SETS['soyageing'])
+    assert counts(splits) == SETS['soyageing'].counts
 
 
 @pytest.mark.parametrize('name', ['{}', '{:03d}'])
@@ -191,8 +175,8 @@ def test_class_folders_count_from_either_end(tmp_path, name, first):
             for i in range(k):
                 (folder / f'leaf{i}.JPG').touch()
             (folder / 'Thumbs.db').touch()
-    splits, _ = read(tmp_path)
-    assert {s: len(x) for s, x in splits.items()} == COTTON.counts
+    splits = read(tmp_path)
+    assert counts(splits) == COTTON.counts
     for path, label in splits['test']:
         assert int(path.split('/')[-2]) == label + first
 
@@ -207,17 +191,40 @@ def test_class_folders_count_from_either_end(tmp_path, name, first):
 def test_bad_rows_of_a_parquet_file(tmp_path, change, message):
     leaves = trees.cotton_leaves()
     leaves[0] = leaves[0]._replace(**change)
-    path = tmp_path / 'cotton80.parquet'
-    trees.write_rows(path, leaves, [b''] * 480)
+    trees.write_rows(tmp_path / 'cotton80.parquet', leaves, [b''] * 480)
     with pytest.raises(ValueError, match=message):
-        lists.read_source(Source('parquet', ((COTTON, path),)), COTTON)
+        read(tmp_path)
 
 
-def test_a_parquet_file_without_a_column(tmp_path):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    path = tmp_path / 'cotton80.parquet'
+def test_parquet_files_that_cannot_be_read(tmp_path, monkeypatch):
+    path, images = tmp_path / 'cotton80.parquet', [b'x' * 99] * 480
     pq.write_table(pa.table(dict(image=[b''], label=[1])), path)
     with pytest.raises(ValueError, match='class_name, split not found'):
-        layouts.read_parquet(path, COTTON)
+        read(path)
+    trees.write_rows(path, trees.cotton_leaves(), images, row_group_size=9)
+    content = bytearray(path.read_bytes())
+    content[900:4000] = bytes(3100)  # the first row groups
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match='cotton80.* is damaged from row 16 '):
+        list(forms.parquet_images(path))
+    path.write_bytes(content[:-100])
+    with pytest.raises(ValueError, match='cotton80.parquet is no parquet fi'):
+        read(path)
+    monkeypatch.setitem(sys.modules, 'pyarrow', None)
+    with pytest.raises(ImportError, match=r'pip install "mmclca\[parquet\]"'):
+        read(path)
+
+
+def test_images_of_the_datasets_library(tmp_path):
+    """A struct of bytes and path instead of bytes."""
+    rows = [bytes([i]) * 100_000 for i in range(200)]
+    images = [dict(bytes=row, path=f'{i}.png') for i, row in enumerate(rows)]
+    images[4]['bytes'] = rows[4] = None
+    path, options = tmp_path / 'leaves.parquet', dict(write_batch_size=10)
+    table = pa.table(dict(image=images))
+    pq.write_table(table, path, use_dictionary=False, **options)
+    before, most = pa.total_allocated_bytes(), 0
+    for i, found in enumerate(forms.parquet_images(path)):
+        assert found == (f'{path}/{i}', rows[i])
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert i == 199 and most < 6_000_000  # of 20 MB in one row group

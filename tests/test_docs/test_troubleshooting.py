@@ -284,7 +284,7 @@ PROVOKED = {  # by a tool with its words, or by a function
     ),
     f'{TRAIN}Cotton80': ('train', ROOT / f'configs/clca/{COTTON}.py'),
     'AssertionError: failed to load': damaged_in_training,
-    'split_folder.py: error: ...: 1 images cannot': damaged_in_split,
+    'cannot be read: 1 (ash': damaged_in_split,
     'not read:': damaged_in_prediction,
     f'{TRAIN}there is no checkpoint': (*TINY, 'load_from=gone.pth'),
     'evil.pth': harmful_checkpoint,

@@ -16,7 +16,6 @@ RED = (200, 30, 60)
 PIPELINE = """
 cached = dict(
     type='mmclca.CacheImages',
-    memory_mb=0,
     disk_mb=1,
     transforms=[
         dict(type='LoadImageFromFile'),

@@ -88,12 +88,12 @@ TABLE = {
         'leaves --classes 2 --per-class 4 --size 32 --jobs 1',
         'leaves/classes.txt',
     ),
-    SPLIT: Row('photographs --jobs 1', 'photographs/train.txt'),
+    SPLIT: Row('photographs', 'photographs/train.txt'),
     'dataset_converters/hold_out_classes.py': Row(
         'photographs --num 1 --out three', 'three/classes.txt', (SPLIT,)
     ),
     'dataset_converters/ultra_fgvc.py': Row(
-        'check cotton --jobs 1 --report bad.csv', 'bad.csv'
+        'import cotton --dataset cotton80 --jobs 1 --to set', 'set/test.csv'
     ),
     'visualization/browse_dataset.py': Row(
         'tiny.py --output-dir browsed --show-number 1', 'browsed/00000_0.png'

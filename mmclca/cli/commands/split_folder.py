@@ -7,7 +7,7 @@ No image is copied or moved: lists are written, and the command to train with
 them is printed.
 """
 
-from collections import Counter
+import re
 from pathlib import Path
 
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES
@@ -17,9 +17,8 @@ from mmclca.utils.terminal import say
 from .. import Parser, plain_errors
 
 folder = lazy('mmclca.datasets.photographs.folder')
-training = lazy('mmclca.datasets.preparation.training_command')
+photograph_check = lazy('mmclca.datasets.photographs.check')
 photograph_lists = lazy('mmclca.datasets.photographs.lists')
-verify = lazy('mmclca.datasets.preparation.verify')
 
 CONFIG = (
     'configs/few_shot/lf-evit-kr50_deit-tiny-p16_1xb32-20e_custom-224px.py'
@@ -45,17 +44,12 @@ def parse_args(argv=None):
     )
     parser.add('--seed', 'of the draw', 0)
     parser.add('--out', 'folder for the lists (default: FOLDER)', type=Path)
-    parser.flag(
-        '--skip-unreadable',
-        'leave images that cannot be read out of the lists',
-    )
     parser.flag('--force', 'replace lists that differ')
-    parser.add('--jobs', 'processes that open images', 1)
     return parser.parse_args(argv)
 
 
 def images_in(place):
-    """Images of a folder a class; says what is left aside."""
+    """Photographs that ``fit`` would take; says which it would not."""
     if not place.is_dir():
         raise ValueError(f'{place} is not a folder')
     found = folder.read_folder(place, IMAGE_SUFFIXES)
@@ -65,30 +59,11 @@ def images_in(place):
             f'{place} is split already ({splits}): '
             'give a folder with a folder a class'
         )
-    for reason, count in Counter(found.left_out.values()).items():
-        say(f'ignored: {count} {reason}')
-    return found
-
-
-def readable(images, skip, jobs):
-    """Images without those that cannot be read, which it names.
-
-    Raises:
-        ValueError: Naming all unreadable images, unless ``skip``.
-    """
-    print(f'opening {len(images)} images of {len(images.classes)} classes')
-    bad = verify.find_problems(images.paths, jobs)
-    print()
-    if bad and not skip:
-        lines = ''.join(f'\n  {f}: {problem}' for f, problem in bad.items())
-        raise ValueError(
-            f'{len(bad)} images cannot be read; repair or remove them, or '
-            f'leave them out with --skip-unreadable:{lines}'
-        )
-    for file, problem in bad.items():
-        say(f'left out: {file}: {problem}')
-    images = images.without(bad)
-    return images.of_classes(sorted({*images.labels}))
+    print(f'opening {len(found)} images of {len(found.classes)} classes')
+    checked = photograph_check.check_photographs(found)
+    for line in checked.lines():
+        say(line)
+    return checked.photographs
 
 
 def warn_of_small_classes(images, wanted):
@@ -102,12 +77,25 @@ def warn_of_small_classes(images, wanted):
         )
 
 
+def training_command(out, num_classes, has_test):
+    """Write the command that trains with the lists of a folder."""
+    options = [f'model.head.num_classes={num_classes}']
+    for name in photograph_lists.PARTS:
+        loader = f'{name}_dataloader.dataset'
+        options.append(f'{loader}.data_root={out}')
+        options.append(f'{loader}.classes={out / "classes.txt"}')
+    if has_test:
+        options.append('test_dataloader.dataset.ann_file=test.txt')
+    return ' \\\n    '.join(
+        [f'python tools/train.py {CONFIG} --cfg-options', *options]
+    )
+
+
 def run(args):
     fractions = args.val_fraction, args.test_fraction
     photograph_lists.split_sizes(0, *fractions)  # refuses before it opens
     out = args.out or args.folder
     images = images_in(args.folder)
-    images = readable(images, args.skip_unreadable, args.jobs)
     warn_of_small_classes(images, 3 if args.test_fraction else 2)
     parts = photograph_lists.split_photographs(images, *fractions, args.seed)
     lists = photograph_lists.lines_of_lists(parts, out)
@@ -115,10 +103,15 @@ def run(args):
     photograph_lists.write_lists(lists, REFUSAL, old, args.force)
     for file, lines in lists.items():
         print(f'{file}: {len(lines)} lines')
-    command = training.training_command(
+    command = training_command(
         out, len(images.classes), 'test' in parts.splits
     )
-    print('\nTo train on them:\n', *command, sep='\n')
+    print(f'\nTo train on them:\n\n{command}')
+    if re.search(r'[\s,]', f'{out}'):
+        say(
+            f'warning: {out}: blanks and commas end a setting; rename the '
+            'folder, or name a link to it in this command'
+        )
 
 
 def main(args):

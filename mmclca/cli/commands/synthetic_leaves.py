@@ -25,13 +25,6 @@ def parse_args():
     parser.add('--difference', 'distance between the cultivars, 0 to 2', 1.0)
     parser.add('--val-fraction', 'share that is validated with', 0.2)
     parser.add('--test-fraction', 'share that is tested with', 0.2)
-    parser.add(
-        '--layout',
-        'folders: images/CLASS/*.jpg, lists `path label`, classes.txt. '
-        'ultra-fgvc: images/*.png and the CSV lists of the CLCA authors',
-        'folders',
-        choices=['folders', 'ultra-fgvc'],
-    )
     parser.add('--jobs', 'processes', 1)
     return parser.parse_args()
 
@@ -40,8 +33,8 @@ def main(args):
     options = dict(vars(args))
     out, jobs = options.pop('out'), options.pop('jobs')
     with plain_errors(out):
-        specimens = datasets.synthetic_leaves.data_set.draw_data_set(
+        images = datasets.synthetic_leaves.data_set.draw_data_set(
             out, options, jobs
         )
-    counts = dict(Counter(one.split for one in specimens))
-    print(f'\n{out}: {options["classes"]} classes, images: {counts}')
+    counts = dict(Counter(images.splits))
+    print(f'\n{out}: {len(images.classes)} classes, images: {counts}')

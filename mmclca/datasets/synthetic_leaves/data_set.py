@@ -2,39 +2,28 @@
 """A data set of drawn leaves: images and their lists."""
 
 import json
+import shutil
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import cv2
 import numpy as np
-
-from mmclca.utils.csv_files import write_rows
+from mmengine.utils import track_parallel_progress, track_progress
 
 from ..photographs import Photographs
 from ..photographs.lists import PARTS, lines_of_lists, split_sizes, write_lists
-from ..preparation.verify import track
 from .cultivars import draw_leaf, make_cultivars
 
 MARK = 'synthetic_leaves.json'  # says that a folder is ours, and its options
 
 
-class Specimen(NamedTuple):
-    """An image to draw."""
-
-    path: str
-    label: int
-    index: int
-    split: str
-
-
-def draw_data_set(out: Path, options: dict, jobs: int = 1) -> list[Specimen]:
+def draw_data_set(out: Path, options: dict, jobs: int = 1) -> Photographs:
     """Draw all images of a data set and write their lists.
 
     Args:
         out (Path): A folder that is not there, is empty, or was drawn.
         options (dict): ``classes``, ``per_class``, ``size``, ``seed``,
-            ``difference``, ``val_fraction``, ``test_fraction``, ``layout``.
+            ``difference``, ``val_fraction``, ``test_fraction``.
         jobs (int): Processes. Defaults to 1.
 
     Raises:
@@ -47,37 +36,50 @@ def draw_data_set(out: Path, options: dict, jobs: int = 1) -> list[Specimen]:
                 f'--{name.replace("_", "-")} is {options[name]}; at least '
                 f'{least} is needed'
             )
-    specimens = _plan(options)
-    size, seed = options['size'], options['seed']
+    number, seed = options['per_class'], options['seed']
+    images = _plan(out, options)
     cultivars = make_cultivars(options['classes'], seed, options['difference'])
-    _take_over(out, options, specimens)
-    task = partial(_draw, out=out, cultivars=cultivars, size=size, seed=seed)
-    track(task, specimens, jobs)
-    _, write = LAYOUTS[options['layout']]
-    write(out, specimens)
-    return specimens
-
-
-def _plan(options: dict) -> list[Specimen]:
-    """List the images of a data set, class by class."""
-    name_of, _ = LAYOUTS[options['layout']]
-    fractions = options['val_fraction'], options['test_fraction']
-    sizes = split_sizes(options['per_class'], *fractions)
-    splits = np.repeat(PARTS, sizes).tolist()
-    return [
-        Specimen(name_of(label, index, split), label, index, split)
-        for label in range(options['classes'])
-        for index, split in enumerate(splits)
+    _take_over(out, options)
+    tasks = [
+        (path, cultivars[label], [seed, label, position % number])
+        for position, (path, label) in enumerate(
+            zip(images.paths, images.labels, strict=True)
+        )
     ]
+    task = partial(_draw, size=options['size'])
+    if jobs == 1:
+        track_progress(task, tasks)
+    else:
+        track_parallel_progress(task, tasks, jobs, chunksize=16)
+    write_lists(lines_of_lists(images, out, PARTS), force=True)
+    return images
 
 
-def _take_over(out: Path, options: dict, specimens: list[Specimen]) -> None:
-    """Mark a folder as ours; images that it had and will not have go."""
+def _plan(out: Path, options: dict) -> Photographs:
+    """List the images of a data set, class by class."""
+    number, names = options['per_class'], range(1, options['classes'] + 1)
+    names = [f'cultivar_{name:02d}' for name in names]
+    fractions = options['val_fraction'], options['test_fraction']
+    sizes = split_sizes(number, *fractions)
+    return Photographs(
+        [
+            str(out / 'images' / name / f'{name}_{index:04d}.jpg')
+            for name in names
+            for index in range(1, number + 1)
+        ],
+        np.repeat(range(len(names)), number).tolist(),
+        names,
+        groups=None,
+        splits=np.repeat(PARTS, sizes).tolist() * len(names),
+        source=str(out),
+    )
+
+
+def _take_over(out: Path, options: dict) -> None:
+    """Mark a folder as ours; the images that it had go."""
     mark = out / MARK
     if mark.exists():
-        before = _plan(json.loads(mark.read_text()))
-        for path in {s.path for s in before} - {s.path for s in specimens}:
-            (out / path).unlink(missing_ok=True)
+        shutil.rmtree(out / 'images', ignore_errors=True)
     elif out.exists() and any(out.iterdir()):
         raise ValueError(
             f'{out} is not empty, and its files were not drawn here (it has '
@@ -87,55 +89,9 @@ def _take_over(out: Path, options: dict, specimens: list[Specimen]) -> None:
     mark.write_text(json.dumps(options, indent=1) + '\n')
 
 
-def _draw(specimen, out, cultivars, size, seed) -> None:
+def _draw(task: tuple, size: int) -> None:
+    path, cultivar, seed = task
     cv2.setNumThreads(1)
-    rng = np.random.default_rng([seed, specimen.label, specimen.index])
-    image = draw_leaf(cultivars[specimen.label], rng, size)
-    path = out / specimen.path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    cv2.imwrite(str(path), image[..., ::-1])  # JPEG quality 95 by default
-
-
-def _class_name(label: int) -> str:
-    return f'cultivar_{label + 1:02d}'
-
-
-def _name_in_folder(label: int, index: int, split: str) -> str:
-    name = _class_name(label)
-    return f'images/{name}/{name}_{index + 1:04d}.jpg'
-
-
-def _name_as_released(label: int, index: int, split: str) -> str:
-    part = 'test' if split == 'test' else 'train'
-    return f'images/{label + 1}_{index + 1}_{part}.png'
-
-
-def _write_text_lists(out: Path, specimens: list[Specimen]) -> None:
-    images = Photographs(
-        [str(out / s.path) for s in specimens],
-        [s.label for s in specimens],
-        [*map(_class_name, dict.fromkeys(s.label for s in specimens))],
-        groups=None,
-        splits=[s.split for s in specimens],
-        source=str(out),
-    )
-    write_lists(lines_of_lists(images, out, PARTS), force=True)
-
-
-def _write_csv_lists(out: Path, specimens: list[Specimen]) -> None:
-    """Write the four CSV files, whose paths start in ``images``."""
-    parts = {split: [split] for split in PARTS}
-    parts['train_val'] = ['train', 'val']
-    for name, splits in parts.items():
-        rows = [
-            (s.label, Path(s.path).name)
-            for s in specimens
-            if s.split in splits
-        ]
-        write_rows(out / f'{name}.csv', [('class_id', 'dir'), *rows])
-
-
-LAYOUTS = {
-    'folders': (_name_in_folder, _write_text_lists),
-    'ultra-fgvc': (_name_as_released, _write_csv_lists),
-}
+    image = draw_leaf(cultivar, np.random.default_rng(seed), size)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    cv2.imwrite(path, image[..., ::-1])  # JPEG quality 95 by default

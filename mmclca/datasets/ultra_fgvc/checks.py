@@ -3,130 +3,76 @@
 
 import os
 import shlex
-from collections import defaultdict
 
-from ..image_files import EMPTY, MISSING, check_headers
-from ..parquet import PREFIX
-from .lists import all_numbers
+from ..image_files import MISSING, check_headers
+from .places import TOOL
 
 _SHOWN = 5
 
 
-def check_split(images, splits, wanted, info, source, counts=True):
+def check_split(splits, wanted, info, found, counts=True):
     """Compare a split with what the set must have.
 
-    Args:
-        images (list[LeafImage]): All images found.
-        splits (dict): What :func:`divide` returns.
-        wanted (str): The split asked for.
-        info (UltraFGVCInfo): The set.
-        source (Source): Where it was found.
-        counts (bool): Whether classes and images are counted, beside that
-            there are some. Defaults to True.
+    Without ``counts`` it is enough that the split is there.
 
     Raises:
         ValueError: Saying what was found and what was expected.
     """
-    found = {split: len(listed) for split, listed in splits.items()}
-    num_classes = len({image.class_name for image in images})
-    wrong = num_classes != info.num_classes or (
-        found.get(wanted) != info.counts.get(wanted, found.get(wanted))
-    )
-    if wanted in found and not (counts and wrong):
-        return
-    raise ValueError(
-        f'{info.title}, split {wanted!r}, in {source} is not what it must '
-        f'be.\n  found    {num_classes} classes, images: {_listing(found)}\n'
-        f'  expected {info.num_classes} classes, images: '
-        f'{_listing(info.counts)}\n' + _advice(wanted, found)
-    )
-
-
-def _advice(wanted, found):
-    if wanted not in found:
-        if not found:
-            return 'No image belongs to it.'
-        return (
-            f'The lists here do not tell which images are {wanted!r}; '
-            f'split may be {", ".join(found)}.'
+    numbers = {split: len(listed) for split, listed in splits.items()}
+    if wanted not in splits:
+        raise ValueError(
+            f'{info.title}: the lists in {found} do not tell which images '
+            f'are {wanted!r}; split may be {", ".join(splits) or "none"}'
         )
-    return (
-        'To use a part of the set: check_counts=False in a config, '
-        '--partial for convert.'
-    )
+    num_classes = len({image.class_name for image in found.images})
+    expected = info.counts.get(wanted, numbers[wanted])
+    if counts and (num_classes, numbers[wanted]) != (
+        info.num_classes,
+        expected,
+    ):
+        raise ValueError(
+            f'{info.title}, split {wanted!r}, in {found} is not what it must '
+            f'be.\n  found    {num_classes} classes, images: '
+            f'{_listing(numbers)}\n  expected {info.num_classes} classes, '
+            f'images: {_listing(info.counts)}\nTo use a part of the set: '
+            'check_counts=False in a config, --partial for import.'
+        )
 
 
 def _listing(counts):
     return ', '.join(f'{split} {n}' for split, n in counts.items())
 
 
-def check_images(images, info, source):
+def check_images(images, info, found):
     """Look for images that are missing, empty, cut short or no images.
 
     Each is looked at as :func:`~mmclca.datasets.image_files.check_header`
     does, which decodes none that looks whole.
 
-    Args:
-        images (Sequence[LeafImage]): What to look at.
-        info (UltraFGVCInfo): The set.
-        source (Source): Where it was found.
-
     Raises:
-        FileNotFoundError: Naming all bad images, if some are missing.
-        ValueError: Naming all bad images, if none is missing.
+        FileNotFoundError: If some are missing, counting all bad images.
+        ValueError: If none is missing, but some are bad.
     """
     problems = check_headers([image.path for image in images])
-    if problems:
-        absent = MISSING in problems.values()
-        error = FileNotFoundError if absent else ValueError
-        raise error(_report(problems, info, source))
+    place = shlex.quote(os.path.commonpath(found.places))
+    command = f'{TOOL} check {place} --dataset {info.name}'
+    refuse_bad(problems, info, f'\nAll of them: {command}', _SHOWN)
 
 
-def _report(problems, info, source):
-    paths = defaultdict(list)
-    for path, reason in problems.items():
-        kind = reason if reason in (MISSING, EMPTY) else 'unreadable'
-        paths[kind].append(path)
-    broken = [f'{_name(p)}: {problems[p]}' for p in paths['unreadable']]
-    folders = sorted({os.path.dirname(path) for path in problems})
-    place = os.path.commonpath([root for _, root in source.roots]) or '.'
-    return (
-        f'{info.title} in {source} cannot be used:\n'
-        + _line('are missing: ', map(_name, paths[MISSING]))
-        + _line('are empty: ', map(_name, paths[EMPTY]))
-        + _line('cannot be read:\n    ', broken, '\n    ')
-        + f'  looked in {_first(folders)}\n'
-        'All of them: python tools/dataset_converters/ultra_fgvc.py check '
-        f'{shlex.quote(place)} --dataset {info.name} --report bad.csv'
-    )
+def refuse_bad(problems, info, advice='', most=None):
+    """Raise the error of bad images, by path what is wrong with each.
 
-
-def _line(what, names, separator=', '):
-    names = list(names)
-    if not names:
-        return ''
-    return f'  {len(names)} images {what}{_first(names, separator)}\n'
-
-
-def _first(names, separator=', '):
-    more = ['...'] * (len(names) > _SHOWN)
-    return separator.join([*names[:_SHOWN], *more])
-
-
-def _name(path):
-    # A row says little without its file.
-    parts = 2 if path.startswith(PREFIX) else 1
-    return '/'.join(path.split('/')[-parts:])
-
-
-def is_ordered_differently(images, classes):
-    """Tell whether a set's own labels count the classes in another order.
-
-    Returns:
-        bool: Whether they do, beyond where they begin.
+    Raises:
+        FileNotFoundError: If some are missing.
+        ValueError: If none is missing.
     """
-    given = {image.class_name: image.given for image in images}
-    if not all_numbers(given.values()):
-        return False
-    labels = {name: i for i, name in enumerate(classes)}
-    return len({int(given[name]) - labels[name] for name in given}) > 1
+    if not problems:
+        return
+    lines = [f'\n  {path}: {why}' for path, why in problems.items()]
+    more = ['\n  ...'] * (len(lines) > len(lines[:most]))
+    missing = [*problems.values()].count(MISSING)
+    error = FileNotFoundError if missing else ValueError
+    raise error(
+        f'{info.title}: {len(problems)} images cannot be read, '
+        f'{missing} of them missing:{"".join(lines[:most] + more)}{advice}'
+    )

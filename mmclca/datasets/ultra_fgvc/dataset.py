@@ -1,8 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The Ultra-FGVC data sets."""
 
-import logging
-
 from mmengine.logging import print_log
 from mmpretrain.datasets import BaseDataset
 from mmpretrain.datasets.base_dataset import expanduser
@@ -22,19 +20,18 @@ class UltraFGVC(BaseDataset):
     Visual Categorization Beyond Human Performance", ICCV 2021. The published
     numbers train on ``trainval`` and test on ``test``.
 
-    A set is read in any of the forms that people have it in: the released
-    archives (``anno/*.txt`` and ``images/``), the CLCA authors' CSV files,
-    image folders, or the parquet mirror, whose images stay in the file.
+    A set is read as the CLCA authors keep it (CSV lists beside images) or as
+    it was released (``anno/*.txt`` and ``images/``); ``ultra_fgvc.py import``
+    makes the former of image folders and of the parquet mirror.
     ``docs/data_sets.md`` shows each. Which one is found is logged. Classes
     and labels are the same in all of them.
 
     When the list is loaded, classes and images are counted, and every image
     of the split that is missing, empty, no image or cut short is reported, all
     in one error. For this the first and the last bytes of each file are read,
-    or a parquet file once from end to end; only what looks wrong is decoded.
-    5,814 files (SoyGlobal) take one or two seconds on a local disk. Damage
-    within an image is found by ``tools/dataset_converters/ultra_fgvc.py
-    check``, which decodes each.
+    and only what looks wrong is decoded. 5,814 files (SoyGlobal) take one or
+    two seconds on a local disk. Damage within an image is found by
+    ``tools/dataset_converters/ultra_fgvc.py check``, which decodes each.
 
     Args:
         dataset (str): ``cotton80``, ``soylocal``, ``soygene``, ``soyageing``,
@@ -42,14 +39,11 @@ class UltraFGVC(BaseDataset):
             ``soyglobal``; names as in the papers (``SoyAgeing-R1``) work too.
         split (str): ``train``, ``val``, ``trainval`` (both) or ``test``.
             Defaults to 'train'.
-        data_root (str): The folder of the set, a folder in which the set has
-            one of its usual names, or a parquet file. Defaults to 'data'.
+        data_root (str): The folder of the set, or a folder in which the set
+            has one of its usual names. Defaults to 'data'.
         metainfo (dict, optional): Meta information; ``classes`` in it gives
             the order of the labels, for a part of a set whose classes are
             named (SoyGene, SoyAgeing). Defaults to None.
-        layout (str, optional): Read this layout (``csv``, ``released``,
-            ``folders``, ``parquet``) where there are several. Defaults to
-            None, the first of these.
         check_counts (bool): Whether classes and images must be as many as in
             the whole set. Defaults to True.
         **kwargs: ``pipeline``, ``test_mode``, ``indices``,
@@ -57,7 +51,7 @@ class UltraFGVC(BaseDataset):
             ``mmpretrain.datasets.BaseDataset``.
 
     Raises:
-        ValueError: If the set, the split or the layout is unknown, or if the
+        ValueError: If the set or the split is unknown, or if the
             set is not what it must be, or if images cannot be read.
         FileNotFoundError: If the set or some of its images are missing.
     """
@@ -68,7 +62,6 @@ class UltraFGVC(BaseDataset):
         split='train',
         data_root='data',
         metainfo=None,
-        layout=None,
         check_counts=True,
         **kwargs,
     ):
@@ -78,9 +71,8 @@ class UltraFGVC(BaseDataset):
             )
         self.info = get_info(dataset)
         self.split = split
-        self.layout = layout
         self.check_counts = check_counts
-        self.source = None
+        self.where = data_root
         super().__init__(
             ann_file='',
             metainfo=metainfo,
@@ -95,43 +87,20 @@ class UltraFGVC(BaseDataset):
             list[dict]: ``img_path`` and ``gt_label`` of each image.
         """
         info = self.info
-        self.source = source = self._find()
-        images = lists.read_source(source, info)
-        splits = lists.divide(images, info)
-        checks.check_split(
-            images, splits, self.split, info, source, self.check_counts
-        )
+        found = places.find_set(self.data_root, info, places.TRAINED_ON)
+        print_log(f'{info.title}, {self.split}: {found}', 'current')
+        self.where = str(found)
+        splits = lists.divide(found.images, info)
+        checks.check_split(splits, self.split, info, found, self.check_counts)
         listed = splits[self.split]
-        checks.check_images(listed, info, source)
+        checks.check_images(listed, info, found)
         order = self._metainfo.get('classes')
-        classes = lists.class_names(images, info, order)
-        if checks.is_ordered_differently(images, classes):
-            print_log(
-                f'{source}: its labels count the classes in another '
-                'order. Labels here follow the class names, the same in '
-                'every layout.',
-                'current',
-                logging.WARNING,
-            )
+        classes = lists.class_names(found.images, info, order)
         self._metainfo['classes'] = classes
         return [
             dict(img_path=image.path, gt_label=image.label)
             for image in lists.label(listed, classes)
         ]
-
-    def _find(self):
-        sources = places.find_sources(self.data_root, self.info, self.layout)
-        if not sources:
-            raise FileNotFoundError(
-                places.not_found(self.data_root, self.info)
-            )
-        others = '; also there: ' + '; '.join(map(str, sources[1:]))
-        print_log(
-            f'{self.info.title}, {self.split}: {sources[0]}'
-            + (others if sources[1:] else ''),
-            'current',
-        )
-        return sources[0]
 
     def extra_repr(self):
         """Describe the set, the split and where it was found.
@@ -141,5 +110,5 @@ class UltraFGVC(BaseDataset):
         """
         return [
             f'Set: \t{self.info.title}, {self.split}',
-            f'Source: \t{self.source or self.data_root}',
+            f'Source: \t{self.where}',
         ]

@@ -29,7 +29,6 @@ class UltraFGVCInfo:
     class_pattern: str
     file_format: str
     folders: tuple
-    image_folder: str
     parquet: str
     stages: tuple = ()
 
@@ -72,7 +71,7 @@ def get_info(name):
     )
 
 
-def _numbered(title, num_classes, folder, image_folder, parquet):
+def _numbered(title, num_classes, folder, parquet):
     """A set of six images a class: two, one and three of the splits."""
     n = num_classes
     return UltraFGVCInfo(
@@ -83,7 +82,6 @@ def _numbered(title, num_classes, folder, image_folder, parquet):
         class_pattern=r'(\d+)_\d+',
         file_format='{cls}_{k}_{split}',
         folders=(plain(title), folder),
-        image_folder=image_folder,
         parquet=f'{parquet}_dataset.parquet',
     )
 
@@ -93,7 +91,6 @@ _AGEING = dict(
     num_classes=198,
     class_pattern=r'(yd\d+)_R\d',
     file_format='{cls}_{stage}_{k}_{split}',
-    image_folder='.',
 )
 
 
@@ -111,8 +108,8 @@ def _stage(stage):
 
 
 _ALL = (
-    _numbered('Cotton80', 80, 'cotton', 'cotton_square_new', 'cotton80'),
-    _numbered('SoyLocal', 200, 'soybean200', 'soybean200_square', 'soybean'),
+    _numbered('Cotton80', 80, 'cotton', 'cotton80'),
+    _numbered('SoyLocal', 200, 'soybean200', 'soybean'),
     UltraFGVCInfo(
         'soygene',
         'SoyGene',
@@ -121,7 +118,6 @@ _ALL = (
         class_pattern='([^-]+)-',
         file_format='{cls}-1-{k:03d}_1_{split}',
         folders=('soygene', 'soybeangene'),
-        image_folder='images',
         parquet='soygene_dataset.parquet',
     ),
     UltraFGVCInfo(
@@ -134,13 +130,13 @@ _ALL = (
         **_AGEING,
     ),
     *map(_stage, STAGES),
-    _numbered('SoyGlobal', 1938, 'soybean2000', 'soybean2000', 'soyglobal'),
+    _numbered('SoyGlobal', 1938, 'soybean2000', 'soyglobal'),
 )
 SETS = {info.name: info for info in _ALL}
 
 
 class LeafImage(NamedTuple):
-    """One image of a set, as a layout lists it."""
+    """One image of a set, as a form lists it."""
 
     path: str
     file_name: str

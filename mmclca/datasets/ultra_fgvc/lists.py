@@ -1,46 +1,26 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""From what a layout holds to the list of one split."""
+"""From the lists of a set to the images of one split."""
 
 import re
 from collections import defaultdict
 
-from .folders import READERS
 from .info import VAL_STAGE
 
 
-def read_source(source, info):
-    """Read all lists of a set, images unopened.
+def checked_images(images, parts, info):
+    """Join the images that readers gave of a set, or of each of its parts.
 
-    Args:
-        source (Source): Where it is.
-        info (UltraFGVCInfo): The set. Where it is a stage of SoyAgeing, the
-            images of the other stages are left out.
-
-    Returns:
-        list[LeafImage]: All its images.
+    Of a stage of SoyAgeing, images of other stages are left out.
 
     Raises:
         ValueError: If a class has two labels or a label two classes.
     """
-    images = []
-    for part, root in source.roots:
-        listed = _of_stage(READERS[source.layout](root, part), part)
-        _check_one_to_one(listed, root)
-        images += listed
-    return _count_from_one(images, info)
-
-
-def of_part(images, part):
-    """Keep the images of a part of a set.
-
-    Args:
-        images (list[LeafImage]): The images.
-        part (UltraFGVCInfo): One of the set's ``parts``.
-
-    Returns:
-        list[LeafImage]: Those of its stages, or all where it has none.
-    """
-    return [i for i in images if not part.stages or i.stage in part.stages]
+    listed = []
+    for some, part in zip(images, parts, strict=True):
+        some = _of_stage(some, part)
+        _check_one_to_one(some, part)
+        listed += some
+    return _count_from_one(listed, info)
 
 
 def _of_stage(images, info):
@@ -62,7 +42,7 @@ def _count_from_one(images, info):
     ]
 
 
-def _check_one_to_one(images, root):
+def _check_one_to_one(images, info):
     classes, givens = defaultdict(set), defaultdict(set)
     for image in images:
         classes[image.given].add(image.class_name)
@@ -71,7 +51,7 @@ def _check_one_to_one(images, root):
     split += [f'{k} is {sorted(v)}' for k, v in givens.items() if len(v) > 1]
     if split:
         raise ValueError(
-            f'{root}: labels (or folders) and the classes that the file '
+            f'{info.title}: labels (or folders) and the classes that the file '
             f'names tell disagree in {len(split)} cases: '
             + '; '.join(split[:5])
         )
@@ -84,14 +64,7 @@ def divide(images, info):
     train list is as long as the set's ``trainval``, it is taken for that, and
     ``train`` and ``val`` exist only if the val list is a part of it.
     SoyAgeing as a whole has the stage R6 for ``val``, as in the CLCA authors'
-    lists.
-
-    Args:
-        images (list[LeafImage]): All images of a set.
-        info (UltraFGVCInfo): The set.
-
-    Returns:
-        dict[str, list[LeafImage]]: The splits that there are, no empty ones.
+    lists. No split is empty.
 
     Raises:
         ValueError: If an image is in both the training and the test list.
@@ -138,16 +111,8 @@ def class_names(images, info, classes=None):
     """Put the classes of a set in order.
 
     Numbered classes go by number, named ones by name, so labels equal the
-    CLCA authors' ``class_id`` in every layout.
-
-    Args:
-        images (list[LeafImage]): All images of the set.
-        info (UltraFGVCInfo): The set.
-        classes (Sequence[str], optional): The order to use instead, such as
-            that of the whole set for a subset of it.
-
-    Returns:
-        tuple[str]: The name of each label.
+    CLCA authors' ``class_id`` in every form; ``classes`` is the order to use
+    instead, such as that of the whole set for a subset of it.
 
     Raises:
         ValueError: If an image's class is not among them.
@@ -169,12 +134,7 @@ def class_names(images, info, classes=None):
 
 
 def label(images, classes):
-    """Give images their labels, in an order that no layout changes.
-
-    Returns:
-        list[LeafImage]: The images with labels, sorted by label and file
-        name.
-    """
+    """Give images their labels, and sort them by label and file name."""
     labels = {name: i for i, name in enumerate(classes)}
     labelled = [i._replace(label=labels[i.class_name]) for i in images]
     return sorted(labelled, key=lambda i: (i.label, natural(i.file_name)))

@@ -33,13 +33,13 @@ def test_300_against_3_and_1(check):
     ]
 
 
-def test_two_thousand_classes_of_one_image(check):
-    names = [f'class {i:04d}' for i in range(2000)]
+def test_many_classes_of_one_image(check):
+    names = [f'class {i:04d}' for i in range(400)]
     checked = check(dict.fromkeys(names, 1))
     assert checked.photographs.classes == checked.single == names
-    assert len(checked.photographs) == 2000
+    assert len(checked.photographs) == 400
     (line,) = checked.lines()  # and short
-    assert line.endswith('(class 0000; class 0001; class 0002; and 1997 more)')
+    assert line.endswith('(class 0000; class 0001; class 0002; and 397 more)')
 
 
 def test_a_group_may_hold_a_whole_class(check, tmp_path):

@@ -1,1 +1,0 @@
-# Copyright (c) mmclca contributors. Licensed under Apache-2.0.

@@ -1,0 +1,171 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Write a set, in whatever form it came, as images and CSV lists."""
+
+import os
+import re
+import shutil
+from collections import Counter, defaultdict
+from contextlib import suppress
+from io import BytesIO
+from pathlib import Path
+
+from mmpretrain.utils import track
+
+from mmclca.utils.csv_files import write_rows
+from mmclca.utils.reading import read_bytes
+
+from ..decoding import UndecodedError, open_image
+from ..image_files import IMAGE_SUFFIXES, MISSING, find_problems
+from .checks import check_split, refuse_bad
+from .forms import parquet_images
+from .info import canonical
+from .lists import class_names, divide, label
+
+_ENDINGS = dict(JPEG='.jpg', TIFF='.tif', MPO='.jpg')
+
+
+def listed_images(found, info, counts=True):
+    """List the images of a set once, with split and label.
+
+    Raises:
+        ValueError: If the set is not what it must be.
+    """
+    splits = divide(found.images, info)
+    for split in {**splits, 'trainval': [], 'test': []} if counts else ():
+        check_split(splits, split, info, found)
+    classes = class_names(found.images, info)
+    splits.pop('trainval' if 'val' in splits else 'train', None)
+    return [
+        image._replace(split=split)
+        for split, listed in splits.items()
+        for image in label(listed, classes)
+    ]
+
+
+def check_set(found, info, jobs, counts=True):
+    """Decode all images of a set, and give them as they are listed.
+
+    Raises:
+        ValueError: If the set is not what it must be, or images cannot be
+            read.
+        FileNotFoundError: If images are missing.
+    """
+    images = listed_images(found, info, counts)
+    refuse_bad(find_problems([i.path for i in images], jobs), info)
+    return images
+
+
+def import_set(found, info, target, jobs, counts=True):
+    """Write a set as images and CSV lists, each image decoded once.
+
+    The folder gets its name when all is well. Images keep their names if all
+    follow the rule of the set; else all get names by that rule.
+
+    Raises:
+        ValueError: If the set is not what it must be, or images cannot be
+            read.
+        FileNotFoundError: If images are missing.
+        FileExistsError: If ``target`` is there.
+    """
+    target = Path(target)
+    if target.exists():
+        raise FileExistsError(f'{target} exists: remove it, or name another')
+    images = listed_images(found, info, counts)
+    partial = target.with_name(f'.{target.name}.partial')
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        files = _write_images(partial, found, images, info)
+        problems = find_problems([partial / x for x in files.values()], jobs)
+        bad = {
+            image.path: problems.get(partial / files[image.path], '')
+            if image.path in files
+            else MISSING
+            for image in images
+        }
+        refuse_bad({path: why for path, why in bad.items() if why}, info)
+        _write_lists(partial, images, files)
+        os.rename(partial, target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return images
+
+
+def _write_images(folder, found, images, info):
+    """Write images, and give their places in the folder by path."""
+    names, files = _names(images, info), {}
+    contents = _contents(found, images)
+    for path, content in track(contents, 'Images', total=len(images)):
+        if content is None or path not in names:
+            continue
+        name = names[path]
+        if not name.endswith(IMAGE_SUFFIXES):
+            name += _ending(content)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+        files[path] = name
+    return files
+
+
+def _contents(found, images):
+    """Yield paths and contents, None where there is none."""
+    if found.form == 'parquet':
+        for place in found.places:
+            yield from parquet_images(place)
+        return
+    for image in images:
+        content = None
+        with suppress(FileNotFoundError):
+            content = read_bytes(image.path)
+        yield image.path, content
+
+
+def _names(images, info):
+    """Places by path, of which new ones end in no suffix yet."""
+    own = {(image.stage, image.file_name) for image in images}
+    if not (
+        len(own) == len(images) and all(_is_named(i, info) for i in images)
+    ):
+        images = _renamed(images, info)
+    return {
+        i.path: '/'.join(filter(None, (i.stage, 'images', i.file_name)))
+        for i in images
+    }
+
+
+def _is_named(image, info):
+    match = re.match(info.class_pattern, image.file_name)
+    named = match and canonical(match[1]) == image.class_name
+    return named and image.file_name.endswith(IMAGE_SUFFIXES)
+
+
+def _renamed(images, info):
+    counted = Counter()
+    for image in images:
+        split = 'test' if image.split == 'test' else 'train'
+        counted[image.class_name, image.stage, split] += 1
+        name = info.file_format.format(
+            cls=image.class_name,
+            stage=image.stage,
+            k=counted[image.class_name, image.stage, split],
+            split=split,
+        )
+        yield image._replace(file_name=name)
+
+
+def _ending(content):
+    try:
+        with open_image(BytesIO(content)) as image:
+            return _ENDINGS.get(image.format, f'.{image.format.lower()}')
+    except UndecodedError:  # is reported with all others
+        return ''
+
+
+def _write_lists(folder, images, files):
+    lists = defaultdict(list)
+    for image in images:
+        row = image.label, files[image.path]
+        lists[image.split.replace('trainval', 'train_val')].append(row)
+    if 'train' in lists:
+        lists['train_val'] = sorted(lists['train'] + lists['val'])
+    for name, rows in lists.items():
+        write_rows(folder / f'{name}.csv', [('class_id', 'dir'), *rows])
