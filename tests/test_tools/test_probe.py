@@ -99,7 +99,7 @@ def test_images_left_out(probe, folder, tmp_path, capsys):
         (['--test', 'data'], '16 of the test images are also fitted to'),
         (['--weights', 'tiny.pth'], 'are both checkpoints'),
         (['--classifier', 'knn'], "no 'knn'; there are ridge"),
-        (['--layers', '7'], r'layers=.7,. must be ascending'),
+        (['--layers', '7'], r'layers=.7. must be ascending'),
     ],
 )
 def test_mistakes(monkeypatch, folder, tmp_path, capsys, arguments, said):
