@@ -52,7 +52,7 @@ BUDGET = {
     'mmclca/visualization': 998,
     'tools': 535,
     'tools/research': 599,
-    'tests': 27660,
+    'tests': 27485,
 }
 
 
