@@ -13,7 +13,6 @@ from mmpretrain.registry import HOOKS
 from tiny_run import ROOT
 
 from mmclca.cli import Parser
-from mmclca.cli.arguments import add_cfg_options
 from mmclca.datasets.ultra_fgvc.info import get_info
 from mmclca.evaluation.cost import count
 from mmclca.registry import MODELS
@@ -131,7 +130,7 @@ def options_of(heading):
     table, _, _ = after.partition('\n\n#')
     rows = re.findall(r'^\| .+ \| `(.+)` \|$', table, re.M)
     parser = Parser()
-    add_cfg_options(parser)
+    parser.share('--cfg-options')
     words = (shlex.split(row) for row in rows)
     return [
         parser.parse_args(['--cfg-options', *row]).cfg_options for row in words
