@@ -10,12 +10,8 @@ from ast import literal_eval
 from copy import deepcopy
 from itertools import product
 
-import mat4py
 import pytest
 from every_config import CONFIGS, FOLDER, metafile, piece, read
-from mmengine.config import Config
-from mmengine.registry import DefaultScope
-from mmpretrain.registry import DATASETS
 from tiny_run import ROOT
 
 from mmclca.datasets.ultra_fgvc.info import SETS
@@ -167,86 +163,3 @@ def test_ultra_fine_sets_have_their_splits():
     for classes, name in ULTRA_FINE.values():
         assert SETS[name].num_classes == classes
         assert {'trainval', 'test'} <= SETS[name].counts.keys()
-
-
-def write(folder, name, *lines):
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text('\n'.join(lines))
-
-
-def write_mat(folder, name, **content):
-    (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    mat4py.savemat(str(folder / name), content)
-
-
-def write_cub(folder):
-    write(folder, 'images.txt', '1 a/x.jpg', '2 a/y.jpg', '3 b/z.jpg')
-    write(folder, 'image_class_labels.txt', '1 1', '2 1', '3 200')
-    write(folder, 'train_test_split.txt', '1 1', '2 0', '3 1')
-    return {'images/a/x.jpg': 0, 'images/b/z.jpg': 199}, {'images/a/y.jpg': 0}
-
-
-def write_cars(folder):
-    images = dict(fname=['1.jpg', '2.jpg'], **{'class': [196, 3]})
-    lists = dict(train='cars_train_annos', test='cars_test_annos_withlabels')
-    for name in lists.values():
-        write_mat(folder, f'devkit/{name}.mat', annotations=images)
-    return [
-        {f'cars_{split}/1.jpg': 195, f'cars_{split}/2.jpg': 2}
-        for split in lists
-    ]
-
-
-def write_aircraft(folder):
-    lists = 'data/images_variant_{}.txt'
-    write(folder, lists.format('trainval'), '7 Yak-42', '8 707-320')
-    write(folder, lists.format('test'), '9 Boeing 717')
-    return (
-        {'data/images/7.jpg': 99, 'data/images/8.jpg': 0},
-        {'data/images/9.jpg': 41},
-    )
-
-
-def write_flowers(folder):
-    write_mat(folder, 'imagelabels.mat', labels=[102, 1, 5, 7, 9, 11])
-    write_mat(folder, 'setid.mat', trnid=[1, 4], valid=[3, 5], tstid=[2, 6])
-    trained, tested = {1: 101, 4: 6, 3: 4, 5: 8}, {2: 0, 6: 10}
-    return [
-        {f'jpg/image_{i:05d}.jpg': label for i, label in split.items()}
-        for split in (trained, tested)
-    ]
-
-
-def write_pets(folder):
-    write(folder, 'annotations/trainval.txt', 'Abyssinian_1 1 1 1')
-    write(folder, 'annotations/test.txt', 'yorkshire_2 37 2 25')
-    return {'images/Abyssinian_1.jpg': 0}, {'images/yorkshire_2.jpg': 36}
-
-
-@pytest.mark.parametrize(
-    'data, files',
-    [
-        ('cub', write_cub),
-        ('cars', write_cars),
-        ('aircraft', write_aircraft),
-        ('flowers', write_flowers),
-        ('pets', write_pets),
-    ],
-)
-def test_fine_sets_are_read_from_their_folders(
-    data, files, tmp_path, monkeypatch
-):
-    """As docs/data_sets.md shows them, with the files that are released."""
-    monkeypatch.setenv('MMCLCA_DATA', str(tmp_path))
-    folder = tmp_path / FINE[data][2]
-    lists = files(folder)
-    cfg = Config.fromfile(path_of(data, 'vit-base-p16'))
-    for split, images in zip(('train', 'test'), lists, strict=True):
-        with DefaultScope.overwrite_default_scope('mmpretrain'):
-            dataset = DATASETS.build(cfg[f'{split}_dataloader'].dataset)
-        samples = map(dataset.get_data_info, range(len(dataset)))
-        read = {sample['img_path']: sample['gt_label'] for sample in samples}
-        assert read == {f'{folder}/{k}': v for k, v in images.items()}
-        if data != 'flowers':  # whose classes mmpretrain does not name
-            assert len(dataset.metainfo['classes']) == CLASSES[data]

@@ -21,30 +21,11 @@ from doc_python import names_of_the_reader, run_python
 from doc_sandbox import add_demo, add_results, call_tool, fill, run_block
 from tiny_run import ROOT
 
-# pages with trainings, exports and figures; the others take seconds
-SLOW = (
-    'README_zh-CN.md',
-    'docs/architectures.md',
-    'docs/cait.md',
-    'docs/resmlp.md',
-    'docs/patchconvnet.md',
-    'docs/compile.md',
-    'docs/add_a_reducer.md',
-    'docs/deployment.md',
-    'docs/fit.md',
-    'docs/configs.md',
-    'docs/own_images.md',
-    'docs/pictures.md',
-    'docs/probe.md',
-    'docs/reproducing.md',
-    'docs/tools.md',
-    'docs/results.md',
-    'docs/results/leaf40.md',
-    'docs/retrieval.md',
-    'docs/sweeps.md',
-    'docs/training.md',
-    'docs/troubleshooting.md',
-    'docs/unknown_classes.md',
+# pages that take seconds; the others train, export or draw
+QUICK = (
+    *('README.md', 'docs/start.md', 'docs/inference.md', 'docs/data_sets.md'),
+    *('docs/weights.md', 'docs/fidelity.md', 'docs/extending.md'),
+    'docs/methods/evit.md',
 )
 RUN = ('bash', 'inline', 'python')
 
@@ -172,14 +153,11 @@ def test_commands_have_a_home(page, tmp_path, monkeypatch, capsys):
     assert not wrong, '\n'.join(wrong) + WHAT_TO_DO
 
 
-@each([page for page in RUNNABLE if page not in SLOW])
+@each(
+    pytest.param(page, marks=() if page in QUICK else pytest.mark.slow)
+    for page in RUNNABLE
+)
 def test_page(page, sandbox):
-    run_page(page, sandbox)
-
-
-@pytest.mark.slow
-@each(SLOW)
-def test_page_that_trains(page, sandbox):
     run_page(page, sandbox)
 
 

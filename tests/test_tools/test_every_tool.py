@@ -189,8 +189,8 @@ FITTED = {
 # tools that a test of their own, which CI runs, calls as they are called
 ELSEWHERE = {
     'demo.py': 'test_tools/test_demo.py',
-    'deployment/export.py': 'test_tools/test_infer_onnx.py',
-    'deployment/infer_onnx.py': 'test_tools/test_infer_onnx.py',
+    'deployment/export.py': 'test_tools/test_export.py',
+    'deployment/infer_onnx.py': 'test_tools/test_export.py',
     'sweep.py': 'test_tools/test_sweep.py',
     'research/pages.py': 'test_research/test_pages.py',
     'research/plot_sweep.py': 'test_research/test_pages.py',
@@ -273,10 +273,12 @@ def call(name, row, folder):
     ],
 )
 def test_it_ends_well_and_writes_its_file(name, answer, folder):
-    code, printed = answer(name)
+    check(TABLE[name], *answer(name), folder)
+
+
+def check(row, code, printed, folder):
     assert not code, printed
-    assert printed or TABLE[name].file
-    assert not TABLE[name].file or [*folder.glob(TABLE[name].file)]
+    assert [*folder.glob(row.file)] if row.file else printed
 
 
 @pytest.fixture(scope='module')
@@ -297,10 +299,7 @@ def fitted(folder):
 
 @pytest.mark.parametrize('name', FITTED)
 def test_a_folder_of_fit_is_a_checkpoint(name, fitted, folder):
-    code, printed = call(name, FITTED[name], folder)
-    assert not code, printed
-    assert printed or FITTED[name].file
-    assert not FITTED[name].file or [*folder.glob(FITTED[name].file)]
+    check(FITTED[name], *call(name, FITTED[name], folder), folder)
 
 
 def test_a_folder_of_fit_in_python(fitted, folder):

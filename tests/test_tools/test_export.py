@@ -1,20 +1,67 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""A tiny model is exported, and used by the script that stands alone."""
+
+import csv
 import json
+import runpy
+import subprocess
+import sys
 from functools import partial
 
+import numpy as np
+import onnx
 import onnxruntime
 import pytest
 import torch
-from tiny_export import EXPORT, write_model
-from tiny_run import CLASSES, exit_code, run_tool
+from mmengine.dataset import Compose
+from mmengine.registry import DefaultScope
+from PIL import Image
+from tiny_export import EXPORT, INFER, write_model
+from tiny_run import CLASSES, environment, exit_code, load_tool, run_tool
 
 import mmclca
+from mmclca.apis import TokenReductionInferencer
 from mmclca.deployment.program import noise
+from mmclca.registry import TRANSFORMS
+
+BLOCK = """
+import sys
+for name in ('torch', 'mmcv', 'mmengine', 'mmpretrain', 'mmclca', 'timm'):
+    sys.modules[name] = None
+"""
+
+
+@pytest.fixture(scope='module')
+def exported(tmp_path_factory):
+    """A folder with images, tiny.py, tiny.pth and tiny.onnx; the model."""
+    folder = tmp_path_factory.mktemp('export')
+    config, checkpoint, model = write_model(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        run_tool(patch, EXPORT, config, checkpoint)
+    return folder, model
+
+
+@pytest.fixture
+def folder(exported, monkeypatch):
+    """The folder, as the current one."""
+    monkeypatch.chdir(exported[0])
+    return exported[0]
 
 
 @pytest.fixture
 def export(monkeypatch):
     return partial(run_tool, monkeypatch, EXPORT)
+
+
+@pytest.fixture
+def infer(monkeypatch, capsys):
+    """Runs the script in this process; exit code and what it printed."""
+
+    def infer(*words):
+        main = load_tool(monkeypatch, INFER, *words)['main']
+        return exit_code(main), *capsys.readouterr()
+
+    return infer
 
 
 def check_facts(facts):
@@ -41,16 +88,13 @@ def check_facts(facts):
 
 
 @torch.no_grad()
-def test_onnx_beside_the_checkpoint(export, tmp_path, capsys):
-    config, checkpoint, model = write_model(tmp_path)
-    export(config, checkpoint)
-    path = checkpoint.with_suffix('.onnx')
-    session = onnxruntime.InferenceSession(path)
+def test_onnx_beside_the_checkpoint(exported):
+    folder, model = exported
+    session = onnxruntime.InferenceSession(folder / 'tiny.onnx')
     check_facts(session.get_modelmeta().custom_metadata_map)
     x = noise(4, (32, 32))
     (logits,) = session.run(None, dict(images=x.numpy()))
     torch.testing.assert_close(torch.tensor(logits), model(x))
-    assert 'tiny.onnx: ' in capsys.readouterr().out
 
 
 @torch.no_grad()
@@ -92,3 +136,132 @@ def test_mistakes(words, message, export, tmp_path, capsys):
     assert exit_code(export, config, checkpoint, *words.split()) == 2
     assert message in capsys.readouterr().err
     assert not checkpoint.with_suffix('.onnx').exists()
+
+
+def test_answers_are_those_of_pytorch(folder, tmp_path):
+    """Where there is no torch and nothing of OpenMMLab."""
+    (tmp_path / 'sitecustomize.py').write_text(BLOCK)
+    out = tmp_path / 'new/results.csv'
+    words = 'tiny.onnx', 'data', '--csv', out, '--top', 9, '--threads', 1
+    run = subprocess.run(
+        [sys.executable, str(INFER), *map(str, words)],
+        env=dict(environment(), PYTHONPATH=str(tmp_path)),
+        text=True,
+        capture_output=True,
+    )
+    assert (run.returncode, run.stderr) == (0, '')
+    header, *rows = csv.reader(out.open())
+    assert header[5:8] == ['label_1', 'name_1', 'score_1']
+    images = sorted(map(str, (folder / 'data').rglob('*.png')))
+    assert [str(folder / row[0]) for row in rows] == images
+    expected = TokenReductionInferencer('tiny.py', 'tiny.pth')(images)
+    for row, answer in zip(rows, expected, strict=True):
+        labels = [int(label) for label in row[5:-1:3]]
+        assert sorted(labels) == [0, 1, 2, 3]
+        assert row[6::3] == [CLASSES[label] for label in labels]
+        scores = np.float32(row[7::3])
+        assert np.abs(scores - answer['pred_scores'][labels]).max() < 1e-5
+        assert (np.diff(scores) <= 0).all()
+    first, best = run.stdout.splitlines()[0], rows[0]
+    assert first.startswith(f'{best[0]}: {float(best[7]):.3f} {best[6]}, ')
+
+
+def test_broken_images_are_named_and_the_others_classified(
+    folder, infer, tmp_path
+):
+    good = folder / 'data/oak/0.png'
+    (tmp_path / 'a.png').write_bytes(b'')
+    (tmp_path / 'b.JPG').write_text('no image')
+    (tmp_path / 'c.png').write_bytes(good.read_bytes())
+    (tmp_path / 'notes.txt').write_text('no image')
+    code, out, err = infer('tiny.onnx', tmp_path, 'gone.png', good)
+    named = [line.split(': ')[0] for line in out.splitlines()]
+    assert named == [str(tmp_path / 'c.png'), str(good)]
+    bad = (tmp_path / 'a.png', tmp_path / 'b.JPG', 'gone.png')
+    assert code == 1
+    assert err == '\n  '.join(['not read:', *map(str, bad)]) + '\n'
+
+
+@pytest.fixture(scope='module')
+def others(exported):
+    """Files that it refuses, beside tiny.onnx."""
+    folder, _ = exported
+    file = onnx.load(folder / 'tiny.onnx')
+    for weight in file.graph.initializer:
+        if weight.data_type == onnx.TensorProto.FLOAT:
+            huge = onnx.numpy_helper.to_array(weight) * np.float32(1e30)
+            weight.CopyFrom(onnx.numpy_helper.from_array(huge, weight.name))
+    onnx.save(file, folder / 'huge.onnx')
+    file.ClearField('metadata_props')
+    onnx.save(file, folder / 'other.onnx')
+    (folder / 'empty').mkdir()
+
+
+@pytest.mark.parametrize(
+    'words, said',
+    [
+        ('tiny.onnx empty', 'no image (.png'),
+        ('other.onnx data', 'does not say its preparation and classes'),
+        ('huge.onnx data', 'no finite scores'),
+        ('gone.onnx data', 'gone.onnx: no such file'),
+        ('tiny.pth data', 'tiny.pth is no ONNX file that can be read'),
+        ('tiny.onnx data --top 0', '--top is 1 or more'),
+        ('tiny.onnx data --csv empty', '--csv empty: Is a directory'),
+    ],
+)
+def test_mistakes_of_the_script(words, said, folder, others, infer):
+    code, out, err = infer(*words.split())
+    assert (code, out) == (2, '') and said in err
+
+
+def words(step):
+    """The step as mmcv has it."""
+    if step['type'] == 'Resize':
+        step = dict(step, scale=(step.pop('width'), step.pop('height')))
+    elif step['type'] == 'CenterCrop':
+        size = step['width'], step['height']
+        step = dict(type='CenterCrop', crop_size=size)
+    return step
+
+
+RESIZE = dict(type='Resize', width=45, height=52)
+
+
+@pytest.mark.parametrize(
+    'step',
+    [
+        dict(RESIZE, backend='pillow', interpolation='bicubic'),
+        dict(RESIZE, backend='pillow', interpolation='lanczos'),
+        dict(RESIZE, backend='cv2', interpolation='bicubic'),
+        dict(RESIZE, backend='cv2', interpolation='area'),
+        dict(
+            type='ResizeEdge', scale=37, backend='cv2', interpolation='nearest'
+        ),
+        dict(type='CenterCrop', width=31, height=30),
+        dict(type='CenterCrop', width=30, height=31),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize('shape', [(61, 83), (83, 60)], ids=str)
+def test_pixels_are_those_of_mmcv(step, shape, tmp_path):
+    noise = np.random.default_rng(0).integers(0, 255, (*shape, 3), np.uint8)
+    path = tmp_path / 'leaf.jpg'
+    Image.fromarray(noise).save(path)
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        steps = (dict(type='LoadImageFromFile'), words(dict(step)))
+        pipeline = Compose([TRANSFORMS.build(config) for config in steps])
+    expected = pipeline(dict(img_path=str(path)))['img']
+    script = runpy.run_path(str(INFER))
+    found = script['prepare'](
+        script['read'](path),
+        [step],
+        'RGB',
+        [100, 110, 120.5],
+        [10, 20, 57.375],
+        expected.shape[:2],
+    )
+    expected = expected[..., ::-1].astype(np.float32)
+    expected = (expected - np.float32([100, 110, 120.5])) / np.float32(
+        [10, 20, 57.375]
+    )
+    assert np.array_equal(found, expected.transpose(2, 0, 1))

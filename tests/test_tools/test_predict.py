@@ -6,10 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from mmengine.config import Config
-from mmengine.runner import save_checkpoint
-from mmpretrain import get_model
-from PIL import Image
 from tiny_model import write_tiny
 from tiny_run import CLASSES, ROOT, exit_code, run_tool
 
@@ -122,10 +118,6 @@ def test_pictures_in_folders_as_those_of_the_images(
     images = sorted(path.relative_to(data) for path in data.rglob('*.png'))
     drawn = sorted(path.relative_to(pictures) for path in pictures.rglob('*'))
     assert [path for path in drawn if path.suffix] == images
-    picture = np.asarray(Image.open(pictures / 'oak/0.png').convert('RGB'))
-    height, width, _ = picture.shape
-    assert 350 < width < 600 and 200 < height < 400  # two panels and a legend
-    assert picture.std(axis=(0, 1)).min() > 20
     assert len({one.read_bytes() for one in pictures.glob('oak/*')}) == 4
     with pytest.raises(SystemExit, match='would lie among images, in .*/ash'):
         predict(checkpoint, data, '--pictures', data)
@@ -134,37 +126,16 @@ def test_pictures_in_folders_as_those_of_the_images(
         predict(checkpoint, data, '--pictures', pictures, *option)
 
 
-def test_tokens_of_a_plain_vit(model, predict, tmp_path):
-    cfg = Config.fromfile(tmp_path / 'tiny.py')
-    cfg.model.backbone = dict(
-        type='VisionTransformer',
-        arch=cfg.model.backbone.arch,
-        img_size=cfg.model.backbone.img_size,
-        patch_size=cfg.model.backbone.patch_size,
-    )
-    cfg.model.head = dict(
-        type='VisionTransformerClsHead',
-        num_classes=4,
-        in_channels=cfg.model.head.in_channels,
-    )
-    cfg.model.type = 'ImageClassifier'
-    model = get_model(cfg, pretrained=False)
-    meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=CLASSES))
-    plain = tmp_path / 'plain_vit.pth'
-    save_checkpoint(dict(meta=meta, state_dict=model.state_dict()), str(plain))
+def test_tokens_of_a_plain_vit(predict, tmp_path):
+    arch = dict(embed_dims=24, num_layers=3, num_heads=2)
+    arch['feedforward_channels'] = 48
+    plain = dict(type='VisionTransformer', img_size=32, patch_size=8)
+    write_tiny(tmp_path, arch=arch, **plain)
     out = tmp_path / 'x.json'
-    predict(plain, tmp_path / 'data', '--tokens', '--out', out)
+    image = tmp_path / 'data/oak/0.png'
+    predict(tmp_path / 'tiny.pth', image, '--tokens', '--out', out)
     first = json.loads(out.read_text())[0]
     assert first['tokens'] == [17] * 3 and first['kept'] == []
-
-
-def test_scores_that_are_not_finite(checkpoint, predict, tmp_path):
-    state = torch.load(checkpoint, weights_only=True)
-    for name in ('head.fc.weight', 'backbone.ln1.weight'):
-        state['state_dict'][name] *= 1e38
-    torch.save(state, checkpoint)
-    with pytest.raises(SystemExit, match='no finite numbers for 1 of 1'):
-        predict(checkpoint, tmp_path / 'data/oak/0.png')
 
 
 @pytest.mark.parametrize(

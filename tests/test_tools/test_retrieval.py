@@ -2,10 +2,8 @@
 import csv
 import json
 
-import numpy as np
 import pytest
 import torch
-from PIL import Image
 from tiny_model import write_tiny
 from tiny_run import CLASSES, ROOT, exit_code, run_tool, write_images
 
@@ -13,7 +11,6 @@ from mmclca.apis import neighbours
 from mmclca.visualization import figures
 
 TOOL = ROOT / 'tools/retrieval.py'
-BLUE, ORANGE = (0, 114, 178), (230, 159, 0)
 
 
 @pytest.fixture(scope='module')
@@ -42,16 +39,6 @@ def retrieve(monkeypatch, capsys, folder):
 def written(path):
     found = json.loads(path.read_text())
     return found['queries'], found['metrics']
-
-
-def test_gallery_looks_for_itself_one_left_out(retrieve, folder, tmp_path):
-    out = tmp_path / 'r.json'
-    retrieve('--gallery', folder / 'data', '--out', out, '--topk', 99)
-    entries, metrics = written(out)
-    assert metrics['queries'] == len(entries) == 16
-    for entry in entries:
-        found = {one['image'] for one in entry['neighbours']}
-        assert len(found) == 15 and entry['image'] not in found
 
 
 def test_splits_of_the_config_are_the_default(retrieve, folder, tmp_path):
@@ -98,32 +85,6 @@ def test_index_is_used_again(retrieve, folder, tmp_path):
         retrieve('--index', index, *option)
 
 
-def test_contact_sheet(retrieve, folder, tmp_path):
-    sheet, out = tmp_path / 's.png', tmp_path / 'r.json'
-    retrieve(
-        *('--gallery', folder / 'data', '--queries', folder / 'new'),
-        *('--sheet', sheet, '--sheet-queries', 4, '--sheet-nearest', 3),
-        *('--out', out),
-    )
-    picture = np.asarray(Image.open(sheet).convert('RGB'))
-    entries, _ = written(out)
-    drawn = entries[::2]
-    right = sum(
-        one['name'] == entry['name']
-        for entry in drawn
-        for one in entry['neighbours'][:3]
-    )
-    check_frames(picture, right, 12 - right)
-
-
-def check_frames(picture, right, wrong):
-    """Of so many images that are right, and others that are wrong."""
-    one = 650  # pixels of a frame around a tiny image, at least
-    for colour, number in ((BLUE, right), (ORANGE, wrong)):
-        pixels = (picture == colour).all(-1).sum()
-        assert (pixels > one * number) if number else not pixels
-
-
 def test_sheet_of_photographs_without_a_class(
     retrieve, folder, tmp_path, monkeypatch
 ):
@@ -145,18 +106,6 @@ def test_sheet_of_photographs_without_a_class(
         assert [cell.note for cell in cells] == [f'vote: {voted}', *lines]
         colours = [figures.FRAMES[n['name'] == voted] for n in near]
         assert [cell.frame for cell in cells] == [None, *colours]
-
-
-def test_unreadable_images_are_named(retrieve, folder, tmp_path):
-    write_images(tmp_path / 'new', per_class=1)
-    (tmp_path / 'new/oak/bad.png').write_text('no image')
-    out = tmp_path / 'r.json'
-    printed = retrieve(
-        *('--gallery', folder / 'data', '--queries', tmp_path / 'new'),
-        *('--out', out),
-    )
-    assert len(written(out)[0]) == 4
-    assert 'oak/bad.png: ' in printed.err and 'not read' in printed.err
 
 
 @pytest.mark.parametrize(

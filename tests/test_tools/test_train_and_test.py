@@ -11,11 +11,9 @@ from unittest.mock import patch
 
 import pytest
 import torch
-from mmengine.config import Config
 from mmpretrain import get_model
 from tiny_run import ROOT, exit_code, load_tool, write_run
 
-from mmclca.engine.runner import use_amp
 from mmclca.models.layers.parallel import ParallelLayer
 
 
@@ -152,14 +150,6 @@ def test_trained_student_is_used_without_its_teacher(run_tool, tmp_path):
     run_tool('predict', 'student.pth', 'data', '--config', 'student.py')
 
 
-def test_results_are_named_after_the_config(config_of):
-    assert config_of('train', 'tiny.py').work_dir == './work_dirs/tiny'
-    options = ('--cfg-options', 'work_dir=there')
-    assert config_of('train', 'tiny.py', *options).work_dir == 'there'
-    named = config_of('train', 'tiny.py', '--work-dir', 'here', *options)
-    assert named.work_dir == 'here'
-
-
 def test_resume_finds_the_latest_or_takes_what_is_named(config_of):
     fresh = config_of('train', 'tiny.py')
     assert 'resume' not in fresh
@@ -176,20 +166,6 @@ def test_resume_finds_the_latest_or_takes_what_is_named(config_of):
     torch.save(whole, 'a.pth')
     named = config_of('train', 'tiny.py', '--resume', 'a.pth')
     assert (named.resume, named.load_from) == (True, 'a.pth')
-
-
-def test_amp(config_of):
-    given = Config(dict(optim_wrapper=dict(loss_scale=512.0)))
-    use_amp(given)
-    assert given.optim_wrapper.loss_scale == 512
-    for options in ((), ('fp16',)):
-        cfg = config_of('train', 'tiny.py', '--amp', *options)
-        assert cfg.optim_wrapper.type == 'AmpOptimWrapper'
-        assert cfg.optim_wrapper.dtype == 'float16'
-        assert cfg.optim_wrapper.loss_scale == 'dynamic'
-    cfg = config_of('train', 'tiny.py', '--amp', 'bf16')
-    assert cfg.optim_wrapper.type == 'mmclca.BF16OptimWrapper'
-    assert config_of('test', 'tiny.py', 'a.pth', '--amp').test_cfg.fp16
 
 
 @pytest.mark.gpu
@@ -213,7 +189,7 @@ def test_amp_trains_and_resumes(dtype, run_tool):
 @pytest.mark.parametrize(
     'words, said',
     [
-        ('train --auto-scale-lr', 'the config has no auto_scale_lr'),
+        ('train --auto-scale-lr', 'has no auto_scale_lr.base_batch_size'),
         (
             'train --cfg-options load_frm=a.pth',
             r'load_frm.*do you mean load_from\?',
@@ -235,41 +211,87 @@ def test_mistakes(run_tool, tmp_path, capfd, words, said):
     assert tool == 'test' or not (tmp_path / 'work_dirs').exists()
 
 
-def test_no_validation_and_a_scaled_rate(config_of):
-    base = ('--cfg-options', 'auto_scale_lr.base_batch_size=32')
-    words = ('--no-validate', '--auto-scale-lr', *base)
-    cfg = config_of('train', 'tiny.py', *words)
-    assert cfg.val_cfg is cfg.val_dataloader is cfg.val_evaluator is None
-    assert cfg.train_dataloader.batch_size == 4
-    assert cfg.auto_scale_lr == dict(base_batch_size=32, enable=True)
+WORKERS = 'train_dataloader.num_workers=2'
+# words, and settings of the config that comes of them
+SETTINGS = [
+    ('train', {'work_dir': './work_dirs/tiny'}),
+    ('train --cfg-options work_dir=there', {'work_dir': 'there'}),
+    (
+        'train --work-dir here --cfg-options work_dir=there',
+        {'work_dir': 'here'},
+    ),
+    (
+        'train --amp',
+        {
+            'optim_wrapper.type': 'AmpOptimWrapper',
+            'optim_wrapper.dtype': 'float16',
+            'optim_wrapper.loss_scale': 'dynamic',
+        },
+    ),
+    (
+        'train --amp fp16 --cfg-options optim_wrapper.loss_scale=512.',
+        {'optim_wrapper.loss_scale': 512},
+    ),
+    ('train --amp bf16', {'optim_wrapper.type': 'mmclca.BF16OptimWrapper'}),
+    ('test a.pth --amp', {'test_cfg.fp16': True}),
+    (
+        'train --no-validate --auto-scale-lr '
+        '--cfg-options auto_scale_lr.base_batch_size=32',
+        {
+            'val_cfg': None,
+            'val_dataloader': None,
+            'val_evaluator': None,
+            'train_dataloader.batch_size': 4,
+            'auto_scale_lr': dict(base_batch_size=32, enable=True),
+        },
+    ),
+    (
+        'train',
+        {
+            'train_dataloader.persistent_workers': False,
+            'train_dataloader.pin_memory': torch.cuda.is_available(),
+            'train_dataloader.collate_fn': dict(type='default_collate'),
+        },
+    ),
+    (
+        f'train --cfg-options {WORKERS}',
+        {'train_dataloader.persistent_workers': True},
+    ),
+    (
+        'train --no-persistent-workers --no-pin-memory --cfg-options '
+        f'{WORKERS} train_dataloader.pin_memory=True',
+        {
+            'train_dataloader.persistent_workers': False,
+            'train_dataloader.pin_memory': False,
+        },
+    ),
+    (
+        'test a.pth --show-dir there --interval 3 --wait-time 1',
+        {
+            'default_hooks.visualization': dict(
+                type='VisualizationHook',
+                enable=True,
+                show=False,
+                out_dir='there',
+                interval=3,
+                wait_time=1.0,
+            )
+        },
+    ),
+]
 
 
-def test_loaders_keep_their_workers_where_they_have_some(config_of):
-    loader = config_of('train', 'tiny.py').train_dataloader
-    assert loader.persistent_workers is False
-    assert loader.pin_memory == torch.cuda.is_available()
-    assert loader.collate_fn == dict(type='default_collate')
-    workers = ('--cfg-options', 'train_dataloader.num_workers=2')
-    loader = config_of('train', 'tiny.py', *workers).train_dataloader
-    assert loader.persistent_workers is True
-    off = ('--no-persistent-workers', '--no-pin-memory')
-    pinned = (*workers, 'train_dataloader.pin_memory=True')
-    loader = config_of('train', 'tiny.py', *off, *pinned).train_dataloader
-    assert loader.persistent_workers is loader.pin_memory is False
+@pytest.mark.parametrize('words, settings', SETTINGS)
+def test_what_options_set(words, settings, config_of):
+    tool, *words = words.split()
+    cfg = config_of(tool, 'tiny.py', *words)
+    assert {name: get(cfg, name) for name in settings} == settings
 
 
-def test_pictures(config_of):
-    show = ('--show-dir', 'there', '--interval', 3, '--wait-time', 1)
-    cfg = config_of('test', 'tiny.py', 'a.pth', *show)
-    hook = dict(cfg.default_hooks.visualization)
-    assert hook == dict(
-        type='VisualizationHook',
-        enable=True,
-        show=False,
-        out_dir='there',
-        interval=3,
-        wait_time=1.0,
-    )
+def get(settings, name):
+    for part in name.split('.'):
+        settings = settings[part]
+    return settings
 
 
 def test_configs_own_views_are_used(config_of, tmp_path):
