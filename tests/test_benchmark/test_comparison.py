@@ -143,12 +143,10 @@ def compare_all():
 
 
 def test_a_model_out_of_memory_is_left_out(monkeypatch):
+    """Without timm there is nothing to compare with."""
     monkeypatch.setattr(comparison, 'step_of', run_out('EViT 0.5'))
     measured = ['timm', 'none', 'EViT 0.5 + CLCA']
     assert compare_all() == (measured, ['EViT 0.5'])
-
-
-def test_without_timm_there_is_nothing_to_compare_with(monkeypatch):
     monkeypatch.setattr(comparison, 'step_of', run_out('timm'))
     measured, missing = compare_all()
     assert measured == []

@@ -148,29 +148,17 @@ def test_turns_medians_and_warm_up(clock):
         left = iter(seconds)
         return step
 
-    steps = dict(
+    models = dict(
         fast=taking('fast', 9, 9, 1, 1, 7), slow=taking('slow', 0, 0, 2, 4, 2)
     )
-    times = median_milliseconds(steps, Setting(), rounds=3)
-    assert times == dict(fast=1000, slow=2000)
-    assert log == ['fast', 'slow'] * 5
-
-
-def test_every_pass_is_told_and_only_passes_are_timed(clock):
-    told = []
-
-    def step():
-        clock[0] += 1
 
     def after_each():
         clock[0] += 100
-        told.append(len(told))
+        log.append('told')
 
-    seconds = interleaved_seconds(
-        dict(a=step, b=step), Setting(), 2, warm_up=1, after_each=after_each
-    )
-    assert seconds == dict(a=[1, 1], b=[1, 1])
-    assert told == list(range(6))
+    times = median_milliseconds(models, Setting(), 3, after_each=after_each)
+    assert times == dict(fast=1000, slow=2000)
+    assert log == ['fast', 'told', 'slow', 'told'] * 5
 
 
 def test_time_of_other_processes_does_not_count(clock):

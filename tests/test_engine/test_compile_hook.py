@@ -10,8 +10,6 @@ import torch
 from mmengine import load
 from mmengine.config import Config
 from mmengine.hooks import Hook
-from mmengine.model import MMDistributedDataParallel
-from mmengine.optim import build_optim_wrapper
 from mmengine.runner import Runner
 from mmpretrain.structures import DataSample
 from small_models import CACHE, build, classifier, images, vit
@@ -162,35 +160,6 @@ def test_student_of_a_teacher(tmp_path):
     assert graphs() == 2
     assert 'loss_distill_tokens' in losses
     torch.testing.assert_close(losses, expected)
-
-
-@pytest.mark.slow
-def test_model_of_several_processes(tmp_path):
-    store = f'file://{tmp_path}/store'
-    torch.distributed.init_process_group(
-        'gloo', init_method=store, rank=0, world_size=1
-    )
-    try:
-        losses = [train_in_ddp(compiled) for compiled in (False, True)]
-    finally:
-        torch.distributed.destroy_process_group()
-    assert graphs() == 2
-    torch.testing.assert_close(*losses)
-
-
-def train_in_ddp(compiled):
-    """Losses of two steps."""
-    torch.manual_seed(2)
-    model = MMDistributedDataParallel(small_model()).train()
-    if compiled:
-        compile_model(model)
-    optimizer = build_optim_wrapper(
-        model, dict(optimizer=dict(type='SGD', lr=0.1))
-    )
-    samples = [DataSample().set_gt_label(i) for i in range(2)]
-    data = dict(inputs=images(), data_samples=samples)
-    steps = [model.train_step(deepcopy(data), optimizer) for _ in range(2)]
-    return torch.stack([step['loss'].detach() for step in steps])
 
 
 def test_cuda_graphs_do_not_add_up_gradients(train):

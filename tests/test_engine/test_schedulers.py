@@ -5,21 +5,12 @@ from pathlib import Path
 import pytest
 import torch
 from mmengine.config import Config
-from mmengine.hooks import Hook
-from mmengine.model import BaseModel
 from mmengine.optim import OptimWrapper
-from mmengine.runner import Runner
 
 from mmclca.registry import PARAM_SCHEDULERS
 
 SCHEDULE = Path(__file__).parents[2] / 'configs/_base_/schedules/clca_50e.py'
-RECIPE = dict(
-    type='mmclca.WarmupCosineLR',
-    T_max=45,
-    warmup=2,
-    start_factor=0.01,
-    eta_min_ratio=0.1,
-)
+(RECIPE,) = Config.fromfile(SCHEDULE).param_scheduler
 # the rates as the authors' code sets them, epoch by epoch, for a base of 1e-4
 RATES = [
     1e-6,
@@ -109,62 +100,3 @@ def test_without_warmup_it_starts_at_the_base_rate():
 def test_what_is_not_allowed(options, message):
     with pytest.raises(ValueError, match=message):
         build(optimizer(1e-4), **options)
-
-
-class Line(BaseModel):
-    def __init__(self):
-        super().__init__()
-        self.slope = torch.nn.Linear(1, 1)
-
-    def forward(self, x, mode):
-        return dict(loss=self.slope(x).square().mean())
-
-
-class Rates(Hook):
-    """Notes the rates of all epochs; ends the process before one of them."""
-
-    def __init__(self, stop_at):
-        self.seen = []
-        self.stop_at = stop_at
-
-    def before_train_epoch(self, runner):
-        if runner.epoch == self.stop_at:
-            raise InterruptedError
-        self.seen.append([g['lr'] for g in runner.optim_wrapper.param_groups])
-
-
-def start(work_dir, rates, resume=False):
-    """Train with the recipe's config."""
-    cfg = Config.fromfile(SCHEDULE)
-    Runner(
-        Line(),
-        work_dir=str(work_dir),
-        train_dataloader=dict(
-            dataset=[dict(x=torch.ones(1))] * 2,
-            batch_size=2,
-            num_workers=0,
-            sampler=dict(type='DefaultSampler', shuffle=True),
-            collate_fn=dict(type='default_collate'),
-        ),
-        train_cfg=dict(cfg.train_cfg),
-        optim_wrapper=cfg.optim_wrapper,
-        param_scheduler=cfg.param_scheduler,
-        default_hooks=dict(checkpoint=dict(type='CheckpointHook', interval=7)),
-        custom_hooks=[rates],
-        default_scope='mmpretrain',
-        experiment_name=f'{work_dir.name}-{resume}',
-        log_level='ERROR',
-        resume=resume,
-    ).train()
-
-
-def test_recipe_through_a_runner_stopped_and_resumed(tmp_path):
-    first, second = Rates(stop_at=20), Rates(stop_at=None)
-    with pytest.raises(InterruptedError):
-        start(tmp_path, first)
-    start(tmp_path, second, resume=True)
-    assert len(first.seen) == 20
-    assert len(second.seen) == 36  # from the checkpoint of epoch 14
-    for group in range(2):
-        assert near([rates[group] for rates in first.seen], RATES[:20])
-        assert near([rates[group] for rates in second.seen], RATES[14:])

@@ -2,13 +2,11 @@
 import matplotlib.image
 import numpy as np
 import pytest
-from PIL import Image
 
 from mmclca.visualization.figures import (
     FRAMES,
     Panel,
     contact_sheet,
-    photograph,
     picture_grid,
     side_by_side,
     to_array,
@@ -50,13 +48,6 @@ def test_side_by_side_at_the_height_asked_for():
     red = (picture == RED).all(2).sum()
     assert red == pytest.approx(3 * 160 * 320, rel=0.1)
     assert sides(picture, BLUE)[0] > 300 > sides(picture, RED)[0]  # five a row
-
-
-def test_photographs_are_small(tmp_path):
-    Image.new('RGB', (800, 400), RED).save(tmp_path / 'a.png')
-    cell = photograph(tmp_path / 'a.png', note='it')
-    assert cell.image.shape == (160, 320, 3) and cell.note == 'it'
-    assert cell.image[0, 0].tolist() == [*RED]
 
 
 def test_a_column_a_class_in_bands(tmp_path):

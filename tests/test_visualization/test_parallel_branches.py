@@ -24,9 +24,11 @@ def models():
     return model, fuse(deepcopy(model))
 
 
-def test_rollout(models):
+@pytest.mark.parametrize('maps', [rollout, class_activation_maps])
+def test_maps(models, maps):
+    """Of what all attentions of a layer read."""
     x = images().double()
-    one, other = (rollout(model, x) for model in models)
+    one, other = (maps(model, x) for model in models)
     assert one.any()
     assert_close(one, other)
 
@@ -44,11 +46,3 @@ def test_facts_about_tokens(models):
         assert one['tokens'] == other['tokens'] == [18, 11, 13]
         for name in ('attribution', 'cls_attention', 'kept'):
             np.testing.assert_allclose(one[name], other[name])
-
-
-def test_activation_maps(models):
-    """Of what all attentions of a layer read."""
-    x = images().double()
-    one, other = (class_activation_maps(one, x, [0, 1]) for one in models)
-    assert one.any()
-    assert_close(one, other)

@@ -4,7 +4,6 @@
 import numpy as np
 import pytest
 import torch
-from matplotlib.colors import to_rgb
 from small_models import CACHE, build, classifier, images, vit
 
 from mmclca.datasets.batches import View
@@ -22,9 +21,8 @@ from mmclca.visualization.painting import (
     MERGED,
     kinds,
     paint,
-    paint_map,
 )
-from mmclca.visualization.survivors import SWATCHES, Stage, patches_left
+from mmclca.visualization.survivors import Stage, patches_left
 
 COLOURS = torch.tensor([[200, 0, 0], [0, 100, 0], [0, 0, 60], [80, 80, 80]])
 GREY = np.full((12, 12, 3), 100, np.uint8)
@@ -95,26 +93,12 @@ def test_kinds_of_patches():
     assert kinds(weights)[0] == KEPT
 
 
-def test_kept_patches_stay_clear_and_dropped_ones_fade():
-    drawn = colours(tokens([1, 0, 0, 0], [0, 0, 0, 1]))
-    assert [drawn[0], drawn[3]] == COLOURS[[0, 3]].tolist()
-    assert min(drawn[1] + drawn[2]) > 175
-
-
 def test_merged_patches_take_their_mean_colour_and_a_border():
     weights = tokens([0.75, 0.25, 0, 0], [0, 0, 0.5, 0.5])
     assert colours(weights) == [[150, 25, 0]] * 2 + [[40, 40, 70]] * 2
     drawn = paint(picture(), weights, (2, 2))
     assert (drawn[5] == 25).all()
     assert (drawn[:5, 5] == (150, 25, 0)).all()  # none within a group
-
-
-@pytest.mark.parametrize('paper', [(240, 130, 170), (250, 250, 250)])
-def test_fused_patches_are_of_the_blue_of_the_legend(paper):
-    image = np.full((12, 12, 3), paper, np.uint8)
-    drawn = paint(image, tokens([0.05] * 4), (2, 2))[0, 0] / 255
-    for red, _, blue in (drawn, to_rgb(SWATCHES[FUSED].fill)):
-        assert blue - red > 0.3
 
 
 def test_mixtures_and_maps_are_drawn_as_heat():
@@ -127,16 +111,6 @@ def test_mixtures_and_maps_are_drawn_as_heat():
     hardly[1, 0] += 1e-4  # 4 in 10,000
     drawn = paint(GREY, hardly, (2, 2)).astype(int)
     assert 0 < abs(drawn - even).max() < 6
-
-
-def test_maps_are_brighter_where_there_is_more():
-    one = torch.tensor([[0.0, 1.0], [2.0, 4.0]])
-    drawn = paint_map(GREY, one).astype(int).sum(axis=2)
-    values = [drawn[r, c] for r in (3, 9) for c in (3, 9)]
-    assert values == sorted(values) and len(set(values)) == 4
-    assert np.array_equal(paint_map(GREY, one), paint_map(GREY, 3 * one))
-    nothing = paint_map(GREY, torch.zeros(2, 2))
-    assert (nothing == nothing[0, 0]).all() and nothing.max() < 30
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from small_models import images as noise
 from torch.testing import assert_close
 
 from mmclca.datasets.batches import Batch
-from mmclca.visualization.tsne import draw_points, image_features, tsne
+from mmclca.visualization.tsne import image_features, tsne
 
 
 @pytest.mark.parametrize('cla', [True, False])
@@ -38,22 +38,3 @@ def test_alike_features_are_near_each_other():
     assert apart > 1.5 * width
     again = tsne(features, perplexity=10, max_iter=500)
     assert np.array_equal(points, again)
-
-
-@pytest.mark.parametrize('legend, dimensions', [(True, 2), (False, 3)])
-def test_each_class_has_a_colour(monkeypatch, legend, dimensions):
-    drawn = []
-    monkeypatch.setattr(
-        'mmclca.visualization.tsne.save', lambda *given: drawn.append(given)
-    )
-    points = np.random.default_rng(0).normal(size=(5, dimensions))
-    draw_points(points, [0, 0, 1, 1, 1], ['x', 'y'], 'a.png', legend)
-    ((figure, out),) = drawn
-    figure.draw_without_rendering()
-    (axis,) = figure.axes
-    first, second = axis.collections
-    assert [len(one.get_offsets()) for one in (first, second)] == [2, 3]
-    assert (first.get_facecolor()[0] != second.get_facecolor()[0]).any()
-    texts = figure.legends[0].texts if legend else axis.texts
-    assert [text.get_text() for text in texts] == ['x', 'y']
-    assert out == 'a.png'
