@@ -52,7 +52,7 @@ BUDGET = {
     'mmclca/visualization': 998,
     'tools': 555,
     'tools/research': 599,
-    'tests': 27213,
+    'tests': 27193,
 }
 
 
