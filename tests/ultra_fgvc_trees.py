@@ -5,10 +5,8 @@ Written apart from the package's own writers, so that readers are tested
 against the forms and not against themselves.
 """
 
-import csv
 import os
 from collections import defaultdict
-from pathlib import Path
 from typing import NamedTuple
 
 import cv2
@@ -17,13 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 AGES = ('R1', 'R3', 'R4', 'R5', 'R6')
-TRUE_LISTS = dict(
-    cotton80='cotton',
-    soylocal='soylocal',
-    soygene='soygene',
-    soyageing='soyageing',
-    soyglobal='soyglobal',
-)
 IMAGE_FOLDERS = dict(
     cotton80='cotton_square_new', soygene='images', soyageing='.'
 )
@@ -89,21 +80,6 @@ def ageing_leaves(num_classes=198):
 
 def _ending(split):
     return 'test' if split == 'test' else 'train'
-
-
-def true_leaves(shared, name):
-    """Read the CLCA authors' lists of a set."""
-    folder = shared / 'data' / 'ufgvc_splits' / TRUE_LISTS[name]
-    leaves = []
-    for split in ('train', 'val', 'test'):
-        with open(folder / f'{split}.csv') as file:
-            for row in csv.DictReader(file):
-                path = Path(row['dir'])
-                stage = path.parts[0] if len(path.parts) == 3 else ''
-                cls = path.name.split('_')[0].split('-')[0]
-                label = int(row['class_id'])
-                leaves.append(Leaf(split, label, cls, path.name, stage))
-    return leaves
 
 
 def png(shape=(4, 4, 3), value=7, dtype=np.uint8):

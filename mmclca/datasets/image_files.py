@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
 import numpy as np
-from mmpretrain.utils import track
 
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES as IMAGE_SUFFIXES
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
@@ -91,8 +90,8 @@ def _images_below(folder: str) -> list[str]:
     return [x for x in below if x.lower().endswith(PHOTOGRAPH_SUFFIXES)]
 
 
-def find_problem(path):
-    """Decode an image, as strictly as Pillow and as training does.
+def find_problem(source: str | bytes | None) -> str:
+    """Decode a file or its content, as strictly as Pillow and training do.
 
     OpenCV, which :func:`~mmclca.datasets.decoding.decode` uses, fills up a
     truncated file in silence; Pillow refuses it.
@@ -101,10 +100,17 @@ def find_problem(path):
         str: What is wrong with it: ``MISSING``, ``EMPTY`` or what the decoder
         says; empty if nothing is.
     """
+    if source is None:
+        return MISSING
     try:
-        return _problem(read_bytes(path))
+        content = source if isinstance(source, bytes) else read_bytes(source)
+        _check_whole(content)
+        decode(content)
+    except UndecodedError as error:
+        return str(error)
     except Exception as error:  # what an unreadable file gives is open
         return _reason(error)
+    return ''
 
 
 def check_header(file):
@@ -123,7 +129,7 @@ def check_header(file):
     if _looks_whole(file):
         return ''
     file.seek(0)
-    return _problem(file.read())
+    return find_problem(file.read())
 
 
 def decode_whole(content, over_white=True):
@@ -146,24 +152,9 @@ def check_headers(paths):
     Returns:
         dict[str, str]: What is wrong with each that cannot be read.
     """
-    return _problems(_check_file, paths, _THREADS)
-
-
-def find_problems(paths, jobs):
-    """Decode images, so many at a time, with a bar.
-
-    Returns:
-        dict[str, str]: What is wrong with each that cannot be read.
-    """
-    return _problems(find_problem, paths, jobs, track)
-
-
-def _problems(check, paths, jobs, progress=None):
-    with ThreadPoolExecutor(jobs) as pool:
-        found = pool.map(check, paths)
-        if progress:
-            found = progress(found, 'Images', total=len(paths))
-        return {path: x for path, x in zip(paths, found, strict=True) if x}
+    with ThreadPoolExecutor(_THREADS) as pool:
+        problems = zip(paths, pool.map(_check_file, paths), strict=True)
+        return {path: problem for path, problem in problems if problem}
 
 
 def _check_file(path):
@@ -182,15 +173,6 @@ def _looks_whole(file):
     size = file.seek(0, os.SEEK_END)
     file.seek(max(size - _TAIL, 0))
     return bool(marker) and file.read().rstrip(b'\0').endswith(marker)
-
-
-def _problem(content):
-    try:
-        _check_whole(content)
-        decode(content)
-    except UndecodedError as error:
-        return str(error)
-    return ''
 
 
 def _check_whole(content):

@@ -20,10 +20,10 @@ from mmclca.datasets.image_files import (
 def decoded(monkeypatch):
     """What is decoded, in order."""
     contents = []
-    decode = image_files._problem
+    decode = image_files.find_problem
     monkeypatch.setattr(
         image_files,
-        '_problem',
+        'find_problem',
         lambda content: contents.append(content) or decode(content),
     )
     return contents

@@ -105,7 +105,7 @@ def test_difference_is_the_distance_between_cultivars():
     assert np.allclose(spread(1.6), 2 * spread(0.8))
 
 
-@pytest.mark.parametrize('size', [0, 0.5, 1, 1.5, 2])
+@pytest.mark.parametrize('size', [0, 1, 2])
 def test_every_corner_of_the_knob_can_be_drawn(size):
     for label, cultivar in enumerate(make_cultivars(6, 1, size)):
         image = specimen(cultivar, label, 0, 64)

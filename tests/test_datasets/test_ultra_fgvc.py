@@ -56,7 +56,7 @@ def test_every_form_is_imported_as_it_was(forms, tmp_path, form, name):
     found = find_set(forms / name / form, info)
     assert found.form == form
     before = listed_images(found, info, counts=False)
-    after = import_set(found, info, tmp_path / name, 1, counts=False)
+    after = import_set(found, info, tmp_path / name, counts=False)
     assert before == after
     for split in SPLITS:
         expected = wanted(leaves, split)
@@ -74,7 +74,7 @@ def test_every_form_is_imported_as_it_was(forms, tmp_path, form, name):
     assert image.read_bytes() == trees.png()
     assert [x.name for x in tmp_path.iterdir()] == [name]
     again = import_set(
-        find_set(tmp_path, info), info, tmp_path / 'again', 1, counts=False
+        find_set(tmp_path, info), info, tmp_path / 'again', counts=False
     )
     assert [x[1:] for x in again] == [
         x._replace(given=str(x.label))[1:] for x in after
@@ -86,7 +86,7 @@ def test_every_form_is_imported_as_it_was(forms, tmp_path, form, name):
 def test_a_stage_of_soyageing(forms, tmp_path, name, form):
     info, stage = get_info(name), name[-2:].upper()
     root, part = forms / 'soyageing' / form, dict(check_counts=False)
-    import_set(find_set(root, info), info, tmp_path / info.name, 1, False)
+    import_set(find_set(root, info), info, tmp_path / info.name, False)
     roots = [tmp_path] + [root] * (form in ('csv', 'released'))
     for root in roots:
         data_set = load(name, 'trainval', root, **part)
@@ -280,7 +280,7 @@ def test_all_bad_images_in_one_report(tmp_path, form):
                 file.write_bytes(content)
     found = find_set(next(tmp_path.iterdir()), info)
     with pytest.raises(FileNotFoundError) as error:
-        import_set(found, info, tmp_path / 'cotton80', 2)
+        import_set(found, info, tmp_path / 'cotton80')
     said = str(error.value)
     assert 'Cotton80: 6 images cannot be read, 1 of them missing:' in said
     for kind, name in names.items():

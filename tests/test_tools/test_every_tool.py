@@ -93,7 +93,7 @@ TABLE = {
         'photographs --num 1 --out three', 'three/classes.txt', (SPLIT,)
     ),
     'dataset_converters/ultra_fgvc.py': Row(
-        'import cotton --dataset cotton80 --jobs 1 --to set', 'set/test.csv'
+        'import cotton --dataset cotton80 --to set', 'set/test.csv'
     ),
     'visualization/browse_dataset.py': Row(
         'tiny.py --output-dir browsed --show-number 1', 'browsed/00000_0.png'

@@ -7,7 +7,6 @@ python tools/dataset_converters/ultra_fgvc.py import data \
 python tools/dataset_converters/ultra_fgvc.py check data --dataset cotton80
 """
 
-import os
 from collections import Counter
 
 from mmclca.utils.lazy import lazy
@@ -48,11 +47,6 @@ def parse_args():
 def add_set(parser):
     parser.add('folder', 'has the set, or is a parquet file')
     parser.add('--dataset', 'a set, such as cotton80', required=True)
-    parser.add(
-        '--jobs',
-        'images that are decoded at a time',
-        min(8, os.cpu_count() or 1),
-    )
     parser.flag('--partial', 'accept a set that is not complete')
 
 
@@ -64,26 +58,20 @@ def run_download(dataset, to, revision):
             print(path)
 
 
-def run_check(folder, dataset, jobs, partial):
-    wanted = info.get_info(dataset)
-    found = places.find_set(folder, wanted, places.FILES)
-    tell(found, importing.check_set(found, wanted, jobs, not partial))
-
-
-def run_import(folder, dataset, jobs, partial, to):
+def run_check(folder, dataset, partial, to=None):
     wanted = info.get_info(dataset)
     found = places.find_set(folder, wanted)
-    tell(found, importing.import_set(found, wanted, to, jobs, not partial))
-    print(to)
-
-
-def tell(found, images):
+    if to:
+        images = importing.import_set(found, wanted, to, not partial)
+    else:
+        images = importing.check_set(found, wanted, not partial)
     counts = Counter(image.split for image in images)
     classes = len({image.class_name for image in images})
     print(f'{found}\n{classes} classes, images: {dict(counts)}, all read')
+    print(to or '')
 
 
-COMMANDS = {'download': run_download, 'check': run_check, 'import': run_import}
+COMMANDS = {'download': run_download, 'check': run_check, 'import': run_check}
 
 
 def main(args):

@@ -5,8 +5,8 @@ import os
 import re
 import shutil
 from collections import Counter, defaultdict
-from contextlib import suppress
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 
 from mmpretrain.utils import track
@@ -14,14 +14,14 @@ from mmpretrain.utils import track
 from mmclca.utils.csv_files import write_rows
 from mmclca.utils.reading import read_bytes
 
-from ..decoding import UndecodedError, open_image
-from ..image_files import IMAGE_SUFFIXES, MISSING, find_problems
+from ..decoding import open_image
+from ..image_files import IMAGE_SUFFIXES, find_problem
 from .checks import check_split, refuse_bad
 from .forms import parquet_images
 from .info import canonical
 from .lists import class_names, divide, label
 
-_ENDINGS = dict(JPEG='.jpg', TIFF='.tif', MPO='.jpg')
+_SUFFIXES = dict(JPEG='.jpg', TIFF='.tif', MPO='.jpg')
 
 
 def listed_images(found, info, counts=True):
@@ -42,7 +42,7 @@ def listed_images(found, info, counts=True):
     ]
 
 
-def check_set(found, info, jobs, counts=True):
+def check_set(found, info, counts=True):
     """Decode all images of a set, and give them as they are listed.
 
     Raises:
@@ -51,11 +51,12 @@ def check_set(found, info, jobs, counts=True):
         FileNotFoundError: If images are missing.
     """
     images = listed_images(found, info, counts)
-    refuse_bad(find_problems([i.path for i in images], jobs), info)
+    for _ in _decoded(found, images, info):
+        pass
     return images
 
 
-def import_set(found, info, target, jobs, counts=True):
+def import_set(found, info, target, counts=True):
     """Write a set as images and CSV lists, each image decoded once.
 
     The folder gets its name when all is well. Images keep their names if all
@@ -71,18 +72,15 @@ def import_set(found, info, target, jobs, counts=True):
     if target.exists():
         raise FileExistsError(f'{target} exists: remove it, or name another')
     images = listed_images(found, info, counts)
+    names, files = _names(images, info), {}
     partial = target.with_name(f'.{target.name}.partial')
     shutil.rmtree(partial, ignore_errors=True)
     try:
-        files = _write_images(partial, found, images, info)
-        problems = find_problems([partial / x for x in files.values()], jobs)
-        bad = {
-            image.path: problems.get(partial / files[image.path], '')
-            if image.path in files
-            else MISSING
-            for image in images
-        }
-        refuse_bad({path: why for path, why in bad.items() if why}, info)
+        for path, content in _decoded(found, images, info):
+            file = partial / _with_suffix(names[path], content)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+            files[path] = file.relative_to(partial)
         _write_lists(partial, images, files)
         os.rename(partial, target)
     finally:
@@ -90,33 +88,20 @@ def import_set(found, info, target, jobs, counts=True):
     return images
 
 
-def _write_images(folder, found, images, info):
-    """Write images, and give their places in the folder by path."""
-    names, files = _names(images, info), {}
-    contents = _contents(found, images)
-    for path, content in track(contents, 'Images', total=len(images)):
-        if content is None or path not in names:
-            continue
-        name = names[path]
-        if not name.endswith(IMAGE_SUFFIXES):
-            name += _ending(content)
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
-        files[path] = name
-    return files
-
-
-def _contents(found, images):
-    """Yield paths and contents, None where there is none."""
+def _decoded(found, images, info):
+    """Yield paths and contents of images, and at last refuse all bad ones."""
+    bad, paths = {}, {image.path for image in images}
+    sources = ((image.path, image.path) for image in images)
     if found.form == 'parquet':
-        for place in found.places:
-            yield from parquet_images(place)
-        return
-    for image in images:
-        content = None
-        with suppress(FileNotFoundError):
-            content = read_bytes(image.path)
-        yield image.path, content
+        sources = chain(*map(parquet_images, found.places))
+    for path, source in track(sources, 'Images', total=len(paths)):
+        problem = path in paths and find_problem(source)
+        if problem:
+            bad[path] = problem
+        elif path in paths:
+            is_path = isinstance(source, str)
+            yield path, read_bytes(path) if is_path else source
+    refuse_bad(bad, info)
 
 
 def _names(images, info):
@@ -135,7 +120,7 @@ def _names(images, info):
 def _is_named(image, info):
     match = re.match(info.class_pattern, image.file_name)
     named = match and canonical(match[1]) == image.class_name
-    return named and image.file_name.endswith(IMAGE_SUFFIXES)
+    return named and image.file_name.lower().endswith(IMAGE_SUFFIXES)
 
 
 def _renamed(images, info):
@@ -152,12 +137,12 @@ def _renamed(images, info):
         yield image._replace(file_name=name)
 
 
-def _ending(content):
-    try:
-        with open_image(BytesIO(content)) as image:
-            return _ENDINGS.get(image.format, f'.{image.format.lower()}')
-    except UndecodedError:  # is reported with all others
-        return ''
+def _with_suffix(name, content):
+    if name.lower().endswith(IMAGE_SUFFIXES):
+        return name
+    with open_image(BytesIO(content)) as image:
+        kind = image.format
+    return name + _SUFFIXES.get(kind, f'.{kind.lower()}')
 
 
 def _write_lists(folder, images, files):

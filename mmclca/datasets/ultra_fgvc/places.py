@@ -11,7 +11,6 @@ from .lists import checked_images
 
 TOOL = 'python tools/dataset_converters/ultra_fgvc.py'
 TRAINED_ON = 'csv', 'released'  # forms that are read without an import
-FILES = *TRAINED_ON, 'folders'
 
 
 class FoundSet(NamedTuple):
