@@ -134,7 +134,7 @@ def test_interrupted_it_keeps_what_there_is(said, place, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             call(place, **out)
     with monkeypatch.context() as patch:  # features are there
-        patch.setattr('mmclca.fitting.costs.median_milliseconds', pressed)
+        patch.setattr('mmclca.fitting.model.median_milliseconds', pressed)
         model = call(place, out=place / 'broken')
     assert model.accuracy is not None
     assert (place / 'broken' / 'report.html').exists()

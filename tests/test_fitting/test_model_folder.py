@@ -3,8 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from mmclca.fitting.model_folder import ModelFolder
-from mmclca.fitting.record import FitRecord
+from mmclca.fitting.record import FitRecord, ModelFolder
 
 CALL = dict(folds=5, budget=None)
 RECORD = FitRecord(call=CALL, photographs='a', counts=dict(ash=3))
@@ -71,12 +70,6 @@ def test_a_draft_that_is_of_no_use_is_discarded(folder):
             draft.write(record)
         assert folder.known(RECORD) == RECORD
         assert not draft.path.exists()
-
-
-def test_parts_that_are_not_known_yet(folder):
-    """Older versions wrote them as dicts of null."""
-    text = RECORD.text.replace('"probe": null', '"probe": {"accuracy": null}')
-    assert FitRecord.of_text(text) == RECORD
 
 
 @pytest.mark.parametrize('text', ['{', '3', '{"colour": 1}'])

@@ -5,8 +5,7 @@ import pytest
 
 from mmclca.datasets.photographs import Photographs
 from mmclca.fitting.architecture import VIT
-from mmclca.fitting.candidates import ACCURACY
-from mmclca.fitting.classifier import classifier_config
+from mmclca.fitting.model import ACCURACY, classifier_config
 from mmclca.fitting.record import FitRecord
 from mmclca.fitting.training import num_steps, read_recipe, training_config
 from mmclca.fitting.weights import Pretrained

@@ -6,9 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from mmclca.fitting.model_folder import ModelFolder
-from mmclca.fitting.record import FitRecord
-from mmclca.fitting.words import say_accuracy, say_end
+from mmclca.fitting.record import FitRecord, ModelFolder
+from mmclca.fitting.steps import say_accuracy, say_end
 
 KNOWN = dict(accuracy=0.9, low=0.8, high=0.95)
 

@@ -44,7 +44,7 @@ BUDGET = {
     'mmclca/deployment': 359,
     'mmclca/engine': 788,
     'mmclca/evaluation': 346,
-    'mmclca/fitting': 1825,
+    'mmclca/fitting': 1652,
     'mmclca/models': 4006,
     'mmclca/page': 481,
     'mmclca/sweep': 797,
