@@ -6,8 +6,8 @@ from os import PathLike
 from pathlib import Path
 
 from mmclca.apis import TokenReductionInferencer, find_images
-from mmclca.apis.inferencer import answer_of
-from mmclca.checkpoints.fitted import threshold_file
+from mmclca.apis.inferencer import ANSWER
+from mmclca.checkpoints.fitted import model_file
 from mmclca.datasets.photographs import Photographs, check_photographs
 
 from .job import make_job, prepare
@@ -108,9 +108,10 @@ class FittedModel:
     def __init__(
         self, folder: str | PathLike, device: str | None = None
     ) -> None:
+        model_file(folder)
         self._files = ModelFolder(folder)
         self._device = device
-        self._record = self._files.read_finished()
+        self._record = self._files.read()
 
     @property
     def folder(self) -> Path:
@@ -137,11 +138,7 @@ class FittedModel:
 
     @cached_property
     def _inferencer(self) -> TokenReductionInferencer:
-        return TokenReductionInferencer(
-            self._files.model,
-            device=self._device,
-            reject=threshold_file(self.folder),
-        )
+        return TokenReductionInferencer(self.folder, device=self._device)
 
     def predict(self, photographs, batch_size: int = 32) -> list[dict]:
         """Name what is on photographs.
@@ -158,12 +155,10 @@ class FittedModel:
             None where fit could not tell). Where one cannot be read
             ``image`` and ``error``, which says why.
         """
-        results = self._inferencer.stream(photographs, batch_size)
+        names = ('image', *ANSWER, 'error')
         return [
-            result
-            if 'error' in result
-            else dict(image=result['image'], **answer_of(result))
-            for result in results
+            {name: result[name] for name in names if name in result}
+            for result in self._inferencer.stream(photographs, batch_size)
         ]
 
     def add_class(
@@ -185,7 +180,7 @@ class FittedModel:
             ValueError: If it has no photographs. The model stays as it was.
         """
         files, place = self._files, Path(photographs).absolute()
-        had, name = files.read_finished(), name or place.name
+        had, name = files.read(), name or place.name
         with Log() as log:
             checked = check_photographs(_joined(files, had, place, name))
             record = had.of_photographs(checked)

@@ -153,16 +153,6 @@ class ModelFolder:
                 f'{self.file} is damaged ({error}): fit again with --overwrite'
             ) from error
 
-    def read_finished(self) -> FitRecord:
-        """Read fit.json of a model that can be used."""
-        begun = self.file.is_file() or self.draft.path.is_dir()
-        if begun and not self.model.is_file():
-            raise FileNotFoundError(
-                f'{self.path} has no model.pth yet: the fit was interrupted; '
-                'the same command goes on with it'
-            )
-        return self.read()
-
     def write(self, record: FitRecord) -> None:
         """Replace fit.json."""
         text = json.dumps(vars(record), indent=1, ensure_ascii=False)
