@@ -1,11 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What network a file of weights is of, by names and shapes.
 
-Names are those of the backbones. CaiT, ResMLP and PatchConvNet are read as a
-whole, where a KeyError is a name that a release has. All else of them (heads,
-eps, where CLS enters) is in the config that training stores; without one it
-is as in the releases, LayerScale replaced on load. What would be built is
-checked against the file.
+Names are those of the backbones; a KeyError is a name that a release has. All
+else of CaiT, ResMLP and PatchConvNet (heads, eps, where CLS enters) is in the
+config that training stores; without one it is as in the releases, LayerScale
+replaced on load. What would be built is checked against the file.
 """
 
 from inspect import signature
@@ -30,24 +29,16 @@ from mmclca.registry import MODELS
 HEAD_DIMS, WIDE = 64, {1280: 16, 1408: 16, 1664: 16}
 LAYER = 'layers.0.'
 PATCHES = 'patch_embed.projection.weight'
-KNOWN = (
-    'fit takes ViT, DeiT and DINOv2 with a CLS token, CaiT, ResMLP and '
-    'PatchConvNet'
-)
 VIT = 'mmclca.TokenReductionViT'
 CAIT, RESMLP = 'mmclca.CaiT', 'mmclca.ResMLP'
 PATCH_CONVNET = 'mmclca.PatchConvNet'
 FFN = 'ffn.layers.0.0.weight'
 CLASS_MIX = 'class_layers.0.mix.weight'
-# parameters of transformers that are not taken
-REFUSED = {
-    'pre_norm.weight': 'an image tower of CLIP',
-    'dist_token': 'a distilled DeiT',
-}
 # in what its images and head leave no choice
 FIXED = ('in_channels', 'multiclass')
 TAKEN = (
-    'fit takes the network of the releases, or a checkpoint that holds the '
+    'fit takes ViT, DeiT and DINOv2 with a CLS token; CaiT, ResMLP and '
+    'PatchConvNet as in the releases, or from a checkpoint that holds the '
     'config of its model, as tools/train.py writes it'
 )
 
@@ -70,11 +61,8 @@ def backbone_of(checkpoint: dict) -> dict:
         if key.startswith('backbone.') and isinstance(value, Tensor)
     }
     kind = next((NETWORKS[key] for key in NETWORKS if key in own), VIT)
-    settings = _stored(checkpoint, kind)
-    if settings is None and kind == VIT:
-        return _vit(own, name)
     try:
-        settings = settings or READERS[kind](own)
+        settings = _stored(checkpoint, kind) or READERS[kind](own)
     except KeyError as error:
         missing = f'{error.args[0]} is missing'
         raise _refusal(kind, [missing], name) from error
@@ -91,7 +79,7 @@ def _stored(checkpoint: dict, kind: str) -> dict | None:
         if kind != VIT:
             raise
         return None  # of another network, whose config is not needed
-    return stored if stored.get('type') in READERS else None
+    return stored if stored.get('type') in NETWORKS.values() else None
 
 
 def _build(settings: dict, name: str) -> BaseBackbone:
@@ -179,23 +167,18 @@ def _sizes(own: dict, token: str) -> dict:
     return dict(embed_dims=own[token].size(-1), num_layers=len(layers))
 
 
-# by parameters that no other network has
-NETWORKS = {
-    'class_layers.0.attn.q.weight': CAIT,
-    'layers.0.attn.mix_logits.weight': CAIT,
-    'layers.0.mix.weight': RESMLP,
-    'layers.0.norm1.alpha': RESMLP,
-    'layers.0.depthwise.weight': PATCH_CONVNET,
-}
-READERS = {CAIT: _cait, RESMLP: _resmlp, PATCH_CONVNET: _patch_convnet}
-
-
-def _vit(own: dict, name: str) -> dict:
-    _check(own, name)
+def _vit(own: dict) -> dict:
+    """Read the settings of a ViT, DeiT or DINOv2."""
+    patch, rows = own[PATCHES].size(2), own['pos_embed'].size(1)
     backbone = dict(
         type=VIT,
-        arch=_arch(own, name),
-        patch_size=own[PATCHES].size(2),
+        arch=dict(
+            _sizes(own, 'cls_token'),
+            num_heads=_heads(own['cls_token'].size(-1)),
+            feedforward_channels=own[f'{LAYER}{FFN}'].size(0),
+        ),
+        img_size=isqrt(rows) * patch,
+        patch_size=patch,
         norm_cfg=dict(type='LN', eps=1e-6),
     )
     if f'{LAYER}attn.qkv.bias' not in own:
@@ -204,43 +187,32 @@ def _vit(own: dict, name: str) -> dict:
         backbone['layer_scale_init_value'] = 1e-5  # replaced on load
     if 'register_tokens' in own:
         backbone['num_registers'] = own['register_tokens'].size(1)
-    if _is_square(own['pos_embed'].size(1)):
+    if isqrt(rows) ** 2 == rows:
         backbone['with_cls_pos'] = False
     return backbone
 
 
-def _check(own: dict, name: str) -> None:
-    """Refuse weights of what is no ViT, DeiT or DINOv2."""
-    other = next((REFUSED[key] for key in REFUSED if key in own), None)
-    needed = (PATCHES, 'cls_token', 'pos_embed')
-    needed += (f'{LAYER}attn.qkv.weight', f'{LAYER}{FFN}')
-    missing = [key for key in needed if key not in own]
-    if other is None and missing:
-        other = f'a model without {", ".join(missing)}'
-    if other is not None:
-        raise CheckpointError(f'{name} is of {other}: {KNOWN}')
-    rows = own['pos_embed'].size(1)
-    if not _is_square(rows) and not _is_square(rows - 1):
-        raise CheckpointError(
-            f'{name} has {rows} positions, which are no square of patches, '
-            f'nor one and CLS: {KNOWN}'
-        )
-
-
-def _arch(own: dict, name: str) -> dict:
-    width = own[PATCHES].size(0)
+def _heads(width: int) -> int:
     heads = WIDE.get(width, width / HEAD_DIMS)
     if heads % 1:
         raise CheckpointError(
-            f'{name} has {width} channels, and how many heads is not known: '
-            f'{KNOWN}, whose heads have {HEAD_DIMS} channels'
+            f'the weights have {width} channels, and how many heads is not '
+            f'known: fit takes those with {HEAD_DIMS} channels a head'
         )
-    return dict(
-        _sizes(own, 'cls_token'),
-        num_heads=int(heads),
-        feedforward_channels=own[f'{LAYER}{FFN}'].size(0),
-    )
+    return int(heads)
 
 
-def _is_square(number: int) -> bool:
-    return isqrt(number) ** 2 == number
+# by parameters that no other network has
+NETWORKS = {
+    'class_layers.0.attn.q.weight': CAIT,
+    'layers.0.attn.mix_logits.weight': CAIT,
+    'layers.0.mix.weight': RESMLP,
+    'layers.0.norm1.alpha': RESMLP,
+    'layers.0.depthwise.weight': PATCH_CONVNET,
+}
+READERS = {
+    VIT: _vit,
+    CAIT: _cait,
+    RESMLP: _resmlp,
+    PATCH_CONVNET: _patch_convnet,
+}

@@ -59,14 +59,14 @@ def test_layers_without_a_bias_are_seen():
 
 
 TINY = 'vit_tiny_patch16_224'
-WIDTH = {'patch_embed.proj.weight': torch.zeros(80, 3, 16, 16)}
+WIDTH = dict(cls_token=torch.zeros(1, 1, 80))
 ROWS = dict(pos_embed=torch.zeros(1, 199, 192))
 REFUSED = [
-    ('deit_tiny_distilled_patch16_224', {}, 'pth is of a distilled DeiT'),
-    ('vit_base_patch16_clip_224', {}, 'pth is of an image tower of CLIP'),
-    ('resnet18', {}, 'pth is of a model without'),
+    ('deit_tiny_distilled_patch16_224', {}, 'dist_token has no place'),
+    ('vit_base_patch16_clip_224', {}, 'pre_norm.weight has no place'),
+    ('resnet18', {}, 'is missing: fit takes ViT'),
     (TINY, WIDTH, '80 channels, and how many heads is not known'),
-    (TINY, ROWS, '199 positions, which are no square'),
+    (TINY, ROWS, r'\(1, 199, 192\), not \(1, 197, 192\)'),
 ]
 
 
