@@ -98,14 +98,13 @@ def errors_removed(accuracy: float, keep_rate: float) -> float:
     accuracy of the probe on photographs that it has not seen.
     """
     rates = sorted({rate for rate, _, _ in MEASURED})
-    by_rate = [_at(accuracy, rate) for rate in rates]
-    return float(np.interp(keep_rate, rates, by_rate))
-
-
-def _at(accuracy: float, keep_rate: float) -> float:
-    known = sorted(row[1:] for row in MEASURED if row[0] == keep_rate)
-    probe, trained = np.array(known).T
-    return float(np.interp(accuracy, probe, (trained - probe) / (1 - probe)))
+    removed = []
+    for rate in rates:
+        known = sorted(row[1:] for row in MEASURED if row[0] == rate)
+        probe, trained = np.array(known).T
+        share = (trained - probe) / (1 - probe)
+        removed.append(np.interp(accuracy, probe, share))
+    return float(np.interp(keep_rate, rates, removed))
 
 
 def _announce(job: Job, config: Config, gain: float) -> str | None:

@@ -44,15 +44,15 @@ BUDGET = {
     'mmclca/deployment': 359,
     'mmclca/engine': 788,
     'mmclca/evaluation': 346,
-    'mmclca/fitting': 1652,
+    'mmclca/fitting': 1604,
     'mmclca/models': 4006,
-    'mmclca/page': 481,
+    'mmclca/page': 453,
     'mmclca/sweep': 797,
     'mmclca/utils': 240,
     'mmclca/visualization': 998,
     'tools': 555,
     'tools/research': 599,
-    'tests': 27704,
+    'tests': 27545,
 }
 
 

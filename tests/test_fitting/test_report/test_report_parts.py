@@ -82,10 +82,21 @@ def tested(tmp_path_factory):
     return [{'path': path, 'class': x, 'right': right} for x, right in names]
 
 
+PLAIN = dict(reducer=None, reduce_at=())
+
+
+def kept_by(folder, tested, name, **options):
+    folder = folder / f'of {name}'
+    folder.mkdir()
+    reducer = dict(type=f'mmclca.{name}', keep_rate=0.5)
+    write_tiny(folder, **dict(reducer=reducer, cache=None) | options)
+    return what_is_kept(folder / 'tiny.pth', tested)
+
+
 def test_what_the_model_keeps(tmp_path, tested):
-    evit = dict(type='mmclca.EViT', keep_rate=0.5)
-    write_tiny(tmp_path, reducer=evit, reduce_at=(0, 1))
-    found = what_is_kept(tmp_path / 'tiny.pth', tested)
+    assert what_is_kept(tmp_path / 'tiny.pth', tested) is None
+    assert kept_by(tmp_path, tested, '', **PLAIN) is None  # it keeps all
+    found = kept_by(tmp_path, tested, 'EViT', reduce_at=(0, 1))
     assert [row[0][0] for row in found['rows']] == ['ash', 'elm']
     for row in found['rows']:
         texts = [text.split(':')[0] for text, _ in row]
@@ -93,18 +104,8 @@ def test_what_the_model_keeps(tmp_path, tested):
         assert row[1][0].endswith('50\N{NO-BREAK SPACE}% kept')
         assert all((p.width, p.height) == (32, 32) for _, p in row)
     assert [look.text[:5] for look in found['legend']] == ['kept:', 'fused']
-
-
-def test_nothing_is_drawn_of_a_model_that_keeps_all(tmp_path, tested):
-    assert what_is_kept(tmp_path / 'tiny.pth', tested) is None
-    write_tiny(tmp_path, reducer=None, reduce_at=(), cache=None)
-    assert what_is_kept(tmp_path / 'tiny.pth', tested) is None
-
-
-def test_mixed_squares_have_a_scale(tmp_path, tested):
-    merger = dict(type='mmclca.PatchMerger', keep_rate=0.5)
-    write_tiny(tmp_path, reducer=merger, reduce_at=(1,), cache=None)
-    (look,) = what_is_kept(tmp_path / 'tiny.pth', tested)['legend']
+    found = kept_by(tmp_path, tested, 'PatchMerger', reduce_at=(1,))
+    (look,) = found['legend']
     assert look.text.startswith('mixed')
     assert look.fill.startswith('linear-gradient(90deg, #000004')
 
