@@ -12,7 +12,7 @@ TAG = '<script>alert("acer")</script>'  # a class that looks like markup
 CLASSES = [TAG, 'Fagus & co', 'Quercus "robur"', 'Ulmus']
 COUNTS = [4, 4, 3, 1]
 COLUMNS = ['path', 'class', 'group', 'split', 'used', 'why_not']
-COLUMNS += ['predicted', 'p_given']
+COLUMNS += ['predicted', 'p_given', 'p_predicted']
 # what each photograph is taken for; '' for one that was not tested
 TAKEN = [0, 0, 0, 1, 1, 1, 0, 1, 2, 2, 1, '']
 SURE = [0.9, 0.8, 0.6, 0.7, 0.9, 0.9, 0.95, 0.5, 0.6, 0.7, 0.5, None]
@@ -125,10 +125,10 @@ def write_folder(folder, tested=True, group='', **changes):
         for n, label in enumerate(labels):
             path = folder / 'photos' / f'{n} <i>.jpg'
             draw(path, n)
-            row = [path, CLASSES[label], group, '', True, '', '', '']
+            row = [path, CLASSES[label], group, '', True, '', '', '', '']
             if tested and SURE[n]:
-                row[-2:] = CLASSES[TAKEN[n]], found[n, label]
+                row[-3:] = CLASSES[TAKEN[n]], found[n, label], SURE[n]
             table.writerow(row)
         gone = folder / 'photos/notes.jpg'
-        table.writerow([gone, '', '', '', False, 'no image', '', ''])
+        table.writerow([gone, '', '', '', False, 'no image', '', '', ''])
     return folder

@@ -1,23 +1,90 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import os
+from dataclasses import replace
 from functools import cached_property
 from os import PathLike
-from os.path import isfile
 from pathlib import Path
 
-from mmclca.apis import Probe, TokenReductionInferencer, find_images
-from mmclca.apis.inferencer import answer_of
-from mmclca.apis.loading import config_and_weights
-from mmclca.checkpoints.fitted import threshold_file
-from mmclca.datasets.photographs import Checked, Photographs, check_photographs
+from mmclca.apis import TokenReductionInferencer, find_images
+from mmclca.apis.inferencer import ANSWER
+from mmclca.checkpoints.fitted import model_file
+from mmclca.datasets.photographs import Photographs, check_photographs
 
-from .job import Job, make_job
-from .model_folder import ModelFolder
-from .probing import fit_classifier, run_probe, write_model
-from .record import FitRecord
-from .report import write_report
-from .report.folder import used_rows
+from .job import make_job, prepare
+from .record import FitRecord, ModelFolder
+from .report.parts import used_rows
 from .screen import Log
-from .words import say_accuracy
+from .steps import do_steps
+
+
+def fit(
+    photographs: str | PathLike,
+    out: str | PathLike = 'model',
+    budget: str | None = None,
+    weights: str | None = None,
+    labels: str | PathLike | None = None,
+    groups: str | None = None,
+    folds: int = 5,
+    probe_only: bool = False,
+    class_weights: str | None = None,
+    overwrite: bool = False,
+    pixels: str | None = None,
+    device: str | None = None,
+) -> 'FittedModel':
+    """Fit a model to photographs, and say how good it is.
+
+    First a classifier on the network as it came, in seconds; then, where
+    that pays, the network is trained on from it. The same call resumes one
+    that was interrupted.
+
+    Args:
+        photographs (str | Path): A folder with a folder a class in it, or
+            with such folders in ``train``, ``val`` and ``test``, of which
+            the last two are only measured on; see
+            :func:`mmclca.datasets.photographs.read_photographs`.
+        out (str | Path): Folder of the model. Defaults to 'model'.
+        budget (str, optional): What a photograph may cost, such as
+            '0.5GMACs' or '20ms' on this machine. Defaults to None: half of
+            what the whole transformer costs.
+        weights (str, optional): A file, or ``timm://NAME``. Defaults to
+            None: DeiT-Tiny's of timm.
+        labels (str | Path, optional): A table of file and class.
+            Defaults to None: folders name the classes.
+        groups (str, optional): What photographs of one thing have in common:
+            a regular expression, or a column of the table. Defaults to None.
+        folds (int): Parts of the estimate. Defaults to 5.
+        probe_only (bool): Whether to leave the network as it came.
+            Defaults to False.
+        class_weights (str, optional): 'balanced' for classes that count
+            alike. Defaults to None: photographs count alike.
+        overwrite (bool): Whether to replace what another call has written.
+            Defaults to False.
+        pixels (str, optional): 'imagenet' or 'half', how the pixels that the
+            weights know were normalized. Defaults to None: as timm says.
+        device (str, optional): Where it runs. Defaults to None: on a GPU if
+            there is one.
+
+    Returns:
+        FittedModel: What the folder holds, ready to predict.
+
+    Raises:
+        FileNotFoundError: If photographs, table or weights are not there.
+        ValueError: If they are of no use, ``out`` is of another call, or no
+            model is within the budget; says what to do.
+    """
+    call = dict(
+        photographs=os.path.abspath(photographs),
+        budget=budget,
+        weights=weights and str(weights),
+        labels=labels and os.path.abspath(labels),
+        groups=groups,
+        folds=folds,
+        class_weights=class_weights,
+        pixels=pixels,
+    )
+    with Log() as log:
+        do_steps(prepare(call, out, overwrite, device, log), probe_only)
+    return FittedModel(out, device)
 
 
 class FittedModel:
@@ -41,9 +108,10 @@ class FittedModel:
     def __init__(
         self, folder: str | PathLike, device: str | None = None
     ) -> None:
+        model_file(folder)
         self._files = ModelFolder(folder)
         self._device = device
-        self._record = self._files.read_finished()
+        self._record = self._files.read()
 
     @property
     def folder(self) -> Path:
@@ -70,11 +138,7 @@ class FittedModel:
 
     @cached_property
     def _inferencer(self) -> TokenReductionInferencer:
-        return TokenReductionInferencer(
-            self._files.model,
-            device=self._device,
-            reject=threshold_file(self.folder),
-        )
+        return TokenReductionInferencer(self.folder, device=self._device)
 
     def predict(self, photographs, batch_size: int = 32) -> list[dict]:
         """Name what is on photographs.
@@ -91,12 +155,10 @@ class FittedModel:
             None where fit could not tell). Where one cannot be read
             ``image`` and ``error``, which says why.
         """
-        results = self._inferencer.stream(photographs, batch_size)
+        names = ('image', *ANSWER, 'error')
         return [
-            result
-            if 'error' in result
-            else dict(image=result['image'], **answer_of(result))
-            for result in results
+            {name: result[name] for name in names if name in result}
+            for result in self._inferencer.stream(photographs, batch_size)
         ]
 
     def add_class(
@@ -117,95 +179,64 @@ class FittedModel:
                 the other classes are gone.
             ValueError: If it has no photographs. The model stays as it was.
         """
-        files = self._files
-        record = files.read_finished()
-        place = Path(photographs).absolute()
-        name, paths = name or place.name, _photographs_in(place)
+        files, place = self._files, Path(photographs).absolute()
+        had, name = files.read(), name or place.name
         with Log() as log:
-            found = _joined(files.table, record, paths, name)
-            checked = check_photographs(found)
+            checked = check_photographs(_joined(files, had, place, name))
+            record = had.of_photographs(checked)
+            _check_learned(had, record, name)
             files.discard_draft()
             files.remove_partial_files()
-            if _is_new(record, checked, name):
-                log.open(files.log)
-                record = record.of_photographs(checked)
-                job = make_job(files, record, checked, self._device, log)
-                _fit_again(job)
-                self._record = job.record
-            else:  # a run that was killed may have done all but the report
+            if record.counts != had.counts:
+                training = had.training and dict(had.training, holdout=None)
+                fresh = dict(probe=None, held_out=None, training=training)
+                record = replace(record, **fresh)
+            else:
                 log.tell_user(
                     f'The model knows all photographs of {name} already'
                 )
-            write_report(files.path)
+            job = make_job(files, record, checked, self._device, log)
+            log.open(files.log)
+            do_steps(job, probe_only=True)
+        self._record = job.record
         vars(self).pop('_inferencer', None)
 
 
-def _photographs_in(place: Path) -> list[str]:
+def _joined(
+    files: ModelFolder, record: FitRecord, place: Path, name: str
+) -> Photographs:
+    """Join what a model was fitted to and a folder of a class, maybe new."""
     advice = 'give a folder of photographs of one class'
     if not place.is_dir():
         raise FileNotFoundError(f'there is no folder {place}: {advice}')
-    paths = find_images([place])
-    if not paths:
-        raise ValueError(f'{place} has no photographs: {advice}')
-    return paths
-
-
-def _joined(
-    table: Path, record: FitRecord, new: list[str], name: str
-) -> Photographs:
-    """Those that a model was fitted to, and those of a class, maybe new."""
-    rows = used_rows(table)
-    gone = [row['path'] for row in rows if not isfile(row['path'])]
+    rows = used_rows(files.table)
+    gone = [row['path'] for row in rows if not os.path.isfile(row['path'])]
     if gone:
         raise FileNotFoundError(
             f'{len(gone)} of {len(rows)} photographs of the other classes are '
             f'no longer there, as {gone[0]}: put them back, or fit anew to '
             'those that there are'
         )
-    paths = [row['path'] for row in rows]
-    labels = [row['class'] for row in rows]
-    groups = [row['group'] for row in rows] if rows[0]['group'] else None
-    new = [path for path in new if path not in paths]
-    labels += [name] * len(new)
-    classes = record.classes + [name] * (name not in record.classes)
-    return Photographs(
-        paths=paths + new,
-        labels=[classes.index(label) for label in labels],
-        classes=classes,
-        groups=groups and groups + new,  # each another one
-        splits=['train'] * len(labels),
-        source=record.source,
+    found = find_images([place])
+    if not found:
+        raise ValueError(f'{place} has no photographs: {advice}')
+    known = [row['path'] for row in rows]
+    new = [path for path in found if path not in known]
+    names = [row['class'] for row in rows] + [name] * len(new)
+    joined = Photographs.named(
+        known + new, names, record.source, record.classes
+    )
+    groups = [row['group'] for row in rows] + new  # each another one
+    return replace(
+        joined,
+        groups=groups if rows[0]['group'] else None,
+        splits=['train'] * len(names),
     )
 
 
-def _is_new(record: FitRecord, checked: Checked, name: str) -> bool:
-    """Whether anything is new of a class that is learned already."""
-    photographs = checked.photographs
-    lost = [x for x in record.classes if x not in photographs.classes]
-    known = photographs.counts() == record.counts
-    if lost or (known and name not in record.classes):
+def _check_learned(had: FitRecord, record: FitRecord, name: str) -> None:
+    """Refuse photographs that teach nothing, or by which a class is lost."""
+    lost = [x for x in had.classes if x not in record.classes]
+    if lost or name not in record.classes:
         what = f'{", ".join(lost)} would be lost' if lost else 'nothing is new'
-        raise ValueError(f'{what}: {"; ".join(checked.lines())}')
-    return not known
-
-
-def _fit_again(job: Job) -> None:
-    """Fit the classifier to all photographs, and publish the model."""
-    training, parts = job.record.training, run_probe(job)
-    if job.record.final == 'trained':
-        parts['threshold'] = _fit_trained(job)
-    if training:  # its hold-out was of other classes
-        parts['training'] = dict(training, holdout=None)
-    job.publish(held_out=None, **parts)
-    say_accuracy(job)
-
-
-def _fit_trained(job: Job) -> dict:
-    """Fit the classifier on the network that was trained; its threshold."""
-    config, weights = config_and_weights(job.folder.model, None)
-    config.model.head.num_classes = len(job.classes)
-    config.model.head.pop('loss', None)
-    features = job.folder.features
-    probe = Probe(config, weights, device=job.device, features_dir=features)
-    found, _ = fit_classifier(job, probe, job.training)
-    return write_model(job.folder.draft, probe, found)
+        raise ValueError(f'{what}: {"; ".join(record.problems)}')

@@ -1,12 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The second step of a fit: the network trained on, where that pays."""
 
-import json
 import time
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import torch
+from mmengine.config import Config
 from torch import Tensor
 
 from mmclca.apis import TokenReductionInferencer
@@ -14,13 +15,12 @@ from mmclca.apis.features import extract_logits
 from mmclca.apis.loading import load_classifier, save_classifier
 from mmclca.apis.probe.folds import fit_temperature
 from mmclca.datasets.photographs import Photographs
+from mmclca.datasets.units import Units
 from mmclca.evaluation import accuracy, wilson
 from mmclca.models.heads import last_linear, set_last_linear
-from mmclca.utils.atomic_write import replace_text
 
-from .candidates import ACCURACY
-from .hold_out import hold_out, is_enough
 from .job import Job
+from .model import ACCURACY
 from .probing import fit_classifier, probe_of, set_threshold
 from .training import num_steps, step_seconds, train, training_config
 
@@ -40,6 +40,9 @@ MEASURED = (
     (0.25, 0.326, 0.601),
     (0.5, 0.451, 0.604),
 )
+PARTS = 5
+# fewer are no ground for an accuracy
+LEAST, LEAST_A_CLASS = 200, 8
 
 
 def improve(job: Job) -> dict:
@@ -55,11 +58,13 @@ def improve(job: Job) -> dict:
     path = job.folder.training / 'all'
     config = training_config(job, job.training, job.folder.probe, path)
     amp = _announce(job, config, gain)
-    outcome = _train_without_some(job, amp)
-    holdout, better = outcome['holdout'], {}
+    held_out, temperature, logits = _train_without_some(job, amp)
+    holdout, better = None, {}
+    if is_enough(job.training):
+        holdout = held_out
     if holdout is None or holdout['accuracy'] >= holdout['probe_accuracy']:
         trained = train(job, config, amp, 'Training')
-        threshold = _finish(job, trained, outcome)
+        threshold = _finish(job, trained, temperature, logits)
         better = dict(final='trained', held_out=None, threshold=threshold)
     training = dict(
         epochs=config.train_cfg.max_epochs,
@@ -71,20 +76,18 @@ def improve(job: Job) -> dict:
 
 
 def _gain_worth_it(job: Job) -> float | None:
-    """Share of the errors that training may remove, None: too few."""
+    """Estimate the share of the errors that training removes, if enough."""
     accuracy = job.record.probe['accuracy']
     if accuracy is None:
-        job.tell('Training is left out: nothing would tell whether it helps')
-        return None
-    if job.variant not in ACCURACY:
-        kind = job.pretrained.kind
-        job.tell(f'Training is left out: with {kind} it was not measured')
-        return None
-    gain = errors_removed(accuracy, job.variant.keep_rate)
-    if gain >= WORTH:
-        return gain
-    removed = f'{max(gain, 0):.0%} of the errors'
-    job.tell(f'Training is left out: on like sets it removed {removed}')
+        why = 'nothing would tell whether it helps'
+    elif job.variant not in ACCURACY:
+        why = f'with {job.pretrained.kind} it was not measured'
+    else:
+        gain = errors_removed(accuracy, job.variant.keep_rate)
+        if gain >= WORTH:
+            return gain
+        why = f'on like sets it removed {max(gain, 0):.0%} of the errors'
+    job.tell(f'Training is left out: {why}')
     return None
 
 
@@ -95,17 +98,16 @@ def errors_removed(accuracy: float, keep_rate: float) -> float:
     accuracy of the probe on photographs that it has not seen.
     """
     rates = sorted({rate for rate, _, _ in MEASURED})
-    by_rate = [_at(accuracy, rate) for rate in rates]
-    return float(np.interp(keep_rate, rates, by_rate))
+    removed = []
+    for rate in rates:
+        known = sorted(row[1:] for row in MEASURED if row[0] == rate)
+        probe, trained = np.array(known).T
+        share = (trained - probe) / (1 - probe)
+        removed.append(np.interp(accuracy, probe, share))
+    return float(np.interp(keep_rate, rates, removed))
 
 
-def _at(accuracy: float, keep_rate: float) -> float:
-    known = sorted(row[1:] for row in MEASURED if row[0] == keep_rate)
-    probe, trained = np.array(known).T
-    return float(np.interp(accuracy, probe, (trained - probe) / (1 - probe)))
-
-
-def _announce(job: Job, config, gain: float) -> str | None:
+def _announce(job: Job, config: Config, gain: float) -> str | None:
     """Say what to expect, and how long to wait; the quicker format."""
     photographs = job.training
     numbers = len(hold_out(photographs)[0]), len(photographs)
@@ -120,22 +122,32 @@ def _announce(job: Job, config, gain: float) -> str | None:
     return amp
 
 
-def _train_without_some(job: Job, amp: str | None) -> dict:
-    """What photographs that a model was trained without tell of it.
+def hold_out(photographs: Photographs) -> tuple[list[int], list[int]]:
+    """Choose positions to train on, and a fifth or a little more to hold out.
 
-    Its ``temperature``; its class scores of these, ``logits``, divided by
-    that; ``holdout``, how good it is, None where photographs are too few to
-    tell.
+    Stratified, with groups kept together. Classes of one photograph, or one
+    group, are all trained on.
     """
-    note = job.folder.training / 'hold_out.json'
-    if not note.is_file():  # of an earlier run
-        replace_text(note, json.dumps(_held_out_outcome(job, amp)))
-    return json.loads(note.read_text())
+    units = Units(photographs.labels, photographs.groups)
+    train, test = next(iter(units.folds(PARTS, seed=0)))
+    return train.tolist(), test.tolist()
 
 
-def _held_out_outcome(job: Job, amp: str | None) -> dict:
-    photographs = job.training
-    rest, held_out = map(photographs.select, hold_out(photographs))
+def is_enough(photographs: Photographs) -> bool:
+    """Tell whether those held out show how good a trained model is."""
+    counts = photographs.counts().values()
+    return sum(counts) >= LEAST and median(counts) >= LEAST_A_CLASS
+
+
+def _train_without_some(
+    job: Job, amp: str | None
+) -> tuple[dict, float, Tensor]:
+    """Train without some photographs, which tell how good that is.
+
+    Gives :func:`measure` of them with ``probe_accuracy``, the temperature of
+    the trained model, and its class scores (N, K) divided by that.
+    """
+    rest, held_out = map(job.training.select, hold_out(job.training))
     work_dir = job.folder.training / 'hold_out'
     start, probe = work_dir / 'start.pth', probe_of(job)
     fit_classifier(job, probe, rest)
@@ -146,12 +158,8 @@ def _held_out_outcome(job: Job, amp: str | None) -> dict:
     before, _ = measure(start, held_out, job.device)
     labels = torch.tensor(held_out.labels)
     temperature = fit_temperature(logits, labels, len(labels))
-    known = dict(trained, probe_accuracy=before['accuracy'])
-    return dict(
-        temperature=temperature,
-        logits=(logits / temperature).tolist(),
-        holdout=known if is_enough(photographs) else None,
-    )
+    found = dict(trained, probe_accuracy=before['accuracy'])
+    return found, temperature, logits / temperature
 
 
 def measure(
@@ -170,13 +178,11 @@ def measure(
     return dict(n=len(labels), accuracy=right, low=low, high=high), logits
 
 
-def _finish(job: Job, path: Path, outcome: dict) -> dict:
+def _finish(job: Job, path: Path, temperature: float, logits: Tensor) -> dict:
     """Write a trained model, calibrated; gives its threshold."""
     model = load_classifier(path, device=job.device)
-    temperature = outcome['temperature']
     layer = last_linear(model.head)
     weight, bias = layer.weight / temperature, layer.bias / temperature
     set_last_linear(model.head, weight.flatten(1), bias)
     save_classifier(model, job.folder.draft.model, job.classes)
-    logits = torch.tensor(outcome['logits'])
     return set_threshold(job.folder.draft, model, logits)

@@ -13,24 +13,26 @@ from mmclca.datasets.photographs import (
     check_photographs,
     read_photographs,
 )
-from mmclca.evaluation.cost import count_config
 from mmclca.models import Variant
 
-from .candidates import candidates_of
-from .classifier import classifier_config
-from .costs import choose, milliseconds, parse_budget
-from .model_folder import ModelFolder
-from .record import FitRecord
+from .model import (
+    candidates_of,
+    choose,
+    classifier_config,
+    costs_in,
+    parse_budget,
+)
+from .record import FitRecord, ModelFolder
 from .screen import Log
 from .weights import Pretrained, find_weights
 
 # what a candidate is known by in fit.json
-CHOSEN = ('method', 'keep_rate', 'img_size')
+CHOSEN = ('method', 'keep_rate', 'img_size', 'out_type')
 
 
 @dataclass
 class Job:
-    """A fit, and what is known so far."""
+    """Hold a fit, and what is known so far."""
 
     folder: ModelFolder
     record: FitRecord
@@ -55,9 +57,7 @@ class Job:
     @property
     def held_out(self) -> Photographs:
         """Those of val and test folders."""
-        photographs = self.checked.photographs
-        rest = {*range(len(photographs))} - {*photographs.to_train()}
-        return photographs.select(sorted(rest))
+        return self.checked.photographs.without({*self.training.paths})
 
     def tell(self, line: str) -> None:
         """Show the user a line."""
@@ -69,7 +69,7 @@ class Job:
         self.folder.draft.write(self.record)
 
     def publish(self, **parts) -> None:
-        """As :meth:`add`; then the draft takes the place of the model."""
+        """Do as :meth:`add`; the draft then takes the place of the model."""
         self.add(**parts)
         self.folder.publish()
 
@@ -89,10 +89,9 @@ def prepare(
     if call['budget'] is not None:
         parse_budget(call['budget'])
     folder = ModelFolder(out)
-    found = read_photographs(
-        call['photographs'], call['labels'], call['groups']
+    checked = check_photographs(
+        read_photographs(call['photographs'], call['labels'], call['groups'])
     )
-    checked = check_photographs(found)
     record = FitRecord.of_call(call, checked)
     known = None if overwrite else folder.known(record)
     job = make_job(folder, known or record, checked, device, log)
@@ -111,11 +110,10 @@ def make_job(
     device: str | None,
     log: Log,
 ) -> Job:
-    """A fit with its model, which an earlier call may have chosen."""
+    """Make a fit with its model, which an earlier call may have chosen."""
     device = device or ('cuda' if torch.cuda.is_available() else 'cpu')
-    call, weights = record.call, record.weights
-    source = weights['source'] if weights else call['weights']
-    pretrained = find_weights(source, call['pixels'])
+    source = (record.weights or dict(source=record.call['weights']))['source']
+    pretrained = find_weights(source, record.call['pixels'])
     number = len(checked.photographs.classes)
     variant = _variant(record, pretrained, number, device)
     config = classifier_config(pretrained, variant, number)
@@ -140,22 +138,19 @@ def make_job(
 def _variant(
     record: FitRecord, pretrained: Pretrained, number: int, device: str
 ) -> Variant:
-    """The model of an earlier call, else what the budget allows.
+    """Choose the model of an earlier call, else what the budget allows.
 
     Milliseconds are measured anew in each call, and are never the same.
     """
+    if record.model:
+        return Variant(**{name: record.model[name] for name in CHOSEN})
     candidates = candidates_of(pretrained.backbone)
-    for one in candidates if record.model else ():
-        if all(record.model[name] == vars(one)[name] for name in CHOSEN):
-            return one
-
-    def costs_in(unit: str) -> list[float]:
-        models = {
-            one: classifier_config(pretrained, one, number).model
-            for one in candidates
-        }
-        if unit == 'GMACs':
-            return [count_config(x).flops / 1e9 for x in models.values()]
-        return [*milliseconds(models, device).values()]
-
-    return choose(candidates, record.call['budget'], costs_in)
+    budget = record.call['budget']
+    if budget is None:
+        return candidates[0]
+    models = {
+        one: classifier_config(pretrained, one, number).model
+        for one in candidates
+    }
+    amount, unit = parse_budget(budget)
+    return choose(costs_in(unit, models, device), amount, unit)

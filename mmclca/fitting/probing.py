@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The first step of a fit: a classifier on the network as it came."""
 
-import math
 import time
 
 import torch
@@ -9,6 +8,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from mmclca.apis import Probe
+from mmclca.apis.loading import config_and_weights
 from mmclca.apis.probe import OutOfFold, learning_curve
 from mmclca.apis.rejection import Threshold, fingerprint, write_threshold
 from mmclca.datasets.photographs import Checked, Photographs
@@ -18,26 +18,27 @@ from mmclca.utils.atomic_write import replace_bytes, replace_text
 from mmclca.utils.csv_files import write_rows
 
 from .job import Job
-from .model_folder import ModelFolder
+from .record import ModelFolder
 
 CLASSIFIER = 'ridge'
 SCORE, ACCEPT = 'max_softmax', 0.95
 COLUMNS = (
     *('path', 'class', 'group', 'split', 'used', 'why_not'),
-    *('predicted', 'p_given'),
+    *('predicted', 'p_given', 'p_predicted'),
 )
 
 
 def run_probe(job: Job) -> dict:
     """Fit the probe, estimate how good it is, and write it as the model.
 
-    Gives ``probe``, ``learning_curve`` and ``threshold`` of the record.
+    Of a model that was trained the classifier is fitted again instead. Gives
+    ``probe``, ``learning_curve`` and ``threshold`` of the record.
     """
     began = time.perf_counter()
     draft, probe = job.folder.draft, probe_of(job)
     found, features = fit_classifier(job, probe, job.training)
     probe.save(draft.probe)
-    threshold = write_model(draft, probe, found)
+    threshold = _write_model(draft, probe, found)
     _write_evidence(draft, job.checked, found)
     curve = learning_curve(
         features,
@@ -49,11 +50,13 @@ def run_probe(job: Job) -> dict:
     )
     estimate = _estimate(found, job.classes)
     estimate['seconds'] = time.perf_counter() - began
+    if job.record.final == 'trained':
+        threshold = _fit_trained(job)
     return dict(probe=estimate, learning_curve=curve, threshold=threshold)
 
 
 def probe_of(job: Job) -> Probe:
-    """The network of a fit as it came; its features are cached."""
+    """Build the network of a fit as it came; its features are cached."""
     return Probe(
         job.config,
         job.pretrained.source,
@@ -79,7 +82,18 @@ def fit_classifier(
     return found, features
 
 
-def write_model(folder: ModelFolder, probe: Probe, found: OutOfFold) -> dict:
+def _fit_trained(job: Job) -> dict:
+    """Fit the classifier of a network that was trained; its threshold."""
+    config, weights = config_and_weights(job.folder.model, None)
+    config.model.head.num_classes = len(job.classes)
+    config.model.head.pop('loss', None)
+    features = job.folder.features
+    probe = Probe(config, weights, device=job.device, features_dir=features)
+    found, _ = fit_classifier(job, probe, job.training)
+    return _write_model(job.folder.draft, probe, found)
+
+
+def _write_model(folder: ModelFolder, probe: Probe, found: OutOfFold) -> dict:
     """Write a probe as the model, with the threshold that it gives."""
     probe.save(folder.model)
     logits = found.logits.flatten(0, 1)
@@ -125,17 +139,13 @@ def _estimate(found: OutOfFold, classes: list[str]) -> dict:
 
 
 def _per_class(found: OutOfFold, classes: list[str]) -> dict:
-    """Recall of each class that was tested, with its interval."""
-    recalls = found.recalls().tolist()
+    """Count each class, with its recall and interval where it was tested."""
     counts = found.labels.bincount(minlength=len(classes)).tolist()
     rows = {}
-    for name, n, recall in zip(classes, counts, recalls, strict=True):
-        low = high = None
-        if math.isnan(recall):
-            recall = None
-        else:
-            low, high = wilson(recall, n)
-        rows[name] = dict(n=n, recall=recall, low=low, high=high)
+    for name, n, recall in zip(classes, counts, found.recalls(), strict=True):
+        tested = None if recall.isnan() else float(recall)
+        low, high = (None, None) if tested is None else wilson(tested, n)
+        rows[name] = dict(n=n, recall=tested, low=low, high=high)
     return rows
 
 
@@ -146,13 +156,11 @@ def _write_evidence(
     probabilities = found.probabilities().float().contiguous()
     tensors = dict(probabilities=probabilities, labels=found.labels)
     replace_bytes(folder.evidence, save(tensors))
-    write_table(folder, checked, probabilities)
+    write_rows(folder.table, table_of(checked, probabilities))
 
 
-def write_table(
-    folder: ModelFolder, checked: Checked, probabilities: Tensor
-) -> None:
-    """Write photographs.csv: first those that were learned from.
+def table_of(checked: Checked, probabilities: Tensor) -> list[list]:
+    """List the rows of photographs.csv, first those that were learned from.
 
     Of these there are probabilities (N, K), NaN where one was not tested.
     """
@@ -161,13 +169,15 @@ def write_table(
     tested = dict(zip(learned, probabilities, strict=True))
     held_out = [i for i in range(len(photographs)) if i not in tested]
     same = checked.doubled + checked.leaks
-    reasons = checked.photographs.left_out | checked.unread
+    reasons = photographs.left_out | checked.unread
     reasons |= {path: f'same as {kept}' for path, kept in same}
     for paths in checked.conflicts:
         reasons |= dict.fromkeys(paths, 'the same picture in two classes')
     rows = [_row(photographs, i, tested.get(i)) for i in learned + held_out]
-    rows += [[x, '', '', '', False, why, '', ''] for x, why in reasons.items()]
-    write_rows(folder.table, [COLUMNS, *rows])
+    rows += [
+        [x, '', '', '', False, why, '', '', ''] for x, why in reasons.items()
+    ]
+    return [COLUMNS, *rows]
 
 
 def _row(photographs: Photographs, i: int, found: Tensor | None) -> list:
@@ -176,8 +186,9 @@ def _row(photographs: Photographs, i: int, found: Tensor | None) -> list:
     group = photographs.groups[i] if photographs.groups else ''
     row = [photographs.paths[i], photographs.classes[label], group, split]
     if found is None:
-        return [*row, False, f'held out in {split}', '', '']
+        return [*row, False, f'held out in {split}', '', '', '']
     if found.isnan().any():
-        return [*row, True, '', '', '']
-    best = photographs.classes[int(found.argmax())]
-    return [*row, True, '', best, f'{float(found[label]):.6f}']
+        return [*row, True, '', '', '', '']
+    best = int(found.argmax())
+    shares = (f'{float(found[i]):.6f}' for i in (label, best))
+    return [*row, True, '', photographs.classes[best], *shares]

@@ -1,12 +1,22 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""fit.json: what is known of a model."""
+"""What is known of a fitted model, and the folder that it lies in."""
 
 import json
+import shutil
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from functools import cached_property
 from hashlib import sha256
+from os import PathLike
+from pathlib import Path
 
 from mmclca.datasets.photographs import Checked, Photographs
+from mmclca.utils.atomic_write import (
+    PARTIAL,
+    finish_replacing,
+    replace_files,
+    replace_text,
+)
 from mmclca.utils.provenance import versions
 from mmclca.version import __version__
 
@@ -15,7 +25,7 @@ UNEVEN = 10  # times as many photographs in the largest class
 
 @dataclass(frozen=True)
 class FitRecord:
-    """What is known of a model, in the order of fit.json.
+    """Hold what is known of a model, in the order of fit.json.
 
     Each step of a fit returns parts of it, a dict each. What is not known
     yet is None.
@@ -43,41 +53,26 @@ class FitRecord:
 
     @classmethod
     def of_call(cls, call: dict, checked: Checked) -> 'FitRecord':
-        """The record before anything is fitted."""
+        """Make the record before anything is fitted."""
         date = datetime.now(timezone.utc).isoformat(timespec='seconds')
         new = cls(__version__, call, versions=versions(), date=date)
         return new.of_photographs(checked)
 
-    @classmethod
-    def of_text(cls, text: str) -> 'FitRecord':
-        """The record in a text of fit.json.
-
-        Parts of which nothing is known are dicts of None in older ones.
-        """
-        parts = json.loads(text).items()
-        return cls(**{name: x for name, x in parts if not _is_blank(x)})
-
     def of_photographs(self, checked: Checked) -> 'FitRecord':
-        """The record with what it holds of photographs replaced."""
+        """Replace what the record holds of photographs."""
         photographs = checked.photographs
-        learned = photographs.select(photographs.to_train())
         return replace(
             self,
             photographs=_digest(photographs),
             source=photographs.source,
             classes=list(photographs.classes),
-            counts=learned.counts(),
+            counts=photographs.select(photographs.to_train()).counts(),
             problems=checked.lines(),
         )
 
     @property
-    def text(self) -> str:
-        """The content of fit.json."""
-        return json.dumps(vars(self), indent=1, ensure_ascii=False) + '\n'
-
-    @property
     def best(self) -> dict:
-        """What tells most of how good the model is.
+        """Find what tells most of how good the model is.
 
         ``accuracy``, ``low`` and ``high`` of photographs in val and test
         folders, else of those that a trained model was measured on, else of
@@ -89,19 +84,127 @@ class FitRecord:
 
     @property
     def is_uneven(self) -> bool:
-        """Whether some classes have many times the photographs of others."""
+        """Tell whether some classes are many times as large as others."""
         counts = [n for n in self.counts.values() if n]
         return max(counts) >= UNEVEN * min(counts)
 
 
-def _is_blank(part) -> bool:
-    return part is None or (
-        isinstance(part, dict) and {*map(type, part.values())} == {type(None)}
-    )
-
-
 def _digest(photographs: Photographs) -> str:
-    """What tells a set of photographs and their classes from others."""
+    """Tell a set of photographs and their classes from others."""
     rows = [photographs.paths, photographs.labels, photographs.classes]
     rows += [photographs.groups, photographs.splits]
     return sha256(json.dumps(rows).encode()).hexdigest()[:16]
+
+
+class ModelFolder:
+    """Find, read and replace the files of a fitted model.
+
+    They are written as a draft, and take the place of those of before in one
+    step. The folder need not exist.
+    """
+
+    def __init__(self, path: str | PathLike):
+        self.path = Path(path)
+        self.model = self.path / 'model.pth'
+        self.probe = self.path / 'probe.pth'
+        self.threshold = self.path / 'threshold.json'
+        self.table = self.path / 'photographs.csv'
+        self.evidence = self.path / 'evidence.safetensors'
+        self.report = self.path / 'report.html'
+        self.log = self.path / 'log.txt'
+        self.features = self.path / 'features'
+        self.training = self.path / 'training'
+        self.file = self.path / 'fit.json'
+        finish_replacing(self.path)
+
+    @cached_property
+    def draft(self) -> 'ModelFolder':
+        """Hold the files that are being written."""
+        return ModelFolder(self.path / '.draft')
+
+    def publish(self) -> None:
+        """Put the draft in the place of the model; the report is outdated."""
+        self.draft.report.touch()
+        replace_files(self.path, self.draft.path)
+
+    def discard_draft(self) -> None:
+        """Remove the draft, fit.json first, by which it is known."""
+        if self.draft.path.is_dir():
+            self.draft.file.unlink(missing_ok=True)
+            shutil.rmtree(self.draft.path)
+
+    def remove_partial_files(self) -> None:
+        """Remove what writers that were killed have left."""
+        for partial in self.path.rglob(PARTIAL):
+            partial.unlink()
+
+    def read(self) -> FitRecord:
+        """Read fit.json."""
+        if not self.file.is_file():
+            raise FileNotFoundError(
+                f'{self.path} is no folder of a fitted model, for it has no '
+                'fit.json: python -m mmclca fit PHOTOGRAPHS --out '
+                f'{self.path} makes one'
+            )
+        try:
+            return FitRecord(**json.loads(self.file.read_bytes()))
+        except (ValueError, TypeError) as error:
+            raise ValueError(
+                f'{self.file} is damaged ({error}): fit again with --overwrite'
+            ) from error
+
+    def write(self, record: FitRecord) -> None:
+        """Replace fit.json."""
+        text = json.dumps(vars(record), indent=1, ensure_ascii=False)
+        replace_text(self.file, f'{text}\n')
+
+    def known(self, record: FitRecord) -> FitRecord | None:
+        """Find what an earlier, equal call has found out; None: nothing."""
+        if self.draft.file.is_file():
+            had = self.draft.read()
+            if not _differences(had, record):
+                return had
+        self.discard_draft()
+        if not self.file.is_file():
+            self._check_empty()
+            return None
+        had = self.read()
+        other = _differences(had, record)
+        if other:
+            raise ValueError(
+                f'{self.path} was fitted with {"; ".join(other)}: give '
+                'another folder with --out, or --overwrite to replace it '
+                '(features of known photographs are kept)'
+            )
+        return had
+
+    def _check_empty(self) -> None:
+        if self.path.is_file():
+            raise ValueError(
+                f'{self.path} is a file: give a folder with --out'
+            )
+        ours = {self.features, self.log, self.training}
+        if self.path.exists() and {*self.path.iterdir()} - ours:
+            raise ValueError(
+                f'{self.path} is there and not empty: give another folder '
+                'with --out, or --overwrite to write into it'
+            )
+
+    def clear(self) -> None:
+        """Remove what another fit has left but the model, and features."""
+        self.discard_draft()
+        self.log.unlink(missing_ok=True)
+        shutil.rmtree(self.training, ignore_errors=True)
+
+
+def _differences(had: FitRecord, record: FitRecord) -> list[str]:
+    """Say what is other than it was."""
+    other = [
+        f'{name} {had.call.get(name)!r} (now {value!r})'
+        for name, value in record.call.items()
+        if had.call.get(name) != value
+    ]
+    if not other and had.photographs != record.photographs:
+        numbers = (sum(x.counts.values()) for x in (had, record))
+        other = ['{} photographs (now {}, or others)'.format(*numbers)]
+    return other

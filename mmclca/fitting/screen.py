@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What a fit shows: a few lines and a bar, and all else in a file."""
 
-import logging
 import sys
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from io import StringIO, TextIOBase
@@ -76,9 +75,7 @@ def move_loggers(before: TextIO, after: TextIO) -> None:
     """
     for logger in MMLogger._instance_dict.values():
         for handler in logger.handlers:
-            if isinstance(handler, logging.StreamHandler) and (
-                handler.stream is before
-            ):
+            if vars(handler).get('stream') is before:
                 handler.setStream(after)
 
 

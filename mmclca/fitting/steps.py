@@ -1,102 +1,26 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The steps of a fit, one after the other."""
+"""The steps of a fit, one after the other, and the lines that they say."""
 
 import os
+import shlex
+import sys
 import time
-from os import PathLike
 
-from .classifier import plain_model
-from .costs import cost_of
-from .fitted_model import FittedModel
 from .improving import improve, measure
-from .job import Job, prepare
+from .job import Job
+from .model import cost_of, plain_model, words
 from .probing import run_probe
+from .record import FitRecord
 from .report import write_report
-from .screen import Log
-from .words import say_accuracy, say_cost, say_end, say_start
 
 
-def fit(
-    photographs: str | PathLike,
-    out: str | PathLike = 'model',
-    budget: str | None = None,
-    weights: str | None = None,
-    labels: str | PathLike | None = None,
-    groups: str | None = None,
-    folds: int = 5,
-    probe_only: bool = False,
-    class_weights: str | None = None,
-    overwrite: bool = False,
-    pixels: str | None = None,
-    device: str | None = None,
-) -> FittedModel:
-    """Fit a model to photographs, and say how good it is.
-
-    First a classifier on the network as it came, in seconds; then, where
-    that pays, the network is trained on from it. The same call resumes one
-    that was interrupted.
-
-    Args:
-        photographs (str | Path): A folder with a folder a class in it, or
-            with such folders in ``train``, ``val`` and ``test``, of which
-            the last two are only measured on; see
-            :func:`mmclca.datasets.photographs.read_photographs`.
-        out (str | Path): Folder of the model. Defaults to 'model'.
-        budget (str, optional): What a photograph may cost, such as
-            '0.5GMACs' or '20ms' on this machine. Defaults to None: half of
-            what the whole transformer costs.
-        weights (str, optional): A file, or ``timm://NAME``. Defaults to
-            None: DeiT-Tiny's of timm.
-        labels (str | Path, optional): A table of file and class.
-            Defaults to None: folders name the classes.
-        groups (str, optional): What photographs of one thing have in common:
-            a regular expression, or a column of the table. Defaults to None.
-        folds (int): Parts of the estimate. Defaults to 5.
-        probe_only (bool): Whether to leave the network as it came.
-            Defaults to False.
-        class_weights (str, optional): 'balanced' for classes that count
-            alike. Defaults to None: photographs count alike.
-        overwrite (bool): Whether to replace what another call has written.
-            Defaults to False.
-        pixels (str, optional): 'imagenet' or 'half', how the pixels that the
-            weights know were normalized. Defaults to None: as timm says.
-        device (str, optional): Where it runs. Defaults to None: on a GPU if
-            there is one.
-
-    Returns:
-        FittedModel: What the folder holds, ready to predict.
-
-    Raises:
-        FileNotFoundError: If photographs, table or weights are not there.
-        ValueError: If they are of no use, ``out`` is of another call, or no
-            model is within the budget; says what to do.
-    """
-    call = dict(
-        photographs=_absolute(photographs),
-        budget=budget,
-        weights=weights if weights is None else str(weights),
-        labels=_absolute(labels),
-        groups=groups,
-        folds=folds,
-        class_weights=class_weights,
-        pixels=pixels,
-    )
-    with Log() as log:
-        _run(prepare(call, out, overwrite, device, log), probe_only)
-    return FittedModel(out, device)
-
-
-def _absolute(path: str | PathLike | None) -> str | None:
-    return None if path is None else os.path.abspath(path)
-
-
-def _run(job: Job, probe_only: bool) -> None:
-    """Do the steps that were not done yet."""
+def do_steps(job: Job, probe_only: bool) -> None:
+    """Do the steps of a fit that were not done yet."""
     began, before = time.perf_counter(), job.record.seconds
-    say_start(job)
+    _say_start(job)
     if job.record.cost is None:
         job.add(cost=_cost(job))
-    say_cost(job)
+    _say_cost(job)
     if job.record.probe is None:
         job.add(**run_probe(job))
     say_accuracy(job)
@@ -121,3 +45,90 @@ def _cost(job: Job) -> dict:
         size, number = job.variant.img_size, len(job.classes)
         full = plain_model(job.pretrained, size, number)
     return cost_of(job.config.model, full, job.device)
+
+
+def _say_start(job: Job) -> None:
+    """Say what is fitted to what."""
+    counts = job.record.counts.values()
+    low, high = min(counts), max(counts)
+    job.tell(
+        f'{sum(counts)} photographs of {len(counts)} classes '
+        f'({low if low == high else f"{low} to {high}"} a class)'
+    )
+    for line in job.record.problems:
+        job.tell(f'  {line}')
+    job.tell(f'Weights: {job.pretrained.words()}')
+    if job.pretrained.note:
+        job.tell(f'  {job.pretrained.note}')
+
+
+def _say_cost(job: Job) -> None:
+    """Say what the model costs."""
+    cost, full = job.record.cost, ''
+    if job.variant.out_type:
+        full = (
+            f' (the whole transformer: {cost["gmacs_full"]:.3g} and '
+            f'{cost["ms_full"]:.0f})'
+        )
+    job.tell(
+        f'Model: {words(job.variant)}, {cost["gmacs"]:.3g} GMACs and '
+        f'{cost["ms"]:.0f} ms a photograph{full}'
+    )
+
+
+def say_accuracy(job: Job) -> None:
+    """Say how good the probe is."""
+    probe, call = job.record.probe, job.record.call
+    seconds = f'after {probe["seconds"]:.0f} s'
+    job.tell(f'Without training, {seconds}: {_accuracy(probe)}')
+    if job.record.is_uneven and probe['accuracy'] is not None:
+        line = f'  mean over classes: {probe["macro_recall"]:.1%}'
+        if call['class_weights'] is None:
+            line += '; --class-weights balanced lets classes count alike'
+        job.tell(line)
+
+
+def say_end(job: Job) -> None:
+    """Say how good the model is, how sure that is, and what to type next."""
+    folder = shlex.quote(str(job.folder.path))
+    program = shlex.quote(os.path.basename(sys.executable))
+    job.tell(f'How good: {_accuracy(job.record.best)}')
+    job.tell(f'How sure: {_how_sure(job.record)}')
+    job.tell(
+        f'What next: {program} -m mmclca predict {folder} NEW_PHOTOGRAPHS; '
+        f'open {folder}/report.html'
+    )
+
+
+def _accuracy(found: dict) -> str:
+    if found['accuracy'] is None:
+        return 'accuracy not known, as no class has two photographs'
+    return (
+        f'{found["accuracy"]:.1%} right on photographs that it has not seen '
+        f'({found["low"]:.1%} to {found["high"]:.1%})'
+    )
+
+
+def _how_sure(record: FitRecord) -> str:
+    found, probe = record.best, record.probe
+    if found is not probe:
+        where = 'in val and test' if record.held_out else 'held out'
+        return (
+            f'measured on {found["n"]} photographs {where}; 95 of 100 such '
+            'intervals hold the truth'
+        )
+    if probe['accuracy'] is None:
+        return 'give every class a second photograph, and it can be measured'
+    classes = probe['per_class'].values()
+    number = sum(one['n'] for one in classes if one['recall'] is not None)
+    text = (
+        f'{number} photographs, each named by models that had not seen it '
+        f'({probe["folds"]} folds, {probe["repeats"]} times), which learned '
+        f'from {1 - 1 / probe["folds"]:.0%} of them; this one from all'
+    )
+    if record.final == 'trained':
+        text += (
+            '; the trained model is likely better, but by how much so few '
+            'photographs cannot tell'
+        )
+    return text

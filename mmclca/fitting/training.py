@@ -18,7 +18,7 @@ from mmengine.dataset import default_collate
 from mmengine.registry import init_default_scope
 
 from mmclca.benchmark import Setting, interleaved_seconds
-from mmclca.benchmark.steps import seconds_of, training_step
+from mmclca.benchmark.steps import training_step
 from mmclca.checkpoints.resuming import newest_checkpoint, resume
 from mmclca.datasets.photographs import Photographs
 from mmclca.datasets.photographs.lists import lines_of_lists, write_lists
@@ -46,6 +46,8 @@ def training_config(
 ) -> Config:
     """What is trained on some photographs, from the checkpoint of a probe."""
     recipe = read_recipe()
+    lists = lines_of_lists(photographs, work_dir, relative=False)
+    write_lists(lists, force=True)
     recipe.default_hooks.logger.interval = 10
     recipe.default_hooks.checkpoint.interval = 2
     names = ('train_cfg', 'optim_wrapper', 'param_scheduler', 'default_hooks')
@@ -57,9 +59,7 @@ def training_config(
             load_from=str(start),
             work_dir=str(work_dir),
             train_dataloader=_loader(
-                recipe.train_dataloader,
-                _write_lists(photographs, work_dir),
-                job.variant.img_size,
+                recipe.train_dataloader, work_dir, job.variant.img_size
             ),
             # kept in the checkpoint, which is how photographs are prepared
             test_dataloader=job.config.test_dataloader.to_dict(),
@@ -76,26 +76,21 @@ def _model(job: Job, photographs: Photographs, loss: dict) -> dict:
     # those that see all tokens: half of the cost, and as good without
     depth = len(model['backbone']['out_indices'])
     model['backbone']['frozen_stages'] = depth // 3
-    weights = None
+    model['head']['loss'] = loss
     if job.record.call['class_weights'] is not None:
         counts = torch.tensor(photographs.labels).bincount()
-        weights = (len(photographs) / (len(counts) * counts)).tolist()
-    model['head']['loss'] = dict(loss, class_weight=weights)
+        weights = len(photographs) / (len(counts) * counts)
+        loss['class_weight'] = weights.tolist()
     return model
 
 
-def _write_lists(photographs: Photographs, folder: Path) -> dict[str, Path]:
-    lists = lines_of_lists(photographs, folder, relative=False)
-    write_lists(lists, force=True)
-    return {file.stem: file for file in lists}
-
-
-def _loader(loader: dict, lists: dict[str, Path], img_size: int) -> dict:
+def _loader(loader: dict, lists: Path, img_size: int) -> dict:
+    """Have the loader of the recipe read the lists of a folder."""
     loader.pop('batch_sampler')
     loader.num_workers = min(WORKERS, os.cpu_count() - 1)
     loader.dataset.data_root = ''
-    loader.dataset.ann_file = str(lists['train'])
-    loader.dataset.classes = str(lists['classes'])
+    loader.dataset.ann_file = str(lists / 'train.txt')
+    loader.dataset.classes = str(lists / 'classes.txt')
     cache, crop, *_ = loader.dataset.pipeline
     cache.transforms = evaluation_pipeline(img_size)[:2]  # once
     crop.crop_size = img_size
@@ -110,41 +105,37 @@ def num_steps(config: Config, num_images: int) -> int:
 
 
 def step_seconds(config: Config, device: str) -> tuple[float, str | None]:
-    """Seconds of a step of a training, with the photographs read.
+    """Time a step of a training, and choose the quicker number format.
 
-    And the quicker number format, None for float32: bfloat16 takes half the
-    time where a processor has instructions for it.
+    None for float32: bfloat16 takes half the time where a processor has
+    instructions for it.
     """
     init_default_scope(config.default_scope)
-    reading = _reading_seconds(config.train_dataloader)
     steps = {amp: _step(config, device, amp) for amp in (None, 'bf16')}
     setting = Setting(device=device)
     times = interleaved_seconds(steps, setting, STEPS, warm_up=1)
     seconds = {amp: median(values) for amp, values in times.items()}
     amp = 'bf16' if seconds['bf16'] < FASTER * seconds[None] else None
-    return reading + seconds[amp], amp
-
-
-def _reading_seconds(loader: dict) -> float:
-    """Of a batch of photographs that were read once before."""
-    dataset = DATASETS.build(loader['dataset'])
-    batch = [i % len(dataset) for i in range(loader['batch_size'])]
-
-    def read():
-        default_collate([dataset[i] for i in batch])
-
-    read()
-    return seconds_of(read, Setting())
+    return seconds[amp], amp
 
 
 def _step(config: Config, device: str, amp: str | None) -> Callable:
-    """A step in a number format, without reading."""
+    """Make a step in a number format, which also reads photographs."""
     with torch.device(device):
         model = MODELS.build(config.model)
-    batch = config.train_dataloader.batch_size
-    setting = Setting(device=device, batch=batch, amp=amp)
+    loader = config.train_dataloader
+    setting = Setting(device=device, batch=loader.batch_size, amp=amp)
     images = setting.images(model.backbone.img_size)
-    return training_step(model, images, setting)
+    step = training_step(model, images, setting)
+    dataset = DATASETS.build(loader.dataset)
+
+    def read_and_step():
+        default_collate(
+            [dataset[i % len(dataset)] for i in range(len(images))]
+        )
+        step()
+
+    return read_and_step
 
 
 def train(job: Job, config: Config, amp: str | None, title: str) -> Path:

@@ -7,18 +7,22 @@ from pathlib import Path
 
 import timm
 
-from mmclca.checkpoints.downloading import is_in_cache, open_checkpoint
+from mmclca.checkpoints.downloading import open_checkpoint
 from mmclca.checkpoints.error import CheckpointError
 
 from .architecture import VIT, backbone_of
 
 TIMM = 'timm://'
 STEM = 16  # pixels that a stem of convolutions makes a patch of
-# what is taken where none are named: the first that is in the cache, else
-# the first; those that the table of candidates was measured with
-DEFAULTS = (
-    'deit_tiny_patch16_224.fb_in1k',
-    'vit_tiny_patch16_224.augreg_in21k_ft_in1k',
+# what is taken where none are named, by which candidates were measured
+DEFAULT = 'deit_tiny_patch16_224.fb_in1k'
+FILE = f'{DEFAULT}.safetensors'
+NO_WEIGHTS = (
+    f'no weights: none are given, none in the cache, and {TIMM}{DEFAULT} '
+    'cannot be fetched. With a network elsewhere: python -c "import timm, '
+    f"safetensors.torch as st; st.save_file(timm.create_model('{DEFAULT}', "
+    f"pretrained=True).state_dict(), '{FILE}')\", copy {FILE} here and "
+    f'give --weights {FILE}'
 )
 
 
@@ -68,8 +72,7 @@ def find_weights(
 
     Args:
         weights (str, optional): A file or ``timm://NAME``. Defaults to None:
-            of ``DEFAULTS`` the first in timm's cache, else the first from
-            the network.
+            ``DEFAULT``, from timm's cache or the network.
         pixels (str, optional): See :func:`pixels_of`. Defaults to None.
 
     Raises:
@@ -77,20 +80,15 @@ def find_weights(
         CheckpointError: If they cannot be had, or are of another model.
         ValueError: If there is no such ``pixels``.
     """
-    source = weights or _default()
+    source = weights or f'{TIMM}{DEFAULT}'
     try:
         checkpoint = open_checkpoint(source)
     except CheckpointError as error:
         if weights is None:
-            raise CheckpointError(_how_to_get(source)) from error
+            raise CheckpointError(NO_WEIGHTS) from error
         raise
     (mean, std), note = pixels_of(_name_of(source), pixels)
     return Pretrained(source, backbone_of(checkpoint), mean, std, note)
-
-
-def _default() -> str:
-    cached = (name for name in DEFAULTS if is_in_cache(name))
-    return TIMM + next(cached, DEFAULTS[0])
 
 
 def _name_of(source: str) -> str:
@@ -98,18 +96,6 @@ def _name_of(source: str) -> str:
     if source.startswith(TIMM):
         return source.removeprefix(TIMM)
     return Path(source).stem
-
-
-def _how_to_get(source: str) -> str:
-    name = _name_of(source)
-    file = f'{name}.safetensors'
-    return (
-        f'no weights: none are given, none in the cache, and {source} cannot '
-        f'be fetched. With a network elsewhere: python -c "import timm, '
-        f"safetensors.torch as st; st.save_file(timm.create_model('{name}', "
-        f"pretrained=True).state_dict(), '{file}')\", copy {file} here and "
-        f'give --weights {file}'
-    )
 
 
 # mean and standard deviation of each channel, 0 to 255

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-import cv2
 import gradio as gr
 import numpy as np
+from PIL import Image
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.output import ANSWER
@@ -112,27 +112,23 @@ class Callbacks:
         return gr.Slider(value=rate, interactive=False, info=info)
 
     def predict(self, packed: dict | None, method: str, keep_rate: float):
-        """Classes, row, stages, their colours, no costs as yet, GMACs."""
+        """Yield classes, row, pictures, their colours; then the costs too."""
         if packed is None:
-            return [None] * 6
+            yield [None] * 5
+            return
         found = answer(self.variants.at(method, keep_rate), packed)
         looks = [(look.text, look.text) for look in legend([found.survivors])]
         pictures = _pictures(found.survivors)
-        return found.scores, [found.cells], pictures, looks, None, found.gmacs
-
-    def measure(self, packed, method: str, keep_rate: float, gmacs):
-        """The cost of a leaf beside that of the model without reduction."""
-        if packed is None:
-            return None
-        return self.variants.costs(method, keep_rate, packed, gmacs)
+        yield found.scores, [found.cells], pictures, looks, None
+        costs = self.variants.costs(method, keep_rate, packed, found.gmacs)
+        yield *[gr.skip()] * 4, costs
 
 
-def _preview(image: np.ndarray) -> np.ndarray:
-    """A BGR image as RGB, not too large for a browser."""
-    scale = min(1.0, PREVIEW / max(image.shape[:2]))
-    size = [max(1, round(scale * side)) for side in image.shape[1::-1]]
-    small = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
-    return np.ascontiguousarray(small[..., ::-1])
+def _preview(image: np.ndarray) -> Image.Image:
+    """Show a BGR image as RGB, not too large for a browser."""
+    small = Image.fromarray(image[..., ::-1])
+    small.thumbnail((PREVIEW, PREVIEW))
+    return small
 
 
 def _pictures(left: Survivors) -> list[tuple[np.ndarray, str]]:
@@ -261,8 +257,7 @@ def _connect(
     callbacks: Callbacks, leaf, uploads, method, keep_rate, results
 ) -> None:
     """Bind events to callbacks; after each of them comes a prediction."""
-    # the picture as the model takes it, and its multiply-accumulates
-    packed, gmacs = gr.State(), gr.State()
+    packed = gr.State()  # the picture as the model takes it
     # Gradio itself would decode the file before any check
     reads = callbacks.read_upload, [leaf], [leaf, packed], False
     changes = [
@@ -272,8 +267,7 @@ def _connect(
     ]
     asked = [packed, method, keep_rate]
     for event in (*(change.then for change in changes), keep_rate.input):
-        predicted = _bind(event, callbacks.predict, asked, [*results, gmacs])
-        _bind(predicted.then, callbacks.measure, [*asked, gmacs], results[-1:])
+        _bind(event, callbacks.predict, asked, results)
 
 
 def _bind(event, callback, inputs: list, outputs: list, preprocess=True):

@@ -9,8 +9,10 @@ from unittest.mock import patch
 
 import cv2
 import torch
+from mmengine.config import Config
 from mmengine.dataset import default_collate
 from mmengine.logging import MMLogger
+from mmengine.model import BaseModel
 from mmpretrain import get_model
 
 from mmclca.apis import TokenReductionInferencer, best_classes
@@ -19,13 +21,7 @@ from mmclca.benchmark import Setting
 from mmclca.benchmark.steps import inference_step, median_milliseconds
 from mmclca.datasets.batches import view_of_input
 from mmclca.evaluation.cost import count_config
-from mmclca.models import (
-    Reducible,
-    TokenReducer,
-    Variant,
-    as_reducible,
-    list_methods,
-)
+from mmclca.models import Reducible, Variant, as_reducible, list_methods
 from mmclca.registry import MODELS
 from mmclca.visualization.survivors import Survivors, survivors
 
@@ -52,7 +48,7 @@ class Answer:
 
 
 class Variants:
-    """The methods and keep rates that the weights of a model allow.
+    """Offer the methods and keep rates that the weights of a model allow.
 
     The methods are the one it was trained with, and all that have no
     parameters of their own, so that every weight they use is a trained one.
@@ -82,70 +78,51 @@ class Variants:
         # whether the weights of its own method are for its keep rate alone
         other_rate = 1.0 if rate < 0.75 else 0.5
         self.fixed = any(not self._fits(name, other_rate) for name in own)
-        self._kept = lru_cache(maxsize=most)(self._inferencer)
+        self.at = lru_cache(maxsize=most)(self._inferencer)
         self._plain = lru_cache(maxsize=4)(self._plain_step)
 
     def is_fixed(self, method: str) -> bool:
-        """Whether a method goes with its keep rate of training alone."""
+        """Tell whether a method goes with its keep rate of training alone."""
         return self.fixed and method == self.own
 
-    def config(self, method: str, keep_rate: float) -> dict:
-        """Config of the model with a method; its cache and head stay."""
-        model = self.trained.model._config.model
-        if (method, keep_rate) == _reduction(self.backbone):
-            return model
-        has = replace(Variant.of(model), method=method, keep_rate=keep_rate)
-        return has.apply(model)
-
-    def at(self, method: str, keep_rate: float) -> TokenReductionInferencer:
-        """The model with a method at a keep rate.
-
-        Args:
-            method (str): Of ``methods``.
-            keep_rate (float): Its keep rate, above 0 and at most 1.
-
-        Raises:
-            ValueError: If there is no such method, or its weights are for
-                another keep rate.
-        """
-        if method not in self.methods:
-            raise ValueError(
-                f'{method!r} is not one of {", ".join(self.methods)}'
-            )
-        if self.is_fixed(method) and keep_rate != self.start.keep_rate:
-            raise ValueError(
-                f'{method} was trained for keep rate {self.start.keep_rate} '
-                f'and works with no other; {keep_rate} came'
-            )
-        return self._kept(method, keep_rate)
+    def config(self, method: str, keep_rate: float) -> Config:
+        """Write the config of the model with a method; the rest stays."""
+        config = deepcopy(self.trained.model._config)
+        if (method, keep_rate) != _reduction(self.backbone):
+            has = Variant.of(config.model)
+            has = replace(has, method=method, keep_rate=keep_rate)
+            config.model = has.apply(config.model)
+        return config
 
     def _fits(self, method: str, keep_rate: float) -> bool:
-        """Whether the weights are all that a reducer needs."""
-        settings = self.config(method, keep_rate)['backbone']
-        own = self.backbone.reducer
-        shape = dict(
-            embed_dims=own.embed_dims,
-            num_patches=own.num_patches,
-            num_stages=len(settings['reduce_at']),
-        )
+        """Tell whether the trained weights are all that a method needs."""
         # a reducer that nobody has chosen warns of nothing
         quiet = patch.object(MMLogger.get_current_instance(), 'disabled', True)
         try:
             with torch.device('meta'), quiet:
-                built = MODELS.build(settings['reducer'], default_args=shape)
-            self.backbone.check_reducer(built)
-        except ValueError:  # too few patches for it, or no CLS, for instance
+                self._sharing(self.config(method, keep_rate))
+        except (RuntimeError, ValueError):  # other weights, too few patches
             return False
-        needed = _shapes(built)
-        same = type(built) is type(own) and needed == _shapes(own)
-        return not needed or same
+        return True
 
-    def _inferencer(self, method: str, rate: float):
-        trained = self.trained.model
-        config = deepcopy(trained._config)
-        config.model = self.config(method, rate)
+    def _sharing(self, config: Config) -> BaseModel:
+        """Build a model that shares the weights of the trained one."""
+        with torch.no_grad():
+            model = get_model(config, pretrained=False)
+        state = self.trained.model.state_dict()
+        if not model.backbone.reducer.state_dict():
+            own = [name for name in state if name.startswith(REDUCER)]
+            state = {k: v for k, v in state.items() if k not in own}
+        model.load_state_dict(state, assign=True)
+        return model.eval()
+
+    def _inferencer(
+        self, method: str, keep_rate: float
+    ) -> TokenReductionInferencer:
+        """Build the model with a method at a keep rate."""
+        trained, config = self.trained.model, self.config(method, keep_rate)
         found = TokenReductionInferencer(
-            _sharing(trained, config),
+            self._sharing(config),
             device=next(trained.parameters()).device,
             classes=self.trained.classes,
         )
@@ -156,15 +133,9 @@ class Variants:
     def costs(self, method: str, keep_rate: float, packed: dict, gmacs: float):
         """Compare the cost of a leaf with that of the plain model.
 
-        Args:
-            method (str): See :meth:`at`.
-            keep_rate (float): See :meth:`at`.
-            packed (dict): The image as ``trained.prepare`` gives it.
-            gmacs (float): What the model spends on it.
-
-        Returns:
-            list[list]: Name, GMACs and milliseconds (timed interleaved) of
-            the model, and of the same one with all squares kept.
+        Of an image as ``trained.prepare`` gives it, on which the model spends
+        some GMACs: name, GMACs and milliseconds (timed interleaved) of the
+        model, and of the same one with all squares kept.
         """
         model = self.at(method, keep_rate).model
         data = dict(inputs=[packed['inputs']])
@@ -183,7 +154,7 @@ class Variants:
         ]
 
     def _plain_step(self, shape: tuple[int, int], setting: Setting):
-        """GMACs and a pass of the plain model; weights are random."""
+        """Count the plain model and make a pass; weights are random."""
         config = Variant().apply(self.trained.model._config.model)
         config['backbone']['img_size'] = shape
         gmacs = count_config(config).flops / 1e9
@@ -215,10 +186,6 @@ def answer(
     return Answer(answer_cells(result), scores, left, result['gmacs'])
 
 
-def _shapes(reducer: TokenReducer) -> dict[str, torch.Size]:
-    return {name: value.shape for name, value in reducer.state_dict().items()}
-
-
 def _reduction(backbone: Reducible) -> tuple[str | None, float]:
     """Method and keep rate of training, one number for all stages.
 
@@ -234,14 +201,3 @@ def _reduction(backbone: Reducible) -> tuple[str | None, float]:
     if len(set(rates)) == 1:
         return name, float(rates[0])
     return name, round(prod(rates) ** (1 / len(rates)), 2)
-
-
-def _sharing(trained: torch.nn.Module, config) -> torch.nn.Module:
-    """A model of another config that shares the weights of a trained one."""
-    with torch.no_grad():
-        model = get_model(config, pretrained=False)
-    state = trained.state_dict()
-    if not any(name.startswith(REDUCER) for name in model.state_dict()):
-        state = {k: v for k, v in state.items() if not k.startswith(REDUCER)}
-    model.load_state_dict(state, assign=True)
-    return model.eval()

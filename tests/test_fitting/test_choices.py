@@ -1,12 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Which model is taken, and whether it is trained."""
+"""Which model is taken, whether it is trained, and what is held out."""
 
 import pytest
 
+from mmclca.datasets.photographs import Photographs
 from mmclca.fitting import improving
-from mmclca.fitting.candidates import ACCURACY
-from mmclca.fitting.costs import choose, parse_budget
-from mmclca.fitting.improving import errors_removed
+from mmclca.fitting.improving import errors_removed, hold_out, is_enough
+from mmclca.fitting.model import ACCURACY, choose, parse_budget
 from mmclca.models import Variant
 
 PAIR = Variant(None, 1.0, 224), Variant('EViT', 0.5, 224)
@@ -31,18 +31,11 @@ def test_no_budgets(text):
 
 
 def test_the_most_accurate_within_a_budget():
-    def costs(unit):
-        return dict(GMACs=[1.2, 0.6], ms=[8, 9])[unit]
-
-    assert choose(PAIR, '1.2GMACs', costs) is PAIR[0]
-    assert choose(PAIR, '1GMACs', costs) is PAIR[1]
-    assert choose(PAIR, '8ms', costs) is PAIR[0]
+    costs = dict(zip(PAIR, (1.2, 0.6), strict=True))
+    assert choose(costs, 1.2, 'GMACs') is PAIR[0]
+    assert choose(costs, 1, 'GMACs') is PAIR[1]
     with pytest.raises(ValueError, match='least is 0.6 GMACs .EViT keep'):
-        choose(PAIR, '0.5GMACs', costs)
-
-
-def test_nothing_is_measured_without_a_budget():
-    assert choose(PAIR, None, None) is PAIR[0]
+        choose(costs, 0.5, 'GMACs')
 
 
 def test_the_table_is_sorted_by_accuracy():
@@ -70,3 +63,40 @@ def measured(monkeypatch):
 )
 def test_between_what_was_measured(measured, accuracy, keep_rate, removed):
     assert errors_removed(accuracy, keep_rate) == pytest.approx(removed)
+
+
+def photographs(*counts, groups=None):
+    labels = [i for i, n in enumerate(counts) for _ in range(n)]
+    paths = [f'{n}.jpg' for n in range(len(labels))]
+    classes = [f'class {i}' for i in range(len(counts))]
+    return Photographs(paths, labels, classes, groups, [''] * len(paths), '.')
+
+
+def test_a_fifth_of_each_class():
+    found = photographs(10, 5, 1)
+    train, held_out = hold_out(found)
+    assert sorted(train + held_out) == [*range(16)]
+    assert [found.labels[i] for i in held_out].count(0) == 2
+    assert [found.labels[i] for i in held_out].count(1) == 1
+    assert 15 in train  # the only one of its class
+
+
+def test_groups_are_not_parted():
+    groups = ['a', 'a', 'b', 'b', 'c', 'c', 'd', 'd']
+    train, held_out = hold_out(photographs(4, 4, groups=groups))
+    assert held_out
+    assert not {groups[i] for i in train} & {groups[i] for i in held_out}
+
+
+@pytest.mark.parametrize(
+    'counts, enough',
+    [
+        ((100, 100), True),
+        ((100, 99), False),
+        ((8,) * 25, True),
+        ((7,) * 30, False),
+        ((300, 3, 3), False),
+    ],
+)
+def test_how_many_tell_how_good_a_model_is(counts, enough):
+    assert is_enough(photographs(*counts)) is enough

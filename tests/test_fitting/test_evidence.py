@@ -2,8 +2,8 @@
 import torch
 
 from mmclca.datasets.photographs import Checked, Photographs
-from mmclca.fitting.model_folder import ModelFolder
-from mmclca.fitting.probing import write_table
+from mmclca.fitting.probing import table_of
+from mmclca.utils.csv_files import write_rows
 
 PHOTOGRAPHS = Photographs(
     paths=['/a/0.jpg', '/a/1.jpg', '/b/0.jpg', '/b/1.jpg'],
@@ -27,22 +27,21 @@ CHECKED = Checked(
 )
 
 
-TABLE = """path,class,group,split,used,why_not,predicted,p_given
-/a/0.jpg,ash,p1,train,True,,ash,0.900000
-/a/1.jpg,ash,p1,train,True,,"elm, the",0.200000
-/b/0.jpg,"elm, the",p2,train,True,,,
-/b/1.jpg,"elm, the",p3,test,False,held out in test,,
-/a/note.doc,,,,False,no image,,
-/a/2.jpg,,,,False,cut short,,
-/a/3.jpg,,,,False,same as /a/0.jpg,,
-/b/5.jpg,,,,False,same as /b/1.jpg,,
-/a/4.jpg,,,,False,the same picture in two classes,,
-/b/4.jpg,,,,False,the same picture in two classes,,
+TABLE = """path,class,group,split,used,why_not,predicted,p_given,p_predicted
+/a/0.jpg,ash,p1,train,True,,ash,0.900000,0.900000
+/a/1.jpg,ash,p1,train,True,,"elm, the",0.200000,0.800000
+/b/0.jpg,"elm, the",p2,train,True,,,,
+/b/1.jpg,"elm, the",p3,test,False,held out in test,,,
+/a/note.doc,,,,False,no image,,,
+/a/2.jpg,,,,False,cut short,,,
+/a/3.jpg,,,,False,same as /a/0.jpg,,,
+/b/5.jpg,,,,False,same as /b/1.jpg,,,
+/a/4.jpg,,,,False,the same picture in two classes,,,
+/b/4.jpg,,,,False,the same picture in two classes,,,
 """
 
 
 def test_each_photograph_has_a_row(tmp_path):
-    folder = ModelFolder(tmp_path)
     probabilities = torch.tensor([[0.9, 0.1], [0.2, 0.8], [torch.nan] * 2])
-    write_table(folder, CHECKED, probabilities)
-    assert folder.table.read_text() == TABLE
+    write_rows(tmp_path / 'rows.csv', table_of(CHECKED, probabilities))
+    assert (tmp_path / 'rows.csv').read_text() == TABLE

@@ -96,7 +96,11 @@ def run(number, command, folder):
     'start', [2, *(pytest.param(n, marks=pytest.mark.slow) for n in SLOW)]
 )
 @pytest.mark.parametrize(
-    'command', [fit, pytest.param(refit, marks=pytest.mark.slow), add_class]
+    'command',  # all of which take the same steps
+    [
+        *(pytest.param(x, marks=pytest.mark.slow) for x in (fit, refit)),
+        add_class,
+    ],
 )
 def test_killed(place, tmp_path, command, start, capsys):
     folder = tmp_path / 'model'

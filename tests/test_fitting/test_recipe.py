@@ -5,26 +5,18 @@ import pytest
 
 from mmclca.datasets.photographs import Photographs
 from mmclca.fitting.architecture import VIT
-from mmclca.fitting.candidates import ACCURACY
-from mmclca.fitting.classifier import classifier_config
+from mmclca.fitting.model import ACCURACY, classifier_config
 from mmclca.fitting.record import FitRecord
 from mmclca.fitting.training import num_steps, read_recipe, training_config
-from mmclca.fitting.weights import Pretrained
+from mmclca.fitting.weights import PIXELS, Pretrained
 
 MODEL = next(iter(ACCURACY))
-READ = dict(type='mmclca.LoadPhotograph')  # of all kinds
 ARCH = dict(
     embed_dims=192, num_layers=12, num_heads=3, feedforward_channels=768
 )
-DEIT = Pretrained(
-    'deit_tiny.pth',
-    dict(
-        type=VIT, arch=ARCH, patch_size=16, norm_cfg=dict(type='LN', eps=1e-6)
-    ),
-    (123.675, 116.28, 103.53),
-    (58.395, 57.12, 57.375),
-    '',
-)
+NORM = dict(type='LN', eps=1e-6)
+BACKBONE = dict(type=VIT, arch=ARCH, patch_size=16, norm_cfg=NORM)
+DEIT = Pretrained('deit_tiny.pth', BACKBONE, *PIXELS['imagenet'], '')
 
 
 def config_of(work_dir, class_weights=None):
@@ -41,7 +33,7 @@ def config_of(work_dir, class_weights=None):
     return training_config(job, found, 'probe.pth', work_dir)
 
 
-def test_the_model_is_what_was_measured(tmp_path):
+def test_model_and_images_are_as_was_measured(tmp_path):
     trained, measured = config_of(tmp_path), read_recipe()
     head, theirs = trained.model.head, measured.model.head
     assert {**head, **theirs, 'loss': 0} == {**head, 'loss': 0}
@@ -53,20 +45,17 @@ def test_the_model_is_what_was_measured(tmp_path):
         assert [*own[name]] == [*theirs[name]]
     mean = trained.model.data_preprocessor.mean
     assert mean == measured.model.data_preprocessor.mean
-
-
-def test_images_are_prepared_as_was_measured(tmp_path):
-    trained, measured = config_of(tmp_path), read_recipe()
-    own, theirs = (
-        (
-            x.train_dataloader.dataset.pipeline,
-            x.test_dataloader.dataset.pipeline,
+    for name in ('train_dataloader', 'test_dataloader'):
+        (own, *rest), (theirs, *others) = (
+            config[name].dataset.pipeline for config in (trained, measured)
         )
-        for x in (trained, measured)
+        assert rest == others
+    own, theirs = (x.train_dataloader.dataset for x in (trained, measured))
+    (load, resize), (_, same) = (
+        x.pipeline[0].transforms for x in (own, theirs)
     )
-    assert own[0][0].transforms[0] == own[1][0] == READ
-    assert own[0][0].transforms[1] == theirs[0][0].transforms[1]
-    assert [x[1:] for x in own] == [x[1:] for x in theirs]
+    assert resize == same
+    assert load == dict(type='mmclca.LoadPhotograph')  # of all kinds
 
 
 def test_classes_that_count_alike(tmp_path):
@@ -74,8 +63,7 @@ def test_classes_that_count_alike(tmp_path):
     assert weights == pytest.approx([81 / 120] + [81 / 80] * 39)
 
 
-@pytest.mark.parametrize(
-    'images, steps', [(24, 160), (120, 160), (257, 180), (3200, 2000)]
-)
-def test_steps(images, steps):
-    assert num_steps(read_recipe(), images) == steps
+def test_steps():
+    images = {24: 160, 120: 160, 257: 180, 3200: 2000}
+    recipe = read_recipe()
+    assert images == {n: num_steps(recipe, n) for n in images}

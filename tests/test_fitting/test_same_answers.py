@@ -56,7 +56,7 @@ def place(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(params=[True, False], ids=['threshold', 'none'])
+@pytest.fixture(params=[True, pytest.param(False, marks=pytest.mark.slow)])
 def model(request, place, tmp_path):
     """A copy of the model, with or without its threshold."""
     folder = tmp_path / 'model'

@@ -20,10 +20,13 @@ def test_libraries_write_to_the_file_and_the_user_sees_lines(tmp_path, capsys):
     print('after it')
     logger.info('after it, too')
     said, errors = capsys.readouterr()
+    with Log() as log:
+        log.open(path)
+        log.tell_user('of a second call')
     lines = path.read_text().splitlines()
     assert lines[0] == 'before there is a file'
     assert lines[1].endswith('of mmengine')
-    assert lines[2:] == ['an error', 'of fit']
+    assert lines[2:] == ['an error', 'of fit', 'of a second call']
     assert said.startswith('of fit\nafter it\n') and not errors
     assert 'after it, too' in said
 
@@ -35,12 +38,3 @@ def test_a_call_that_is_refused_leaves_no_file(tmp_path, capsys):
     print('seen')
     assert capsys.readouterr().out == 'seen\n'
     assert not [*tmp_path.iterdir()]
-
-
-def test_a_second_call_appends(tmp_path):
-    path = tmp_path / 'log.txt'
-    for line in ('first', 'second'):
-        with Log() as log:
-            log.open(path)
-            log.tell_user(line)
-    assert path.read_text() == 'first\nsecond\n'

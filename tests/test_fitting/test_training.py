@@ -12,7 +12,7 @@ from tiny_run import CLASSES
 import mmclca
 from mmclca.apis import TokenReductionInferencer
 from mmclca.checkpoints.downloading import open_checkpoint
-from mmclca.fitting import hold_out, improving, training
+from mmclca.fitting import improving, training
 
 
 @pytest.fixture
@@ -76,8 +76,8 @@ def test_the_better_one_where_photographs_can(fit, monkeypatch, share, final):
         return dict(found, accuracy=accuracy), logits
 
     measure = improving.measure
-    monkeypatch.setattr(hold_out, 'LEAST', 16)
-    monkeypatch.setattr(hold_out, 'LEAST_A_CLASS', 4)
+    monkeypatch.setattr(improving, 'LEAST', 16)
+    monkeypatch.setattr(improving, 'LEAST_A_CLASS', 4)
     monkeypatch.setattr(improving, 'measure', measured)
     model = fit()
     holdout = model.facts['training']['holdout']

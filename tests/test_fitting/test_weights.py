@@ -4,7 +4,7 @@ from tiny_photographs import write_weights
 
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.fitting import weights
-from mmclca.fitting.weights import DEFAULTS, PIXELS, find_weights, pixels_of
+from mmclca.fitting.weights import DEFAULT, PIXELS, find_weights, pixels_of
 
 
 @pytest.mark.parametrize(
@@ -39,16 +39,12 @@ def test_a_file_in_words(tmp_path):
     assert 'timm knows no model tiny' in found.note
 
 
-@pytest.mark.parametrize('cached, taken', [((), 0), ((1,), 1), ((0, 1), 0)])
-def test_default_is_the_first_in_the_cache(monkeypatch, cached, taken):
+def test_the_default_that_cannot_be_had(monkeypatch):
     def missing(source):
         raise CheckpointError(source)
 
-    there = [DEFAULTS[i] for i in cached]
-    monkeypatch.setattr(weights, 'is_in_cache', there.__contains__)
     monkeypatch.setattr(weights, 'open_checkpoint', missing)
-    name = DEFAULTS[taken]
-    with pytest.raises(CheckpointError, match=f'(?s)timm://{name}.*--weights'):
+    with pytest.raises(CheckpointError, match=f'timm://{DEFAULT}.*--weights'):
         find_weights()
 
 

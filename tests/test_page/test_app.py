@@ -8,12 +8,14 @@ from tiny_model import write_tiny
 from tiny_run import ROOT, load_tool
 
 from mmclca.page import trained_by_demo
-from mmclca.page.leaves import draw_examples, examples_for
+from mmclca.page.leaves import examples_for
 
 APP = ROOT / 'demo/app.py'
 
 
 def test_newest_checkpoint_of_the_demo(tmp_path):
+    with pytest.raises(FileNotFoundError, match='make demo.*demo/app.py wo'):
+        trained_by_demo(tmp_path)
     folder = tmp_path / 'work_dirs/demo'
     folder.mkdir(parents=True)
     for age, name in enumerate(('best_b.pth', 'best_a.pth')):
@@ -21,13 +23,6 @@ def test_newest_checkpoint_of_the_demo(tmp_path):
         os.utime(folder / name, (1000 - age, 1000 - age))
     (folder / 'epoch_24.pth').touch()
     assert trained_by_demo(tmp_path) == folder / 'best_b.pth'
-
-
-def test_no_checkpoint(tmp_path, monkeypatch):
-    with pytest.raises(FileNotFoundError) as error:
-        trained_by_demo(tmp_path)
-    assert 'make demo' in str(error.value)
-    assert 'python demo/app.py work_dirs/' in str(error.value)
 
 
 def test_errors_end_in_one_line(tmp_path, monkeypatch):
@@ -44,12 +39,10 @@ def test_missing_extra_is_named(monkeypatch, tmp_path):
         app['main']()
 
 
-@pytest.mark.parametrize('config', [False, True])
-def test_checkpoint_and_config(config, tmp_path, monkeypatch):
+def test_checkpoint_and_config(tmp_path, monkeypatch):
     write_tiny(tmp_path)
-    words = [tmp_path / 'tiny.pth', '--device', 'cpu']
-    words += ['--config', tmp_path / 'tiny.py'] * config
-    app = load_tool(monkeypatch, APP, *words)
+    words = tmp_path / 'tiny.pth', '--config', tmp_path / 'tiny.py'
+    app = load_tool(monkeypatch, APP, *words, '--device', 'cpu')
     args = app['parse_args']()
     assert args.host == '127.0.0.1'
     model, name = app['trained'](args)
@@ -57,15 +50,11 @@ def test_checkpoint_and_config(config, tmp_path, monkeypatch):
     assert name == 'tiny.pth'
 
 
-def test_examples_are_drawn_leaves(tmp_path):
-    first, second = draw_examples(tmp_path, 2)
-    assert first.endswith('drawn_leaf_1.png')
-    assert os.path.getsize(second) > 10_000
-
-
-def test_only_a_model_that_knows_them_has_examples(tmp_path):
+def test_only_a_model_that_knows_them_has_drawn_leaves(tmp_path):
     known = [f'cultivar_0{number}' for number in range(1, 9)]
-    assert len(examples_for(known, tmp_path)) == 8
-    for others in (known[:7], ['ash', *known[1:]], ['Tilia_tomentosa']):
-        assert examples_for(others, tmp_path / 'others') == []
+    first, *others = examples_for(known, tmp_path)
+    assert first.endswith('drawn_leaf_1.png') and len(others) == 7
+    assert os.path.getsize(first) > 10_000
+    for classes in (known[:7], ['ash', *known[1:]]):
+        assert examples_for(classes, tmp_path / 'others') == []
     assert not (tmp_path / 'others').exists()

@@ -3,34 +3,27 @@
 
 import json
 import re
-import runpy
-import shutil
 import socket
 import urllib.request
-from types import SimpleNamespace
 from urllib.parse import urlparse
 
 import pytest
 import torch
+from browser_pages import chromium as chromium_fixture
+from browser_pages import drive, playwright, watched
 from PIL import Image
 from tiny_model import write_tiny
-from tiny_run import CLASSES, ROOT
+from tiny_run import CLASSES
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.page.leaves import draw_examples
 
 pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
-playwright = pytest.importorskip(
-    'playwright.sync_api', reason='a browser is driven by playwright'
-)
-if shutil.which('chromium') is None:
-    pytest.skip('no chromium: apt-get install chromium', True)
 
-from mmclca.page.server import served  # noqa: E402, needs gradio
+from mmclca.page.server import served
 
+chromium = chromium_fixture
 pytestmark = [pytest.mark.slow, pytest.mark.first]
-TOOL = ROOT / 'tools/dev/screenshot_page.py'
-drive = SimpleNamespace(**runpy.run_path(str(TOOL)))
 expect = playwright.expect
 HERE = ('127.0.0.1', 'localhost', '::1')
 
@@ -87,30 +80,14 @@ def demo(inferencer, asked_for, monkeypatch):
         yield address
 
 
-@pytest.fixture(scope='module')
-def chromium():
-    with drive.browser() as chromium:
-        yield chromium
-
-
 @pytest.fixture
 def page(chromium, address):
-    """The page; what it asks for and complains of is looked at at the end."""
-    page = chromium.new_page()
-    asked, errors = [], []
-    page.on('request', lambda request: asked.append(request.url))
-    page.on('pageerror', lambda error: errors.append(str(error)))
-    page.on(
-        'console',
-        lambda said: said.type == 'error' and errors.append(said.text),
-    )
-    drive.open_page(page, address)
-    yield page
-    page.close()
-    assert asked
+    """The page, which asks for nothing elsewhere."""
+    with watched(chromium) as (page, asked):
+        drive.open_page(page, address)
+        yield page
     places = {urlparse(url).hostname for url in asked if url[:4] == 'http'}
     assert places == {'127.0.0.1'}
-    assert not errors
 
 
 def tokens(page):
@@ -119,6 +96,9 @@ def tokens(page):
 
 
 def test_leaf_is_named_and_seen(page, leaf, tmp_path):
+    said = 't.pth knows 4 classes: ash, beech, elm, oak'
+    expect(page.locator('#model textarea')).to_have_value(said)
+    expect(page.locator('#drawn')).to_have_count(0)  # of other classes
     drive.drop(page, leaf)
     drive.wait_for_costs(page, 'EViT, keep rate 0.5')
     for name in CLASSES:
@@ -171,12 +151,6 @@ def test_file_too_large_is_refused_before_it_is_sent(page, tmp_path):
     expect(said).to_contain_text('1.0 Mb')
 
 
-def test_model_is_named_and_has_no_leaves_of_others(page):
-    said = 't.pth knows 4 classes: ash, beech, elm, oak'
-    expect(page.locator('#model textarea')).to_have_value(said)
-    expect(page.locator('#drawn')).to_have_count(0)
-
-
 def test_drawn_leaf_is_tried_and_taken_away(chromium, demo):
     page = chromium.new_page()
     drive.open_page(page, demo)
@@ -189,16 +163,12 @@ def test_drawn_leaf_is_tried_and_taken_away(chromium, demo):
     page.close()
 
 
-def test_nothing_outside_was_asked(address, asked_for):
-    assert asked_for  # the page itself, at least
-    assert set(asked_for) <= set(HERE)
-
-
-def test_answers_are_not_for_programs(address):
+def test_nothing_outside_asks_or_was_asked(address, asked_for):
     """Only the page asks: other programs find no endpoints."""
     with urllib.request.urlopen(f'{address}gradio_api/info') as answer:
         info = json.load(answer)
     assert info['named_endpoints'] == info['unnamed_endpoints'] == {}
+    assert {*asked_for} and {*asked_for} <= {*HERE}
 
 
 def test_port_that_is_taken(address, inferencer):

@@ -10,7 +10,7 @@ import probes
 from compare import IMG_SIZE, LINES, SHALLOWER, difference
 from plot_sweep import gmacs_axis, panels
 
-from mmclca.fitting.costs import milliseconds
+from mmclca.fitting.model import milliseconds
 from mmclca.sweep.compose import Cell
 from mmclca.sweep.grid import read_grid
 from mmclca.sweep.report import markdown

@@ -1,4 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from .writing import write_report
+from .render import write_report
 
 __all__ = ['write_report']

@@ -1,26 +1,18 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The report as a browser shows it, wide, narrow and printed."""
 
-import runpy
-import shutil
-from types import SimpleNamespace
+from contextlib import ExitStack
 
 import pytest
+from browser_pages import chromium as chromium_fixture
+from browser_pages import watched
 from report_folder import write_folder
 from tiny_model import write_tiny
-from tiny_run import ROOT
 
 from mmclca.fitting.report import write_report
 
-pytest.importorskip(
-    'playwright.sync_api', reason='a browser is driven by playwright'
-)
-if shutil.which('chromium') is None:
-    pytest.skip('no chromium: apt-get install chromium', True)
-
+chromium = chromium_fixture
 pytestmark = [pytest.mark.slow, pytest.mark.first]
-TOOL = ROOT / 'tools/dev/screenshot_page.py'
-drive = SimpleNamespace(**runpy.run_path(str(TOOL)))
 LONG = 'Quercus_robur_' * 9
 OVERFLOW = 'document.documentElement.scrollWidth - innerWidth'
 BACKGROUND = 'getComputedStyle(document.body).backgroundColor'
@@ -38,32 +30,20 @@ def address(tmp_path_factory):
     return write_report(folder).as_uri()
 
 
-@pytest.fixture(scope='module')
-def chromium():
-    with drive.browser() as chromium:
-        yield chromium
-
-
 @pytest.fixture
 def visit(chromium, address):
-    """Opens the report; it must ask for nothing and complain of nothing."""
-    asked, errors, pages = [], [], []
+    """Opens the report, which asks for nothing."""
+    with ExitStack() as stack:
 
-    def visit(width, **look):
-        size = dict(width=width, height=900)
-        page = chromium.new_page(viewport=size, **look)
-        page.on('request', lambda request: asked.append(request.url))
-        page.on('pageerror', lambda error: errors.append(str(error)))
-        page.on('console', lambda said: errors.append(said.text))
-        page.goto(address)
-        pages.append(page)
-        return page
+        def visit(width, **look):
+            size = dict(width=width, height=900)
+            opened = watched(chromium, viewport=size, **look)
+            page, visit.asked = stack.enter_context(opened)
+            page.goto(address)
+            return page
 
-    yield visit
-    for page in pages:
-        page.close()
-    assert [url for url in asked if url[:5] != 'data:'] == [address]
-    assert not errors
+        yield visit
+    assert [url for url in visit.asked if url[:5] != 'data:'] == [address]
 
 
 @pytest.mark.parametrize('width', [400, 1200])

@@ -9,61 +9,49 @@ from PIL import Image
 from tiny_model import write_tiny
 
 from mmclca.fitting.report import formats
-from mmclca.fitting.report.curve import BOTTOM, TOP, Point, chart, expected
-from mmclca.fitting.report.folder import Named
-from mmclca.fitting.report.kept import what_is_kept
-from mmclca.fitting.report.thumbnails import thumbnail
+from mmclca.fitting.report.parts import expected
+from mmclca.fitting.report.pictures import chart, thumbnail, what_is_kept
+
+NAMES = ('photographs', 'accuracy', 'low', 'high')
+
+
+def points(*rows):
+    return [dict(zip(NAMES, row, strict=True)) for row in rows]
 
 
 def law(*numbers):
     """Points whose error falls with the root of the photographs."""
     shares = [1 - 0.4 / np.sqrt(number) for number in numbers]
-    return [
-        Point(number, share, share - 0.1, share + 0.01)
-        for number, share in zip(numbers, shares, strict=True)
-    ]
+    rows = zip(numbers, shares, strict=True)
+    return points(*((n, x, x - 0.1, x + 0.01) for n, x in rows))
 
 
 @pytest.mark.parametrize('numbers', [(1, 2), (1, 2, 3, 5)])
 def test_estimate_follows_a_power_law_to_twice_the_photographs(numbers):
     found = expected(law(*numbers))
-    assert found.photographs == 2 * numbers[-1]
-    (true,) = law(found.photographs)
-    assert found.accuracy == pytest.approx(true.accuracy)
-    assert found.low < found.accuracy < found.high <= 1
+    assert found['photographs'] == 2 * numbers[-1]
+    (true,) = law(found['photographs'])
+    assert found['accuracy'] == pytest.approx(true['accuracy'])
+    assert found['low'] < found['accuracy'] < found['high'] <= 1
 
 
 def test_estimate_needs_two_points_and_promises_no_loss():
     assert expected(law(1)) is None
-    falling = [Point(1, 0.9, 0.8, 0.95), Point(2, 0.8, 0.7, 0.9)]
-    found = expected(falling)
-    assert 0.8 <= found.accuracy < 0.9 and found.low >= 0.7
-    perfect = [Point(n, 1.0, 0.9, 1.0) for n in (1, 2)]
-    assert 0.9 <= expected(perfect).low <= expected(perfect).high <= 1
+    found = expected(points((1, 0.9, 0.8, 0.95), (2, 0.8, 0.7, 0.9)))
+    assert 0.8 <= found['accuracy'] < 0.9 and found['low'] >= 0.7
+    found = expected(points((1, 1.0, 0.9, 1.0), (2, 1.0, 0.9, 1.0)))
+    assert 0.9 <= found['low'] <= found['high'] <= 1
+    # half of the errors go at most
+    found = expected(points((1, 0.6, 0.5, 0.7), (2, 0.96, 0.9, 0.98)))
+    assert 0.96 <= found['accuracy'] <= 0.98
 
 
-def test_estimate_takes_away_half_of_the_errors_at_most():
-    steep = [Point(1, 0.6, 0.5, 0.7), Point(2, 0.96, 0.9, 0.98)]
-    assert 0.96 <= expected(steep).accuracy <= 0.98
-
-
-def test_chart_lies_inside_its_axes():
-    points = law(1, 2, 3, 5)
-    drawn = chart(points, expected(points))
-    across, down = zip(*drawn['points'], drawn['estimate'], strict=True)
-    assert list(across) == sorted(across)
-    assert list(down) == sorted(down, reverse=True)
-    assert all(TOP <= y <= BOTTOM for y in down)
-    assert [label for _, label in drawn['lines']][-1] == '100 %'
-    assert [number for _, number in drawn['numbers']] == [1, 2, 3, 5, 10]
-    lone = chart(law(3), None)
-    assert lone['estimate'] is None and lone['beyond'] == ''
-
-
-def test_numbers_below_the_axis_do_not_touch():
-    points = law(1, 2, 3, 5, 10, 20, 49, 50)
-    numbers = [number for _, number in chart(points, None)['numbers']]
-    assert numbers == [1, 2, 3, 5, 10, 20, 50]
+def test_chart_of_a_curve():
+    curve = law(1, 2, 20, 22)
+    drawn = chart(curve, expected(curve))
+    texts = re.findall(r'<text[^>]*>([^<]*)<', drawn)
+    assert {'1', '2', '5', '10', '20', '100\N{NO-BREAK SPACE}%'} <= {*texts}
+    assert 'var(--bar)' in drawn and '#0072b2' not in drawn
 
 
 SHARES = '0_% under_1_% 50_% over_99_% 100_%'
@@ -90,33 +78,34 @@ def tested(tmp_path_factory):
     """Two leaves, one a class, and one that is taken for another."""
     path = str(tmp_path_factory.mktemp('leaf') / 'leaf.png')
     Image.new('RGB', (48, 64), 'green').save(path)
-    names = [('ash', 'ash'), ('elm', 'elm'), ('oak', 'elm')]
-    return [Named(path, path, a, b, 0.5, 0.5) for a, b in names]
+    names = [('ash', True), ('elm', True), ('oak', False)]
+    return [{'path': path, 'class': x, 'right': right} for x, right in names]
+
+
+PLAIN = dict(reducer=None, reduce_at=())
+
+
+def kept_by(folder, tested, name, **options):
+    folder = folder / f'of {name}'
+    folder.mkdir()
+    reducer = dict(type=f'mmclca.{name}', keep_rate=0.5)
+    write_tiny(folder, **dict(reducer=reducer, cache=None) | options)
+    return what_is_kept(folder / 'tiny.pth', tested)
 
 
 def test_what_the_model_keeps(tmp_path, tested):
-    evit = dict(type='mmclca.EViT', keep_rate=0.5)
-    write_tiny(tmp_path, reducer=evit, reduce_at=(0, 1))
-    found = what_is_kept(tmp_path / 'tiny.pth', tested)
-    assert [row[0][0] for row in found.rows] == ['ash', 'elm']
-    for row in found.rows:
+    assert what_is_kept(tmp_path / 'tiny.pth', tested) is None
+    assert kept_by(tmp_path, tested, '', **PLAIN) is None  # it keeps all
+    found = kept_by(tmp_path, tested, 'EViT', reduce_at=(0, 1))
+    assert [row[0][0] for row in found['rows']] == ['ash', 'elm']
+    for row in found['rows']:
         texts = [text.split(':')[0] for text, _ in row]
         assert texts[1:] == ['after layer 0', 'after layer 1']
         assert row[1][0].endswith('50\N{NO-BREAK SPACE}% kept')
         assert all((p.width, p.height) == (32, 32) for _, p in row)
-    assert [look.text[:5] for look in found.legend] == ['kept:', 'fused']
-
-
-def test_nothing_is_drawn_of_a_model_that_keeps_all(tmp_path, tested):
-    assert what_is_kept(tmp_path / 'tiny.pth', tested) is None
-    write_tiny(tmp_path, reducer=None, reduce_at=(), cache=None)
-    assert what_is_kept(tmp_path / 'tiny.pth', tested) is None
-
-
-def test_mixed_squares_have_a_scale(tmp_path, tested):
-    merger = dict(type='mmclca.PatchMerger', keep_rate=0.5)
-    write_tiny(tmp_path, reducer=merger, reduce_at=(1,), cache=None)
-    (look,) = what_is_kept(tmp_path / 'tiny.pth', tested).legend
+    assert [look.text[:5] for look in found['legend']] == ['kept:', 'fused']
+    found = kept_by(tmp_path, tested, 'PatchMerger', reduce_at=(1,))
+    (look,) = found['legend']
     assert look.text.startswith('mixed')
     assert look.fill.startswith('linear-gradient(90deg, #000004')
 
