@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 from mmclca.datasets.batches import Batch
 from mmclca.models.looking import recording
 
-from .figures import draw_matrix, save
+from .figures import save
 
 FEWEST = 4  # images, of which HSIC without bias can be told
 
@@ -139,8 +140,11 @@ def draw_cka(
     figure = Figure(size, layout='constrained')
     axis = figure.subplots()
     values = similarity.cpu().numpy()
-    style = dict(vmin=0, vmax=1, origin='lower')
-    drawn = draw_matrix(axis, values, '{:.2f}', size=6, **style)
+    drawn = axis.imshow(values, 'cividis', vmin=0, vmax=1, origin='lower')
+    for (row, column), value in np.ndenumerate(values):
+        style = dict(ha='center', va='center', size=6)
+        style['color'] = 'black' if value > 0.6 else 'white'
+        axis.text(column, row, f'{value:.2f}', **style)
     _number_layers(axis.yaxis, rows, names[0], reduce_at[0])
     _number_layers(axis.xaxis, columns, names[1], reduce_at[1])
     axis.tick_params(axis='x', labelrotation=90)

@@ -13,7 +13,7 @@ from torch import nn
 
 from mmclca.datasets.batches import Batch
 
-from .figures import Panel, draw_cells, draw_matrix, photograph, save
+from .figures import Panel, draw_cells, photograph, save
 
 
 @dataclass
@@ -114,16 +114,19 @@ def draw_confusions(
 
 
 def _draw_matrix(figure, matrix, shown, classes) -> None:
+    from sklearn.metrics import ConfusionMatrixDisplay
+
     part = matrix[np.ix_(shown, shown)]
-    axis = figure.subplots()
+    drawn = ConfusionMatrixDisplay(
+        part, display_labels=[classes[n] for n in shown]
+    )
     # small numbers, the confusions, are told apart beside large ones
     norm = PowerNorm(0.5, 0, part.max())
-    draw_matrix(axis, part, '{}', size=8, norm=norm)
-    names = [classes[label] for label in shown]
-    places = range(len(shown))
-    axis.set_xticks(places, names, rotation=45, ha='right', fontsize=8)
-    axis.set_yticks(places, names, fontsize=8)
-    axis.set(xlabel='predicted', ylabel='class')
+    axis = figure.subplots()
+    drawn.plot(cmap='cividis', ax=axis, colorbar=False, im_kw=dict(norm=norm))
+    for text, value in zip(drawn.text_.flat, part.flat, strict=True):
+        text.set_color('black' if norm(value) > 0.6 else 'white')
+    axis.tick_params(axis='x', labelrotation=45)
     axis.set_title(
         f'the most confused of {len(classes)} classes, '
         f'{np.trace(matrix)} of {matrix.sum()} images right',

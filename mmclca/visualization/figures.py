@@ -14,7 +14,6 @@ from matplotlib.backends import BackendFilter, backend_registry
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure, FigureBase
-from matplotlib.image import AxesImage
 from PIL import Image
 from torch import Tensor
 
@@ -211,18 +210,6 @@ def add_heat_bar(figure: Figure, axes, label: str, ends) -> None:
     bar.set_label(label, fontsize=9, labelpad=1)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0)
-
-
-def draw_matrix(
-    axis: Axes, values: np.ndarray, form: str, size: int, **options
-) -> AxesImage:
-    """Draw a matrix with its values in its cells, bright ones being large."""
-    drawn = axis.imshow(values, 'cividis', **options)
-    for (row, column), value in np.ndenumerate(values):
-        ink = 'black' if drawn.norm(value) > 0.6 else 'white'
-        style = dict(color=ink, ha='center', va='center', size=size)
-        axis.text(column, row, form.format(value), **style)
-    return drawn
 
 
 def save(figure: Figure, out: str | Path) -> str | Path:

@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Sequence
 
+import matplotlib
 import numpy as np
 import torch
 from matplotlib.figure import Figure
@@ -13,11 +14,7 @@ from mmclca.models.retrievers import feature_of
 
 from .figures import save
 
-# Okabe and Ito's without yellow, which is lost on white
-COLOURS = (
-    *('#0072B2', '#D55E00', '#009E73', '#CC79A7'),
-    *('#000000', '#E69F00', '#56B4E9'),
-)
+COLOURS = matplotlib.color_sequences['petroff10']
 NAME = dict(
     fontsize=9,
     ha='center',

@@ -50,7 +50,7 @@ BUDGET = {
     'mmclca/page': 452,
     'mmclca/sweep': 782,
     'mmclca/utils': 255,
-    'mmclca/visualization': 975,
+    'mmclca/visualization': 969,
     'tools': 535,
     'tools/research': 598,
     'tests': 25187,
