@@ -46,14 +46,14 @@ BUDGET = {
     'mmclca/engine': 788,
     'mmclca/evaluation': 346,
     'mmclca/fitting': 1825,
-    'mmclca/models': 3746,
+    'mmclca/models': 3729,
     'mmclca/page': 481,
     'mmclca/sweep': 797,
     'mmclca/utils': 266,
     'mmclca/visualization': 998,
     'tools': 555,
     'tools/research': 599,
-    'tests': 26802,
+    'tests': 26801,
 }
 
 
