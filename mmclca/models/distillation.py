@@ -42,18 +42,14 @@ def check_kind(teacher: nn.Module) -> None:
     """Refuse what is no classifier with all tokens of a transformer."""
     if not (isinstance(teacher, ImageClassifier) and teacher.with_head):
         raise ValueError(
-            f'teacher: {type(teacher).__name__} is no ImageClassifier with a '
-            'head'
+            f'{type(teacher).__name__} is no ImageClassifier with a head'
         )
-    try:
-        teacher.backbone = as_reducible(teacher.backbone)
-    except ValueError as error:
-        raise ValueError(f'teacher: {error}') from error
+    teacher.backbone = as_reducible(teacher.backbone)
     if teacher.backbone.reduces:
         kind = type(teacher.backbone.reducer)
         raise ValueError(
-            f'teacher: {kind.__name__} reduces its tokens; '
-            'a teacher keeps all: take the config without a reducer'
+            f'{kind.__name__} reduces its tokens; a teacher keeps all: take '
+            'the config without a reducer'
         )
 
 
@@ -71,8 +67,8 @@ def check_fit(teacher: nn.Module, student, token_weight: float) -> None:
     for what, (theirs, ours) in pairs.items():
         if theirs != ours:
             raise ValueError(
-                f'teacher: it has {what} {theirs}, the student {ours}; they '
-                'must be the same (with token_weight=0, which compares class '
+                f'it has {what} {theirs}, the student {ours}; they must be '
+                'the same (with token_weight=0, which compares class '
                 'scores only, just classes and normalization)'
             )
 
@@ -147,14 +143,13 @@ class Teacher:
         """
         if self.model is not None:
             return
-        model = _build(self.config)
-        check_kind(model)
-        check_fit(model, student, self.token_weight)
         try:
-            model, _ = fit_weights(
-                model, open_checkpoint(self.checkpoint, mapped=True)
-            )
-        except (CheckpointError, OSError, ValueError) as error:
+            model = _build(self.config)
+            check_kind(model)
+            check_fit(model, student, self.token_weight)
+            weights = open_checkpoint(self.checkpoint, mapped=True)
+            model, _ = fit_weights(model, weights)
+        except (CheckpointError, KeyError, OSError, ValueError) as error:
             raise ValueError(f'teacher: {error}') from error
         self.model = model.eval().requires_grad_(False)
 
@@ -229,13 +224,10 @@ def _build(config: str | dict) -> nn.Module:
     if isinstance(config, str):
         if not Path(config).is_file():
             raise ValueError(
-                f'teacher: there is no config file {config}; give the path of '
-                'a config, or the config of a classifier as a dict'
+                f'there is no config file {config}; give the path of a '
+                'config, or the config of a classifier as a dict'
             )
         file = Config.fromfile(config)
         config = file.model
         config.setdefault('data_preprocessor', file.get('data_preprocessor'))
-    try:
-        return MODELS.build(config)
-    except KeyError as error:
-        raise ValueError(f'teacher: unknown model: {error}') from error
+    return MODELS.build(config)

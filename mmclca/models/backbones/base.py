@@ -84,6 +84,7 @@ class ForeignWeights:
     # layers begin with, and its lists of layers, in their order
     embedding = ('patch_embed.', 'pos_embed', 'cls_token')
     stacks = ('layers',)
+    frozen_stages = -1  # others have a method ``_freeze_stages``
 
     def rename_on_load(self) -> None:
         """Take weights by the names of releases from now on."""
@@ -102,8 +103,10 @@ class ForeignWeights:
         return []
 
     def train(self, mode: bool = True) -> 'ForeignWeights':
-        """Set the mode; unlike mmpretrain's backbones, return self."""
+        """Set the mode, keep frozen layers in eval mode, return self."""
         super().train(mode)
+        if mode and self.frozen_stages > 0:
+            self._freeze_stages()
         return self
 
     def get_layer_depth(

@@ -204,7 +204,8 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
                 norm_cfg,
                 scale,
             )
-        self._freeze()
+        if frozen_stages > 0:
+            self._freeze_stages()
         self.rename_on_load()
 
     def extract_maps(self, x: Tensor) -> Tensor:
@@ -231,13 +232,6 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         """
         return self.pool.class_attention((self.extract_maps(images),))
 
-    def train(self, mode: bool = True) -> 'PatchConvNet':
-        """Set the mode, keep frozen layers in eval mode, return self."""
-        super().train(mode)
-        if mode:
-            self._freeze()
-        return self
-
     def fit_weights(self, state_dict: dict, prefix: str) -> list[str]:
         """See :class:`ForeignWeights`: one query becomes one a class."""
         return self.pool.fit_weights(state_dict, f'{prefix}pool.')
@@ -259,7 +253,6 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         nn.init.trunc_normal_(drawn, std=0.02)
         return nn.Parameter(drawn, requires_grad=self.frozen_stages <= 0)
 
-    def _freeze(self) -> None:
-        if self.frozen_stages > 0:
-            for part in (self.patch_embed, *self.layers[: self.frozen_stages]):
-                part.eval().requires_grad_(False)
+    def _freeze_stages(self) -> None:
+        for part in (self.patch_embed, *self.layers[: self.frozen_stages]):
+            part.eval().requires_grad_(False)

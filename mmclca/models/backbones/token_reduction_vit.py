@@ -315,12 +315,5 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
                 'final_norm=False in the backbone (it is True)'
             )
 
-    def train(self, mode: bool = True) -> 'TokenReductionViT':
-        """Set the mode, keep frozen layers in eval mode, return self."""
-        super().train(mode)
-        if mode and self.frozen_stages > 0:
-            self._freeze_stages()
-        return self
-
     def _prepare_pos_embed(self, *_):
         """mmpretrain's load hook, in whose place :class:`Reducible` has one"""

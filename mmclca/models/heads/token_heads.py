@@ -165,14 +165,12 @@ class PerClassHead(SizedHead):
     def _load_hook(self, state_dict, prefix, *_):
         """Take over the rows of a linear head of as many classes."""
         own = dict(weight=self.weight, bias=self.bias)
-        rows = {name: state_dict.get(f'{prefix}fc.{name}') for name in own}
-        if any(
-            row is None or row.shape != own[k].shape for k, row in rows.items()
-        ):
-            return
-        for name, row in rows.items():
-            del state_dict[f'{prefix}fc.{name}']
-            state_dict[prefix + name] = row
+        for name, parameter in own.items():
+            row = state_dict.get(f'{prefix}fc.{name}')
+            if row is None or row.shape != parameter.shape:
+                return
+        for name in own:
+            state_dict[prefix + name] = state_dict.pop(f'{prefix}fc.{name}')
         MMLogger.get_current_instance().info(
             f'{prefix}weight and bias: each class has its row of the linear '
             f'head {prefix}fc'

@@ -220,7 +220,11 @@ def test_a_teacher_that_is_nan_is_refused_with_the_first_batch(distilled):
             dict(checkpoint='no/such.pth'),
             'teacher: there is no checkpoint no/such.pth',
         ),
-        (None, dict(config=dict(type='NoSuchNet')), 'unknown model.*NoSuch'),
+        (
+            None,
+            dict(config=dict(type='NoSuchNet')),
+            '^teacher: .NoSuchNet is not in',
+        ),
         (None, dict(logit_weight=-1), 'logit_weight=-1 .* not be negative'),
         (None, dict(temperature=0), 'temperature=0 must be above 0'),
         (None, dict(logit_weight='a'), "logit_weight='a' .* not be negative"),

@@ -7,7 +7,7 @@ from mmpretrain.structures import DataSample
 from small_models import build, classifier, images, vit
 from torch.nn import functional as F
 
-from mmclca.models import CLAHead, DistilledHead, last_linear
+from mmclca.models import CLAHead
 from mmclca.models.reduction.attention import attend
 from mmclca.models.retrievers import feature_of
 from mmclca.registry import MODELS
@@ -98,11 +98,6 @@ def test_attention_is_followed_to_the_patches_only():
     _, attended = attend(layer.attn, layer.ln1(tokens.x))
     row = attended.cls_attn().mean(dim=1)[:, 2:] / 2
     assert torch.allclose(rollout(model, x).flatten(1), row)
-
-
-def test_a_closed_form_has_no_single_layer_to_replace():
-    with pytest.raises(ValueError, match='DistilledHead has no linear last'):
-        last_linear(DistilledHead(5, 16))
 
 
 def test_a_cla_head_reads_cls_only(feats):
