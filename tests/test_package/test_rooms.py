@@ -53,7 +53,7 @@ BUDGET = {
     'mmclca/visualization': 975,
     'tools': 535,
     'tools/research': 598,
-    'tests': 25187,
+    'tests': 25051,
 }
 
 
