@@ -40,7 +40,7 @@ BUDGET = {
     'mmclca/apis': 1515,
     'mmclca/benchmark': 819,
     'mmclca/checkpoints': 1363,
-    'mmclca/cli': 2774,
+    'mmclca/cli': 2772,
     'mmclca/datasets': 2516,
     'mmclca/deployment': 340,
     'mmclca/engine': 637,
