@@ -4,6 +4,7 @@
 import subprocess
 import sys
 
+import pytest
 from tiny_run import ROOT, environment
 
 from mmclca.cli.verbs import VERBS
@@ -16,54 +17,34 @@ TOOLS = sorted(
     not in ('infer_onnx.py', 'analyze_logs.py', 'vis_scheduler.py')
     and 'research' not in path.parts
 )
-# runs tools one after the other: what one of them imports, none may
-HEAVY = """
+# runs programs one after the other: what one of them imports, none may
+CODE = """
 import runpy, sys
 heavy = {'torch', 'mmengine', 'mmpretrain', 'mmcv', 'matplotlib', 'pandas'}
-"""
-EACH = """
-for tool in sys.argv[2:]:
+for name in sys.argv[1:]:
     for option, code in (('--help', 0), ('--no-such-option', 2)):
-        sys.argv = [tool, option]
+        sys.argv = [name, option]
         try:
-            runpy.run_path(f'{root}/{tool}', run_name='__main__')
+            if name.endswith('.py'):
+                runpy.run_path(name, run_name='__main__')
+            else:
+                sys.argv[:1] = ['mmclca', name]
+                runpy.run_module('mmclca', run_name='__main__')
         except SystemExit as end:
-            assert end.code == code, (tool, option, end.code)
-        assert not heavy & {*sys.modules}, (tool, option)
+            assert end.code == code, (name, option, end.code)
+        assert not heavy & {*sys.modules}, (name, option)
 """
 
 
-def test_help_and_wrong_options_import_nothing_heavy(tmp_path):
-    assert len(TOOLS) > 30
-    code = f'root = {str(ROOT)!r}{HEAVY}{EACH}'
+@pytest.mark.parametrize('names', [TOOLS, VERBS], ids=['tools', 'verbs'])
+def test_help_and_wrong_options_import_nothing_heavy(names):
+    assert len(names) > 30 or names is VERBS
     done = subprocess.run(
-        [sys.executable, '-c', code, '-', *TOOLS],
-        cwd=tmp_path,
+        [sys.executable, '-c', CODE, *names],
+        cwd=ROOT,
         env=environment(),
         text=True,
         capture_output=True,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.count('--debug') >= len(TOOLS)
-
-
-EACH_VERB = """
-for verb in sys.argv[1:]:
-    for option, code in (('--help', 0), ('--no-such-option', 2)):
-        sys.argv = ['mmclca', verb, option]
-        try:
-            runpy.run_module('mmclca', run_name='__main__')
-        except SystemExit as end:
-            assert end.code == code, (verb, option, end.code)
-        assert not heavy & {*sys.modules}, (verb, option)
-"""
-
-
-def test_verbs_import_nothing_heavy_either(tmp_path):
-    command = [sys.executable, '-c', f'{HEAVY}{EACH_VERB}', *VERBS]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment(), text=True, capture_output=1
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    for verb in VERBS:
-        assert f'usage: mmclca {verb} ' in done.stdout
+    assert done.stdout.count('--debug') >= len(names)

@@ -210,27 +210,6 @@ def test_linear_head_starts_as_pytorch_does():
     assert abs(weight.std() - bound / 3**0.5) < 0.05 * bound
 
 
-@pytest.mark.parametrize('folder', [None, '/sets'])
-def test_data_folder_from_the_environment(folder, monkeypatch):
-    monkeypatch.delenv('MMCLCA_DATA', raising=False)
-    if folder:
-        monkeypatch.setenv('MMCLCA_DATA', folder)
-    folder = folder or 'data'
-    for path, name in ((LEAF40, 'leaf40_white'), (CUSTOM, 'my_leaves')):
-        cfg = Config.fromfile(path)
-        for split in ('train', 'val', 'test'):
-            dataset = cfg[f'{split}_dataloader'].dataset
-            assert dataset.data_root == f'{folder}/{name}'
-            assert dataset.classes == f'{folder}/{name}/classes.txt'
-    for path, name in ((COTTON80, 'cotton80'), (SOYGENE, 'soygene')):
-        cfg = Config.fromfile(path)
-        for split, images in (('train', 'trainval'), ('test', 'test')):
-            dataset = cfg[f'{split}_dataloader'].dataset
-            assert dataset.data_root == folder
-            assert dataset.dataset == name
-            assert dataset.split == images
-
-
 def pipeline(path, split):
     steps = deepcopy(read(path))[f'{split}_dataloader'].dataset.pipeline
     return Compose([TRANSFORMS.build(step) for step in steps])

@@ -5,14 +5,10 @@ What a piece must say stands here once more, written by hand; that configs are
 made of the pieces in their names is seen in ``test_configs.py``.
 """
 
-import re
-from ast import literal_eval
-from copy import deepcopy
 from itertools import product
 
 import pytest
 from every_config import CONFIGS, FOLDER, metafile, piece, read
-from tiny_run import ROOT
 
 from mmclca.datasets.ultra_fgvc.info import SETS
 
@@ -112,19 +108,6 @@ def test_images(data):
     assert (train['batch_size'], test['batch_size']) == (32, 48)
     assert train['sampler']['shuffle'] and not test['sampler']['shuffle']
     assert train['batch_sampler']['drop_last']
-
-
-def test_image_size_changes_by_the_options_of_the_docs():
-    text = (ROOT / 'docs' / 'training.md').read_text()
-    command = re.search(r'model.backbone.img_size=224(.|\n)*?```', text)[0]
-    options = re.findall(r'([\w.]+)="?([(),\d]+)', command)
-    cfg = deepcopy(read(path_of('pets', 'vit-base-p16')))
-    cfg.merge_from_dict({key: literal_eval(size) for key, size in options})
-    assert cfg.model.backbone.img_size == 224
-    for split, pipeline in PIPELINES.items():
-        smaller = repr(pipeline).replace('512', '256').replace('448', '224')
-        dataset = cfg[f'{split}_dataloader'].dataset
-        assert dataset.pipeline == literal_eval(smaller)
 
 
 def test_schedule():

@@ -82,7 +82,6 @@ def test_without_the_test_set(config, results, main, capsys):
 @pytest.mark.parametrize(
     'source, words, says',
     [
-        ('gone.pth', [], 'there is no checkpoint gone.pth'),
         ('gone.pkl', [], 'gone.pkl'),
         ('tiny.py', [], 'tiny.py is not read'),
         ('results.pkl', ['--show-path', 'gone/a.png'], 'no folder gone'),

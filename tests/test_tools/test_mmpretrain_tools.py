@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""MMPretrain's own tools, on configs of ours."""
+"""MMPretrain's own tools, and a config printed, on configs of ours."""
 
 import runpy
 import sys
@@ -11,6 +11,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 import mmcv
 import pytest
+from mmengine.config import Config
 from tiny_run import ROOT, run_tool
 
 matplotlib.use('agg')
@@ -65,3 +66,13 @@ def test_our_vis_scheduler(monkeypatch, tmp_path, capsys):
 def test_get_flops(run):
     said = run('analysis_tools/get_flops.py', CONFIG, '--shape', 64)
     assert 'backbone.layers.11' in said and 'Input shape' in said
+
+
+def test_a_printed_config_is_a_config(tmp_path, monkeypatch, capsys):
+    long = 'a_name_longer_than_a_line_of_a_terminal_' * 4
+    tool = ROOT / 'tools/misc/print_config.py'
+    run_tool(monkeypatch, tool, CONFIG, '--cfg-options', f'work_dir={long}')
+    wanted = Config.fromfile(CONFIG)
+    wanted.work_dir = long
+    whole = Config.fromstring(capsys.readouterr().out, '.py')
+    assert whole.to_dict() == wanted.to_dict()

@@ -110,18 +110,3 @@ def test_mistakes(monkeypatch, folder, tmp_path, capsys, arguments, said):
     assert exit_code(main['main']) == 2
     assert re.search(said, capsys.readouterr().err)
     assert not out.exists()
-
-
-def test_other_tools_take_it(probe, folder, tmp_path, monkeypatch, capsys):
-    path, _ = probe()
-    table = tmp_path / 'new.csv'
-    run_tool(
-        monkeypatch, TOOLS / 'predict.py', path, folder / 'new', '--out', table
-    )
-    with table.open() as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 12 and {row['name_1'] for row in rows} <= {*CLASSES}
-    publish = TOOLS / 'model_converters/publish_model.py'
-    run_tool(monkeypatch, publish, path, tmp_path / 'leaf.safetensors')
-    (published,) = tmp_path.glob('leaf_*.safetensors')
-    assert right(published, folder / 'new') == right(path, folder / 'new')

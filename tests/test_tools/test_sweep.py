@@ -173,17 +173,3 @@ def test_a_finished_sweep(folder, monkeypatch):
     (folder / 'grid.py').write_text(text)
     output = end_of(start())
     assert 'is a result of other settings than the grid says' in output
-
-
-@pytest.mark.slow
-def test_a_cell_that_fails_is_listed_with_its_log(folder):
-    text = GRID.replace("['base', 'clca']", "['clca']")
-    # BatchNorm in the head refuses a batch of one, in training alone
-    text = text.replace("batch_size': 4", "batch_size': 1")
-    (folder / 'grid.py').write_text(text.replace('[1, 2]', '[1]'))
-    sweep = start()
-    output = end_of(sweep)
-    assert sweep.returncode == 1
-    assert 'failed twice:' in output
-    assert 'Expected more than 1 value per channel' in output
-    assert '0 of 1 cells are done' in output

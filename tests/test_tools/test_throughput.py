@@ -137,14 +137,11 @@ def test_defaults(plan_of, config):
         ['none'],
         ['none', 'TopK 0.5 + CLC'],
     ]
-    (found,) = plan_of('--configs', config).values()
-    assert [one.method for one in found] == ['mmpretrain', 'none', 'TopK']
-
-
-def test_what_is_named_twice_is_measured_once(plan_of):
     twice = ('--methods', 'EViT', 'EViT', '--keep-rates', '0.5', '.5')
     (found,) = plan_of(*twice, '--clca', 'no').values()
     assert [one.label for one in found] == ['EViT 0.5']
+    (found,) = plan_of('--configs', config).values()
+    assert [one.method for one in found] == ['mmpretrain', 'none', 'TopK']
 
 
 @pytest.mark.parametrize(
