@@ -34,26 +34,27 @@ ROOMS = (  # from the top
 # fall, in the commit in which the code does; a new model raises mmclca/models,
 # with a word here that says by what: mmclca/models by looking.py, which was in
 # mmclca/visualization; mmclca/utils by random_state.py, from there too, and
-# by checks.py, which were lines of mmclca/models.
+# by checks.py, which were lines of mmclca/models; mmclca/evaluation by the
+# thresholds of open_set.py, which were in mmclca/apis.
 BUDGET = {
-    'mmclca': 199,
-    'mmclca/apis': 1515,
+    'mmclca': 178,
+    'mmclca/apis': 1371,
     'mmclca/benchmark': 819,
-    'mmclca/checkpoints': 1363,
+    'mmclca/checkpoints': 1317,
     'mmclca/cli': 2774,
-    'mmclca/datasets': 2516,
+    'mmclca/datasets': 2512,
     'mmclca/deployment': 340,
     'mmclca/engine': 637,
-    'mmclca/evaluation': 346,
-    'mmclca/fitting': 1604,
+    'mmclca/evaluation': 402,
+    'mmclca/fitting': 1603,
     'mmclca/models': 3746,
     'mmclca/page': 452,
-    'mmclca/sweep': 782,
-    'mmclca/utils': 255,
+    'mmclca/sweep': 781,
+    'mmclca/utils': 247,
     'mmclca/visualization': 975,
     'tools': 535,
     'tools/research': 598,
-    'tests': 25187,
+    'tests': 24783,
 }
 
 
