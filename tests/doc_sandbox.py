@@ -1,16 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """A folder with the tools and, made small, all that the pages speak of."""
 
-import os
 import runpy
 import shutil
-import subprocess
 import sys
 
 import numpy as np
 import timm
 import torch
-from doc_pages import PROGRAMS
 from mmengine.config import Config
 from PIL import Image
 from small_models import PATCH_CONVNET, RESMLP
@@ -55,15 +52,6 @@ train_cfg = dict(max_epochs=1)
 few = dict(num_workers=0, dataset=dict(indices=8))
 train_dataloader = val_dataloader = test_dataloader = few
 """
-# what a program of the shell is here: it hands its words to Python, so that
-# a dozen tools cost one import of PyTorch, and waits for the exit status
-SHIM = """#!/bin/bash
-printf '%s\\0' "${0##*/}" "$@" > "$DOC_CALLS/words"
-env -0 > "$DOC_CALLS/environment"
-echo call >&3
-read -r status <&0
-exit "$status"
-"""
 FOLDERS = (
     *('_base_', 'few_shot', 'retrieval'),
     *('cait', 'deit', 'deit3', 'parallel', 'patchconvnet', 'resmlp'),
@@ -93,10 +81,6 @@ def fill(folder, monkeypatch):
     _write_own_pieces(folder)
     for name in ('docs/pictures/methods', 'docs/benchmarks'):
         (folder / name).mkdir(parents=True)  # that commands write into
-    write_shims(folder / '.shims')
-    activate = folder / '.venv/bin/activate'  # of make install
-    activate.parent.mkdir(parents=True)
-    activate.touch()
 
 
 def _confuse(folder):
@@ -216,22 +200,17 @@ def add_results(folder):
             shutil.copytree(measured / 'leaf40', sweep)
 
 
-def call_tool(words, environment, patch):
+def call_tool(words, patch):
     """Run a tool, ``python TOOL ...``, in this process.
 
     Args:
         words (list[str]): The command.
-        environment (dict[str, str]): Variables of the shell.
         patch (pytest.MonkeyPatch): Is undone after the call.
 
     Returns:
         str: What went wrong, or ''.
     """
-    for name, value in environment.items():
-        if name.startswith(('MMCLCA_', 'LOCAL_')) or name == 'PYTHONPATH':
-            patch.setenv(name, value)
-    for path in environment.get('PYTHONPATH', '').split(os.pathsep):
-        patch.syspath_prepend(path or '.')
+    patch.syspath_prepend('.')
     patch.setattr(sys, 'argv', list(words[1:]))
     try:
         runpy.run_path(words[1], run_name='__main__')
@@ -240,49 +219,3 @@ def call_tool(words, environment, patch):
     except Exception as error:  # a tool that fails is what is looked for
         return f'{type(error).__name__}: {error}'
     return ''
-
-
-def write_shims(folder):
-    """Write a substitute for each program into ``folder``."""
-    folder.mkdir()
-    for program in PROGRAMS:
-        (folder / program).write_text(SHIM)
-        (folder / program).chmod(0o755)
-
-
-def run_block(text, shims, call):
-    """Run a block in the current folder.
-
-    Args:
-        text (str): Lines of bash.
-        shims (Path): The folder of ``write_shims``.
-        call (Callable): Is given the words of each program that is started
-            and its environment; returns the exit status.
-
-    Returns:
-        tuple[int, str]: Exit status of the block, and what bash complains of.
-    """
-    environment = dict(
-        os.environ,
-        PATH=f'{shims}{os.pathsep}{os.environ["PATH"]}',
-        DOC_CALLS=str(shims),
-    )
-    shell = subprocess.Popen(
-        ['/bin/bash', '-euc', f'exec 3>&1 1>&2\n{text}'],
-        env=environment,
-        text=True,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    with shell:
-        for _ in shell.stdout:
-            shell.stdin.write(f'{_answer(shims, call)}\n')
-            shell.stdin.flush()
-        return shell.wait(), shell.stderr.read()
-
-
-def _answer(shims, call):
-    words = (shims / 'words').read_text().split('\0')[:-1]
-    lines = (shims / 'environment').read_text().split('\0')[:-1]
-    return call(words, dict(line.split('=', 1) for line in lines))

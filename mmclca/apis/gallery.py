@@ -25,7 +25,7 @@ from mmclca.models.retrievers import (
     hide_same_files,
     positions_of,
 )
-from mmclca.utils.atomic_write import replace_file
+from mmclca.utils.files import replace_file
 from mmclca.utils.terminal import printable
 
 RECALLS = (1, 5, 10)
@@ -40,10 +40,6 @@ class Gallery:
         features (Tensor): Their features (M, C).
         model (str): ``fingerprint`` of the model that made them.
         stage (str): Where it made them, see ``extract_features``.
-
-    Raises:
-        ValueError: If there is no image, or not one feature for each, or if
-            features are not finite.
     """
 
     images: Photographs
@@ -51,40 +47,14 @@ class Gallery:
     model: str
     stage: str
 
-    def __post_init__(self):
-        number = len(self.images.paths)
-        if number == 0:
-            raise ValueError('the gallery is empty')
-        if self.features.dim() != 2 or len(self.features) != number:
-            raise ValueError(
-                f'features of shape {tuple(self.features.shape)} are not one '
-                f'for each of {number} gallery images'
-            )
-        if not self.features.isfinite().all():
-            raise ValueError('features of the gallery are not finite')
-
     def similarity(self, paths: list[str], features: Tensor) -> Tensor:
-        """Cosines between queries and the gallery.
-
-        Args:
-            paths (list[str]): Files of the queries.
-            features (Tensor): Their features (N, C).
+        """Compare queries, files with features (N, C), with the gallery.
 
         Returns:
-            Tensor: (N, M), minus infinity where both are the same file.
-
-        Raises:
-            ValueError: If features are of another size than the gallery's.
+            Tensor: Cosines (N, M), minus infinity where both are one file.
         """
-        if features.shape[1] != self.features.shape[1]:
-            raise ValueError(
-                f'queries have features of {features.shape[1]} channels, the '
-                f'gallery of {self.features.shape[1]}: make both with the '
-                'same model and stage'
-            )
         similarity = cosine_similarity(features, self.features)
-        positions = positions_of(self.images.paths)
-        hide_same_files(similarity, paths, positions)
+        hide_same_files(similarity, paths, positions_of(self.images.paths))
         return similarity
 
 
@@ -121,7 +91,7 @@ def read_gallery(path: str | PathLike, model: str, stage: str) -> Gallery:
             facts['source'],
         )
         found = Gallery(images, features, facts['model'], facts['stage'])
-        _check_local(images.paths)
+        _check_file(found)
     except (KeyError, SafetensorError, TypeError, ValueError) as error:
         raise ValueError(
             f'{path} is no gallery ({error}); retrieval.py --save-index '
@@ -136,8 +106,13 @@ def read_gallery(path: str | PathLike, model: str, stage: str) -> Gallery:
     return found
 
 
-def _check_local(paths: list[str]) -> None:
-    """Refuse addresses: a file of someone else has nothing fetched."""
+def _check_file(gallery: Gallery) -> None:
+    """Refuse what fits nothing; a file of someone else has nothing fetched."""
+    paths, features = gallery.images.paths, gallery.features
+    if not paths or features.dim() != 2 or len(features) != len(paths):
+        raise ValueError(f'{len(paths)} images, features {features.shape}')
+    if not features.isfinite().all():
+        raise ValueError('features are not finite')
     for path in paths:
         if '://' in path:
             raise ValueError(f'it names {path}, no file of this machine')
@@ -171,9 +146,6 @@ def look_up(
         second dict is empty where no query has a class; for queries whose
         classes are all new to the gallery it has only the numbers, with a
         warning.
-
-    Raises:
-        ValueError: If features are of another size.
     """
     similarity = gallery.similarity(queries.paths, features)
     entries = _nearest(gallery, queries, similarity, topk)
@@ -219,7 +191,7 @@ def _vote(entries, similarity, names, neighbours) -> None:
 
 
 def _same_class(queries, gallery) -> Tensor:
-    """Whether (N, M) are of one class; no class is like no other."""
+    """Compare classes (N, M); no class is like no other."""
     numbers = {name: i for i, name in enumerate({*queries, *gallery} - {None})}
     ours = torch.tensor([numbers.get(name, -1) for name in queries])
     theirs = torch.tensor([numbers.get(name, -2) for name in gallery])

@@ -15,10 +15,14 @@ from mmpretrain.utils import track
 from mmclca.checkpoints.fitted import threshold_file
 from mmclca.datasets.batches import Batch, Preparation, batches
 from mmclca.datasets.image_files import find_images
+from mmclca.evaluation.open_set import (
+    note_known,
+    noting_logits,
+    read_threshold,
+)
 from mmclca.utils.terminal import printable
 
 from .loading import check_number, load_classifier
-from .rejection import note_known, noting_logits, read_threshold
 from .token_facts import MacCounts, check_tokens, predict_with_facts
 
 ANSWER = ('pred_class', 'pred_score', 'known', 'known_score')
@@ -176,7 +180,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
             yield self._result(sample)
 
     def _init_pipeline(self, cfg: Config) -> Preparation:
-        """What prepares an image, which may be one that cannot be read."""
+        """Build what prepares an image, or tells why it cannot be read."""
         return Preparation(cfg)
 
     def _inputs_to_list(self, inputs) -> list:

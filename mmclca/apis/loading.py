@@ -12,19 +12,23 @@ from mmengine.registry import init_default_scope
 from mmpretrain import get_model
 from torch import nn
 
-from mmclca.checkpoints.downloading import open_checkpoint
 from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.checkpoints.loading import load_trained
+from mmclca.checkpoints.opening import open_checkpoint
+from mmclca.checkpoints.publishing import checkpoint_bytes
 from mmclca.checkpoints.stored import (
     check_names,
     stored_classes,
     stored_config,
 )
-from mmclca.checkpoints.writing import checkpoint_bytes
-from mmclca.configs import check_patches, merge_options, read_config
+from mmclca.configs import (
+    check_patches,
+    merge_options,
+    read_config,
+    require_settings,
+)
 from mmclca.models import last_linear
-from mmclca.utils.atomic_write import replace_bytes
-from mmclca.utils.reading import read_lines
+from mmclca.utils.files import read_lines, replace_bytes
 
 
 def load_classifier(
@@ -65,7 +69,7 @@ def load_classifier(
                 f'{model.filename or named} comes without weights, and its '
                 'predictions would be noise: give pretrained=CHECKPOINT'
             )
-        _check_config(model)
+        require_settings(model, 'model', 'test_dataloader')
         check_patches(model)
         model = build_classifier(model)
         device = device or ('cuda' if torch.cuda.is_available() else 'cpu')
@@ -75,7 +79,7 @@ def load_classifier(
             'build it with mmpretrain.get_model(CONFIG), or set '
             'model._config = Config(...)'
         )
-    _check_config(model._config)
+    require_settings(model._config, 'test_dataloader')
     stored, source = None, 'the model'
     if weights is not None:
         if not isinstance(weights, dict):
@@ -93,7 +97,7 @@ def config_and_weights(
     weights: str | PathLike | dict | None,
     options: dict = {},
 ) -> tuple[Config, str | PathLike | dict | None]:
-    """What a model is built and loaded from.
+    """Find the config of a model and its weights.
 
     Raises:
         ValueError: If both are checkpoints, or one holds no config.
@@ -121,21 +125,6 @@ def build_classifier(config: Config) -> BaseModel:
     # that it does not find
     init_default_scope('mmpretrain')
     return get_model(config, pretrained=False)
-
-
-def _check_config(config: Config) -> None:
-    wanted = {
-        'model': "model=dict(type='mmclca.TokenReductionClassifier', ...)",
-        'test_dataloader': 'test_dataloader=dict(dataset=dict(pipeline=[...]))'
-        ', by whose pipeline images are prepared',
-    }
-    missing = [name for name in wanted if config.get(name) is None]
-    if missing:
-        raise ValueError(
-            f'{config.filename or "the config"} has no '
-            f'{" and no ".join(missing)}: give the config that the model was '
-            f'trained with, or add {", and ".join(map(wanted.get, missing))}'
-        )
 
 
 def save_classifier(

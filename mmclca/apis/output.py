@@ -3,21 +3,29 @@
 
 import json
 import os
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from mmclca.datasets.batches import view_of_input
-from mmclca.utils.csv_files import write_rows
+from mmclca.utils.files import write_rows
 from mmclca.visualization import check_reduces, draw_survivors, survivors
+from mmclca.visualization.figures import (
+    FRAMES,
+    Panel,
+    contact_sheet,
+    photograph,
+)
 
 from .inferencer import ANSWER, TokenReductionInferencer, answer_of
 
 MAPS = ('kept', 'attribution', 'cls_attention')
 NUMBERS = ('tokens', 'gmacs')
 WORDS = {True: 'yes', False: 'no', None: ''}
+# of a query of a gallery, and of each image that it finds
+QUERY = ('image', 'name', 'knn_class', 'knn_score', 'average_precision')
+NEAREST = ('image', 'name', 'similarity')
 
 
 def best_classes(
@@ -171,35 +179,94 @@ def draw_prediction(
 
 
 def picture_paths(images: Sequence[str], folder: str | Path) -> list[Path]:
-    """Where to draw images: folders as theirs, names that end in .png.
+    """Name the pictures of images: folders as theirs, .png at the end.
 
     Args:
         images (Sequence[str]): Their paths.
         folder (str | Path): Folder of all pictures.
 
-    Returns:
-        list[Path]: One an image. Where two would be the same, as for a.jpg
-        and a.tif, the names keep their endings.
-
     Raises:
         ValueError: If pictures would lie in a folder of images.
     """
     absolute = [Path(os.path.abspath(image)) for image in images]
-    top = os.path.commonpath([path.parent for path in absolute])
-    inside = [path.relative_to(top) for path in absolute]
-    count = Counter(path.with_suffix('') for path in inside)
-    pictures = [
-        Path(folder, path).with_suffix('.png')
-        if count[path.with_suffix('')] == 1
-        else Path(folder, f'{path}.png')
-        for path in inside
-    ]
     folders = {path.parent for path in absolute}
-    shared = {Path(os.path.abspath(path)).parent for path in pictures}
-    if folders & shared:
+    top = os.path.commonpath(folders)
+    pictures = [
+        Path(folder, f'{path.relative_to(top)}.png') for path in absolute
+    ]
+    if folders & {Path(os.path.abspath(path)).parent for path in pictures}:
         raise ValueError(
-            f'pictures in {folder} would lie among images, in '
-            f'{min(folders & shared)}, and might replace one: give another '
-            'folder'
+            f'pictures in {folder} would lie among images, and might replace '
+            'one: give another folder'
         )
     return pictures
+
+
+def write_neighbours(
+    entries: Sequence[dict], metrics: dict[str, float], path: Path
+) -> None:
+    """Write queries with what they find, as .json or as .csv."""
+    if path.suffix == '.csv':
+        write_rows(path, _neighbour_rows(entries))
+        return
+    with open_text(path) as file:
+        content = dict(metrics=metrics, queries=entries)
+        json.dump(content, file, indent=1, ensure_ascii=False)
+
+
+def _neighbour_rows(entries):
+    ranks = range(1, 1 + max(len(e['neighbours']) for e in entries))
+    yield [*QUERY, *(f'{key}_{rank}' for rank in ranks for key in NEAREST)]
+    for entry in entries:
+        near = [one[key] for one in entry['neighbours'] for key in NEAREST]
+        yield [*(entry.get(fact) for fact in QUERY), *near]
+
+
+def draw_neighbours(
+    entries: Sequence[dict], path: Path, number: int = 8, nearest: int = 5
+) -> None:
+    """Draw queries in the first row, and what they find below.
+
+    Args:
+        entries (Sequence[dict]): The queries.
+        path (Path): The picture.
+        number (int): How many queries, evenly spread. Defaults to 8.
+        nearest (int): Images below each. Defaults to 5.
+    """
+    number = min(number, len(entries))
+    columns = {}
+    for rank in range(number):
+        entry = entries[rank * len(entries) // number]
+        # names may repeat
+        heading = f'{rank + 1}: {Path(entry["image"]).name}'
+        near = entry['neighbours'][:nearest]
+        columns[heading] = [
+            photograph(entry['image'], note=_of_query(entry)),
+            *(_neighbour(entry, one) for one in near),
+        ]
+    contact_sheet(columns, path)
+
+
+def _of_query(entry: dict) -> str:
+    """The class of a query, or the one that is voted for."""
+    if entry['name'] is not None:
+        return entry['name']
+    return f'vote: {entry["knn_class"]}' if 'knn_class' in entry else ''
+
+
+def _neighbour(entry: dict, one: dict) -> Panel:
+    """The picture of an image found, in the colour of right or wrong."""
+    return photograph(
+        one['image'],
+        note=f'{one["similarity"]:.3f} {one["name"] or ""}'.strip(),
+        frame=FRAMES[_same(entry, one)],
+    )
+
+
+def _same(entry: dict, other: dict) -> bool | None:
+    """Compare an image found with the class of the query, or the one that is
+    voted for; None where there is none."""
+    name = entry['name'] or entry.get('knn_class')
+    if name is None or other['name'] is None:
+        return None
+    return name == other['name']

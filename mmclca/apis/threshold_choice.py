@@ -10,12 +10,11 @@ from os.path import realpath
 from torch import Tensor
 
 from mmclca.datasets.photographs import Photographs
-from mmclca.evaluation.open_set import measure_scores
+from mmclca.evaluation.open_set import Threshold, fingerprint, measure_scores
 from mmclca.utils.terminal import say
 
 from .features import extract_logits, read_ones
 from .inferencer import TokenReductionInferencer
-from .rejection import Threshold, fingerprint
 
 
 def choose_threshold(

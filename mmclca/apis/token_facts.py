@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What became of the tokens of an image, and what the last CLS looks at."""
+"""Facts of an image: its tokens, and what the last CLS attends to."""
 
 import torch
 from mmpretrain.structures import DataSample
@@ -30,7 +30,7 @@ class LastLayerRecorder(Recorder):
 
 
 def _bare(tokens: Tokens) -> Tokens:
-    """The sequence without features, which take the memory."""
+    """Drop the features, which take the memory."""
     return tokens.with_x(tokens.x.new_empty(*tokens.x.shape[:2], 0))
 
 
@@ -101,7 +101,7 @@ def predict_with_facts(
 def token_facts(
     layers: list[Recorded], read: tuple[Tensor, Tokens], hw: tuple[int, int]
 ) -> list[dict]:
-    """What became of the tokens of each image of a batch.
+    """Describe what became of the tokens of each image of a batch.
 
     Returns:
         list[dict]: ``tokens``, ``kept``, ``attribution`` and

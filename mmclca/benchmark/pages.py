@@ -13,7 +13,7 @@ import matplotlib
 import matplotlib.figure
 import numpy as np
 
-from mmclca.utils.csv_files import write_rows
+from mmclca.utils.files import write_rows
 
 from .comparison import Result
 from .profile import PARTS, seconds_of_parts

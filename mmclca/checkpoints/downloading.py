@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Checkpoints of all places: files, addresses, weights by timm's names."""
+"""Checkpoints of addresses, and weights by timm's names."""
 
 import os
 import re
@@ -14,54 +14,28 @@ import timm
 import torch
 from huggingface_hub.utils import HfHubHTTPError
 from mmengine.dist import barrier, is_main_process
-from mmengine.runner.checkpoint import CheckpointLoader
 
-from mmclca.utils.atomic_write import replace_file
+from mmclca.utils.files import replace_file
 
 from .error import CheckpointError
-from .opening import load_from_file, read_checkpoint
-from .releases import name_source
+from .opening import read_checkpoint
 
 
-def open_checkpoint(name: str, mapped: bool = False) -> dict:
-    """Open a checkpoint of any place, on the CPU.
-
-    Returns:
-        dict: See :func:`mmclca.checkpoints.opening.load_from_file`.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        CheckpointError: If it cannot be had or opened.
-    """
-    if mapped and '://' not in name:
-        return load_from_file(name, mapped=True)
-    return CheckpointLoader.load_checkpoint(name, map_location='cpu')
-
-
-@CheckpointLoader.register_scheme(('http://', 'https://'), force=True)
-def load_from_http(filename: str, map_location=None) -> dict:
-    """Download a checkpoint once, then open it as a local file.
+def download_checkpoint(url: str) -> str:
+    """Download a checkpoint once; gives the path of the file.
 
     It is kept in torch's cache, under its own name where that ends in a hash,
     else under one made unique.
-
-    Args:
-        filename (str): URL of a checkpoint.
-        map_location (str | Callable, optional): See ``torch.load``.
-
-    Raises:
-        CheckpointError: If it cannot be fetched; see also
-            :func:`load_from_file`.
     """
-    name = os.path.basename(urlparse(filename).path)
+    name = os.path.basename(urlparse(url).path)
     if not re.search(r'-[0-9a-f]{8,}\.', name):
-        name = f'{sha256(filename.encode()).hexdigest()[:8]}-{name}'
+        name = f'{sha256(url.encode()).hexdigest()[:8]}-{name}'
     path = os.path.join(torch.hub.get_dir(), 'checkpoints', name)
     if is_main_process():
-        _download(filename, path)
+        _download(url, path)
     barrier()
-    _download(filename, path)  # on a machine that does not share the cache
-    return read_checkpoint(path, filename, map_location)
+    _download(url, path)  # on a machine that does not share the cache
+    return path
 
 
 def _download(url: str, path: str) -> None:
@@ -77,27 +51,14 @@ def _download(url: str, path: str) -> None:
                 f'{url} cannot be downloaded ({error}): fetch it with a '
                 f'browser and give the path of the file, or put it at {path}'
             ) from error
-        read_checkpoint(
-            str(part), url
-        )  # a download that broke off is not kept
+        # a download that broke off is not kept
+        read_checkpoint(str(part), url)
 
     replace_file(Path(path), fetch)
 
 
-@CheckpointLoader.register_scheme('timm://')
-def load_from_timm(filename: str, map_location=None) -> dict:
-    """Fetch pretrained weights by timm's name, ``timm://NAME``.
-
-    Args:
-        filename (str): For example
-            ``timm://deit3_base_patch16_224.fb_in1k``.
-        map_location (str, optional): Kept for mmengine; tensors come on the
-            CPU.
-
-    Raises:
-        CheckpointError: If timm does not know the name, or cannot fetch it.
-    """
-    name = filename[len('timm://') :]
+def weights_of_timm(name: str) -> dict:
+    """Fetch pretrained weights by timm's name."""
     if not timm.is_model_pretrained(name):
         known = timm.list_pretrained()
         close = ', '.join(get_close_matches(name, known, n=3, cutoff=0.4))
@@ -110,19 +71,7 @@ def load_from_timm(filename: str, map_location=None) -> dict:
     barrier()
     if not is_main_process():
         weights = _fetch_from_timm(name)  # from the cache
-    return name_source(weights, filename)
-
-
-def is_in_cache(name: str) -> bool:
-    """Whether weights of timm are on this machine, so need no network."""
-    cfg = timm.get_pretrained_cfg(name)
-    files = ('model.safetensors', 'pytorch_model.bin')
-    return any(
-        isinstance(
-            huggingface_hub.try_to_load_from_cache(cfg.hf_hub_id, file), str
-        )
-        for file in files
-    )
+    return weights
 
 
 def _fetch_from_timm(name: str) -> dict:

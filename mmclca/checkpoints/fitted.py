@@ -4,22 +4,21 @@
 from os import PathLike
 from pathlib import Path
 
-from mmclca.utils.atomic_write import finish_replacing
+from mmclca.utils.files import finish_replacing
 
 THRESHOLD = 'threshold.json'
 WEIGHTS = ('.bin', '.ckpt', '.pt', '.pth', '.safetensors')
 
 
 def is_checkpoint(name) -> bool:
-    """Whether a name is of a file of weights, by its ending, or of a folder
-    that fit wrote."""
+    """Tell files of weights, by their ending, and folders that fit wrote."""
     return isinstance(name, str | PathLike) and (
         str(name).lower().endswith(WEIGHTS) or is_fitted(name)
     )
 
 
 def is_fitted(place: str | PathLike) -> bool:
-    """Whether a place is a folder with the model of a fit."""
+    """Tell whether a place is a folder with the model of a fit."""
     folder = Path(place).expanduser()
     if folder.is_dir():
         finish_replacing(folder)
@@ -27,7 +26,7 @@ def is_fitted(place: str | PathLike) -> bool:
 
 
 def model_file(place: str | PathLike) -> str:
-    """The file of weights of a place, which may be such a folder.
+    """Find the file of weights of a place, which may be such a folder.
 
     Raises:
         FileNotFoundError: If it is a folder without a model.
@@ -50,6 +49,6 @@ def model_file(place: str | PathLike) -> str:
 
 
 def threshold_file(place: str | PathLike) -> Path | None:
-    """The threshold of the model in such a folder, None without one."""
+    """Find the threshold of the model in such a folder, None without."""
     path = Path(place).expanduser() / THRESHOLD
     return path if is_fitted(place) and path.is_file() else None

@@ -13,18 +13,20 @@ from copy import deepcopy
 import torch
 from torch import Tensor, nn
 
-from mmclca.utils.wrappers import inner_model
-
-from .downloading import open_checkpoint
 from .error import CheckpointError
+from .opening import open_checkpoint
 from .positions import explain_rows, fit_positions
 from .releases import (
+    Report,
+    first,
     rename_to_backbone,
     rename_to_classifier,
     source_of,
     weights_of,
 )
-from .report import Report, compare_weights, first, wrong_parameters
+
+# tokens of others, which a backbone without them does not need
+MAY_BE_LEFT = ('cls_token', 'mask_token')
 
 
 def load_into_classifier(state_dict: dict, prefix: str, metadata: dict):
@@ -83,6 +85,49 @@ def load_into_backbone(
     source.end()
 
 
+def compare_weights(
+    own: dict, weights: dict, prefix: str = ''
+) -> tuple[dict, list]:
+    """Find the parameters of a module that do not come, and what is unused.
+
+    Returns:
+        tuple[dict, list]: What is wrong, in words, by the name of the
+        parameter, and the names that the module has not.
+    """
+    unfit = {}
+    for name, value in own.items():
+        came = weights.get(prefix + name)
+        if not isinstance(came, Tensor):
+            unfit[name] = 'is missing'
+        elif came.shape != value.shape:
+            unfit[name] = f'is {tuple(came.shape)}, not {tuple(value.shape)}'
+    keys = [key for key in weights if key.startswith(prefix)]
+    names = [key[len(prefix) :] for key in keys]
+    return unfit, [name for name in names if name not in own]
+
+
+def wrong_parameters(backbone, unfit: dict, unused: list) -> list[str]:
+    """Name what makes weights those of another backbone.
+
+    Args:
+        backbone (ForeignWeights): Says what may be new, and what left.
+        unfit (dict): Of :func:`compare_weights`.
+        unused (list): Likewise.
+    """
+    may_be_new = backbone.may_be_new
+    may_be_left = (*may_be_new, *backbone.may_be_left, *MAY_BE_LEFT)
+    wrong = [
+        f'{name} {why}'
+        for name, why in unfit.items()
+        if not name.startswith(may_be_new)
+    ]
+    return wrong + [
+        f'{name} has no place'
+        for name in unused
+        if not name.startswith(may_be_left)
+    ]
+
+
 def _check_backbone(backbone, unfit: dict, unused: list, source) -> None:
     """Refuse weights of another backbone."""
     wrong = wrong_parameters(backbone, unfit, unused)
@@ -125,7 +170,7 @@ def load_trained(
     refuse_broken(fitted, report.source)
     weights = fitted.state_dict()
     with torch.no_grad():
-        for name, tensor in inner_model(model).state_dict().items():
+        for name, tensor in model.state_dict().items():
             if not weights[name].is_meta:
                 tensor.copy_(weights[name])
     return report
@@ -145,7 +190,7 @@ def fit_weights(
     weights, told = weights_of(checkpoint), []
     source = source_of(weights)
     source.answer = told.append
-    fitted = _without_parameters(inner_model(model))
+    fitted = _without_parameters(model)
     missing, unused = [], []
     try:
         missing, unused = fitted.load_state_dict(weights, False, assign=True)

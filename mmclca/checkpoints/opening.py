@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""How mmengine opens checkpoint files once this package is imported.
+"""Open checkpoint files, in the place of mmengine's own functions.
 
 No file is opened in a way that could run code which it carries: pickles with
 ``weights_only=True`` (mmengine falls back to running them), `.safetensors`
@@ -32,9 +32,13 @@ from mmengine.logging import HistoryBuffer
 from mmengine.runner.checkpoint import CheckpointLoader
 from safetensors import safe_open
 
+from mmclca.utils.lazy import lazy
+
 from .error import CheckpointError
 from .fitted import model_file
-from .releases import unwrap
+from .releases import name_source, unwrap
+
+downloading = lazy('mmclca.checkpoints.downloading')
 
 # how torch names what a pickle must not do; 149 is the frame with which what
 # pickle.dump wrote begins
@@ -42,6 +46,21 @@ UNSAFE = (
     r'GLOBAL \S+|reduce for .+|Can only (create|build) .+|'
     r'Unsupported operand 149'
 )
+
+
+def open_checkpoint(name: str, mapped: bool = False) -> dict:
+    """Open a checkpoint of any place, on the CPU.
+
+    Returns:
+        dict: See :func:`load_from_file`.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        CheckpointError: If it cannot be had or opened.
+    """
+    if mapped and '://' not in name:
+        return load_from_file(name, mapped=True)
+    return CheckpointLoader.load_checkpoint(name, map_location='cpu')
 
 
 @CheckpointLoader.register_scheme('', force=True)
@@ -71,6 +90,29 @@ def load_from_file(
     if not os.path.isfile(path):
         raise FileNotFoundError(f'there is no checkpoint {filename}')
     return read_checkpoint(path, filename, map_location, mapped)
+
+
+@CheckpointLoader.register_scheme(('http://', 'https://'), force=True)
+def load_from_http(filename: str, map_location=None) -> dict:
+    """Download a checkpoint once, then open it as a local file.
+
+    Raises:
+        CheckpointError: If it cannot be fetched; see also
+            :func:`load_from_file`.
+    """
+    path = downloading.download_checkpoint(filename)
+    return read_checkpoint(path, filename, map_location)
+
+
+@CheckpointLoader.register_scheme('timm://', force=True)
+def load_from_timm(filename: str, map_location=None) -> dict:
+    """Fetch pretrained weights by timm's name, ``timm://NAME``, to the CPU.
+
+    Raises:
+        CheckpointError: If timm does not know the name, or cannot fetch it.
+    """
+    weights = downloading.weights_of_timm(filename.removeprefix('timm://'))
+    return name_source(weights, filename)
 
 
 def read_checkpoint(
@@ -147,7 +189,7 @@ UTF_32 = {'<': 'utf-32-le', '>': 'utf-32-be'}
 
 
 class _Kind:
-    """What a file says of a type of numbers."""
+    """Hold what a file says of a type of numbers."""
 
     def __init__(self, code: str, *_):
         self.code, self.order, self.parts = code, '|', ()
@@ -157,7 +199,7 @@ class _Kind:
 
 
 class _Array:
-    """What a file says of an array, in whose place it is."""
+    """Stand for an array, and hold what a file says of it."""
 
     def __init__(self, *_):
         self.numbers = None
@@ -175,7 +217,7 @@ class _Array:
 
 
 class _History(HistoryBuffer):
-    """What a file says of logged values, until it is one of mmengine's."""
+    """Read logged values, and become a history of mmengine's."""
 
     def __setstate__(self, state: dict):
         logs, counts = (

@@ -48,14 +48,14 @@ def fit_positions(
 
 
 def _num_cls_rows(backbone) -> int:
-    """Rows of the backbone's own positions before those of patches."""
+    """Count the backbone's own positions before those of patches."""
     return backbone.pos_embed.size(1) - prod(backbone.patch_resolution)
 
 
 def _fit_pos_embed(
     backbone, state_dict: dict, prefix: str
 ) -> tuple[list[str], Tensor | None]:
-    """``pos_embed`` of a state dict, in place.
+    """Fit ``pos_embed`` of a state dict, in place.
 
     Returns:
         tuple[list[str], Tensor | None]: What was resized, in words, and the
@@ -95,7 +95,7 @@ def _fit_pos_embed(
 def _add_to_tokens(
     backbone, rows: Tensor, state_dict: dict, prefix: str
 ) -> None:
-    """Positions of the prefix, to tokens that have none, in place."""
+    """Add positions to tokens that have none, in place."""
     tokens = backbone.may_have_position
     for token, row in zip(tokens, rows.unbind(1), strict=False):
         if prefix + token in state_dict:
@@ -105,7 +105,7 @@ def _add_to_tokens(
 def _cls_rows(
     backbone, own: dict, state_dict: dict, prefix: str
 ) -> tuple[int, ...]:
-    """The numbers of rows before the patches in a state dict, likely first.
+    """Guess the rows before the patches in a state dict, likely first.
 
     They are those of CLS and the distillation token, if it has one. There
     may be none in a foreign file (DeiT III) and in one of mmpretrain's
@@ -125,7 +125,7 @@ def _cls_rows(
 
 
 def _changes(name: str, old: tuple, grid: tuple, no_cls: bool) -> list[str]:
-    """What was resized, in words."""
+    """Describe what was resized."""
     if old == grid and not no_cls:
         return []
     none = ' and none for CLS' if no_cls else ''
@@ -140,7 +140,7 @@ def _is_rows(pos) -> bool:
 def _prefix_of(
     backbone, own: dict, state_dict: dict, prefix: str
 ) -> list[str]:
-    """Tokens before the patches in a state dict; backbones may lack CLS."""
+    """List tokens before the patches; backbones may lack CLS."""
     tokens = backbone.may_have_position
     known = {name for name in tokens if prefix + name in state_dict}
     known |= {'cls_token'} & own.keys()
@@ -148,7 +148,7 @@ def _prefix_of(
 
 
 def _layout(pos, cls_rows: tuple[int, ...], num_clr: int, grid: tuple):
-    """Rows of CLS, grid of patches, rows of CLR tokens; None if no grid.
+    """Split rows into CLS, a grid and CLR tokens; None if no grid.
 
     The backbone's own grid goes before a square one, but where it is a
     rectangle, CLS and a square go before a rectangle without CLS: 50 rows
@@ -169,31 +169,21 @@ def _layout(pos, cls_rows: tuple[int, ...], num_clr: int, grid: tuple):
 
 
 def explain_rows(backbone, own: dict, state_dict: dict, prefix: str) -> str:
-    """What the rows of positions that are no grid could be.
+    """Say why rows of positions are no grid: the end of an error message.
 
-    Returns:
-        str: The end of an error message; empty where the number of rows is
-        not what is wrong.
+    Empty where the number of rows is not what is wrong.
     """
     pos = state_dict.get(f'{prefix}pos_embed')
     if not _is_rows(pos) or pos.size(1) == own['pos_embed'].size(1):
         return ''
-    tokens = _prefix_of(backbone, own, state_dict, prefix)
-    patches = pos.size(1) - len(tokens)
-    sides = [n for n in range(1, isqrt(patches) + 1) if patches % n == 0]
-    grids = ', '.join(f'{n} x {patches // n}' for n in sides)
+    num_tokens = len(_prefix_of(backbone, own, state_dict, prefix))
     height, width = backbone.patch_resolution
     return (
-        f' ({pos.size(1)} rows, which could be {_in_words(tokens)}'
-        f'{patches} patches: {grids}, either side first. Only a square and '
-        f'the grid of this backbone, {height} x {width}, are told from the '
-        'number of rows: set img_size to that of the model in the file)'
+        f' ({pos.size(1)} rows, with {num_tokens} before the patches. Only a '
+        f'square and the grid of this backbone, {height} x {width}, are told '
+        'from the number of rows: set img_size to that of the model in the '
+        'file)'
     )
-
-
-def _in_words(tokens: list[str]) -> str:
-    words = dict(cls_token='CLS and ', dist_token='distillation token and ')
-    return ''.join(words[token] for token in tokens)
 
 
 def _init_clr(

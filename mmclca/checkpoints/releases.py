@@ -1,18 +1,22 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Weights of a release: unwrapped, and renamed to those of this package."""
+"""Weights of a release: unwrapped, and renamed to those of this package.
+
+What a load made of them is reported in one line of the log.
+"""
 
 import re
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
+from mmengine.logging import MMLogger
 from torch import Tensor
 
+from mmclca.utils.terminal import printable
+
 from .error import CheckpointError
-from .families import Family, recognize
-from .families.mmpretrain import BARE
-from .report import Report
+from .families import BARE, FAMILIES, Family
 
 # likely first: mmengine, MoCo v3, open_clip; DeiT, MAE, the CLCA authors,
 # TokenReduction; DINO, of whose two networks the teacher is the better one
@@ -20,8 +24,50 @@ WRAPPERS = ('state_dict', 'model', 'teacher')
 
 
 @dataclass
+class Report:
+    """Report a load, by names of the model."""
+
+    source: str
+    loaded: list[str] = field(default_factory=list)
+    new: list[str] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
+    resized: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        parts = {
+            'resized': self.resized,
+            'new, not loaded': _by_part(self.new),
+            'not used here': _by_part(self.unused),
+        }
+        said = [f'{what}: {first(of)}' for what, of in parts.items() if of]
+        loaded = f'{self.source}: {len(self.loaded)} tensors loaded'
+        return printable('; '.join([loaded, *said]))
+
+    def log(self) -> None:
+        """Write it into mmengine's log."""
+        MMLogger.get_current_instance().info(str(self))
+
+
+def _by_part(names: list[str]) -> list[str]:
+    """Join the names of the same part of a model."""
+    parts = {}
+    for name in names:
+        parts.setdefault('.'.join(name.split('.')[:2]), []).append(name)
+    return [
+        found[0] if len(found) == 1 else f'{part}.* ({len(found)})'
+        for part, found in parts.items()
+    ]
+
+
+def first(names: list[str], count: int = 6) -> str:
+    """List the first of some names, and count the others."""
+    more = f' and {len(names) - count} more' if len(names) > count else ''
+    return (', '.join(names[:count]) or 'none') + more
+
+
+@dataclass
 class WeightSource:
-    """Where weights come from; it travels with them to the load hooks.
+    """Tell load hooks, to which it travels, where weights come from.
 
     Args:
         name (str): Path or address of the file, as the user gave it.
@@ -38,7 +84,7 @@ class WeightSource:
     answer: Callable[[Report], None] = Report.log
 
     def begin(self) -> Report:
-        """The report of a load, begun by its first hook."""
+        """Begin the report of a load, or give the one that is begun."""
         self.report = self.report or Report(self.name)
         return self.report
 
@@ -58,7 +104,7 @@ class StateDict(OrderedDict):
 
 
 def name_source(weights: dict, name: str) -> StateDict:
-    """Weights whose metadata tell load hooks where they came from."""
+    """Attach to weights, as metadata, where they came from."""
     # what wraps a model for several processes is no part of it
     pairs = (
         (str(key).removeprefix('module.'), value)
@@ -76,7 +122,7 @@ def name_source(weights: dict, name: str) -> StateDict:
 
 
 def _is_odd(value) -> bool:
-    """Whether it is a tensor that is sparse, quantized or nested."""
+    """Tell whether it is a sparse, quantized or nested tensor."""
     return isinstance(value, Tensor) and (
         value.layout != torch.strided or value.is_quantized or value.is_nested
     )
@@ -125,7 +171,7 @@ def _refuse_unknown(weights: dict, name: str) -> None:
 
 
 def weights_of(checkpoint: dict) -> StateDict:
-    """The weights in an opened checkpoint."""
+    """Find the weights in an opened checkpoint."""
     weights = checkpoint.get('state_dict', checkpoint)
     if isinstance(weights, StateDict):
         return weights
@@ -133,8 +179,26 @@ def weights_of(checkpoint: dict) -> StateDict:
 
 
 def source_of(weights: StateDict) -> WeightSource:
-    """Where weights of :func:`weights_of` come from."""
+    """Find the source of weights of :func:`weights_of`."""
     return weights._metadata['']['source']
+
+
+def recognize(names: list[str]) -> tuple[Family, str] | None:
+    """Find the family of a file, and what precedes the names of its encoder.
+
+    Args:
+        names (list[str]): All names of the file.
+
+    Returns:
+        tuple[Family, str] | None: None where they are those of a classifier
+        of this package, or of no known family.
+    """
+    for family in FAMILIES:
+        for encoder in family.encoders:
+            mark = re.compile(re.escape(encoder) + f'(?:{family.mark})')
+            if any(map(mark.match, names)):
+                return family, encoder
+    return None
 
 
 def rename_to_classifier(state_dict: dict, prefix: str) -> list[str]:

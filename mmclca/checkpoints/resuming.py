@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Which checkpoint of a work dir a run goes on from."""
+"""Find the checkpoint of a work dir that a run goes on from."""
 
 import re
 import warnings
@@ -17,7 +17,7 @@ NAMES = [re.compile(rf'{kind}_(\d+)\.pth') for kind in ('epoch', 'iter')]
 
 
 def newest_checkpoint(work_dir: Path) -> tuple[str | None, int]:
-    """The newest checkpoint of a run that is whole, and its iterations.
+    """Find the newest whole checkpoint of a run, and its iterations.
 
     That is the one which ``last_checkpoint`` names, or one written after it
     that is further on: a run may end between the two. Of another run whose
@@ -82,7 +82,7 @@ def _check(checkpoint: str, work_dir: Path) -> None:
 
 
 def _last_checkpoint(work_dir: Path) -> Path:
-    """What ``last_checkpoint`` names; in the folder, where that was moved."""
+    """Follow ``last_checkpoint``; into the folder, where that was moved."""
     note = work_dir / 'last_checkpoint'
     text = note.read_text().strip() if note.is_file() else ''
     named = Path(text or 'none')
@@ -90,14 +90,14 @@ def _last_checkpoint(work_dir: Path) -> Path:
 
 
 def _numbered(folder: Path, name: re.Pattern) -> list[Path]:
-    """Files of a name in a folder, the highest number first."""
+    """List the files of a name in a folder, the highest number first."""
     found = [(name.fullmatch(file.name), file) for file in folder.glob('*')]
     numbered = [(int(match[1]), file) for match, file in found if match]
     return [file for _, file in sorted(numbered, reverse=True)]
 
 
 def _first_whole(files: Iterable[Path]) -> list[tuple[str, int]]:
-    """Of the files the first that can be opened, with its iterations."""
+    """Find the first file that can be opened, with its iterations."""
     for file in files:
         try:
             meta = load_from_file(str(file), mapped=True).get('meta')

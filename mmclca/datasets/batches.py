@@ -15,7 +15,7 @@ from mmpretrain.registry import DATASETS, TRANSFORMS
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
-from mmclca.utils.reading import read_bytes
+from mmclca.utils.files import read_bytes
 
 from .decoding import LoadPhotograph
 from .image_files import decode_whole

@@ -12,7 +12,7 @@ from mmcv.transforms import BaseTransform
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from mmclca.registry import TRANSFORMS
-from mmclca.utils.reading import read_bytes
+from mmclca.utils.files import read_bytes
 
 # all that is read; for some others Pillow runs programs
 FORMATS = ['JPEG', 'PNG', 'TIFF', 'WEBP', 'BMP', 'PPM']

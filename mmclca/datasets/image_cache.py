@@ -28,7 +28,7 @@ from mmengine.dataset import Compose
 from mmengine.logging import print_log
 
 from mmclca.registry import TRANSFORMS
-from mmclca.utils.atomic_write import replace_bytes
+from mmclca.utils.files import replace_bytes
 
 _SPARE = 0.1  # share of the file system that always stays free
 

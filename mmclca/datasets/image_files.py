@@ -9,9 +9,9 @@ from io import BytesIO
 
 import numpy as np
 
+from mmclca.utils.files import open_file, read_bytes
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES as IMAGE_SUFFIXES
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
-from mmclca.utils.reading import open_file, read_bytes
 
 from .decoding import BY_PILLOW, UndecodedError, decode, open_image
 

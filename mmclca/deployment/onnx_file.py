@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from mmclca.utils.atomic_write import replace_file
 from mmclca.utils.extras import require
+from mmclca.utils.files import replace_file
 
 from .program import check_logits, classifier_program
 

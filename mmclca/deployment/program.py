@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from mmclca.models import fuse
-from mmclca.utils.atomic_write import replace_file
+from mmclca.utils.files import replace_file
 
 TOLERANCE = 1e-4
 BATCH_SIZES = (1, 3)

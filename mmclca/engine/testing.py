@@ -62,7 +62,7 @@ class CompleteWeightsHook(Hook):
     priority = 'HIGHEST'  # before EMA takes its weights
 
     def after_load_checkpoint(self, runner, checkpoint):
-        load_trained(runner.model, checkpoint)
+        load_trained(inner_model(runner.model), checkpoint)
         checkpoint['state_dict'] = inner_model(runner.model).state_dict()
 
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""How many images are named rightly, and how sure that is."""
+"""Accuracy, recall and their confidence interval."""
 
 from math import sqrt
 from statistics import NormalDist
@@ -39,7 +39,7 @@ def recalls(scores: Tensor, labels: Tensor) -> Tensor:
 
 
 def _right(scores: Tensor, labels: Tensor) -> Tensor:
-    """Whether each image is right (..., N), 0 or 1, NaN where not tested."""
+    """Mark images named rightly (..., N), 0 or 1, NaN where not tested."""
     right = (scores.argmax(-1) == labels).float()
     return right.masked_fill(scores[..., 0].isnan(), torch.nan)
 

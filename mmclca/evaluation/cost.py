@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What a classifier costs: multiply-accumulates, parameters, tokens."""
+"""Count multiply-accumulates, parameters and tokens of a classifier."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -130,7 +130,7 @@ class _Meter:
         return x
 
     def book(self, part: str) -> None:
-        """What was counted since the last call belongs to a part."""
+        """Book what was counted since the last call on a part."""
         now = self.counter.others()
         self.cost.parts[part] += now - self.last
         self.last = now

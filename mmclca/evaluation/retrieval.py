@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""How well images are found by images of the same class.
+"""Measures of images found by images of the same class.
 
 Similarities are (N, M), of N queries to M images of the gallery. What is not
 to be found, such as the query itself, has minus infinity.
@@ -34,7 +34,7 @@ def average_precision(similarity: Tensor, relevant: Tensor) -> Tensor:
 
 
 def recall_at(similarity: Tensor, relevant: Tensor, k: int) -> Tensor:
-    """Whether one of the k nearest images is relevant.
+    """Tell whether one of the k nearest images is relevant.
 
     Args:
         similarity (Tensor): (N, M).

@@ -16,12 +16,12 @@ from torch import Tensor
 
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.families.family import POS_EMBED
+from mmclca.checkpoints.loading import compare_weights, first, wrong_parameters
 from mmclca.checkpoints.releases import (
     rename_to_classifier,
     source_of,
     weights_of,
 )
-from mmclca.checkpoints.report import compare_weights, first, wrong_parameters
 from mmclca.checkpoints.stored import stored_backbone
 from mmclca.registry import MODELS
 

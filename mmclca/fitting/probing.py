@@ -10,12 +10,9 @@ from torch import Tensor, nn
 from mmclca.apis import Probe
 from mmclca.apis.loading import config_and_weights
 from mmclca.apis.probe import OutOfFold, learning_curve
-from mmclca.apis.rejection import Threshold, fingerprint, write_threshold
 from mmclca.datasets.photographs import Checked, Photographs
-from mmclca.evaluation import wilson
-from mmclca.evaluation.open_set import SCORES, fit_threshold
-from mmclca.utils.atomic_write import replace_bytes, replace_text
-from mmclca.utils.csv_files import write_rows
+from mmclca.evaluation import open_set, wilson
+from mmclca.utils.files import replace_bytes, replace_text, write_rows
 
 from .job import Job
 from .record import ModelFolder
@@ -112,9 +109,11 @@ def set_threshold(
     if not len(logits):
         replace_text(folder.threshold, '')
         return dict(score=None, threshold=None)
-    value = fit_threshold(SCORES[SCORE](logits), ACCEPT)
-    threshold = Threshold(SCORE, value, fingerprint(model))
-    write_threshold(
+    scores = open_set.SCORES[SCORE](logits)
+    value = open_set.fit_threshold(scores, ACCEPT)
+    mark = open_set.fingerprint(model)
+    threshold = open_set.Threshold(SCORE, value, mark)
+    open_set.write_threshold(
         threshold, folder.threshold, accept=ACCEPT, images=len(logits)
     )
     return dict(score=SCORE, threshold=value)

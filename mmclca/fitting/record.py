@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 
 from mmclca.datasets.photographs import Checked, Photographs
-from mmclca.utils.atomic_write import (
+from mmclca.utils.files import (
     PARTIAL,
     finish_replacing,
     replace_files,

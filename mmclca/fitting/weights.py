@@ -7,8 +7,8 @@ from pathlib import Path
 
 import timm
 
-from mmclca.checkpoints.downloading import open_checkpoint
 from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.opening import open_checkpoint
 
 from .architecture import VIT, backbone_of
 

@@ -14,9 +14,9 @@ from mmengine.logging import MMLogger
 from mmpretrain.models.classifiers import ImageClassifier
 from torch import Tensor, nn
 
-from mmclca.checkpoints.downloading import open_checkpoint
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.loading import fit_weights, refuse_broken
+from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.registry import MODELS
 
 from .backbones import as_reducible

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from mmclca.utils.atomic_write import replace_text
-from mmclca.utils.csv_files import to_cell
+from mmclca.utils.files import replace_text, to_cell
 
 from .compose import Cell
 

@@ -20,7 +20,7 @@ from mmclca.benchmark.memory import peak_so_far
 from mmclca.checkpoints.resuming import newest_checkpoint
 from mmclca.engine.runner import build_runner, set_loader_defaults
 from mmclca.evaluation.cost import count_config
-from mmclca.utils.atomic_write import replace_text
+from mmclca.utils.files import replace_text
 from mmclca.utils.provenance import provenance
 
 from .compose import Cell

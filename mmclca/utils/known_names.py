@@ -10,6 +10,6 @@ def did_you_mean(name: object, known: Collection[str], most: int = 1) -> str:
 
 
 def not_one_of(name: object, known: Collection[str]) -> str:
-    """What is said of a name that is not known: a close one, and all."""
+    """Answer a name that is not known: by a close one, and all."""
     hint = did_you_mean(name, known)
     return f'no {name!r}{hint}; there are {", ".join(known)}'

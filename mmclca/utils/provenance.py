@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""With which code and on what a result was made."""
+"""The code, the packages and the machine that made a result."""
 
 import platform
 import re
@@ -17,7 +17,7 @@ PACKAGES = ('mmclca', 'mmpretrain', 'mmcv', 'mmengine', 'timm', 'torch', 'PIL')
 
 
 def provenance() -> dict:
-    """What a result stores of its origin, ready for JSON.
+    """Describe the origin of a result, ready for JSON.
 
     Returns:
         dict: ``commit`` of the checkout, with a plus where files differ from
@@ -34,7 +34,7 @@ def provenance() -> dict:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what computes, by the names that people know."""
+    """List the versions of what computes, by common names."""
     return dict(
         Python=platform.python_version(),
         PyTorch=torch.__version__,

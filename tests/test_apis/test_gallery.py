@@ -100,22 +100,6 @@ def test_classes_that_are_not_in_the_gallery():
     assert all(entry['neighbours'] for entry in entries)
 
 
-def test_features_that_do_not_fit():
-    gallery = gallery_of()
-    with pytest.raises(
-        ValueError, match='features of 3 channels, the gallery'
-    ):
-        gallery.similarity(['x'], torch.ones(1, 3))
-    none = Photographs.named([], [], 'here')
-    with pytest.raises(ValueError, match='the gallery is empty'):
-        Gallery(none, torch.ones(0, 2), 'model', 'backbone')
-    with pytest.raises(ValueError, match='not one for each of 5'):
-        Gallery(gallery.images, torch.ones(4, 2), 'model', 'backbone')
-    broken = gallery.features.index_fill(0, torch.tensor(2), torch.nan)
-    with pytest.raises(ValueError, match='are not finite'):
-        Gallery(gallery.images, broken, 'model', 'backbone')
-
-
 def test_written_and_read(tmp_path):
     path = tmp_path / 'new/g.safetensors'
     gallery = gallery_of(['a', 'a', 'b', None, 'ö'])
@@ -130,6 +114,12 @@ def test_written_and_read(tmp_path):
     save_file(dict(features=gallery.features), path, facts)
     with pytest.raises(ValueError, match='names http://a/b.jpg, no file of'):
         read_gallery(path, 'model', 'backbone')
+    broken = gallery.features.index_fill(0, torch.tensor(2), torch.nan)
+    facts['paths'] = json.dumps(gallery.images.paths)
+    for features in (gallery.features[:4], broken):
+        save_file(dict(features=features), path, facts)
+        with pytest.raises(ValueError, match='is no gallery'):
+            read_gallery(path, 'model', 'backbone')
     path.write_bytes(b'no such thing')
     with pytest.raises(ValueError, match='is no gallery'):
         read_gallery(path, 'model', 'backbone')

@@ -3,10 +3,7 @@ import pytest
 from every_config import CONFIGS, piece
 from mmengine.config import Config
 
-from mmclca.checkpoints.allowed_settings import (
-    check_settings,
-    without_training,
-)
+from mmclca.checkpoints.stored import check_settings, without_training
 from mmclca.registry import MODELS
 
 HELPER = dict(config='helper.py', checkpoint='x')

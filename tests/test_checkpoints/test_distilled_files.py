@@ -103,12 +103,3 @@ def test_a_plain_file_is_refused_by_a_distilled_model(size, tmp_path):
 def test_a_distilled_file_is_refused_by_a_plain_model(size, tmp_path):
     with pytest.raises(CheckpointError, match='1 p.* dist_token has no place'):
         load(distilled().state_dict(), ours(img_size=size), tmp_path)
-
-
-def test_rows_that_are_no_square_are_explained(tmp_path):
-    weights = distilled((32, 48)).state_dict()
-    with pytest.raises(
-        CheckpointError,
-        match='26 rows, which could be CLS and distillation token and 24 pat',
-    ):
-        load(weights, ours(**DISTILLED), tmp_path)

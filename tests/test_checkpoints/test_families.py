@@ -6,11 +6,11 @@ import torch
 import toy_backbones  # noqa: F401, registers them
 from mmengine.runner import load_checkpoint
 
-from mmclca.checkpoints import families
+from mmclca.checkpoints import families, releases
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.families import FAMILIES, Family, recognize
+from mmclca.checkpoints.families import FAMILIES, Family
 from mmclca.checkpoints.loading import load_trained
-from mmclca.checkpoints.releases import rename_to_classifier
+from mmclca.checkpoints.releases import recognize, rename_to_classifier
 from mmclca.registry import MODELS
 
 TABLE = Family(
@@ -66,7 +66,7 @@ def test_a_new_backbone_is_a_table_more(file, monkeypatch):
     path = file({'model': foreign(there)})
     with pytest.raises(CheckpointError, match='does not fit ToyReducible'):
         load_checkpoint(here, path)
-    monkeypatch.setattr(families, 'FAMILIES', (TABLE, *FAMILIES))
+    monkeypatch.setattr(releases, 'FAMILIES', (TABLE, *FAMILIES))
     report = load_trained(here, path)
     for name, value in there.state_dict().items():
         assert torch.equal(value, here.state_dict()[name]), name

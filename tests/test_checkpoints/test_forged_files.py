@@ -12,8 +12,8 @@ from mmengine.logging import HistoryBuffer
 from tiny_model import write_tiny
 from tiny_run import ROOT, environment
 
-from mmclca.checkpoints.downloading import open_checkpoint
 from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.opening import open_checkpoint
 
 RECONSTRUCT, SCALAR = (
     value.__reduce__()[0] for value in (np.zeros(1), np.float64(0))
@@ -148,6 +148,7 @@ print(codes)
 """
 
 
+@pytest.mark.slow
 def test_no_command_crashes_or_names_classes(folder):
     write(folder, folder / 'evil.pth', FORGED['objects'])
     write_infinite(folder, folder / 'infinite.pth')

@@ -12,6 +12,8 @@ def model():
 
 
 BROKEN = {
+    'missing': ('1.weight', lambda x: None),
+    'another shape': ('1.weight', lambda x: torch.ones(5)),
     'nan': ('1.weight', lambda x: x * torch.nan),
     'infinite': ('1.weight', lambda x: x / 0),
     'nan buffer': ('1.running_mean', lambda x: x * torch.nan),
@@ -32,6 +34,7 @@ BROKEN = {
 def test_a_broken_checkpoint_is_refused(tmp_path, broken):
     here, weights = model(), model().state_dict()
     name, change = BROKEN[broken]
+    weights['1.running_mean'] += 7
     weights[name] = change(weights[name])
     torch.save(weights, tmp_path / 'weights.pth')
     before = {k: v.clone() for k, v in here.state_dict().items()}
@@ -40,27 +43,6 @@ def test_a_broken_checkpoint_is_refused(tmp_path, broken):
     assert 'weights.pth' in str(error.value)
     for key, tensor in here.state_dict().items():
         assert torch.equal(tensor, before[key]), key
-
-
-@pytest.mark.parametrize('wrong', ['missing', 'shape', 'nan', 'no file'])
-def test_a_refused_checkpoint_leaves_the_model_as_it_was(tmp_path, wrong):
-    here, path = model(), tmp_path / 'weights.pth'
-    weights = model().state_dict()
-    if wrong == 'missing':
-        del weights['1.weight']
-    if wrong == 'shape':
-        weights['1.weight'] = torch.ones(5)
-    weights['1.running_mean'] += 7
-    if wrong == 'nan':
-        weights['1.weight'][0] = torch.nan
-    if wrong != 'no file':
-        torch.save(weights, path)
-    before = {k: v.clone() for k, v in here.state_dict().items()}
-    with pytest.raises((ValueError, FileNotFoundError)) as error:
-        load_trained(here, str(path))
-    assert wrong == 'no file' or '1.weight' in str(error.value)
-    for name, tensor in here.state_dict().items():
-        assert torch.equal(tensor, before[name]), name
 
 
 def test_a_whole_checkpoint(tmp_path):

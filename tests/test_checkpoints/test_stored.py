@@ -11,15 +11,14 @@ from tiny_model import write_tiny
 from tiny_run import CLASSES
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.apis.rejection import fingerprint
 from mmclca.checkpoints import opening
-from mmclca.checkpoints.downloading import open_checkpoint
-from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.stored import (
     stored_classes,
     stored_config,
     stored_text,
 )
+from mmclca.evaluation.open_set import fingerprint
 
 
 @pytest.fixture(scope='module')
@@ -192,16 +191,6 @@ def test_a_file_is_opened_once(folder, name, by, monkeypatch):
         inferencer = TokenReductionInferencer(str(folder / 'tiny.py'), file)
     assert opened == [file]
     assert tuple(inferencer.classes) == CLASSES
-
-
-def test_files_that_are_none(tmp_path):
-    with pytest.raises(FileNotFoundError, match='there is no checkpoint'):
-        TokenReductionInferencer(tmp_path / 'gone.safetensors')
-    with pytest.raises(FileNotFoundError, match='there is no checkpoint'):
-        TokenReductionInferencer(tmp_path / 'gone.pth')
-    (tmp_path / 'text.safetensors').write_text('no weights')
-    with pytest.raises(CheckpointError, match=r'text.safetensors \(10 b'):
-        TokenReductionInferencer(tmp_path / 'text.safetensors')
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_ten_positions_of_cait_are_two_by_five(tmp_path):
     assert not load_trained(here, path).resized
     x = images(16, 40)
     assert (here(x) - there(x)).abs().max() < 1e-9
-    with pytest.raises(CheckpointError, match='10 rows, which could be 10 p'):
+    with pytest.raises(CheckpointError, match='10 rows, with 0 before the p'):
         load_checkpoint(ours('CaiT', 24), path)
 
 
@@ -165,14 +165,6 @@ def test_another_network_is_refused(kind, options, reason, tmp_path):
         load_checkpoint(ours(kind, **options), path)
     assert f'does not fit {kind} (16 channels, 3 layers)' in str(error.value)
     assert 'and are arch, img_size, patch_size and ' in str(error.value)
-
-
-def test_a_vit_is_no_cait(tmp_path):
-    there = Cait(32, num_heads=2, depth=3, **SIZES).state_dict()
-    plain = {k: v for k, v in there.items() if 'token_only' not in k}
-    path = write(tmp_path / 'w.pth', plain)
-    with pytest.raises(CheckpointError, match=r'does not fit CaiT'):
-        load_checkpoint(ours('CaiT'), path)
 
 
 PATCH_CONVNETS = {

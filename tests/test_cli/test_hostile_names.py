@@ -20,7 +20,7 @@ import mmclca
 from mmclca.cli.verbs import main
 from mmclca.datasets.photographs import read_photographs
 from mmclca.fitting import FittedModel
-from mmclca.utils.csv_files import read_rows, write_rows
+from mmclca.utils.files import read_rows, write_rows
 
 NAMES = ('=cmd|x!A0', '\x1b[31mrose', '-2+3', "'=tulip")
 SIGNS = ('=', '+', '-', '@', '\t', '\r')

@@ -21,7 +21,7 @@ from mmclca.datasets.photographs import images_at
 from mmclca.datasets.photographs.pixels import look_at
 from mmclca.fitting.report.pictures import thumbnail
 from mmclca.page import read_leaf
-from mmclca.utils.reading import read_lines
+from mmclca.utils.files import read_lines
 
 EPS = b'%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nbomb\n'
 

@@ -12,7 +12,7 @@ import ultra_fgvc_trees as trees
 from mmclca.datasets.ultra_fgvc import forms, lists
 from mmclca.datasets.ultra_fgvc.info import SETS
 from mmclca.datasets.ultra_fgvc.places import find_set
-from mmclca.utils.csv_files import read_rows
+from mmclca.utils.files import read_rows
 
 COTTON = SETS['cotton80']
 

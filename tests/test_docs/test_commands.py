@@ -5,20 +5,21 @@ import functools
 import re
 import shutil
 import sys
+from glob import glob
+from string import Template
 
 import pytest
 import torch
 from doc_homes import WHAT_TO_DO, check_command, made_small, reason_not_to_run
 from doc_pages import (
     PAGES,
-    PROGRAMS,
     commands,
     header_commands,
     looks_like_commands,
     read,
 )
 from doc_python import names_of_the_reader, run_python
-from doc_sandbox import add_demo, add_results, call_tool, fill, run_block
+from doc_sandbox import add_demo, add_results, call_tool, fill
 from tiny_run import ROOT
 
 # pages that take seconds; the others train, export or draw
@@ -83,7 +84,7 @@ def each(pages):
 
 def run_page(page, folder):
     """Run all blocks of a page in their order."""
-    known = names_of_the_reader(folder)
+    known, variables = names_of_the_reader(folder), {}
     text = (ROOT / page).read_text(encoding='utf-8')
     if 'work_dirs/demo/' in text:
         add_demo(folder)
@@ -93,35 +94,25 @@ def run_page(page, folder):
         if block.language == 'python':
             run_python(block, known, folder)
         elif block.language in RUN and '...' not in block.text:
-            run_commands(block, folder)
+            run_commands(block, folder, variables)
 
 
-def run_commands(block, folder):
-    """Run what is to be run of a block, in bash."""
-    wrong = []
-    strange = {words[0] for words in commands(block)} - {*PROGRAMS}
-    assert not strange, f'{block.place}: nothing here stands for {strange}'
-
-    def call(words, environment):
-        if reason_not_to_run(words):
-            return 0
-        words = made_small(words)
+def run_commands(block, folder, variables):
+    """Run what is to be run of a block, but in loops."""
+    variables.update(re.findall(r'^(\w+)=(\S+)$', block.text, re.M))
+    for words in commands(block):
+        words = [Template(word).safe_substitute(variables) for word in words]
+        line = ' '.join(words)
+        if reason_not_to_run(words) or '$' in line:
+            continue
+        words = [
+            name
+            for word in made_small(words)
+            for name in sorted(glob(word)) or [word]
+        ]
         with pytest.MonkeyPatch.context() as patch:
-            error = call_tool(words, environment, patch)
-        wrong.extend([f'{" ".join(words)}\n  {error}'] if error else [])
-        return 1 if error else 0
-
-    text = '\n'.join(map(as_written, block.text.splitlines()))
-    status, complaints = run_block(text, folder / '.shims', call)
-    said = '\n'.join([*wrong, complaints])
-    assert not status, (
-        f'{block.place}: exit status {status}\n{said}{WHAT_TO_DO}'
-    )
-
-
-def as_written(line):
-    """A line of bash, data sets always those of the sandbox."""
-    return re.sub(r'MMCLCA_DATA=\S+', 'MMCLCA_DATA="$PWD/data"', line)
+            error = call_tool(words, patch)
+        assert not error, f'{block.place}: {line}\n  {error}{WHAT_TO_DO}'
 
 
 def problems(words, place, patch, capsys):

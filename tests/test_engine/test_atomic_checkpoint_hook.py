@@ -22,7 +22,7 @@ from torch import nn
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.resuming import newest_checkpoint, resume
 from mmclca.engine.runner import build_runner
-from mmclca.utils import atomic_write
+from mmclca.utils import files
 
 PLAIN = dict(type='CheckpointHook', interval=1, max_keep_ckpts=1)
 BEST = dict(PLAIN, save_best='score', rule='greater')
@@ -216,7 +216,7 @@ def test_last_checkpoint_names_the_new_one_before_the_old_goes(
 @pytest.fixture
 def killed_at(monkeypatch):
     """Kill before a rename or removal of a given number."""
-    replace, remove = atomic_write.os.replace, LocalBackend.remove
+    replace, remove = files.os.replace, LocalBackend.remove
 
     def killed_at(number):
         steps = count()
@@ -229,7 +229,7 @@ def killed_at(monkeypatch):
             raise Killed
 
         monkeypatch.setattr(
-            atomic_write.os, 'replace', lambda *paths: step(replace, *paths)
+            files.os, 'replace', lambda *paths: step(replace, *paths)
         )
         monkeypatch.setattr(
             LocalBackend, 'remove', lambda *paths: step(remove, *paths)

@@ -19,7 +19,7 @@ from mmpretrain.models.backbones.vision_transformer import (
 from mmclca.evaluation.cost import count
 from mmclca.models import with_reduction
 from mmclca.registry import MODELS
-from mmclca.utils.csv_files import read_rows
+from mmclca.utils.files import read_rows
 
 DATA = Path(__file__).parents[1] / 'data'
 CLASSES = 1000

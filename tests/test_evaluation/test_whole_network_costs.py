@@ -15,7 +15,7 @@ from every_config import piece
 
 from mmclca.evaluation.cost import ATEN, Counter
 from mmclca.registry import MODELS
-from mmclca.utils.csv_files import read_rows
+from mmclca.utils.files import read_rows
 
 DATA = Path(__file__).parents[1] / 'data'
 CLASSES = 1000

@@ -3,7 +3,7 @@ import torch
 
 from mmclca.datasets.photographs import Checked, Photographs
 from mmclca.fitting.probing import table_of
-from mmclca.utils.csv_files import write_rows
+from mmclca.utils.files import write_rows
 
 PHOTOGRAPHS = Photographs(
     paths=['/a/0.jpg', '/a/1.jpg', '/b/0.jpg', '/b/1.jpg'],

@@ -16,7 +16,7 @@ from tiny_photographs import write_photographs, write_weights
 
 import mmclca
 from mmclca.fitting import FittedModel
-from mmclca.utils.atomic_write import PARTIAL
+from mmclca.utils.files import PARTIAL
 
 CHANGES = {'os.rename', 'os.remove', 'os.mkdir', 'os.rmdir'}
 KILLED = 9

@@ -11,7 +11,7 @@ from tiny_run import CLASSES
 
 import mmclca
 from mmclca.apis import TokenReductionInferencer
-from mmclca.checkpoints.downloading import open_checkpoint
+from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.fitting import improving, training
 
 

@@ -27,12 +27,6 @@ NEW_KEYS = (
     'optim_wrapper.accumulative_counts',
     'optim_wrapper.clip_grad.max_norm',
 )
-NAME = re.compile(
-    r'(((clca|clc|cla|lf)-)?[a-z]+-kr\d+_)?'
-    r'[\w-]+[-_](base|small|tiny|mini|[a-z]+\d+)'
-    r'(-per-class|-([\w-]+-)?p\d\d)?_'
-    r'\dxb\d+-\d+e_[\w-]+-\d+px'
-)
 
 
 def text_of(page):
@@ -106,24 +100,6 @@ def test_costs_of_reproducing(name):
     assert seconds == pytest.approx(total * 1e15 / 50e12, rel=0.05)
 
 
-def test_table_of_reproducing():
-    """The costs by keep rate and size are those of EViT's page."""
-    rows = re.findall(
-        r'^\| (1|0\.\d+) \| ([\d.| ]+) \|$',
-        text_of('docs/reproducing.md'),
-        re.M,
-    )
-    gmacs = gmacs_of_methods()
-    assert len(rows) == 5
-    for rate, cells in rows:
-        expected = [
-            gmacs['evit', float(rate), size, part]
-            for size in (224, 448)
-            for part in ('base', 'clca')
-        ]
-        assert [float(cell) for cell in cells.split(' | ')] == expected
-
-
 def options_of(heading):
     """The options of a table of docs/configs.md, a list a row."""
     _, _, after = text_of('docs/configs.md').partition(f'### {heading}\n')
@@ -144,7 +120,7 @@ def test_options_of_a_model(options):
     config.merge_from_dict(options)
     assert config.model.to_dict() != before
     with torch.device('meta'):
-        count(MODELS.build(config.model))
+        MODELS.build(config.model)
 
 
 def test_options_of_a_training():
@@ -170,13 +146,6 @@ def test_every_tool_is_named():
     named = re.findall(r'tools/[\w/]+\.(?:py|sh)', text_of('docs/tools.md'))
     assert set(named) == tools
     assert Counter(named).most_common(1)[0][1] <= 2  # two of analyze_logs
-
-
-def test_names_of_configs():
-    metafiles = (ROOT / 'configs').glob('*/metafile.yml')
-    names = [p.stem for m in metafiles for p in m.parent.glob('*.py')]
-    assert len(names) > 100
-    assert [name for name in names if not NAME.fullmatch(name)] == []
 
 
 def test_configs_of_extending(tmp_path):

@@ -33,7 +33,6 @@ def test_all_are_listed():
     [
         ('clca-evit-kr10_clip-base-p16_1xb32-50e_soyglobal-448px', 1938),
         ('clca-evit-kr10_vit-base-p16_1xb32-50e_pets-448px', 37),
-        ('tome-kr50_vit-base-p16_1xb32-50e_soygene-448px', 1110),
         ('evit-kr25_deit-tiny-p16_1xb32-50e_leaf40-224px', 40),
         ('deit-tiny-distilled-p16_4xb256-300e_imagenet-224px', 1000),
     ],

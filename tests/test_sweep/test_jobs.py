@@ -20,7 +20,7 @@ from mmclca.cli.commands.sweep import plan
 from mmclca.sweep import jobs
 from mmclca.sweep.results import config_hash
 from mmclca.sweep.run import DONE, TAKEN
-from mmclca.utils.atomic_write import replace_text
+from mmclca.utils.files import replace_text
 
 CELLS = [replace(CELL, seed=seed) for seed in range(5)]
 BROKEN = RuntimeError('no memory')

@@ -12,7 +12,7 @@ from mmclca.sweep.checks import check_inputs
 from mmclca.sweep.grid import read_grid
 from mmclca.sweep.results import config_hash
 from mmclca.sweep.run import DONE, run_cell
-from mmclca.utils.atomic_write import replace_text
+from mmclca.utils.files import replace_text
 
 MODEL = """
 model = dict(

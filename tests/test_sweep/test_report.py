@@ -17,7 +17,7 @@ from mmclca.sweep.report import (
     write_tables,
 )
 from mmclca.sweep.results import read_results
-from mmclca.utils.atomic_write import replace_file
+from mmclca.utils.files import replace_file
 
 
 def cells_of(text):

@@ -16,7 +16,7 @@ from mmclca.sweep.results import (
     read_results,
     set_aside,
 )
-from mmclca.utils.atomic_write import replace_text
+from mmclca.utils.files import replace_text
 
 WHOLE = json.dumps(result_of())
 

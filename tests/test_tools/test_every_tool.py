@@ -30,7 +30,7 @@ from tiny_run import (
 )
 
 from mmclca.apis import TokenReductionInferencer
-from mmclca.checkpoints.downloading import open_checkpoint
+from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.stored import stored_config
 from mmclca.cli import verbs
 

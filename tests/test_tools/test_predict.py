@@ -115,11 +115,13 @@ def test_pictures_in_folders_as_those_of_the_images(
 ):
     data, pictures = tmp_path / 'data', tmp_path / 'new/pictures'
     predict(checkpoint, data, '--pictures', pictures)
-    images = sorted(path.relative_to(data) for path in data.rglob('*.png'))
+    images = sorted(
+        Path(f'{path.relative_to(data)}.png') for path in data.rglob('*.png')
+    )
     drawn = sorted(path.relative_to(pictures) for path in pictures.rglob('*'))
     assert [path for path in drawn if path.suffix] == images
     assert len({one.read_bytes() for one in pictures.glob('oak/*')}) == 4
-    with pytest.raises(SystemExit, match='would lie among images, in .*/ash'):
+    with pytest.raises(SystemExit, match='would lie among images'):
         predict(checkpoint, data, '--pictures', data)
     option = ('--cfg-options', 'model.backbone.reducer=None')
     with pytest.raises(SystemExit, match='there are no stages to draw'):

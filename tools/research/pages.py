@@ -16,7 +16,7 @@ from mmclca import cli
 from mmclca.sweep.compose import Cell
 from mmclca.sweep.report import markdown
 from mmclca.sweep.results import read_results
-from mmclca.utils.atomic_write import replace_text
+from mmclca.utils.files import replace_text
 
 RESULTS = Path('docs/results')
 

@@ -17,7 +17,7 @@ from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
 from mmclca import cli
 from mmclca.sweep.report import CLCA, summarize, to_table
 from mmclca.sweep.results import read_results
-from mmclca.utils.atomic_write import replace_file
+from mmclca.utils.files import replace_file
 
 STYLE = Path(__file__).with_name('paper.mplstyle')
 ENDS = ('.pdf', '.png')

@@ -19,7 +19,7 @@ from mmclca.benchmark.setting import machine
 from mmclca.evaluation.cost import count_config
 from mmclca.models import with_layer_fusion
 from mmclca.sweep.compose import NONE, Cell, compose
-from mmclca.utils.atomic_write import replace_text
+from mmclca.utils.files import replace_text
 
 GRID = 'configs/sweeps/few_photographs_probes.py'
 COMMAND = 'python tools/research/pages.py few_photographs'

@@ -183,7 +183,7 @@ class Task:
 
     @cached_property
     def units(self) -> Units:
-        """What must not be parted."""
+        """The images in groups, which are not split."""
         return Units(self.labels, self.groups)
 
     def part(self, chosen: np.ndarray) -> 'Task':
@@ -209,23 +209,18 @@ class Task:
             self.features, one_hot, weights, strengths
         )
 
-    def scores(self, train: np.ndarray, test: np.ndarray) -> list[Tensor]:
-        """Scores (n, K) of images by what others teach, each strength's."""
+    def scores(self, train: np.ndarray, test: np.ndarray) -> Tensor:
+        """Score images by what others teach with each strength (S, n, K)."""
         fitted = self.part(train).fit(*self.strengths)
-        return [one.scores(self.features[test]) for one in fitted]
-
-    def right(self, scores: list[Tensor], test: np.ndarray) -> Tensor:
-        """Whether each strength is right (S, n), 0 or 1."""
-        labels = self.labels[test]
-        return torch.stack([one.argmax(1) == labels for one in scores]).float()
+        return torch.stack([x.scores(self.features[test]) for x in fitted])
 
     def choose(self, folds: int, seed: int) -> int:
-        """Position of the strength that folds of the images choose."""
+        """Choose the position of a strength by folds of the images."""
         right = torch.full((len(self.strengths), len(self.labels)), torch.nan)
         if len(self.strengths) > 1:
             for train, test in self.units.folds(folds, seed):
-                scores = self.scores(train, test)
-                right[:, test] = self.right(scores, test)
+                found = self.scores(train, test).argmax(2)
+                right[:, test] = (found == self.labels[test]).float()
         return best(right)
 
 

@@ -5,29 +5,25 @@ import json
 from hashlib import sha256
 from pathlib import Path
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mmclca.utils.atomic_write import replace_file
-from mmclca.utils.reading import read_bytes
-
-PART = 256  # images a file
+from mmclca.utils.files import read_bytes, replace_file
 
 
 class FeatureCache:
     """Features of one model by the contents of image files.
 
-    Each file of the folder holds up to 256 of them and is written in one
-    step: what was interrupted goes on from there, and several processes may
-    use one folder.
+    A file of the folder holds those of a batch and is written in one step:
+    what was interrupted goes on from there, and several processes may use
+    one folder.
 
     Args:
         folder (str | Path, optional): Where to keep them, in a folder of
             each model. None: in memory alone.
         model (str): What tells the model from others, see
-            :func:`mmclca.apis.rejection.digest`.
+            :func:`mmclca.evaluation.open_set.digest`.
 
     Raises:
         ValueError: If features in the folder are not finite.
@@ -36,7 +32,6 @@ class FeatureCache:
     def __init__(self, folder: str | Path | None, model: str):
         self._folder = None if folder is None else Path(folder, model)
         self._found: dict[str, Tensor] = {}
-        self._new: list[str] = []
         if self._folder is not None:
             for part in sorted(self._folder.glob('*.safetensors')):
                 self._read(part)
@@ -48,34 +43,16 @@ class FeatureCache:
         return self._found[digest]
 
     def add(self, digests: list[str], features: Tensor) -> None:
-        """Keep features; full parts are written.
-
-        Args:
-            digests (list[str]): Of the image files, see
-                :func:`digest_of_file`.
-            features (Tensor): (N, D).
-        """
+        """Keep the features (N, D) of image files, see ``digest_of_file``."""
         self._found.update(zip(digests, features, strict=True))
-        self._new += digests
-        while len(self._new) >= PART:
-            self._write(self._new[:PART])
-            del self._new[:PART]
-
-    def flush(self) -> None:
-        """Write what is not yet written."""
-        if self._new:
-            self._write(self._new)
-            self._new = []
-
-    def _write(self, digests: list[str]) -> None:
-        if self._folder is None:
+        if self._folder is None or not digests:
             return
-        features = torch.stack([self._found[digest] for digest in digests])
         facts = dict(digests=json.dumps(digests))
         name = sha256(facts['digests'].encode()).hexdigest()[:16]
         replace_file(
             self._folder / f'{name}.safetensors',
             lambda part: save_file(dict(features=features), part, facts),
+            sync=False,
         )
 
     def _read(self, part: Path) -> None:

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""How good a classifier is, told by images that it was not fitted to."""
+"""Estimate a classifier by images that it was not fitted to."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -135,7 +135,8 @@ def out_of_fold(
     right = torch.full((len(task.strengths), *logits.shape[:2]), torch.nan)
     for repeat, train, test in progress(cuts):
         scores = task.scores(train, test)
-        right[:, repeat, test] = task.right(scores, test)
+        named = scores.argmax(2) == labels[test]
+        right[:, repeat, test] = named.float()
         chosen = task.part(train).choose(folds, seed)
         logits[repeat, test] = scores[chosen].float()
     strength = task.strengths[best(right.nanmean(1))]
@@ -221,11 +222,13 @@ def learning_curve(
     for size, one in progress(draws):
         share = _share_right(task, strength, *task.units.draw(size, one))
         shares.setdefault(size, []).append(share)
-    counts = task.units.per_class
-    return [
-        _point(size, np.mean(found), counts[counts > size].sum())
-        for size, found in shares.items()
-    ]
+    counts, curve = task.units.per_class, []
+    for size, found in shares.items():
+        mean = float(np.mean(found))
+        low, high = wilson(mean, int(counts[counts > size].sum()))
+        point = dict(photographs=size, accuracy=mean, low=low, high=high)
+        curve.append(point)
+    return curve
 
 
 def _share_right(task: Task, strength: float, train, test) -> float:
@@ -234,13 +237,8 @@ def _share_right(task: Task, strength: float, train, test) -> float:
     return float(accuracy(scores, task.labels[test]))
 
 
-def _point(size, accuracy, number) -> dict:
-    low, high = wilson(float(accuracy), int(number))
-    return dict(photographs=size, accuracy=float(accuracy), low=low, high=high)
-
-
 def fit_temperature(logits: Tensor, labels: Tensor, tested: int) -> float:
-    """What class scores are to be divided by, so that they are calibrated.
+    """Fit what class scores are divided by, so that they are calibrated.
 
     C. Guo et al., `On Calibration of Modern Neural Networks
     <https://arxiv.org/abs/1706.04599>`_ (2017). Labels are smoothed as in

@@ -1,20 +1,36 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from os import PathLike
 
 import torch
+import torch.nn.functional as F
 from mmengine.config import Config
+from mmengine.model import BaseModel
 from torch import Tensor
 
+from mmclca.datasets.photographs import Photographs
+from mmclca.evaluation.open_set import digest, image_settings
+from mmclca.models.heads import last_linear, set_last_linear
 from mmclca.models.retrievers import feature_of
+from mmclca.registry import MODELS
 
-from ..features import feature_batches, refuse_none_read
+from ..features import feature_batches, read_ones, refuse_none_read
 from ..inferencer import TokenReductionInferencer
-from ..loading import config_and_weights, load_classifier, save_classifier
+from ..loading import (
+    config_and_weights,
+    load_classifier,
+    names_of_last,
+    save_classifier,
+)
+from ..threshold_choice import check_known, share_right, shared
+from .classifiers import Linear
 from .feature_cache import FeatureCache, digest_of_file
 from .folds import OutOfFold, fit_chosen
-from .last_layer import feature_key, put_classifier, scores_of
+
+PARTS = ('backbone', 'neck', 'head')
+# settings that say nothing of what the last layer reads
+OF_LAST = ('num_classes', 'loss', 'topk', 'cal_acc')
 
 
 class Probe:
@@ -78,7 +94,7 @@ class Probe:
     def features(
         self, paths: Sequence[str | PathLike]
     ) -> tuple[Tensor, dict[int, str]]:
-        """What the last layer is to read, of image files.
+        """Extract what the last layer is to read, of image files.
 
         With a progress bar, but for images whose features are kept.
 
@@ -118,7 +134,6 @@ class Probe:
             positions = new[start : start + self.batch_size]
             read = [digests[i] for i in positions if i not in unread]
             self._cache.add(read, features)
-        self._cache.flush()
         return unread
 
     def fit(
@@ -127,11 +142,8 @@ class Probe:
         labels: Tensor | Sequence[int],
         classes: Sequence[str],
         classifier: str = 'ridge',
-        groups: Sequence | None = None,
-        folds: int = 5,
-        repeats: int = 5,
         class_weights: str | None = None,
-        progress: Callable = iter,
+        **folds,
     ) -> OutOfFold:
         """Fit the last layer to all images, after folds tell how good it is.
 
@@ -141,12 +153,10 @@ class Probe:
             classes (Sequence[str]): Names of the classes.
             classifier (str): 'ridge', 'lda', 'logistic' or 'ncm', see
                 :func:`fit_linear`. Defaults to 'ridge'.
-            groups (Sequence, optional): See :func:`out_of_fold`, as all that
-                follow. Defaults to None.
-            folds (int): See there. Defaults to 5.
-            repeats (int): See there. Defaults to 5.
-            class_weights (str, optional): See there. Defaults to None.
-            progress (Callable): See there. Defaults to ``iter``.
+            class_weights (str, optional): See :func:`out_of_fold`. Defaults
+                to None.
+            **folds: ``groups``, ``folds``, ``repeats``, ``seed`` and
+                ``progress``, see there.
 
         Returns:
             OutOfFold: How good it is on images that it does not know.
@@ -166,10 +176,7 @@ class Probe:
             len(classes),
             classifier,
             class_weights=class_weights,
-            groups=groups,
-            folds=folds,
-            repeats=repeats,
-            progress=progress,
+            **folds,
         )
         put_classifier(self.model, fitted, found.temperature, classes)
         self.classes = list(classes)
@@ -184,7 +191,10 @@ class Probe:
         Returns:
             Tensor: Scores before softmax (N, K).
         """
-        return scores_of(self.model, features)
+        features = features.to(next(self.model.parameters()).device)
+        last = last_linear(self.model.head)
+        weight = last.weight.detach().flatten(1)
+        return F.linear(features, weight, last.bias.detach()).cpu()
 
     def save(self, path: str | PathLike) -> None:
         """Write the model as a checkpoint, which all tools take.
@@ -193,3 +203,90 @@ class Probe:
             path (str | Path): The file; its folder is made.
         """
         save_classifier(self.model, path, self.classes)
+
+
+def feature_key(model: BaseModel) -> str:
+    """Digest all of a model but its last layer: the same for any classes."""
+    parts = model._config.model.to_dict()
+    settings = image_settings(model)
+    settings.update({name: parts.get(name) for name in PARTS})
+    for name in ('head', 'preprocessor'):
+        part = (settings[name] or {}).items()
+        settings[name] = {k: v for k, v in part if k not in OF_LAST}
+    last = names_of_last(model)
+    weights = model.state_dict().items()
+    return digest(settings, {k: v for k, v in weights if k not in last})
+
+
+def put_classifier(
+    model: BaseModel,
+    fitted: Linear,
+    temperature: float,
+    classes: Sequence[str],
+) -> None:
+    """Make a fitted classifier the last layer of a model and its config."""
+    _set_number_of_classes(model, len(classes))
+    weight, bias = fitted
+    set_last_linear(model.head, weight / temperature, bias / temperature)
+    model._dataset_meta = dict(classes=list(classes))
+
+
+def _set_number_of_classes(model: BaseModel, number: int) -> None:
+    """A head with another last layer; the rest of it stays."""
+    config = model._config
+    config.model.head.num_classes = number
+    for settings in (config, config.model):
+        if 'num_classes' in (settings.get('data_preprocessor') or {}):
+            settings.data_preprocessor.num_classes = number
+    last = {name.removeprefix('head.') for name in names_of_last(model)}
+    kept = model.head.state_dict()
+    device = next(model.parameters()).device
+    model.head = MODELS.build(config.model.head).to(device).eval()
+    kept = {name: kept[name] for name in kept if name not in last}
+    model.head.load_state_dict(kept, strict=False)
+
+
+def fit_to_images(
+    probe: Probe, images: Photographs, **options
+) -> tuple[Photographs, int, OutOfFold]:
+    """Fit a probe to images that each have a class, with options of its fit.
+
+    Returns the images that were read, the channels of their features, and
+    what the folds tell.
+    """
+    features, unread = probe.features(images.paths)
+    images = read_ones(images, unread)
+    if None in images.labels:
+        nameless = images.paths[images.labels.index(None)]
+        raise ValueError(
+            f'{nameless} has no class: give a folder a class, or a list with '
+            'labels'
+        )
+    images = images.of_classes(sorted({*images.labels}))
+    found = probe.fit(
+        features,
+        images.labels,
+        images.classes,
+        groups=images.groups,
+        **options,
+    )
+    return images, features.shape[1], found
+
+
+def accuracy_on(
+    probe: Probe, images: Photographs, fitted: Photographs
+) -> tuple[int, float]:
+    """Count the new images that are read, and the share named right."""
+    check_known(images, probe.classes)
+    both = shared(images, fitted)
+    if both:
+        raise ValueError(
+            f'{len(both)} of the test images are also fitted to, such as '
+            f'{min(both)}: they tell nothing'
+        )
+    features, unread = probe.features(images.paths)
+    images = read_ones(images, unread)
+    right = share_right(images, probe.scores(features), probe.classes)
+    if right is None:
+        raise ValueError(f'{images.source} has no classes to measure with')
+    return len(images.paths), right

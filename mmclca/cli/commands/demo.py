@@ -21,7 +21,7 @@ from .. import Mistake, Parser
 
 benchmark = lazy('mmclca.benchmark')
 model_index = lazy('mmclca.model_index')
-reading = lazy('mmclca.utils.reading')
+files = lazy('mmclca.utils.files')
 config = lazy('mmengine.config')
 
 CONFIG = (
@@ -70,7 +70,7 @@ def run(tool, *words):
 
 def test_leaves(folder):
     """The first test leaf of some classes."""
-    lines = reversed(reading.read_lines(folder / 'test.txt'))
+    lines = reversed(files.read_lines(folder / 'test.txt'))
     first = {label: path for path, label in map(str.split, lines)}
     return [folder / first[label] for label in DRAWN]
 

@@ -18,7 +18,7 @@ from mmclca.checkpoints.fitted import THRESHOLD, is_fitted
 
 from .. import Parser, model_files, plain_errors
 from ..arguments import check_file, file_named
-from ..packages import apis, pd, torch
+from ..packages import apis, evaluation, pd, torch
 
 PLACE = 'a folder, or a .txt list of "path label" or "path"'
 
@@ -76,7 +76,7 @@ def run(args):
     threshold, notes = apis.threshold_choice.choose_threshold(
         inferencer, images, args.score, args.accept, args.batch_size
     )
-    apis.rejection.write_threshold(threshold, out, **notes)
+    evaluation.open_set.write_threshold(threshold, out, **notes)
     return notes, out
 
 

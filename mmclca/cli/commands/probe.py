@@ -173,7 +173,7 @@ def run(args):
     check(args)
     probe, cfg = load_probe(args)
     given = training_images(args, cfg)
-    images, channels, found = apis.probe.on_images.fit_to_images(
+    images, channels, found = apis.probe.probe.fit_to_images(
         probe,
         given,
         classifier=args.classifier,
@@ -187,7 +187,7 @@ def run(args):
         of_split = args.test in ('val', 'test')
         place = None if of_split else args.test
         tested = model_files.images_of(cfg, place, args.test)
-        number, right = apis.probe.on_images.accuracy_on(probe, tested, given)
+        number, right = apis.probe.probe.accuracy_on(probe, tested, given)
         interval = evaluation.wilson(right, number)
         of = f' of {number} images'
         lines.append(f'test: {rate(right, interval, of)}')

@@ -68,7 +68,7 @@ def publish(args):
     folder = args.out_file.parent
     if not folder.is_dir():
         raise FileNotFoundError(f'there is no folder {folder}: make it')
-    checkpoint = checkpoints.downloading.open_checkpoint(args.in_file)
+    checkpoint = checkpoints.opening.open_checkpoint(args.in_file)
     text = checkpoints.stored.stored_text(checkpoint)
     if args.config:
         text = configs.read_config(args.config).pretty_text

@@ -14,7 +14,7 @@ from mmclca.utils.terminal import say
 
 from .. import Parser, model_files, plain_errors
 from ..arguments import check_file, file_named, positive
-from ..packages import apis, visualization
+from ..packages import apis, evaluation, visualization
 
 PLACE = 'a folder with a folder a class, or a .txt list of "path label"'
 
@@ -95,7 +95,7 @@ def embed(args, inferencer, place, split):
 
 
 def make_gallery(args, inferencer):
-    model = apis.rejection.fingerprint(inferencer.model)
+    model = evaluation.open_set.fingerprint(inferencer.model)
     if args.index:
         return apis.gallery.read_gallery(args.index, model, args.stage)
     found = embed(args, inferencer, args.gallery, 'train')
@@ -116,9 +116,9 @@ def run(args):
         gallery, *queries, args.topk, args.neighbours
     )
     if args.out:
-        apis.neighbours.write_neighbours(entries, metrics, args.out)
+        apis.output.write_neighbours(entries, metrics, args.out)
     if args.sheet:
-        apis.neighbours.draw_neighbours(
+        apis.output.draw_neighbours(
             entries, args.sheet, args.sheet_queries, args.sheet_nearest
         )
     return entries, metrics

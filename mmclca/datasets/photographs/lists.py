@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mmclca.utils.atomic_write import replace_text
-from mmclca.utils.reading import read_lines
+from mmclca.utils.files import read_lines, replace_text
 
 from .photographs import Photographs
 

@@ -12,7 +12,7 @@ import numpy as np
 from mmpretrain.utils import track
 from PIL import Image, ImageOps
 
-from mmclca.utils.reading import read_bytes
+from mmclca.utils.files import read_bytes
 
 from ..decoding import by_pillow, decode, open_image
 from ..image_files import check_header

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from mmengine.config import Config
 
+from mmclca.utils.files import read_lines
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
-from mmclca.utils.reading import read_lines
 
 from ..batches import dataset_of
 from ..image_files import find_images

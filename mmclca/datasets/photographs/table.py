@@ -4,10 +4,9 @@
 from collections import defaultdict
 from pathlib import Path
 
-from mmclca.utils.csv_files import from_cell
 from mmclca.utils.extras import require
+from mmclca.utils.files import from_cell, read_bytes
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
-from mmclca.utils.reading import read_bytes
 
 from ..image_files import files_below
 from .folder import split_named

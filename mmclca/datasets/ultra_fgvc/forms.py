@@ -19,9 +19,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from mmclca.utils.csv_files import read_rows
 from mmclca.utils.extras import require
-from mmclca.utils.reading import read_bytes
+from mmclca.utils.files import read_bytes, read_rows
 
 from ..image_files import IMAGE_SUFFIXES
 from .info import SPLIT_WORDS, LeafImage, canonical, stage_of

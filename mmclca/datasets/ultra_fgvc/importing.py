@@ -11,8 +11,7 @@ from pathlib import Path
 
 from mmpretrain.utils import track
 
-from mmclca.utils.csv_files import write_rows
-from mmclca.utils.reading import read_bytes
+from mmclca.utils.files import read_bytes, write_rows
 
 from ..decoding import open_image
 from ..image_files import IMAGE_SUFFIXES, find_problem

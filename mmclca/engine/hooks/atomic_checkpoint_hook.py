@@ -11,7 +11,7 @@ from mmengine.hooks import CheckpointHook
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.opening import load_from_file
 from mmclca.registry import HOOKS
-from mmclca.utils.atomic_write import remove_partial_files, replace_bytes
+from mmclca.utils.files import remove_partial_files, replace_bytes
 
 
 class AtomicLocalBackend(LocalBackend):

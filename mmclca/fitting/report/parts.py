@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mmclca.utils.csv_files import read_rows
+from mmclca.utils.files import read_rows
 from mmclca.visualization.confusions import Predictions, most_confused
 
 from .pictures import thumbnail

@@ -17,7 +17,7 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.datasets.batches import view_of_input
 from mmclca.datasets.decoding import UndecodedError, decode, open_image
 from mmclca.models import reduces
-from mmclca.utils.reading import read_bytes
+from mmclca.utils.files import read_bytes
 from mmclca.visualization import legend, survivors
 from mmclca.visualization.survivors import Survivors
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from mmclca.utils.atomic_write import replace_bytes
+from mmclca.utils.files import replace_bytes
 
 from ..record import ModelFolder
 from . import formats

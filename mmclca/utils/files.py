@@ -1,13 +1,26 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Files that no reader finds half written, whatever ends the writer."""
+"""Files: written whole or not at all, read without waiting, and CSV tables.
 
+No reader finds a file half written, whatever ends the writer. What a user
+names is read without waiting for a pipe or a device. Of a table a spreadsheet
+runs nothing.
+"""
+
+import csv
+import errno
 import os
 import shutil
-from collections.abc import Callable
-from contextlib import suppress
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from io import StringIO
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 from uuid import uuid4
+
+from .lazy import lazy
+
+fileio = lazy('mmengine.fileio')
 
 MIB = 2**20
 Written = TypeVar('Written')
@@ -141,3 +154,79 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def open_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
+    """Open a file to read it.
+
+    Raises:
+        OSError: If it cannot be opened, or is a pipe, a device, a socket or a
+            folder.
+    """
+    with open(path, 'rb', opener=_open_at_once) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            reason = 'No regular file but a pipe, device or socket'
+            raise OSError(errno.EINVAL, reason, str(path))
+        yield file
+
+
+def _open_at_once(path, flags: int) -> int:
+    # opening a pipe else waits until somebody writes to it
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def read_bytes(path: str | os.PathLike) -> bytes:
+    """Read a file, or an address that mmengine reads.
+
+    Raises:
+        OSError: See :func:`open_file`.
+    """
+    if '://' in str(path):
+        return fileio.get(path)
+    with open_file(path) as file:
+        return file.read()
+
+
+def read_lines(path: str | os.PathLike) -> list[str]:
+    """Read the lines of a text in UTF-8, without their ends.
+
+    Raises:
+        OSError: See :func:`open_file`.
+    """
+    return [x.rstrip('\r\n') for x in StringIO(read_bytes(path).decode())]
+
+
+# a spreadsheet computes cells that begin so
+_SIGNS = ('=', '+', '-', '@', '\t', '\r')
+
+
+def to_cell(value):
+    """A value as it is written: before texts like formulas comes a quote."""
+    return f"'{value}" if _is_formula(value) else value
+
+
+def from_cell(value):
+    """A value as it was before :func:`to_cell`."""
+    return value[value[0] == "'" :] if _is_formula(value) else value
+
+
+def _is_formula(value) -> bool:
+    # behind quotes, too, so that the way back is clear
+    return isinstance(value, str) and value.lstrip("'").startswith(_SIGNS)
+
+
+def write_rows(path: str | Path, rows: Iterable[Iterable]) -> None:
+    """Write a table, in one step."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator='\n')
+    writer.writerows(map(to_cell, row) for row in rows)
+    content = text.getvalue().encode(errors='surrogateescape')
+    replace_bytes(Path(path), content)
+
+
+def read_rows(path: str | Path) -> list[dict[str, str]]:
+    """Rows of a table, by the titles in its first one."""
+    text = read_bytes(path).decode('utf-8-sig', 'surrogateescape')
+    rows = csv.DictReader(StringIO(text, newline=''))
+    return [{key: from_cell(row[key]) for key in row} for row in rows]

@@ -1,0 +1,97 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Vision transformers: of timm, whose names DeiT's, MAE's, DINO's, DINOv2's
+and MoCo v3's releases have, too; of the CLCA authors and TokenReduction; of
+open_clip; of mmpretrain."""
+
+from .family import POS_EMBED, Family
+
+BLOCK, LAYER = r'blocks\.(\d+)', r'backbone.layers.\1'
+EMBEDDING = (
+    (r'cls_token$', 'backbone.cls_token'),
+    (r'dist_token$', 'backbone.dist_token'),
+    (r'pos_embed$', POS_EMBED),
+    (r'(reg_token|register_tokens)$', 'backbone.register_tokens'),
+    (r'patch_embed\.proj\.', 'backbone.patch_embed.projection.'),
+    (r'norm_pre\.', 'backbone.pre_norm.'),
+)
+
+
+def layer_renames(block: str, layer: str, gamma1: str = 'attn.gamma1'):
+    """The renames of a layer of attention and FFN."""
+    return (
+        (rf'{block}\.norm([12])\.', rf'{layer}.ln\2.'),
+        (rf'{block}\.attn\.', rf'{layer}.attn.'),
+        (rf'{block}\.mlp\.fc1\.', rf'{layer}.ffn.layers.0.0.'),
+        (rf'{block}\.mlp\.fc2\.', rf'{layer}.ffn.layers.1.'),
+        (rf'{block}\.(ls1\.gamma|gamma_1)$', rf'{layer}.{gamma1}.weight'),
+        (rf'{block}\.(ls2\.gamma|gamma_2)$', rf'{layer}.ffn.gamma2.weight'),
+    )
+
+
+LAYERS = layer_renames(BLOCK, LAYER)
+HEAD = (
+    (r'norm\.', 'backbone.ln1.'),
+    (r'fc_norm\.', 'backbone.ln2.'),
+    (r'pre_logits\.fc\.', 'head.layers.pre_logits.'),
+    (r'head_dist\.', 'head.layers.head_dist.'),
+    (r'head\.', 'head.layers.head.'),
+)
+RENAMES = (*EMBEDDING, *LAYERS, *HEAD)
+VIT = Family(
+    mark=r'blocks\.\d+\.|patch_embed\.proj\.',
+    renames=RENAMES,
+    left_out=r'decoder_|mask_token$',
+)
+
+# timm's names, and those of CLR tokens, of reducers and of the CLA head
+REDUCERS = (
+    (r'clr$', 'backbone.cache.clr'),
+    (r'cluster_layers\.(\d+)\.v$', r'backbone.reducer.stages.\1'),
+    (r'(score_predictor|cluster_layers)\.', 'backbone.reducer.stages.'),
+)
+TOKEN_REDUCTION = Family(
+    mark=r'clr$|(score_predictor|cluster_layers)\.',
+    renames=(*REDUCERS, *RENAMES),
+)
+CLCA = Family(
+    mark=r'ifa_head\.',
+    renames=(
+        *REDUCERS,
+        (r'ifa_head\.0\.', 'head.layers.'),
+        (r'ifa_head\.', 'head.'),
+        *RENAMES,
+    ),
+    left_out=r'head\.',  # a linear one beside the CLA head is dead weight
+)
+
+# the image tower of open_clip
+RESBLOCK = r'transformer\.resblocks\.(\d+)'
+CLIP = Family(
+    mark=r'transformer\.resblocks\.\d+\.',
+    renames=(
+        (r'class_embedding$', 'backbone.cls_token'),
+        (r'positional_embedding$', POS_EMBED),
+        (r'conv1\.', 'backbone.patch_embed.projection.'),
+        (r'ln_pre\.', 'backbone.pre_norm.'),
+        (rf'{RESBLOCK}\.ln_([12])\.', rf'{LAYER}.ln\2.'),
+        (rf'{RESBLOCK}\.attn\.in_proj_', rf'{LAYER}.attn.qkv.'),
+        (rf'{RESBLOCK}\.attn\.out_proj\.', rf'{LAYER}.attn.proj.'),
+        (rf'{RESBLOCK}\.mlp\.c_fc\.', rf'{LAYER}.ffn.layers.0.0.'),
+        (rf'{RESBLOCK}\.mlp\.c_proj\.', rf'{LAYER}.ffn.layers.1.'),
+        (r'ln_post\.', 'backbone.ln1.'),
+        (r'proj$', 'head.layers.head.weight'),
+        (r'head\.bias$', 'head.layers.head.bias'),
+    ),
+    values=(
+        ('class_embedding', 'class_embedding', lambda x: x.reshape(1, 1, -1)),
+        ('positional_embedding', 'positional_embedding', lambda x: x[None]),
+        # the projection is a head without a bias
+        ('proj', 'head.bias', lambda x: x.new_zeros(x.size(1))),
+        ('proj', 'proj', lambda x: x.t()),
+    ),
+)
+
+# backbones of mmpretrain and of this package without their classifier
+BARE = Family(
+    mark=r'layers\.\d+\.|patch_embed\.projection\.', renames=(), encoders=('',)
+)
