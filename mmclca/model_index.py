@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parent
 
 
 def home() -> Path:
-    """The folder with ``configs``: of the wheel, or else the checkout.
+    """Return the folder with ``configs``: of the wheel, or else the checkout.
 
     A copy of the package alone has none in it.
     """

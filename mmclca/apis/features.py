@@ -10,8 +10,7 @@ from torch import Tensor
 
 from mmclca.datasets.photographs import Photographs
 from mmclca.models.retrievers import STAGES, feature_of
-from mmclca.utils.checks import one_of
-from mmclca.utils.terminal import say
+from mmclca.utils.messages import one_of, say
 
 from .inferencer import TokenReductionInferencer, check_finite
 
@@ -22,7 +21,7 @@ def extract_features(
     stage: str = 'pre_logits',
     batch_size: int = 32,
 ) -> tuple[Tensor, dict[int, str]]:
-    """One feature an image.
+    """Compute one feature per image.
 
     Args:
         inferencer (TokenReductionInferencer): The classifier.
@@ -105,7 +104,7 @@ def refuse_none_read(paths: Sequence[str], unread: dict[int, str]) -> None:
 
 
 def read_ones(images: Photographs, unread: dict[int, str]) -> Photographs:
-    """Images but for some, which are named on stderr with the reason.
+    """Drop unreadable images, and name them on stderr with the reason.
 
     Args:
         images (Photographs): All of them.

@@ -26,7 +26,7 @@ from mmclca.models.retrievers import (
     positions_of,
 )
 from mmclca.utils.files import replace_file
-from mmclca.utils.terminal import printable
+from mmclca.utils.messages import printable
 
 RECALLS = (1, 5, 10)
 
@@ -125,7 +125,7 @@ def look_up(
     topk: int = 10,
     neighbours: int = 5,
 ) -> tuple[list[dict], dict[str, float]]:
-    """The nearest gallery images of queries.
+    """Find the nearest gallery images of queries.
 
     Args:
         gallery (Gallery): The gallery.

@@ -20,7 +20,7 @@ from mmclca.evaluation.open_set import (
     noting_logits,
     read_threshold,
 )
-from mmclca.utils.terminal import printable
+from mmclca.utils.messages import printable
 
 from .loading import check_number, load_classifier
 from .token_facts import MacCounts, check_tokens, predict_with_facts
@@ -165,7 +165,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
     def stream(
         self, inputs, batch_size: int = 32, return_tokens: bool = False
     ) -> Iterator[dict]:
-        """As a call, but each result comes when its batch is done.
+        """Yield results as a call returns them, batch by batch.
 
         Args:
             inputs (str | Path | np.ndarray | Sequence): As for a call.
@@ -210,14 +210,14 @@ class TokenReductionInferencer(ImageClassificationInferencer):
                 yield sample
 
     def batches(self, sources: Sequence, batch_size: int) -> Iterator[Batch]:
-        """Images as the model reads them, with a progress bar."""
+        """Yield images as the model reads them, with a progress bar."""
         bar = partial(track, description='Inference')
         return batches(
             self.model, sources, None, batch_size, self.pipeline, bar
         )
 
     def prepare(self, source: str | np.ndarray) -> dict | str:
-        """An image as the model takes it, or why it cannot be read."""
+        """Return an image as the model takes it, or why it is unreadable."""
         return self.pipeline(source)
 
     def forward(
@@ -267,7 +267,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
 
 
 def answer_of(result: dict) -> dict:
-    """The best class of an image, and whether it is of a known one.
+    """Return the best class of an image, and whether it is of a known one.
 
     Returns:
         dict: ``pred_class`` and ``pred_score``, the best class and its

@@ -137,7 +137,7 @@ def save_classifier(
 
 
 def names_of_last(model: nn.Module) -> list[str]:
-    """Names of the parameters of the last layer.
+    """Return the names of the parameters of the last layer.
 
     Raises:
         ValueError: If the head has no linear last layer.
@@ -148,7 +148,8 @@ def names_of_last(model: nn.Module) -> list[str]:
 
 
 def _class_names(model, stored, source: str, may_differ: bool) -> list[str]:
-    """Names from the checkpoint, the model or its config, else labels."""
+    """Return the names from the checkpoint, the model or its config, else
+    labels."""
     num_classes = model.head.num_classes
     if may_differ and len(stored or ()) != num_classes:  # of other classes
         return [str(label) for label in range(num_classes)]

@@ -31,7 +31,7 @@ NEAREST = ('image', 'name', 'similarity')
 def best_classes(
     result: dict, classes: Sequence[str], topk: int = 5
 ) -> list[dict]:
-    """The best classes of an image, best first.
+    """Return the best classes of an image, best first.
 
     Args:
         result (dict): Of :class:`TokenReductionInferencer`.
@@ -179,7 +179,8 @@ def draw_prediction(
 
 
 def picture_paths(images: Sequence[str], folder: str | Path) -> list[Path]:
-    """Name the pictures of images: folders as theirs, .png at the end.
+    """Return the name the pictures of images: folders as theirs, .png at the
+    end.
 
     Args:
         images (Sequence[str]): Their paths.
@@ -248,14 +249,15 @@ def draw_neighbours(
 
 
 def _of_query(entry: dict) -> str:
-    """The class of a query, or the one that is voted for."""
+    """Return the class of a query, or the one that is voted for."""
     if entry['name'] is not None:
         return entry['name']
     return f'vote: {entry["knn_class"]}' if 'knn_class' in entry else ''
 
 
 def _neighbour(entry: dict, one: dict) -> Panel:
-    """The picture of an image found, in the colour of right or wrong."""
+    """Return the picture of an image found, in the colour of right or
+    wrong."""
     return photograph(
         one['image'],
         note=f'{one["similarity"]:.3f} {one["name"] or ""}'.strip(),

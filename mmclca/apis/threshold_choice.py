@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mmclca.datasets.photographs import Photographs
 from mmclca.evaluation.open_set import Threshold, fingerprint, measure_scores
-from mmclca.utils.terminal import say
+from mmclca.utils.messages import say
 
 from .features import extract_logits, read_ones
 from .inferencer import TokenReductionInferencer

@@ -42,7 +42,7 @@ class MacCounts:
         self.counted = {}
 
     def __call__(self, image: Tensor, tokens: list[int]) -> int:
-        """As in ``Cost.flops``.
+        """Count as ``Cost.flops`` does.
 
         Args:
             image (Tensor): The preprocessed image, (3, H, W).
@@ -147,7 +147,7 @@ def attribute(attention: Tensor, weights: Tensor) -> Tensor:
 
 
 def paint_attention(attention: Tensor, weights: Tensor) -> Tensor:
-    """For each patch the attention to the token that it mostly goes into.
+    """Give each patch the attention to the token that it mostly goes into.
 
     Args:
         attention (Tensor): Of CLS to each token, (B, N).

@@ -37,7 +37,7 @@ ANY_SIZE = 224  # of images for models that take any
 
 @dataclass(frozen=True)
 class Images:
-    """What a model of any architecture takes.
+    """The input of a model of any architecture.
 
     Args:
         name (str): That of the architecture.
@@ -161,7 +161,7 @@ class Candidate:
 
     @property
     def clca(self) -> str:
-        """What it has of CLCA: 'yes' for both, 'CLC', 'CLA' or 'no'."""
+        """Its parts of CLCA: 'yes' for both, 'CLC', 'CLA' or 'no'."""
         clca = self.variant.clca
         return 'yes' if clca == 'CLCA' else clca or 'no'
 
@@ -241,7 +241,7 @@ def varied(model: Candidate, variant: Variant) -> Candidate:
 
 
 def of_config(name: str, model: dict, size: Images | None = None) -> Candidate:
-    """A classifier, with what its config says of its reduction.
+    """Return a classifier, with what its config says of its reduction.
 
     Args:
         name (str): How the table calls it.
@@ -263,7 +263,7 @@ def varied_candidates(
     keep_rates: Iterable[float],
     clca: Iterable[bool],
 ) -> list[Candidate]:
-    """A model with some methods, plain ones once.
+    """Return a model with some methods, plain ones once.
 
     Args:
         model (Candidate): The model. ``MMPRETRAIN`` is a ViT of its size.
@@ -292,7 +292,7 @@ def varied_candidates(
 
 
 def with_fused(models: Iterable[Candidate]) -> list[Candidate]:
-    """Those models that have something to join, with it joined."""
+    """Return those models that have something to join, with it joined."""
     return [
         replace(model, name=f'{model.name}, fused', fused=True)
         for model in models

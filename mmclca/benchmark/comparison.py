@@ -21,7 +21,7 @@ Plan = dict[Candidate, list[Candidate]]
 
 @dataclass
 class Result:
-    """What was measured of one model, and of the baseline beside it.
+    """The measurements of one model, and of the baseline beside it.
 
     Args:
         candidate (Candidate): The model.
@@ -61,7 +61,7 @@ class Result:
         return '/'.join(str(self.cost.tokens[layer]) for layer in layers)
 
     def record(self) -> dict:
-        """All numbers by name, of plain types."""
+        """Return all numbers by name, of plain types."""
         candidate, size = self.candidate, self.candidate.size
         plain = self.baseline or self
         low, middle, high = map(float, self.speed_up)

@@ -46,23 +46,23 @@ DASHED = dict(color='0.5', linestyle='--', zorder=0)
 
 
 def line(cells: Sequence) -> str:
-    """A line of a Markdown table."""
+    """Return a line of a Markdown table."""
     return f'| {" | ".join(map(str, cells))} |'
 
 
 def table_head(titles: Sequence[str]) -> list[str]:
-    """The first two lines of a Markdown table."""
+    """Return the first two lines of a Markdown table."""
     return [line(titles), line(['---'] * len(titles))]
 
 
 def results_head(with_memory: bool) -> list[str]:
-    """The first two lines of the table of results."""
+    """Return the first two lines of the table of results."""
     columns = COLUMNS + MEMORY_COLUMNS * with_memory
     return table_head([title for title, *_ in columns])
 
 
 def table_line(result: Result, with_memory: bool) -> str:
-    """The line of a model in the table of results.
+    """Return the line of a model in the table of results.
 
     Args:
         result (Result): What was measured.
@@ -80,13 +80,13 @@ def table_line(result: Result, with_memory: bool) -> str:
 
 
 def machine_lines(facts: dict[str, str]) -> list[str]:
-    """The machine as a Markdown list."""
+    """Return the machine as a Markdown list."""
     marked = dict(facts, command=f'`{facts["command"]}`')
     return [f'- {name}: {fact}' for name, fact in marked.items()]
 
 
 def out_of_memory_lines(missing: list[str]) -> list[str]:
-    """What a page says of the models of which there is no result."""
+    """Return the section of a page on the models without a result."""
     return ['', f'Out of memory: {"; ".join(missing)}.'] if missing else []
 
 
@@ -122,7 +122,8 @@ def exponents(results: list[Result]) -> list[dict]:
 
 
 def exponent_lines(fitted: list[dict]) -> list[str]:
-    """The section of a page on :func:`exponents`, where there are any."""
+    """Return the section of a page on :func:`exponents`, where there are
+    any."""
     if not fitted:
         return []
     rows = [[*one.values()] for one in fitted]
@@ -134,7 +135,8 @@ def exponent_lines(fitted: list[dict]) -> list[str]:
 def profile_lines(
     results: list[Result], setting: Setting, rounds: int, warm_up: int
 ) -> list[str]:
-    """The section of a page on the time and share of each part of a pass."""
+    """Return the section of a page on the time and share of each part of a
+    pass."""
     parts = [f'{part}, ms (%)' for part in PARTS]
     head = table_head(['model', 'px', 'method', 'batch', 'ms', *parts])
     rows = [
@@ -251,7 +253,8 @@ def _draw(axis, results: list[Result], baseline: str) -> None:
 
 
 def _of_line(result: Result, with_rate: bool) -> str:
-    """A model as the legend calls it, with its keep rate or with any."""
+    """Return a model as the legend calls it, with its keep rate or with
+    any."""
     one = result.candidate
     words = [one.name, *one.label.split()]
     if one.variant.rates and not with_rate:

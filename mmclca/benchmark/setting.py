@@ -17,7 +17,7 @@ AMP = dict(bf16=torch.bfloat16, fp16=torch.float16)
 
 @dataclass(frozen=True)
 class Setting:
-    """What all models of a comparison are put through.
+    """The conditions that all models of a comparison share.
 
     Args:
         device (str): Where they run. Defaults to 'cpu'.
@@ -47,7 +47,7 @@ class Setting:
         return torch.device(self.device).type == 'cuda'
 
     def images(self, shape: tuple[int, int]) -> Tensor:
-        """A batch of noise, (B, 3, H, W), on the device."""
+        """Return a batch of noise, (B, 3, H, W), on the device."""
         return torch.randn(self.batch, 3, *shape, device=self.device)
 
     def autocast(self) -> torch.autocast:
@@ -56,7 +56,7 @@ class Setting:
         return torch.autocast(device, AMP.get(self.amp), self.amp is not None)
 
     def words(self, batches: Sequence[int] = ()) -> str:
-        """The setting in words.
+        """Return the setting in words.
 
         Args:
             batches (Sequence[int]): Batches that were measured, where there
@@ -75,7 +75,7 @@ class Setting:
 
 
 def machine(setting: Setting, command: str) -> dict[str, str]:
-    """The machine, the versions and the command, by what they are.
+    """Return the machine, the versions and the command, by what they are.
 
     Args:
         setting (Setting): The device and the threads in use.

@@ -35,7 +35,7 @@ def build(candidate: Candidate, device: str) -> nn.Module:
 
 
 def step_of(candidate: Candidate, setting: Setting) -> Callable[[], object]:
-    """A pass over a batch of noise, inference or training.
+    """Return a pass over a batch of noise, inference or training.
 
     Args:
         candidate (Candidate): The model, built here.
@@ -52,7 +52,7 @@ def step_of(candidate: Candidate, setting: Setting) -> Callable[[], object]:
 def inference_step(
     model: nn.Module, images: Tensor, setting: Setting
 ) -> Callable[[], Tensor]:
-    """A forward pass in evaluation: logits.
+    """Make a forward pass in evaluation: logits.
 
     Args:
         model (nn.Module): Takes images and returns logits.
@@ -72,7 +72,7 @@ def inference_step(
 def onnx_step(
     model: nn.Module, images: Tensor, setting: Setting, int8: bool = False
 ) -> Callable[[], Tensor]:
-    """As :func:`inference_step`, of the exported model in ONNX Runtime.
+    """Make :func:`inference_step` of the exported model in ONNX Runtime.
 
     Args:
         model (nn.Module): See there; on the CPU.
@@ -201,7 +201,7 @@ def _seconds_on_gpu(step: Callable[[], object], device: torch.device) -> float:
 
 
 def steps_of(models: Mapping[str, dict], setting: Setting) -> dict:
-    """A forward pass of each of some models, with random weights.
+    """Return a forward pass of each of some models, with random weights.
 
     Args:
         models (Mapping[str, dict]): Configs of classifiers by name.

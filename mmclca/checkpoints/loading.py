@@ -107,7 +107,7 @@ def compare_weights(
 
 
 def wrong_parameters(backbone, unfit: dict, unused: list) -> list[str]:
-    """Name what makes weights those of another backbone.
+    """Name the tensors by which weights are of another backbone.
 
     Args:
         backbone (ForeignWeights): Says what may be new, and what left.
@@ -179,7 +179,8 @@ def load_trained(
 def fit_weights(
     model: nn.Module, checkpoint: dict, may_be_new: Collection[str] = ()
 ) -> tuple[nn.Module, Report]:
-    """A copy of a model whose parameters are the tensors of a checkpoint.
+    """Return a copy of a model whose parameters are the tensors of a
+    checkpoint.
 
     No tensor is read or copied but for another size or form.
 
@@ -236,7 +237,7 @@ def _broken(name: str, tensor: Tensor) -> bool:
 
 
 def _without_parameters(model: nn.Module) -> nn.Module:
-    """A copy whose parameters have a shape and no memory."""
+    """Return a copy whose parameters have a shape and no memory."""
     blank = {
         id(p): nn.Parameter(p.detach().to('meta'), p.requires_grad)
         for p in model.parameters()

@@ -141,7 +141,7 @@ def _read_pickle(path: str, map_location, mapped: bool):
 
 
 def _read_safetensors(path: str) -> dict:
-    """Weights alone, or with what the file tells of their model."""
+    """Read weights alone, or with the config of their model."""
     with safe_open(path, 'pt') as file:
         weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         texts = file.metadata() or {}
@@ -212,7 +212,7 @@ class _Array:
         return self.numbers.__reduce__()
 
     def tolist(self) -> list:
-        """The numbers, or texts."""
+        """Return the numbers, or texts."""
         return self.numbers.tolist()
 
 
@@ -235,7 +235,8 @@ def _scalar(kind: _Kind, data: bytes) -> np.generic:
 def _numbers(
     kind: _Kind, shape: tuple, data: bytes, order: str = 'C'
 ) -> np.ndarray:
-    """A new array of just these bytes; all that is given is from a file."""
+    """Return a new array of just these bytes; all that is given is from a
+    file."""
     plain = PLAIN.fullmatch(kind.code) and kind.order in UTF_32 | {'|': None}
     if not plain or any(part is not None for part in kind.parts[:3]):
         raise UnpicklingError(f'GLOBAL numpy.dtype({kind.code!r:.20})')
@@ -252,7 +253,8 @@ def _numbers(
 
 
 def _statistic(owner: type, name: str) -> None:
-    """All that a pickled HistoryBuffer needs of ``getattr``: nothing."""
+    """Stand in for ``getattr``, of which a pickled HistoryBuffer needs
+    nothing."""
     if owner is not _History or name not in ('min', 'max', 'current', 'mean'):
         raise UnpicklingError('GLOBAL getattr')
 

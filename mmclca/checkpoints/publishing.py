@@ -82,7 +82,7 @@ def _write(name: Path, ending: str, data: bytes) -> Path:
 def checkpoint_bytes(
     weights: dict[str, Tensor], text: str | None, classes: Sequence[str] | None
 ) -> bytes:
-    """A checkpoint as mmengine writes it, which needs no other file."""
+    """Return a checkpoint as mmengine writes it, which needs no other file."""
     meta = dict(
         mmclca_version=__version__, mmpretrain_version=mmpretrain.__version__
     )
@@ -96,7 +96,7 @@ def checkpoint_bytes(
 
 
 def _safetensors_bytes(weights, text, classes) -> bytes:
-    """A file that holds nothing but tensors and texts."""
+    """Return a file that holds nothing but tensors and texts."""
     metadata = dict(format='pt', mmclca_version=__version__)
     if text is not None:
         metadata['config'] = text

@@ -13,7 +13,7 @@ import torch
 from mmengine.logging import MMLogger
 from torch import Tensor
 
-from mmclca.utils.terminal import printable
+from mmclca.utils.messages import printable
 
 from .error import CheckpointError
 from .families import BARE, FAMILIES, Family
@@ -247,7 +247,7 @@ def _matches(weights: dict, pattern: str) -> list[re.Match]:
 
 
 def rename_to_backbone(state_dict: dict, prefix: str) -> list[str]:
-    """As :func:`rename_to_classifier`, for a backbone alone, in place.
+    """Rename as :func:`rename_to_classifier`, for a backbone, in place.
 
     Of the file of a classifier only the backbone is left.
     """

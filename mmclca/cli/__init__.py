@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What the command lines of the tools share.
+"""Parts that the command lines share.
 
 Importing it takes less than a tenth of a second: torch, mmengine and
 mmpretrain are imported when a tool begins to work, so that ``--help`` and

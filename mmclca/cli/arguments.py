@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from mmclca.utils.terminal import printable
+from mmclca.utils.messages import printable
 
 from .mistakes import Mistake
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from traceback import extract_tb, walk_tb
 
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.utils.known_names import did_you_mean
+from mmclca.utils.messages import did_you_mean
 
 # what mmengine, mmpretrain and mmclca raise for settings and files
 WRONG_INPUT = (

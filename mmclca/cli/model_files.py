@@ -54,7 +54,7 @@ def _is_image(file: str) -> bool:
 
 
 def read_images(places: Sequence[str]):
-    """Names and BGR images.
+    """Read names and BGR images.
 
     Raises:
         ValueError: If some cannot be read; names all of them.
@@ -71,8 +71,8 @@ def read_images(places: Sequence[str]):
 
 
 def images_of(cfg, place: str | None, split: str):
-    """Images with their classes, of a folder or a list, or of a split of the
-    config where no place is given."""
+    """Return images with their classes, of a folder or a list, or of a split
+    of the config where no place is given."""
     photographs = datasets.photographs
     if place:
         return photographs.images_at(place)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What takes seconds to import, and which ``--help`` does without."""
+"""Packages that take seconds to import, which ``--help`` does without."""
 
 from mmclca.utils.lazy import lazy
 

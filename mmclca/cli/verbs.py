@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""How commands are run: by ``mmclca VERB``, by a tool, by MMPretrain."""
+"""Running of commands: by ``mmclca VERB``, by a tool, by MMPretrain."""
 
 import argparse
 import runpy
@@ -13,7 +13,7 @@ from subprocess import CalledProcessError
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
-from mmclca.utils.terminal import say
+from mmclca.utils.messages import say
 from mmclca.version import __version__
 
 from .mistakes import Mistake, mistake, plain_errors

@@ -111,7 +111,7 @@ class Preparation:
         self.pipeline = Compose([*rest])
 
     def __call__(self, source: str | np.ndarray) -> dict | str:
-        """An image as the model takes it, or why it cannot be read."""
+        """Return an image as the model takes it, or why it is unreadable."""
         try:
             image = read_image(source, self.over_white)
         except ValueError as error:
@@ -163,7 +163,7 @@ def read_image(
 
 
 def _checked(image: np.ndarray) -> np.ndarray:
-    """An array if it is an image; ValueError where it is none."""
+    """Return an array if it is an image; ValueError where it is none."""
     is_image = image.ndim == 3 and image.shape[2] == 3 and image.size
     if not is_image or image.dtype != np.uint8:
         raise ValueError(
@@ -203,7 +203,7 @@ def view(
 
 
 def view_of_input(model: nn.Module, title: str, inputs: Tensor) -> View:
-    """An image that a pipeline has packed, as a model sees it.
+    """Return an image that a pipeline has packed, as a model sees it.
 
     Args:
         model (nn.Module): A classifier.
@@ -216,7 +216,7 @@ def view_of_input(model: nn.Module, title: str, inputs: Tensor) -> View:
 
 
 def dataset_of(cfg: Config, split: str = 'test', **changes) -> BaseDataset:
-    """A data set of a config.
+    """Return a data set of a config.
 
     Args:
         cfg (Config): The config.

@@ -155,7 +155,7 @@ def _check_steps(steps):
 
 
 def _what_is_new(before, after):
-    """The image, and all else that the steps have set.
+    """Return the image, and all else that the steps have set.
 
     Raises:
         ValueError: If that is no image and plain Python values.
@@ -183,14 +183,16 @@ def _is_plain(values):
 
 
 def steps_key(transforms: list[dict]) -> str:
-    """Name what steps make of an image, alike for the same libraries."""
+    """Return the name what steps make of an image, alike for the same
+    libraries."""
     versions = cv2.__version__, mmcv.__version__, PIL.__version__
     text = json.dumps([transforms, versions], sort_keys=True, default=repr)
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def key_of(path: str) -> str | None:
-    """Name an image; the name changes when its file is written or replaced.
+    """Return the name an image; the name changes when its file is written or
+    replaced.
 
     Returns:
         str | None: 32 digits; None where there is no file of which a change

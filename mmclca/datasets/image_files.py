@@ -51,7 +51,7 @@ def _shown(name):
 
 
 def find_images(places: Iterable) -> list:
-    """Images at files, folders and patterns, each file once.
+    """Find images at files, folders and patterns, each file once.
 
     Args:
         places (Iterable[str | Path | np.ndarray]): Files and addresses;

@@ -57,7 +57,7 @@ def _name(step: dict) -> str:
 
 
 def _dicts(value: object) -> Iterator[dict]:
-    """All dicts within a value."""
+    """Yield all dicts within a value."""
     if isinstance(value, dict):
         yield value
         value = list(value.values())

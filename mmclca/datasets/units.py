@@ -77,7 +77,7 @@ class Units:
         return order, np.arange(len(order)) - starts[self._labels[order]]
 
     def _split(self, held_out: np.ndarray) -> Split:
-        """Where a class would not be fitted to, its images stay."""
+        """Split, and leave a class that would not be fitted to as it is."""
         test = held_out[self._of_image]
         test &= np.isin(self.labels, self.labels[~test])
         return np.where(~test)[0], np.where(test)[0]

@@ -67,7 +67,7 @@ def write_onnx(
     metadata: dict[str, str],
     opset: int = OLDEST_OPSET,
 ) -> None:
-    """As :func:`export_onnx`, without a check."""
+    """Write as :func:`export_onnx` does, without a check."""
     require('onnx', 'onnxscript', extra='deploy')
     _write_graph(classifier_program(model, size), path, opset)
     _finish(path, metadata)
@@ -121,7 +121,7 @@ def onnx_session(path: Path, threads: int = 1):
 
 
 def onnx_logits(path: Path, threads: int = 1) -> Callable[[Tensor], Tensor]:
-    """An ONNX file as a function of images (B, 3, H, W), to logits."""
+    """Return an ONNX file as a function of images (B, 3, H, W), to logits."""
     session = onnx_session(path, threads)
 
     def logits(images: Tensor) -> Tensor:

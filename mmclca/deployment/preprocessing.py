@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""How an image becomes the input of a model, in words that need no torch."""
+"""The steps from an image to the input of a model, without torch."""
 
 import json
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ WANTED = {
 
 @dataclass
 class Preprocessing:
-    """What is done to a decoded image (8-bit, BGR) before it enters a model.
+    """The steps from a decoded image (8-bit, BGR) to the input of a model.
 
     Args:
         steps (list[dict]): Resizing and cropping in their order. ``type`` is
@@ -60,7 +60,8 @@ class Preprocessing:
 
 
 def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
-    """The test pipeline of a config and the data preprocessor of its model.
+    """Return the test pipeline of a config and the data preprocessor of its
+    model.
 
     Args:
         config (Config): A config with a ``test_dataloader``.
@@ -102,7 +103,7 @@ def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
 
 
 def _problems(step) -> list[str]:
-    """What cannot be described of a step; empty where all can."""
+    """Return what cannot be described of a step; empty where all can."""
     name = type(step).__name__
     if type(step) not in WANTED:
         return [name]
@@ -114,7 +115,7 @@ def _problems(step) -> list[str]:
 
 
 def _words(step) -> dict:
-    """A step in plain words; none where pixels stay as they are."""
+    """Return a step in plain words; none where pixels stay as they are."""
     if isinstance(step, CenterCrop):
         width, height = step.crop_size
         return dict(type='CenterCrop', width=width, height=height)
@@ -153,7 +154,7 @@ def metadata_of(
     classes: Sequence[str],
     threshold: dict | None = None,
 ) -> dict[str, str]:
-    """What travels in an exported file beside the weights.
+    """Return the metadata of an exported file.
 
     Args:
         config (Config): The config of the model.

@@ -20,7 +20,7 @@ BATCH_SIZES = (1, 3)
 
 
 def noise(batch: int, size: tuple[int, int]) -> Tensor:
-    """Images of noise, always the same ones, (B, 3, H, W)."""
+    """Return images of noise, always the same ones, (B, 3, H, W)."""
     generator = torch.Generator().manual_seed(batch)
     return torch.randn(batch, 3, *size, generator=generator)
 

@@ -26,7 +26,7 @@ class BF16OptimWrapper(OptimWrapper):
 
     @contextmanager
     def optim_context(self, model: nn.Module):
-        """The context of a forward pass; see ``OptimWrapper``."""
+        """Return the context of a forward pass; see ``OptimWrapper``."""
         device = torch.device(get_device()).type
         autocast = torch.autocast(device, torch.bfloat16)
         with super().optim_context(model), autocast:

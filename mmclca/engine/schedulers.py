@@ -75,7 +75,8 @@ class WarmupCosineLR(_ParamScheduler):
         return cls(optimizer, **dict(options, by_epoch=False))
 
     def factor(self, step: int) -> float:
-        """Share of the base learning rate at a step, counted from 0."""
+        """Return the share of the base learning rate at a step, counted from
+        0."""
         if step < self.warmup:
             done = step / self.warmup
             return self.start_factor + (1 - self.start_factor) * done

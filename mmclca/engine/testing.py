@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What only a test has: settings of its config, and its hooks."""
+"""Parts of a test alone: settings of its config, and its hooks."""
 
 from copy import deepcopy
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def accuracy(scores: Tensor, labels: Tensor) -> Tensor:
-    """Share of images that are named rightly.
+    """Return the share of images that are named rightly.
 
     Args:
         scores (Tensor): Class scores (..., N, K), NaN where not tested.
@@ -23,7 +23,8 @@ def accuracy(scores: Tensor, labels: Tensor) -> Tensor:
 
 
 def recalls(scores: Tensor, labels: Tensor) -> Tensor:
-    """Share of each class that is named rightly; its mean is macro recall.
+    """Return the share of each class that is named rightly; its mean is macro
+    recall.
 
     Args:
         scores (Tensor): Class scores (R, N, K) of R repeats, NaN where not

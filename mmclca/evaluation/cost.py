@@ -101,7 +101,7 @@ class _Meter:
         self.last = 0
 
     def metered(self, model: nn.Module) -> nn.Module:
-        """A copy of a classifier whose parts report to the meter."""
+        """Return a copy of a classifier whose parts report to the meter."""
         model = shallow_copy(model)
         backbone = model.backbone
         self.cost.parts.update(dict.fromkeys(PARTS, 0))

@@ -24,7 +24,7 @@ from mmclca.utils.files import replace_text
 
 
 def max_softmax(logits: Tensor) -> Tensor:
-    """The largest class probability.
+    """Return the largest class probability.
 
     Hendrycks & Gimpel, `A Baseline for Detecting Misclassified and
     Out-of-Distribution Examples in Neural Networks
@@ -40,7 +40,7 @@ def max_softmax(logits: Tensor) -> Tensor:
 
 
 def energy(logits: Tensor, temperature: float = 1.0) -> Tensor:
-    """The negative free energy, T logsumexp(logits / T).
+    """Return the negative free energy, T logsumexp(logits / T).
 
     Liu et al., `Energy-based Out-of-distribution Detection
     <https://arxiv.org/abs/2010.03759>`_ (2020), equations 4 and 7.
@@ -82,7 +82,8 @@ def auroc(known: Tensor, unknown: Tensor) -> float:
 def false_positive_rate(
     known: Tensor, unknown: Tensor, tpr: float = 0.95
 ) -> float:
-    """Share of unknown images accepted where ``tpr`` of known ones are.
+    """Return the share of unknown images accepted where ``tpr`` of known ones
+    are.
 
     Args:
         known (Tensor): Scores of known images (N,).
@@ -97,7 +98,7 @@ def false_positive_rate(
 
 
 def fit_threshold(known: Tensor, accept: float = 0.95) -> float:
-    """The highest threshold that accepts a share of known images.
+    """Return the highest threshold that accepts a share of known images.
 
     An image is accepted if its score is not below.
 

@@ -165,7 +165,7 @@ class RetrievalMetric(BaseMetric):
             self.results.append({k: v.item() for k, v in measured.items()})
 
     def compute_metrics(self, results: list) -> dict[str, float]:
-        """The mean over queries.
+        """Return the mean over queries.
 
         Args:
             results (list): Of :meth:`process`.

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What network a file of weights is of, by names and shapes.
+"""The architecture of a file of weights, by names and shapes.
 
 Names are those of the backbones; a KeyError is a name that a release has. All
 else of CaiT, ResMLP and PatchConvNet (heads, eps, where CLS enters) is in the

@@ -120,7 +120,7 @@ class FittedModel:
 
     @property
     def facts(self) -> dict:
-        """What fit.json says of it."""
+        """The content of fit.json."""
         return vars(self._record)
 
     @property
@@ -141,7 +141,7 @@ class FittedModel:
         return TokenReductionInferencer(self.folder, device=self._device)
 
     def predict(self, photographs, batch_size: int = 32) -> list[dict]:
-        """Name what is on photographs.
+        """Return the name what is on photographs.
 
         Args:
             photographs (str | Path | np.ndarray | Sequence): Files, folders,

@@ -92,7 +92,8 @@ def _gain_worth_it(job: Job) -> float | None:
 
 
 def errors_removed(accuracy: float, keep_rate: float) -> float:
-    """Share of the probe's errors that training is expected to remove.
+    """Return the share of the probe's errors that training is expected to
+    remove.
 
     Between the sets that were measured at the nearest keep rates, by the
     accuracy of the probe on photographs that it has not seen.

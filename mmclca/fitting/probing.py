@@ -120,7 +120,7 @@ def set_threshold(
 
 
 def _estimate(found: OutOfFold, classes: list[str]) -> dict:
-    """How good a probe is, for the record."""
+    """Estimate the accuracy of a probe, for the record."""
     tested = bool(found.independent)
     low, high = found.interval() if tested else (None, None)
     return dict(
@@ -180,7 +180,7 @@ def table_of(checked: Checked, probabilities: Tensor) -> list[list]:
 
 
 def _row(photographs: Photographs, i: int, found: Tensor | None) -> list:
-    """A photograph, and its probabilities if it was learned from."""
+    """Return a photograph, and its probabilities if it was learned from."""
     label, split = photographs.labels[i], photographs.splits[i]
     group = photographs.groups[i] if photographs.groups else ''
     row = [photographs.paths[i], photographs.classes[label], group, split]

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What is known of a fitted model, and the folder that it lies in."""
+"""The record of a fitted model, and the folder that it lies in."""
 
 import json
 import shutil

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What a fit shows: a few lines and a bar, and all else in a file."""
+"""Output of a fit: a few lines and a bar, and all else in a file."""
 
 import sys
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
@@ -13,7 +13,7 @@ from rich import get_console
 from rich.console import Console
 from rich.progress import Progress
 
-from mmclca.utils.terminal import printable, say
+from mmclca.utils.messages import printable, say
 
 
 class Log(TextIOBase):

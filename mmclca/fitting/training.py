@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""How a model is trained on from its probe: as ``configs/few_shot`` is.
+"""Training from a probe, as ``configs/few_shot`` does.
 
 docs/results/few_photographs.md says what was tried. A training is quiet, and
 resumed after an interruption.
@@ -37,14 +37,14 @@ FASTER = 0.8  # of the time in float32, or bfloat16 is not worth it
 
 
 def read_recipe() -> Config:
-    """The config that the training was measured with."""
+    """Return the config that the training was measured with."""
     return Config.fromfile(home() / 'configs/few_shot' / RECIPE)
 
 
 def training_config(
     job: Job, photographs: Photographs, start: Path, work_dir: Path
 ) -> Config:
-    """What is trained on some photographs, from the checkpoint of a probe."""
+    """Return the config of training from the checkpoint of a probe."""
     recipe = read_recipe()
     lists = lines_of_lists(photographs, work_dir, relative=False)
     write_lists(lists, force=True)

@@ -55,7 +55,7 @@ class Pretrained:
         return self.backbone['type'].removeprefix('mmclca.')
 
     def words(self) -> str:
-        """The weights in words."""
+        """Return the weights in words."""
         arch = self.backbone['arch']
         patch = self.backbone.get('patch_size', STEM)
         kind = '' if self.backbone['type'] == VIT else f'{self.kind}, '
@@ -92,7 +92,7 @@ def find_weights(
 
 
 def _name_of(source: str) -> str:
-    """The name of weights: timm's, or a file's without its ending."""
+    """Return the name of weights: timm's, or a file's without its ending."""
     if source.startswith(TIMM):
         return source.removeprefix(TIMM)
     return Path(source).stem

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from mmclca.checkpoints.loading import load_around_backbone
 from mmclca.registry import MODELS
-from mmclca.utils.checks import one_of
+from mmclca.utils.messages import one_of
 
 from .backbones import Reducible
 from .distillation import Teacher, check_options

@@ -12,14 +12,14 @@ from mmpretrain.models.classifiers import ImageClassifier
 from mmpretrain.models.heads import ClsHead
 
 from mmclca.registry import MODELS
-from mmclca.utils.checks import ascending, one_of
+from mmclca.utils.messages import ascending, one_of
 
 from .backbones import ForeignWeights, Reducible
 from .heads import CLAHead, DistilledHead, LayerFusionHead
 
 
 def class_of(settings: dict | None) -> type:
-    """The class that a config names; ``object`` for None."""
+    """Return the class that a config names; ``object`` for None."""
     kind = settings['type'] if settings else object
     found = kind if isinstance(kind, type) else MODELS.get(kind)
     if found is None:
@@ -31,19 +31,21 @@ def class_of(settings: dict | None) -> type:
 
 
 def build_on_meta(backbone: dict) -> Reducible:
-    """The backbone on the meta device: it knows its depth and channels."""
+    """Return the backbone on the meta device: it knows its depth and
+    channels."""
     with torch.device('meta'):
         return MODELS.build(deepcopy(backbone))
 
 
 def gives_layers(kind: type) -> bool:
-    """Whether a backbone can be told whose layers' output it returns."""
+    """Return whether a backbone can be told whose layers' output it
+    returns."""
     named = 'out_indices' in signature(kind).parameters
     return named or issubclass(kind, VisionTransformer)
 
 
 def is_reducible(model: dict) -> bool:
-    """Whether a reducer can be put into the backbone of a config."""
+    """Return whether a reducer can be put into the backbone of a config."""
     kind = class_of(model['backbone'])
     return kind is VisionTransformer or issubclass(kind, Reducible)
 
@@ -95,7 +97,8 @@ def put_cla_head(model: dict, reduce_at: tuple[int, ...]) -> None:
 
 
 def _cla_head(head: dict | None, in_channels: int, num_layers: int) -> dict:
-    """The head, or a CLA head with the settings that both of them know."""
+    """Return the head, or a CLA head with the settings that both of them
+    know."""
     kind = class_of(head)
     sizes = dict(in_channels=in_channels, num_layers=num_layers)
     if issubclass(kind, CLAHead):
@@ -141,7 +144,7 @@ PARTS = dict(cls_token=1, average=1, cls_average=2)
 def with_layer_fusion(
     model: dict, layers: Sequence[int] | None = None, out_type: str = 'average'
 ) -> dict:
-    """A model that reads several layers by a :class:`LayerFusionHead`.
+    """Return a model that reads several layers by a :class:`LayerFusionHead`.
 
     Layers after the last one that is read are not built, and reductions in
     them fall away: weights of the whole network load all the same. All other

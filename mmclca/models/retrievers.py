@@ -13,13 +13,13 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from mmclca.registry import MODELS
-from mmclca.utils.checks import one_of
+from mmclca.utils.messages import one_of
 
 STAGES = ('backbone', 'pre_logits')
 
 
 def feature_of(classifier: nn.Module, inputs: Tensor, stage: str) -> Tensor:
-    """One feature an image.
+    """Compute one feature per image.
 
     Args:
         classifier (nn.Module): mmpretrain's or ours.
@@ -126,7 +126,7 @@ class TokenReductionRetriever(ImageToImageRetriever):
         self._register_load_state_dict_pre_hook(_enter_encoder)
 
     def extract_feat(self, inputs: Tensor) -> Tensor:
-        """Images (B, 3, H, W) to features (B, C)."""
+        """Map images (B, 3, H, W) to features (B, C)."""
         return feature_of(self.image_encoder, inputs, self.stage)
 
     def loss(self, inputs: Tensor, data_samples: list[DataSample]) -> dict:

@@ -59,7 +59,8 @@ class Stem(BaseModule):
         self.projection = projection
 
     def forward(self, x: Tensor) -> tuple[Tensor, tuple[int, int]]:
-        """Images (B, 3, H, W) to tokens (B, N, C) and their grid (h, w)."""
+        """Map images (B, 3, H, W) to tokens (B, N, C) and their grid (h,
+        w)."""
         x = self.projection(self.padding(x))
         return x.flatten(2).transpose(1, 2), tuple(x.shape[-2:])
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mmengine.config import ConfigDict
 
 from mmclca.registry import MODELS
-from mmclca.utils.known_names import not_one_of
+from mmclca.utils.messages import not_one_of
 
 from .head_variants import (
     build_on_meta,
@@ -26,7 +26,7 @@ from .reduction.reducers.base import per_stage
 
 @dataclass(frozen=True)
 class Variant:
-    """What sets a model apart from the plain one of its architecture.
+    """The settings that differ from the plain model of an architecture.
 
     Args:
         method (str, optional): Name of a registered reducer. Defaults to
@@ -100,7 +100,7 @@ class Variant:
 
     @property
     def clca(self) -> str:
-        """What it has of CLCA: 'CLCA', 'CLC' (the cache), 'CLA' or ''."""
+        """Its parts of CLCA: 'CLCA', 'CLC' (the cache), 'CLA' or ''."""
         parts = 'C' * self.cache + 'A' * self.cla
         return parts and f'CL{parts}'
 
@@ -113,7 +113,8 @@ class Variant:
 
 
 def list_methods() -> list[str]:
-    """Names of the registered reducers, as :func:`with_reduction` takes."""
+    """Return the names of the registered reducers, as :func:`with_reduction`
+    takes."""
     return sorted(
         name
         for name, kind in MODELS.module_dict.items()
@@ -122,7 +123,7 @@ def list_methods() -> list[str]:
 
 
 def reduction_of(model: dict) -> dict:
-    """What a model has of what :func:`with_reduction` sets.
+    """Read the settings of :func:`with_reduction` off a model.
 
     Args:
         model (dict): Config of a classifier.
@@ -153,7 +154,8 @@ def with_reduction(
     cache: bool = False,
     cla: bool = False,
 ) -> dict:
-    """A model with a reducer, a cache (CLC) and an aggregation head (CLA).
+    """Return a model with a reducer, a cache (CLC) and an aggregation head
+    (CLA).
 
     What is not asked for is taken out: ``with_reduction(model)`` is the plain
     model, also where its tokens cannot be reduced. mmpretrain's

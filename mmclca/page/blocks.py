@@ -93,7 +93,7 @@ class Callbacks:
         return _preview(image), packed
 
     def _uploaded(self, path: str) -> Path:
-        """A path in the folder of uploads, once links are followed."""
+        """Return a path in the folder of uploads, once links are followed."""
         # a request that no browser made may name any file of this computer,
         # and Gradio lets it pass where it leaves out "meta"
         file = Path(path).resolve()
@@ -104,7 +104,7 @@ class Callbacks:
         return file
 
     def select_method(self, method: str):
-        """The slider of a method."""
+        """Return the slider of a method."""
         if not self.variants.is_fixed(method):
             return gr.Slider(interactive=True, info=RATE)
         rate = self.variants.start.keep_rate
@@ -179,7 +179,7 @@ def build_page(
 
 
 def _leaf(examples: Sequence[str]):
-    """Where a picture is dropped, and the events that bring a new one."""
+    """Make the drop zone of a picture, and return its events."""
     leaf = gr.Image(
         sources=['upload', 'clipboard'],
         placeholder=DROP_HERE,
@@ -229,7 +229,8 @@ def _label(method: str, own: str | None) -> str:
 
 
 def _results() -> list:
-    """The best classes, the row of a table, the stages, and the cost."""
+    """Return the best classes, the row of a table, the stages, and the
+    cost."""
     plain = dict(interactive=False, buttons=[])
     classes = gr.Label(label='Best guesses', elem_id='classes')
     row = gr.Dataframe(headers=[*ANSWER], elem_id='row', **plain)

@@ -59,7 +59,8 @@ def served(
 
 
 def _environment(folder: str, host: str) -> dict[str, str]:
-    """Where Gradio keeps files, and that it reaches itself by no proxy."""
+    """Return where Gradio keeps files, and that it reaches itself by no
+    proxy."""
     others = os.environ.get('no_proxy') or os.environ.get('NO_PROXY')
     near = ','.join(filter(None, (others, host, 'localhost')))
     return dict(GRADIO_TEMP_DIR=folder, no_proxy=near)

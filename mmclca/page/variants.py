@@ -32,7 +32,7 @@ SIDE = 336  # pixels of the longer side of pictures, for a crisp look
 
 @dataclass
 class Answer:
-    """What a model makes of a leaf.
+    """The prediction for a leaf.
 
     Args:
         cells (list): Of its row in a table of predictions.
@@ -166,7 +166,7 @@ class Variants:
 def answer(
     inferencer: TokenReductionInferencer, packed: dict, topk: int = 5
 ) -> Answer:
-    """Name a leaf, and find what is left of it on the way.
+    """Return the name a leaf, and find what is left of it on the way.
 
     Args:
         inferencer (TokenReductionInferencer): The model.

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What would stop cells, found for all of them before the first."""
+"""Errors that would stop cells, found for all before the first."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -55,7 +55,7 @@ def check_inputs(configs: list[Config]) -> None:
 
 
 def _failures(attempt: Callable, things: list) -> Iterator[str]:
-    """What is said of those of the things that cannot be had."""
+    """Describe those that are not available."""
     counts = Counter(map(repr, things))
     for text, thing in {repr(thing): thing for thing in things}.items():
         try:

@@ -15,7 +15,7 @@ from mmclca.configs import require_settings
 from mmclca.datasets.pipelines import set_image_size
 from mmclca.model_index import home
 from mmclca.models import Variant
-from mmclca.utils.known_names import not_one_of
+from mmclca.utils.messages import not_one_of
 
 # nothing, the aggregation head, the cache, both
 ABLATIONS = ('base', 'cla', 'clc', 'clca')
@@ -24,7 +24,7 @@ NONE = 'none'  # in place of the name of a method
 
 @dataclass(frozen=True)
 class Cell:
-    """What one run of a grid trains."""
+    """One run of a grid."""
 
     dataset: str
     backbone: str
@@ -37,7 +37,7 @@ class Cell:
 
     @property
     def model(self) -> Variant:
-        """What it makes of the model of its backbone."""
+        """The variant of its backbone."""
         return Variant(
             None if self.method == NONE else self.method,
             self.keep_rate,
@@ -69,12 +69,12 @@ SHARED = 'leaves_'
 
 
 def names(kind: str, folders: tuple[Path, ...] = ()) -> list[str]:
-    """Names of the pieces that there are, sorted."""
+    """Return the names of the pieces that there are, sorted."""
     return sorted(_pieces(kind, folders))
 
 
 def find(kind: str, name: str, folders: tuple[Path, ...] = ()) -> Path:
-    """The file of a piece.
+    """Return the file of a piece.
 
     Raises:
         ValueError: If there is none; names those that there are.
@@ -92,7 +92,7 @@ def find(kind: str, name: str, folders: tuple[Path, ...] = ()) -> Path:
 
 
 def read(file: Path) -> dict:
-    """The settings of a piece; its ``custom_imports`` are imported.
+    """Return the settings of a piece; its ``custom_imports`` are imported.
 
     Args:
         file (Path): Its file.
@@ -116,7 +116,7 @@ def _parsed(file: Path, data: str | None) -> Config:
 
 @cache
 def _pieces(kind: str, folders: tuple[Path, ...]) -> dict[str, Path]:
-    """Files by the names of the pieces; the first folder counts."""
+    """Return files by the names of the pieces; the first folder counts."""
     found = {}
     for folder in (*folders, home() / 'configs'):
         for file in _files(folder, kind):
@@ -163,7 +163,7 @@ def compose(
     recipe: str = RECIPE,
     folders: tuple[Path, ...] = (),
 ) -> Config:
-    """The whole config of a cell.
+    """Return the whole config of a cell.
 
     Args:
         cell (Cell): The cell.
@@ -202,7 +202,7 @@ def compose(
 
 
 def _joined(files: list[Path]) -> Config:
-    """The settings of all pieces; of the last one, the model alone."""
+    """Return the settings of all pieces; of the last one, the model alone."""
     *others, of_model = parts = [read(file) for file in files]
     cfg = {k: v for part in others for k, v in part.items()}
     cfg['model'] = model = of_model.get('model', {})

@@ -11,7 +11,7 @@ from pathlib import Path
 from mmengine.config import Config
 
 from mmclca.models import list_methods
-from mmclca.utils.known_names import not_one_of
+from mmclca.utils.messages import not_one_of
 
 from . import compose as pieces
 from .compose import Cell
@@ -37,7 +37,7 @@ class Grid:
     keep_checkpoints: bool
 
     def configs(self) -> dict[Cell, Config]:
-        """The whole config of each cell.
+        """Return the whole config of each cell.
 
         Raises:
             ValueError: See :func:`mmclca.sweep.compose.compose`.
@@ -107,7 +107,7 @@ def _cells(block: dict) -> Iterator[tuple[Cell, dict]]:
 
 
 def _problems(block: dict) -> list[str]:
-    """All that is wrong with a block."""
+    """List all that is wrong with a block."""
     wrong = [
         f'{name}: write a list of at least one, as {name} = [...]'
         for name in LISTS

@@ -60,7 +60,7 @@ def job_options(cluster: str, num_jobs: int, gpus: list[int]) -> dict:
 def make_executor(
     cluster: str, folder: Path, options: dict
 ) -> submitit.AutoExecutor:
-    """What starts jobs.
+    """Make the executor of jobs.
 
     Args:
         cluster (str): 'local' or 'slurm'.

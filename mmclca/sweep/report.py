@@ -62,7 +62,7 @@ MARKDOWN = (
 
 
 def to_table(results: list[dict]) -> pd.DataFrame:
-    """One row a run.
+    """Return a table of one row per run.
 
     Returns:
         pandas.DataFrame: Rows ordered by setting and seed. ``accuracy`` is
@@ -120,7 +120,7 @@ def summarize(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def gains(table: pd.DataFrame) -> pd.DataFrame:
-    """What the head (CLA), the cache (CLC) and both add, seed by seed.
+    """Compute the gain of the head (CLA), the cache (CLC) and both by seed.
 
     Returns:
         pandas.DataFrame: One row for each setting and each of +CLA, +CLC and
@@ -148,7 +148,7 @@ def gains(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def markdown(cells: pd.DataFrame, words: Collection[str]) -> str:
-    """Rows and titles in Markdown."""
+    """Return rows and titles in Markdown."""
     sides = ['left' if title in words else 'right' for title in cells]
     return cells.to_markdown(
         index=False, disable_numparse=True, colalign=sides
@@ -164,8 +164,8 @@ def _over_seeds(
 
 
 def summary_to_markdown(summary: pd.DataFrame) -> str:
-    """A summary for people to read, the number of seeds behind each accuracy;
-    a column for variants where there are any.
+    """Return a summary for people to read, the number of seeds behind each
+    accuracy; a column for variants where there are any.
     """
     shown = summary.assign(
         accuracy=_over_seeds(

@@ -105,7 +105,7 @@ def set_aside(path: Path) -> None:
 
 
 def read_results(folder: str | Path) -> list[dict]:
-    """All results in a folder, by name.
+    """Read all results in a folder, by name.
 
     Raises:
         FileNotFoundError: If there is no such folder.

@@ -140,7 +140,7 @@ def measure_cell(cfg: Config, work_dir: Path) -> dict:
 
 
 def _first_start(work_dir: Path, started: datetime) -> datetime:
-    """When a run began, noted at its first part."""
+    """Return when a run began, noted at its first part."""
     note = work_dir / 'started.txt'
     if note.exists():
         return datetime.fromisoformat(note.read_text())
@@ -149,7 +149,7 @@ def _first_start(work_dir: Path, started: datetime) -> datetime:
 
 
 def throughput(runner: Runner) -> dict[str, float]:
-    """Images per second of training and of testing.
+    """Return images per second of training and of testing.
 
     Medians over the iterations of the run itself, waiting for data included:
     other work on the machine counts.
@@ -166,7 +166,7 @@ def throughput(runner: Runner) -> dict[str, float]:
 
 
 def gradients(runner: Runner) -> dict:
-    """What ``GradientStatsHook`` saw: the largest magnitude of all training,
+    """Read the log of ``GradientStatsHook``: the largest magnitude of all,
     and by epoch, of all parameters and of its parts.
 
     Args:

@@ -202,12 +202,13 @@ _SIGNS = ('=', '+', '-', '@', '\t', '\r')
 
 
 def to_cell(value):
-    """A value as it is written: before texts like formulas comes a quote."""
+    """Return a value as it is written: before texts like formulas comes a
+    quote."""
     return f"'{value}" if _is_formula(value) else value
 
 
 def from_cell(value):
-    """A value as it was before :func:`to_cell`."""
+    """Return a value as it was before :func:`to_cell`."""
     return value[value[0] == "'" :] if _is_formula(value) else value
 
 
@@ -226,7 +227,7 @@ def write_rows(path: str | Path, rows: Iterable[Iterable]) -> None:
 
 
 def read_rows(path: str | Path) -> list[dict[str, str]]:
-    """Rows of a table, by the titles in its first one."""
+    """Return rows of a table, by the titles in its first one."""
     text = read_bytes(path).decode('utf-8-sig', 'surrogateescape')
     rows = csv.DictReader(StringIO(text, newline=''))
     return [{key: from_cell(row[key]) for key in row} for row in rows]

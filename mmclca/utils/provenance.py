@@ -44,7 +44,7 @@ def versions() -> dict[str, str]:
 
 
 def cpu_name() -> str:
-    """Name of the CPU, and its architecture."""
+    """Return the name of the CPU, and its architecture."""
     info = Path('/proc/cpuinfo')
     text = info.read_text() if info.exists() else ''
     name = re.search(r'model name\s*: (.+)', text)

@@ -4,7 +4,8 @@ from torch import nn
 
 
 def inner_model(model: nn.Module) -> nn.Module:
-    """The model inside what distributes it or augments its test images."""
+    """Return the model inside what distributes it or augments its test
+    images."""
     while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
         model = model.module
     return model

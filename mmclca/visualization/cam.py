@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from mmclca.models import Reducible
 from mmclca.models.looking import grid_of, recording, share_out
 from mmclca.models.reduction.tokens import Tokens
-from mmclca.utils.known_names import not_one_of
+from mmclca.utils.messages import not_one_of
 
 # keeps a quotient of sums finite
 EPS = 1e-8

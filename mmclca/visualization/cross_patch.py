@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What the matrices of ResMLP look like, and how sparse they are."""
+"""Pictures of the matrices of ResMLP, and their sparsity."""
 
 from collections.abc import Sequence
 

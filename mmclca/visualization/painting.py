@@ -19,7 +19,7 @@ DROPPED, KEPT, MERGED, FUSED = range(4)
 
 
 def is_mixed(weights: Tensor) -> bool:
-    """Whether a patch goes into several tokens; weights (N, P)."""
+    """Return whether a patch goes into several tokens; weights (N, P)."""
     return bool(((weights > 0).sum(dim=0) > 1).any())
 
 

@@ -92,7 +92,7 @@ def _pools_in_neck(model: nn.Module) -> bool:
 
 
 def has_query_a_class(model: nn.Module) -> bool:
-    """Whether a model has a map for each of several classes."""
+    """Return whether a model has a map for each of several classes."""
     parts = (part for part in model.modules() if hasattr(part, 'multiclass'))
     return any(part.multiclass for part in parts)
 
@@ -134,7 +134,7 @@ def pooled(
 
 
 def _of_classes(model, one: View, maps: Tensor, names, labels) -> Heated:
-    """Name maps (K, h, w) of some classes, with their scores."""
+    """Return the name maps (K, h, w) of some classes, with their scores."""
     scores = model(one.batch, mode='tensor')[0].softmax(dim=-1)
     best = scores.topk(min(TOP, len(scores))).indices.tolist()
     titles = {

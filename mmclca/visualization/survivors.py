@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What survives of images, stage by stage, for any reducer."""
+"""The patches of images that survive, by stage, for any reducer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

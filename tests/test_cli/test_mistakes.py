@@ -13,7 +13,7 @@ from tiny_model import write_tiny
 from tiny_run import ROOT, exit_code, load_tool
 
 from mmclca.cli.mistakes import explained
-from mmclca.utils.known_names import did_you_mean
+from mmclca.utils.messages import did_you_mean
 
 OPTIONS = '--cfg-options'
 CONFIG = ('tiny.py', OPTIONS)

@@ -7,7 +7,7 @@ from small_models import CACHE, arch, classifier, vit
 
 from mmclca.models import with_layer_fusion
 from mmclca.registry import MODELS
-from mmclca.utils.checks import ascending, integer, one_of
+from mmclca.utils.messages import ascending, integer, one_of
 
 EVIT = dict(type='mmclca.EViT', keep_rate=0.5)
 TOME = dict(reducer=dict(type='mmclca.ToMe', keep_rate=0.5), reduce_at=(1,))

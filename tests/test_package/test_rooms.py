@@ -37,7 +37,7 @@ ROOMS = (  # from the top
 # by checks.py, which were lines of mmclca/models.
 BUDGET = {
     'mmclca': 178,
-    'mmclca/apis': 1371,
+    'mmclca/apis': 1370,
     'mmclca/benchmark': 819,
     'mmclca/checkpoints': 1317,
     'mmclca/cli': 2772,
@@ -46,14 +46,14 @@ BUDGET = {
     'mmclca/engine': 637,
     'mmclca/evaluation': 402,
     'mmclca/fitting': 1603,
-    'mmclca/models': 3729,
+    'mmclca/models': 3728,
     'mmclca/page': 452,
     'mmclca/sweep': 781,
-    'mmclca/utils': 247,
+    'mmclca/utils': 245,
     'mmclca/visualization': 969,
     'tools': 535,
     'tools/research': 598,
-    'tests': 24646,
+    'tests': 24758,
 }
 
 

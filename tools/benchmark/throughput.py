@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""How fast models with token reduction are, and what their FLOPs promise."""
+"""Speed of models with token reduction beside their FLOPs."""
 
 from mmclca.cli import run_command
 

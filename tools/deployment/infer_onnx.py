@@ -85,7 +85,7 @@ def refuse(text):
 
 
 def find_images(places):
-    """Files, and the images below folders, each once."""
+    """Return files, and the images below folders, each once."""
     found = {}
     for place in map(Path, places):
         below = sorted(place.rglob('*')) if place.is_dir() else [place]
@@ -142,7 +142,7 @@ class Classifier:
         return [*cells[1:3], *known, *cells]
 
     def _known(self, **scores):
-        """Whether an image is of one of the classes, and its score."""
+        """Return whether an image is of one of the classes, and its score."""
         if self.threshold is None:
             return '', ''
         score = float(scores[self.threshold['score']])
@@ -151,7 +151,8 @@ class Classifier:
 
 
 def prepare(image, steps, channel_order, mean, std, size):
-    """A decoded image (H, W, 3), 8-bit, BGR, as (3, H, W), normalized."""
+    """Return a decoded image (H, W, 3), 8-bit, BGR, as (3, H, W),
+    normalized."""
     for step in steps:
         options = {key: step[key] for key in step if key != 'type'}
         image = STEPS[step['type']](image, **options)
@@ -187,7 +188,7 @@ STEPS = dict(Resize=resize, ResizeEdge=resize_edge, CenterCrop=center_crop)
 
 
 def read(path):
-    """A decoded image, or None."""
+    """Return a decoded image, or None."""
     try:
         if not path.is_file():  # a pipe would be waited for
             return None
@@ -201,7 +202,7 @@ def read(path):
 
 
 def line_of(path, row):
-    """What is said of an image: its best classes, and if it is of none."""
+    """Describe an image: its best classes, and if it is of none."""
     known, known_score = row[2:4]
     best = zip(row[5::3], row[6::3], strict=True)
     named = ', '.join(f'{score:.3f} {name}' for name, score in best)
@@ -210,14 +211,14 @@ def line_of(path, row):
 
 
 def to_cell(value):
-    """A value for a spreadsheet, which computes texts like formulas."""
+    """Return a value for a spreadsheet, which computes texts like formulas."""
     if isinstance(value, str) and value.lstrip("'").startswith(SIGNS):
         return f"'{value}"
     return value
 
 
 def printable(text):
-    """A text whose control characters are shown, for the terminal."""
+    """Return a text whose control characters are shown, for the terminal."""
     return CONTROLS.sub(
         lambda found: found[0].encode('unicode_escape').decode(), text
     )

@@ -24,7 +24,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def lines_of(text):
-    """Number of lines of a source that are code."""
+    """Return the number of lines of a source that are code."""
     used, docstrings = set(), set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in SILENT:
@@ -37,7 +37,8 @@ def lines_of(text):
 
 
 def room_of(file):
-    """The folder whose lines a file's are, by its path below the project."""
+    """Return the folder whose lines a file's are, by its path below the
+    project."""
     parts = file.parent.parts
     if parts[:2] == ('tools', 'research'):
         return 'tools/research'
@@ -45,7 +46,7 @@ def room_of(file):
 
 
 def rooms():
-    """Files and lines of each room, as a dict of pairs."""
+    """Return files and lines of each room, as a dict of pairs."""
     counted = {}
     for top in ('mmclca', 'tools', 'tests'):
         for file in sorted((ROOT / top).rglob('*.py')):

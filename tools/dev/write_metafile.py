@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @cache
 def cost_of(path):
-    """What the model of the config ``path`` costs."""
+    """Count the cost of the model of the config ``path``."""
     from mmengine.config import Config
 
     side = int(re.search(r'-(\d+)px$', path.stem)[1])
@@ -29,14 +29,14 @@ def cost_of(path):
 
 @cache
 def cost_of_text(model, side):
-    """What a model costs at so many pixels; a shared one is counted once."""
+    """Count the cost at so many pixels; equal models are counted once."""
     from mmclca.evaluation.cost import count_config
 
     return count_config(ast.literal_eval(model), (side, side))
 
 
 def with_cost(text, cost):
-    """The text of a config with the line ``# Cost:`` up to date.
+    """Return the text of a config with the line ``# Cost:`` up to date.
 
     Its words, as ``at most`` where the cost depends on the image, stay.
     """
@@ -48,7 +48,7 @@ def with_cost(text, cost):
 
 
 def describe(path, known, collection):
-    """What the metafile says of the config ``path``, over what it said."""
+    """Update the entry of the config ``path`` in the metafile."""
     cost = cost_of(path)
     data_and_size = path.stem.rpartition('_')[2]
     counted = {
@@ -66,7 +66,7 @@ def describe(path, known, collection):
 
 
 def updated(folder):
-    """The content of the metafile of ``folder``, brought up to date."""
+    """Return the content of the metafile of ``folder``, brought up to date."""
     metafile = yaml.safe_load((folder / 'metafile.yml').read_text())
     known = {model['Name']: model for model in metafile.get('Models', [])}
     collection = metafile['Collections'][0]['Name']

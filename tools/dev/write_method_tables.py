@@ -19,7 +19,7 @@ KEEP_RATES = (1.0, 0.7, 0.5, 0.25, 0.1)
 
 
 def config(method, size, keep_rate, clca):
-    """The config of a classifier with one method.
+    """Return the config of a classifier with one method.
 
     Args:
         method (str): Name of the page, the method's in lower case.
@@ -60,7 +60,7 @@ def row(method, size, keep_rate):
 
 
 def tables(method):
-    """Lines of the tables of one method, one an image size."""
+    """Return lines of the tables of one method, one an image size."""
     from mmclca.benchmark.pages import line, table_head
 
     for size in SIZES:

@@ -27,7 +27,7 @@ KEEP_RATES_TO_BEAT = (0.1, 0.25)
 
 
 def to_runs(probes, results, milliseconds):
-    """One row an arm and draw.
+    """Return one row an arm and draw.
 
     Args:
         probes (list[dict]): Of :func:`probes.frozen_arms`.
@@ -84,7 +84,7 @@ def _of_result(result, milliseconds):
 
 
 def trained_model(cell):
-    """Name of the model of a trained arm in a table of speeds."""
+    """Return the name of the model of a trained arm in a table of speeds."""
     arm = cell['variant'].rpartition('-d')[0]
     rate = f'{cell["method"].lower()}-kr{100 * cell["keep_rate"]:g}'
     parts = arm, cell['clca'], cell['backbone'], rate, f'{cell["size"]}px'
@@ -131,13 +131,13 @@ def of_draws(runs, draws):
 
 
 def is_to_beat(table):
-    """Whether a run or an arm is one that ours is to be above."""
+    """Return whether a run or an arm is one that ours is to be above."""
     keep_rates = table.keep_rate.isin(KEEP_RATES_TO_BEAT)
     return table.line.isin([CLCA, CLA]) & keep_rates
 
 
 def to_arms(runs):
-    """One row an arm, the differences to ours among what it tells.
+    """Return one row an arm, the differences to ours among what it tells.
 
     Args:
         runs (pandas.DataFrame): Those of a data set and backbone, of
@@ -176,7 +176,7 @@ def to_arms(runs):
 
 
 def _beside(arm, ours):
-    """The dearest of ours that costs no more, or else the cheapest."""
+    """Return the dearest of ours that costs no more, or else the cheapest."""
     affordable = ours[ours.gmacs <= arm.gmacs * (1 + EQUAL)]
     if affordable.empty:
         return ours.gmacs.idxmin()

@@ -25,7 +25,7 @@ WORDS = (  # columns that are no numbers
 
 
 def values(out):
-    """What the template asks for; draws the picture into a folder."""
+    """Return what the template asks for; draws the picture into a folder."""
     results, why = read_results(OWN), read_results(f'{OWN}_why')
     frozen = probes.frozen_arms(OWN / 'probes')
     timed = probes.kept(OWN / 'speed/cpu.json', time_arms, frozen, results)
@@ -76,19 +76,19 @@ def compared(runs):
 
 
 def number(value):
-    """A number with one digit, or a dash where there is none."""
+    """Return a number with one digit, or a dash where there is none."""
     return DASH if value != value else f'{value:.1f}'
 
 
 def signed(value):
-    """A difference and its interval, without one of a single draw."""
+    """Return a difference and its interval, without one of a single draw."""
     if value.draws < 2:
         return f'{value.mean:+.1f}'
     return f'{value.mean:+.1f} [{value.low:+.1f}, {value.high:+.1f}]'
 
 
 def setting(arm):
-    """What an arm has beside its classifier: tokens, pixels, layers."""
+    """Return what an arm has beside its classifier: tokens, pixels, layers."""
     words = [f'{arm.method} {arm.keep_rate:g}'] if arm.method else []
     if arm.img_size != IMG_SIZE:
         words.append(f'{arm.img_size} px')
@@ -98,13 +98,13 @@ def setting(arm):
 
 
 def told(pair):
-    """An arm and a difference of it."""
+    """Return an arm and a difference of it."""
     arm, beside = pair
     return f'{arm.line}, {setting(arm)}: {signed(beside)}'
 
 
 def table(arms, lines=LINES):
-    """A row an arm, of some lines."""
+    """Return a row an arm, of some lines."""
     rows = [
         {
             'arm': f'**{arm.line}**' if arm.ours else arm.line,
@@ -123,7 +123,7 @@ def table(arms, lines=LINES):
 
 
 def bar(arms):
-    """What the bar says of ours at each cost."""
+    """Return what the bar says of ours at each cost."""
     rows = pd.DataFrame(map(_verdict, compare.judge(arms)))
     return markdown(rows.loc[:, (rows != DASH).any()], WORDS)
 
@@ -152,7 +152,7 @@ def _verdict(verdict):
 
 
 def find(arms, **values):
-    """The one arm that has some values."""
+    """Return the one arm that has some values."""
     for name, value in values.items():
         arms = arms[arms[name] == value]
     (found,) = arms.itertuples()
@@ -160,13 +160,14 @@ def find(arms, **values):
 
 
 def versus(arms, one, other):
-    """What an arm is above another one, with the interval, in points."""
+    """Return what an arm is above another one, with the interval, in
+    points."""
     pair = (find(arms, **values).accuracies for values in (one, other))
     return signed(difference(*pair))
 
 
 def table_of_changes(runs, ours, names):
-    """A row for each single change to our recipe, after the recipes.
+    """Return a row for each single change to our recipe, after the recipes.
 
     Args:
         runs (pandas.DataFrame): Those of changes; ``line`` is one of
@@ -202,7 +203,7 @@ def _change(words, runs, found=None):
 
 
 def reading(found):
-    """What a difference says, by its interval alone."""
+    """Return what a difference says, by its interval alone."""
     if found.draws < 2:
         return 'one draw only'
     if found.low > 0:

@@ -52,7 +52,8 @@ class GradientSourcesHook(EpochMaximaHook):
 
 
 def sources(inputs, grads, num_clr):
-    """The values of the hook, of inputs (B, N, C) and gradients (B, N, O)."""
+    """Return the values of the hook, of inputs (B, N, C) and gradients (B, N,
+    O)."""
     first_clr = inputs.size(1) - num_clr
     parts = dict(cls=slice(1), others=slice(1, first_clr))
     if num_clr:

@@ -22,7 +22,7 @@ RESULTS = Path('docs/results')
 
 
 def from_scratch(name):
-    """What the template of runs from scratch asks for."""
+    """Return what the template of runs from scratch asks for."""
     folder = RESULTS / f'{name}_from_scratch'
     results = read_results(folder)
     starts = {
@@ -33,8 +33,8 @@ def from_scratch(name):
 
 
 def table_of_runs(results, starts, names):
-    """A row a model: accuracy by seed, also of probes of the initial weights
-    where these were measured, and costs.
+    """Return a row a model: accuracy by seed, also of probes of the initial
+    weights where these were measured, and costs.
 
     Args:
         results (list[dict]): Of the runs.
@@ -62,7 +62,8 @@ def table_of_runs(results, starts, names):
 
 
 def render(template, values):
-    """The text of a page; the template may ask for these values only."""
+    """Return the text of a page; the template may ask for these values
+    only."""
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,

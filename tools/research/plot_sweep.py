@@ -64,7 +64,7 @@ def gmacs_axis(axis):
 
 
 def costs(axis, points):
-    """Lines over keep rates, with standard deviations over seeds."""
+    """Return lines over keep rates, with standard deviations over seeds."""
     names = ['method', 'size', 'clca']
     for (method, size, kind), own in points.groupby(names):
         numbers = own.gmacs, own.accuracy, own.accuracy_std
@@ -74,7 +74,7 @@ def costs(axis, points):
 
 
 def methods(axis, table):
-    """A box a method, without CLCA and with it."""
+    """Return a box a method, without CLCA and with it."""
     kinds = table.method + ' ' + table.clca.map(CLCA)
     accuracies = dict(list(table.accuracy.groupby(kinds)))
     axis.boxplot(accuracies.values(), tick_labels=accuracies)
@@ -82,7 +82,8 @@ def methods(axis, table):
 
 
 def curves_of(results):
-    """A row an epoch of a run and part: its largest gradient, if it had one.
+    """Return a row an epoch of a run and part: its largest gradient, if it had
+    one.
 
     The part is ``per_epoch`` for all of the model.
     """
@@ -99,13 +100,14 @@ def curves_of(results):
 
 
 def gradients(axis, curves):
-    """A line of base, +CLA, +CLC and CLCA each: means over seeds."""
+    """Return a line of base, +CLA, +CLC and CLCA each: means over seeds."""
     table = curves.pivot_table('gradient', 'epoch', 'clca')
     table.rename(columns=CLCA).plot(ax=axis, logy=True, legend=False)
 
 
 def parts(norm, axis, curves):
-    """A row a part, a colour the mean over seeds of its largest gradient."""
+    """Return a row a part, a colour the mean over seeds of its largest
+    gradient."""
     table = curves.pivot_table('gradient', 'part', 'epoch', sort=False)
     mesh = axis.pcolormesh(table.columns, table.index, table, norm=norm)
     axis.figure.colorbar(mesh, label='largest gradient')

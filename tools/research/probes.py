@@ -27,7 +27,7 @@ NUM_DRAWS = 10
 
 
 def kept(file, measure, *given):
-    """What was measured once and is kept in a file."""
+    """Return what was measured once and is kept in a file."""
     if not file.exists():
         replace_text(file, json.dumps(measure(*given), indent=1) + '\n')
         print(file, flush=True)
@@ -35,7 +35,7 @@ def kept(file, measure, *given):
 
 
 def facts():
-    """Where and with what is measured."""
+    """Return where and with what is measured."""
     torch.set_num_threads(1)
     return machine(Setting(batch=1), COMMAND)
 

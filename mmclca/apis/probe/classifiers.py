@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from mmclca.datasets.units import Units
-from mmclca.utils.known_names import not_one_of
+from mmclca.utils.messages import not_one_of
 
 
 class Linear(NamedTuple):
@@ -187,7 +187,7 @@ class Task:
         return Units(self.labels, self.groups)
 
     def part(self, chosen: np.ndarray) -> 'Task':
-        """The same for some of the images."""
+        """Return the same for some of the images."""
         groups = None if self.groups is None else self.groups[chosen]
         return replace(
             self,
@@ -225,7 +225,7 @@ class Task:
 
 
 def best(right: Tensor) -> int:
-    """The strength in the middle, or one that is clearly better.
+    """Return the strength in the middle, or one that is clearly better.
 
     Better by more than two standard errors of the difference: where images
     are few, the largest accuracy is mostly the luckiest. Over six networks

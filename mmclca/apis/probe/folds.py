@@ -65,7 +65,8 @@ class OutOfFold:
         return wilson(mean, self.independent, level)
 
     def recalls(self) -> Tensor:
-        """Share of each class that is right (K,), NaN where not tested."""
+        """Return the share of each class that is right (K,), NaN where not
+        tested."""
         return recalls(self.logits, self.labels)
 
     def probabilities(self) -> Tensor:

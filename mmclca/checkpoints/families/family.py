@@ -42,7 +42,7 @@ class Family:
     encoders: tuple[str, ...] = ('base_encoder.', 'backbone.', 'visual.', '')
 
     def rename(self, name: str) -> str:
-        """The name in a classifier of this package."""
+        """Return the name in a classifier of this package."""
         for pattern, new in self.renames:
             if re.match(pattern, name):
                 return re.sub(pattern, new, name, count=1)

@@ -17,7 +17,7 @@ EMBEDDING = (
 
 
 def layer_renames(block: str, layer: str, gamma1: str = 'attn.gamma1'):
-    """The renames of a layer of attention and FFN."""
+    """Return the renames of a layer of attention and FFN."""
     return (
         (rf'{block}\.norm([12])\.', rf'{layer}.ln\2.'),
         (rf'{block}\.attn\.', rf'{layer}.attn.'),

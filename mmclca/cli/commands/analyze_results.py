@@ -41,7 +41,7 @@ def parse_args():
 
 
 def read_image(info):
-    """The RGB image of a sample, and its name."""
+    """Return the RGB image of a sample, and its name."""
     if 'img' in info:
         return info['img'], str(info['sample_idx'])
     image = datasets.decoding.read_bgr(info['img_path'])[..., ::-1]

@@ -79,8 +79,8 @@ def parse_args():
 
 
 def with_recorded_steps(settings):
-    """A data set, and a list of the names and images of its last sample,
-    after each step of the pipeline; it may repeat another data set."""
+    """Return a data set, and a list of the names and images of its last
+    sample, after each step of the pipeline; it may repeat another data set."""
     inner = settings
     while 'pipeline' not in inner:
         inner = inner['dataset']
@@ -105,7 +105,8 @@ def with_recorded_steps(settings):
 
 
 def images_of(name, data):
-    """Names and copies of the images in a sample; some steps make several."""
+    """Return the names and copies of the images in a sample; some steps make
+    several."""
     image = data.get('img')
     if isinstance(image, list):
         return [
@@ -115,14 +116,16 @@ def images_of(name, data):
 
 
 def label_of(sample, classes):
-    """Names of the classes of a sample; nothing where it has none."""
+    """Return the names of the classes of a sample; nothing where it has
+    none."""
     labels = sample.gt_label.tolist() if 'gt_label' in sample else []
     named = [f'{classes[i]} ({i})' if classes else f'{i}' for i in labels]
     return ', '.join(named)
 
 
 def file_of(sample, index):
-    """Name of the picture of a sample; images of two classes may share one."""
+    """Return the name of the picture of a sample; images of two classes may
+    share one."""
     path = sample.get('img_path')
     return f'{index:05}_{Path(path).stem}.png' if path else f'{index:05}.png'
 

@@ -8,7 +8,7 @@ classes, columns predicted ones
 from pathlib import Path
 
 from mmclca.checkpoints.fitted import is_checkpoint
-from mmclca.utils.terminal import say
+from mmclca.utils.messages import say
 
 from .. import Parser, model_files, plain_errors
 from ..arguments import file_named
@@ -56,7 +56,7 @@ def matrix_of_checkpoint(args, cfg):
 
 
 def matrix_of_results(args, cfg):
-    """As :func:`matrix_of_checkpoint`, of predictions made before."""
+    """Make the matrix of predictions made before."""
     results = evaluation.predictions.read_predictions(
         args.ckpt_or_result, 'pred_score', 'gt_label'
     )
@@ -66,7 +66,7 @@ def matrix_of_results(args, cfg):
 
 
 def classes_of(cfg):
-    """Names of the test set, None where it is not here."""
+    """Return the names of the test set, None where it is not here."""
     try:
         dataset = datasets.batches.dataset_of(cfg, pipeline=[])
     except OSError as error:
@@ -87,7 +87,7 @@ def draw(matrix, classes, include_values, cmap):
 
 
 def describe(matrix, classes):
-    """Lines on the accuracy and the most frequent confusions."""
+    """Return lines on the accuracy and the most frequent confusions."""
     right = matrix.diagonal().sum().item()
     yield f'{right} of {matrix.sum().item()} images right'
     wrong = matrix.clone().fill_diagonal_(0)

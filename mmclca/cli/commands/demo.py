@@ -69,7 +69,7 @@ def run(tool, *words):
 
 
 def test_leaves(folder):
-    """The first test leaf of some classes."""
+    """Return the first test leaf of some classes."""
     lines = reversed(files.read_lines(folder / 'test.txt'))
     first = {label: path for path, label in map(str.split, lines)}
     return [folder / first[label] for label in DRAWN]

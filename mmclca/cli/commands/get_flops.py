@@ -38,8 +38,8 @@ def parse_args():
 
 
 def measure(config, cfg_options, shape):
-    """The cost of the model of a config file; whatever is logged on the way
-    goes to stderr."""
+    """Return the cost of the model of a config file; whatever is logged on the
+    way goes to stderr."""
     with redirect_stdout(sys.stderr):
         if shape and len(shape) > 2:
             raise ValueError(f'--shape {shape}: one or two numbers')
@@ -51,7 +51,7 @@ def measure(config, cfg_options, shape):
 
 
 def rows(cost):
-    """Lines of a table of the cost, for people to read."""
+    """Return lines of a table of the cost, for people to read."""
     height, width = cost.shape
     yield f'image {height} x {width}, batch of one, evaluation'
     yield f'{cost.flops / 1e9:9.3f} GMACs'

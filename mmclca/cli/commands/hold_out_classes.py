@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmclca.utils.lazy import lazy
-from mmclca.utils.terminal import say
+from mmclca.utils.messages import say
 
 from .. import Parser, plain_errors
 

@@ -54,7 +54,8 @@ def parse_args():
 
 
 def default_out(checkpoint):
-    """Name the file after the checkpoint, or as in a folder of fit."""
+    """Return the name the file after the checkpoint, or as in a folder of
+    fit."""
     if '://' in checkpoint:
         raise ValueError('weights from an address need --out')
     if is_fitted(checkpoint):

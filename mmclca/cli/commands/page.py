@@ -33,7 +33,7 @@ def parse_args():
 
 
 def trained(args):
-    """A model, and the name of its checkpoint."""
+    """Return a model, and the name of its checkpoint."""
     checkpoint = args.checkpoint or page.trained_by_demo(model_index.home())
     model = model_files.load(args, args.config, checkpoint, args.reject)
     return model, Path(checkpoint).name

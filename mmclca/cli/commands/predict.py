@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
-from mmclca.utils.terminal import printable, say
+from mmclca.utils.messages import printable, say
 
 from .. import Parser, model_files, plain_errors
 from ..arguments import check_file, positive

@@ -10,7 +10,7 @@ from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 
-from mmclca.utils.terminal import say
+from mmclca.utils.messages import say
 
 from .. import Parser, model_files, plain_errors
 from ..arguments import check_file, file_named, keep_rate, positive, whole
@@ -128,7 +128,7 @@ def load_probe(args):
 
 
 def training_images(args, cfg):
-    """Images to fit to."""
+    """Return the images to fit to."""
     if args.images is None or args.images.endswith('.txt'):
         return model_files.images_of(cfg, args.images, 'train')
     found = datasets.photographs.read_photographs(
@@ -138,7 +138,7 @@ def training_images(args, cfg):
 
 
 def lines_of(classifier, images, channels, found):
-    """What the folds tell, in lines."""
+    """Describe the estimate by the folds, in lines."""
     number, classes = len(images.paths), images.classes
     yield (
         f'{number} images of {len(classes)} classes, features of {channels} '

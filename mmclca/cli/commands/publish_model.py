@@ -49,7 +49,7 @@ def parse_args():
 
 
 def classes_of(checkpoint, dataset_type):
-    """Names of the classes, None where there are none."""
+    """Return the names of the classes, None where there are none."""
     classes = checkpoints.stored.stored_classes(checkpoint)
     if classes is not None or dataset_type is None:
         return classes

@@ -10,7 +10,7 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from mmclca.utils.terminal import say
+from mmclca.utils.messages import say
 
 from .. import Parser, model_files, plain_errors
 from ..arguments import check_file, file_named, positive
@@ -86,7 +86,7 @@ def check(args):
 
 
 def embed(args, inferencer, place, split):
-    """Images that can be read, and their features."""
+    """Return images that can be read, and their features."""
     images = model_files.images_of(inferencer.model._config, place, split)
     found, unread = apis.features.extract_features(
         inferencer, images.paths, args.stage, args.batch_size
@@ -138,7 +138,7 @@ def show(entries, metrics):
 
 
 def title(neighbour):
-    """Its class and file, as it is told on a line."""
+    """Describe it on a line by its class and file."""
     file = Path(neighbour['image']).name
     return f'{neighbour["name"]} ({file})' if neighbour['name'] else file
 

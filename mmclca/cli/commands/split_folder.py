@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES
 from mmclca.utils.lazy import lazy
-from mmclca.utils.terminal import say
+from mmclca.utils.messages import say
 
 from .. import Parser, plain_errors
 

@@ -70,7 +70,7 @@ def report(root, results, console):
 
 
 def plan(args, root, configs, keep_checkpoints):
-    """What starts the jobs of cells, and what each is called with."""
+    """Return the executor of the jobs, and the arguments of each."""
     gpus = [0] if args.executor == 'slurm' else sweep.jobs.visible_gpus()
     options = sweep.jobs.job_options(args.executor, args.jobs, gpus)
     options |= args.executor_options

@@ -37,7 +37,7 @@ def parse_args():
 
 
 def configure(args):
-    """The config, with all that the command line says."""
+    """Return the config, with all that the command line says."""
     cfg = configs.read_config(args.config, args.cfg_options)
     engine.runner.set_up_run(
         cfg, args.config, args.work_dir, args.launcher, args.local_rank

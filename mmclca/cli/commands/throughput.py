@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from mmclca.utils.extras import require
-from mmclca.utils.known_names import not_one_of
+from mmclca.utils.messages import not_one_of
 
 from .. import Parser, plain_errors
 from ..arguments import check_file, keep_rate, positive, whole
@@ -225,7 +225,7 @@ def setting_of(args):
 
 
 def read_config(name, train):
-    """The classifier of a config file."""
+    """Return the classifier of a config file."""
     with plain_errors(name), redirect_stdout(sys.stderr):
         config = mmengine.config.Config.fromfile(name)
         configs.require_settings(config, 'model.backbone')
@@ -236,7 +236,7 @@ def read_config(name, train):
 
 
 def plan(args):
-    """The models beside each baseline, in the order of measuring."""
+    """Return the models beside each baseline, in the order of measuring."""
     if args.backend == 'onnx':
         require('onnx', 'onnxscript', 'onnxruntime', extra='deploy')
     return benchmark.candidates.plan(

@@ -53,7 +53,7 @@ def warn_of_earlier_run(runner):
 
 
 def configure(args):
-    """The config, with all that the command line says."""
+    """Return the config, with all that the command line says."""
     cfg = configs.read_config(args.config, args.cfg_options)
     configs.require_settings(cfg, 'model', 'train_dataloader', 'train_cfg')
     configs.check_patches(cfg)

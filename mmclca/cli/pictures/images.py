@@ -5,7 +5,7 @@ import argparse
 import re
 import sys
 
-from mmclca.utils.known_names import not_one_of
+from mmclca.utils.messages import not_one_of
 
 from .. import model_files
 from ..mistakes import plain_errors

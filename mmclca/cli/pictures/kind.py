@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What the commands share that draw a trained model."""
+"""Parts of the commands that draw a trained model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What is wrong with photographs, and those that can be used."""
+"""Problems of photographs, and the photographs that can be used."""
 
 import os
 from collections import Counter
@@ -49,7 +49,7 @@ class Checked:
     split_groups: list[str]
 
     def lines(self) -> list[str]:
-        """What to tell whoever gave the photographs, a line each."""
+        """Describe the problems, a line each."""
         return list(_lines_of(self))
 
 
@@ -97,7 +97,7 @@ def check_photographs(
 
 
 def _compare(photographs: Photographs, pictures: list[list[str]]):
-    """What is left out of files that show the same."""
+    """Return the files to leave out of those that show the same."""
     rows = zip(
         photographs.paths, photographs.labels, photographs.splits, strict=True
     )
@@ -116,7 +116,8 @@ def _compare(photographs: Photographs, pictures: list[list[str]]):
 
 
 def _trainable(photographs: Photographs) -> tuple[Photographs, dict[str, int]]:
-    """Those of classes that can be trained, and how many of which cannot."""
+    """Return photographs of trainable classes, and how many others there
+    are."""
     trained = {photographs.labels[i] for i in photographs.to_train()}
     names = {photographs.classes[label] for label in trained}
     counts = photographs.counts().items()

@@ -72,7 +72,8 @@ def read_folder(
 
 
 def _is_split(parts) -> bool:
-    """Whether the first level are splits: ``train`` may also be a class."""
+    """Return whether the first level are splits: ``train`` may also be a
+    class."""
     names = {part[0] for part in parts if len(part) > 1}
     splits = {split_named(name) for name in names}
     whole = splits == {'train'} or splits & {'val', 'test'}
@@ -132,5 +133,6 @@ def _check_classes(classes, parts, folder: Path) -> None:
 
 
 def split_named(name: str) -> str | None:
-    """The split that a folder or a cell of a table names, in any case."""
+    """Return the split that a folder or a cell of a table names, in any
+    case."""
     return SPLITS.get(name.strip().lower())

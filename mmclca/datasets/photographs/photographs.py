@@ -77,7 +77,7 @@ class Photographs:
         )
 
     def of_classes(self, labels: Sequence[int]) -> 'Photographs':
-        """Those of some classes, which are counted anew in this order."""
+        """Return those of some classes, numbered anew in this order."""
         number = {label: i for i, label in enumerate(labels)}
         kept = [i for i, label in enumerate(self.labels) if label in number]
         return replace(
@@ -87,7 +87,7 @@ class Photographs:
         )
 
     def without(self, paths: Container[str]) -> 'Photographs':
-        """All but some files; the classes stay as they are."""
+        """Drop some files; the classes stay as they are."""
         return self.select(
             [i for i, path in enumerate(self.paths) if path not in paths]
         )

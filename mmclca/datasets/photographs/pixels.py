@@ -29,7 +29,7 @@ _NO_COLOURS = 'F', 'I'
 
 @dataclass
 class Look:
-    """What a file is at a glance."""
+    """The size and hashes of an image file."""
 
     problem: str
     digest: str = ''
@@ -121,7 +121,7 @@ def _problem_of_name(path: str) -> str:
 
 
 def keys_by(values: dict) -> dict:
-    """The keys that have each value."""
+    """Return the keys that have each value."""
     keys = defaultdict(list)
     for key, value in values.items():
         keys[value].append(key)
@@ -129,7 +129,7 @@ def keys_by(values: dict) -> dict:
 
 
 def _close(paths: list[str], looks: dict[str, Look]) -> list[str]:
-    """Those that look much like another one."""
+    """Return the files that are much like another one."""
     small = np.stack([looks[path].small for path in paths]).astype(np.int16)
     means = small.mean(1)
     order = means.argsort()

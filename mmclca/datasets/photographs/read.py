@@ -100,7 +100,7 @@ def _first_group(match: re.Match) -> str:
 
 
 def images_at(place: str | os.PathLike) -> Photographs:
-    """Images of a folder or a list, some of which may have no class.
+    """Return images of a folder or a list, some of which may have no class.
 
     Args:
         place (str | Path): A folder, in which the first folder below names
@@ -153,7 +153,7 @@ def _in_list(file: str) -> Photographs:
 
 
 def images_of_split(cfg: Config, split: str) -> Photographs:
-    """Images of a data set of a config.
+    """Return images of a data set of a config.
 
     Args:
         cfg (Config): The config.

@@ -94,7 +94,8 @@ def _find_files(names: list[str], place: Path, table: Path) -> list[str]:
 
 
 def _find(name: str, *folders: Path) -> str:
-    """The file of a name, which may be written as on Windows; '' if none."""
+    """Return the file of a name, which may be written as on Windows; '' if
+    none."""
     spellings = (name, name.replace('\\', '/'))
     files = (folder / s for folder in folders for s in spellings if name)
     return next((str(file) for file in files if file.is_file()), '')
@@ -196,7 +197,7 @@ def _encoding(content: bytes) -> str:
 
 
 def _with_titles(cells):
-    """The table below its titles, if the first row are titles."""
+    """Return the table below its titles, if the first row are titles."""
     numbers = [f'column {i + 1}' for i in range(cells.shape[1])]
     first = list(cells.iloc[0]) if len(cells) else []
     if any(cell.lower().endswith(PHOTOGRAPH_SUFFIXES) for cell in first):
@@ -231,13 +232,13 @@ def find_columns(cells, groups: str | None = None) -> dict[str, str | None]:
 
 
 def _holds_files(column) -> bool:
-    """Whether most cells end as images do."""
+    """Return whether most cells end as images do."""
     return column.str.lower().str.endswith(PHOTOGRAPH_SUFFIXES).mean() > 0.5
 
 
 def _one_of(titles, first: str, known: set[str], cells, what: str) -> str:
-    """The title that has the first name, or alone has one that is known, or
-    is alone."""
+    """Return the title that has the first name, or alone has one that is
+    known, or is alone."""
     for names in ({first}, known, {title.lower() for title in titles}):
         found = [title for title in titles if title.lower() in names]
         if len(found) == 1:

@@ -17,13 +17,14 @@ from .shape import grow_leaf
 
 
 def _trait(default, spread):
-    """A trait, and how far it may go from the plant's own at difference 1."""
+    """Return a trait, and how far it may go from the plant's own at difference
+    1."""
     return field(default=default, metadata=dict(spread=spread))
 
 
 @dataclass(frozen=True)
 class Cultivar:
-    """What all leaves of one class have in common.
+    """The traits that all leaves of one class share.
 
     Lengths are in units of the blade's length, positions along the midrib
     run from 0 (base) to 1 (apex).
@@ -126,7 +127,8 @@ def _vary(cultivar, steps):
 def drawn_leaves(
     num_leaves: int, seed: int = 0
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Names and BGR images of drawn leaves, each of another cultivar.
+    """Return the names and BGR images of drawn leaves, each of another
+    cultivar.
 
     Args:
         num_leaves (int): How many.

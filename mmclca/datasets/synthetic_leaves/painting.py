@@ -77,7 +77,7 @@ def _area(polygon):
 
 
 def _fill_blade(leaf, canvas):
-    """The blade, and one half of it, which lies at another angle."""
+    """Return the blade, and one half of it, which lies at another angle."""
     blade, half = (np.zeros((canvas, canvas), np.uint8) for _ in range(2))
     _fill(blade, np.concatenate([leaf.left, leaf.right[::-1]]))
     midrib = leaf.midrib[PETIOLE:]
@@ -93,7 +93,7 @@ def _draw_petiole(leaf, unit, canvas):
 
 
 def _draw_veins(leaf, unit, canvas):
-    """The finer a vein, the fainter."""
+    """Draw the veins: the finer, the fainter."""
     layer = np.zeros((canvas, canvas), np.uint8)
     lines = _fixed(leaf.tertiaries)
     cv2.polylines(layer, lines, False, 70, 1, cv2.LINE_AA, SHIFT)
@@ -193,7 +193,8 @@ def _clouds(rng, size, cells):
 
 @lru_cache(maxsize=2)
 def _areoles(size):
-    """The finest net of veins: a texture that all leaves are cut from."""
+    """Return the finest net of veins: a texture that all leaves are cut
+    from."""
     noise = np.random.default_rng(1).standard_normal((2 * size,) * 2)
     fine = cv2.GaussianBlur(
         noise.astype(np.float32), (0, 0), max(size / 250, 0.9)
@@ -220,7 +221,7 @@ def _mix(image, colour, amount):
 
 
 def _near(colour, rng, brightness, hue):
-    """A colour of about the same brightness and hue."""
+    """Return a colour of about the same brightness and hue."""
     shift = rng.normal(0, hue, (3, 1, 1)).clip(-1.5 * hue, 1.5 * hue)
     return np.float32(colour * rng.normal(1, brightness) + shift)
 

@@ -81,7 +81,8 @@ def _vein_starts(traits, rng):
 
 
 def _vein_ends(outline, starts, traits, rng):
-    """Index into the outline where each secondary vein meets the margin."""
+    """Return the index into the outline where each secondary vein meets the
+    margin."""
     x, y = outline.T
     angle = traits.vein_angle * (1.15 - 0.35 * starts)
     slope = np.tan(np.deg2rad(angle + rng.normal(0, 1.0, len(starts))))

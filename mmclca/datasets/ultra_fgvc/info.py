@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What is known of each Ultra-FGVC set, in one table.
+"""Facts of each Ultra-FGVC set, in one table.
 
 Class and image counts are those of the lists that the CLCA authors train
 with. ``train`` and ``val`` divide the official training images (``trainval``);
@@ -72,7 +72,7 @@ def get_info(name):
 
 
 def _numbered(title, num_classes, folder, parquet):
-    """A set of six images a class: two, one and three of the splits."""
+    """Return a set of six images a class: two, one and three of the splits."""
     n = num_classes
     return UltraFGVCInfo(
         plain(title),

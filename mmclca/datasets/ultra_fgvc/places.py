@@ -57,7 +57,8 @@ def _find(folder, info, forms):
 
 
 def _first(folder, info, form):
-    """The first place that has a set, and its images; None if none has."""
+    """Return the first place that has a set, and its images; None if none
+    has."""
     for place in _folders(folder, info):
         if form == 'parquet':
             place = _parquet_file(place, info)

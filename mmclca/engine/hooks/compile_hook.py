@@ -113,7 +113,8 @@ class CompileHook(Hook):
 
 
 def compiles_right() -> bool:
-    """Whether compiled training of every reducer is right in this torch.
+    """Return whether compiled training of every reducer is right in this
+    torch.
 
     In 2.12 the scores of three of them are others than in eager mode.
     """

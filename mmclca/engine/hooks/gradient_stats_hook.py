@@ -133,6 +133,6 @@ def _within(name: str, part: str) -> bool:
 
 
 def _maxima(params: list[Tensor]) -> Tensor:
-    """The largest magnitude in each gradient."""
+    """Return the largest magnitude in each gradient."""
     grads = [param.grad for param in params if param.grad is not None]
     return torch.stack(torch._foreach_norm(grads, ord=float('inf')))

@@ -14,7 +14,8 @@ from mmclca.utils.wrappers import inner_model
 
 
 def last_view(pipeline: list[dict]) -> list[dict]:
-    """A pipeline in which the last choice of each ``TestTimeAug`` is made."""
+    """Return a pipeline in which the last choice of each ``TestTimeAug`` is
+    made."""
     steps = []
     for step in pipeline:
         several = step['type'] == 'TestTimeAug'
@@ -90,7 +91,7 @@ class ProbeInitHook(Hook):
 
     @torch.no_grad()
     def _features(self, model, dataset) -> tuple[Tensor, Tensor]:
-        """What the last layer reads of all images (N, D), and labels (N,)."""
+        """Compute features (N, D) of all images, and their labels (N,)."""
         training = model.training
         model.eval()
         order, found, labels = range(len(dataset)), [], []

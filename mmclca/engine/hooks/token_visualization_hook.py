@@ -53,7 +53,7 @@ class TokenVisualizationHook(Hook):
         check_reduces(inner_model(runner.model).backbone)
 
     def before_val(self, runner) -> None:
-        """As :meth:`before_train`."""
+        """Do as :meth:`before_train`."""
         self.before_train(runner)
 
     def after_val_epoch(self, runner, metrics=None) -> None:

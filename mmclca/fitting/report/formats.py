@@ -7,12 +7,12 @@ UNIT = '\N{NO-BREAK SPACE}%'
 
 
 def percent(share: float) -> str:
-    """A share, 0 to 1, with one decimal: '93.4 %'."""
+    """Return a share, 0 to 1, with one decimal: '93.4 %'."""
     return f'{100 * share:.1f}{UNIT}'
 
 
 def about(share: float) -> str:
-    """A share, 0 to 1, in whole per cent: '93 %', 'under 1 %'."""
+    """Return a share, 0 to 1, in whole per cent: '93 %', 'under 1 %'."""
     if 0 < share < 0.01:
         return f'under 1{UNIT}'
     if 0.99 < share < 1:
@@ -21,19 +21,20 @@ def about(share: float) -> str:
 
 
 def of_hundred(share: float) -> int:
-    """How many of 100; all of them, or none, only if it is so."""
+    """Round a share to so many of 100; all or none only if it is so."""
     number = round(100 * share)
     return number if share in (0, 1) else min(max(number, 1), 99)
 
 
 def digits(value: float, number: int = 3) -> str:
-    """A positive number with some significant digits: '0.482', '17.9'."""
+    """Return a positive number with some significant digits: '0.482',
+    '17.9'."""
     decimals = number - 1 - math.floor(math.log10(value))
     return f'{value:.{max(decimals, 0)}f}'
 
 
 def duration(seconds: float) -> str:
-    """A time: '11 s', '2 min 51 s', '1 h 5 min'."""
+    """Return a time: '11 s', '2 min 51 s', '1 h 5 min'."""
     minutes, rest = divmod(round(seconds), 60)
     if not minutes:
         return f'{rest} s'
@@ -42,12 +43,12 @@ def duration(seconds: float) -> str:
 
 
 def listed(names: list[str], most: int = 12) -> str:
-    """Names, the first of them where there are many."""
+    """Return names, the first of them where there are many."""
     more = len(names) - most
     first = ', '.join(names[:most])
     return f'{first} and {more} more' if more > 0 else first
 
 
 def plural(number: int, word: str, many: str = '') -> str:
-    """A number of things: '1 class', '2 classes'."""
+    """Return a number of things: '1 class', '2 classes'."""
     return f'{number} {word if number == 1 else many or f"{word}s"}'

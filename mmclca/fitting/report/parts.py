@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What the report tells: classes, confusions, odd labels, more photographs."""
+"""Parts of the report: classes, confusions, odd labels, more photographs."""
 
 from operator import itemgetter
 from pathlib import Path

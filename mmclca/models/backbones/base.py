@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What all backbones share: architectures, foreign weights, depths."""
+"""Parts that all backbones share: architectures, foreign weights, depths."""
 
 from collections.abc import Collection
 
@@ -7,8 +7,7 @@ from mmcv.cnn.bricks import DropPath
 from torch import nn
 
 from mmclca.checkpoints.loading import load_into_backbone, load_into_classifier
-from mmclca.utils.checks import integer, one_of
-from mmclca.utils.known_names import not_one_of
+from mmclca.utils.messages import integer, not_one_of, one_of
 
 SIZES = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
 
@@ -112,7 +111,8 @@ class ForeignWeights:
     def get_layer_depth(
         self, param_name: str, prefix: str = ''
     ) -> tuple[int, int]:
-        """Number the depth of a parameter for layer-wise learning rates.
+        """Return the number the depth of a parameter for layer-wise learning
+        rates.
 
         Returns:
             tuple[int, int]: 0 for the embedding, layers from 1, the last for

@@ -18,7 +18,7 @@ from mmpretrain.models.utils import (
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
-from mmclca.utils.checks import integer
+from mmclca.utils.messages import integer
 
 from ..layers.class_attention import ClassLayer, ClassLayers
 from ..layers.deit_init import scale_of_depth
@@ -235,7 +235,7 @@ class CaiT(Reducible, BaseBackbone):
         return self.cls_of(tokens), tokens.body, key_bias
 
     def class_attention(self, x: Tensor) -> list[Tensor]:
-        """What CLS reads, (B, H, 1, 1 + N) in each class layer.
+        """Compute the attention of CLS, (B, H, 1, 1 + N) in each class layer.
 
         Args:
             x (Tensor): Images (B, 3, H, W).

@@ -16,7 +16,7 @@ from mmpretrain.models.utils import (
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
-from mmclca.utils.checks import one_of
+from mmclca.utils.messages import one_of
 
 from ..layers.attention_pool import LAYER_NORM, AttentionPool, AveragePool
 from ..stems import build_stem
@@ -82,7 +82,7 @@ class ColumnLayer(BaseModule):
         self.se.is_init = True
 
     def forward(self, x: Tensor) -> Tensor:
-        """A map (B, C, H, W) to one of the same size."""
+        """Return a map (B, C, H, W) to one of the same size."""
         update = self.gelu(self.conv1(self.norm(x)))
         update = self.se(self.gelu(self.depthwise(update)))
         return x + self.drop_path(self.gamma(self.conv2(update)))
@@ -209,7 +209,7 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         self.rename_on_load()
 
     def extract_maps(self, x: Tensor) -> Tensor:
-        """Images (B, 3, H, W) to what the column makes, (B, C, h, w)."""
+        """Map images (B, 3, H, W) to what the column makes, (B, C, h, w)."""
         x, hw = self.patch_embed(x)
         if self.pos_embed is not None:
             x = x + resize_pos_embed(
@@ -221,11 +221,13 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         return x
 
     def forward(self, x: Tensor) -> tuple[Tensor]:
-        """Images (B, 3, H, W) to vectors (B, C), or K of them (B, K, C)."""
+        """Map images (B, 3, H, W) to vectors (B, C), or K of them (B, K,
+        C)."""
         return self.pool((self.extract_maps(x),))
 
     def class_attention(self, images: Tensor) -> list[Tensor]:
-        """How much each query reads of each patch of images (B, 3, H, W).
+        """Compute the weight of each patch for each query of images (B, 3, H,
+        W).
 
         Returns:
             list[Tensor]: See :meth:`AttentionPool.class_attention`.

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What a backbone has to be for its tokens to be reduced on the way."""
+"""The interface of a backbone whose tokens can be reduced."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from mmclca.registry import MODELS
-from mmclca.utils.checks import ascending
+from mmclca.utils.messages import ascending
 
 from ..reduction.attention import Attended, attend
 from ..reduction.reducers import TokenReducer
@@ -47,7 +47,7 @@ class Reducible(ForeignWeights):
         return tuple(pixels // patches for pixels, patches in sides)
 
     def embed(self, x: Tensor) -> tuple[Tokens, tuple[int, int]]:
-        """Images (B, 3, H, W) to tokens and the grid of patches.
+        """Map images (B, 3, H, W) to tokens and the grid of patches.
 
         The tokens are [prefix | patches | registers | CLR]; the CLR tokens
         come from ``self.cache.start``, where there is a cache.
@@ -55,7 +55,7 @@ class Reducible(ForeignWeights):
         raise NotImplementedError
 
     def enter(self, i: int, tokens: Tokens) -> Tokens:
-        """What enters layer i; here what left the one before, or the cache.
+        """Return the input of layer i: the output of the last, or the cache.
 
         Args:
             i (int): Index of the layer.
@@ -64,7 +64,7 @@ class Reducible(ForeignWeights):
         return tokens
 
     def normalize(self, layer: nn.Module, x: Tensor) -> Tensor:
-        """What the attention of a layer reads of the tokens (B, N, C)."""
+        """Normalize the tokens (B, N, C) for the attention of a layer."""
         return layer.ln1(x)
 
     def attend(
@@ -99,7 +99,7 @@ class Reducible(ForeignWeights):
     def read_by_cls(
         self, images: Tensor, entered: Tokens
     ) -> tuple[Tensor, Tokens]:
-        """What the CLS token of the last layer attends to.
+        """Compute the attention of the CLS token of the last layer.
 
         Args:
             images (Tensor): (B, 3, H, W).
@@ -120,11 +120,11 @@ class Reducible(ForeignWeights):
         return layer.ffn(layer.ln2(x), identity=x)
 
     def finish(self, x: Tensor) -> Tensor:
-        """What is done to all tokens (B, N, C) after the last layer."""
+        """Normalize all tokens (B, N, C) after the last layer."""
         return x
 
     def format_tokens(self, tokens: Tokens, hw: tuple[int, int]) -> Tensor:
-        """The output of one of ``out_indices``: CLS, (B, C).
+        """Return the output of one of ``out_indices``: CLS, (B, C).
 
         Args:
             tokens (Tokens): What leaves the layer.
@@ -235,7 +235,7 @@ class Reducible(ForeignWeights):
         return cache
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Images (B, 3, H, W) to the outputs of ``out_indices``."""
+        """Map images (B, 3, H, W) to the outputs of ``out_indices``."""
         if self.training and self.reducer.has_loss:
             raise ValueError(
                 f'{type(self.reducer).__name__} has a loss that this '
@@ -245,7 +245,7 @@ class Reducible(ForeignWeights):
         return self.forward_tokens(x)[0]
 
     def forward_tokens(self, x: Tensor) -> tuple[tuple[Tensor, ...], Tokens]:
-        """As ``forward``, with the final tokens and their trace."""
+        """Run as ``forward``, and return the final tokens with their trace."""
         tokens, hw = self.embed(x)
         outs, cached, last = [], [], len(self.layers) - 1
         for i, layer in enumerate(self.layers):
@@ -260,7 +260,7 @@ class Reducible(ForeignWeights):
         return tuple(outs), tokens
 
     def run_layer(self, layer, tokens: Tokens, stage: int | None) -> Tokens:
-        """One layer; ``stage`` is None where nothing is reduced."""
+        """Run one layer; ``stage`` is None where nothing is reduced."""
         if self.with_cp and torch.is_grad_enabled():
             return checkpoint(
                 self._run_layer, layer, tokens, stage, use_reentrant=False

@@ -6,7 +6,7 @@ from mmpretrain.models.utils import to_2tuple
 from torch import Tensor
 
 from mmclca.registry import MODELS
-from mmclca.utils.checks import one_of
+from mmclca.utils.messages import one_of
 
 from ..layers.deit_init import scale_of_depth
 from ..layers.resmlp_layer import (
@@ -133,7 +133,7 @@ class ResMLP(ForeignWeights, BaseBackbone):
         self.rename_on_load()
 
     def forward(self, x: Tensor) -> tuple[Tensor]:
-        """Images (B, 3, H, W) to one vector each, (B, C), in a tuple.
+        """Map images (B, 3, H, W) to one vector each, (B, C), in a tuple.
 
         Raises:
             ValueError: If the images are not of ``img_size``.
@@ -151,7 +151,7 @@ class ResMLP(ForeignWeights, BaseBackbone):
         return (self.norm(cls)[:, 0],)
 
     def matrices(self) -> dict[str, list[Tensor]]:
-        """The matrices of every layer, in its order.
+        """Return the matrices of every layer, in its order.
 
         Returns:
             dict[str, list[Tensor]]: By the letters of the thesis: A across

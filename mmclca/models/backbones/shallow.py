@@ -45,7 +45,8 @@ def fusible(model: nn.Module) -> list[BaseBackbone]:
 
 
 def as_reducible(backbone: nn.Module) -> Reducible:
-    """The backbone, or mmpretrain's plain ViT as one that reduces nothing.
+    """Return the backbone, or mmpretrain's plain ViT as one that reduces
+    nothing.
 
     Args:
         backbone (nn.Module): Any backbone.
@@ -81,12 +82,13 @@ def _over(vit: VisionTransformer) -> TokenReductionViT:
 
 
 def reduces(backbone: nn.Module) -> bool:
-    """Whether a backbone, of any kind, has a reducer that may reduce."""
+    """Return whether a backbone, of any kind, has a reducer that may
+    reduce."""
     return isinstance(backbone, Reducible) and backbone.reduces
 
 
 def shallow_copy(model: nn.Module) -> nn.Module:
-    """A classifier that shares parameters with another one.
+    """Return a classifier that shares parameters with another one.
 
     Methods and modules of its backbone, which is a :class:`Reducible`, can
     be replaced; the model itself is left as it is.

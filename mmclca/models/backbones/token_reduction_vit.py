@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.init import trunc_normal_
 
 from mmclca.registry import MODELS
-from mmclca.utils.checks import integer, one_of
+from mmclca.utils.messages import integer, one_of
 
 from ..layers.parallel import ParallelLayer
 from ..reduction.tokens import Tokens, featmap
@@ -59,7 +59,8 @@ class ViTEmbedding:
         return tuple(self.patch_embed.stride)
 
     def _embedding(self, values: Tensor) -> nn.Parameter:
-        """A parameter that is frozen with the embedding, with any stage."""
+        """Return a parameter that is frozen with the embedding, with any
+        stage."""
         return nn.Parameter(values, requires_grad=self.frozen_stages <= 0)
 
     def _build_registers(self, num_registers: int) -> nn.Parameter | None:
@@ -299,7 +300,7 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
         return self.ln1(x) if self.final_norm else x
 
     def format_tokens(self, tokens: Tokens, hw: tuple[int, int]) -> Tensor:
-        """The tokens in the form of ``out_type``."""
+        """Return the tokens in the form of ``out_type``."""
         return OUTPUT_FORMS[self.out_type](self, tokens, hw)
 
     def check_cla(self) -> None:

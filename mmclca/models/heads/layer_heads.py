@@ -13,7 +13,7 @@ from mmpretrain.models.heads import (
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
-from mmclca.utils.checks import integer
+from mmclca.utils.messages import integer
 
 
 class SizedHead(ClsHead):
@@ -186,7 +186,7 @@ LAST = {
 
 
 def last_linear(head: nn.Module) -> nn.Module:
-    """The layer that makes class scores of ``head.pre_logits``.
+    """Return the layer that makes class scores of ``head.pre_logits``.
 
     Args:
         head (nn.Module): Of a classifier.

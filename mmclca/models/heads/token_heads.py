@@ -9,7 +9,7 @@ from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
-from mmclca.utils.checks import one_of
+from mmclca.utils.messages import one_of
 
 from .layer_heads import SizedHead
 
@@ -81,7 +81,8 @@ class DistilledHead(SizedHead):
         )
 
     def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
-        """The two tokens (B, 2, C) of the last output, as one (B, 2C)."""
+        """Return the two tokens (B, 2, C) of the last output, as one (B,
+        2C)."""
         return feats[-1].flatten(1)
 
     def both(self, feats: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
@@ -145,7 +146,7 @@ class PerClassHead(SizedHead):
         self._register_load_state_dict_pre_hook(self._load_hook)
 
     def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
-        """The vectors (B, K, C) of the last output."""
+        """Return the vectors (B, K, C) of the last output."""
         x = feats[-1]
         if x.shape[1:] != self.weight.shape:
             K, C = self.weight.shape

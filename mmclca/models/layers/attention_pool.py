@@ -5,7 +5,7 @@ from mmpretrain.models.utils import build_norm_layer
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
-from mmclca.utils.checks import integer
+from mmclca.utils.messages import integer
 
 from .class_attention import ClassLayer
 
@@ -85,7 +85,7 @@ class AttentionPool(BaseModule):
         return tuple(self._pool(one) for one in maps)
 
     def class_attention(self, maps: tuple[Tensor, ...]) -> list[Tensor]:
-        """How much each query reads of each place of the last map.
+        """Compute the weight of each place of the last map for each query.
 
         Args:
             maps (tuple[Tensor]): Maps (B, C, H, W).
@@ -147,7 +147,7 @@ class AveragePool(BaseModule):
         return tuple(self.ln(one.mean(dim=(2, 3))) for one in maps)
 
     def class_attention(self, maps: tuple[Tensor, ...]) -> list[Tensor]:
-        """Each place counts the same: there is none."""
+        """Return None: each place counts the same."""
         return []
 
     def fit_weights(self, state_dict: dict, prefix: str) -> list[str]:

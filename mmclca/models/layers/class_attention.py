@@ -35,7 +35,7 @@ class ClassAttention(nn.Module):
     def forward(
         self, queries: Tensor, keys: Tensor, key_bias: Tensor | None = None
     ) -> Tensor:
-        """What the queries read.
+        """Return the sums of values that the queries read.
 
         Args:
             queries (Tensor): Normalized, (B, K, C).
@@ -55,7 +55,7 @@ class ClassAttention(nn.Module):
     def weights(
         self, queries: Tensor, keys: Tensor, key_bias: Tensor | None = None
     ) -> Tensor:
-        """How much each query reads of each key, (B, H, K, N).
+        """Compute the weight of each key for each query, (B, H, K, N).
 
         See :meth:`forward`; the rows sum to 1.
         """
@@ -105,7 +105,7 @@ class ClassLayer(nn.Module):
     def forward(
         self, cls: Tensor, patches: Tensor, key_bias: Tensor | None = None
     ) -> Tensor:
-        """The class tokens after they read the patches.
+        """Return the class tokens after they read the patches.
 
         Args:
             cls (Tensor): Class tokens, (B, K, C).
@@ -123,7 +123,7 @@ class ClassLayer(nn.Module):
     def weights(
         self, cls: Tensor, patches: Tensor, key_bias: Tensor | None = None
     ) -> Tensor:
-        """How much each class token reads of each key; see :meth:`forward`.
+        """Compute the weight of each key for each class token.
 
         Returns:
             Tensor: (B, H, K, K + N), the class tokens first where they are
@@ -151,7 +151,8 @@ class ClassLayers(ModuleList):
     def forward(
         self, cls: Tensor, patches: Tensor, key_bias: Tensor | None = None
     ) -> Tensor:
-        """The class tokens after all layers; see :class:`ClassLayer`."""
+        """Return the class tokens after all layers; see
+        :class:`ClassLayer`."""
         for layer in self:
             cls = layer(cls, patches, key_bias)
         return cls
@@ -159,7 +160,7 @@ class ClassLayers(ModuleList):
     def weights(
         self, cls: Tensor, patches: Tensor, key_bias: Tensor | None = None
     ) -> list[Tensor]:
-        """Those of each layer; see :meth:`ClassLayer.weights`."""
+        """Return those of each layer; see :meth:`ClassLayer.weights`."""
         weights = []
         for layer in self:
             weights.append(layer.weights(cls, patches, key_bias))

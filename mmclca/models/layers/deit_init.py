@@ -10,7 +10,7 @@ from .class_attention import ClassLayer
 
 
 def scale_of_depth(num_layers: int) -> float:
-    """What LayerScale begins with in a network of so many layers.
+    """Return the initial LayerScale of a network of so many layers.
 
     Source: Touvron's thesis (2022), chapters 3 and 4, for CaiT and ResMLP.
     """

@@ -78,14 +78,14 @@ def fold(halves: Sequence[Half]) -> Folded:
 
 
 def _side_by_side(rows: Sequence[Tensor], parts: int) -> Tensor:
-    """Rows (O, ...) of n branches as (n O, ...), part by part."""
+    """Return rows (O, ...) of n branches as (n O, ...), part by part."""
     split = [one.unflatten(0, (parts, -1)) for one in rows]
     return torch.cat(split, dim=1).flatten(0, 1)
 
 
 @torch.no_grad()
 def fused(branches: Sequence[TransformerEncoderLayer]) -> nn.Module:
-    """The plain layer that n parallel layers are.
+    """Return the plain layer that n parallel layers are.
 
     Returns:
         TransformerEncoderLayer: A layer of n x h heads with n times the
@@ -161,7 +161,8 @@ class ParallelLayer(BaseModule):
         self.train(layer.training)  # not that of a frozen one
 
     def fuse(self) -> nn.Module:
-        """The plain layer with the same outputs in evaluation; a copy."""
+        """Return the plain layer with the same outputs in evaluation; a
+        copy."""
         return fused(self.branches)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -170,7 +171,7 @@ class ParallelLayer(BaseModule):
         return self.ffn(self.ln2(x), identity=x)
 
     def ln1(self, x: Tensor) -> Tensor:
-        """What the norms before the attentions have in common.
+        """Normalize as all norms before the attentions do.
 
         Args:
             x (Tensor): Tokens (B, N, C).
@@ -182,17 +183,17 @@ class ParallelLayer(BaseModule):
         return _bare_norm(self.branches[0].ln1, x)
 
     def ln2(self, x: Tensor) -> Tensor:
-        """The tokens as they are: norms are a part of :meth:`ffn`."""
+        """Return the tokens as they are: norms are a part of :meth:`ffn`."""
         return x
 
     @property
     def attn(self) -> 'BranchAttention | JoinedAttention':
-        """What :func:`attend` asks of an attention, of all branches."""
+        """The attention of all branches, as :func:`attend` takes it."""
         kind = JoinedAttention if self.training else BranchAttention
         return kind(self.branches)
 
     def ffn(self, x: Tensor, identity: Tensor) -> Tensor:
-        """The sum of the FFNs, each with its norm.
+        """Return the sum of the FFNs, each with its norm.
 
         Args:
             x (Tensor): Tokens (B, N, C).
@@ -250,12 +251,12 @@ class JoinedAttention:
 
 
 def _bare_norm(norm: nn.LayerNorm, x: Tensor) -> Tensor:
-    """What norms of the same eps have in common: all but their affine."""
+    """Return a norm of the same eps without its affine map."""
     return F.layer_norm(x, norm.normalized_shape, eps=norm.eps)
 
 
 def _affine(norm: nn.LayerNorm, x: Tensor) -> Tensor:
-    """The rest of a norm, the affine of a branch."""
+    """Return the rest of a norm, the affine of a branch."""
     return torch.addcmul(norm.bias, x, norm.weight)
 
 
@@ -300,7 +301,7 @@ def _check(layer: TransformerEncoderLayer) -> None:
 
 
 def kept_branches(x: Tensor, branches: int, drop_prob: float) -> Tensor:
-    """Which branches of which samples stochastic depth keeps.
+    """Draw the branches of samples that stochastic depth keeps.
 
     Args:
         x (Tensor): Has the number of samples B, type and device.

@@ -44,7 +44,7 @@ class Affine(nn.Module):
 
 
 def split_affine(part: nn.Module) -> tuple[nn.Module, Tensor, Tensor]:
-    """What a norm or a scale does before its affine map, and that map.
+    """Split a norm or a scale into itself without its affine map, and that.
 
     Returns:
         tuple[nn.Module, Tensor, Tensor]: A module without parameters, and
@@ -224,7 +224,8 @@ class ResMLPLayer(BaseModule):
 
     @torch.no_grad()
     def fused(self) -> 'ResMLPLayer':
-        """The same layer with its affine maps in the linear layers; a copy.
+        """Return the same layer with its affine maps in the linear layers; a
+        copy.
 
         Those of the FFN are gone, and those around a linear layer across
         patches become a factor a channel and a shift a patch and channel,
@@ -254,7 +255,7 @@ class ClassMLPLayer(ResMLPLayer):
     """
 
     def forward(self, cls: Tensor, patches: Tensor) -> Tensor:
-        """The class token (B, 1, C) after it read patches (B, N, C)."""
+        """Return the class token (B, 1, C) after it read patches (B, N, C)."""
         x = torch.cat((cls, patches), dim=1)
         return self.feed(cls + self.communicate(x))
 

@@ -63,7 +63,7 @@ class TalkingHeadsAttention(MixedHeads, MultiheadAttention):
 
 
 class AttendedTalking(Attended):
-    """What talking heads saw.
+    """Queries, keys and values of talking heads.
 
     Args:
         attn (TalkingHeadsAttention): Mixes the heads.
@@ -102,7 +102,7 @@ class AttendedTalking(Attended):
 def _mix(
     linear: nn.Linear, maps: Tensor, counts: Tensor | None = None
 ) -> Tensor:
-    """A linear map over the heads of maps (B, H, n, N), which stay in place.
+    """Mix the heads of maps (B, H, n, N) linearly; places stay.
 
     ``linear`` itself would have the heads last, which takes copies and twice
     the time of all attention.

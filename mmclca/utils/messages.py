@@ -1,0 +1,78 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Messages of one line: settings refused, close names, safe to print."""
+
+import re
+import sys
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
+from typing import TextIO
+
+# control characters, those that turn the direction of a text, and bytes of
+# a file's name that are no UTF-8
+_CONTROLS = re.compile(
+    '[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]'
+)
+
+
+def printable(text: str) -> str:
+    r"""Return a text in one line whose control characters are shown, as
+    ``\x1b``."""
+    return _CONTROLS.sub(
+        lambda found: found[0].encode('unicode_escape').decode(), text
+    )
+
+
+def say(*lines, file: TextIO | None = None) -> None:
+    """Print lines as :func:`printable` gives them.
+
+    Args:
+        *lines: Texts, or what becomes one.
+        file (TextIO, optional): Where to. Defaults to None: standard output.
+    """
+    for line in lines:
+        print(printable(str(line)), file=file or sys.stdout, flush=True)
+
+
+def did_you_mean(name: object, known: Collection[str], most: int = 1) -> str:
+    """Return the names that come close, in brackets; empty if none does."""
+    close = get_close_matches(str(name), known, most, cutoff=0.5)
+    return f' (do you mean {" or ".join(close)}?)' if close else ''
+
+
+def not_one_of(name: object, known: Collection[str]) -> str:
+    """Answer a name that is not known: by a close one, and all."""
+    hint = did_you_mean(name, known)
+    return f'no {name!r}{hint}; there are {", ".join(known)}'
+
+
+def integer(least: int = 1, most: int | None = None, **settings: int) -> None:
+    """Refuse settings that are no integers, or out of a range."""
+    for name, value in settings.items():
+        inside = type(value) is int and least <= value
+        if not inside or (most is not None and value > most):
+            top = 'or more' if most is None else f'to {most}'
+            raise ValueError(
+                f'{name}={value!r} must be an integer, {least} {top}'
+            )
+
+
+def one_of(known: Collection, **settings) -> None:
+    """Refuse settings that are none of the names known."""
+    for name, value in settings.items():
+        if value not in known:
+            raise ValueError(f'{name}: {not_one_of(value, known)}')
+
+
+def ascending(
+    name: str, given: Sequence[int] | int, count: int
+) -> tuple[int, ...]:
+    """Refuse what is not ascending integers below ``count``; a tuple."""
+    listed = isinstance(given, Sequence)
+    layers = tuple(given) if listed else (given,)
+    inside = all(type(i) is int and 0 <= i < count for i in layers)
+    if not inside or list(layers) != sorted(set(layers)):
+        raise ValueError(
+            f'{name}={given!r} must be ascending, different layers '
+            f'(integers) within 0 to {count - 1}'
+        )
+    return layers
