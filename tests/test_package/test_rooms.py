@@ -46,7 +46,7 @@ BUDGET = {
     'mmclca/engine': 637,
     'mmclca/evaluation': 402,
     'mmclca/fitting': 1603,
-    'mmclca/models': 3728,
+    'mmclca/models': 3735,
     'mmclca/page': 452,
     'mmclca/sweep': 781,
     'mmclca/utils': 245,

@@ -17,7 +17,19 @@ from mmclca.utils.messages import integer
 
 
 class SizedHead(ClsHead):
-    """Base of heads: their sizes are checked, the rest is mmpretrain's."""
+    """Base of heads: their sizes are checked, the rest is mmpretrain's.
+
+    Args:
+        num_classes (int): Number of classes.
+        in_channels (int): Channels C of what the last layer reads.
+        topk (int | Sequence[int]): For which k accuracy is measured.
+            Defaults to (1,).
+        **head: ``loss``, ``cal_acc`` and ``init_cfg`` of mmpretrain's
+            ``ClsHead``.
+
+    Raises:
+        ValueError: If a size is no integer above 0.
+    """
 
     def __init__(
         self,
