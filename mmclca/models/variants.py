@@ -250,7 +250,8 @@ def _reducer(
         settings['type'] = method if '.' in method else f'mmclca.{method}'
     if keep_rate is not None:
         per_stage(keep_rate, num_stages)  # refuses
-        settings.pop('num_tokens', None)  # it would count instead
+        for counts in ('num_tokens', 'prune', 'merge'):  # in its place
+            settings.pop(counts, None)
         settings['keep_rate'] = keep_rate
     return settings
 

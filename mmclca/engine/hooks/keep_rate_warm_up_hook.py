@@ -38,9 +38,8 @@ class KeepRateWarmUpHook(Hook):
 
     def before_train(self, runner) -> None:
         """Note the keep rates of the config."""
-        backbone = inner_model(runner.model).backbone
-        self.reducer = dict(backbone.named_children()).get('reducer')
-        if not isinstance(self.reducer, TopK):
+        reducer = _reducer(runner)
+        if not isinstance(reducer, TopK) or reducer.num_tokens:
             raise ValueError(
                 f'{type(backbone).__name__} with '
                 f'reducer={type(self.reducer).__name__} has no keep rate that '

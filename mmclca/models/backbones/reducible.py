@@ -193,6 +193,7 @@ class Reducible(ForeignWeights):
                 embed_dims=self.embed_dims,
                 num_patches=height * width,
                 num_stages=len(self.reduce_at),
+                depths=[i / len(self.layers) for i in self.reduce_at],
             ),
         )
         self.check_reducer(reducer)

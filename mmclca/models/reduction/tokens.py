@@ -14,9 +14,11 @@ from .trace import (
     Appended,
     Kept,
     Masked,
+    Merged,
     Unchanged,
     after_prefix,
     patch_weights,
+    sum_into,
 )
 
 
@@ -121,6 +123,30 @@ class Tokens:
     def keep(self, index: Tensor) -> 'Tokens':
         """Keep the prefix, and of the body the tokens at ``index``, (B, K)."""
         return self.gather(after_prefix(index, self.num_prefix))
+
+    def merge(
+        self,
+        target: Tensor,
+        num_tokens: int,
+        size: Tensor | None = None,
+        share: Tensor | None = None,
+    ) -> 'Tokens':
+        """Average the tokens of one target, and add up their sizes.
+
+        Args:
+            target (Tensor): The new token that each one goes into, (B, N).
+            num_tokens (int): New tokens.
+            size (Tensor, optional): How many patches each stands for,
+                (B, N), 0 for one that is dropped. Defaults to None,
+                ``weights``.
+            share (Tensor, optional): Weights of the averages, (B, N).
+                Defaults to None, ``size``.
+        """
+        size = self.weights if size is None else size
+        share = size if share is None else share
+        merged = self.reduce(Merged.average(target, share, num_tokens))
+        size = sum_into(target, size.unsqueeze(-1), num_tokens).squeeze(-1)
+        return replace(merged, weight=size)
 
     def unchanged(self) -> 'Tokens':
         """Note a stage in which there is nothing to reduce."""

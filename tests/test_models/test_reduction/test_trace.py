@@ -27,7 +27,8 @@ METHODS = (
 
 def reducer(name, embed_dims, num_stages=1, **options):
     """A method that keeps half of six patches, in evaluation."""
-    options = dict(keep_rate=0.5) | options
+    if 'num_tokens' not in options:
+        options.setdefault('keep_rate', 0.5)
     config = dict(
         type=f'mmclca.{name}',
         embed_dims=embed_dims,

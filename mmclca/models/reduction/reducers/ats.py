@@ -64,7 +64,8 @@ class ATS(CountedReducer):
     key and in averages, and images do not depend on each other.
 
     Args:
-        keep_rate (float | Sequence[float]): See :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
         num_tokens (Sequence[int], optional): See there.
         **backbone: See there.
     """

@@ -4,10 +4,12 @@ from math import prod
 from numbers import Real
 
 import torch
+from mmengine.logging import MMLogger
 from mmengine.model import BaseModule, trunc_normal_init
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
+from mmclca.utils.known_names import not_one_of
 
 from ..attention import Attended
 from ..tokens import Tokens
@@ -36,6 +38,9 @@ class TokenReducer(BaseModule):
         num_patches (int): Patches P of an image of the backbone's
             ``img_size``; the backbone fills it in.
         num_stages (int): Number of reductions; the backbone fills it in.
+        depths (Sequence[float], optional): Share of the layers that come
+            before each stage; the backbone fills it in. Defaults to None,
+            stages at equal distances.
         init_cfg (dict, optional): Initialization config.
 
     Raises:
@@ -53,9 +58,11 @@ class TokenReducer(BaseModule):
         embed_dims: int = 768,
         num_patches: int = 196,
         num_stages: int = 3,
+        depths: Sequence[float] | None = None,
         init_cfg=None,
     ):
         super().__init__(init_cfg)
+        self.depths = depths or evenly(num_stages)
         self.keep_rate = keep_rate
         self.keep_rates = per_stage(keep_rate, num_stages)
         self.embed_dims = embed_dims
@@ -115,6 +122,11 @@ class TokenReducer(BaseModule):
         return (stands * error).sum() / stands.sum().clamp(min=1)
 
 
+def evenly(num_stages: int) -> tuple[float, ...]:
+    """Depths of stages at equal distances, as 3, 6 and 9 of 12 layers."""
+    return tuple((s + 1) / (num_stages + 1) for s in range(num_stages))
+
+
 def per_stage(keep_rate, num_stages: int) -> tuple:
     """A keep rate for each stage; ValueError where one is not allowed."""
     single = not isinstance(keep_rate, Sequence)
@@ -153,23 +165,40 @@ class CountedReducer(TokenReducer):
     patches, at least one (where the CLCA authors' models leave none, they
     answer NaN).
 
+    Args:
+        keep_rate (float | Sequence[float], optional): See
+            :class:`TokenReducer`. Defaults to None, 1 for all stages.
+        num_tokens (Sequence[int], optional): In its place, the tokens that
+            each stage leaves of the patches, the prefix not counted. A stage
+            may leave as many as the one before. Defaults to None.
+        **backbone: ``embed_dims``, ``num_patches``, ``num_stages``,
+            ``depths`` and ``init_cfg`` of :class:`TokenReducer`.
+
     Raises:
-        ValueError: As :class:`TokenReducer`, and if ``num_tokens`` has not
-            one number per stage or asks for more tokens than there are.
+        ValueError: As :class:`TokenReducer`, if both are given, and if
+            ``num_tokens`` has not one number per stage or asks for more
+            tokens than there are.
     """
 
     least = 1  # tokens that a stage leaves at any keep rate
 
     def __init__(
         self,
-        keep_rate: float | Sequence[float] = 1.0,
+        keep_rate: float | Sequence[float] | None = None,
         num_tokens: Sequence[int] | None = None,
         **backbone,
     ):
-        super().__init__(keep_rate, **backbone)
+        if keep_rate is not None and num_tokens is not None:
+            raise ValueError(
+                f'num_tokens={num_tokens!r} beside keep_rate={keep_rate!r}: '
+                'give only one'
+            )
+        super().__init__(1.0 if keep_rate is None else keep_rate, **backbone)
         self.num_tokens = num_tokens
         if num_tokens is not None:
-            _check(num_tokens, self.num_patches, self.num_stages)
+            check_counts(
+                'num_tokens', num_tokens, self.num_patches, self.num_stages
+            )
 
     def count(self, stage: int, num_patches: int | None = None) -> int:
         """Tokens that a stage leaves of ``num_patches`` patches."""
@@ -190,19 +219,57 @@ class CountedReducer(TokenReducer):
         """As ``count``, of the image that ``tokens`` came from."""
         return self.count(stage, tokens.num_patches)
 
+    def surplus(self, tokens: Tokens, stage: int) -> int:
+        """Tokens that a stage is to remove, of the patches or others.
 
-def _check(num_tokens, num_patches: int, num_stages: int) -> None:
-    is_list = isinstance(num_tokens, Sequence)
-    if not is_list or len(num_tokens) != num_stages:
+        As many as the patches that it has to lose: tokens that a cache put
+        back come on top of the count. One stays in any case.
+        """
+        left = self.count_for(tokens, stage)
+        surplus = self.count_for(tokens, stage - 1) - left
+        return max(0, min(surplus, tokens.body.size(1) - 1))
+
+
+class HalvingReducer(CountedReducer):
+    """Base of the methods that merge at most half of the tokens a stage."""
+
+    least = 0  # of the patches; half of the tokens stay in any case
+
+    def __init__(self, keep_rate=None, num_tokens=None, **backbone):
+        super().__init__(keep_rate, num_tokens, **backbone)
+        counts = [self.count(s) for s in range(-1, self.num_stages)]
+        pairs = list(zip(counts, counts[1:], strict=False))
+        if any(left < entering // 2 for entering, left in pairs):
+            MMLogger.get_current_instance().warning(
+                f'{type(self).__name__} merges at most half of the tokens a '
+                f'stage: of the patches, stages are to leave {counts[1:]} of '
+                f'{counts[0]}, more will be left'
+            )
+
+    def num_merged(self, tokens: Tokens, stage: int) -> int:
+        """Tokens that a stage merges into others."""
+        return min(self.surplus(tokens, stage), tokens.body.size(1) // 2)
+
+
+def check_option(name: str, value, allowed: Sequence) -> None:
+    """Refuse a value that is none of those allowed, with ValueError."""
+    if value not in allowed:
+        raise ValueError(f'{name}: {not_one_of(value, allowed)}')
+
+
+def check_counts(name: str, counts, num_patches: int, num_stages: int) -> None:
+    """Refuse counts of tokens a stage, with ValueError."""
+    is_list = isinstance(counts, Sequence)
+    if not is_list or len(counts) != num_stages:
         raise ValueError(
-            f'num_tokens={num_tokens!r} must be {num_stages} numbers, one '
+            f'{name}={counts!r} must be {num_stages} numbers, one '
             'for each stage (layer in reduce_at)'
         )
     available = num_patches
-    for count in num_tokens:
+    for count in counts:
         if type(count) is not int or not 1 <= count <= available:
             raise ValueError(
-                f'num_tokens={num_tokens!r}: {count!r} is not allowed, a '
+                f'{name}={counts!r}: {count!r} is not allowed, a '
                 f'stage leaves at least 1 and at most the {available} tokens '
                 'that the one before it leaves of the patches'
             )

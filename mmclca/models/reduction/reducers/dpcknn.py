@@ -41,7 +41,8 @@ class DPCKNN(CountedReducer):
     by noise in training only, so that evaluation is deterministic.
 
     Args:
-        keep_rate (float | Sequence[float]): See :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
         num_tokens (Sequence[int], optional): See there.
         num_neighbors (int): Neighbors that the density of a token looks at,
             itself among them. Defaults to 5.
@@ -58,7 +59,7 @@ class DPCKNN(CountedReducer):
 
     def __init__(
         self,
-        keep_rate=1.0,
+        keep_rate=None,
         num_tokens=None,
         num_neighbors: int = 5,
         equal_weight: bool = False,

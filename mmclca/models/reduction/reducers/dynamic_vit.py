@@ -79,7 +79,8 @@ class DynamicViT(CountedReducer):
     sees, but not in training, as in the CLCA authors' models.
 
     Args:
-        keep_rate (float | Sequence[float]): See :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
         num_tokens (Sequence[int], optional): See there.
         loss_weight (float): Weight of the ratio loss. Defaults to 2.
         **backbone: See :class:`CountedReducer`.
@@ -90,7 +91,7 @@ class DynamicViT(CountedReducer):
     """
 
     def __init__(
-        self, keep_rate=1.0, num_tokens=None, loss_weight=2.0, **backbone
+        self, keep_rate=None, num_tokens=None, loss_weight=2.0, **backbone
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
         if not (isinstance(loss_weight, Real) and loss_weight >= 0):

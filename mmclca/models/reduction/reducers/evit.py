@@ -36,17 +36,24 @@ class EViT(TopK):
     [prefix | kept | fused].
 
     Args:
-        keep_rate (float | Sequence[float]): See :class:`TokenReducer`.
+        keep_rate (float | Sequence[float], optional): See :class:`TopK`.
+        num_tokens (Sequence[int], optional): See there; the fused token
+            comes on top.
         normalize (bool): Whether the weights of a fused token are divided by
             their sum, so that it is an average. Defaults to False: they sum
             to the attention that CLS gives to the dropped tokens, as in the
             CLCA authors' models.
-        **backbone: ``embed_dims``, ``num_patches``, ``num_stages`` and
-            ``init_cfg`` of :class:`TokenReducer`.
+        **backbone: See :class:`CountedReducer`.
     """
 
-    def __init__(self, keep_rate=1.0, normalize: bool = False, **backbone):
-        super().__init__(keep_rate, **backbone)
+    def __init__(
+        self,
+        keep_rate=None,
+        num_tokens=None,
+        normalize: bool = False,
+        **backbone,
+    ):
+        super().__init__(keep_rate, num_tokens, **backbone)
         self.normalize = normalize
 
     def drop(self, tokens: Tokens, score: Tensor, index: Tensor) -> Tokens:

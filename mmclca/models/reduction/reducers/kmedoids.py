@@ -18,7 +18,8 @@ class KMedoids(CountedReducer):
     members of a cluster, which the survey's code misses.
 
     Args:
-        keep_rate (float | Sequence[float]): See :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
         num_tokens (Sequence[int], optional): See there.
         num_iterations (int): Updates of the medoids. Defaults to 3.
         attention_of_all (bool): Whether tokens weigh as much as all tokens
@@ -32,7 +33,7 @@ class KMedoids(CountedReducer):
 
     def __init__(
         self,
-        keep_rate=1.0,
+        keep_rate=None,
         num_tokens=None,
         num_iterations: int = 3,
         attention_of_all: bool = False,

@@ -33,12 +33,13 @@ class PatchMerger(CountedReducer):
     tokens are mixed with the patches.
 
     Args:
-        keep_rate (float | Sequence[float]): See :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
         num_tokens (Sequence[int], optional): See there.
         **backbone: See there.
     """
 
-    def __init__(self, keep_rate=1.0, num_tokens=None, **backbone):
+    def __init__(self, keep_rate=None, num_tokens=None, **backbone):
         super().__init__(keep_rate, num_tokens, **backbone)
         self.stages = nn.ModuleList(
             Merging(self.embed_dims, self.count(stage))

@@ -45,7 +45,8 @@ class Sinkhorn(CountedReducer):
     patches.
 
     Args:
-        keep_rate (float | Sequence[float]): See :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
         num_tokens (Sequence[int], optional): See there.
         eps (float): Weight of the entropy. Defaults to 1.
         num_iterations (int): Sinkhorn iterations. Defaults to 3.
@@ -58,7 +59,7 @@ class Sinkhorn(CountedReducer):
 
     def __init__(
         self,
-        keep_rate=1.0,
+        keep_rate=None,
         num_tokens=None,
         eps: float = 1.0,
         num_iterations: int = 3,

@@ -41,7 +41,8 @@ class SiT(CountedReducer):
     are added up with the patches.
 
     Args:
-        keep_rate (float | Sequence[float]): See :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
         num_tokens (Sequence[int], optional): See there.
         recalibrate (bool): Whether token distillation compares the teacher's
             patches with as many that a reverse slimming module makes of the
@@ -53,7 +54,7 @@ class SiT(CountedReducer):
 
     def __init__(
         self,
-        keep_rate=1.0,
+        keep_rate=None,
         num_tokens=None,
         recalibrate: bool = False,
         **backbone,

@@ -1,9 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from dataclasses import replace
-
 import torch
 import torch.nn.functional as F
-from mmengine.logging import MMLogger
 from torch import Tensor
 
 from mmclca.registry import MODELS
@@ -11,7 +8,7 @@ from mmclca.registry import MODELS
 from ..attention import Attended
 from ..tokens import Tokens
 from ..trace import Merged, sum_into
-from .base import CountedReducer
+from .base import HalvingReducer, check_option
 
 
 @torch.no_grad()
@@ -33,44 +30,54 @@ def match(
         number of new tokens. The prefix comes first, then the even ones
         that are left.
     """
-    B, N, _ = metric.shape
-    metric = F.normalize(metric, dim=-1)
-    similarity = metric[:, ::2] @ metric[:, 1::2].transpose(1, 2)
-    even, odd = (num_prefix + 1) // 2, num_prefix // 2
-    # to set items may make a tensor on the CPU
-    similarity[:, :even].fill_(-torch.inf)
-    similarity[:, :, :odd].fill_(-torch.inf)
+    y = F.normalize(metric[:, num_prefix:], dim=-1)
+    even = num_prefix % 2  # where the tokens at even positions start
+    similarity = y[:, even::2] @ y[:, 1 - even :: 2].transpose(1, 2)
     best, partner = similarity.max(dim=-1)  # of each even token
     order = best.argsort(dim=-1, descending=True)
     merges = torch.zeros_like(partner).scatter(1, order[:, :num_merged], 1)
-    num_left = best.size(1) - num_merged
-    rank = (1 - merges).cumsum(dim=1) - 1
-    target = partner.new_empty(B, N)
-    target[:, ::2] = torch.where(merges > 0, num_left + partner, rank)
-    target[:, 1::2] = num_left + torch.arange(N // 2, device=metric.device)
-    if odd:
-        target = prefix_first(target, num_prefix, num_left)
-    return target, N - num_merged
+    num_left = num_prefix + best.size(1) - num_merged
+    rank = num_prefix + (1 - merges).cumsum(dim=1) - 1
+    target = torch.arange(metric.size(1), device=metric.device)
+    target = target.repeat(metric.size(0), 1)
+    body = target[:, num_prefix:]  # a view
+    body[:, even::2] = torch.where(merges > 0, num_left + partner, rank)
+    odd = torch.arange(similarity.size(2), device=metric.device)
+    body[:, 1 - even :: 2] = num_left + odd
+    return target, metric.size(1) - num_merged
 
 
-def prefix_first(target: Tensor, num_prefix: int, num_left: int) -> Tensor:
-    """New positions in which the prefix comes first.
+def stays(target: Tensor, num_prefix: int) -> Tensor:
+    """Whether :func:`match` merges a token into no other one, (B, N)."""
+    odd = slice(num_prefix + 1 - num_prefix % 2, None, 2)
+    left = target < target[:, odd][:, :1]  # these come last
+    left[:, odd] = True
+    return left
+
+
+def norm_of_largest(x: Tensor, target: Tensor, left: Tensor, num_tokens: int):
+    """Largest norm of a group over that of the token it is merged into.
+
+    The scale of the averages in `Token Fusion`, MLERP as it is coded.
 
     Args:
-        target (Tensor): New positions, (B, N): even tokens that are left,
-            then odd ones.
-        num_prefix (int): Tokens of the prefix, even and odd ones in turn.
-        num_left (int): Even tokens that are left.
+        x (Tensor): The tokens, (B, N, C).
+        target (Tensor): The new token that each goes into, (B, N).
+        left (Tensor): Whether it goes into no other one, (B, N).
+        num_tokens (int): New tokens M.
+
+    Returns:
+        Tensor: (B, M, 1).
     """
-    even, odd = (num_prefix + 1) // 2, num_prefix // 2
-    later = torch.where(target < num_left, target + odd, target)
-    first = torch.where(target < even, 2 * target, later)
-    of_odd = (target >= num_left) & (target < num_left + odd)
-    return torch.where(of_odd, 2 * (target - num_left) + 1, first)
+    norm = x.norm(dim=-1)
+    largest = norm.new_zeros(norm.size(0), num_tokens)
+    largest = largest.scatter_reduce(1, target, norm, 'amax').unsqueeze(-1)
+    own = sum_into(target, (norm * left).unsqueeze(-1), num_tokens)
+    return torch.where(own > 0, largest / own, 1.0)
 
 
 @MODELS.register_module()
-class ToMe(CountedReducer):
+class ToMe(HalvingReducer):
     """Merges the tokens that are most alike, pair by pair.
 
     `Token Merging: Your ViT But Faster`, section 3, at the stages only. Keys
@@ -81,40 +88,58 @@ class ToMe(CountedReducer):
     lose, but at most half of those after CLS, so that keep rates below 0.5
     leave more tokens than they say. At keep rate 1 nothing happens.
 
+    ``early='prune', fuse='mlerp'`` is `Token Fusion: Bridging the Gap between
+    Token Pruning and Token Merging` (ToFu).
+
     Args:
-        keep_rate (float | Sequence[float]): See :class:`CountedReducer`.
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
         num_tokens (Sequence[int], optional): See there.
-        **backbone: See there.
+        early (str): What becomes of the first token of a pair in the first
+            half of the layers: 'merge', or 'prune', it is dropped.
+            Defaults to 'merge'.
+        fuse (str): How pairs are merged: 'average', or 'mlerp', a plain
+            average with the norm of the largest, which keeps no sizes.
+            Defaults to 'average'.
+        **backbone: See :class:`CountedReducer`.
+
+    Raises:
+        ValueError: As there, and if ``early`` or ``fuse`` is none of these.
     """
 
-    least = 0  # of the patches; half of the tokens stay in any case
-
-    def __init__(self, keep_rate=1.0, num_tokens=None, **backbone):
+    def __init__(
+        self,
+        keep_rate=None,
+        num_tokens=None,
+        early: str = 'merge',
+        fuse: str = 'average',
+        **backbone,
+    ):
         super().__init__(keep_rate, num_tokens, **backbone)
-        counts = [self.count(s) for s in range(-1, self.num_stages)]
-        pairs = list(zip(counts, counts[1:], strict=False))
-        if any(left < entering // 2 for entering, left in pairs):
-            MMLogger.get_current_instance().warning(
-                f'ToMe merges at most half of the tokens a stage: of the '
-                f'patches, stages are to leave {counts[1:]} of {counts[0]}, '
-                'more will be left'
-            )
+        check_option('early', early, ('merge', 'prune'))
+        check_option('fuse', fuse, ('average', 'mlerp'))
+        self.early = early
+        self.fuse = fuse
 
     def between(
         self, tokens: Tokens, attended: Attended, stage: int
     ) -> Tokens:
-        available = self.count_for(tokens, stage - 1)
-        surplus = available - self.count_for(tokens, stage)
-        num_merged = min(surplus, tokens.body.size(1) // 2)
+        num_merged = self.num_merged(tokens, stage)
         if num_merged <= 0:
             return tokens.unchanged()
-        size = tokens.weights
         target, num_tokens = match(
             attended.k.mean(dim=1), num_merged, tokens.num_prefix
         )
-        merged = tokens.reduce(Merged.average(target, size, num_tokens))
-        size = sum_into(target, size.unsqueeze(-1), num_tokens).squeeze(-1)
-        return replace(merged, weight=size)
+        prunes = self.early == 'prune' and self.depths[stage] <= 0.5
+        if self.fuse == 'average' and not prunes:
+            return tokens.merge(target, num_tokens)
+        left = stays(target, tokens.num_prefix)
+        share = (left | (not prunes)).to(tokens.x)
+        merged = tokens.reduce(Merged.average(target, share, num_tokens))
+        if prunes:
+            return merged
+        scale = norm_of_largest(tokens.x, target, left, num_tokens)
+        return merged.with_x(merged.x * scale)
 
     def key_bias(self, tokens: Tokens) -> Tensor | None:
         return tokens.log_weight

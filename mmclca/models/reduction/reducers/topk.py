@@ -9,22 +9,21 @@ from mmclca.registry import MODELS
 from ..attention import Attended
 from ..tokens import Tokens
 from ..trace import after_prefix
-from .base import TokenReducer
+from .base import CountedReducer
 
 
-def top_tokens(score: Tensor, keep_rate: float, num_prefix: int = 1) -> Tensor:
+def top_tokens(score: Tensor, num_kept: int, num_prefix: int = 1) -> Tensor:
     """Index of the prefix, and of the best other tokens by descending score.
 
     Args:
         score (Tensor): Scores of the tokens after the prefix,
             (B, N - num_prefix).
-        keep_rate (float): Share of them to keep, rounded up.
+        num_kept (int): How many of them to keep.
         num_prefix (int): Tokens of the prefix. Defaults to 1, CLS.
 
     Returns:
         Tensor: Index into the whole sequence, (B, num_prefix + K).
     """
-    num_kept = math.ceil(keep_rate * score.size(1))
     return after_prefix(score.topk(num_kept, dim=1).indices, num_prefix)
 
 
@@ -36,7 +35,7 @@ def protect(score: Tensor, num_protected: int) -> Tensor:
 
 
 @MODELS.register_module()
-class TopK(TokenReducer):
+class TopK(CountedReducer):
     """Keeps the tokens that CLS attends to most, drops the others.
 
     `Which Tokens to Use? Investigating Token Reduction in Vision
@@ -48,7 +47,11 @@ class TopK(TokenReducer):
     nothing happens (the authors' code fails there for a keep rate below 1).
 
     Args:
-        keep_rate (float | Sequence[float]): See :class:`TokenReducer`.
+        keep_rate (float | Sequence[float], optional): Share of the tokens
+            that enter a stage. Defaults to None, 1.
+        num_tokens (Sequence[int], optional): In its place, the tokens after
+            the prefix that each stage keeps. Defaults to None.
+        **backbone: See :class:`CountedReducer`.
     """
 
     needs_cls_token = True
@@ -60,10 +63,18 @@ class TopK(TokenReducer):
         num_prefix = tokens.num_prefix
         score = attended.cls_attn()[:, :, num_prefix:].mean(dim=1)
         rank = protect(score, tokens.num_protected)
-        index = top_tokens(rank, self.keep_rates[stage], num_prefix)
+        num_kept = self.num_kept(tokens, stage)
+        index = top_tokens(rank, num_kept, num_prefix)
         if index.size(1) == tokens.x.size(1):
             return tokens.unchanged()
         return self.drop(tokens, score, index)
+
+    def num_kept(self, tokens: Tokens, stage: int) -> int:
+        """Tokens of the body that a stage keeps."""
+        available = tokens.body.size(1)
+        if self.num_tokens is None:
+            return math.ceil(self.keep_rates[stage] * available)
+        return min(self.num_tokens[stage], available)
 
     def drop(self, tokens: Tokens, score: Tensor, index: Tensor) -> Tokens:
         """Reduce to the tokens at ``index``, (B, num_prefix + K)."""

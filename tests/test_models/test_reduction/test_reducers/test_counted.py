@@ -61,18 +61,41 @@ def test_numbers_of_tokens_in_place_of_a_keep_rate(name):
     config = vit(5, reducer=reducer, reduce_at=(1, 2, 3))
     with torch.no_grad():
         counts = token_counts(build(config).eval(), images(1))
-    left = [counts[i][1] - 1 for i in (1, 2, 3)]
+    fused = name == 'EViT'
+    left = [counts[i][1] - 1 - fused for i in (1, 2, 3)]
     if name == 'ATS':  # at most
         assert left[0] <= 10 and left[1] <= 8 and left[2] <= 5
     else:
         assert left == [10, 8, 5]
 
 
-def test_every_method_but_those_by_the_current_tokens_is_counted():
-    others = {'TokenReducer', 'TopK', 'EViT'}
-    assert (
-        set(COUNTED) == set(mmclca.models.reduction.reducers.__all__) - others
-    )
+@pytest.mark.parametrize('name', COUNTED)
+def test_stages_in_every_layer_some_of_which_remove_nothing(name):
+    reducer = dict(type=f'mmclca.{name}', num_tokens=[16, 9, 9])
+    config = vit(3, reducer=reducer, reduce_at=[0, 1, 2])
+    with torch.no_grad():
+        counts = token_counts(build(config).eval(), images(1))
+    left = [leaving - 1 for _, leaving in counts]
+    most = [16, 9, 9]
+    if name == 'EViT':  # fuses what it drops, and cannot again drop nothing
+        most = [16, 10, 10]
+    if name == 'ATS':  # as many as the image needs
+        assert all(a <= b for a, b in zip(left, most, strict=True))
+    else:
+        assert left == most
+
+
+@pytest.mark.parametrize('name', COUNTED)
+def test_numbers_of_tokens_beside_a_keep_rate(name):
+    reducer = dict(type=f'mmclca.{name}', keep_rate=1, num_tokens=(8, 4, 2))
+    named = r'num_tokens=\(8, 4, 2\) beside keep_rate=1: give only one'
+    with pytest.raises(ValueError, match=named):
+        MODELS.build(dict(reducer, num_patches=16))
+
+
+def test_every_method_is_counted():
+    registered = set(mmclca.models.reduction.reducers.__all__)
+    assert set(COUNTED) == registered - {'TokenReducer'}
 
 
 @pytest.mark.parametrize('method', [CountedReducer, ToMe, DPCKNN])

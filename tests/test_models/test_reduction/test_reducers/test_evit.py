@@ -1,4 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import math
+
 import pytest
 import torch
 
@@ -23,7 +25,7 @@ def test_fuse_weights_are_the_scores_of_the_tokens_not_kept(
     num_tokens, keep_rate
 ):
     score = torch.rand(3, num_tokens)
-    index = top_tokens(score, keep_rate)
+    index = top_tokens(score, math.ceil(keep_rate * num_tokens))
     weights = fuse_weights(score, index)
     assert weights.shape == (3, 1, num_tokens + 1)
     for row, scores, kept in zip(
