@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
+from torch.fx import GraphModule
 
 from mmclca.models import fuse
 from mmclca.utils.files import replace_file
@@ -76,8 +77,9 @@ def classifier_program(
     program = torch.export.export(
         fuse(deepcopy(model)), (noise(2, size),), dynamic_shapes=shapes
     )
-    for node in program.graph.nodes:  # paths on this machine
-        node.meta.pop('stack_trace', None)
+    for part in program.graph_module.modules():  # of loops, too
+        for node in part.graph.nodes if isinstance(part, GraphModule) else ():
+            node.meta.pop('stack_trace', None)  # paths on this machine
     return program
 
 

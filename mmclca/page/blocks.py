@@ -40,6 +40,7 @@ METHODS = {
     'EViT': 'keep the squares that matter most, blend the others into one',
     'TopK': 'keep the squares that matter most, drop the others',
     'ToMe': 'merge squares that look alike, in pairs',
+    'ATC': 'join squares that look alike into groups, nearest first',
     'ATS': 'keep as many squares as this leaf needs',
     'KMedoids': 'keep the most typical square of each group',
     'DPCKNN': 'merge groups of squares that look alike',

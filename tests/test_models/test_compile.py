@@ -190,11 +190,29 @@ def test_mixed_precision():
         torch.testing.assert_close(function(x), model(x))
 
 
+@pytest.mark.slow
+def test_batch_size_may_be_a_variable(name):
+    if name == 'ATC':
+        pytest.skip('a loop of torch takes no variable shapes')
+    model = small_classifier(name).eval()
+    function = compiled(model, 'eager', dynamic=True)
+    with torch.no_grad():
+        function(images(4))
+        with torch.compiler.set_stance('fail_on_recompile'):
+            for batch in (3, 7):
+                x = images(batch)
+                torch.testing.assert_close(
+                    function(x), model(x), rtol=1e-4, atol=1e-5
+                )
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason='no GPU')
 @pytest.mark.parametrize('train', [False, True])
 def test_cuda_graphs(name, train):
     """Replayed, as nothing of the model prevents it."""
+    if name == 'ATC':
+        pytest.skip('CUDA graphs have no loops')
     model = small_classifier(name).train(train).cuda()
     functions = [
         compiled(function, 'inductor', mode='reduce-overhead')

@@ -58,12 +58,13 @@ def forward(model, x):
     return model.head(feats), model.backbone.reducer.loss(tokens)
 
 
-@pytest.mark.parametrize(
-    'name, train', [*((name, True) for name in REDUCERS), ('ATS', False)]
-)
-def test_forward_in_a_compiled_model(gpu, name, train):
-    """The next test has all others in evaluation."""
-    model, x = model_and_images(gpu, name, train)
+# a compiled ATC has a loop, of which the CPU asks whether it goes on
+LOOPLESS = [name for name in REDUCERS if name != 'ATC']
+
+
+@each_pair(name=LOOPLESS, cache=(None, CACHE), train=(False, True))
+def test_forward_in_a_compiled_model(gpu, name, cache, train):
+    model, x = model_and_images(gpu, name, cache, train)
     compiling = patch.object(torch.compiler, 'is_compiling', lambda: True)
     with compiling, gpu, OnlyOnTheGpu():
         scores, losses = forward(model, x)
@@ -71,7 +72,7 @@ def test_forward_in_a_compiled_model(gpu, name, train):
     assert len(losses) == (name == 'DynamicViT' and train)
 
 
-def test_only_ats_asks_for_a_value_where_it_is_not_compiled(gpu):
+def test_atc_and_ats_ask_for_values_where_they_are_not_compiled(gpu):
     asking = []
     for name in REDUCERS:
         model, x = model_and_images(gpu, name, train=False)
@@ -80,7 +81,7 @@ def test_only_ats_asks_for_a_value_where_it_is_not_compiled(gpu):
                 forward(model, x)
         except DataDependentOutputException:
             asking.append(name)
-    assert asking == ['ATS']
+    assert asking == ['ATC', 'ATS']
 
 
 FORBIDDEN = (

@@ -1,4 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from .atc import ATC
 from .ats import ATS
 from .base import TokenReducer
 from .dpcknn import DPCKNN
@@ -13,6 +14,7 @@ from .topk import TopK
 
 __all__ = [
     'TokenReducer',
+    'ATC',
     'ATS',
     'DPCKNN',
     'DynamicViT',

@@ -1,0 +1,175 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Agglomerative clustering of tokens, all images in step, without gradients.
+
+A tree says which token each one is joined to and at what distance; it is cut
+where as many clusters are left as are asked for.
+"""
+
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from .attention import at_least_float32
+
+LINKAGES = ('average', 'complete', 'single')
+FAR = 16.0  # more than any cosine distance
+
+
+@torch.no_grad()
+def agglomerate(metric: Tensor, num_clusters: int, linkage: str) -> Tensor:
+    """Cluster tokens by cosine distance, joining the nearest clusters first.
+
+    Args:
+        metric (Tensor): Tokens of unit length, (B, N, D).
+        num_clusters (int): Clusters to make, at most N.
+        linkage (str): Distance of two clusters: 'average' or the largest
+            ('complete') or smallest ('single') of all pairs of their tokens.
+
+    Returns:
+        Tensor: The cluster of each token, (B, N), numbered by first members.
+    """
+    distance = 1 - at_least_float32(metric @ metric.transpose(1, 2))
+    distance = distance.nan_to_num(2.0)  # of broken weights
+    if linkage == 'single':
+        return _cut(*_spanning_tree(_symmetric(distance)), num_clusters)
+    return _cut(*_tree(distance, num_clusters, linkage), num_clusters)
+
+
+def _symmetric(distance: Tensor) -> Tensor:
+    """Make distances (B, L, L) exactly symmetric, which rounding is not."""
+    distance = torch.maximum(distance, distance.transpose(1, 2))
+    distance.diagonal(dim1=1, dim2=2).fill_(FAR)
+    return distance
+
+
+def _tree(distance: Tensor, num_clusters: int, linkage: str):
+    """Join all pairs of clusters that are nearest to each other, in rounds.
+
+    With these linkages no join makes clusters nearer to others, so that the
+    order of joins does not matter.
+    """
+    B, N, _ = distance.shape
+    first = torch.arange(N, device=distance.device).repeat(B, 1)
+    size = distance.new_ones(B, N)
+    height = torch.full_like(size, FAR)
+    state = _symmetric(distance), size, first, first.clone(), height
+    unfinished = partial(_unfinished, num_joins=N - num_clusters)
+    join = partial(_join, linkage=linkage)
+    if torch.compiler.is_compiling():
+        state = torch.while_loop(unfinished, join, state)
+    else:
+        while unfinished(*state):
+            state = join(*state)
+    return state[-2:]
+
+
+def _unfinished(distance, size, first, parent, height, num_joins: int):
+    """Whether a join to come may be one of the lowest ``num_joins``."""
+    near = distance.amin(dim=(1, 2)).unsqueeze(1)
+    return ((height < near).sum(dim=1) < num_joins).any()
+
+
+def _join(distance, size, first, parent, height, linkage: str):
+    """Do one round of joins.
+
+    Args:
+        distance (Tensor): Distances between clusters, (B, L, L).
+        size (Tensor): Tokens in each, 0 where there is none, (B, L).
+        first (Tensor): The first token of each, (B, L).
+        parent (Tensor): The token that each one is joined to, (B, N).
+        height (Tensor): At what distance, (B, N).
+        linkage (str): 'average' or 'complete'.
+
+    Returns:
+        tuple[Tensor]: The same after it, with as many places L as the image
+        of most clusters needs; in a compiled model all stay.
+    """
+    near, partner = distance.min(dim=-1)
+    place = torch.arange(distance.size(1), device=distance.device)
+    mutual = (partner.gather(1, partner) == place) & (near < FAR)
+    dies = mutual & (partner < place)
+    token = first.where(dies, 0)  # which is never joined
+    parent = parent.scatter(1, token, first.gather(1, partner).where(dies, 0))
+    height = height.scatter(1, token, near.where(dies, FAR))
+    gone = dies | (size == 0)
+    stay = place.expand_as(first)
+    if not torch.compiler.is_compiling():
+        stay = gone.to(torch.uint8).argsort(dim=1, stable=True)
+        stay = stay[:, : int((~gone).sum(dim=1).max())]
+    other = torch.where(mutual, partner, place).gather(1, stay)
+    gone = gone.gather(1, stay)
+    joined = size.gather(1, other) * (other != stay)
+    size = size.gather(1, stay) + joined
+    share = (joined / size.clamp(min=1)).unsqueeze(-1)
+    pairs = torch.cat((stay, other), dim=1)
+    for _ in range(2):  # rows and, as it is symmetric, columns
+        distance = distance.transpose(1, 2)
+        distance = _merge_rows(distance, pairs, share, linkage)
+    distance = torch.maximum(distance, FAR * gone.unsqueeze(1))
+    distance = _symmetric(distance)
+    return distance, size * ~gone, first.gather(1, stay), parent, height
+
+
+def _merge_rows(distance, pairs: Tensor, share: Tensor, linkage: str):
+    """Rows of distances (B, L, K) of clusters joined in pairs, (B, M, K).
+
+    Args:
+        distance (Tensor): (B, L, K).
+        pairs (Tensor): The first and then the second of each, (B, 2M).
+        share (Tensor): Share of the tokens that is in the second, (B, M, 1).
+        linkage (str): 'average' or 'complete'.
+    """
+    B, L, K = distance.shape
+    start = torch.arange(0, B * L, L, device=pairs.device).unsqueeze(1)
+    rows = distance.reshape(B * L, K)
+    rows = rows.index_select(0, (start + pairs).flatten())
+    first, second = rows.view(B, -1, K).chunk(2, dim=1)
+    if linkage == 'average':
+        return torch.lerp(first, second, share)
+    return torch.maximum(first, second)
+
+
+def _spanning_tree(distance: Tensor) -> tuple[Tensor, Tensor]:
+    """Join each component to its nearest one, until there is one (Boruvka).
+
+    Among equal ones it is the one of the lowest label, and only if that is
+    lower or has something nearer, so that there are no circles.
+    """
+    B, N, _ = distance.shape
+    token = torch.arange(N, device=distance.device)
+    parent = label = token.repeat(B, 1)
+    height = none = distance.new_full((B, N), FAR)
+    rounds = (N - 1).bit_length()
+    for _ in range(rounds):
+        same = label.unsqueeze(1) == label.unsqueeze(2)
+        distance = distance.masked_fill(same, FAR)
+        near = none.scatter_reduce(1, label, distance.amin(dim=-1), 'amin')
+        nearest = distance == near.gather(1, label).unsqueeze(-1)
+        to = torch.where(nearest, label.unsqueeze(1), N - 1).amin(dim=-1)
+        to = (0 * label + N - 1).scatter_reduce(1, label, to, 'amin')
+        there = near.gather(1, to)
+        joins = (there < near) | ((there == near) & (to < token))
+        joins = joins & (near < FAR)
+        parent = torch.where(joins, to, parent)
+        height = torch.where(joins, near, height)
+        label = _roots(torch.where(joins, to, token)).gather(1, label)
+    return parent, height
+
+
+def _roots(parent: Tensor) -> Tensor:
+    """Follow the parents (B, N) of all tokens to the end."""
+    for _ in range((parent.size(1) - 1).bit_length()):
+        parent = parent.gather(1, parent)
+    return parent
+
+
+def _cut(parent: Tensor, height: Tensor, num_clusters: int) -> Tensor:
+    """Keep the lowest joins of a tree, so that so many clusters are left."""
+    N = parent.size(1)
+    token = torch.arange(N, device=parent.device).expand_as(parent)
+    joins = height.argsort(dim=1, stable=True)[:, : N - num_clusters]
+    root = _roots(token.scatter(1, joins, parent.gather(1, joins)))
+    first = torch.full_like(root, N).scatter_reduce(1, root, token, 'amin')
+    first = first.gather(1, root)
+    return ((first == token).cumsum(dim=1) - 1).gather(1, first)

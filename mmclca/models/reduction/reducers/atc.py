@@ -1,0 +1,73 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from mmclca.registry import MODELS
+
+from ..attention import Attended
+from ..linkage import LINKAGES, agglomerate
+from ..tokens import Tokens
+from .base import CountedReducer, check_option
+
+
+@MODELS.register_module()
+class ATC(CountedReducer):
+    """Joins the nearest clusters of tokens until as few are left as asked.
+
+    `Agglomerative Token Clustering`. Keys of the layer, averaged over heads,
+    are clustered bottom-up by cosine distance; each cluster becomes the
+    average of its tokens, weighted with the patches they stand for, and in
+    all later layers the logarithm of that number is added to their logits.
+    Counts are exact at any keep rate; cached tokens are clustered with the
+    patches and come on top of the count. At keep rate 1 nothing happens.
+
+    Args:
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See there.
+        linkage (str): Distance of two clusters: the 'average' of all pairs
+            of their tokens, the largest ('complete') or the smallest
+            ('single'). Defaults to 'average'.
+        prop_attn (bool): Whether sizes act on the attention and on later
+            averages; else a stage forgets them. Defaults to True.
+        **backbone: See :class:`CountedReducer`.
+
+    Raises:
+        ValueError: As there, and if there is no such linkage.
+    """
+
+    def __init__(
+        self,
+        keep_rate=None,
+        num_tokens=None,
+        linkage: str = 'average',
+        prop_attn: bool = True,
+        **backbone,
+    ):
+        super().__init__(keep_rate, num_tokens, **backbone)
+        check_option('linkage', linkage, LINKAGES)
+        self.linkage = linkage
+        self.prop_attn = prop_attn
+
+    def between(
+        self, tokens: Tokens, attended: Attended, stage: int
+    ) -> Tokens:
+        surplus = self.surplus(tokens, stage)
+        if not surplus:
+            return tokens.unchanged()
+        num_prefix = tokens.num_prefix
+        num_clusters = tokens.body.size(1) - surplus
+        metric = attended.k.mean(dim=1)[:, num_prefix:].detach()
+        metric = F.normalize(metric, dim=-1)
+        label = agglomerate(metric, num_clusters, self.linkage)
+        prefix = torch.arange(num_prefix, device=label.device)
+        prefix = prefix.expand(label.size(0), -1)
+        target = torch.cat((prefix, num_prefix + label), dim=1)
+        merged = tokens.merge(target, num_prefix + num_clusters)
+        return merged if self.prop_attn else replace(merged, weight=None)
+
+    def key_bias(self, tokens: Tokens) -> Tensor | None:
+        return tokens.log_weight

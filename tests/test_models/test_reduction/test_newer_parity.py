@@ -1,0 +1,180 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The newer reducers and their public code, in float64, where it is at hand.
+
+Cases and what draws their tensors lie beside the checkout, in
+``shared/parity/newer``; without them all is skipped.
+"""
+
+import math
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.runner import load_checkpoint
+from mmpretrain.structures import DataSample
+from parity import close
+from small_models import token_counts
+
+from mmclca.models.reduction.attention import Attended
+from mmclca.models.reduction.tokens import Tokens
+from mmclca.models.reduction.trace import Merged
+from mmclca.registry import MODELS
+
+FOLDER = Path(__file__).parents[4] / 'shared/parity/newer'
+if not (FOLDER / 'cases.json').is_file():
+    pytest.skip('no ../shared/parity/newer', allow_module_level=True)
+
+
+def public():
+    """The module that draws weights and inputs of the cases."""
+    spec = spec_from_file_location('newer_weights', FOLDER / 'weights.py')
+    sys.modules[spec.name] = module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+DRAWN = public()
+CASES, SHAPES = DRAWN.load()
+
+
+def each(system):
+    found = [case for case in CASES if case['system'] == system]
+    return pytest.mark.parametrize('case', found, ids=lambda c: c['name'])
+
+
+def classifier(case, path, **reducer):
+    """Our model with the weights of a case."""
+    dims = case['embed_dim']
+    reduce_at = case.get('reduce_at', [1, 2])
+    if 'num_tokens' not in reducer and 'prune' not in reducer:
+        counts = case['expect']['tokens_out']
+        reducer['num_tokens'] = [counts[i] - 1 for i in reduce_at]
+    backbone = dict(
+        type='mmclca.TokenReductionViT',
+        arch=dict(
+            embed_dims=dims,
+            num_layers=case['depth'],
+            num_heads=case['num_heads'],
+            feedforward_channels=int(dims * case['mlp_ratio']),
+        ),
+        img_size=case['img_size'],
+        patch_size=case['patch_size'],
+        norm_cfg=dict(type='LN', eps=case['eps']),
+        reduce_at=reduce_at,
+        reducer=reducer,
+    )
+    head = dict(type='VisionTransformerClsHead', init_cfg=None)
+    head.update(num_classes=case['num_classes'], in_channels=dims)
+    config = dict(type='mmclca.TokenReductionClassifier')
+    model = MODELS.build(dict(config, backbone=backbone, head=head)).double()
+    weights = DRAWN.state_dict(case, SHAPES)
+    torch.save({'model': weights}, path / 'public.pth')
+    load_checkpoint(model, str(path / 'public.pth'))
+    return model.eval()
+
+
+@torch.no_grad()
+def check_network(case, model):
+    x, expect = DRAWN.images(case), case['expect']
+    assert close(model(x), expect['logits'])
+    left = [leaving for _, leaving in token_counts(model.backbone, x)]
+    assert left == expect['tokens_out']
+
+
+def check_training(case, model):
+    """Of cross entropy: its value, and norms of gradients."""
+    samples = [DataSample().set_gt_label(i) for i in DRAWN.targets(case)]
+    losses = model.train()(DRAWN.images(case), samples, mode='loss')
+    losses['loss'].backward()
+    assert close(losses['loss'].detach(), case['expect']['train_loss'])
+    ours = dict(model.named_parameters())
+    for key, norm in case['expect']['grad_norm'].items():
+        grad = ours[NAMES[key]].grad.norm().item()
+        assert grad == pytest.approx(norm, rel=1e-6), key
+
+
+NAMES = {
+    'cls_token': 'backbone.cls_token',
+    'pos_embed': 'backbone.pos_embed',
+    'blocks.0.attn.qkv.weight': 'backbone.layers.0.attn.qkv.weight',
+    'blocks.1.attn.qkv.weight': 'backbone.layers.1.attn.qkv.weight',
+    'blocks.3.mlp.fc2.weight': 'backbone.layers.3.ffn.layers.1.weight',
+    'head.weight': 'head.layers.head.weight',
+}
+
+
+@each('atc_vit')
+def test_atc(case, tmp_path):
+    options = {key: case[key] for key in ('linkage', 'prop_attn')}
+    model = classifier(case, tmp_path, type='mmclca.ATC', **options)
+    check_network(case, model)
+    check_training(case, model)
+
+
+@each('tofu_vit')
+def test_tofu(case, tmp_path):
+    assert set(case['strategies']) == {'tofu'}
+    check_network(
+        case, classifier(case, tmp_path, type='mmclca.ToMe', fuse='mlerp')
+    )
+
+
+def reduced(case, tokens, attended, **reducer):
+    """Tokens of a single stage."""
+    model = MODELS.build(
+        dict(
+            reducer,
+            type=f'mmclca.{reducer["type"]}',
+            num_patches=tokens.num_patches,
+            num_stages=1,
+        )
+    )
+    return model.between(tokens, attended, 0)
+
+
+def given(case):
+    """Tokens of a case, with sizes where it has some."""
+    x = DRAWN.given(case, 'x')
+    size = DRAWN.given(case, 'size') if 'size' in case['inputs'] else None
+    return Tokens(x, weight=size, num_patches=x.size(1) - 1)
+
+
+def keyed(case):
+    """An attention whose keys are the metric of a case."""
+    k = DRAWN.given(case, 'metric').unsqueeze(1)
+    return Attended(k, k, k)
+
+
+def check_stage(case, tokens):
+    """New tokens, their sizes, and where each old one went."""
+    expect = case['expect']
+    assert close(tokens.x, expect['merged'])
+    if 'size' in expect:
+        assert close(tokens.weights, expect['size'])
+    for record in tokens.trace:
+        if isinstance(record, Merged):
+            assert record.target.tolist() == expect['target']
+
+
+@each('atc_cluster')
+def test_atc_clusters(case):
+    tokens = given(case)
+    left = min(case['num_clusters'], tokens.num_patches)
+    options = dict(num_tokens=[left], linkage=case['linkage'])
+    check_stage(
+        case, reduced(case, tokens, keyed(case), type='ATC', **options)
+    )
+
+
+@each('tofu_merge')
+def test_tofu_merges(case):
+    tokens = given(case)
+    N = tokens.x.size(1)
+    left = N - 1 - math.floor(N - N * case['ratio'])
+    early = dict(tofu='merge', prune='prune')[case['mode']]
+    options = dict(num_tokens=[left], early=early, fuse='mlerp')
+    check_stage(
+        case, reduced(case, tokens, keyed(case), type='ToMe', **options)
+    )
