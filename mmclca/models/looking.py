@@ -46,6 +46,14 @@ class Recorder(TokenReducer):
     def before(self, tokens: Tokens, stage: int) -> Tokens:
         return self.reducer.before(tokens, stage)
 
+    @property
+    def looks_ahead(self) -> bool:
+        """See :class:`TokenReducer`."""
+        return self.reducer.looks_ahead
+
+    def ahead(self, tokens: Tokens, attended: Attended, stage: int) -> Tokens:
+        return self.reducer.ahead(tokens, attended, stage)
+
     def key_bias(self, tokens: Tokens) -> Tensor | None:
         return self.reducer.key_bias(tokens)
 

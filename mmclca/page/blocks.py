@@ -39,6 +39,10 @@ DROP_HERE = (
 METHODS = {
     'EViT': 'keep the squares that matter most, blend the others into one',
     'TopK': 'keep the squares that matter most, drop the others',
+    'DiffRate': 'drop some squares, merge others into those that matter most',
+    'MCTF': 'merge squares that are alike and matter little',
+    'PiToMe': 'merge squares that have many like them, in pairs',
+    'PPT': 'drop squares, or merge them in pairs: as this leaf needs',
     'ToMe': 'merge squares that look alike, in pairs',
     'ATC': 'join squares that look alike into groups, nearest first',
     'ATS': 'keep as many squares as this leaf needs',

@@ -17,7 +17,10 @@ from mmclca.page import Variants
 from mmclca.page.variants import answer
 from mmclca.visualization.painting import FUSED, KEPT, kinds
 
-FREE = {'ATC', 'ATS', 'EViT', 'KMedoids', 'ToMe', 'TopK'}
+FREE = {
+    *('ATC', 'ATS', 'DiffRate', 'EViT', 'KMedoids', 'MCTF', 'PPT', 'PiToMe'),
+    *('ToMe', 'TopK'),
+}
 THREE = dict(reduce_at=(0, 1, 2))
 EVIT = dict(reducer=dict(type='mmclca.EViT', keep_rate=0.5), reduce_at=(0, 1))
 

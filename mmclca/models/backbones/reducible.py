@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 from mmclca.registry import MODELS
 from mmclca.utils.messages import ascending
 
-from ..reduction.attention import Attended, attend
+from ..reduction.attention import Attended, attend, look
 from ..reduction.reducers import TokenReducer
 from ..reduction.tokens import Tokens
 from .base import ForeignWeights
@@ -193,7 +193,8 @@ class Reducible(ForeignWeights):
                 embed_dims=self.embed_dims,
                 num_patches=height * width,
                 num_stages=len(self.reduce_at),
-                depths=[i / len(self.layers) for i in self.reduce_at],
+                num_layers=len(self.layers),
+                reduce_at=self.reduce_at,
             ),
         )
         self.check_reducer(reducer)
@@ -277,6 +278,8 @@ class Reducible(ForeignWeights):
         reducer = self.reducer
         if stage is not None:
             tokens = reducer.before(tokens, stage)
+            if reducer.looks_ahead:
+                tokens = self._look_ahead(layer, tokens, stage)
         x, attended = self.attend(
             layer, tokens, reducer.key_bias(tokens), reducer.softmax(tokens)
         )
@@ -285,10 +288,19 @@ class Reducible(ForeignWeights):
             tokens = reducer.between(tokens, attended, stage)
         return tokens
 
-    def get_layer_depth(
-        self, param_name: str, prefix: str = ''
-    ) -> tuple[int, int]:
-        """See :class:`ForeignWeights`; a reducer has that of its stages.
+    def _look_ahead(self, layer, tokens: Tokens, stage: int) -> Tokens:
+        """Reduce before a layer by what its attention would see."""
+        with torch.no_grad():
+            key_bias = self.reducer.key_bias(tokens)
+            if type(self).attend is not Reducible.attend:
+                ahead = self.attend(layer, tokens, key_bias, softmax=None)[1]
+            else:  # leaves out what it reads
+                x = self.normalize(layer, tokens.x)
+                ahead = look(layer.attn, x, key_bias)
+        return self.reducer.ahead(tokens, ahead, stage)
+
+    def stage_of_param(self, name: str) -> int:
+        """Stage of a parameter of the reducer; 0 where all stages share it.
 
         A list of modules, one a stage, is as deep as the layers that reduce,
         other parameters of the reducer as the first of these.

@@ -116,6 +116,18 @@ def _logits(q: Tensor, k: Tensor, key_bias: Tensor | None) -> Tensor:
     return logits if key_bias is None else logits + key_bias
 
 
+def look(attn, x: Tensor, key_bias: Tensor | None = None) -> Attended:
+    """What an attention would see of normalized tokens (B, N, C)."""
+    if isinstance(attn, SideBySide):
+        parts = [look(one, own, key_bias) for one, own in attn.each(x)]
+        return AttendedInTurn(parts)
+    B, N, _ = x.shape
+    qkv = attn.qkv(x).reshape(B, N, 3, attn.num_heads, attn.head_dims)
+    q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+    kind = attn.attended if isinstance(attn, MixedHeads) else Attended
+    return kind(q, k, v, key_bias)
+
+
 def attend(
     attn,
     x: Tensor,
@@ -143,20 +155,19 @@ def attend(
             updates, parts = zip(*made, strict=True)
             return reduce(torch.add, updates), AttendedInTurn(parts)
         attn = attn.joined()
-    B, N, _ = x.shape
-    qkv = attn.qkv(x).reshape(B, N, 3, attn.num_heads, attn.head_dims)
-    q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
-    mixed = isinstance(attn, MixedHeads)
-    kind = attn.attended if mixed else Attended
-    attended = kind(q, k, v, key_bias)
+    attended = look(attn, x, key_bias)
     if softmax is not None:
-        x = attended.weights(q, softmax) @ v
-    elif mixed:
+        x = attended.weights(attended.q, softmax) @ attended.v
+    elif isinstance(attn, MixedHeads):
         x = attn.read(attended)
     else:
         dropout = attn.attn_drop if attn.training else 0.0
         x = attn.scaled_dot_product_attention(
-            q, k, v, attn_mask=key_bias, dropout_p=dropout
+            attended.q,
+            attended.k,
+            attended.v,
+            attn_mask=key_bias,
+            dropout_p=dropout,
         )
     x = attn.proj(x.transpose(1, 2).flatten(2))
     x = attn.out_drop(attn.gamma1(attn.proj_drop(x)))

@@ -39,8 +39,8 @@ def agglomerate(metric: Tensor, num_clusters: int, linkage: str) -> Tensor:
 def _symmetric(distance: Tensor) -> Tensor:
     """Make distances (B, L, L) exactly symmetric, which rounding is not."""
     distance = torch.maximum(distance, distance.transpose(1, 2))
-    distance.diagonal(dim1=1, dim2=2).fill_(FAR)
-    return distance
+    itself = torch.eye(distance.size(1), device=distance.device)
+    return torch.maximum(distance, FAR * itself)
 
 
 def _tree(distance: Tensor, num_clusters: int, linkage: str):

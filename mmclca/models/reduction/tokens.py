@@ -148,6 +148,11 @@ class Tokens:
         size = sum_into(target, size.unsqueeze(-1), num_tokens).squeeze(-1)
         return replace(merged, weight=size)
 
+    def merge_body(self, target: Tensor, num_tokens: int, **weights):
+        """As :meth:`merge`, of the tokens after the prefix, (B, N - it)."""
+        whole = after_prefix(target, self.num_prefix)
+        return self.merge(whole, self.num_prefix + num_tokens, **weights)
+
     def unchanged(self) -> 'Tokens':
         """Note a stage in which there is nothing to reduce."""
         return replace(self, trace=[*self.trace, Unchanged()])

@@ -55,7 +55,8 @@ def test_reducers_that_ask_no_cls_reduce_and_others_are_refused(name):
         reduce_at=(1,),
         cache=dict(type='mmclca.CrossLayerCache', num_tokens=0),
     )
-    refused = dict.fromkeys(('ATS', 'EViT', 'TopK'), 'needs a CLS token: CLS')
+    ask_cls = ('ATS', 'DiffRate', 'EViT', 'PPT', 'TopK')
+    refused = dict.fromkeys(ask_cls, 'needs a CLS token: CLS')
     refused['DynamicViT'] = 'masks tokens'
     if name in refused:
         with pytest.raises(ValueError, match=f'^{name} {refused[name]}'):

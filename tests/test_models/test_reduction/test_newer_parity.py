@@ -18,6 +18,7 @@ from parity import close
 from small_models import token_counts
 
 from mmclca.models.reduction.attention import Attended
+from mmclca.models.reduction.reducers.ppt import scores
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import Merged
 from mmclca.registry import MODELS
@@ -178,3 +179,122 @@ def test_tofu_merges(case):
     check_stage(
         case, reduced(case, tokens, keyed(case), type='ToMe', **options)
     )
+
+
+@each('ppt_vit')
+def test_ppt(case, tmp_path):
+    options = {key: case[key] for key in ('threshold', 'prop_attn')}
+    options.update(type='mmclca.PPT', relative=False)
+    model = classifier(case, tmp_path, **options)
+    check_network(case, model)
+    check_training(case, model)
+
+
+@each('ppt_score')
+def test_ppt_scores(case):
+    q, k, bias = seeing(DRAWN.given(case, 'attn'))
+    score = scores(Attended(q, k, DRAWN.given(case, 'v'), bias))
+    assert close(score, case['expect']['score'])
+    assert close(score.var(dim=1), case['expect']['variance'])
+    kept = score.argsort(dim=1, descending=True) + 1
+    num_kept = score.size(1) - case['r']
+    expected = [[0, *row] for row in kept[:, :num_kept].tolist()]
+    assert expected == case['expect']['kept']
+
+
+def seeing(attn):
+    """Queries, keys and a bias whose attention is ``attn``, (B, H, N, N)."""
+    N = attn.size(-1)
+    itself = torch.eye(N, dtype=attn.dtype).expand_as(attn)
+    return attn.log() * N**0.5, itself, None
+
+
+@each('pitome_vit')
+def test_pitome(case, tmp_path):
+    reduce_at = [i for i, ratio in enumerate(case['ratios']) if ratio < 1]
+    assert reduce_at == [1, 2]
+    for options in (
+        {},  # by depth
+        dict(bsm=case['bsm'][1:3], margin=case['margins'][1:3]),
+    ):
+        options.update(type='mmclca.PiToMe', prop_attn=False)
+        check_network(case, classifier(case, tmp_path, **options))
+
+
+@each('pitome_match')
+def test_pitome_merges(case):
+    tokens = given(case)
+    M = tokens.num_patches
+    left = M - math.floor(M - M * case['ratio'])
+    options = dict(bsm=[case['bsm']], margin=[case['energy_margin']])
+    check_stage(
+        case,
+        reduced(
+            case,
+            tokens,
+            keyed(case),
+            type='PiToMe',
+            num_tokens=[left],
+            **options,
+        ),
+    )
+
+
+@each('diffrate_vit')
+def test_diffrate(case, tmp_path):
+    reduce_at = [1, 2]
+    steps = {
+        step: [case[step][layer] - 1 for layer in reduce_at]
+        for step in ('prune', 'merge')
+    }
+    model = classifier(
+        case, tmp_path, type='mmclca.DiffRate', clamp=False, **steps
+    )
+    check_network(case, model)
+
+
+@each('diffrate_merge')
+def test_diffrate_merges(case):
+    """Those after the first, where scores fall; none is dropped."""
+    tokens, left = given(case), case['kept'] - 1
+    N = tokens.x.size(1)
+    score = torch.arange(N, 0, -1).double().log().expand(2, 1, 1, N)
+    q = torch.ones(2, 1, N, 1).double()
+    attended = Attended(q, q, q, score)
+    steps = dict(prune=[N - 1], merge=[left], clamp=False)
+    merged = reduced(case, tokens, attended, type='DiffRate', **steps)
+    assert close(merged.x, case['expect']['merged'])
+    assert close(merged.weight, case['expect']['size'])
+    target = merged.trace[0].target[:, case['kept'] :]
+    assert target.tolist() == case['expect']['target']
+
+
+@each('mctf_vit')
+def test_mctf(case, tmp_path):
+    if case['one_step_ahead'] != 2:
+        pytest.skip('left out: the paper fuses the attention map, too')
+    options = dict(tau=case['tau'], bidirectional=bool(case['bidirection']))
+    options['pooling'] = ('size', 'weighted')[case['pooling']]
+    check_network(
+        case, classifier(case, tmp_path, type='mmclca.MCTF', **options)
+    )
+
+
+@each('mctf_fuse')
+def test_mctf_fuses(case):
+    tokens = given(case)
+    left = tokens.num_patches - case['r']
+    q, k, bias = seeing(DRAWN.given(case, 'attn'))
+    model = MODELS.build(
+        dict(
+            type='mmclca.MCTF',
+            tau=case['tau'],
+            bidirectional=bool(case['bidirection']),
+            pooling=('size', 'weighted')[case['pooling']],
+            num_tokens=[left],
+            num_patches=tokens.num_patches,
+            num_stages=1,
+        )
+    )
+    fused = model.ahead(tokens, Attended(q, k, k, bias), 0)
+    check_stage(case, fused)

@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from dataclasses import replace
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -58,15 +57,11 @@ class ATC(CountedReducer):
         surplus = self.surplus(tokens, stage)
         if not surplus:
             return tokens.unchanged()
-        num_prefix = tokens.num_prefix
         num_clusters = tokens.body.size(1) - surplus
-        metric = attended.k.mean(dim=1)[:, num_prefix:].detach()
+        metric = attended.k.mean(dim=1)[:, tokens.num_prefix :].detach()
         metric = F.normalize(metric, dim=-1)
         label = agglomerate(metric, num_clusters, self.linkage)
-        prefix = torch.arange(num_prefix, device=label.device)
-        prefix = prefix.expand(label.size(0), -1)
-        target = torch.cat((prefix, num_prefix + label), dim=1)
-        merged = tokens.merge(target, num_prefix + num_clusters)
+        merged = tokens.merge_body(label, num_clusters)
         return merged if self.prop_attn else replace(merged, weight=None)
 
     def key_bias(self, tokens: Tokens) -> Tensor | None:

@@ -38,9 +38,9 @@ class TokenReducer(BaseModule):
         num_patches (int): Patches P of an image of the backbone's
             ``img_size``; the backbone fills it in.
         num_stages (int): Number of reductions; the backbone fills it in.
-        depths (Sequence[float], optional): Share of the layers that come
-            before each stage; the backbone fills it in. Defaults to None,
-            stages at equal distances.
+        num_layers (int): Layers of the backbone, which fills it in.
+        reduce_at (Sequence[int], optional): Layers of the stages; the
+            backbone fills it in. Defaults to None, at equal distances.
         init_cfg (dict, optional): Initialization config.
 
     Raises:
@@ -50,6 +50,7 @@ class TokenReducer(BaseModule):
 
     needs_cls_token = False  # whether it reads what CLS attends to
     can_protect = False  # whether it keeps ``tokens.num_protected``
+    looks_ahead = False  # whether there is an ``ahead``
     needs_teacher = False  # whether its loss compares tokens with a teacher's
 
     def __init__(
@@ -58,16 +59,23 @@ class TokenReducer(BaseModule):
         embed_dims: int = 768,
         num_patches: int = 196,
         num_stages: int = 3,
-        depths: Sequence[float] | None = None,
+        num_layers: int = 12,
+        reduce_at: Sequence[int] | None = None,
         init_cfg=None,
     ):
         super().__init__(init_cfg)
-        self.depths = depths or evenly(num_stages)
+        self.num_layers = num_layers
+        self.reduce_at = reduce_at or evenly(num_stages, num_layers)
         self.keep_rate = keep_rate
         self.keep_rates = per_stage(keep_rate, num_stages)
         self.embed_dims = embed_dims
         self.num_patches = num_patches
         self.num_stages = num_stages
+
+    @property
+    def depths(self) -> list[float]:
+        """Share of the layers that come before each stage."""
+        return [layer / self.num_layers for layer in self.reduce_at]
 
     @property
     def has_loss(self) -> bool:
@@ -76,6 +84,14 @@ class TokenReducer(BaseModule):
 
     def before(self, tokens: Tokens, stage: int) -> Tokens:
         """Reduce before the layer."""
+        return tokens
+
+    def ahead(self, tokens: Tokens, attended: Attended, stage: int) -> Tokens:
+        """Reduce before the layer, by what its attention would see.
+
+        Called where ``looks_ahead`` is True, for one more product of queries
+        and keys.
+        """
         return tokens
 
     def between(
@@ -122,9 +138,10 @@ class TokenReducer(BaseModule):
         return (stands * error).sum() / stands.sum().clamp(min=1)
 
 
-def evenly(num_stages: int) -> tuple[float, ...]:
-    """Depths of stages at equal distances, as 3, 6 and 9 of 12 layers."""
-    return tuple((s + 1) / (num_stages + 1) for s in range(num_stages))
+def evenly(num_stages: int, num_layers: int) -> list[int]:
+    """Layers at equal distances, as 3, 6 and 9 of 12."""
+    stages = range(1, num_stages + 1)
+    return [num_layers * stage // (num_stages + 1) for stage in stages]
 
 
 def per_stage(keep_rate, num_stages: int) -> tuple:
@@ -172,7 +189,8 @@ class CountedReducer(TokenReducer):
             each stage leaves of the patches, the prefix not counted. A stage
             may leave as many as the one before. Defaults to None.
         **backbone: ``embed_dims``, ``num_patches``, ``num_stages``,
-            ``depths`` and ``init_cfg`` of :class:`TokenReducer`.
+            ``num_layers``, ``reduce_at`` and ``init_cfg`` of
+            :class:`TokenReducer`.
 
     Raises:
         ValueError: As :class:`TokenReducer`, if both are given, and if
@@ -249,6 +267,13 @@ class HalvingReducer(CountedReducer):
     def num_merged(self, tokens: Tokens, stage: int) -> int:
         """Tokens that a stage merges into others."""
         return min(self.surplus(tokens, stage), tokens.body.size(1) // 2)
+
+
+def ranks(score: Tensor) -> Tensor:
+    """How many scores (B, N) are above each, the first of equal ones first."""
+    order = score.argsort(dim=1, descending=True, stable=True)
+    place = torch.arange(score.size(1), device=score.device).expand_as(order)
+    return torch.zeros_like(order).scatter(1, order, place)
 
 
 def check_option(name: str, value, allowed: Sequence) -> None:

@@ -26,7 +26,7 @@ import mmclca
 from mmclca.registry import MODELS
 
 KEEP_RATES = (1, 0.7, 0.5, 0.25, 0.1, (0.7, 0.25, 0.5))
-ASK_CLS = ('ATS', 'EViT', 'KMedoids', 'TopK')
+ASK_CLS = ('ATS', 'DiffRate', 'EViT', 'KMedoids', 'PPT', 'TopK')
 SHORT = dict(num_layers=5, reduce_at=(1, 2, 3))
 BACKBONES = (
     {},

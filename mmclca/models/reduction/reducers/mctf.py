@@ -1,0 +1,148 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
+from numbers import Real
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from mmclca.registry import MODELS
+
+from ..attention import Attended, at_least_float32
+from ..tokens import Tokens
+from .base import HalvingReducer, check_option, ranks
+
+
+def rareness(x: Tensor) -> Tensor:
+    """The least of positive numbers (B, N) over each."""
+    x = at_least_float32(x)
+    return x.amin(dim=1, keepdim=True) / x
+
+
+@torch.no_grad()
+def match_both_ways(
+    score: Tensor, num_merged: int, bidirectional: bool
+) -> tuple[Tensor, Tensor]:
+    """Which tokens of two sets merge into which: the best pairs.
+
+    Args:
+        score (Tensor): How well pairs go together, (B, I, J).
+        num_merged (int): Pairs to merge.
+        bidirectional (bool): Whether half of them go from the second set,
+            with all that these have got, to what is left of the first.
+
+    Returns:
+        tuple[Tensor, Tensor]: New positions of the tokens of the first set,
+        (B, I), and of the second, (B, J). Those of the first that are left
+        come first, in order, then those of the second, best pairs first.
+    """
+    num_first, num_second = score.shape[1:]
+    forth = num_merged // 2 if bidirectional else num_merged
+    best, partner = score.max(dim=2)
+    goes = ranks(best) < forth  # (B, I)
+    first = (~goes).long().cumsum(dim=1) - 1
+    second = torch.arange(num_second, device=score.device).repeat(
+        len(score), 1
+    )
+    second = second + num_first - forth
+    if bidirectional:
+        left = score.masked_fill(goes.unsqueeze(2), -torch.inf)
+        best, into = left.max(dim=1)
+        rank = ranks(best)
+        back = num_merged - forth
+        second = torch.where(
+            rank < back, first.gather(1, into), num_first - num_merged + rank
+        )
+    return torch.where(goes, second.gather(1, partner), first), second
+
+
+@MODELS.register_module()
+class MCTF(HalvingReducer):
+    """Fuses tokens that are alike, matter little and stand for few patches.
+
+    `Multi-criteria Token Fusion with One-step-ahead Attention for Efficient
+    Vision Transformers`, with the attention of the layer that follows, which
+    is computed for this and again for the tokens that are left. Even
+    positions are matched with odd ones, then odd ones with the even ones left.
+    Sizes act on the attention as in :class:`ToMe`, whose limit holds too.
+
+    Args:
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See there.
+        tau (Sequence[float]): Temperatures of similarity, information (the
+            less a token is attended to, the sooner it is fused) and size; 0
+            leaves one out. Defaults to (1, 20, 40).
+        bidirectional (bool): Whether tokens are matched in both directions.
+            Defaults to True.
+        pooling (str): Weights of the averages: 'weighted', the attention
+            that a token gets times its size, or 'size'.
+            Defaults to 'weighted'.
+        variant (str): 'precise', the only one: see above.
+        **backbone: See :class:`CountedReducer`.
+
+    Raises:
+        ValueError: As there, if ``tau`` is not three numbers of which none
+            is negative, or there is no such ``pooling`` or ``variant``.
+    """
+
+    looks_ahead = True
+
+    def __init__(
+        self,
+        keep_rate=None,
+        num_tokens=None,
+        tau: Sequence[float] = (1, 20, 40),
+        bidirectional: bool = True,
+        pooling: str = 'weighted',
+        variant: str = 'precise',
+        **backbone,
+    ):
+        super().__init__(keep_rate, num_tokens, **backbone)
+        is_list = isinstance(tau, Sequence) and len(tau) == 3
+        if not (is_list and all(isinstance(t, Real) and t >= 0 for t in tau)):
+            raise ValueError(f'tau={tau!r} must be three numbers, 0 or more')
+        check_option('pooling', pooling, ('weighted', 'size'))
+        check_option('variant', variant, ('precise',))
+        self.tau = tau
+        self.bidirectional = bidirectional
+        self.pooling = pooling
+
+    def ahead(self, tokens: Tokens, attended: Attended, stage: int) -> Tokens:
+        num_merged = self.num_merged(tokens, stage)
+        if num_merged <= 0:
+            return tokens.unchanged()
+        # mixed heads may take away
+        received = attended.received(chunk_size=32).clamp(min=1e-9)
+        first = tokens.num_prefix % 2  # of the even positions
+        even, odd = slice(first, None, 2), slice(1 - first, None, 2)
+        both = match_both_ways(
+            self.scores(tokens, received, even, odd),
+            num_merged,
+            self.bidirectional,
+        )
+        target = both[0].new_empty(tokens.body.shape[:2])
+        target[:, even], target[:, odd] = both
+        share = tokens.weights
+        if self.pooling == 'weighted':
+            share = share * received.to(share)
+        num_tokens = tokens.body.size(1) - num_merged
+        return tokens.merge_body(target, num_tokens, share=share)
+
+    @torch.no_grad()
+    def scores(self, tokens: Tokens, received: Tensor, even, odd) -> Tensor:
+        """How well tokens of the body go with each other, (B, I, J)."""
+        similarity, information, size = self.tau
+        y = F.normalize(at_least_float32(tokens.body), dim=-1)
+        score = (0.5 + 0.5 * y[:, even] @ y[:, odd].transpose(1, 2)).clamp(
+            min=0
+        )
+        score = score ** (1 / similarity) if similarity else score**0
+        for values, tau in ((received, information), (tokens.weights, size)):
+            if tau:
+                rare = rareness(values)[:, tokens.num_prefix :] ** (1 / tau)
+                score = score * rare[:, even, None] * rare[:, None, odd]
+        return score
+
+    def key_bias(self, tokens: Tokens) -> Tensor | None:
+        return tokens.log_weight

@@ -1,0 +1,125 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
+from numbers import Real
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from mmclca.registry import MODELS
+
+from ..attention import Attended
+from ..tokens import Tokens
+from .base import HalvingReducer, ranks
+
+
+@torch.no_grad()
+def match_by_energy(
+    metric: Tensor, num_merged: int, margin: float, bsm: bool
+) -> Tensor:
+    """Which tokens merge into which: those in the largest groups of alike.
+
+    Args:
+        metric (Tensor): Tokens of unit length, (B, M, D).
+        num_merged (int): Pairs to merge, at most M // 2.
+        margin (float): Similarity from which on tokens are alike.
+        bsm (bool): Whether the most similar pairs of all merge; else all
+            pairs of the tokens of largest energy, the others stay.
+
+    Returns:
+        Tensor: The new position of each token, (B, M): those that stay,
+        then those merged into.
+    """
+    B, M, _ = metric.shape
+    similarity = metric @ metric.transpose(1, 2)
+    energy = F.elu(similarity - margin).mean(dim=-1)
+    order = energy.argsort(dim=-1, descending=True, stable=True)
+    num_paired = M if bsm else 2 * num_merged
+    index = order[:, :num_paired].unsqueeze(-1)
+    y = metric.gather(1, index.expand(-1, -1, metric.size(-1)))
+    best, partner = (y[:, ::2] @ y[:, 1::2].transpose(1, 2)).max(dim=-1)
+    rank = ranks(best)
+    num_left = M - num_paired // 2 - num_merged  # and are merged into by none
+    target = torch.arange(M, device=metric.device).repeat(B, 1) - num_paired
+    pairs = target[:, :num_paired]  # a view
+    pairs[:, ::2] = torch.where(
+        rank < num_merged, num_left + partner, rank - num_merged
+    )
+    into = torch.arange(num_paired // 2, device=metric.device)
+    pairs[:, 1::2] = num_left + into
+    return torch.zeros_like(target).scatter(1, order, target)
+
+
+@MODELS.register_module()
+class PiToMe(HalvingReducer):
+    """Merges tokens that have many others like them, protects the rest.
+
+    `Accelerating Transformers with Spectrum-Preserving Token Merging`. The
+    energy of a token tells how many others are alike; those of the largest
+    energy are matched in turn by it, as :class:`ToMe` does by position.
+    Averages and sizes as in :class:`ToMe`, whose limit holds too.
+
+    Args:
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See there.
+        bsm (Sequence[bool], optional): Whether the most similar pairs of all
+            tokens merge, one a stage; else all of the largest energy.
+            Defaults to None, in the first half of the layers.
+        margin (Sequence[float], optional): Cosine similarity from which on
+            tokens are alike, one a stage. Defaults to None, 0.75 less what
+            share of the layers came before.
+        prop_attn (bool): Whether sizes act on the attention, not only on
+            the averages. Defaults to True.
+        **backbone: See :class:`CountedReducer`.
+
+    Raises:
+        ValueError: As there, and if a list has not one entry per stage.
+    """
+
+    def __init__(
+        self,
+        keep_rate=None,
+        num_tokens=None,
+        bsm: Sequence[bool] | None = None,
+        margin: Sequence[float] | None = None,
+        prop_attn: bool = True,
+        **backbone,
+    ):
+        super().__init__(keep_rate, num_tokens, **backbone)
+        if bsm is None:
+            bsm = [depth < 0.5 for depth in self.depths]
+        if margin is None:
+            margin = [0.75 * (1 - depth) for depth in self.depths]
+        self._check('bsm', bsm, bool, 'True or False')
+        self._check('margin', margin, Real, 'numbers')
+        self.bsm = bsm
+        self.margin = margin
+        self.prop_attn = prop_attn
+
+    def _check(self, name: str, values, kind: type, words: str) -> None:
+        is_list = isinstance(values, Sequence)
+        one_a_stage = is_list and len(values) == self.num_stages
+        if not (one_a_stage and all(isinstance(x, kind) for x in values)):
+            raise ValueError(
+                f'{name}={values!r} must be {self.num_stages} {words}, one '
+                'for each stage (layer in reduce_at)'
+            )
+
+    def between(
+        self, tokens: Tokens, attended: Attended, stage: int
+    ) -> Tokens:
+        num_merged = self.num_merged(tokens, stage)
+        if num_merged <= 0:
+            return tokens.unchanged()
+        metric = attended.k.mean(dim=1)[:, tokens.num_prefix :]
+        target = match_by_energy(
+            F.normalize(metric, dim=-1),
+            num_merged,
+            self.margin[stage],
+            self.bsm[stage],
+        )
+        return tokens.merge_body(target, tokens.body.size(1) - num_merged)
+
+    def key_bias(self, tokens: Tokens) -> Tensor | None:
+        return tokens.log_weight if self.prop_attn else None

@@ -1,0 +1,96 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from numbers import Real
+
+import torch
+from torch import Tensor
+
+from mmclca.registry import MODELS
+
+from ..attention import Attended, at_least_float32
+from ..tokens import Tokens
+from ..trace import after_prefix
+from .base import HalvingReducer, ranks
+from .tome import match
+
+
+def scores(attended: Attended, num_prefix: int = 1) -> Tensor:
+    """Attention of CLS times the length of the values of all heads, of the
+    tokens after the prefix, (B, N - num_prefix); sum 1.
+    """
+    score = attended.cls_attn().sum(dim=1) * attended.v.norm(dim=(1, 3))
+    score = at_least_float32(score[:, num_prefix:])
+    return score / score.sum(dim=1, keepdim=True)
+
+
+@MODELS.register_module()
+class PPT(HalvingReducer):
+    """Prunes the tokens of one image and pools those of another.
+
+    `PPT: Token Pruning and Pooling for Efficient Vision Transformers`. Where
+    the scores of the tokens, the attention of CLS times the length of their
+    values, differ much, the worst are dropped; else pairs are merged as in
+    :class:`ToMe`. Either way as many are left. Sizes as in :class:`ToMe`.
+
+    Args:
+        keep_rate (float | Sequence[float], optional): See
+            :class:`CountedReducer`.
+        num_tokens (Sequence[int], optional): See there.
+        threshold (float): Variance of the scores from which on tokens are
+            dropped. Defaults to 3.
+        relative (bool): Whether it is that of scores divided by their mean,
+            which does not depend on the number of patches; else that of
+            scores whose sum is 1, as released: 6e-5 or 7e-5 for 196 patches.
+            Defaults to True.
+        prop_attn (bool): Whether sizes act on the attention.
+            Defaults to True.
+        **backbone: See :class:`CountedReducer`.
+
+    Raises:
+        ValueError: As there, and if ``threshold`` is negative.
+    """
+
+    needs_cls_token = True
+
+    def __init__(
+        self,
+        keep_rate=None,
+        num_tokens=None,
+        threshold: float = 3.0,
+        relative: bool = True,
+        prop_attn: bool = True,
+        **backbone,
+    ):
+        super().__init__(keep_rate, num_tokens, **backbone)
+        number = isinstance(threshold, Real) and type(threshold) is not bool
+        if not (number and threshold >= 0):
+            raise ValueError(
+                f'threshold={threshold!r} must be a number, 0 or more'
+            )
+        self.threshold = threshold
+        self.relative = relative
+        self.prop_attn = prop_attn
+
+    def between(
+        self, tokens: Tokens, attended: Attended, stage: int
+    ) -> Tokens:
+        num_merged = self.num_merged(tokens, stage)
+        if num_merged <= 0:
+            return tokens.unchanged()
+        num_prefix = tokens.num_prefix
+        with torch.no_grad():
+            score = scores(attended, num_prefix)
+            prunes = self.prunes(score).unsqueeze(1)
+            rank = after_prefix(ranks(score), num_prefix)
+        metric = attended.k.mean(dim=1)
+        target, num_tokens = match(metric, num_merged, num_prefix)
+        dropped = prunes & (rank >= num_tokens)
+        target = torch.where(prunes, rank.where(~dropped, 0), target)
+        return tokens.merge(target, num_tokens, tokens.weights * ~dropped)
+
+    def prunes(self, score: Tensor) -> Tensor:
+        """Whether an image with such scores (B, M) loses the worst, (B,)."""
+        scale = score.size(1) ** 2 if self.relative else 1
+        return scale * score.var(dim=1) >= self.threshold
+
+    def key_bias(self, tokens: Tokens) -> Tensor | None:
+        return tokens.log_weight if self.prop_attn else None
