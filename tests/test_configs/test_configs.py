@@ -54,12 +54,17 @@ TABLE_1 = {
     'soyglobal': {'10': '61.1', '70': '58.2'},
 }
 METHODS = dict(
+    atc='ATC',
     ats='ATS',
+    diffrate='DiffRate',
     dpcknn='DPCKNN',
     dynamicvit='DynamicViT',
     evit='EViT',
     kmedoids='KMedoids',
+    mctf='MCTF',
     patchmerger='PatchMerger',
+    pitome='PiToMe',
+    ppt='PPT',
     sinkhorn='Sinkhorn',
     sit='SiT',
     tome='ToMe',

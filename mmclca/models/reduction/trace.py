@@ -104,6 +104,13 @@ class Merged:
         return sum_into(self.target, rows, self.num_tokens)
 
 
+def ranks(score: Tensor) -> Tensor:
+    """How many scores (B, N) are above each, the first of equal ones first."""
+    order = score.argsort(dim=1, descending=True, stable=True)
+    place = torch.arange(score.size(1), device=score.device).expand_as(order)
+    return torch.zeros_like(order).scatter(1, order, place)
+
+
 def sum_into(target: Tensor, rows: Tensor, num_tokens: int) -> Tensor:
     """Sum the rows (B, N, C) that share a ``target`` (B, N): (B, M, C)."""
     sums = rows.new_zeros(rows.size(0), num_tokens, rows.size(2))

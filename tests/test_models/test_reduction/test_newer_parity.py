@@ -18,6 +18,7 @@ from parity import close
 from small_models import token_counts
 
 from mmclca.models.reduction.attention import Attended
+from mmclca.models.reduction.rates import Rate
 from mmclca.models.reduction.reducers.ppt import scores
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import Merged
@@ -49,7 +50,7 @@ def classifier(case, path, **reducer):
     """Our model with the weights of a case."""
     dims = case['embed_dim']
     reduce_at = case.get('reduce_at', [1, 2])
-    if 'num_tokens' not in reducer and 'prune' not in reducer:
+    if not {'num_tokens', 'prune', 'target'} & set(reducer):
         counts = case['expect']['tokens_out']
         reducer['num_tokens'] = [counts[i] - 1 for i in reduce_at]
     backbone = dict(
@@ -71,6 +72,7 @@ def classifier(case, path, **reducer):
     config = dict(type='mmclca.TokenReductionClassifier')
     model = MODELS.build(dict(config, backbone=backbone, head=head)).double()
     weights = DRAWN.state_dict(case, SHAPES)
+    weights = {k: w for k, w in weights.items() if '_ddp' not in k}
     torch.save({'model': weights}, path / 'public.pth')
     load_checkpoint(model, str(path / 'public.pth'))
     return model.eval()
@@ -298,3 +300,53 @@ def test_mctf_fuses(case):
     )
     fused = model.ahead(tokens, Attended(q, k, k, bias), 0)
     check_stage(case, fused)
+
+
+@each('diffrate_rate')
+def test_diffrate_rate(case):
+    expect, P = case['expect'], case['patches']
+    rate = Rate(P, case['granularity']).double()
+    with torch.no_grad():
+        rate.logits.copy_(DRAWN.given(case, 'logits'))
+    assert rate.candidates.tolist() == expect['candidates']
+    kept, mask = rate() + 1, torch.cat((torch.ones(1), rate.mask()))
+    assert kept.item() == expect['kept']
+    assert mask.tolist() == expect['mask']
+    ramp = torch.arange(1, P + 2).double() / (P + 1)
+    (kept + (mask * ramp).sum()).backward()
+    assert close(rate.logits.grad, expect['grad'])
+
+
+@each('diffrate_train')
+def test_diffrate_learns(case, tmp_path):
+    reduce_at = [1, 2, 3]
+    options = dict(target=1.0, granularity=case['granularity'], clamp=False)
+    model = classifier(
+        dict(case, reduce_at=reduce_at),
+        tmp_path,
+        type='mmclca.DiffRate',
+        **options,
+    )
+    reducer, expect = model.backbone.reducer, case['expect']
+    weights, grads = DRAWN.state_dict(case, SHAPES), {}
+    key = 'blocks.{}.{}_ddp.selected_probability'
+    for layer, rates in zip(reduce_at, reducer.stages, strict=True):
+        for step, rate in rates.named_children():
+            rate.logits.data = weights[key.format(layer, step)].double()
+            grads[key.format(layer, step)] = rate.logits
+            kept = expect[f'{step}_kept'][layer]
+            assert rate().item() + 1 == kept
+    samples = [DataSample().set_gt_label(i) for i in DRAWN.targets(case)]
+    x = DRAWN.images(case)
+    losses = model.train()(x, samples, mode='loss')
+    assert close(model(x).detach(), expect['train_logits'])
+    C, N = case['embed_dim'], 1 + reducer.num_patches
+    others = N * C * 3 * case['patch_size'] ** 2 + C * case['num_classes']
+    flops = reducer.gmacs() + others / 1e9
+    assert close(1e9 * flops.detach(), expect['flops'])
+    loss = (flops * case['flops_scale'] - case['target']).square()
+    assert close(loss.detach(), expect['loss_flops'])
+    assert close(losses['loss'].detach(), expect['loss_cls'])
+    (5 * loss + losses['loss']).backward()
+    for name, grad in expect['grad'].items():
+        assert close(grads[name].grad, grad), name

@@ -269,13 +269,6 @@ class HalvingReducer(CountedReducer):
         return min(self.surplus(tokens, stage), tokens.body.size(1) // 2)
 
 
-def ranks(score: Tensor) -> Tensor:
-    """How many scores (B, N) are above each, the first of equal ones first."""
-    order = score.argsort(dim=1, descending=True, stable=True)
-    place = torch.arange(score.size(1), device=score.device).expand_as(order)
-    return torch.zeros_like(order).scatter(1, order, place)
-
-
 def check_option(name: str, value, allowed: Sequence) -> None:
     """Refuse a value that is none of those allowed, with ValueError."""
     if value not in allowed:

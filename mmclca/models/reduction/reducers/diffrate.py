@@ -1,45 +1,25 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 
-import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from mmclca.registry import MODELS
 
-from ..attention import Attended
+from ..attention import Attended, masked_softmax
+from ..rates import (
+    Rates,
+    decision,
+    gmacs,
+    mask_and_merge,
+    prune_and_merge,
+    sizes,
+)
 from ..tokens import Tokens
-from .base import CountedReducer, check_counts, ranks
-
-
-@torch.no_grad()
-def prune_and_merge(score: Tensor, x: Tensor, num_kept: int, num_left: int):
-    """Drop the worst tokens, and merge the worst of the others into the best.
-
-    Args:
-        score (Tensor): By which tokens are ordered, (B, M).
-        x (Tensor): What is compared by cosine similarity, (B, M, C).
-        num_kept (int): Tokens that are not dropped.
-        num_left (int): How many of them others are merged into.
-
-    Returns:
-        tuple[Tensor, Tensor, Tensor]: The new position of each token, the
-        similarity to that one, 1 where it stays, and whether it is dropped;
-        all (B, M).
-    """
-    rank = ranks(score)
-    order = rank.argsort(dim=1)
-    index = order[:, :num_kept].unsqueeze(-1).expand(-1, -1, x.size(-1))
-    y = F.normalize(x.gather(1, index), dim=-1)
-    alike = y[:, num_left:] @ y[:, :num_left].transpose(1, 2)
-    best, partner = alike.max(dim=-1)
-    merged = order[:, num_left:num_kept]
-    dropped = rank >= num_kept
-    target = rank.where(~dropped, 0).scatter(1, merged, partner)
-    similarity = torch.ones_like(x[..., 0]).scatter(1, merged, best.to(x))
-    return target, similarity, dropped
+from .base import CountedReducer, check_counts
 
 
 @MODELS.register_module()
@@ -66,11 +46,19 @@ class DiffRate(CountedReducer):
             Defaults to None.
         merge (Sequence[int], optional): With ``prune``, patches that are
             left once others are merged. Defaults to None.
+        target (float, optional): In place of all counts, 1e9
+            multiply-accumulates of the layers, for which counts are learned:
+            in training tokens are masked, and a loss draws the cost to the
+            target. Defaults to None.
+        granularity (int): From one count that may be learned to the next.
+            Defaults to 1.
+        loss_weight (float): Weight of that loss. Defaults to 5.
         **backbone: See :class:`CountedReducer`.
 
     Raises:
-        ValueError: As there, if ``merge_share`` is outside 0 to 1, or
-            ``prune`` and ``merge`` are not counts or not given alone.
+        ValueError: As there, if ``merge_share`` is outside 0 to 1, if
+            ``prune`` and ``merge`` are not counts, or more than one of these
+            and ``target`` is given.
     """
 
     needs_cls_token = True
@@ -83,6 +71,9 @@ class DiffRate(CountedReducer):
         clamp: bool = True,
         prune: Sequence[int] | None = None,
         merge: Sequence[int] | None = None,
+        target: float | None = None,
+        granularity: int = 1,
+        loss_weight: float = 5.0,
         **backbone,
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
@@ -93,38 +84,65 @@ class DiffRate(CountedReducer):
         self.merge_share = merge_share
         self.clamp = clamp
         self.prune, self.merge = prune, merge
-        if prune is None and merge is None:
-            return
-        if not (keep_rate is num_tokens is None):
+        self.target, self.loss_weight = target, loss_weight
+        self.stages = None
+        steps = prune if merge is None else merge
+        ways = keep_rate, num_tokens, steps, target
+        if sum(way is not None for way in ways) > 1:
             raise ValueError(
-                f'prune={prune!r} and merge={merge!r} beside keep_rate or '
-                'num_tokens: give only these two, or one of those'
+                f'keep_rate={keep_rate!r}, num_tokens={num_tokens!r}, '
+                f'prune={prune!r} and merge={merge!r}, target={target!r}: '
+                'give only one, or prune with merge'
             )
-        for name, counts in (('prune', prune), ('merge', merge)):
-            check_counts(name, counts, self.num_patches, self.num_stages)
+        if steps is not None:
+            for name, counts in (('prune', prune), ('merge', merge)):
+                check_counts(name, counts, self.num_patches, self.num_stages)
+        if target is not None:
+            self.stages = nn.ModuleList(
+                Rates(self.num_patches, granularity)
+                for _ in range(self.num_stages)
+            )
+
+    @property
+    def has_loss(self) -> bool:
+        """Whether counts are learned."""
+        return self.stages is not None
+
+    def steps(self, stage: int) -> tuple[int, int] | None:
+        """Patches that pruning leaves, and merging; None by keep rate."""
+        if self.stages is not None:
+            rates = self.stages[stage]
+            return int(rates.prune()), int(rates.merge())
+        return self.prune and (self.prune[stage], self.merge[stage])
 
     def count(self, stage: int, num_patches: int | None = None) -> int:
-        if self.prune is None or stage < 0:
+        if stage < 0 or self.steps(stage) is None:
             return super().count(stage, num_patches)
-        num_patches = num_patches or self.num_patches
-        return min(self.prune[stage], self.merge[stage], num_patches)
+        counts = [min(self.steps(s)) for s in range(stage + 1)]
+        return min(num_patches or self.num_patches, *counts)
 
     def num_pruned(self, tokens: Tokens, stage: int, surplus: int) -> int:
         """How many of the tokens that a stage removes it drops."""
-        if self.prune is None:
+        if self.steps(stage) is None:
             return surplus - int(surplus * self.merge_share)
-        pruned = self.count_for(tokens, stage - 1) - self.prune[stage]
+        pruned = self.count_for(tokens, stage - 1) - self.steps(stage)[0]
         return min(max(0, pruned), surplus)
 
     def between(
         self, tokens: Tokens, attended: Attended, stage: int
     ) -> Tokens:
+        cls = attended.q[:, :, :1]
+        score = attended.weights(cls, self.softmax(tokens))[:, :, 0]
+        score = score.mean(dim=1)[:, tokens.num_prefix :]
+        if self.learns:
+            last = self.count_for(tokens, stage - 1)
+            rates = self.stages[stage]
+            return mask_and_merge(tokens, score, rates, last, self.clamp)
         surplus = self.surplus(tokens, stage)
         if not surplus:
             return tokens.unchanged()
         M = tokens.body.size(1)
         num_kept = M - self.num_pruned(tokens, stage, surplus)
-        score = attended.cls_attn().mean(dim=1)[:, tokens.num_prefix :]
         target, similarity, dropped = prune_and_merge(
             score, tokens.body, num_kept, M - surplus
         )
@@ -139,5 +157,34 @@ class DiffRate(CountedReducer):
         # without clamp a size may fall below 0, which has no logarithm
         return replace(merged, weight=merged.weight.clamp(min=1e-6))
 
+    @property
+    def learns(self) -> bool:
+        """Whether tokens are masked, to learn how many."""
+        return self.training and self.stages is not None
+
     def key_bias(self, tokens: Tokens) -> Tensor | None:
+        if self.learns:
+            return sizes(tokens).log()[:, None, None]
         return tokens.log_weight
+
+    def softmax(self, tokens: Tokens):
+        if not self.learns:
+            return None
+        return partial(masked_softmax, decision=decision(tokens))
+
+    def gmacs(self) -> Tensor:
+        """1e9 multiply-accumulates of the layers, with a gradient."""
+        return gmacs(
+            self.stages,
+            self.reduce_at,
+            self.num_layers,
+            1 + self.num_patches,
+            self.embed_dims,
+        )
+
+    def loss(self, tokens: Tokens) -> dict[str, Tensor]:
+        """``loss_flops``: how far the cost is from the target, squared."""
+        if not self.learns:
+            return {}
+        error = (self.gmacs() - self.target).square()
+        return dict(loss_flops=self.loss_weight * error)

@@ -10,7 +10,8 @@ from mmclca.registry import MODELS
 
 from ..attention import Attended, at_least_float32
 from ..tokens import Tokens
-from .base import HalvingReducer, check_option, ranks
+from ..trace import ranks
+from .base import HalvingReducer, check_option
 
 
 def rareness(x: Tensor) -> Tensor:

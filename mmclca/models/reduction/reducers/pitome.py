@@ -10,7 +10,8 @@ from mmclca.registry import MODELS
 
 from ..attention import Attended
 from ..tokens import Tokens
-from .base import HalvingReducer, ranks
+from ..trace import ranks
+from .base import HalvingReducer
 
 
 @torch.no_grad()

@@ -8,8 +8,8 @@ from mmclca.registry import MODELS
 
 from ..attention import Attended, at_least_float32
 from ..tokens import Tokens
-from ..trace import after_prefix
-from .base import HalvingReducer, ranks
+from ..trace import after_prefix, ranks
+from .base import HalvingReducer
 from .tome import match
 
 

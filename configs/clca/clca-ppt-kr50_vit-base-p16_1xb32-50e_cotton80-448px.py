@@ -1,0 +1,20 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# CLCA with PPT, keep rate 0.5.
+# ViT-B/16 (ImageNet-21k) on Cotton80, 448 px.
+# Reproduces: nothing published: the recipe of the CLCA paper with a newer
+#   method.
+# Expected: not reported.
+# Evaluation: test split, last checkpoint, as in the authors' code.
+# Cost: 38.92 GMACs, 86.39 M parameters.
+# Command: python tools/train.py \
+#   configs/clca/clca-ppt-kr50_vit-base-p16_1xb32-50e_cotton80-448px.py
+_base_ = [
+    '../_base_/models/clca-ppt_vit-base-p16.py',
+    '../_base_/datasets/cotton80_448.py',
+    '../_base_/schedules/clca_50e.py',
+    '../_base_/default_runtime.py',
+]
+model = dict(
+    backbone=dict(img_size=448, reducer=dict(keep_rate=0.5)),
+    head=dict(num_classes=_base_.num_classes),
+)
