@@ -33,8 +33,10 @@ ROOMS = (  # from the top
 # Lines of code, as tools/dev/count_lines.py counts them. A number may only
 # fall, in the commit in which the code does; a new model raises mmclca/models,
 # with a word here that says by what: mmclca/models by looking.py, which was in
-# mmclca/visualization, and by num_tokens of every reducer (42) and ToFu (28);
-# mmclca/utils by random_state.py, from there too.
+# mmclca/visualization, and by ATC and its linkage (138), DiffRate and its rates
+# (208), MCTF (91), PiToMe (77), PPT (55), ToFu (24), and by num_tokens of every
+# reducer; mmclca/utils by random_state.py, from there too; mmclca/page by a line
+# for each of these, mmclca/deployment by graphs within graphs.
 BUDGET = {
     'mmclca': 199,
     'mmclca/apis': 1514,
@@ -42,18 +44,18 @@ BUDGET = {
     'mmclca/checkpoints': 1363,
     'mmclca/cli': 3152,
     'mmclca/datasets': 3067,
-    'mmclca/deployment': 359,
+    'mmclca/deployment': 361,
     'mmclca/engine': 788,
     'mmclca/evaluation': 346,
     'mmclca/fitting': 1825,
-    'mmclca/models': 4076,
-    'mmclca/page': 481,
+    'mmclca/models': 4691,
+    'mmclca/page': 486,
     'mmclca/sweep': 797,
     'mmclca/utils': 240,
     'mmclca/visualization': 998,
     'tools': 555,
     'tools/research': 599,
-    'tests': 27726,
+    'tests': 28204,
 }
 
 

@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Tokens dropped and merged as in DiffRate, and numbers that are learned."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -53,65 +52,59 @@ class Rates(nn.Module):
         self.merge = Rate(num_patches, granularity)
 
 
-def gmacs(
-    rates: Sequence[Rates],
-    reduce_at: Sequence[int],
-    num_layers: int,
-    num_tokens: int,
-    embed_dims: int,
-) -> Tensor:
+def gmacs(reducer) -> Tensor:
     """Count 1e9 multiply-accumulates of the layers, with a gradient.
 
     That of the tokens left goes to both steps of a stage alike, whichever
-    keeps fewer, and not to the stages before.
+    keeps fewer, and not to the stages before. FFNs have 4 C channels.
 
     Args:
-        rates (Sequence[Rates]): One a stage.
-        reduce_at (Sequence[int]): Layers of the stages.
-        num_layers (int): Layers, of which FFNs have 4 C channels.
-        num_tokens (int): Tokens that enter, CLS with them.
-        embed_dims (int): Channels C.
+        reducer (TokenReducer): Its ``stages`` are :class:`Rates`.
     """
-    stage_of = dict(zip(reduce_at, rates, strict=True))
-    C, left = embed_dims, rates[0].prune.logits.new_tensor(num_tokens)
+    stage_of = dict(zip(reducer.reduce_at, reducer.stages, strict=True))
+    C, left = reducer.embed_dims, 1 + reducer.num_patches
     total = 0
-    for layer in range(num_layers):
+    for layer in range(reducer.num_layers):
         entering = left
         if layer in stage_of:
             steps = stage_of[layer].prune() + 1, stage_of[layer].merge() + 1
-            left = torch.stack((entering, *steps)).detach().amin()
+            left = torch.stack(steps).detach().amin().clamp(max=int(entering))
             left = straight_through(left, sum(steps))
         attention = 4 * entering * C**2 + 2 * entering**2 * C
         total = total + attention + 8 * left * C**2
     return total / 1e9
 
 
-@torch.no_grad()
-def prune_and_merge(score: Tensor, x: Tensor, num_kept: int, num_left: int):
+def prune_and_merge(
+    tokens: Tokens, score: Tensor, num_kept: int, num_left: int, clamp: bool
+) -> Tokens:
     """Drop the worst tokens, and merge the worst of the others into the best.
 
     Args:
-        score (Tensor): By which tokens are ordered, (B, M).
-        x (Tensor): What is compared by cosine similarity, (B, M, C).
-        num_kept (int): Tokens that are not dropped.
+        tokens (Tokens): Those after the prefix are reduced.
+        score (Tensor): By which these are ordered, (B, M).
+        num_kept (int): How many are not dropped.
         num_left (int): How many of them others are merged into.
-
-    Returns:
-        tuple[Tensor, Tensor, Tensor]: The new position of each token, the
-        similarity to that one, 1 where it stays, and whether it is dropped;
-        all (B, M).
+        clamp (bool): Whether negative similarities count as 0 in sizes.
     """
-    rank = ranks(score)
-    order = rank.argsort(dim=1)
-    index = order[:, :num_kept].unsqueeze(-1).expand(-1, -1, x.size(-1))
-    y = F.normalize(x.gather(1, index), dim=-1)
-    alike = y[:, num_left:] @ y[:, :num_left].transpose(1, 2)
-    best, partner = alike.max(dim=-1)
-    merged = order[:, num_left:num_kept]
-    dropped = rank >= num_kept
-    target = rank.where(~dropped, 0).scatter(1, merged, partner)
-    similarity = torch.ones_like(x[..., 0]).scatter(1, merged, best.to(x))
-    return target, similarity, dropped
+    with torch.no_grad():
+        rank, x = ranks(score), tokens.body
+        order = rank.argsort(dim=1)
+        index = order[:, :num_kept].unsqueeze(-1).expand(-1, -1, x.size(-1))
+        y = F.normalize(x.gather(1, index), dim=-1)
+        alike = y[:, num_left:] @ y[:, :num_left].transpose(1, 2)
+        best, partner = alike.max(dim=-1)
+        best = (best.clamp(min=0) if clamp else best).to(x)
+        merged = order[:, num_left:num_kept]
+        kept = rank < num_kept
+        target = rank.where(kept, 0).scatter(1, merged, partner)
+        grown = kept.to(x).scatter(1, merged, best)
+        prefix = tokens.num_prefix, 0
+        share = F.pad(kept.to(x), prefix, value=1.0)
+        size = tokens.weights * F.pad(grown, prefix, value=1.0)
+    reduced = tokens.merge_body(target, num_left, size=size, share=share)
+    # without clamp a size may fall below 0, which has no logarithm
+    return replace(reduced, weight=reduced.weight.clamp(min=1e-6))
 
 
 def decision(tokens: Tokens) -> Tensor:

@@ -11,6 +11,7 @@ from small_models import CACHE, build, images, vit
 from torch import nn
 from torch.testing import assert_close
 
+from mmclca.models import list_methods
 from mmclca.models.looking import assignment_maps, stage_weights, survivor_maps
 from mmclca.models.reduction.attention import Attended
 from mmclca.models.reduction.tokens import Tokens
@@ -19,10 +20,6 @@ from mmclca.registry import MODELS
 
 HW = (2, 3)
 ATTENTION = (0.1, 0.05, 0.30, 0.10, 0.20, 0.15, 0.10)  # of CLS to [CLS | p]
-METHODS = (
-    *('ATS', 'DPCKNN', 'DynamicViT', 'EViT', 'KMedoids'),
-    *('PatchMerger', 'SiT', 'Sinkhorn', 'ToMe', 'TopK'),
-)
 
 
 def reducer(name, embed_dims, num_stages=1, **options):
@@ -235,7 +232,7 @@ def test_dpcknn_leaves_cached_tokens_as_they_are():
     check(tokens, [[1, 1, 1], [2, 2, 2]], [[1 / 3] * 3, [1 / 3] * 3])
 
 
-@pytest.mark.parametrize('name', METHODS)
+@pytest.mark.parametrize('name', list_methods())
 def test_every_method_composes_in_a_model_with_a_cache(name):
     options = dict(num_neighbors=2) if name == 'DPCKNN' else {}
     model = dict(type=f'mmclca.{name}', keep_rate=0.5, **options)

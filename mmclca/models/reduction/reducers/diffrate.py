@@ -1,10 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from numbers import Real
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
@@ -91,8 +89,7 @@ class DiffRate(CountedReducer):
         if sum(way is not None for way in ways) > 1:
             raise ValueError(
                 f'keep_rate={keep_rate!r}, num_tokens={num_tokens!r}, '
-                f'prune={prune!r} and merge={merge!r}, target={target!r}: '
-                'give only one, or prune with merge'
+                f'prune or merge={steps!r}, target={target!r}: give only one'
             )
         if steps is not None:
             for name, counts in (('prune', prune), ('merge', merge)):
@@ -143,19 +140,9 @@ class DiffRate(CountedReducer):
             return tokens.unchanged()
         M = tokens.body.size(1)
         num_kept = M - self.num_pruned(tokens, stage, surplus)
-        target, similarity, dropped = prune_and_merge(
-            score, tokens.body, num_kept, M - surplus
+        return prune_and_merge(
+            tokens, score, num_kept, M - surplus, self.clamp
         )
-        if self.clamp:
-            similarity = similarity.clamp(min=0)
-        prefix = tokens.num_prefix, 0
-        share = F.pad((~dropped).to(similarity), prefix, value=1.0)
-        size = tokens.weights * F.pad(similarity, prefix, value=1.0)
-        merged = tokens.merge_body(
-            target, M - surplus, size=size * share, share=share
-        )
-        # without clamp a size may fall below 0, which has no logarithm
-        return replace(merged, weight=merged.weight.clamp(min=1e-6))
 
     @property
     def learns(self) -> bool:
@@ -172,19 +159,9 @@ class DiffRate(CountedReducer):
             return None
         return partial(masked_softmax, decision=decision(tokens))
 
-    def gmacs(self) -> Tensor:
-        """1e9 multiply-accumulates of the layers, with a gradient."""
-        return gmacs(
-            self.stages,
-            self.reduce_at,
-            self.num_layers,
-            1 + self.num_patches,
-            self.embed_dims,
-        )
-
     def loss(self, tokens: Tokens) -> dict[str, Tensor]:
         """``loss_flops``: how far the cost is from the target, squared."""
         if not self.learns:
             return {}
-        error = (self.gmacs() - self.target).square()
+        error = (gmacs(self) - self.target).square()
         return dict(loss_flops=self.loss_weight * error)

@@ -1,0 +1,66 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+import torch.nn.functional as F
+
+from mmclca.models.reduction.linkage import LINKAGES, agglomerate
+
+OF_PAIRS = dict(
+    average=lambda pairs: sum(pairs) / len(pairs), complete=max, single=min
+)
+
+
+def one_join_at_a_time(rows, num_clusters, linkage):
+    """Clusters of one image, from the distances of all their pairs."""
+    distance = (1 - rows @ rows.T).tolist()
+    clusters = [[i] for i in range(len(rows))]
+
+    def between(pair):
+        a, b = (clusters[place] for place in pair)
+        return OF_PAIRS[linkage]([distance[i][j] for i in a for j in b])
+
+    while len(clusters) > num_clusters:
+        places = range(len(clusters))
+        a, b = min(((a, b) for b in places for a in range(b)), key=between)
+        clusters[a] += clusters.pop(b)
+    clusters.sort(key=min)
+    owner = {i: n for n, members in enumerate(clusters) for i in members}
+    return [owner[i] for i in range(len(rows))]
+
+
+def metrics(batch, num_tokens):
+    """Tokens of unit length, some of which are near to each other."""
+    y = torch.randn(batch, num_tokens, 5) + torch.randn(batch, 1, 5)
+    return F.normalize(y.double(), dim=-1)
+
+
+@pytest.mark.parametrize('linkage', LINKAGES)
+@pytest.mark.parametrize('num_tokens', [1, 2, 7, 20])
+def test_clusters_are_those_of_one_join_at_a_time(num_tokens, linkage):
+    metric = metrics(3, num_tokens)
+    for num_clusters in range(1, num_tokens + 1):
+        found = agglomerate(metric, num_clusters, linkage)
+        for labels, rows in zip(found.tolist(), metric, strict=True):
+            assert labels == one_join_at_a_time(rows, num_clusters, linkage)
+
+
+@pytest.mark.parametrize('linkage', LINKAGES)
+@pytest.mark.parametrize(
+    'metric',
+    [
+        torch.full((2, 24, 4), 0.5),  # of a constant image
+        torch.zeros(2, 24, 4),
+        torch.full((2, 24, 4), torch.nan),
+        torch.eye(4).repeat(2, 6, 1),
+        F.normalize(torch.randn(2, 24, 3).round(), dim=-1),
+    ],
+)
+def test_ties_make_as_many_clusters_in_any_batch(metric, linkage):
+    for num_clusters in (1, 5, 23, 24):
+        found = agglomerate(metric, num_clusters, linkage)
+        numbers = [sorted(set(row)) for row in found.tolist()]
+        assert numbers == [list(range(num_clusters))] * 2
+        alone = [
+            agglomerate(one[None], num_clusters, linkage) for one in metric
+        ]
+        assert torch.equal(found, torch.cat(alone))

@@ -1,0 +1,167 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""ATC, DiffRate, MCTF, PiToMe, PPT, and ToFu as options of ToMe."""
+
+import pytest
+import torch
+from mmpretrain.structures import DataSample
+from small_models import CACHE, build, classifier, images, token_counts, vit
+
+from mmclca.models import DiffRate
+from mmclca.registry import MODELS
+
+SIZES = dict(num_patches=16, num_stages=2)
+
+
+@pytest.mark.parametrize(
+    'name, options, named',
+    [
+        ('ATC', dict(linkage='ward'), "linkage: no 'ward'; there are average"),
+        ('PPT', dict(threshold=-1), 'threshold=-1 must be a number, 0 or mor'),
+        ('PPT', dict(threshold='3'), "threshold='3' must be a number"),
+        ('PiToMe', dict(bsm=[True]), r'bsm=\[True\] must be 2 True or False'),
+        ('PiToMe', dict(bsm=[1, 0]), r'bsm=\[1, 0\] must be 2 True or False'),
+        ('PiToMe', dict(margin=0.5), 'margin=0.5 must be 2 numbers, one for'),
+        ('ToMe', dict(fuse='sum'), "fuse: no 'sum'; there are average, mlerp"),
+        ('ToMe', dict(early='drop'), "early: no 'drop'; there are merge, pru"),
+        ('MCTF', dict(tau=(1, 2)), r'tau=\(1, 2\) must be three numbers'),
+        ('MCTF', dict(tau=(1, -2, 3)), r'tau=\(1, -2, 3\) must be three'),
+        ('MCTF', dict(pooling='max'), "pooling: no 'max'; there are weighted"),
+        ('MCTF', dict(variant='ahead'), "variant: no 'ahead'; there are pre"),
+        ('DiffRate', dict(merge_share=2), 'merge_share=2 must be a number fr'),
+        ('DiffRate', dict(prune=[8, 4]), 'merge=None must be 2 numbers, one'),
+        (
+            'DiffRate',
+            dict(prune=[4, 8], merge=[4, 4]),
+            r'prune=\[4, 8\]: 8 is not allowed, .* at most the 4 tokens',
+        ),
+        (
+            'DiffRate',
+            dict(prune=[8, 4], merge=[4, 0]),
+            r'merge=\[4, 0\]: 0 is not allowed, a stage leaves at least 1',
+        ),
+        (
+            'DiffRate',
+            dict(prune=[8, 4], merge=[6, 3], keep_rate=0.5),
+            'keep_rate=0.5, num_tokens=None, .* give only one$',
+        ),
+        (
+            'DiffRate',
+            dict(target=1.0, num_tokens=(8, 4)),
+            r'num_tokens=\(8, 4\), .*, target=1.0: give only one$',
+        ),
+    ],
+)
+def test_options_that_are_not_allowed(name, options, named):
+    with pytest.raises(ValueError, match=named):
+        MODELS.build(dict(type=f'mmclca.{name}', **SIZES, **options))
+
+
+def reduced(reduce_at=(1, 2), cache=None, **reducer):
+    """A backbone of 16 patches and three layers."""
+    reducer['type'] = f'mmclca.{reducer["type"]}'
+    options = dict(reduce_at=reduce_at, reducer=reducer, cache=cache)
+    return build(vit(3, **options)).eval()
+
+
+def left(backbone):
+    """Tokens that leave each layer."""
+    with torch.no_grad():
+        return [n for _, n in token_counts(backbone, images(2))]
+
+
+@pytest.mark.parametrize('name', ['ATC', 'DiffRate'])
+def test_counts_are_exact_and_cached_tokens_come_on_top(name):
+    assert left(reduced(type=name, keep_rate=0.25)) == [17, 5, 2]
+    # a CLR token from the start, then average and CLR of the first layer
+    with_cache = reduced(type=name, keep_rate=0.25, cache=CACHE)
+    assert left(with_cache) == [18, 6, 6 + 2 - 3]
+
+
+@pytest.mark.parametrize('name', ['MCTF', 'PiToMe', 'PPT'])
+def test_at_most_half_of_the_tokens_are_removed(name):
+    assert left(reduced(type=name, keep_rate=0.25)) == [17, 9, 6]
+
+
+@pytest.mark.parametrize('name', ['ATC', 'PiToMe', 'PPT'])
+def test_sizes_act_on_the_attention_unless_told_otherwise(name):
+    outs = []
+    x = images(2)
+    for prop_attn in (True, False):
+        torch.manual_seed(1)
+        model = reduced(type=name, num_tokens=[9, 5], prop_attn=prop_attn)
+        with torch.no_grad():
+            (out,), tokens = model.forward_tokens(x)
+        bias = model.reducer.key_bias(tokens)
+        assert (bias is not None) == prop_attn
+        outs.append(out)
+    assert not torch.allclose(*outs)
+
+
+def test_ppt_prunes_some_images_and_pools_others():
+    x = images(6).double()
+    model = reduced(type='PPT', keep_rate=0.6, threshold=0.0).double()
+    with torch.no_grad():
+        model.reducer.threshold = 0.0
+        pruned = model.forward_tokens(x)[0][0]
+        model.reducer.threshold = 1e9
+        pooled = model.forward_tokens(x)[0][0]
+        model.reducer.threshold = 0.35
+        _, tokens = model.forward_tokens(x)
+        out = model(x)[0]
+        alone = torch.cat([model(one[None])[0] for one in x])
+    assert not torch.isclose(pruned, pooled).all(dim=1).any()
+    torch.testing.assert_close(out, alone, rtol=0, atol=1e-12)
+    # what is dropped is counted in no size
+    assert tokens.weight.sum(dim=1).unique().numel() > 1
+
+
+def test_tofu_drops_early_and_keeps_the_largest_norm_late():
+    x, options = images(2), dict(early='prune', fuse='mlerp')
+    model = reduced(type='ToMe', keep_rate=0.6, reduce_at=(0, 2), **options)
+    with torch.no_grad():
+        _, tokens = model.forward_tokens(x)
+    assert tokens.weight is None
+    early, late = (record.share for record in tokens.trace)
+    assert set(early.unique().tolist()) == {0, 1} and late.min() > 0
+
+
+def test_diffrate_learns_its_counts():
+    """Masked in training, removed in evaluation; the cost has a gradient."""
+    reducer = dict(type='mmclca.DiffRate', target=1e-4, granularity=2)
+    config = vit(4, reducer=reducer, reduce_at=(1, 3), cache=CACHE)
+    model = MODELS.build(classifier(config)).train()
+    samples = [DataSample().set_gt_label(i) for i in range(3)]
+    losses = model(images(3), samples, mode='loss')
+    sum(losses.values()).backward()
+    rates = model.backbone.reducer.stages
+    assert losses['loss_flops'] > 0
+    assert all(p.grad.isfinite().all() for p in rates.parameters())
+    assert rates[0].prune.logits.grad.any()
+    steps = [model.backbone.reducer.steps(stage) for stage in (0, 1)]
+    assert steps == [(9, 9)] * 2  # the mean of 16, 14, ..., 2
+    with torch.no_grad():
+        for p in (rates[1].prune, rates[1].merge):
+            p.logits[-2] = 9.0  # 4
+        assert left(model.eval().backbone)[1] == 1 + 1 + 9
+    steps = [model.backbone.reducer.steps(stage) for stage in (0, 1)]
+    assert steps[1] == (5, 5)  # rounded up
+    with pytest.raises(ValueError, match='DiffRate has a loss'):
+        model.train().backbone(images(1))
+
+
+def test_diffrate_of_fixed_counts_needs_no_classifier_of_its_own():
+    steps = dict(prune=[12, 6], merge=[8, 8])
+    model = reduced(type='DiffRate', **steps)
+    assert left(model) == [17, 9, 7]
+    assert model.train()(images(2))[0].shape == (2, 16)
+
+
+def test_without_clamp_sizes_stay_above_zero():
+    reducer = DiffRate(num_tokens=[1], num_patches=4, num_stages=1)
+    assert reducer.clamp
+    for seed in range(5):
+        torch.manual_seed(seed)
+        model = reduced(type='DiffRate', num_tokens=[2, 1], clamp=False)
+        with torch.no_grad():
+            _, tokens = model.forward_tokens(images(8))
+        assert (tokens.weight > 0).all() and tokens.x.isfinite().all()
