@@ -14,6 +14,7 @@ from .attention import at_least_float32
 
 LINKAGES = ('average', 'complete', 'single')
 FAR = 16.0  # more than any cosine distance
+FEW = 64  # clusters of which those that are gone may stay
 
 
 @torch.no_grad()
@@ -50,10 +51,12 @@ def _tree(distance: Tensor, num_clusters: int, linkage: str):
     order of joins does not matter.
     """
     B, N, _ = distance.shape
+    distance = _symmetric(distance)
     first = torch.arange(N, device=distance.device).repeat(B, 1)
     size = distance.new_ones(B, N)
-    height = torch.full_like(size, FAR)
-    state = _symmetric(distance), size, first, first.clone(), height
+    clusters = first, size, torch.zeros_like(first, dtype=torch.bool)
+    tree = first.clone(), torch.full_like(size, FAR)
+    state = distance, *distance.min(dim=-1), *clusters, *tree
     unfinished = partial(_unfinished, num_joins=N - num_clusters)
     join = partial(_join, linkage=linkage)
     if torch.compiler.is_compiling():
@@ -64,70 +67,69 @@ def _tree(distance: Tensor, num_clusters: int, linkage: str):
     return state[-2:]
 
 
-def _unfinished(distance, size, first, parent, height, num_joins: int):
+def _unfinished(distance, near, *others, num_joins: int) -> Tensor:
     """Whether a join to come may be one of the lowest ``num_joins``."""
-    near = distance.amin(dim=(1, 2)).unsqueeze(1)
-    return ((height < near).sum(dim=1) < num_joins).any()
+    sure = others[-1] < near.amin(dim=1, keepdim=True)
+    return (sure.sum(dim=1) < num_joins).any()
 
 
-def _join(distance, size, first, parent, height, linkage: str):
+def _join(
+    distance, near, partner, first, size, gone, parent, height, linkage: str
+):
     """Do one round of joins.
 
     Args:
         distance (Tensor): Distances between clusters, (B, L, L).
-        size (Tensor): Tokens in each, 0 where there is none, (B, L).
+        near (Tensor): The least distance of each, (B, L).
+        partner (Tensor): The one it is to, (B, L).
         first (Tensor): The first token of each, (B, L).
+        size (Tensor): Tokens in each, (B, L).
+        gone (Tensor): Whether there is no cluster in that place, (B, L).
         parent (Tensor): The token that each one is joined to, (B, N).
         height (Tensor): At what distance, (B, N).
         linkage (str): 'average' or 'complete'.
 
     Returns:
-        tuple[Tensor]: The same after it, with as many places L as the image
-        of most clusters needs; in a compiled model all stay.
+        tuple[Tensor]: The same after it, with fewer places L where images
+        have fewer clusters; in a compiled model all stay.
     """
-    near, partner = distance.min(dim=-1)
-    place = torch.arange(distance.size(1), device=distance.device)
-    mutual = (partner.gather(1, partner) == place) & (near < FAR)
-    dies = mutual & (partner < place)
-    token = first.where(dies, 0)  # which is never joined
-    parent = parent.scatter(1, token, first.gather(1, partner).where(dies, 0))
+    place = torch.arange(near.size(1), device=near.device)
+    mutual = partner.gather(1, partner) == place
+    other = torch.where(mutual, partner, place)
+    dies = other < place
+    token = first.where(dies, 0)  # which is never joined to another
+    parent = parent.scatter(1, token, first.gather(1, other).where(dies, 0))
     height = height.scatter(1, token, near.where(dies, FAR))
-    gone = dies | (size == 0)
-    stay = place.expand_as(first)
-    if not torch.compiler.is_compiling():
+    joined = size.gather(1, other).where(other > place, 0)
+    size, gone, stay = size + joined, gone | dies, None
+    share = joined / size
+    if len(place) > FEW and not torch.compiler.is_compiling():
         stay = gone.to(torch.uint8).argsort(dim=1, stable=True)
         stay = stay[:, : int((~gone).sum(dim=1).max())]
-    other = torch.where(mutual, partner, place).gather(1, stay)
-    gone = gone.gather(1, stay)
-    joined = size.gather(1, other) * (other != stay)
-    size = size.gather(1, stay) + joined
-    share = (joined / size.clamp(min=1)).unsqueeze(-1)
-    pairs = torch.cat((stay, other), dim=1)
+        kept = (other, share, first, size, gone)
+        other, share, first, size, gone = (x.gather(1, stay) for x in kept)
     for _ in range(2):  # rows and, as it is symmetric, columns
-        distance = distance.transpose(1, 2)
-        distance = _merge_rows(distance, pairs, share, linkage)
-    distance = torch.maximum(distance, FAR * gone.unsqueeze(1))
+        rows = _rows(distance, stay), _rows(distance, other)
+        if linkage == 'average':
+            distance = torch.lerp(*rows, share.unsqueeze(-1))
+        else:
+            distance = torch.maximum(*rows)
+        distance = distance.transpose(1, 2).contiguous()
+    distance = torch.maximum(distance, FAR * gone.unsqueeze(2))
     distance = _symmetric(distance)
-    return distance, size * ~gone, first.gather(1, stay), parent, height
+    nearest = distance.min(dim=-1)
+    # a loop of torch does not hand on what it has got
+    return distance, *nearest, first.clone(), size, gone, parent, height
 
 
-def _merge_rows(distance, pairs: Tensor, share: Tensor, linkage: str):
-    """Rows of distances (B, L, K) of clusters joined in pairs, (B, M, K).
-
-    Args:
-        distance (Tensor): (B, L, K).
-        pairs (Tensor): The first and then the second of each, (B, 2M).
-        share (Tensor): Share of the tokens that is in the second, (B, M, 1).
-        linkage (str): 'average' or 'complete'.
-    """
+def _rows(distance: Tensor, index: Tensor | None) -> Tensor:
+    """Rows at ``index`` (B, M) of distances (B, L, K); None: all."""
+    if index is None:
+        return distance
     B, L, K = distance.shape
-    start = torch.arange(0, B * L, L, device=pairs.device).unsqueeze(1)
+    start = torch.arange(0, B * L, L, device=index.device).unsqueeze(1)
     rows = distance.reshape(B * L, K)
-    rows = rows.index_select(0, (start + pairs).flatten())
-    first, second = rows.view(B, -1, K).chunk(2, dim=1)
-    if linkage == 'average':
-        return torch.lerp(first, second, share)
-    return torch.maximum(first, second)
+    return rows.index_select(0, (start + index).flatten()).view(B, -1, K)
 
 
 def _spanning_tree(distance: Tensor) -> tuple[Tensor, Tensor]:
