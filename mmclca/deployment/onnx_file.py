@@ -131,6 +131,7 @@ def onnx_logits(path: Path, threads: int = 1) -> Callable[[Tensor], Tensor]:
     return logits
 
 
+@torch.no_grad()  # as the program was traced, for the same attention
 def _write_graph(program, path: Path, opset: int) -> None:
     from .onnx_operators import TRANSLATIONS  # it needs onnxscript
 

@@ -42,9 +42,8 @@ def match_both_ways(
     best, partner = score.max(dim=2)
     goes = ranks(best) < forth  # (B, I)
     first = (~goes).long().cumsum(dim=1) - 1
-    second = torch.arange(num_second, device=score.device).repeat(
-        len(score), 1
-    )
+    second = torch.arange(num_second, device=score.device)
+    second = second.expand(score.size(0), -1)
     second = second + num_first - forth
     if bidirectional:
         left = score.masked_fill(goes.unsqueeze(2), -torch.inf)
