@@ -250,7 +250,7 @@ def _reducer(
         settings['type'] = method if '.' in method else f'mmclca.{method}'
     if keep_rate is not None:
         per_stage(keep_rate, num_stages)  # refuses
-        for counts in ('num_tokens', 'prune', 'merge'):  # in its place
+        for counts in ('num_tokens', 'prune', 'merge', 'target'):
             settings.pop(counts, None)
         settings['keep_rate'] = keep_rate
     return settings

@@ -62,9 +62,12 @@ def forward(model, x):
 LOOPLESS = [name for name in REDUCERS if name != 'ATC']
 
 
-@each_pair(name=LOOPLESS, cache=(None, CACHE), train=(False, True))
-def test_forward_in_a_compiled_model(gpu, name, cache, train):
-    model, x = model_and_images(gpu, name, cache, train)
+@pytest.mark.parametrize(
+    'name, train', [*((name, True) for name in LOOPLESS), ('ATS', False)]
+)
+def test_forward_in_a_compiled_model(gpu, name, train):
+    """The next test has all others in evaluation."""
+    model, x = model_and_images(gpu, name, train)
     compiling = patch.object(torch.compiler, 'is_compiling', lambda: True)
     with compiling, gpu, OnlyOnTheGpu():
         scores, losses = forward(model, x)

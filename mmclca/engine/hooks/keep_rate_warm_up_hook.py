@@ -38,8 +38,10 @@ class KeepRateWarmUpHook(Hook):
 
     def before_train(self, runner) -> None:
         """Note the keep rates of the config."""
-        reducer = _reducer(runner)
-        if not isinstance(reducer, TopK) or reducer.num_tokens:
+        backbone = inner_model(runner.model).backbone
+        self.reducer = dict(backbone.named_children()).get('reducer')
+        rated = isinstance(self.reducer, TopK) and not self.reducer.num_tokens
+        if not rated:
             raise ValueError(
                 f'{type(backbone).__name__} with '
                 f'reducer={type(self.reducer).__name__} has no keep rate that '

@@ -299,8 +299,10 @@ class Reducible(ForeignWeights):
                 ahead = look(layer.attn, x, key_bias)
         return self.reducer.ahead(tokens, ahead, stage)
 
-    def stage_of_param(self, name: str) -> int:
-        """Stage of a parameter of the reducer; 0 where all stages share it.
+    def get_layer_depth(
+        self, param_name: str, prefix: str = ''
+    ) -> tuple[int, int]:
+        """See :class:`ForeignWeights`; a reducer has that of its stages.
 
         A list of modules, one a stage, is as deep as the layers that reduce,
         other parameters of the reducer as the first of these.

@@ -5,11 +5,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from mmclca.registry import MODELS
+from mmclca.utils.messages import one_of
 
 from ..attention import Attended
 from ..linkage import LINKAGES, agglomerate
 from ..tokens import Tokens
-from .base import CountedReducer, check_option
+from .base import CountedReducer
 
 
 @MODELS.register_module()
@@ -47,7 +48,7 @@ class ATC(CountedReducer):
         **backbone,
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
-        check_option('linkage', linkage, LINKAGES)
+        one_of(LINKAGES, linkage=linkage)
         self.linkage = linkage
         self.prop_attn = prop_attn
 

@@ -9,7 +9,6 @@ from mmengine.model import BaseModule, trunc_normal_init
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
-from mmclca.utils.known_names import not_one_of
 
 from ..attention import Attended
 from ..tokens import Tokens
@@ -267,12 +266,6 @@ class HalvingReducer(CountedReducer):
     def num_merged(self, tokens: Tokens, stage: int) -> int:
         """Tokens that a stage merges into others."""
         return min(self.surplus(tokens, stage), tokens.body.size(1) // 2)
-
-
-def check_option(name: str, value, allowed: Sequence) -> None:
-    """Refuse a value that is none of those allowed, with ValueError."""
-    if value not in allowed:
-        raise ValueError(f'{name}: {not_one_of(value, allowed)}')
 
 
 def check_counts(name: str, counts, num_patches: int, num_stages: int) -> None:

@@ -7,11 +7,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from mmclca.registry import MODELS
+from mmclca.utils.messages import one_of
 
 from ..attention import Attended, at_least_float32
 from ..tokens import Tokens
 from ..trace import ranks
-from .base import HalvingReducer, check_option
+from .base import HalvingReducer
 
 
 def rareness(x: Tensor) -> Tensor:
@@ -102,8 +103,8 @@ class MCTF(HalvingReducer):
         is_list = isinstance(tau, Sequence) and len(tau) == 3
         if not (is_list and all(isinstance(t, Real) and t >= 0 for t in tau)):
             raise ValueError(f'tau={tau!r} must be three numbers, 0 or more')
-        check_option('pooling', pooling, ('weighted', 'size'))
-        check_option('variant', variant, ('precise',))
+        one_of(('weighted', 'size'), pooling=pooling)
+        one_of(('precise',), variant=variant)
         self.tau = tau
         self.bidirectional = bidirectional
         self.pooling = pooling

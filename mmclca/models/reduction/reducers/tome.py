@@ -4,11 +4,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from mmclca.registry import MODELS
+from mmclca.utils.messages import one_of
 
 from ..attention import Attended
 from ..tokens import Tokens
 from ..trace import Merged, sum_into
-from .base import HalvingReducer, check_option
+from .base import HalvingReducer
 
 
 @torch.no_grad()
@@ -116,8 +117,8 @@ class ToMe(HalvingReducer):
         **backbone,
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
-        check_option('early', early, ('merge', 'prune'))
-        check_option('fuse', fuse, ('average', 'mlerp'))
+        one_of(('merge', 'prune'), early=early)
+        one_of(('average', 'mlerp'), fuse=fuse)
         self.early = early
         self.fuse = fuse
 
