@@ -1,0 +1,35 @@
+# Frozen networks with each reducer: how near they come to the full one.
+# tools/sweep.py does not read this file: what is missing among the results is
+# measured by `python tools/research/reducers.py`.
+splits = ('train', 'test')
+weights = {
+    'deit-tiny-p16': 'deit_tiny_patch16_224.pth',
+    'vit-tiny-p16': 'vit_tiny_patch16_224.safetensors',
+}
+# name of a row: reducer and its options
+methods = {
+    'TopK': ('TopK', {}),
+    'EViT': ('EViT', {}),
+    'ATS': ('ATS', {}),
+    'DynamicViT': ('DynamicViT', {}),
+    'SiT': ('SiT', {}),
+    'PatchMerger': ('PatchMerger', {}),
+    'Sinkhorn': ('Sinkhorn', {}),
+    'KMedoids': ('KMedoids', {}),
+    'DPCKNN': ('DPCKNN', {}),
+    'ToMe': ('ToMe', {}),
+    'ToMe, MLERP': ('ToMe', dict(fuse='mlerp')),
+    'ToFu': ('ToMe', dict(early='prune', fuse='mlerp')),
+    'ATC': ('ATC', {}),
+    'MCTF': ('MCTF', {}),
+    'DiffRate': ('DiffRate', {}),
+    'PPT': ('PPT', {}),
+    'PiToMe': ('PiToMe', {}),
+}
+runs = [
+    ('deit-tiny-p16', 0.5),
+    ('vit-tiny-p16', 0.5),
+    ('deit-tiny-p16', 0.75),
+    ('deit-tiny-p16', 0.25),
+    ('deit-tiny-p16', 0.1),
+]
