@@ -296,7 +296,7 @@ TEXTS = (
     *('ann_file', 'classes', 'data_prefix', 'data_root', 'dataset'),
     *('extensions', 'img_path', 'layout', 'split'),
 )
-# file clients, of which one imports from a folder that it is told
+# file clients, of which one imports from a folder that is named to it
 NEVER = ('backend_args', 'file_client_args', 'trust_remote_code')
 # endings of files that could run code where mmengine opens them
 UNSAFE_FILES = ('pickle', 'pkl', 'yaml', 'yml')

@@ -72,7 +72,7 @@ class FitRecord:
 
     @property
     def best(self) -> dict:
-        """Find what tells most of how good the model is.
+        """Find the measurement that says most about how good the model is.
 
         ``accuracy``, ``low`` and ``high`` of photographs in val and test
         folders, else of those that a trained model was measured on, else of

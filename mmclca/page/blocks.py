@@ -142,7 +142,7 @@ def _pictures(left: Survivors) -> list[tuple[np.ndarray, str]]:
 
 
 def about_model(name: str, classes: Sequence[str]) -> str:
-    """Say of a model its file and what it tells apart, in one line."""
+    """Describe a model by its file and its classes, in one line."""
     more = ', ...' if len(classes) > FIRST else ''
     listed = ', '.join(classes[:FIRST])
     name = name or 'This model'

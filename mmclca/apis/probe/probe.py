@@ -145,7 +145,7 @@ class Probe:
         class_weights: str | None = None,
         **folds,
     ) -> OutOfFold:
-        """Fit the last layer to all images, after folds tell how good it is.
+        """Fit the last layer to all images, and measure it by folds.
 
         Args:
             features (Tensor): Of :meth:`features`, (N, D).
@@ -252,7 +252,7 @@ def fit_to_images(
     """Fit a probe to images that each have a class, with options of its fit.
 
     Returns the images that were read, the channels of their features, and
-    what the folds tell.
+    the predictions of the folds.
     """
     features, unread = probe.features(images.paths)
     images = read_ones(images, unread)
