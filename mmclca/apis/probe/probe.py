@@ -232,7 +232,7 @@ def put_classifier(
 
 
 def _set_number_of_classes(model: BaseModel, number: int) -> None:
-    """Return a head with another last layer; the rest of it stays."""
+    """Replace the last layer of the head; the rest of it stays."""
     config = model._config
     config.model.head.num_classes = number
     for settings in (config, config.model):
