@@ -237,7 +237,7 @@ def _results() -> list:
     gr.Markdown('What is left of the leaf, step by step')
     pictures = gr.Gallery(
         columns=4,
-        height=230,
+        height=300,  # of a model with two stages
         show_label=False,
         format='png',
         elem_id='survivors',
