@@ -30,7 +30,7 @@ FACTS = ('tokens', 'gmacs', 'kept', 'attribution', 'cls_attention')
 
 
 class TokenReductionInferencer(ImageClassificationInferencer):
-    """Names what is on images, and tells what became of their tokens.
+    """Predicts the classes of images, with statistics of their tokens.
 
     mmpretrain's inferencer for any of its classifiers, on files, folders and
     patterns, that goes on where an image cannot be read. The result of an
@@ -54,8 +54,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
             Defaults to None.
         reject (str | Path, optional): File of ``tools/open_set.py`` with the
             score below which an image is of no known class.
-            Defaults to None: that of a folder of fit, else nothing is said
-            of it.
+            Defaults to None: that of a folder of fit, else none.
         options (dict): Settings of the config to override. Defaults to {}.
 
     Raises:
@@ -116,7 +115,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
             return_datasamples (bool): Whether to return a ``DataSample`` an
                 image in place of a dict. Defaults to False.
             batch_size (int): Images at a time. Defaults to 32.
-            return_tokens (bool): Whether to tell of tokens, of a
+            return_tokens (bool): Whether to add statistics of tokens, with a
                 :class:`Reducible` backbone or a plain ViT. Defaults to False.
             **kwargs: ``show``, ``show_dir`` and so on, as in mmpretrain.
 
@@ -180,7 +179,7 @@ class TokenReductionInferencer(ImageClassificationInferencer):
             yield self._result(sample)
 
     def _init_pipeline(self, cfg: Config) -> Preparation:
-        """Build what prepares an image, or tells why it cannot be read."""
+        """Build the preparation of an image, or why it cannot be read."""
         return Preparation(cfg)
 
     def _inputs_to_list(self, inputs) -> list:

@@ -179,7 +179,7 @@ def draw_prediction(
 
 
 def picture_paths(images: Sequence[str], folder: str | Path) -> list[Path]:
-    """Return the name the pictures of images: folders as theirs, .png at the
+    """Name the pictures of images: folders as theirs, .png at the
     end.
 
     Args:

@@ -59,7 +59,7 @@ class MacCounts:
 
 
 def check_tokens(model: nn.Module) -> None:
-    """Refuse a model of whose tokens nothing can be told.
+    """Refuse a model whose tokens cannot be followed.
 
     Raises:
         ValueError: If the tokens of its backbone cannot be followed, or
@@ -75,7 +75,7 @@ def check_tokens(model: nn.Module) -> None:
 def predict_with_facts(
     model: nn.Module, count: MacCounts, data: dict
 ) -> list[DataSample]:
-    """Predict images and tell what became of their tokens.
+    """Predict images, with statistics of their tokens.
 
     Args:
         model (nn.Module): A classifier that :func:`check_tokens` passes.

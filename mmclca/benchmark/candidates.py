@@ -246,8 +246,8 @@ def of_config(name: str, model: dict, size: Images | None = None) -> Candidate:
     Args:
         name (str): How the table calls it.
         model (dict): Config of the classifier.
-        size (Images, optional): Its size. Defaults to None: it is built to
-            tell.
+        size (Images, optional): Its size. Defaults to None: that of the built
+            model.
     """
     size = size or size_of(model)
     if 'model_name' in model:  # a TimmClassifier

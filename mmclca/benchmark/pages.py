@@ -177,7 +177,8 @@ def write_comparison(
         results (list[Result]): What was measured.
         missing (list[str]): Models out of memory.
         more (Sequence[str]): Further lines of the page. Defaults to ().
-        with_memory (bool): Whether memory is told. Defaults to False.
+        with_memory (bool): Whether memory was measured. Defaults to
+            False.
     """
     words = setting.words(batches)
     lines = [

@@ -2,4 +2,4 @@
 
 
 class CheckpointError(RuntimeError):
-    """A checkpoint cannot be read, is unsafe, or does not fit the model."""
+    """A checkpoint cannot be read or written, is unsafe, or does not fit."""

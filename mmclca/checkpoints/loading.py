@@ -188,9 +188,9 @@ def fit_weights(
         CheckpointError: If the backbone in it is another one.
         ValueError: If parameters are missing; names them.
     """
-    weights, told = weights_of(checkpoint), []
+    weights, reports = weights_of(checkpoint), []
     source = source_of(weights)
-    source.answer = told.append
+    source.answer = reports.append
     fitted = _without_parameters(model)
     missing, unused = [], []
     try:
@@ -199,7 +199,7 @@ def fit_weights(
         raise
     except RuntimeError:  # torch's, of sizes and types: they stay missing
         pass
-    report = told[0] if told else Report(source.name)  # not a model of ours
+    report = reports[0] if reports else Report(source.name)  # not ours
     own = fitted.state_dict()
     new = {*report.new, *missing, *(n for n in own if own[n].is_meta)}
     report.new = [name for name in own if name in new]

@@ -194,7 +194,7 @@ def _init_clr(
     Nothing happens where the state dict has as many CLR tokens already.
     Their positions are those that the backbone has drawn, and zero where
     CLS has none. With ``clr_at_cls`` that of CLS is added, so that the drawn
-    ones tell several apart.
+    ones distinguish several.
 
     Returns:
         list[str]: The keys of what is new.

@@ -39,9 +39,9 @@ class Report:
             'new, not loaded': _by_part(self.new),
             'not used here': _by_part(self.unused),
         }
-        said = [f'{what}: {first(of)}' for what, of in parts.items() if of]
+        others = [f'{what}: {first(of)}' for what, of in parts.items() if of]
         loaded = f'{self.source}: {len(self.loaded)} tensors loaded'
-        return printable('; '.join([loaded, *said]))
+        return printable('; '.join([loaded, *others]))
 
     def log(self) -> None:
         """Write it into mmengine's log."""

@@ -294,9 +294,9 @@ TEXTS = (
     # of data sets: names, and folders and lists of this machine, which are
     # read as text where a split of the data is asked for
     *('ann_file', 'classes', 'data_prefix', 'data_root', 'dataset'),
-    *('extensions', 'img_path', 'layout', 'split'),
+    *('extensions', 'img_path', 'split'),
 )
-# file clients, of which one imports from a folder that it is told
+# file clients, of which one imports from a folder that is named to it
 NEVER = ('backend_args', 'file_client_args', 'trust_remote_code')
 # endings of files that could run code where mmengine opens them
 UNSAFE_FILES = ('pickle', 'pkl', 'yaml', 'yml')

@@ -61,7 +61,8 @@ def starting(source, runner) -> Iterator[None]:
     """Raise a ``Mistake`` where a run of a ``Runner`` cannot start.
 
     What is raised once data and model are built and weights are loaded is an
-    error of the program, and keeps its traceback.
+    error of the program, and keeps its traceback, unless it is of a
+    checkpoint: a full disk.
     """
     from mmengine.hooks import Hook
 
@@ -79,7 +80,7 @@ def starting(source, runner) -> Iterator[None]:
     try:
         yield
     except WRONG_INPUT as error:
-        if hook.started:
+        if hook.started and not isinstance(error, CheckpointError):
             raise
         raise mistake(source, error) from error
 

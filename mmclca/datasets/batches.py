@@ -20,6 +20,9 @@ from mmclca.utils.files import read_bytes
 from .decoding import LoadPhotograph
 from .image_files import decode_whole
 
+# settings of a CustomDataset by which it finds images
+NAMES = {'ann_file', 'data_prefix', 'data_root'}
+
 
 @dataclass
 class Batch:
@@ -233,8 +236,15 @@ def dataset_of(cfg: Config, split: str = 'test', **changes) -> BaseDataset:
             f'the config has no {split}_dataloader with a dataset: give one '
             'that has, or name images where the tool takes some'
         )
+    settings = {**loader['dataset'], **changes}
+    if settings['type'] == 'CustomDataset' and not NAMES & {*settings}:
+        raise ValueError(
+            f'the {split} data set of the config names no images, as of a '
+            'model that fit made: name some where the tool takes them, or '
+            f'give --cfg-options {split}_dataloader.dataset.data_root=FOLDER'
+        )
     init_default_scope('mmpretrain')
-    return DATASETS.build({**loader['dataset'], **changes})
+    return DATASETS.build(settings)
 
 
 def first_of_each_class(

@@ -183,7 +183,7 @@ def _is_plain(values):
 
 
 def steps_key(transforms: list[dict]) -> str:
-    """Return the name what steps make of an image, alike for the same
+    """Name what steps make of an image, alike for the same
     libraries."""
     versions = cv2.__version__, mmcv.__version__, PIL.__version__
     text = json.dumps([transforms, versions], sort_keys=True, default=repr)
@@ -191,7 +191,7 @@ def steps_key(transforms: list[dict]) -> str:
 
 
 def key_of(path: str) -> str | None:
-    """Return the name an image; the name changes when its file is written or
+    """Name an image; the name changes when its file is written or
     replaced.
 
     Returns:

@@ -68,8 +68,8 @@ def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
         model (nn.Module): The classifier.
 
     Raises:
-        ValueError: If there is a step that cannot be told to one who has no
-            mmcv, or images are not all of one size at the end. Says what is
+        ValueError: If there is a step that cannot be described without mmcv,
+            or images are not all of one size at the end. Says what is
             allowed.
     """
     pipeline = config.test_dataloader.dataset.pipeline

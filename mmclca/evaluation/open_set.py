@@ -191,7 +191,7 @@ class Threshold:
 
 
 def fingerprint(model: nn.Module) -> str:
-    """Digest what tells a trained model, at its keep rate, from others.
+    """Digest what identifies a trained model, at its keep rate.
 
     Returns:
         str: SHA-256 of all weights, the settings of the backbone and how

@@ -66,6 +66,9 @@ def backbone_of(checkpoint: dict) -> dict:
     except KeyError as error:
         missing = f'{error.args[0]} is missing'
         raise _refusal(kind, [missing], name) from error
+    except IndexError as error:
+        shapes = ['a tensor has too few dimensions']
+        raise _refusal(kind, shapes, name) from error
     network = _build(settings, name)
     _compare(network, settings['type'], own, name)
     return _of_fit(settings, network)

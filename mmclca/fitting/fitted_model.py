@@ -132,7 +132,7 @@ class FittedModel:
     def accuracy(self) -> float | None:
         """Share of photographs it has not seen that it names right, 0 to 1.
 
-        None where the photographs cannot tell.
+        None where there are too few photographs to measure it.
         """
         return self._record.best['accuracy']
 
@@ -141,7 +141,7 @@ class FittedModel:
         return TokenReductionInferencer(self.folder, device=self._device)
 
     def predict(self, photographs, batch_size: int = 32) -> list[dict]:
-        """Return the name what is on photographs.
+        """Predict what is on photographs.
 
         Args:
             photographs (str | Path | np.ndarray | Sequence): Files, folders,
@@ -152,7 +152,7 @@ class FittedModel:
             list[dict]: Of each ``image`` (its path), ``pred_class``, the best
             class, and ``pred_score``, its probability; ``known``: whether it
             is of a class that the model knows, by its ``known_score`` (both
-            None where fit could not tell). Where one cannot be read
+            None where fit chose no threshold). Where one cannot be read
             ``image`` and ``error``, which says why.
         """
         names = ('image', *ANSWER, 'error')

@@ -143,7 +143,7 @@ def is_enough(photographs: Photographs) -> bool:
 def _train_without_some(
     job: Job, amp: str | None
 ) -> tuple[dict, float, Tensor]:
-    """Train without some photographs, which tell how good that is.
+    """Train without some photographs, on which that is measured.
 
     Gives :func:`measure` of them with ``probe_accuracy``, the temperature of
     the trained model, and its class scores (N, K) divided by that.

@@ -65,7 +65,7 @@ def probe_of(job: Job) -> Probe:
 def fit_classifier(
     job: Job, probe: Probe, photographs: Photographs
 ) -> tuple[OutOfFold, Tensor]:
-    """Fit the last layer; gives what folds tell, and features (N, D)."""
+    """Fit the last layer; gives the result of folds, and features (N, D)."""
     features, _ = probe.features(photographs.paths)
     found = probe.fit(
         features,

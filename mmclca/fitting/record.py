@@ -72,7 +72,7 @@ class FitRecord:
 
     @property
     def best(self) -> dict:
-        """Find what tells most of how good the model is.
+        """Find the measurement that says most about how good the model is.
 
         ``accuracy``, ``low`` and ``high`` of photographs in val and test
         folders, else of those that a trained model was measured on, else of
@@ -164,9 +164,12 @@ class ModelFolder:
             had = self.draft.read()
             if not _differences(had, record):
                 return had
-        self.discard_draft()
         if not self.file.is_file():
             self._check_empty()
+            if self.draft.path.is_dir():
+                self.log.unlink(missing_ok=True)
+        self.discard_draft()
+        if not self.file.is_file():
             return None
         had = self.read()
         other = _differences(had, record)
@@ -183,7 +186,9 @@ class ModelFolder:
             raise ValueError(
                 f'{self.path} is a file: give a folder with --out'
             )
-        ours = {self.features, self.log, self.training}
+        ours = {self.features}
+        if self.draft.path.is_dir():  # of a fit that was interrupted
+            ours |= {self.draft.path, self.log}
         if self.path.exists() and {*self.path.iterdir()} - ours:
             raise ValueError(
                 f'{self.path} is there and not empty: give another folder '
@@ -193,8 +198,9 @@ class ModelFolder:
     def clear(self) -> None:
         """Remove what another fit has left but the model, and features."""
         self.discard_draft()
-        self.log.unlink(missing_ok=True)
-        shutil.rmtree(self.training, ignore_errors=True)
+        if self.file.is_file():  # else a folder of that name is of others
+            self.log.unlink(missing_ok=True)
+            shutil.rmtree(self.training, ignore_errors=True)
 
 
 def _differences(had: FitRecord, record: FitRecord) -> list[str]:

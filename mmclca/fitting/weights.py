@@ -18,8 +18,8 @@ STEM = 16  # pixels that a stem of convolutions makes a patch of
 DEFAULT = 'deit_tiny_patch16_224.fb_in1k'
 FILE = f'{DEFAULT}.safetensors'
 NO_WEIGHTS = (
-    f'no weights: none are given, none in the cache, and {TIMM}{DEFAULT} '
-    'cannot be fetched. With a network elsewhere: python -c "import timm, '
+    f'no weights: none are given, and {TIMM}{DEFAULT} cannot be found in the '
+    'cache or fetched. With a network elsewhere: python -c "import timm, '
     f"safetensors.torch as st; st.save_file(timm.create_model('{DEFAULT}', "
     f"pretrained=True).state_dict(), '{FILE}')\", copy {FILE} here and "
     f'give --weights {FILE}'

@@ -38,8 +38,7 @@ def build_on_meta(backbone: dict) -> Reducible:
 
 
 def gives_layers(kind: type) -> bool:
-    """Return whether a backbone can be told whose layers' output it
-    returns."""
+    """Return whether the layers whose output a backbone returns can be set."""
     named = 'out_indices' in signature(kind).parameters
     return named or issubclass(kind, VisionTransformer)
 

@@ -95,8 +95,8 @@ class TokenReductionRetriever(ImageToImageRetriever):
     Args:
         image_encoder (dict): Config of a classifier.
         prototype (dict | str | Tensor | DataLoader): The gallery, as in
-            ``ImageToImageRetriever``. Only with a data set, of which a
-            ``dict`` or ``DataLoader`` tells, classes and files are known.
+            ``ImageToImageRetriever``. Classes and files are known only with
+            a data set, that of a ``dict`` or ``DataLoader``.
         stage (str): 'pre_logits' for the features that the last layer of the
             head reads, those of CLA or the last CLS without it; 'backbone'
             for the last CLS in any case. Defaults to 'pre_logits'.

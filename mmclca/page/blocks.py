@@ -147,7 +147,7 @@ def _pictures(left: Survivors) -> list[tuple[np.ndarray, str]]:
 
 
 def about_model(name: str, classes: Sequence[str]) -> str:
-    """Say of a model its file and what it tells apart, in one line."""
+    """Describe a model by its file and its classes, in one line."""
     more = ', ...' if len(classes) > FIRST else ''
     listed = ', '.join(classes[:FIRST])
     name = name or 'This model'
@@ -242,7 +242,7 @@ def _results() -> list:
     gr.Markdown('What is left of the leaf, step by step')
     pictures = gr.Gallery(
         columns=4,
-        height=230,
+        height=300,  # of a model with two stages
         show_label=False,
         format='png',
         elem_id='survivors',

@@ -166,7 +166,7 @@ class Variants:
 def answer(
     inferencer: TokenReductionInferencer, packed: dict, topk: int = 5
 ) -> Answer:
-    """Return the name a leaf, and find what is left of it on the way.
+    """Name a leaf, and find what is left of it on the way.
 
     Args:
         inferencer (TokenReductionInferencer): The model.

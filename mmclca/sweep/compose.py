@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """A cell, one run of a grid, and its config.
 
-That is put together from pieces that are found by name.
+A config is composed of base configs, which are found by name.
 """
 
 import os
@@ -60,7 +60,7 @@ class Cell:
         return '_'.join(filter(None, parts))
 
 
-# kinds of pieces: the folders that they are in
+# kinds of base configs: the folders that they are in
 MODELS, DATASETS, RECIPES, RUNTIME = 'models', 'datasets', 'schedules', '.'
 # what names leave out: `vit-base-p16` is clca-evit_vit-base-p16.py
 MODEL = 'clca-evit_'
@@ -69,20 +69,20 @@ SHARED = 'leaves_'
 
 
 def names(kind: str, folders: tuple[Path, ...] = ()) -> list[str]:
-    """Return the names of the pieces that there are, sorted."""
-    return sorted(_pieces(kind, folders))
+    """Return the names of the base configs of a kind, sorted."""
+    return sorted(_base_configs(kind, folders))
 
 
 def find(kind: str, name: str, folders: tuple[Path, ...] = ()) -> Path:
-    """Return the file of a piece.
+    """Return the file of a base config.
 
     Raises:
         ValueError: If there is none; names those that there are.
     """
-    pieces = _pieces(kind, folders)
-    if name in pieces:
-        return pieces[name]
-    of_stem = (file for file in pieces.values() if file.stem == name)
+    files = _base_configs(kind, folders)
+    if name in files:
+        return files[name]
+    of_stem = (file for file in files.values() if file.stem == name)
     if file := next(of_stem, None):
         return file
     looked_in = ', '.join(map(str, (*folders, home() / 'configs')))
@@ -92,7 +92,7 @@ def find(kind: str, name: str, folders: tuple[Path, ...] = ()) -> Path:
 
 
 def read(file: Path) -> dict:
-    """Return the settings of a piece; its ``custom_imports`` are imported.
+    """Return the settings of a base config; runs its ``custom_imports``.
 
     Args:
         file (Path): Its file.
@@ -100,7 +100,7 @@ def read(file: Path) -> dict:
     Raises:
         ValueError: If it is no Python.
     """
-    # pieces of data sets read the variable
+    # configs of data sets read the variable
     return _parsed(file, os.environ.get('MMCLCA_DATA')).to_dict()
 
 
@@ -115,8 +115,8 @@ def _parsed(file: Path, data: str | None) -> Config:
 
 
 @cache
-def _pieces(kind: str, folders: tuple[Path, ...]) -> dict[str, Path]:
-    """Return files by the names of the pieces; the first folder counts."""
+def _base_configs(kind: str, folders: tuple[Path, ...]) -> dict[str, Path]:
+    """Return files by the names of base configs; the first folder counts."""
     found = {}
     for folder in (*folders, home() / 'configs'):
         for file in _files(folder, kind):
@@ -170,15 +170,15 @@ def compose(
         options (dict): Settings to change last, by dotted name.
             Defaults to {}.
         weights (dict[str, str]): Checkpoints of backbones, by name.
-            Defaults to {}, those that the pieces name.
+            Defaults to {}, the ``load_from`` of their configs.
         recipe (str): Name of a schedule. Defaults to ``RECIPE``.
         folders (tuple[Path, ...]): A user's folders of configs, which come
             before ours. Defaults to ().
 
     Raises:
-        ValueError: If there is no such piece, if the pieces leave out what
-            a run needs, if the model cannot be what the cell says, or if an
-            option is no setting of the config.
+        ValueError: If there is no such base config, if something that a run
+            needs is missing, if the model cannot be what the cell says, or if
+            an option is no setting of the config.
     """
     files = [
         find(RUNTIME, 'default_runtime', folders),
@@ -196,13 +196,13 @@ def compose(
     except (AssertionError, KeyError, TypeError, ValueError) as error:
         listed = ', '.join(map(str, files))
         raise ValueError(
-            f'{cell.name}: {error} (options: {options}, pieces: {listed})'
+            f'{cell.name}: {error} (options: {options}, composed of {listed})'
         ) from error
     return cfg
 
 
 def _joined(files: list[Path]) -> Config:
-    """Return the settings of all pieces; of the last one, the model alone."""
+    """Return the settings of all parts; of the last one, the model alone."""
     *others, of_model = parts = [read(file) for file in files]
     cfg = {k: v for part in others for k, v in part.items()}
     cfg['model'] = model = of_model.get('model', {})
@@ -223,12 +223,12 @@ def _imports(part: dict) -> list[str]:
 
 
 def _check_metric(evaluator: dict | list) -> None:
-    """See that a test tells what a result holds."""
+    """See that a test measures what a result holds."""
     metrics = evaluator if isinstance(evaluator, list) else [evaluator]
     topk = [m.get('topk', 1) for m in metrics if m['type'] in ACCURACY]
     if not any(1 in (k if isinstance(k, list | tuple) else [k]) for k in topk):
         raise ValueError(
-            'test_evaluator tells no top-1 accuracy: add '
+            'test_evaluator has no top-1 accuracy: add '
             "dict(type='Accuracy', topk=(1,))"
         )
 

@@ -13,7 +13,7 @@ from mmengine.config import Config
 from mmclca.models import list_methods
 from mmclca.utils.messages import not_one_of
 
-from . import compose as pieces
+from . import compose as parts
 from .compose import Cell
 
 # what a grid lists, in the order of the arguments of Cell
@@ -21,7 +21,7 @@ LISTS = (
     *('datasets', 'backbones', 'methods', 'keep_rates'),
     *('sizes', 'clca', 'seeds'),
 )
-MORE = dict(variant='', recipe=pieces.RECIPE, options={})
+MORE = dict(variant='', recipe=parts.RECIPE, options={})
 OF_THE_WHOLE = dict(
     blocks=[{}], weights={}, config_dirs=[], keep_checkpoints=False
 )
@@ -43,7 +43,7 @@ class Grid:
             ValueError: See :func:`mmclca.sweep.compose.compose`.
         """
         return {
-            cell: pieces.compose(cell, **own)
+            cell: parts.compose(cell, **own)
             for cell, own in self.cells.items()
         }
 
@@ -57,8 +57,8 @@ def read_grid(path: str | Path) -> Grid:
     products; what they leave out is as in the file. ``recipe`` names another
     schedule, ``options`` changes settings as ``--cfg-options`` does, and
     ``variant`` is a word for cells that differ by these alone.
-    ``config_dirs`` are folders with pieces of the user's own, relative to
-    the file. A name that starts with ``_`` is for the file itself.
+    ``config_dirs`` are folders with base configs of the user's own, relative
+    to the file. A name that starts with ``_`` is for the file itself.
 
     All cells of a seed come before those of the next, so that a sweep that is
     stopped has whole seeds.
@@ -85,7 +85,7 @@ def read_grid(path: str | Path) -> Grid:
         *_unknown('the file', content, (*LISTS, *MORE, *OF_THE_WHOLE)),
         *_unknown('blocks', chain(*whole['blocks']), (*LISTS, *MORE)),
         *(f'config_dirs: no folder {f}' for f in folders if not f.is_dir()),
-        *(said for block in blocks for said in _problems(block)),
+        *(line for block in blocks for line in _problems(block)),
     ]
     cells = [] if wrong else [pair for b in blocks for pair in _cells(b)]
     wrong += [
@@ -117,13 +117,13 @@ def _problems(block: dict) -> list[str]:
         return wrong
     folders = block['folders']
     wrong = [
-        *_missing('datasets', pieces.DATASETS, block['datasets'], folders),
-        *_missing('backbones', pieces.MODELS, block['backbones'], folders),
-        *_missing('recipe', pieces.RECIPES, [block['recipe']], folders),
-        *_missing('weights', pieces.MODELS, block['weights'], folders),
-        # pieces have been read, which may register methods
-        *_unknown('methods', block['methods'], [pieces.NONE, *list_methods()]),
-        *_unknown('clca', block['clca'], pieces.ABLATIONS),
+        *_missing('datasets', parts.DATASETS, block['datasets'], folders),
+        *_missing('backbones', parts.MODELS, block['backbones'], folders),
+        *_missing('recipe', parts.RECIPES, [block['recipe']], folders),
+        *_missing('weights', parts.MODELS, block['weights'], folders),
+        # base configs have been read, which may register methods
+        *_unknown('methods', block['methods'], [parts.NONE, *list_methods()]),
+        *_unknown('clca', block['clca'], parts.ABLATIONS),
         *_wrong_numbers(block),
     ]
     if not re.fullmatch(r'[\w.-]*', block['variant']):
@@ -139,9 +139,9 @@ def _wrong_numbers(block: dict) -> Iterator[str]:
         for value in block[name]:
             if type(value) is not int or value < (name == 'sizes'):
                 yield f'{name}: {value!r} is no positive integer'
-    if pieces.NONE in block['methods'] and set(block['keep_rates']) != {1}:
+    if parts.NONE in block['methods'] and set(block['keep_rates']) != {1}:
         yield (
-            f'keep_rates: with method {pieces.NONE!r} all tokens are kept: '
+            f'keep_rates: with method {parts.NONE!r} all tokens are kept: '
             'write [1.0], in a block of its own beside methods that reduce'
         )
 
@@ -158,6 +158,6 @@ def _missing(
 ) -> Iterator[str]:
     for name in names:
         try:
-            pieces.read(pieces.find(kind, name, folders))
+            parts.read(parts.find(kind, name, folders))
         except ValueError as error:
             yield f'{where}: {error}'

@@ -27,7 +27,7 @@ PACE = ('num_workers', 'persistent_workers', 'pin_memory', 'val_interval')
 
 
 def config_hash(cfg: dict) -> str:
-    """Sixteen digits that tell configs apart whose results may differ.
+    """Return sixteen digits, unlike for configs whose results may differ.
 
     Of paths only the last part counts: a result holds on other machines,
     whose data and weights lie elsewhere.
@@ -83,8 +83,8 @@ def read_result(path: Path, digest: str = '') -> dict | None:
     except FileNotFoundError:
         return None
     except ValueError as error:
-        said = f'{path} is no result ({error}): its cell counts as not run'
-        warnings.warn(said, stacklevel=2)
+        problem = f'{path} is no result ({error}): its cell counts as not run'
+        warnings.warn(problem, stacklevel=2)
         return None
     if digest and result['config_hash'] != digest:
         raise ValueError(

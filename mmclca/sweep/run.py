@@ -29,7 +29,7 @@ from .results import config_hash, read_result, set_aside
 # what a run of a cell comes to
 DONE, TAKEN = 'done', 'another process runs it'
 # a lock of the operating system, which ends with the process that holds it
-LOCK = 'claim.lock'
+LOCK = 'cell.lock'
 
 
 def run_cell(

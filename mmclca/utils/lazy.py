@@ -18,5 +18,10 @@ class lazy:  # noqa: N801, used like a function
         if hasattr(module, name) and not ismodule(getattr(module, name)):
             return getattr(module, name)
         below = f'{self._name}.{name}'
-        import_module(below)
+        try:
+            import_module(below)
+        except ModuleNotFoundError as error:
+            if error.name != below:
+                raise
+            raise AttributeError(f'no {below}') from error
         return type(self)(below)

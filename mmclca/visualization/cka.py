@@ -13,7 +13,7 @@ from mmclca.models.looking import recording
 
 from .figures import save
 
-FEWEST = 4  # images, of which HSIC without bias can be told
+FEWEST = 4  # images, from which HSIC without bias can be estimated
 
 
 def _mean(x: Tensor, counts: Tensor, num_prefix: int) -> Tensor:

@@ -120,7 +120,7 @@ def _draw_matrix(figure, matrix, shown, classes) -> None:
     drawn = ConfusionMatrixDisplay(
         part, display_labels=[classes[n] for n in shown]
     )
-    # small numbers, the confusions, are told apart beside large ones
+    # small numbers, the confusions, can be distinguished beside large ones
     norm = PowerNorm(0.5, 0, part.max())
     axis = figure.subplots()
     drawn.plot(cmap='cividis', ax=axis, colorbar=False, im_kw=dict(norm=norm))

@@ -134,7 +134,7 @@ def pooled(
 
 
 def _of_classes(model, one: View, maps: Tensor, names, labels) -> Heated:
-    """Return the name maps (K, h, w) of some classes, with their scores."""
+    """Name maps (K, h, w) of some classes, with their scores."""
     scores = model(one.batch, mode='tensor')[0].softmax(dim=-1)
     best = scores.topk(min(TOP, len(scores))).indices.tolist()
     titles = {

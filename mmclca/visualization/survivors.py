@@ -119,12 +119,12 @@ class Stage:
         kind, token = kinds(self.weights), assigned(self.weights[None])[0]
         number = {k: token[kind == k].unique().numel() for k in SWATCHES}
         words = {KEPT: 'kept', MERGED: 'merged', FUSED: 'fused'}
-        said = [
+        counts = [
             f'{number[k]} {word}'
             for k, word in words.items()
             if number[k] or k == KEPT
         ]
-        return f': {", ".join(said)}'
+        return f': {", ".join(counts)}'
 
 
 @dataclass(frozen=True)

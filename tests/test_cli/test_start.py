@@ -8,6 +8,7 @@ import pytest
 from tiny_run import ROOT, environment
 
 from mmclca.cli.verbs import VERBS
+from mmclca.utils.lazy import lazy
 
 TOOLS = sorted(
     path.relative_to(ROOT).as_posix()
@@ -48,3 +49,8 @@ def test_help_and_wrong_options_import_nothing_heavy(names):
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.count('--debug') >= len(names)
+
+
+def test_what_is_not_there_is_no_attribute():
+    torch = lazy('torch')
+    assert torch.nn.functional.relu and not hasattr(torch, 'no_such_name')

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import ultra_fgvc_trees as trees
 
@@ -316,3 +317,16 @@ def test_no_image_folder_at_all(tmp_path):
     with pytest.raises(FileNotFoundError, match='45 of them missing') as e:
         load('cotton80', 'test', tmp_path, check_counts=False)
     assert f'{tmp_path}/cotton/images/1_' in str(e.value)
+
+
+def test_names_in_a_parquet_file_lead_nowhere_else(tmp_path):
+    leaves, info = trees.cotton_leaves(), SETS['cotton80']
+    path = tmp_path / 'cotton80.parquet'
+    trees.write_rows(path, leaves, [trees.png()] * 480)
+    names = [leaf.name for leaf in leaves]
+    names[0] = f'{leaves[0].class_name}_1/../../../{names[0]}'
+    table = pq.read_table(path).append_column('file_name', [names])
+    pq.write_table(table, path)
+    import_set(find_set(path, info), info, tmp_path / 'out/cotton80')
+    inside = {*(tmp_path / 'out/cotton80').rglob('*.*')}
+    assert {*tmp_path.rglob('*.png')} <= inside

@@ -232,3 +232,10 @@ def test_images_of_the_datasets_library(tmp_path):
         assert found == (f'{path}/{i}', rows[i])
         most = max(most, pa.total_allocated_bytes() - before)
     assert i == 89 and most < 5_000_000  # of 9 MB in one row group
+
+
+def test_a_text_in_a_parquet_file_is_not_opened(tmp_path):
+    path = tmp_path / 'cotton80.parquet'
+    trees.write_rows(path, trees.cotton_leaves(), ['/etc/hostname'] * 480)
+    with pytest.raises(ValueError, match='row 0 on: a text stands for an im'):
+        list(forms.parquet_images(path))

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 import torch
+from mmengine import dump
 from mmengine.config import Config
 from mmengine.evaluator import BaseMetric
 from mmengine.fileio import LocalBackend
@@ -189,6 +190,33 @@ def test_best_by_two_metrics(train, tmp_path):
     assert names(tmp_path / 'work') == [
         *('best_loss_epoch_3.pth', 'best_score_epoch_3.pth', 'epoch_3.pth')
     ]
+
+
+def test_files_by_a_client(train, tmp_path):
+    with pytest.warns(DeprecationWarning):
+        train(dict(PLAIN, file_client_args=dict(backend='disk')))
+    assert names(tmp_path / 'work') == ['epoch_3.pth']
+
+
+def test_best_ones_of_a_run_that_was_killed(train, tmp_path):
+    """The newest counts, and one that is not whole does not."""
+    work_dir = tmp_path / 'work'
+    train(BEST)
+    best, last = work_dir / 'best_score_epoch_3.pth', work_dir / 'epoch_3.pth'
+    damaged = work_dir / 'best_other_epoch_3.pth'
+    damaged.write_bytes(best.read_bytes()[:100])
+    for file in (last, best, damaged):
+        file.touch()
+    hub = train(BEST, epochs=4).message_hub
+    assert hub.get_info('best_ckpt').endswith('best_score_epoch_4.pth')
+    assert damaged.exists() and not best.exists()
+
+
+def test_other_files_have_other_errors(tmp_path):
+    (folder := tmp_path / 'results.pkl').mkdir()
+    with pytest.raises(OSError, match='cannot be written') as error:
+        dump([], folder)
+    assert '--resume' not in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,19 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
         ModelFolder(tmp_path / 'thesis.tex').known(RECORD)
 
 
+def test_photographs_and_a_log_of_another_are_neither_taken_nor_removed(
+    tmp_path,
+):
+    folder, leaf = ModelFolder(tmp_path), tmp_path / 'training/oak/a.jpg'
+    leaf.parent.mkdir(parents=True)
+    for file in (leaf, folder.log):
+        file.touch()
+    with pytest.raises(ValueError, match='not empty'):
+        folder.known(RECORD)
+    folder.clear()
+    assert leaf.exists() and folder.log.exists()
+
+
 def test_features_and_the_model_outlive_the_rest(folder):
     for name in ('features', 'training'):
         (folder.path / name).mkdir()

@@ -21,7 +21,7 @@ from mmclca.sweep.compose import (
     find,
     names,
 )
-from mmclca.sweep.compose import MODELS as MODEL_PIECES
+from mmclca.sweep.compose import MODELS as MODEL_CONFIGS
 
 CELL = Cell('leaf40', 'deit-tiny-p16', 'EViT', 0.25, 224, 'clca', 2)
 COTTON = Cell('cotton80', 'deit3-base-p16', 'EViT', 0.1, 448, 'clca', 1)
@@ -113,7 +113,7 @@ def test_sizes_of_other_steps():
 
 # a classifier over several layers is none of them, nor what has no CLS
 OTHERS = ('lf-', 'cait-', 'resmlp-', 'patchconvnet-')
-CLCA_PIECES = [n for n in names(MODEL_PIECES) if not n.startswith(OTHERS)]
+CLCA_CONFIGS = [n for n in names(MODEL_CONFIGS) if not n.startswith(OTHERS)]
 QUICK = ('vit-base-p16', 'clca')  # the cells above have a file
 
 
@@ -121,7 +121,7 @@ QUICK = ('vit-base-p16', 'clca')  # the cells above have a file
     'backbone, clca',
     [
         pytest.param(*pair, marks=[pytest.mark.slow] * (pair != QUICK))
-        for pair in product(CLCA_PIECES, ABLATIONS)
+        for pair in product(CLCA_CONFIGS, ABLATIONS)
     ],
 )
 def test_every_backbone_in_every_ablation_builds(backbone, clca):
@@ -149,7 +149,7 @@ def test_ours():
     assert {'leaf40', 'cotton80', 'soyageing-r1', 'cub'} <= {*names(DATASETS)}
     assert not any('leaves_' in name for name in names(DATASETS))
     models = {'vit-base-p16', 'deit-tiny-p16', 'clca-tome_vit-base-p16'}
-    assert models <= {*names(MODEL_PIECES)}
+    assert models <= {*names(MODEL_CONFIGS)}
     recipes = ['clca_50e', 'deit_300e', 'few_shot_20e', 'scratch_40e']
     assert names(RECIPES) == recipes
 
@@ -157,8 +157,8 @@ def test_ours():
 @pytest.mark.parametrize(
     'kind, name, file',
     [
-        (MODEL_PIECES, 'vit-base-p16', 'models/clca-evit_vit-base-p16.py'),
-        (MODEL_PIECES, 'clca-evit_vit-base-p16', None),
+        (MODEL_CONFIGS, 'vit-base-p16', 'models/clca-evit_vit-base-p16.py'),
+        (MODEL_CONFIGS, 'clca-evit_vit-base-p16', None),
         (DATASETS, 'leaf40', 'datasets/leaf40_224.py'),
         (DATASETS, 'leaf40_224', None),
     ],
@@ -174,13 +174,13 @@ def test_a_folder_of_the_user_comes_first(tmp_path, base):
     leaves = write(base / 'datasets/my-leaves_96.py')
     recipe = write(base / 'schedules/short.py')
     runtime = write(base / 'default_runtime.py')
-    assert find(MODEL_PIECES, 'vit-base-p16', folders) == mine
+    assert find(MODEL_CONFIGS, 'vit-base-p16', folders) == mine
     assert find(DATASETS, 'my-leaves', folders) == leaves
     assert find(RECIPES, 'short', folders) == recipe
     assert find(RUNTIME, 'default_runtime', folders) == runtime
     # what it does not have is ours
     assert (
-        find(MODEL_PIECES, 'deit-tiny-p16', folders).parent == BASE / 'models'
+        find(MODEL_CONFIGS, 'deit-tiny-p16', folders).parent == BASE / 'models'
     )
     assert find(RECIPES, 'clca_50e', folders).parent == BASE / 'schedules'
 
@@ -188,14 +188,14 @@ def test_a_folder_of_the_user_comes_first(tmp_path, base):
 def test_whole_configs_are_models(tmp_path):
     mine = write(tmp_path / 'my_model.py')
     write(tmp_path / '__init__.py')
-    assert find(MODEL_PIECES, 'my_model', (tmp_path,)) == mine
-    assert '__init__' not in names(MODEL_PIECES, (tmp_path,))
+    assert find(MODEL_CONFIGS, 'my_model', (tmp_path,)) == mine
+    assert '__init__' not in names(MODEL_CONFIGS, (tmp_path,))
 
 
 def test_what_is_not_there_and_where_was_looked(tmp_path):
     write(tmp_path / 'models/my-vit.py')
     with pytest.raises(ValueError) as error:
-        find(MODEL_PIECES, 'my-vit2', (tmp_path,))
+        find(MODEL_CONFIGS, 'my-vit2', (tmp_path,))
     said = str(error.value)
     assert said.startswith("no 'my-vit2' (do you mean my-vit?); there are ")
     assert said.endswith(f'looked in {tmp_path}, {ROOT / "configs"}')

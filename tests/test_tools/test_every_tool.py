@@ -147,6 +147,7 @@ TABLE = {
 LEAF = 'photographs/ash/0.png'
 # calls with the folder that fit wrote in the place of a checkpoint
 FITTED = {
+    'analysis_tools/get_flops.py': Row('fitted'),
     'predict.py': Row('fitted new --device cpu --out p.csv', 'p.csv'),
     'probe.py': Row(
         'fitted --images photographs --device cpu --out own.pth', 'own.pth'

@@ -4,7 +4,7 @@ _base_ = './leaves_bs32.py'
 resize = dict(
     type='Resize', scale=(256, 256), backend='pillow', interpolation='bicubic'
 )
-# decoded and resized once, if memory and disk have room for all images
+# decoded and resized once, if the disk has room for all images
 load = dict(
     type='mmclca.CacheImages',
     transforms=[dict(type='LoadImageFromFile'), resize],

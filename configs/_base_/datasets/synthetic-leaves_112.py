@@ -11,7 +11,7 @@ leaves = dict(
     classes=f'{data_root}/classes.txt',
 )
 resize = dict(type='Resize', scale=(128, 128), interpolation='area')
-# decoded and resized once, if memory and disk have room for all images
+# decoded and resized once, if the disk has room for all images
 load = dict(
     type='mmclca.CacheImages',
     transforms=[dict(type='LoadImageFromFile'), resize],

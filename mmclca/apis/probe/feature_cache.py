@@ -22,7 +22,7 @@ class FeatureCache:
     Args:
         folder (str | Path, optional): Where to keep them, in a folder of
             each model. None: in memory alone.
-        model (str): What tells the model from others, see
+        model (str): What identifies the model, see
             :func:`mmclca.evaluation.open_set.digest`.
 
     Raises:

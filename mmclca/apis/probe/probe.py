@@ -145,7 +145,7 @@ class Probe:
         class_weights: str | None = None,
         **folds,
     ) -> OutOfFold:
-        """Fit the last layer to all images, after folds tell how good it is.
+        """Fit the last layer to all images, and measure it by folds.
 
         Args:
             features (Tensor): Of :meth:`features`, (N, D).
@@ -232,7 +232,7 @@ def put_classifier(
 
 
 def _set_number_of_classes(model: BaseModel, number: int) -> None:
-    """Return a head with another last layer; the rest of it stays."""
+    """Replace the last layer of the head; the rest of it stays."""
     config = model._config
     config.model.head.num_classes = number
     for settings in (config, config.model):
@@ -252,7 +252,7 @@ def fit_to_images(
     """Fit a probe to images that each have a class, with options of its fit.
 
     Returns the images that were read, the channels of their features, and
-    what the folds tell.
+    the predictions of the folds.
     """
     features, unread = probe.features(images.paths)
     images = read_ones(images, unread)

@@ -66,7 +66,7 @@ def check(args):
 
 
 def default_out(checkpoint, format, int8):
-    """Return the name the file after the checkpoint, and in its folder."""
+    """Name the file after the checkpoint, and in its folder."""
     file = fitted.model_file(checkpoint)
     if '://' in file:
         file = file.rpartition('/')[2]

@@ -12,12 +12,16 @@ from dataclasses import asdict
 
 from .. import Parser, plain_errors
 from ..arguments import positive
-from ..packages import configs, evaluation
+from ..packages import apis, configs, evaluation
 
 
 def parse_args():
     parser = Parser(__doc__)
-    parser.add('config', 'path or name of a config; `model` is enough')
+    parser.add(
+        'config',
+        'path or name of a config, of which `model` is enough; or a '
+        'checkpoint that holds it, or a folder that fit wrote',
+    )
     parser.add(
         '--shape',
         'size of the image in pixels; one number for a square one (default: '
@@ -43,7 +47,7 @@ def measure(config, cfg_options, shape):
     with redirect_stdout(sys.stderr):
         if shape and len(shape) > 2:
             raise ValueError(f'--shape {shape}: one or two numbers')
-        cfg = configs.read_config(config, cfg_options)
+        cfg, _ = apis.loading.config_and_weights(config, None, cfg_options)
         configs.require_settings(cfg, 'model')
         return evaluation.cost.count_config(
             cfg.model, shape and (shape[0], shape[-1])

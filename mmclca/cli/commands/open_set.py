@@ -54,7 +54,7 @@ def parse_args():
 
 
 def default_out(checkpoint):
-    """Return the name the file after the checkpoint, or as in a folder of
+    """Name the file after the checkpoint, or as in a folder of
     fit."""
     if '://' in checkpoint:
         raise ValueError('weights from an address need --out')

@@ -128,10 +128,10 @@ def show(entries, metrics):
     for entry in entries:
         near = entry['neighbours'][:3]
         found = [f'{one["similarity"]:.3f} {title(one)}' for one in near]
-        said = ''
+        vote = ''
         if 'knn_class' in entry:
-            said = f'{entry["knn_score"]:.3f} {entry["knn_class"]}; '
-        say(f'{entry["image"]}: {said}{", ".join(found)}')
+            vote = f'{entry["knn_score"]:.3f} {entry["knn_class"]}; '
+        say(f'{entry["image"]}: {vote}{", ".join(found)}')
     for name, value in metrics.items():
         is_rate = isinstance(value, float)
         print(f'{name}: {value:.2f} %' if is_rate else f'{name}: {value}')

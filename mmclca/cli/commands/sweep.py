@@ -97,8 +97,8 @@ def main(args):
     left = sweep.jobs.run_cells(executor, calls, slots, console)
     for cell, job in left:
         error = job.exception()
-        said = f'failed twice: {error}' if error else sweep.run.TAKEN
-        console.print(f'{cell.name}: {said}', markup=False, soft_wrap=True)
+        end = f'failed twice: {error}' if error else sweep.run.TAKEN
+        console.print(f'{cell.name}: {end}', markup=False, soft_wrap=True)
     done = f'{len(configs) - len(left)} of {len(configs)} cells are done'
     console.print(f'{done}, in {root}', soft_wrap=True)
     return int(bool(left))

@@ -175,8 +175,8 @@ def left_in_layers(model, batch, layers):
     from mmclca.visualization.survivors import patches_left
 
     weights = visualization.cam.weights_by_layer(model, batch)
-    said = [patches_left(weights[number][0]) for number in layers]
-    return list(dict.fromkeys(filter(None, said)))
+    lines = [patches_left(weights[number][0]) for number in layers]
+    return list(dict.fromkeys(filter(None, lines)))
 
 
 def add_reduction(parser):

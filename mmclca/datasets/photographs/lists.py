@@ -116,7 +116,7 @@ def write_lists(
 def split_sizes(
     count: int, val_fraction: float, test_fraction: float = 0.0
 ) -> tuple[int, int, int]:
-    """Return the share out the images of a class to training, validation and
+    """Share out the images of a class to training, validation and
     test.
 
     Each part that is asked for gets at least one image while there are

@@ -167,8 +167,8 @@ def read_cells(table: Path):
     try:
         cells = _read(table, bool(TABLES[kind]))
     except Exception as error:  # of three packages, each with its own
-        said = ' '.join(str(error).split())
-        raise ValueError(f'{table} cannot be read: {said}') from error
+        reason = ' '.join(str(error).split())
+        raise ValueError(f'{table} cannot be read: {reason}') from error
     cells = cells.fillna('').map(lambda cell: from_cell(cell.strip()))
     return _with_titles(cells[(cells != '').any(axis=1)])
 

@@ -4,7 +4,7 @@
 A *cultivar* is a class: a handful of traits around those of one imaginary
 plant. A *specimen* is an image: the same traits with the noise of growth,
 weather and scanner. Colour and size vary from specimen to specimen only, so
-a class can be told by its shape alone.
+a class can be recognized by its shape alone.
 """
 
 from collections.abc import Iterator

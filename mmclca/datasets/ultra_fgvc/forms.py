@@ -144,8 +144,10 @@ def parquet_images(path) -> Iterator[tuple[str, bytes | None]]:
         for batch in batches:
             for image in batch['image'].to_pylist():
                 # the ``datasets`` library writes a struct {bytes, path}
-                is_struct = isinstance(image, dict)
-                yield f'{path}/{row}', image['bytes'] if is_struct else image
+                image = image['bytes'] if isinstance(image, dict) else image
+                if isinstance(image, str):  # would be opened as a file
+                    raise ValueError('a text stands for an image')
+                yield f'{path}/{row}', image
                 row += 1
     except (OSError, ValueError) as error:  # what pyarrow raises
         raise ValueError(

@@ -119,6 +119,7 @@ def _names(images, info):
 def _is_named(image, info):
     match = re.match(info.class_pattern, image.file_name)
     named = match and canonical(match[1]) == image.class_name
+    named = named and not {'/', '\\'} & {*image.file_name}
     return named and image.file_name.lower().endswith(IMAGE_SUFFIXES)
 
 

@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from copy import copy
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from operator import ge, le
 from pathlib import Path
 
@@ -18,16 +19,38 @@ class AtomicLocalBackend(LocalBackend):
     """mmengine's ``LocalBackend``, which replaces files in one step."""
 
     def put(self, obj, filepath):
-        try:
-            replace_bytes(Path(filepath), obj)
-        except OSError as error:
-            raise CheckpointError(
-                f'{error.strerror}. Make room, then go on from the newest one '
-                'that is on disk with --resume'
-            ) from error
+        replace_bytes(Path(filepath), obj)
 
 
 register_backend('local', AtomicLocalBackend, force=True, prefixes='')
+
+
+class _LateRemoval:
+    """A file backend that notes what it is asked to remove."""
+
+    def __init__(self, backend, noted: list[str]) -> None:
+        self._backend, self._noted = backend, noted
+
+    def __getattr__(self, name: str):
+        return getattr(self._backend, name)
+
+    def remove(self, path) -> None:
+        """Note the name of a file or folder."""
+        self._noted.append(Path(path).name)
+
+    rmtree = remove
+
+
+@contextmanager
+def _resumable() -> Iterator[None]:
+    """Say how to go on where a checkpoint cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise CheckpointError(
+            f'{error.strerror}. Make room, then go on from the newest one '
+            'that is on disk with --resume'
+        ) from error
 
 
 @HOOKS.register_module()
@@ -55,18 +78,17 @@ class AtomicCheckpointHook(CheckpointHook):
         # saved with a checkpoint: a run that goes on from it removes them
         self.superseded = list(hub.get_info('superseded', []))
         hub.update_info('superseded', self.superseded)
-        self.disk = copy(self.file_backend)
-        self.file_backend.remove = self.file_backend.rmtree = self._supersede
-
-    def _supersede(self, path) -> None:
-        self.superseded.append(Path(path).name)
+        self.disk = self.file_backend
+        self.file_backend = _LateRemoval(self.disk, self.superseded)
 
     def _save_checkpoint_with_step(self, runner, step, meta) -> None:
-        super()._save_checkpoint_with_step(runner, step, meta)
+        with _resumable():
+            super()._save_checkpoint_with_step(runner, step, meta)
         self._remove_superseded()
 
     def _save_best_checkpoint(self, runner, metrics) -> None:
-        super()._save_best_checkpoint(runner, metrics)
+        with _resumable():
+            super()._save_best_checkpoint(runner, metrics)
         self._remove_superseded()
 
     def _remove_superseded(self) -> None:
@@ -92,9 +114,13 @@ class LastBestCheckpointHook(AtomicCheckpointHook):
 
 def _recall_best(hub, last) -> None:
     """Note best checkpoints that were written just after the last one."""
-    for best in last.parent.glob(f'best_*_{last.name}'):
+    found = last.parent.glob(f'best_*_{last.name}')
+    for best in sorted(found, key=lambda file: file.stat().st_mtime_ns):
         # older ones of its name are of another run
-        if best.stat().st_mtime_ns >= last.stat().st_mtime_ns:
+        if best.stat().st_mtime_ns < last.stat().st_mtime_ns:
+            continue
+        # what another hook has left half written is no best one
+        with suppress(CheckpointError, KeyError):
             info = load_from_file(str(best))['message_hub']['runtime_info']
             noted = [k for k in info if k.startswith(('best_', 'superseded'))]
             hub.update_info_dict({key: info[key] for key in noted})

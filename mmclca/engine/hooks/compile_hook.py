@@ -3,15 +3,23 @@ from types import MethodType
 
 import torch
 from mmengine.hooks import Hook
+from mmpretrain.models import BaseClassifier
 from packaging.version import Version
 from torch import nn
 
 from mmclca.models import Reducible
 from mmclca.registry import HOOKS
+from mmclca.utils.messages import one_of
 from mmclca.utils.wrappers import inner_model
 
 from .keep_rate_warm_up_hook import KeepRateWarmUpHook
 
+MODES = (
+    'default',
+    'reduce-overhead',
+    'max-autotune',
+    'max-autotune-no-cudagraphs',
+)
 WITH_CUDA_GRAPHS = ('reduce-overhead', 'max-autotune')
 
 
@@ -37,7 +45,8 @@ class CompileHook(Hook):
             Defaults to 'inductor'.
 
     Raises:
-        ValueError: At the start of training, if ``mode`` makes CUDA graphs
+        ValueError: If there is no such mode, the model has no backbone, or
+            if ``mode`` makes CUDA graphs
             and gradients are accumulated.
     """
 
@@ -48,11 +57,21 @@ class CompileHook(Hook):
         dynamic: bool | None = False,
         backend: str = 'inductor',
     ):
+        one_of(MODES, mode=mode)
         self.options = dict(
             mode=mode, fullgraph=fullgraph, dynamic=dynamic, backend=backend
         )
         self.first_iter = 0
         self.compiled = []
+
+    def before_run(self, runner) -> None:
+        """Stop at once where there is nothing to compile."""
+        model = inner_model(runner.model)
+        if not isinstance(model, BaseClassifier):
+            raise ValueError(
+                'CompileHook is for a classifier, not for '
+                f'{type(model).__name__}: remove it from custom_hooks'
+            )
 
     def before_train(self, runner) -> None:
         """Find out from which iteration on the keep rates stay."""
@@ -70,7 +89,14 @@ class CompileHook(Hook):
             for hook in runner.hooks
             if isinstance(hook, KeepRateWarmUpHook)
         ]
-        self.first_iter = sum(warm_ups) * len(runner.train_dataloader)
+        self.first_iter = max(warm_ups, default=0) * len(
+            runner.train_dataloader
+        )
+        if runner.iter < self.first_iter:
+            runner.logger.warning(
+                'CompileHook waits until KeepRateWarmUpHook is done, at '
+                f'iteration {self.first_iter}'
+            )
 
     def _before_iter(
         self, runner, batch_idx, data_batch=None, mode='train'

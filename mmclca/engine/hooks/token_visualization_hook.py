@@ -81,7 +81,7 @@ class TokenVisualizationHook(Hook):
         figure = survivors_figure(survivors(model, [view]))
         # not all data sets have files
         name = f'survivors_{index}_{Path(sample.get("img_path", "")).stem}'
-        by_epoch = runner.cfg.get('train_cfg', {}).get('by_epoch', True)
+        by_epoch = (runner.cfg.train_cfg or {}).get('by_epoch', True)
         step = runner.epoch if by_epoch else runner.iter
         runner.visualizer.add_image(name, to_array(figure), step)
 

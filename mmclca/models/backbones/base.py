@@ -111,7 +111,7 @@ class ForeignWeights:
     def get_layer_depth(
         self, param_name: str, prefix: str = ''
     ) -> tuple[int, int]:
-        """Return the number the depth of a parameter for layer-wise learning
+        """Number the depth of a parameter for layer-wise learning
         rates.
 
         Returns:

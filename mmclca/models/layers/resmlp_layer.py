@@ -215,7 +215,7 @@ class ResMLPLayer(BaseModule):
         return self.feed(x + self.communicate(x))
 
     def communicate(self, x: Tensor) -> Tensor:
-        """First branch, what patches tell each other: tokens to tokens."""
+        """Compute the first branch, across patches: tokens to tokens."""
         return self.drop_path(self.gamma1(self.mix(self.norm1(x))))
 
     def feed(self, x: Tensor) -> Tensor:

@@ -82,8 +82,8 @@ seeds = [1]
 
 @pytest.fixture
 def grid(tmp_path):
-    """The file of a grid, beside a folder with a piece of each kind and a
-    whole config, whose data and schedule are not used."""
+    """The file of a grid, beside a folder with a base config of each kind and
+    a whole config, whose data and schedule are not used."""
     write_images(tmp_path / 'noise')
     base = tmp_path / 'mine/_base_'
     data = DATA.replace('DATA', str(tmp_path / 'noise'))
@@ -96,7 +96,7 @@ def grid(tmp_path):
     return path
 
 
-def test_own_pieces_are_put_together(grid):
+def test_own_base_configs_are_composed(grid):
     vit, tiny = read_grid(grid).configs().values()
     for cfg in (vit, tiny):
         assert cfg.model.type == 'mmclca.TokenReductionClassifier'
@@ -116,7 +116,7 @@ def test_own_pieces_are_put_together(grid):
     assert tiny.model.backbone.reduce_at == (1,)  # its own
 
 
-def test_own_pieces_run(grid, monkeypatch, tmp_path):
+def test_own_base_configs_run(grid, monkeypatch, tmp_path):
     make_quick(monkeypatch)
     configs = read_grid(grid).configs()
     check_inputs(list(configs.values()))
@@ -128,7 +128,7 @@ def test_own_pieces_run(grid, monkeypatch, tmp_path):
         assert result['config_hash'] == config_hash(cfg)
 
 
-def test_a_piece_that_is_no_python(grid):
+def test_a_base_config_that_is_no_python(grid):
     path = grid.parent / 'mine/_base_/models/my-vit.py'
     path.write_text('model = dict(')
     with pytest.raises(ValueError, match="my-vit.py, line 1: '.' was never"):
@@ -149,7 +149,7 @@ def test_a_piece_that_is_no_python(grid):
         ('models/my-vit', ('VisionTransformer', 'DeiT3'), 'DeiT3 cannot be'),
     ],
 )
-def test_pieces_that_do_not_suffice(grid, file, change, said):
+def test_base_configs_that_do_not_suffice(grid, file, change, said):
     path = grid.parent / f'mine/_base_/{file}.py'
     path.write_text(path.read_text().replace(*change))
     with pytest.raises(ValueError, match=said) as error:
@@ -167,7 +167,7 @@ def test_a_recipe_beside_another_and_one_folder_without_a_list(grid):
     assert epochs['noise-32px_my-vit_evit-kr50_clca_long_seed1'] == 50
 
 
-def test_methods_that_a_piece_imports(grid, monkeypatch):
+def test_methods_that_a_base_config_imports(grid, monkeypatch):
     folder = grid.parent
     (folder / 'my_reducers_of_test.py').write_text(REDUCER)
     monkeypatch.syspath_prepend(folder)
