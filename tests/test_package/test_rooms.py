@@ -34,7 +34,7 @@ ROOMS = (  # from the top
 # fall, in the commit in which the code does; a new model raises mmclca/models,
 # with a word here that says by what: mmclca/models by looking.py, which was in
 # mmclca/visualization; mmclca/utils by random_state.py, from there too, and
-# by checks.py, which were lines of mmclca/models.
+# by messages.py, which has lines that were of mmclca/models.
 BUDGET = {
     'mmclca': 178,
     'mmclca/apis': 1370,
