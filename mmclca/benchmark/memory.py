@@ -21,11 +21,12 @@ from unittest.mock import patch
 
 import torch
 
+from mmclca.utils.compile_modes import WITH_CUDA_GRAPHS
+
 from .candidates import Candidate, Size, timm_vit
 from .setting import Setting
 from .steps import step_of
 
-CUDA_GRAPHS = ('reduce-overhead', 'max-autotune')
 PASSES = 2  # from the second one on, the optimizer has its moments
 PROCESS = Path('/proc/self')
 # of the C library (mallopt(3)): larger blocks go back when they are freed, not
@@ -51,7 +52,7 @@ def peak_memory(candidate: Candidate, setting: Setting) -> int:
 def obstacle(setting: Setting) -> str:
     """Why peaks of memory cannot be measured; empty where they can."""
     if setting.on_gpu:
-        graphs = setting.compile_mode in CUDA_GRAPHS
+        graphs = setting.compile_mode in WITH_CUDA_GRAPHS
         return 'a CUDA graph that is replayed allocates nothing' * graphs
     if setting.compile_mode:
         return "on a CPU the compiler's own memory would be counted"

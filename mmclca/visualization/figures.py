@@ -243,12 +243,6 @@ def check_picture(path: str | Path) -> None:
         )
 
 
-def check_window(hint: str) -> None:
-    """Refuse to draw in a window where there is none; hint what to do."""
-    if not can_show():
-        raise ValueError(f'no window to draw in: {hint}')
-
-
 def can_show() -> bool:
     """Tell whether figures can be shown in windows."""
     windows = backend_registry.list_builtin(BackendFilter.INTERACTIVE)

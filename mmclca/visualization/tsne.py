@@ -23,7 +23,6 @@ NAME = dict(
     zorder=100,
 )
 MARKERS = 'o^sDvPX*<>'
-STAGES = ('backbone', 'neck', 'pre_logits')
 
 
 @torch.no_grad()

@@ -5,19 +5,16 @@ CONFIG``."""
 import sys
 from pathlib import Path
 
-from mmclca.utils.lazy import lazy
-
 from .. import Parser, plain_errors
 from ..arguments import factor, positive
-
-configs = lazy('mmclca.configs')
-figures = lazy('mmclca.visualization.figures')
-batches = lazy('mmclca.datasets.batches')
-mmcv = lazy('mmcv')
-registry = lazy('mmengine.registry')
-utils = lazy('mmengine.utils')
-mmpretrain_registry = lazy('mmpretrain.registry')
-visualization = lazy('mmpretrain.visualization')
+from ..packages import (
+    configs,
+    datasets,
+    mmcv,
+    mmengine,
+    mmpretrain,
+    visualization,
+)
 
 # which of the images after each step are shown
 MODES = dict(
@@ -84,8 +81,8 @@ def with_recorded_steps(settings):
     inner = settings
     while 'pipeline' not in inner:
         inner = inner['dataset']
-    inner['pipeline'] = batches.without_cache(inner['pipeline'])
-    dataset = inner = mmpretrain_registry.DATASETS.build(settings)
+    inner['pipeline'] = datasets.batches.without_cache(inner['pipeline'])
+    dataset = inner = mmpretrain.registry.DATASETS.build(settings)
     while hasattr(inner, 'dataset'):
         inner = inner.dataset
     steps, images = inner.pipeline.transforms, []
@@ -141,7 +138,9 @@ def pictures(settings, args):
     dataset, images = with_recorded_steps(settings)
     classes = dataset.metainfo.get('classes')
     number = min(args.show_number, len(dataset))
-    for index in utils.track_iter_progress(range(number), file=sys.stderr):
+    for index in mmengine.utils.track_iter_progress(
+        range(number), file=sys.stderr
+    ):
         sample = dataset[index]['data_samples']
         steps = [
             (name, to_rgb(image, args.channel_order))
@@ -149,17 +148,22 @@ def pictures(settings, args):
         ]
         name = file_of(sample, index)
         heading = f'{label_of(sample, classes)}\n{name}'
-        yield name, figures.side_by_side(steps, heading, args.rescale_factor)
+        yield (
+            name,
+            visualization.figures.side_by_side(
+                steps, heading, args.rescale_factor
+            ),
+        )
 
 
 def browse(args):
-    shown = not args.not_show and figures.can_show()
+    shown = not args.not_show and visualization.figures.can_show()
     if not (args.output_dir or shown):
         raise ValueError('no window to draw in: give --output-dir FOLDER')
     cfg = configs.read_config(args.config, args.cfg_options)
     configs.require_settings(cfg, f'{args.phase}_dataloader.dataset')
-    registry.init_default_scope('mmpretrain')
-    window = visualization.UniversalVisualizer()
+    mmengine.registry.init_default_scope('mmpretrain')
+    window = mmpretrain.visualization.UniversalVisualizer()
     settings = cfg[f'{args.phase}_dataloader'].dataset
     for name, picture in pictures(settings, args):
         if args.output_dir:

@@ -15,14 +15,10 @@ import sys
 import time
 from pathlib import Path
 
-from mmclca.utils.lazy import lazy
+from mmclca.utils.files import read_lines
 
 from .. import Mistake, Parser
-
-benchmark = lazy('mmclca.benchmark')
-model_index = lazy('mmclca.model_index')
-files = lazy('mmclca.utils.files')
-config = lazy('mmengine.config')
+from ..packages import mmengine, model_index
 
 CONFIG = (
     'configs/clca/'
@@ -70,7 +66,7 @@ def run(tool, *words):
 
 def test_leaves(folder):
     """Return the first test leaf of some classes."""
-    lines = reversed(files.read_lines(folder / 'test.txt'))
+    lines = reversed(read_lines(folder / 'test.txt'))
     first = {label: path for path, label in map(str.split, lines)}
     return [folder / first[label] for label in DRAWN]
 
@@ -80,7 +76,7 @@ def main(args):
     os.chdir(model_index.home())
     work_dir = Path(args.work_dir)
     make_empty(work_dir)
-    data = Path(config.Config.fromfile(CONFIG).data_root)
+    data = Path(mmengine.config.Config.fromfile(CONFIG).data_root)
     options = [f'randomness.seed={args.seed}', *args.cfg_options]
     options = ['--work-dir', work_dir, '--cfg-options', *options]
     metrics, picture = work_dir / 'test.json', work_dir / 'survivors.png'

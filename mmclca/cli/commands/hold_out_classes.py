@@ -10,12 +10,10 @@ No image is copied or moved: lists are written, for train.py and open_set.py.
 from dataclasses import replace
 from pathlib import Path
 
-from mmclca.utils.lazy import lazy
 from mmclca.utils.messages import say
 
 from .. import Parser, plain_errors
-
-photograph_lists = lazy('mmclca.datasets.photographs.lists')
+from ..packages import datasets
 
 # split_folder.py writes a test list on request only
 SPLITS = dict(train='train.txt', val='val.txt', test=None)
@@ -42,20 +40,19 @@ def parse_args(argv=None):
 
 
 def run(args):
+    lists_of = datasets.photographs.lists
     given = dict(train=args.train, val=args.val, test=args.test)
     given = {split: name for split, name in given.items() if name}
-    images = photograph_lists.read_lists(args.folder, given)
-    known, unknown = photograph_lists.hold_out_classes(
-        images, args.num, args.seed
-    )
-    held_out = photograph_lists.lines_of_lists(
+    images = lists_of.read_lists(args.folder, given)
+    known, unknown = lists_of.hold_out_classes(images, args.num, args.seed)
+    held_out = lists_of.lines_of_lists(
         replace(unknown, splits=['images'] * len(unknown)),
         args.out / 'held_out',
         ['images'],
     )
-    lists = photograph_lists.lines_of_lists(known, args.out, given)
+    lists = lists_of.lines_of_lists(known, args.out, given)
     lists |= held_out
-    photograph_lists.write_lists(lists, REFUSAL)
+    lists_of.write_lists(lists, REFUSAL)
     for file, lines in lists.items():
         print(f'{file}: {len(lines)} lines')
     say(f'held out: {", ".join(unknown.classes)}')

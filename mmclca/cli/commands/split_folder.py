@@ -11,14 +11,10 @@ import re
 from pathlib import Path
 
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES
-from mmclca.utils.lazy import lazy
 from mmclca.utils.messages import say
 
 from .. import Parser, plain_errors
-
-folder = lazy('mmclca.datasets.photographs.folder')
-photograph_check = lazy('mmclca.datasets.photographs.check')
-photograph_lists = lazy('mmclca.datasets.photographs.lists')
+from ..packages import datasets
 
 CONFIG = (
     'configs/few_shot/lf-evit-kr50_deit-tiny-p16_1xb32-20e_custom-224px.py'
@@ -52,7 +48,7 @@ def images_in(place):
     """Photographs that ``fit`` would take; says which it would not."""
     if not place.is_dir():
         raise ValueError(f'{place} is not a folder')
-    found = folder.read_folder(place, IMAGE_SUFFIXES)
+    found = datasets.photographs.folder.read_folder(place, IMAGE_SUFFIXES)
     if any(found.splits):
         splits = ', '.join(sorted({*found.splits}))
         raise ValueError(
@@ -60,7 +56,7 @@ def images_in(place):
             'give a folder with a folder a class'
         )
     print(f'opening {len(found)} images of {len(found.classes)} classes')
-    checked = photograph_check.check_photographs(found)
+    checked = datasets.photographs.check_photographs(found)
     for line in checked.lines():
         say(line)
     return checked.photographs
@@ -80,7 +76,7 @@ def warn_of_small_classes(images, wanted):
 def training_command(out, num_classes, has_test):
     """Write the command that trains with the lists of a folder."""
     options = [f'model.head.num_classes={num_classes}']
-    for name in photograph_lists.PARTS:
+    for name in datasets.photographs.lists.PARTS:
         loader = f'{name}_dataloader.dataset'
         options.append(f'{loader}.data_root={out}')
         options.append(f'{loader}.classes={out / "classes.txt"}')
@@ -92,15 +88,16 @@ def training_command(out, num_classes, has_test):
 
 
 def run(args):
+    lists_of = datasets.photographs.lists
     fractions = args.val_fraction, args.test_fraction
-    photograph_lists.split_sizes(0, *fractions)  # refuses before it opens
+    lists_of.split_sizes(0, *fractions)  # refuses before it opens
     out = args.out or args.folder
     images = images_in(args.folder)
     warn_of_small_classes(images, 3 if args.test_fraction else 2)
-    parts = photograph_lists.split_photographs(images, *fractions, args.seed)
-    lists = photograph_lists.lines_of_lists(parts, out)
-    old = [out / f'{name}.txt' for name in photograph_lists.PARTS]
-    photograph_lists.write_lists(lists, REFUSAL, old, args.force)
+    parts = lists_of.split_photographs(images, *fractions, args.seed)
+    lists = lists_of.lines_of_lists(parts, out)
+    old = [out / f'{name}.txt' for name in lists_of.PARTS]
+    lists_of.write_lists(lists, REFUSAL, old, args.force)
     for file, lines in lists.items():
         print(f'{file}: {len(lines)} lines')
     command = training_command(

@@ -17,6 +17,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
+from mmclca.utils.compile_modes import MODES
 from mmclca.utils.extras import require
 from mmclca.utils.messages import not_one_of
 
@@ -24,10 +25,6 @@ from .. import Parser, plain_errors
 from ..arguments import check_file, keep_rate, positive, whole
 from ..packages import benchmark, configs, mmengine, mmpretrain, torch
 
-COMPILE_MODES = (
-    *('default', 'reduce-overhead', 'max-autotune'),
-    'max-autotune-no-cudagraphs',
-)
 CLCA = dict(no=[False], yes=[True], both=[False, True])
 # torch.compile gives up after eight models of a kind, timm's among them
 MOST_COMPILED = 7
@@ -108,7 +105,7 @@ def add_setting(parser):
         '(default: eager)',
         nargs='?',
         const='default',
-        choices=COMPILE_MODES,
+        choices=MODES,
     )
     parser.add(
         '--backend',

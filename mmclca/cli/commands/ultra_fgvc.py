@@ -9,14 +9,8 @@ python tools/dataset_converters/ultra_fgvc.py check data --dataset cotton80
 
 from collections import Counter
 
-from mmclca.utils.lazy import lazy
-
 from .. import Parser, plain_errors
-
-download = lazy('mmclca.datasets.ultra_fgvc.download')
-importing = lazy('mmclca.datasets.ultra_fgvc.importing')
-info = lazy('mmclca.datasets.ultra_fgvc.info')
-places = lazy('mmclca.datasets.ultra_fgvc.places')
+from ..packages import datasets
 
 
 def parse_args():
@@ -51,20 +45,26 @@ def add_set(parser):
 
 
 def run_download(dataset, to, revision):
+    info = datasets.ultra_fgvc.info
     sets = info.SETS.values() if dataset == 'all' else [info.get_info(dataset)]
     # The whole of SoyAgeing is its stages; `all` names those too.
     for part in {part.name: part for one in sets for part in one.parts}:
-        for path in download.download(info.SETS[part], to, revision):
+        for path in datasets.ultra_fgvc.download.download(
+            info.SETS[part], to, revision
+        ):
             print(path)
 
 
 def run_check(folder, dataset, partial, to=None):
-    wanted = info.get_info(dataset)
-    found = places.find_set(folder, wanted)
+    ultra_fgvc = datasets.ultra_fgvc
+    wanted = ultra_fgvc.info.get_info(dataset)
+    found = ultra_fgvc.places.find_set(folder, wanted)
     if to:
-        images = importing.import_set(found, wanted, to, not partial)
+        images = ultra_fgvc.importing.import_set(
+            found, wanted, to, not partial
+        )
     else:
-        images = importing.check_set(found, wanted, not partial)
+        images = ultra_fgvc.importing.check_set(found, wanted, not partial)
     counts = Counter(image.split for image in images)
     classes = len({image.class_name for image in images})
     print(f'{found}\n{classes} classes, images: {dict(counts)}, all read')

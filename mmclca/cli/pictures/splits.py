@@ -8,7 +8,7 @@ from ..arguments import positive
 from ..packages import configs, datasets, torch, visualization
 from .kind import add_model, add_split, check_labels, load
 
-# of visualization.cka and .tsne
+# of visualization.cka, and of models whose features are drawn
 FEATURES = ('cls', 'mean', 'all')
 STAGES = ('backbone', 'neck', 'pre_logits')
 # options of sklearn.manifold.TSNE, n_iter being max_iter

@@ -75,7 +75,9 @@ def import_set(found, info, target, counts=True):
     partial = target.with_name(f'.{target.name}.partial')
     shutil.rmtree(partial, ignore_errors=True)
     try:
-        for path, content in _decoded(found, images, info):
+        for path, source in _decoded(found, images, info):
+            is_path = isinstance(source, str)
+            content = read_bytes(path) if is_path else source
             file = partial / _with_suffix(names[path], content)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
@@ -88,7 +90,8 @@ def import_set(found, info, target, counts=True):
 
 
 def _decoded(found, images, info):
-    """Yield paths and contents of images, and at last refuse all bad ones."""
+    """Yield paths of images with their contents, or the paths again where
+    they are files, and at last refuse all bad ones."""
     bad, paths = {}, {image.path for image in images}
     sources = ((image.path, image.path) for image in images)
     if found.form == 'parquet':
@@ -98,8 +101,7 @@ def _decoded(found, images, info):
         if problem:
             bad[path] = problem
         elif path in paths:
-            is_path = isinstance(source, str)
-            yield path, read_bytes(path) if is_path else source
+            yield path, source
     refuse_bad(bad, info)
 
 

@@ -9,18 +9,11 @@ from torch import nn
 
 from mmclca.models import Reducible
 from mmclca.registry import HOOKS
+from mmclca.utils.compile_modes import MODES, WITH_CUDA_GRAPHS
 from mmclca.utils.messages import one_of
 from mmclca.utils.wrappers import inner_model
 
 from .keep_rate_warm_up_hook import KeepRateWarmUpHook
-
-MODES = (
-    'default',
-    'reduce-overhead',
-    'max-autotune',
-    'max-autotune-no-cudagraphs',
-)
-WITH_CUDA_GRAPHS = ('reduce-overhead', 'max-autotune')
 
 
 @HOOKS.register_module()
