@@ -1,11 +1,10 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # Frozen networks with each reducer: how near they come to the full one.
 # tools/sweep.py does not read this file: what is missing among the results is
-# measured by `python tools/research/reducers.py`.
-splits = ('train', 'test')
-weights = {
-    'deit-tiny-p16': 'deit_tiny_patch16_224.pth',
-    'vit-tiny-p16': 'vit_tiny_patch16_224.safetensors',
-}
+# measured by `python tools/research/pages.py reducers`.
+# Results: docs/results/reducers.md.
+# The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders
+# of data sets and of weights.
 # name of a row: reducer and its options
 methods = {
     'TopK': ('TopK', {}),

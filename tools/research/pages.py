@@ -11,6 +11,7 @@ from pathlib import Path
 import few_photographs
 import jinja2
 import pandas as pd
+import reducers
 
 from mmclca import cli
 from mmclca.sweep.compose import Cell
@@ -75,13 +76,16 @@ def render(template, values):
 
 def main():
     parser = cli.Parser(description=__doc__)
-    pages = ('few_photographs', 'family', 'architectures')
+    own = dict(
+        few_photographs=few_photographs.values, reducers=reducers.values
+    )
+    pages = (*own, 'family', 'architectures')
     parser.add('page', 'which one', choices=pages)
     parser.add('--out', 'folder to write to', Path('docs'), type=Path)
     args = parser.parse_args()
     with cli.plain_errors():
-        if args.page == 'few_photographs':
-            values = few_photographs.values(args.out)
+        if args.page in own:
+            values = own[args.page](args.out)
         else:
             values = from_scratch(args.page)
         file = args.out / 'results' / f'{args.page}.md'
