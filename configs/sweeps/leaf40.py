@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # Does CLCA help with three photographs per class? EViT at four keep rates with
-# CLC, CLA, both and neither; three other methods with both and with neither.
+# CLC, CLA, both and neither; three other methods with both and with neither;
+# the two reducers that come nearest to a frozen full network, two seeds.
 # Results: docs/results/leaf40.md.
 # Command: python tools/sweep.py configs/sweeps/leaf40.py --jobs 2
 # The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders
@@ -19,6 +20,12 @@ blocks = [
         methods=['ToMe', 'ATS', 'SiT'],
         keep_rates=[0.25],
         clca=['base', 'clca'],
+    ),
+    dict(
+        methods=['ATC', 'MCTF'],
+        keep_rates=[0.5, 0.1],
+        clca=['base', 'cla', 'clc', 'clca'],
+        seeds=[1, 2],
     ),
 ]
 weights = {
