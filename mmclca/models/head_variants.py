@@ -137,7 +137,7 @@ def remove_cla_head(model: dict) -> None:
 
 
 # vectors that a layer gives
-PARTS = dict(cls_token=1, average=1, cls_average=2)
+PARTS = dict(cls_token=1, average=1, std=1, cls_average=2, cls_std=2)
 
 
 def with_layer_fusion(
@@ -155,9 +155,10 @@ def with_layer_fusion(
         layers (Sequence[int], optional): Layers, from 0, whose output is
             read. Defaults to None, the first three quarters of the depth: 0
             to 8 of twelve.
-        out_type (str): What is read of a layer: 'average', the average of
-            the tokens left, 'cls_token' or 'cls_average', both. Defaults to
-            'average'; backbones that know CLS only give that.
+        out_type (str): What is read of a layer: 'average' or 'std', the
+            average or the standard deviation of the tokens left,
+            'cls_token', or CLS and one of them, 'cls_average' or 'cls_std'.
+            Defaults to 'average'; backbones that know CLS only give that.
 
     Returns:
         dict: The new config, of the type of ``model``.

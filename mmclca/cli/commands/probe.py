@@ -74,8 +74,9 @@ def add_variant(parser):
     )
     parser.add(
         '--out-type NAME',
-        'what to take of each layer: average of the tokens left, cls_token or '
-        'cls_average, both (default: average with --layers)',
+        'what to take of each layer: average or std (standard deviation) of '
+        'the tokens left, cls_token, or cls_average or cls_std for both '
+        '(default: average with --layers)',
     )
     parser.add(
         '--method NAME',

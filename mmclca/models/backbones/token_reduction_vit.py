@@ -110,6 +110,10 @@ def _average(vit: VisionTransformer, tokens: Tokens, hw) -> Tensor:
     return tokens.average(vit.num_prefix)[:, 0]
 
 
+def _deviation(vit: VisionTransformer, tokens: Tokens, hw) -> Tensor:
+    return tokens.deviation(vit.num_prefix)[:, 0]
+
+
 def _featmap(vit: VisionTransformer, tokens: Tokens, hw) -> Tensor:
     if tokens.trace:
         return featmap(tokens, hw)
@@ -125,6 +129,10 @@ OUTPUT_FORMS = dict(
     average=_average,
     cls_average=lambda vit, tokens, hw: torch.cat(
         (tokens.x[:, 0], _average(vit, tokens, hw)), dim=-1
+    ),
+    std=_deviation,
+    cls_std=lambda vit, tokens, hw: torch.cat(
+        (tokens.x[:, 0], _deviation(vit, tokens, hw)), dim=-1
     ),
     avg_featmap=lambda vit, tokens, hw: vit.ln2(_average(vit, tokens, hw)),
     featmap=_featmap,
@@ -190,8 +198,9 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
             the tokens left are put back in the places of the patches that
             they stand for, zero where none does; with ``'avg_featmap'`` the
             average covers all tokens after these two, and is normalized;
-            ``'average'`` is the same without a norm, (B, C), and
-            ``'cls_average'`` has CLS before it, (B, 2C).
+            ``'average'`` is the same without a norm, (B, C), ``'std'`` the
+            standard deviation of these tokens by channel, and
+            ``'cls_average'`` and ``'cls_std'`` have CLS before it, (B, 2C).
             ``frozen_stages`` freezes registers and CLR tokens with the
             embedding and keeps frozen layers in eval mode, the reducer is
             always trained.
@@ -281,10 +290,10 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
                 'dist_token=True puts the distillation token after CLS: '
                 'with_cls_token=False is not allowed, leave it out'
             )
-        if self.out_type in ('cls_average', 'prefix'):
+        if self.out_type in ('cls_average', 'cls_std', 'prefix'):
             raise ValueError(
                 f'out_type={self.out_type!r} needs a CLS token: '
-                "with_cls_token=False goes with 'average'"
+                "with_cls_token=False goes with 'average' and 'std'"
             )
 
     def fuse(self) -> 'TokenReductionViT':

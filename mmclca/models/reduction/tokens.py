@@ -169,6 +169,13 @@ class Tokens:
         total = counts.sum(dim=1, keepdim=True).clamp(min=1)
         return (x * counts).sum(dim=1, keepdim=True) / total
 
+    def deviation(self, start: int) -> Tensor:
+        """Compute the standard deviation of those tokens, (B, 1, C)."""
+        centred = self.x - self.average(start)
+        variance = self.with_x(centred.square()).average(start)
+        # a root has no gradient at 0, where one token is left
+        return variance.clamp(min=1e-7).sqrt()
+
     def mask(self, decision: Tensor) -> 'Tokens':
         """Attend only to tokens whose ``decision``, (B, N), is 1."""
         trace = [*self.trace, Masked(decision)]

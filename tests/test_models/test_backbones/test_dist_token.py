@@ -38,13 +38,17 @@ def test_outputs():
     backbone, x = distilled(final_norm=False), images()
     assert backbone.out_type == 'prefix'
     outs = {}
-    for out_type in ('prefix', 'cls_token', 'raw', 'average', 'cls_average'):
+    both = 'cls_average', 'cls_std'
+    for out_type in ('prefix', 'cls_token', 'raw', 'average', 'std', *both):
         backbone.out_type = out_type
         (outs[out_type],) = backbone(x)
     assert torch.equal(outs['prefix'], outs['raw'][:, :2])
     assert torch.equal(outs['cls_token'], outs['raw'][:, 0])
     assert torch.equal(outs['average'], outs['raw'][:, 2:].mean(dim=1))
+    std = outs['raw'][:, 2:].std(dim=1, correction=0)
+    torch.testing.assert_close(outs['std'], std)
     assert torch.equal(outs['cls_average'][:, :16], outs['cls_token'])
+    assert torch.equal(outs['cls_std'][:, 16:], outs['std'])
 
 
 @torch.no_grad()

@@ -243,6 +243,8 @@ def test_average_covers_what_counts():
     assert masked.average(1).item() == 3.5
     assert masked.average(1, 3).item() == 1
     assert masked.average(2, 3).item() == 0  # of none
+    assert masked.deviation(1).item() == 2.5
+    assert masked.deviation(3).item() < 1e-3  # of one
 
 
 def test_stage_without_a_reduction_is_in_the_trace():
