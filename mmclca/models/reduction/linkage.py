@@ -68,7 +68,7 @@ def _tree(distance: Tensor, num_clusters: int, linkage: str):
 
 
 def _unfinished(distance, near, *others, num_joins: int) -> Tensor:
-    """Whether a join to come may be one of the lowest ``num_joins``."""
+    """Tell whether a join to come may be one of the lowest."""
     sure = others[-1] < near.amin(dim=1, keepdim=True)
     return (sure.sum(dim=1) < num_joins).any()
 
@@ -123,7 +123,7 @@ def _join(
 
 
 def _rows(distance: Tensor, index: Tensor | None) -> Tensor:
-    """Rows at ``index`` (B, M) of distances (B, L, K); None: all."""
+    """Take the rows at ``index`` (B, M) of (B, L, K); None: all."""
     if index is None:
         return distance
     B, L, K = distance.shape

@@ -18,7 +18,7 @@ from .base import HalvingReducer
 def match_by_energy(
     metric: Tensor, num_merged: int, margin: float, bsm: bool
 ) -> Tensor:
-    """Which tokens merge into which: those in the largest groups of alike.
+    """Choose which tokens merge: those in the largest groups of alike.
 
     Args:
         metric (Tensor): Tokens of unit length, (B, M, D).
