@@ -281,14 +281,21 @@ def check_number(least=0, most=None, **settings) -> None:
             )
 
 
+def check_list(
+    name: str, values, num_stages: int, kind=object, words: str = 'numbers'
+) -> None:
+    """Refuse what has not one entry of a kind a stage, with ValueError."""
+    is_list = isinstance(values, Sequence) and len(values) == num_stages
+    if not (is_list and all(isinstance(x, kind) for x in values)):
+        raise ValueError(
+            f'{name}={values!r} must be {num_stages} {words}, one for each '
+            'stage (layer in reduce_at)'
+        )
+
+
 def check_counts(name: str, counts, num_patches: int, num_stages: int) -> None:
     """Refuse counts of tokens a stage, with ValueError."""
-    is_list = isinstance(counts, Sequence)
-    if not is_list or len(counts) != num_stages:
-        raise ValueError(
-            f'{name}={counts!r} must be {num_stages} numbers, one '
-            'for each stage (layer in reduce_at)'
-        )
+    check_list(name, counts, num_stages)
     available = num_patches
     for count in counts:
         if type(count) is not int or not 1 <= count <= available:

@@ -2,6 +2,7 @@
 from collections.abc import Sequence
 from functools import partial
 
+import torch
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
@@ -108,8 +109,14 @@ class DiffRate(CountedReducer):
     def steps(self, stage: int) -> tuple[int, int] | None:
         """Count what pruning leaves, and merging; None by keep rate."""
         if self.stages is not None:
-            rates = self.stages[stage]
-            return int(rates.prune()), int(rates.merge())
+            if torch.compiler.is_exporting():
+                raise ValueError(
+                    f'target={self.target!r}: an exported file has fixed '
+                    'counts; give prune and merge, as steps(stage) has them'
+                )
+            so_far = self.stages[: stage + 1]  # counts do not rise
+            prune = min(int(rates.prune()) for rates in so_far)
+            return prune, min(int(rates.merge()) for rates in so_far)
         return self.prune and (self.prune[stage], self.merge[stage])
 
     def count(self, stage: int, num_patches: int | None = None) -> int:

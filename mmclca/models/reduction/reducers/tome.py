@@ -101,8 +101,8 @@ class ToMe(HalvingReducer):
             half of the layers: 'merge', or 'prune', it is dropped.
             Defaults to 'merge'.
         fuse (str): How pairs are merged: 'average', or 'mlerp', a plain
-            average with the norm of the largest, which keeps no sizes.
-            Defaults to 'average'.
+            average times the largest norm over that of the token merged
+            into, which keeps no sizes. Defaults to 'average'.
         **backbone: See :class:`CountedReducer`.
 
     Raises:

@@ -155,6 +155,9 @@ def test_diffrate_learns_its_counts():
         assert left(model.eval().backbone)[1] == 1 + 1 + 9
     steps = [model.backbone.reducer.steps(stage) for stage in (0, 1)]
     assert steps[1] == (5, 5)  # rounded up
+    with torch.no_grad():
+        rates[0].merge.logits[-1] = 9.0  # 2, which the next stage cannot raise
+        assert model.backbone.reducer.steps(1) == (5, 3)
     with pytest.raises(ValueError, match='DiffRate has a loss'):
         model.train().backbone(images(1))
 
