@@ -17,7 +17,7 @@ methods = {
     'KMedoids': ('KMedoids', {}),
     'DPCKNN': ('DPCKNN', {}),
     'ToMe': ('ToMe', {}),
-    'ToMe, MLERP': ('ToMe', dict(fuse='mlerp')),
+    'ToMe-MLERP': ('ToMe', dict(fuse='mlerp')),
     'ToFu': ('ToMe', dict(early='prune', fuse='mlerp')),
     'ATC': ('ATC', {}),
     'MCTF': ('MCTF', {}),

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from probes import read_list
 
-from mmclca.apis import load_classifier
+from mmclca.apis.loading import build_classifier
+from mmclca.checkpoints.loading import load_trained
 from mmclca.datasets.batches import Preparation, batches
 from mmclca.models import with_layer_fusion
 from mmclca.sweep.compose import NONE, Cell, compose
@@ -27,6 +28,7 @@ FILES = {
     'vit-tiny-p16': 'vit_tiny_patch16_224.safetensors',
 }
 SPLITS = ('train', 'test')
+MOST = 10  # test photographs of a class that are read
 DEPTH = 12
 CLS, AVERAGE = 0, 1  # what is read of a layer
 
@@ -92,38 +94,41 @@ class Frozen:
         config.model = with_layer_fusion(
             config.model, range(DEPTH), 'cls_average'
         )
-        weights = str(self.weights)
-        model = load_classifier(config, weights, new_last_layer=True).eval()
+        model = build_classifier(config).eval()
+        model.init_weights()
+        of_reducer = ('head.', 'backbone.reducer.')
+        new = [x for x in model.state_dict() if x.startswith(of_reducer)]
+        load_trained(model, str(self.weights), new)
         read = [
             torch.stack(model.backbone(batch.images), dim=1)
-            for batch in batches(model, files, prepare=prepared(config))
+            for batch in batches(model, files, prepare=Preparation(config))
         ]
         return torch.cat(read).unflatten(2, (2, -1))
-
-
-@cache
-def prepared(config):
-    """Prepare images once, which all networks see alike."""
-    return cache(Preparation(config))
 
 
 @cache
 def data_sets():
     """Return labels by files of training and test images, by data set."""
     leaf40 = DATA / 'leaf40'
-    found = dict(
-        leaf40=[
-            {str(leaf40 / path): label for path, label in lines.items()}
-            for lines in (read_list(leaf40 / f'{s}.txt') for s in SPLITS)
-        ]
-    )
+    lists = [read_list(leaf40 / f'{split}.txt') for split in SPLITS]
+    of_leaf40 = [
+        {str(leaf40 / path): label for path, label in lines.items()}
+        for lines in lists
+    ]
+    found = dict(leaf40=of_leaf40)
     for folder in sorted(DATA.glob('sets/*/')):
-        names = sorted(path.name for path in folder.glob('train/*'))
-        found[folder.name] = [
-            {
-                str(path): names.index(path.parent.name)
-                for path in sorted(folder.glob(f'{split}/*/*'))
-            }
-            for split in SPLITS
-        ]
+        classes = sorted(folder.glob('train/*'))
+        train = labels_of(classes)
+        test = labels_of([folder / 'test' / x.name for x in classes], MOST)
+        found[folder.name] = [train, test]
+    return found
+
+
+def labels_of(folders, most=None):
+    """Return labels by files, the most of a folder at equal distances."""
+    found = {}
+    for label, folder in enumerate(folders):
+        files = sorted(map(str, folder.glob('*')))
+        step = max(1, len(files) // most) if most else 1
+        found.update(dict.fromkeys(files[::step][:most], label))
     return found

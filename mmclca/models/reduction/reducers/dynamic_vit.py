@@ -39,7 +39,7 @@ class Predictor(nn.Module):
         init_linear(self)
 
     def forward(self, y: Tensor, counts: Tensor) -> Tensor:
-        """Tokens (B, N, C) and whether each counts, (B, N): (B, N, 2)."""
+        """Map tokens (B, N, C) and whether each counts, (B, N): (B, N, 2)."""
         own, shared = self.in_conv(y).chunk(2, dim=-1)
         counts = counts.unsqueeze(-1)
         total = counts.sum(dim=1, keepdim=True).clamp(min=1)
@@ -107,13 +107,13 @@ class DynamicViT(CountedReducer):
         return (self.mask if self.training else self.drop)(tokens, stage)
 
     def mask(self, tokens: Tokens, stage: int) -> Tokens:
-        """Training: sample the tokens to attend to from now on."""
+        """Sample, in training, the tokens to attend to from now on."""
         counts = tokens.weights[:, tokens.num_prefix :]
         scores = self.stages[stage](tokens.body, counts)
         return tokens.mask(draw(scores, counts, tokens.num_prefix))
 
     def drop(self, tokens: Tokens, stage: int) -> Tokens:
-        """Evaluation: keep the tokens rated best."""
+        """Keep, in evaluation, the tokens rated best."""
         counts = from_start(tokens)
         score = self.stages[stage](tokens.body, counts)[..., 0]
         # where nothing is left to compare with, the first ones are kept
@@ -123,7 +123,7 @@ class DynamicViT(CountedReducer):
         return tokens.keep(order[:, :num_kept])
 
     def num_kept(self, tokens: Tokens, stage: int) -> int:
-        """Tokens of the body that a stage keeps in evaluation."""
+        """Count the tokens of the body that a stage keeps in evaluation."""
         available = tokens.body.size(1)
         if self.num_tokens is None and tokens.with_cache:
             return max(1, int((available - 1) * self.keep_rates[stage]))
@@ -135,7 +135,7 @@ class DynamicViT(CountedReducer):
         return partial(masked_softmax, decision=tokens.weights)
 
     def loss(self, tokens: Tokens) -> dict[str, Tensor]:
-        """``loss_ratio``: `DynamicViT`, section 3.4, equation 16."""
+        """Compute ``loss_ratio``: `DynamicViT`, section 3.4, equation 16."""
         masks = [r for r in tokens.trace if isinstance(r, Masked)]
         if not masks:
             return {}
