@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from mmengine.config import ConfigDict
 from probes import read_list
 
 from mmclca.apis.loading import build_classifier
@@ -28,9 +29,37 @@ FILES = {
     'vit-tiny-p16': 'vit_tiny_patch16_224.safetensors',
 }
 SPLITS = ('train', 'test')
-MOST = 10  # test photographs of a class that are read
 DEPTH = 12
-CLS, AVERAGE = 0, 1  # what is read of a layer
+CLS, AVERAGE, STD = range(3)  # what is read of a layer
+
+
+def resized(**settings):
+    """Resize as the test of the configs does."""
+    return dict(
+        type='Resize', backend='pillow', interpolation='bicubic', **settings
+    )
+
+
+# by the name of a view of a photograph: steps that make it of a side
+VIEWS = dict(
+    middle=lambda side: [
+        resized(scale=(int(side / 0.875),) * 2),
+        dict(type='CenterCrop', crop_size=side),
+    ],
+    whole=lambda side: [resized(scale=(side, side))],
+    padded=lambda side: [
+        resized(scale=(side, side), keep_ratio=True),
+        dict(type='Pad', size=(side, side), pad_val=dict(img=255)),
+    ],
+    cropped=lambda side: [
+        dict(type='ResizeEdge', scale=side, interpolation='bicubic'),
+        dict(type='CenterCrop', crop_size=side),
+    ],
+    mirrored=lambda side: [
+        *VIEWS['middle'](side),
+        dict(type='RandomFlip', prob=1.0, direction='horizontal'),
+    ],
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +72,8 @@ class Frozen:
         method (str): The reducer.
         keep_rate (float): Its keep rate.
         options (dict): Its other settings.
+        img_size (int): Side of its images.
+        view (str): One of ``VIEWS``.
     """
 
     backbone: str
@@ -50,38 +81,46 @@ class Frozen:
     method: str = NONE
     keep_rate: float = 1.0
     options: dict = field(default_factory=dict, hash=False)
+    img_size: int = 224
+    view: str = 'middle'
 
     @property
     def name(self):
         """Name of its files."""
-        return f'{self.backbone}_{self.row}_kr{100 * self.keep_rate:g}'
+        rate = f'kr{100 * self.keep_rate:g}'
+        return '_'.join(
+            (self.backbone, self.row, rate, f'{self.img_size}px', self.view)
+        )
 
     @property
     def weights(self):
         """File of its weights."""
         return WEIGHTS / FILES[self.backbone]
 
-    def config(self):
-        """Return its config."""
-        network = self.backbone, self.method, self.keep_rate, 224
+    def config(self, layers=range(DEPTH), out_type='cls_std'):
+        """Return its config, reading some layers."""
+        network = self.backbone, self.method, self.keep_rate, self.img_size
         config = compose(Cell('leaf40', *network, 'base', seed=1))
         if self.options:
             config.model.backbone.reducer.update(self.options)
+        config.model = with_layer_fusion(config.model, layers, out_type)
+        pipeline = config.test_dataloader.dataset.pipeline
+        steps = map(ConfigDict, VIEWS[self.view](self.img_size))
+        pipeline[1:-1] = steps  # between loading and packing
         return config
 
-    def read(self, labels, kept=KEPT):
-        """Return what it sees in images.
+    def read(self, labels):
+        """Return what it sees in the images of a data set.
 
         Args:
             labels (dict[str, int]): By files.
-            kept (Path): Folder of what was read before.
 
         Returns:
-            Tensor: CLS and the average of all tokens left after each layer,
-            (N, 12, 2, C).
+            Tensor: CLS, and average and standard deviation of the tokens
+            left, after each layer, (N, 12, 3, C).
         """
-        name = Path(next(iter(labels))).relative_to(DATA)
-        file = kept / name.parts[-4] / f'{self.name}.npy'
+        name = Path(next(iter(labels))).relative_to(DATA).parts[-4]
+        file = KEPT / name / f'{self.name}.npy'
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
             np.save(file, self._read([*labels]).half().numpy())
@@ -91,36 +130,44 @@ class Frozen:
     def _read(self, files):
         torch.manual_seed(0)  # of reducers that have to be trained
         config = self.config()
-        config.model = with_layer_fusion(
-            config.model, range(DEPTH), 'cls_average'
-        )
         model = build_classifier(config).eval()
         model.init_weights()
-        of_reducer = ('head.', 'backbone.reducer.')
-        new = [x for x in model.state_dict() if x.startswith(of_reducer)]
+        may_be_new = ('head.', 'backbone.reducer.')
+        new = [x for x in model.state_dict() if x.startswith(may_be_new)]
         load_trained(model, str(self.weights), new)
+        model.backbone.format_tokens = read_tokens
         read = [
             torch.stack(model.backbone(batch.images), dim=1)
             for batch in batches(model, files, prepare=Preparation(config))
         ]
-        return torch.cat(read).unflatten(2, (2, -1))
+        return torch.cat(read)
+
+
+def read_tokens(tokens, hw):
+    """Return CLS, average and standard deviation, (B, 3, C)."""
+    start = tokens.num_prefix
+    both = tokens.average(start), tokens.deviation(start)
+    return torch.cat((tokens.x[:, :1], *both), dim=1)
 
 
 @cache
-def data_sets():
-    """Return labels by files of training and test images, by data set."""
-    leaf40 = DATA / 'leaf40'
-    lists = [read_list(leaf40 / f'{split}.txt') for split in SPLITS]
-    of_leaf40 = [
-        {str(leaf40 / path): label for path, label in lines.items()}
-        for lines in lists
-    ]
-    found = dict(leaf40=of_leaf40)
+def data_sets(most=None):
+    """Return labels by files of training and test images, by data set.
+
+    Args:
+        most (int, optional): Test images of a class. Defaults to None, all.
+    """
+    found = {}
+    for name in ('leaf40', 'leaf40_white'):
+        lists = [read_list(DATA / name / f'{split}.txt') for split in SPLITS]
+        found[name] = [
+            {str(DATA / name / path): label for path, label in lines.items()}
+            for lines in lists
+        ]
     for folder in sorted(DATA.glob('sets/*/')):
         classes = sorted(folder.glob('train/*'))
-        train = labels_of(classes)
-        test = labels_of([folder / 'test' / x.name for x in classes], MOST)
-        found[folder.name] = [train, test]
+        test = [folder / 'test' / one.name for one in classes]
+        found[folder.name] = [labels_of(classes), labels_of(test, most)]
     return found
 
 
