@@ -2,7 +2,6 @@
 from collections.abc import Sequence
 from functools import partial
 
-import torch
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
@@ -13,6 +12,7 @@ from ..rates import (
     Rates,
     decision,
     gmacs,
+    learned_counts,
     mask_and_merge,
     prune_and_merge,
     sizes,
@@ -109,14 +109,7 @@ class DiffRate(CountedReducer):
     def steps(self, stage: int) -> tuple[int, int] | None:
         """Count what pruning leaves, and merging; None by keep rate."""
         if self.stages is not None:
-            if torch.compiler.is_exporting():
-                raise ValueError(
-                    f'target={self.target!r}: an exported file has fixed '
-                    'counts; give prune and merge, as steps(stage) has them'
-                )
-            so_far = self.stages[: stage + 1]  # counts do not rise
-            prune = min(int(rates.prune()) for rates in so_far)
-            return prune, min(int(rates.merge()) for rates in so_far)
+            return learned_counts(self.stages[: stage + 1])
         return self.prune and (self.prune[stage], self.merge[stage])
 
     def count(self, stage: int, num_patches: int | None = None) -> int:
