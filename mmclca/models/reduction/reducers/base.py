@@ -270,7 +270,7 @@ class HalvingReducer(CountedReducer):
         return min(self.surplus(tokens, stage), tokens.body.size(1) // 2)
 
 
-def check_number(least=0, most=None, **settings) -> None:
+def check_range(least=0, most=None, **settings) -> None:
     """Refuse settings that are no numbers in a range, with ValueError."""
     for name, value in settings.items():
         number = isinstance(value, Real) and not isinstance(value, bool)

@@ -18,7 +18,7 @@ from ..rates import (
     sizes,
 )
 from ..tokens import Tokens
-from .base import CountedReducer, check_counts, check_number
+from .base import CountedReducer, check_counts, check_range
 
 
 @MODELS.register_module()
@@ -77,7 +77,7 @@ class DiffRate(CountedReducer):
         **backbone,
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
-        check_number(merge_share=merge_share, most=1)
+        check_range(merge_share=merge_share, most=1)
         self.merge_share = merge_share
         self.clamp = clamp
         self.prune, self.merge = prune, merge
@@ -94,7 +94,7 @@ class DiffRate(CountedReducer):
             for name, counts in (('prune', prune), ('merge', merge)):
                 check_counts(name, counts, self.num_patches, self.num_stages)
         if target is not None:
-            check_number(target=target, loss_weight=loss_weight)
+            check_range(target=target, loss_weight=loss_weight)
             integer(granularity=granularity)
             self.stages = nn.ModuleList(
                 Rates(self.num_patches, granularity)
