@@ -49,7 +49,7 @@ BUDGET = {
     'mmclca/engine': 669,
     'mmclca/evaluation': 402,
     'mmclca/fitting': 1612,
-    'mmclca/models': 4427,
+    'mmclca/models': 4418,
     'mmclca/page': 457,
     'mmclca/sweep': 781,
     'mmclca/utils': 252,

@@ -100,10 +100,8 @@ def compare(network, own):
         probes[name] = fit_and_test(RIDGE, x, *draw)['accuracy']
     same = scores.argmax(1) == full_scores.argmax(1)
     cosine = F.cosine_similarity(cls, full_cls).mean().item()
-    return (
-        dict(cosine=cosine, agreement=100 * float(same.sum()) / len(same))
-        | probes
-    )
+    agreement = 100 * float(same.sum()) / len(same)
+    return dict(cosine=cosine, agreement=agreement, **probes)
 
 
 def read(network, own):
@@ -115,13 +113,20 @@ def read(network, own):
         found = features(config_of(network), weights, [*own.path])
         np.save(file, found.half().numpy())
     found = torch.from_numpy(np.load(file)).float()
-    state = open_checkpoint(weights)
-    state = state.get('model', state.get('state_dict', state))
-    norm = state['norm.weight'], state['norm.bias'], 1e-6
-    cls = F.layer_norm(found[:, -1, 0], found.shape[-1:], *norm)
-    scores = F.linear(cls, state['head.weight'], state['head.bias'])
+    norm, head = last_layers(weights)
+    cls = F.layer_norm(found[:, -1, 0], found.shape[-1:], *norm, 1e-6)
+    scores = F.linear(cls, *head)
     averages = F.layer_norm(found[:, :READ, 1], found.shape[-1:])
     return cls, scores, averages.flatten(1)
+
+
+@cache
+def last_layers(weights):
+    """Return weight and bias of the last norm, and of the classifier."""
+    state = open_checkpoint(weights)
+    state = state.get('model', state.get('state_dict', state))
+    parts = 'weight', 'bias'
+    return [[state[f'{x}.{part}'] for part in parts] for x in ('norm', 'head')]
 
 
 @torch.inference_mode()
@@ -168,10 +173,8 @@ def table(runs, backbone, keep_rate):
     """Return a row a reducer, the means over sets."""
     rows = []
     for run in runs:
-        if (run['backbone'], run['keep_rate']) in (
-            (backbone, keep_rate),
-            (backbone, 1.0),
-        ):
+        rates = keep_rate, 1.0
+        if run['backbone'] == backbone and run['keep_rate'] in rates:
             sets = pd.DataFrame(run['sets'].values())
             rows.append(dict(sets.mean(), lowest=sets.cosine.min(), **run))
     rows = pd.DataFrame(rows).sort_values('cosine', ascending=False)
