@@ -24,7 +24,7 @@ blocks = [
     dict(
         methods=['ATC', 'MCTF'],
         keep_rates=[0.5, 0.1],
-        clca=['base', 'clca'],
+        clca=['base', 'cla', 'clc', 'clca'],
         seeds=[1, 2],
     ),
 ]
