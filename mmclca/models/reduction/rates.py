@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Tokens dropped and merged as in DiffRate, and numbers that are learned."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -52,6 +53,20 @@ class Rates(nn.Module):
         super().__init__()
         self.prune = Rate(num_patches, granularity)
         self.merge = Rate(num_patches, granularity)
+
+
+def learned_counts(stages: Sequence[Rates]) -> tuple[int, int]:
+    """Count what pruning and merging leave after the last of some stages.
+
+    They do not rise from stage to stage, as those that are given.
+    """
+    if torch.compiler.is_exporting():
+        raise ValueError(
+            'DiffRate with target=: an exported file has fixed counts; give '
+            'prune and merge in its place, as steps(stage) has them'
+        )
+    prune = min(int(rates.prune()) for rates in stages)
+    return prune, min(int(rates.merge()) for rates in stages)
 
 
 def gmacs(reducer) -> Tensor:

@@ -253,6 +253,7 @@ class HalvingReducer(CountedReducer):
     """Base of the methods that merge at most half of the tokens a stage."""
 
     least = 0  # of the patches; half of the tokens stay in any case
+    prop_attn = True  # whether sizes act on the attention
 
     def __init__(self, keep_rate=None, num_tokens=None, **backbone):
         super().__init__(keep_rate, num_tokens, **backbone)
@@ -269,8 +270,11 @@ class HalvingReducer(CountedReducer):
         """Count the tokens that a stage merges into others."""
         return min(self.surplus(tokens, stage), tokens.body.size(1) // 2)
 
+    def key_bias(self, tokens: Tokens) -> Tensor | None:
+        return tokens.log_weight if self.prop_attn else None
 
-def check_number(least=0, most=None, **settings) -> None:
+
+def check_range(least=0, most=None, **settings) -> None:
     """Refuse settings that are no numbers in a range, with ValueError."""
     for name, value in settings.items():
         number = isinstance(value, Real) and not isinstance(value, bool)

@@ -2,7 +2,6 @@
 from collections.abc import Sequence
 from functools import partial
 
-import torch
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
@@ -13,12 +12,13 @@ from ..rates import (
     Rates,
     decision,
     gmacs,
+    learned_counts,
     mask_and_merge,
     prune_and_merge,
     sizes,
 )
 from ..tokens import Tokens
-from .base import CountedReducer, check_counts, check_number
+from .base import CountedReducer, check_counts, check_range
 
 
 @MODELS.register_module()
@@ -77,7 +77,7 @@ class DiffRate(CountedReducer):
         **backbone,
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
-        check_number(merge_share=merge_share, most=1)
+        check_range(merge_share=merge_share, most=1)
         self.merge_share = merge_share
         self.clamp = clamp
         self.prune, self.merge = prune, merge
@@ -94,7 +94,7 @@ class DiffRate(CountedReducer):
             for name, counts in (('prune', prune), ('merge', merge)):
                 check_counts(name, counts, self.num_patches, self.num_stages)
         if target is not None:
-            check_number(target=target, loss_weight=loss_weight)
+            check_range(target=target, loss_weight=loss_weight)
             integer(granularity=granularity)
             self.stages = nn.ModuleList(
                 Rates(self.num_patches, granularity)
@@ -109,14 +109,7 @@ class DiffRate(CountedReducer):
     def steps(self, stage: int) -> tuple[int, int] | None:
         """Count what pruning leaves, and merging; None by keep rate."""
         if self.stages is not None:
-            if torch.compiler.is_exporting():
-                raise ValueError(
-                    f'target={self.target!r}: an exported file has fixed '
-                    'counts; give prune and merge, as steps(stage) has them'
-                )
-            so_far = self.stages[: stage + 1]  # counts do not rise
-            prune = min(int(rates.prune()) for rates in so_far)
-            return prune, min(int(rates.merge()) for rates in so_far)
+            return learned_counts(self.stages[: stage + 1])
         return self.prune and (self.prune[stage], self.merge[stage])
 
     def count(self, stage: int, num_patches: int | None = None) -> int:

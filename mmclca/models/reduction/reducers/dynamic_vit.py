@@ -1,6 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from functools import partial
-from numbers import Real
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +10,7 @@ from mmclca.registry import MODELS
 from ..attention import masked_softmax
 from ..tokens import Tokens, from_start
 from ..trace import Masked
-from .base import CountedReducer, init_linear
+from .base import CountedReducer, check_range, init_linear
 
 
 class Predictor(nn.Module):
@@ -94,10 +93,7 @@ class DynamicViT(CountedReducer):
         self, keep_rate=None, num_tokens=None, loss_weight=2.0, **backbone
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
-        if not (isinstance(loss_weight, Real) and loss_weight >= 0):
-            raise ValueError(
-                f'loss_weight={loss_weight!r} must be a number, 0 or more'
-            )
+        check_range(loss_weight=loss_weight)
         self.loss_weight = loss_weight
         self.stages = nn.ModuleList(
             Predictor(self.embed_dims) for _ in range(self.num_stages)

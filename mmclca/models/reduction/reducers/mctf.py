@@ -145,6 +145,3 @@ class MCTF(HalvingReducer):
                 rare = rareness(values)[:, tokens.num_prefix :] ** (1 / tau)
                 score = score * rare[:, even, None] * rare[:, None, odd]
         return score
-
-    def key_bias(self, tokens: Tokens) -> Tensor | None:
-        return tokens.log_weight

@@ -112,6 +112,3 @@ class PiToMe(HalvingReducer):
             self.bsm[stage],
         )
         return tokens.merge_body(target, tokens.body.size(1) - num_merged)
-
-    def key_bias(self, tokens: Tokens) -> Tensor | None:
-        return tokens.log_weight if self.prop_attn else None

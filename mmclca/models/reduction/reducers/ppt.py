@@ -7,7 +7,7 @@ from mmclca.registry import MODELS
 from ..attention import Attended, at_least_float32
 from ..tokens import Tokens
 from ..trace import after_prefix, ranks
-from .base import HalvingReducer, check_number
+from .base import HalvingReducer, check_range
 from .tome import match
 
 
@@ -60,7 +60,7 @@ class PPT(HalvingReducer):
         **backbone,
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
-        check_number(threshold=threshold)
+        check_range(threshold=threshold)
         self.threshold = threshold
         self.relative = relative
         self.prop_attn = prop_attn
@@ -86,6 +86,3 @@ class PPT(HalvingReducer):
         """Tell which images lose their worst tokens, by scores (B, M)."""
         scale = score.size(1) ** 2 if self.relative else 1
         return scale * score.var(dim=1) >= self.threshold
-
-    def key_bias(self, tokens: Tokens) -> Tensor | None:
-        return tokens.log_weight if self.prop_attn else None

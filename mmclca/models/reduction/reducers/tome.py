@@ -142,6 +142,3 @@ class ToMe(HalvingReducer):
             return merged
         scale = norm_of_largest(tokens.x, target, left, num_tokens)
         return merged.with_x(merged.x * scale)
-
-    def key_bias(self, tokens: Tokens) -> Tensor | None:
-        return tokens.log_weight

@@ -1,6 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """ATC, DiffRate, MCTF, PiToMe, PPT, and ToFu as options of ToMe."""
 
+from unittest.mock import patch
+
 import pytest
 import torch
 from mmpretrain.structures import DataSample
@@ -158,6 +160,9 @@ def test_diffrate_learns_its_counts():
     with torch.no_grad():
         rates[0].merge.logits[-1] = 9.0  # 2, which the next stage cannot raise
         assert model.backbone.reducer.steps(1) == (5, 3)
+    exporting = patch.object(torch.compiler, 'is_exporting', lambda: True)
+    with exporting, pytest.raises(ValueError, match='has fixed counts; give'):
+        left(model.eval().backbone)
     with pytest.raises(ValueError, match='DiffRate has a loss'):
         model.train().backbone(images(1))
 
