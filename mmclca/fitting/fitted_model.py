@@ -8,11 +8,14 @@ from pathlib import Path
 from mmclca.apis import TokenReductionInferencer, find_images
 from mmclca.apis.inferencer import ANSWER
 from mmclca.checkpoints.fitted import model_file
-from mmclca.datasets.photographs import Photographs, check_photographs
+from mmclca.datasets.photographs import (
+    Photographs,
+    check_photographs,
+    read_photographs,
+)
 
-from .job import make_job, prepare
+from .model import parse_budget
 from .record import FitRecord, ModelFolder
-from .report.parts import used_rows
 from .screen import Log
 from .steps import do_steps
 
@@ -82,8 +85,16 @@ def fit(
         class_weights=class_weights,
         pixels=pixels,
     )
+    if budget is not None:
+        parse_budget(budget)
+    files = ModelFolder(out)
     with Log() as log:
-        do_steps(prepare(call, out, overwrite, device, log), probe_only)
+        found = read_photographs(call['photographs'], call['labels'], groups)
+        checked = check_photographs(found)
+        record = FitRecord.of_call(call, checked)
+        if not overwrite:
+            record = files.known(record) or record
+        do_steps(files, record, checked, device, log, overwrite, probe_only)
     return FittedModel(out, device)
 
 
@@ -185,8 +196,6 @@ class FittedModel:
             checked = check_photographs(_joined(files, had, place, name))
             record = had.of_photographs(checked)
             _check_learned(had, record, name)
-            files.discard_draft()
-            files.remove_partial_files()
             if record.counts != had.counts:
                 training = had.training and dict(had.training, holdout=None)
                 fresh = dict(probe=None, held_out=None, training=training)
@@ -195,10 +204,9 @@ class FittedModel:
                 log.tell_user(
                     f'The model knows all photographs of {name} already'
                 )
-            job = make_job(files, record, checked, self._device, log)
-            log.open(files.log)
-            do_steps(job, probe_only=True)
-        self._record = job.record
+            files.discard_draft()
+            record = do_steps(files, record, checked, self._device, log)
+        self._record = record
         vars(self).pop('_inferencer', None)
 
 
@@ -209,8 +217,9 @@ def _joined(
     advice = 'give a folder of photographs of one class'
     if not place.is_dir():
         raise FileNotFoundError(f'there is no folder {place}: {advice}')
-    rows = used_rows(files.table)
-    gone = [row['path'] for row in rows if not os.path.isfile(row['path'])]
+    rows = files.used_rows()
+    known = [row['path'] for row in rows]
+    gone = [path for path in known if not os.path.isfile(path)]
     if gone:
         raise FileNotFoundError(
             f'{len(gone)} of {len(rows)} photographs of the other classes are '
@@ -220,18 +229,14 @@ def _joined(
     found = find_images([place])
     if not found:
         raise ValueError(f'{place} has no photographs: {advice}')
-    known = [row['path'] for row in rows]
     new = [path for path in found if path not in known]
     names = [row['class'] for row in rows] + [name] * len(new)
-    joined = Photographs.named(
-        known + new, names, record.source, record.classes
-    )
-    groups = [row['group'] for row in rows] + new  # each another one
-    return replace(
-        joined,
-        groups=groups if rows[0]['group'] else None,
-        splits=['train'] * len(names),
-    )
+    groups = None
+    if rows[0]['group']:  # each new one is another
+        groups = [row['group'] for row in rows] + new
+    paths, source = known + new, record.source
+    joined = Photographs.named(paths, names, source, record.classes)
+    return replace(joined, groups=groups, splits=['train'] * len(names))
 
 
 def _check_learned(had: FitRecord, record: FitRecord, name: str) -> None:

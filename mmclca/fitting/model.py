@@ -1,8 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The models that fit chooses from, and what they cost."""
+"""What is fitted to what: the photographs, the weights and the model chosen.
+
+The models that fit chooses from, and what they cost.
+"""
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import ceil
 
 import torch
@@ -10,13 +14,14 @@ from mmengine.config import Config
 
 from mmclca.benchmark.setting import Setting
 from mmclca.benchmark.steps import median_milliseconds, steps_of
+from mmclca.datasets.photographs import Checked, Photographs
 from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.evaluation.cost import count_config
 from mmclca.models import Variant
 from mmclca.utils.provenance import cpu_name
 
-from .architecture import VIT
-from .weights import Pretrained
+from .record import FitRecord
+from .weights import VIT, Pretrained, find_weights
 
 # the most accurate first: DeiT-Tiny, ten draws of three images a class of
 # leaf40_white, the other 322 are the test. A smaller image without reduction
@@ -32,8 +37,88 @@ ACCURACY = {
     )
 }
 SIDES = tuple(variant.img_size for variant in ACCURACY)
+# what a variant is known by in fit.json
+CHOSEN = ('method', 'keep_rate', 'img_size', 'out_type')
 ROUNDS = 9
 UNITS = {'gmacs': 'GMACs', 'ms': 'ms'}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Hold what all steps of a fit are given."""
+
+    call: dict
+    checked: Checked
+    pretrained: Pretrained
+    variant: Variant
+    config: Config  # of the variant, with as many classes as there are
+    device: str
+
+    @property
+    def classes(self) -> list[str]:
+        """Return the names of the classes."""
+        return self.checked.photographs.classes
+
+    @property
+    def training(self) -> Photographs:
+        """Select the photographs to learn from."""
+        photographs = self.checked.photographs
+        return photographs.select(photographs.to_train())
+
+    @property
+    def held_out(self) -> Photographs:
+        """Select those of val and test folders."""
+        return self.checked.photographs.without({*self.training.paths})
+
+    def facts(self) -> dict:
+        """Return ``weights`` and ``model`` of the record."""
+        found, backbone = self.pretrained, self.config.model.backbone
+        model = dict(
+            method=self.variant.method,
+            keep_rate=self.variant.keep_rate,
+            layers=backbone.get('out_indices'),
+            out_type=backbone.get('out_type'),
+            img_size=self.variant.img_size,
+            depth=found.backbone['arch']['num_layers'],
+        )
+        weights = dict(name=found.name, source=found.source)
+        return dict(weights=weights, model=model)
+
+
+def make_plan(record: FitRecord, checked: Checked, device: str | None) -> Plan:
+    """Find the weights and choose the model, or take those of the record.
+
+    Milliseconds are measured anew in each call, and are never the same.
+    """
+    device = device or ('cuda' if torch.cuda.is_available() else 'cpu')
+    source = (record.weights or dict(source=record.call['weights']))['source']
+    pretrained = find_weights(source, record.call['pixels'])
+    number = len(checked.photographs.classes)
+    if record.model:
+        variant = Variant(**{name: record.model[name] for name in CHOSEN})
+    else:
+        budget = record.call['budget']
+        variant = choose_model(pretrained, number, budget, device)
+    config = classifier_config(pretrained, variant, number)
+    return Plan(record.call, checked, pretrained, variant, config, device)
+
+
+def choose_model(
+    pretrained: Pretrained, num_classes: int, budget: str | None, device: str
+) -> Variant:
+    """Choose the first candidate that the budget allows."""
+    candidates = candidates_of(pretrained.backbone)
+    if budget is None:
+        return candidates[0]
+    amount, unit = parse_budget(budget)
+    models = {
+        one: classifier_config(pretrained, one, num_classes).model
+        for one in candidates
+    }
+    if unit == 'ms':
+        return choose(milliseconds(models, device), amount, unit)
+    costs = {one: count_config(x).flops / 1e9 for one, x in models.items()}
+    return choose(costs, amount, unit)
 
 
 def candidates_of(backbone: dict) -> tuple[Variant, ...]:
@@ -77,35 +162,37 @@ def plain_model(
 ) -> dict:
     """Write the config of the whole network with a linear head."""
     backbone = dict(pretrained.backbone, img_size=img_size)
-    reducible = backbone['type'] == VIT
+    pixels = dict(mean=[*pretrained.mean], std=[*pretrained.std], to_rgb=True)
+    channels = backbone['arch']['embed_dims']
+    head = dict(
+        type='LinearClsHead', num_classes=num_classes, in_channels=channels
+    )
+    kind = 'ImageClassifier'
+    if backbone['type'] == VIT:
+        kind = 'mmclca.TokenReductionClassifier'
     return dict(
-        type='mmclca.TokenReductionClassifier'
-        if reducible
-        else 'ImageClassifier',
-        data_preprocessor=dict(
-            mean=[*pretrained.mean], std=[*pretrained.std], to_rgb=True
-        ),
-        backbone=backbone,
-        head=dict(
-            type='LinearClsHead',
-            num_classes=num_classes,
-            in_channels=backbone['arch']['embed_dims'],
-        ),
+        type=kind, data_preprocessor=pixels, backbone=backbone, head=head
     )
 
 
-def cost_of(model: dict, full: dict, device: str) -> dict:
-    """Count and time a model beside the whole network, if that is another."""
-    models = [model] if model == full else [model, full]
+def cost_of(plan: Plan) -> dict:
+    """Count and time the model beside the whole network, if that is another.
+
+    Gives ``cost`` of the record.
+    """
+    models = [plan.config.model]
+    if plan.variant.out_type:
+        size = plan.variant.img_size, len(plan.classes)
+        models.append(plain_model(plan.pretrained, *size))
     counted = [count_config(one) for one in models]
-    times = [*milliseconds(dict(enumerate(models)), device).values()]
+    times = milliseconds(dict(enumerate(models)), plan.device)
     return dict(
         gmacs=counted[0].flops / 1e9,
         gmacs_full=counted[-1].flops / 1e9,
         params=counted[0].params,
         ms=times[0],
-        ms_full=times[-1],
-        machine=_machine_name(device),
+        ms_full=times[len(models) - 1],
+        machine=_machine_name(plan.device),
     )
 
 
@@ -137,15 +224,6 @@ def parse_budget(text: str) -> tuple[float, str]:
             '0.5GMACs or 20ms'
         )
     return float(found[1]), UNITS[found[2]]
-
-
-def costs_in(
-    unit: str, models: Mapping[Variant, dict], device: str
-) -> dict[Variant, float]:
-    """Count or time some models, by the unit of a budget."""
-    if unit == 'ms':
-        return milliseconds(models, device)
-    return {one: count_config(x).flops / 1e9 for one, x in models.items()}
 
 
 def choose(costs: Mapping[Variant, float], amount: float, unit: str):

@@ -2,19 +2,22 @@
 """The first step of a fit: a classifier on the network as it came."""
 
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from mmclca.apis import Probe
+from mmclca.apis import Probe, TokenReductionInferencer
+from mmclca.apis.features import extract_logits
 from mmclca.apis.loading import config_and_weights
 from mmclca.apis.probe import OutOfFold, learning_curve
 from mmclca.datasets.photographs import Checked, Photographs
-from mmclca.evaluation import open_set, wilson
+from mmclca.evaluation import accuracy, open_set, wilson
 from mmclca.utils.files import replace_bytes, replace_text, write_rows
 
-from .job import Job
+from .model import Plan
 from .record import ModelFolder
 
 CLASSIFIER = 'ridge'
@@ -25,69 +28,65 @@ COLUMNS = (
 )
 
 
-def run_probe(job: Job) -> dict:
+def run_probe(plan: Plan, files: ModelFolder, is_trained: bool) -> dict:
     """Fit the probe, estimate how good it is, and write it as the model.
 
     Of a model that was trained the classifier is fitted again instead. Gives
     ``probe``, ``learning_curve`` and ``threshold`` of the record.
     """
     began = time.perf_counter()
-    draft, probe = job.folder.draft, probe_of(job)
-    found, features = fit_classifier(job, probe, job.training)
-    probe.save(draft.probe)
-    threshold = _write_model(draft, probe, found)
-    _write_evidence(draft, job.checked, found)
+    probe = probe_of(plan, files)
+    found, features = fit_classifier(plan, probe, plan.training)
+    probe.save(files.draft.probe)
+    _write_evidence(files.draft, plan.checked, found)
     curve = learning_curve(
         features,
         found.labels,
-        len(job.classes),
+        len(plan.classes),
         CLASSIFIER,
-        groups=job.training.groups,
+        groups=plan.training.groups,
         strength=found.strength,
     )
-    estimate = _estimate(found, job.classes)
+    estimate = _estimate(found, plan.classes)
     estimate['seconds'] = time.perf_counter() - began
-    if job.record.final == 'trained':
-        threshold = _fit_trained(job)
+    fitted = probe, found
+    if is_trained:
+        fitted = _fit_trained(plan, files)
+    threshold = _write_model(files.draft, *fitted)
     return dict(probe=estimate, learning_curve=curve, threshold=threshold)
 
 
-def probe_of(job: Job) -> Probe:
+def probe_of(plan: Plan, files: ModelFolder) -> Probe:
     """Build the network of a fit as it came; its features are cached."""
-    return Probe(
-        job.config,
-        job.pretrained.source,
-        device=job.device,
-        features_dir=job.folder.features,
-    )
+    source, cache = plan.pretrained.source, files.features
+    return Probe(plan.config, source, plan.device, features_dir=cache)
 
 
 def fit_classifier(
-    job: Job, probe: Probe, photographs: Photographs
+    plan: Plan, probe: Probe, photographs: Photographs
 ) -> tuple[OutOfFold, Tensor]:
     """Fit the last layer; gives the result of folds, and features (N, D)."""
     features, _ = probe.features(photographs.paths)
     found = probe.fit(
         features,
         torch.tensor(photographs.labels),
-        job.classes,
+        plan.classes,
         CLASSIFIER,
         groups=photographs.groups,
-        folds=job.record.call['folds'],
-        class_weights=job.record.call['class_weights'],
+        folds=plan.call['folds'],
+        class_weights=plan.call['class_weights'],
     )
     return found, features
 
 
-def _fit_trained(job: Job) -> dict:
-    """Fit the classifier of a network that was trained; its threshold."""
-    config, weights = config_and_weights(job.folder.model, None)
-    config.model.head.num_classes = len(job.classes)
+def _fit_trained(plan: Plan, files: ModelFolder) -> tuple[Probe, OutOfFold]:
+    """Fit the classifier of a network that was trained."""
+    config, weights = config_and_weights(files.model, None)
+    config.model.head.num_classes = len(plan.classes)
     config.model.head.pop('loss', None)
-    features = job.folder.features
-    probe = Probe(config, weights, device=job.device, features_dir=features)
-    found, _ = fit_classifier(job, probe, job.training)
-    return _write_model(job.folder.draft, probe, found)
+    cache = files.features
+    probe = Probe(config, weights, plan.device, features_dir=cache)
+    return probe, fit_classifier(plan, probe, plan.training)[0]
 
 
 def _write_model(folder: ModelFolder, probe: Probe, found: OutOfFold) -> dict:
@@ -109,14 +108,27 @@ def set_threshold(
     if not len(logits):
         replace_text(folder.threshold, '')
         return dict(score=None, threshold=None)
-    scores = open_set.SCORES[SCORE](logits)
-    value = open_set.fit_threshold(scores, ACCEPT)
-    mark = open_set.fingerprint(model)
-    threshold = open_set.Threshold(SCORE, value, mark)
-    open_set.write_threshold(
-        threshold, folder.threshold, accept=ACCEPT, images=len(logits)
-    )
+    value = open_set.fit_threshold(open_set.SCORES[SCORE](logits), ACCEPT)
+    found = open_set.Threshold(SCORE, value, open_set.fingerprint(model))
+    more = dict(accept=ACCEPT, images=len(logits))
+    open_set.write_threshold(found, folder.threshold, **more)
     return dict(score=SCORE, threshold=value)
+
+
+def measure(
+    checkpoint: Path, photographs: Photographs, device: str
+) -> tuple[dict, Tensor]:
+    """Measure a model on photographs that it has not seen.
+
+    Gives ``n``, ``accuracy`` and its 95 % interval, ``low`` to ``high``; and
+    the class scores (N, K).
+    """
+    inferencer = TokenReductionInferencer(checkpoint, device=device)
+    logits, _ = extract_logits(inferencer, photographs.paths)
+    labels = torch.tensor(photographs.labels)
+    right = float(accuracy(logits, labels))
+    low, high = wilson(right, len(labels))
+    return dict(n=len(labels), accuracy=right, low=low, high=high), logits
 
 
 def _estimate(found: OutOfFold, classes: list[str]) -> dict:
@@ -133,19 +145,19 @@ def _estimate(found: OutOfFold, classes: list[str]) -> dict:
         low=low,
         high=high,
         macro_recall=found.macro_recall if tested else None,
-        per_class=_per_class(found, classes),
+        per_class=dict(_per_class(found, classes)),
     )
 
 
-def _per_class(found: OutOfFold, classes: list[str]) -> dict:
+def _per_class(found: OutOfFold, classes: list[str]) -> Iterator[tuple]:
     """Count each class, with its recall and interval where it was tested."""
     counts = found.labels.bincount(minlength=len(classes)).tolist()
-    rows = {}
     for name, n, recall in zip(classes, counts, found.recalls(), strict=True):
-        tested = None if recall.isnan() else float(recall)
-        low, high = (None, None) if tested is None else wilson(tested, n)
-        rows[name] = dict(n=n, recall=tested, low=low, high=high)
-    return rows
+        share = low = high = None
+        if not recall.isnan():
+            share = float(recall)
+            low, high = wilson(share, n)
+        yield name, dict(n=n, recall=share, low=low, high=high)
 
 
 def _write_evidence(
@@ -173,9 +185,8 @@ def table_of(checked: Checked, probabilities: Tensor) -> list[list]:
     for paths in checked.conflicts:
         reasons |= dict.fromkeys(paths, 'the same picture in two classes')
     rows = [_row(photographs, i, tested.get(i)) for i in learned + held_out]
-    rows += [
-        [x, '', '', '', False, why, '', '', ''] for x, why in reasons.items()
-    ]
+    empty = [''] * 3
+    rows += [[x, *empty, False, why, *empty] for x, why in reasons.items()]
     return [COLUMNS, *rows]
 
 

@@ -14,6 +14,7 @@ from mmclca.datasets.photographs import Checked, Photographs
 from mmclca.utils.files import (
     PARTIAL,
     finish_replacing,
+    read_rows,
     replace_files,
     replace_text,
 )
@@ -27,8 +28,7 @@ UNEVEN = 10  # times as many photographs in the largest class
 class FitRecord:
     """Hold what is known of a model, in the order of fit.json.
 
-    Each step of a fit returns parts of it, a dict each. What is not known
-    yet is None.
+    Each step of a fit returns its part of it. What is not known yet is None.
     """
 
     version: str | None = None
@@ -122,22 +122,6 @@ class ModelFolder:
         """Hold the files that are being written."""
         return ModelFolder(self.path / '.draft')
 
-    def publish(self) -> None:
-        """Put the draft in the place of the model; the report is outdated."""
-        self.draft.report.touch()
-        replace_files(self.path, self.draft.path)
-
-    def discard_draft(self) -> None:
-        """Remove the draft, fit.json first, by which it is known."""
-        if self.draft.path.is_dir():
-            self.draft.file.unlink(missing_ok=True)
-            shutil.rmtree(self.draft.path)
-
-    def remove_partial_files(self) -> None:
-        """Remove what writers that were killed have left."""
-        for partial in self.path.rglob(PARTIAL):
-            partial.unlink()
-
     def read(self) -> FitRecord:
         """Read fit.json."""
         if not self.file.is_file():
@@ -152,6 +136,10 @@ class ModelFolder:
             raise ValueError(
                 f'{self.file} is damaged ({error}): fit again with --overwrite'
             ) from error
+
+    def used_rows(self) -> list[dict]:
+        """Read the rows of photographs.csv of those that were used."""
+        return [row for row in read_rows(self.table) if row['used'] == 'True']
 
     def write(self, record: FitRecord) -> None:
         """Replace fit.json."""
@@ -194,6 +182,34 @@ class ModelFolder:
                 f'{self.path} is there and not empty: give another folder '
                 'with --out, or --overwrite to write into it'
             )
+
+    def begin(self, record: FitRecord) -> None:
+        """Write a record as a draft, by which the folder is known for ours.
+
+        What writers that were killed have left is removed.
+        """
+        for partial in self.path.rglob(PARTIAL):
+            partial.unlink()
+        self.draft.write(record)
+
+    def add(self, record: FitRecord, **parts) -> FitRecord:
+        """Replace parts of a record, and write it as a draft."""
+        record = replace(record, **parts)
+        self.draft.write(record)
+        return record
+
+    def publish(self, record: FitRecord, **parts) -> FitRecord:
+        """Do as :meth:`add`; the draft then takes the place of the model."""
+        record = self.add(record, **parts)
+        self.draft.report.touch()  # empty: it is outdated
+        replace_files(self.path, self.draft.path)
+        return record
+
+    def discard_draft(self) -> None:
+        """Remove the draft, fit.json first, by which it is known."""
+        if self.draft.path.is_dir():
+            self.draft.file.unlink(missing_ok=True)
+            shutil.rmtree(self.draft.path)
 
     def clear(self) -> None:
         """Remove what another fit has left but the model, and features."""

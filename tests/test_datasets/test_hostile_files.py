@@ -19,7 +19,7 @@ from mmclca.datasets.decoding import read_bgr
 from mmclca.datasets.image_files import check_headers, find_problem
 from mmclca.datasets.photographs import images_at
 from mmclca.datasets.photographs.pixels import look_at
-from mmclca.fitting.report.pictures import thumbnail
+from mmclca.fitting.pictures import thumbnail
 from mmclca.page import read_leaf
 from mmclca.utils.files import read_lines
 

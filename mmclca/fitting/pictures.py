@@ -21,8 +21,7 @@ from mmclca.utils.files import read_bytes
 from mmclca.visualization import legend, survivors
 from mmclca.visualization.survivors import Survivors
 
-from .formats import UNIT, about
-
+UNIT = '\N{NO-BREAK SPACE}%'
 SIDE = 160  # pixels of the longer side: twice what the page shows
 QUALITY = 72
 JPEG = b'\xff\xd8'
@@ -48,6 +47,18 @@ class Picture:
     width: int
     height: int
     alt: str
+
+
+def percent(share: float) -> str:
+    """Write a share, 0 to 1, with one decimal: '93.4 %'."""
+    return f'{100 * share:.1f}{UNIT}'
+
+
+def about(share: float) -> str:
+    """Write a share, 0 to 1, in whole per cent: '93 %', 'under 1 %'."""
+    if 0 < share < 0.01:
+        return f'under 1{UNIT}'
+    return f'over 99{UNIT}' if 0.99 < share < 1 else f'{100 * share:.0f}{UNIT}'
 
 
 def thumbnail(path: str, alt: str) -> Picture:
@@ -95,12 +106,11 @@ def what_is_kept(model: Path, tested: list[dict]) -> dict | None:
     inferencer = TokenReductionInferencer(model, device='cpu')
     if not reduces(inferencer.model.backbone):
         return None
-    chosen = _chosen(tested)
-    packed = [inferencer.prepare(row['path']) for row in chosen]
     views = [
-        view_of_input(inferencer.model, row['class'], found['inputs'])
-        for row, found in zip(chosen, packed, strict=True)
-        if not isinstance(found, str)  # why it cannot be read
+        view_of_input(inferencer.model, row['class'], packed['inputs'])
+        for row in _chosen(tested)
+        # else why it cannot be read
+        if not isinstance(packed := inferencer.prepare(row['path']), str)
     ]
     found = survivors(inferencer.model, views)
     if not found:
@@ -109,8 +119,9 @@ def what_is_kept(model: Path, tested: list[dict]) -> dict | None:
 
 
 def _chosen(tested: list[dict]) -> list[dict]:
-    """Choose the first of each of some classes."""
-    first = {row['class']: row for row in reversed(tested) if row['right']}
+    """Choose the first photograph named right of each of some classes."""
+    right = [row for row in tested if row['predicted'] == row['class']]
+    first = {row['class']: row for row in reversed(right)}
     return [first[name] for name in sorted(first)[:LEAVES]]
 
 
