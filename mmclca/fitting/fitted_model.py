@@ -120,8 +120,7 @@ class FittedModel:
         self, folder: str | PathLike, device: str | None = None
     ) -> None:
         model_file(folder)
-        self._files = ModelFolder(folder)
-        self._device = device
+        self._files, self._device = ModelFolder(folder), device
         self._record = self._files.read()
 
     @property
@@ -166,11 +165,9 @@ class FittedModel:
             None where fit chose no threshold). Where one cannot be read
             ``image`` and ``error``, which says why.
         """
+        found = self._inferencer.stream(photographs, batch_size)
         names = ('image', *ANSWER, 'error')
-        return [
-            {name: result[name] for name in names if name in result}
-            for result in self._inferencer.stream(photographs, batch_size)
-        ]
+        return [{x: row[x] for x in names if x in row} for row in found]
 
     def add_class(
         self, photographs: str | PathLike, name: str | None = None
@@ -201,9 +198,8 @@ class FittedModel:
                 fresh = dict(probe=None, held_out=None, training=training)
                 record = replace(record, **fresh)
             else:
-                log.tell_user(
-                    f'The model knows all photographs of {name} already'
-                )
+                known = f'The model knows all photographs of {name} already'
+                log.tell_user(known)
             files.discard_draft()
             record = do_steps(files, record, checked, self._device, log)
         self._record = record

@@ -7,36 +7,31 @@ The models that fit chooses from, and what they cost.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 
 import torch
 from mmengine.config import Config
 
-from mmclca.benchmark.setting import Setting
-from mmclca.benchmark.steps import median_milliseconds, steps_of
+from mmclca.benchmark.steps import Setting, median_milliseconds, steps_of
 from mmclca.datasets.photographs import Checked, Photographs
 from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.evaluation.cost import count_config
 from mmclca.models import Variant
 from mmclca.utils.provenance import cpu_name
 
-from .record import FitRecord
+from .record import FitRecord, ModelFolder
 from .weights import VIT, Pretrained, find_weights
 
 # the most accurate first: DeiT-Tiny, ten draws of three images a class of
 # leaf40_white, the other 322 are the test. A smaller image without reduction
 # is as good there, and worse on images whose classes differ in details.
+BY_SIDE = {224: 0.965, 208: 0.963, 192: 0.952, 160: 0.942, 144: 0.916}
+SIDES = tuple(BY_SIDE)
 ACCURACY = {
     Variant('EViT', 0.5, side, out_type='average'): accuracy
-    for side, accuracy in (
-        (224, 0.965),
-        (208, 0.963),
-        (192, 0.952),
-        (160, 0.942),
-        (144, 0.916),
-    )
+    for side, accuracy in BY_SIDE.items()
 }
-SIDES = tuple(variant.img_size for variant in ACCURACY)
 # what a variant is known by in fit.json
 CHOSEN = ('method', 'keep_rate', 'img_size', 'out_type')
 ROUNDS = 9
@@ -48,6 +43,7 @@ class Plan:
     """Hold what all steps of a fit are given."""
 
     call: dict
+    files: ModelFolder
     checked: Checked
     pretrained: Pretrained
     variant: Variant
@@ -59,16 +55,11 @@ class Plan:
         """Return the names of the classes."""
         return self.checked.photographs.classes
 
-    @property
+    @cached_property
     def training(self) -> Photographs:
         """Select the photographs to learn from."""
         photographs = self.checked.photographs
         return photographs.select(photographs.to_train())
-
-    @property
-    def held_out(self) -> Photographs:
-        """Select those of val and test folders."""
-        return self.checked.photographs.without({*self.training.paths})
 
     def facts(self) -> dict:
         """Return ``weights`` and ``model`` of the record."""
@@ -85,22 +76,23 @@ class Plan:
         return dict(weights=weights, model=model)
 
 
-def make_plan(record: FitRecord, checked: Checked, device: str | None) -> Plan:
+def make_plan(
+    files: ModelFolder, record: FitRecord, checked: Checked, device: str | None
+) -> Plan:
     """Find the weights and choose the model, or take those of the record.
 
     Milliseconds are measured anew in each call, and are never the same.
     """
     device = device or ('cuda' if torch.cuda.is_available() else 'cpu')
-    source = (record.weights or dict(source=record.call['weights']))['source']
-    pretrained = find_weights(source, record.call['pixels'])
-    number = len(checked.photographs.classes)
+    call, number = record.call, len(checked.photographs.classes)
+    source = record.weights['source'] if record.weights else call['weights']
+    found = find_weights(source, call['pixels'])
     if record.model:
         variant = Variant(**{name: record.model[name] for name in CHOSEN})
     else:
-        budget = record.call['budget']
-        variant = choose_model(pretrained, number, budget, device)
-    config = classifier_config(pretrained, variant, number)
-    return Plan(record.call, checked, pretrained, variant, config, device)
+        variant = choose_model(found, number, call['budget'], device)
+    config = classifier_config(found, variant, number)
+    return Plan(call, files, checked, found, variant, config, device)
 
 
 def choose_model(
@@ -135,9 +127,8 @@ def candidates_of(backbone: dict) -> tuple[Variant, ...]:
 
 def words(variant: Variant) -> str:
     """Describe a candidate: its reduction, or that all of it is read."""
-    kind = 'the whole network'
-    if variant.method is not None:
-        kind = f'{variant.method} keep rate {variant.keep_rate}'
+    reduced = f'{variant.method} keep rate {variant.keep_rate}'
+    kind = reduced if variant.method else 'the whole network'
     return f'{kind}, {variant.img_size} px'
 
 
@@ -147,29 +138,19 @@ def classifier_config(
     """Write the config of a candidate: its model and test pipeline."""
     plain = plain_model(pretrained, variant.img_size, num_classes)
     pipeline = evaluation_pipeline(variant.img_size)
-    dataset = dict(type='CustomDataset', pipeline=pipeline)
-    return Config(
-        dict(
-            default_scope='mmpretrain',
-            model=variant.apply(plain),
-            test_dataloader=dict(dataset=dataset),
-        )
-    )
+    loader = dict(dataset=dict(type='CustomDataset', pipeline=pipeline))
+    settings = dict(model=variant.apply(plain), test_dataloader=loader)
+    return Config(dict(default_scope='mmpretrain', **settings))
 
 
-def plain_model(
-    pretrained: Pretrained, img_size: int, num_classes: int
-) -> dict:
+def plain_model(found: Pretrained, img_size: int, num_classes: int) -> dict:
     """Write the config of the whole network with a linear head."""
-    backbone = dict(pretrained.backbone, img_size=img_size)
-    pixels = dict(mean=[*pretrained.mean], std=[*pretrained.std], to_rgb=True)
-    channels = backbone['arch']['embed_dims']
-    head = dict(
-        type='LinearClsHead', num_classes=num_classes, in_channels=channels
-    )
-    kind = 'ImageClassifier'
+    kind, backbone = 'ImageClassifier', dict(found.backbone, img_size=img_size)
     if backbone['type'] == VIT:
         kind = 'mmclca.TokenReductionClassifier'
+    pixels = dict(mean=[*found.mean], std=[*found.std], to_rgb=True)
+    sizes = dict(in_channels=backbone['arch']['embed_dims'])
+    head = dict(type='LinearClsHead', num_classes=num_classes, **sizes)
     return dict(
         type=kind, data_preprocessor=pixels, backbone=backbone, head=head
     )
@@ -185,13 +166,13 @@ def cost_of(plan: Plan) -> dict:
         size = plan.variant.img_size, len(plan.classes)
         models.append(plain_model(plan.pretrained, *size))
     counted = [count_config(one) for one in models]
-    times = milliseconds(dict(enumerate(models)), plan.device)
+    times = [*milliseconds(dict(enumerate(models)), plan.device).values()]
     return dict(
         gmacs=counted[0].flops / 1e9,
         gmacs_full=counted[-1].flops / 1e9,
         params=counted[0].params,
         ms=times[0],
-        ms_full=times[len(models) - 1],
+        ms_full=times[-1],
         machine=_machine_name(plan.device),
     )
 

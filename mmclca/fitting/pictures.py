@@ -169,10 +169,10 @@ def _plot(axes: Axes, points: list[dict], style: str, inside: str) -> None:
 
 def _tidy(axes: Axes) -> None:
     """Leave lines, numbers and what they are of."""
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.xaxis.set_major_formatter('{x:g}')
-    axes.yaxis.set_major_locator(MultipleLocator(0.1))
-    axes.yaxis.set_major_formatter(PercentFormatter(1, 0, UNIT))
+    numbers, shares = LogLocator(subs=(1, 2, 5)), MultipleLocator(0.1)
+    axes.xaxis.set(major_locator=numbers, major_formatter='{x:g}')
+    percents = PercentFormatter(1, 0, UNIT)
+    axes.yaxis.set(major_locator=shares, major_formatter=percents)
     axes.minorticks_off()
     axes.grid(axis='y', color=LINE)
     axes.set_axisbelow(True)

@@ -2,17 +2,16 @@
 """The first step of a fit: a classifier on the network as it came."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 from safetensors.torch import save
-from torch import Tensor, nn
+from torch import Tensor
 
 from mmclca.apis import Probe, TokenReductionInferencer
 from mmclca.apis.features import extract_logits
-from mmclca.apis.loading import config_and_weights
 from mmclca.apis.probe import OutOfFold, learning_curve
+from mmclca.apis.probe.probe import fit_to_images
 from mmclca.datasets.photographs import Checked, Photographs
 from mmclca.evaluation import accuracy, open_set, wilson
 from mmclca.utils.files import replace_bytes, replace_text, write_rows
@@ -28,90 +27,66 @@ COLUMNS = (
 )
 
 
-def run_probe(plan: Plan, files: ModelFolder, is_trained: bool) -> dict:
+def run_probe(plan: Plan, is_trained: bool) -> dict:
     """Fit the probe, estimate how good it is, and write it as the model.
 
     Of a model that was trained the classifier is fitted again instead. Gives
     ``probe``, ``learning_curve`` and ``threshold`` of the record.
     """
     began = time.perf_counter()
-    probe = probe_of(plan, files)
-    found, features = fit_classifier(plan, probe, plan.training)
-    probe.save(files.draft.probe)
-    _write_evidence(files.draft, plan.checked, found)
+    draft, photographs, probe = plan.files.draft, plan.training, probe_of(plan)
+    found = fit_classifier(plan, probe, photographs)
+    probe.save(draft.probe)
+    _write_evidence(draft, plan.checked, found)
+    features, _ = probe.features(photographs.paths)
+    settings = features, found.labels, len(plan.classes), CLASSIFIER
     curve = learning_curve(
-        features,
-        found.labels,
-        len(plan.classes),
-        CLASSIFIER,
-        groups=plan.training.groups,
-        strength=found.strength,
+        *settings, photographs.groups, strength=found.strength
     )
     estimate = _estimate(found, plan.classes)
     estimate['seconds'] = time.perf_counter() - began
-    fitted = probe, found
     if is_trained:
-        fitted = _fit_trained(plan, files)
-    threshold = _write_model(files.draft, *fitted)
+        probe = Probe(plan.files.model, None, plan.device, plan.files.features)
+        found = fit_classifier(plan, probe, photographs)
+    logits = found.logits.flatten(0, 1)
+    tested = logits[~logits.isnan().any(1)]
+    threshold = write_model(draft, probe, tested)
     return dict(probe=estimate, learning_curve=curve, threshold=threshold)
 
 
-def probe_of(plan: Plan, files: ModelFolder) -> Probe:
+def probe_of(plan: Plan) -> Probe:
     """Build the network of a fit as it came; its features are cached."""
-    source, cache = plan.pretrained.source, files.features
-    return Probe(plan.config, source, plan.device, features_dir=cache)
+    source, cache = plan.pretrained.source, plan.files.features
+    return Probe(plan.config, source, plan.device, cache)
 
 
 def fit_classifier(
     plan: Plan, probe: Probe, photographs: Photographs
-) -> tuple[OutOfFold, Tensor]:
-    """Fit the last layer; gives the result of folds, and features (N, D)."""
-    features, _ = probe.features(photographs.paths)
-    found = probe.fit(
-        features,
-        torch.tensor(photographs.labels),
-        plan.classes,
-        CLASSIFIER,
-        groups=photographs.groups,
-        folds=plan.call['folds'],
-        class_weights=plan.call['class_weights'],
+) -> OutOfFold:
+    """Fit the last layer; gives the result of folds."""
+    settings = {name: plan.call[name] for name in ('folds', 'class_weights')}
+    *_, found = fit_to_images(
+        probe, photographs, classifier=CLASSIFIER, **settings
     )
-    return found, features
+    return found
 
 
-def _fit_trained(plan: Plan, files: ModelFolder) -> tuple[Probe, OutOfFold]:
-    """Fit the classifier of a network that was trained."""
-    config, weights = config_and_weights(files.model, None)
-    config.model.head.num_classes = len(plan.classes)
-    config.model.head.pop('loss', None)
-    cache = files.features
-    probe = Probe(config, weights, plan.device, features_dir=cache)
-    return probe, fit_classifier(plan, probe, plan.training)[0]
+def write_model(draft: ModelFolder, probe: Probe, logits: Tensor) -> dict:
+    """Write a probe as the model, and its threshold.
 
-
-def _write_model(folder: ModelFolder, probe: Probe, found: OutOfFold) -> dict:
-    """Write a probe as the model, with the threshold that it gives."""
-    probe.save(folder.model)
-    logits = found.logits.flatten(0, 1)
-    tested = logits[~logits.isnan().any(1)]
-    return set_threshold(folder, probe.model, tested)
-
-
-def set_threshold(
-    folder: ModelFolder, model: nn.Module, logits: Tensor
-) -> dict:
-    """Write below which score a photograph is of none of the classes.
-
-    By class scores (N, K) of photographs that the model, or its like, has
-    not seen. Without any the file is empty, and the values are None.
+    Below that score a photograph is of none of the classes: by class scores
+    (N, K) of photographs that the model, or its like, has not seen. Without
+    any the file is empty, and the values are None.
     """
+    probe.save(draft.model)
     if not len(logits):
-        replace_text(folder.threshold, '')
+        replace_text(draft.threshold, '')
         return dict(score=None, threshold=None)
     value = open_set.fit_threshold(open_set.SCORES[SCORE](logits), ACCEPT)
-    found = open_set.Threshold(SCORE, value, open_set.fingerprint(model))
-    more = dict(accept=ACCEPT, images=len(logits))
-    open_set.write_threshold(found, folder.threshold, **more)
+    mark = open_set.fingerprint(probe.model)
+    found = open_set.Threshold(SCORE, value, mark)
+    notes = dict(accept=ACCEPT, images=len(logits))
+    open_set.write_threshold(found, draft.threshold, **notes)
     return dict(score=SCORE, threshold=value)
 
 
@@ -135,6 +110,8 @@ def _estimate(found: OutOfFold, classes: list[str]) -> dict:
     """Estimate the accuracy of a probe, for the record."""
     tested = bool(found.independent)
     low, high = found.interval() if tested else (None, None)
+    numbers = found.labels.bincount(minlength=len(classes)).tolist()
+    rows = map(_recall, found.recalls(), numbers)
     return dict(
         classifier=CLASSIFIER,
         strength=found.strength,
@@ -145,29 +122,26 @@ def _estimate(found: OutOfFold, classes: list[str]) -> dict:
         low=low,
         high=high,
         macro_recall=found.macro_recall if tested else None,
-        per_class=dict(_per_class(found, classes)),
+        per_class=dict(zip(classes, rows, strict=True)),
     )
 
 
-def _per_class(found: OutOfFold, classes: list[str]) -> Iterator[tuple]:
-    """Count each class, with its recall and interval where it was tested."""
-    counts = found.labels.bincount(minlength=len(classes)).tolist()
-    for name, n, recall in zip(classes, counts, found.recalls(), strict=True):
-        share = low = high = None
-        if not recall.isnan():
-            share = float(recall)
-            low, high = wilson(share, n)
-        yield name, dict(n=n, recall=share, low=low, high=high)
+def _recall(recall: Tensor, n: int) -> dict:
+    """Give the recall of n photographs of a class, with its interval."""
+    if recall.isnan():
+        return dict(n=n, recall=None, low=None, high=None)
+    low, high = wilson(float(recall), n)
+    return dict(n=n, recall=float(recall), low=low, high=high)
 
 
 def _write_evidence(
-    folder: ModelFolder, checked: Checked, found: OutOfFold
+    draft: ModelFolder, checked: Checked, found: OutOfFold
 ) -> None:
     """Write evidence.safetensors, and photographs.csv in the same order."""
     probabilities = found.probabilities().float().contiguous()
     tensors = dict(probabilities=probabilities, labels=found.labels)
-    replace_bytes(folder.evidence, save(tensors))
-    write_rows(folder.table, table_of(checked, probabilities))
+    replace_bytes(draft.evidence, save(tensors))
+    write_rows(draft.table, table_of(checked, probabilities))
 
 
 def table_of(checked: Checked, probabilities: Tensor) -> list[list]:
@@ -179,9 +153,9 @@ def table_of(checked: Checked, probabilities: Tensor) -> list[list]:
     learned = photographs.to_train()
     tested = dict(zip(learned, probabilities, strict=True))
     held_out = [i for i in range(len(photographs)) if i not in tested]
-    same = checked.doubled + checked.leaks
     reasons = photographs.left_out | checked.unread
-    reasons |= {path: f'same as {kept}' for path, kept in same}
+    for path, kept in checked.doubled + checked.leaks:
+        reasons[path] = f'same as {kept}'
     for paths in checked.conflicts:
         reasons |= dict.fromkeys(paths, 'the same picture in two classes')
     rows = [_row(photographs, i, tested.get(i)) for i in learned + held_out]

@@ -10,7 +10,7 @@ from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 
-from mmclca.datasets.photographs import Checked, Photographs
+from mmclca.datasets.photographs import Checked
 from mmclca.utils.files import (
     PARTIAL,
     finish_replacing,
@@ -60,13 +60,15 @@ class FitRecord:
 
     def of_photographs(self, checked: Checked) -> 'FitRecord':
         """Replace what the record holds of photographs."""
-        photographs = checked.photographs
+        found = checked.photographs
+        rows = [found.paths, found.labels, found.classes]
+        rows += [found.groups, found.splits]
         return replace(
             self,
-            photographs=_digest(photographs),
-            source=photographs.source,
-            classes=list(photographs.classes),
-            counts=photographs.select(photographs.to_train()).counts(),
+            photographs=sha256(json.dumps(rows).encode()).hexdigest()[:16],
+            source=found.source,
+            classes=list(found.classes),
+            counts=found.select(found.to_train()).counts(),
             problems=checked.lines(),
         )
 
@@ -87,13 +89,6 @@ class FitRecord:
         """Tell whether some classes are many times as large as others."""
         counts = [n for n in self.counts.values() if n]
         return max(counts) >= UNEVEN * min(counts)
-
-
-def _digest(photographs: Photographs) -> str:
-    """Tell a set of photographs and their classes from others."""
-    rows = [photographs.paths, photographs.labels, photographs.classes]
-    rows += [photographs.groups, photographs.splits]
-    return sha256(json.dumps(rows).encode()).hexdigest()[:16]
 
 
 class ModelFolder:

@@ -112,11 +112,10 @@ def start_lines(plan: Plan, record: FitRecord) -> list[str]:
     """Say what is fitted to what."""
     counts = record.counts.values()
     low, high = min(counts), max(counts)
-    number = f'{low}' if low == high else f'{low} to {high}'
+    each = f'{low}' if low == high else f'{low} to {high}'
     note = plan.pretrained.note
     return [
-        f'{sum(counts)} photographs of {len(counts)} classes '
-        f'({number} a class)',
+        f'{sum(counts)} photographs of {len(counts)} classes ({each} a class)',
         *(f'  {line}' for line in record.problems),
         f'Weights: {plan.pretrained.words()}',
         *([f'  {note}'] if note else []),

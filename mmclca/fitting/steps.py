@@ -28,7 +28,7 @@ def do_steps(
     Each returns its part of the record, which is written at once; before the
     model is chosen nothing is.
     """
-    plan = make_plan(record, checked, device)
+    plan = make_plan(files, record, checked, device)
     record = replace(record, **plan.facts())
     if overwrite:
         files.clear()
@@ -41,14 +41,15 @@ def do_steps(
     log.tell_user(cost_line(plan, record.cost))
     if record.probe is None:
         is_trained = record.final == 'trained'
-        record = files.add(record, **run_probe(plan, files, is_trained))
+        record = files.add(record, **run_probe(plan, is_trained))
     log.tell_user(*probe_lines(record))
     # what training writes is no part of this draft
     record = files.publish(record, final=record.final or 'probe')
     if not probe_only and record.training is None:
-        record = files.publish(record, **improve(plan, files, record, log))
-    if plan.held_out.paths and record.held_out is None:
-        found, _ = measure(files.model, plan.held_out, plan.device)
+        record = files.publish(record, **improve(plan, record, log))
+    held_out = checked.photographs.without({*plan.training.paths})
+    if len(held_out) and record.held_out is None:
+        found, _ = measure(files.model, held_out, plan.device)
         record = files.add(record, held_out=found)
     seconds = before + time.perf_counter() - began
     record = files.publish(record, seconds=seconds)

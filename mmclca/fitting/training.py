@@ -20,8 +20,9 @@ from mmengine.dataset import default_collate
 from mmengine.registry import init_default_scope
 from torch import Tensor
 
-from mmclca.apis.loading import load_classifier, save_classifier
+from mmclca.apis.probe import Linear, Probe
 from mmclca.apis.probe.folds import fit_temperature
+from mmclca.apis.probe.probe import put_classifier
 from mmclca.benchmark import Setting, interleaved_seconds
 from mmclca.benchmark.steps import training_step
 from mmclca.checkpoints.resuming import newest_checkpoint, resume
@@ -31,12 +32,12 @@ from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.datasets.units import Units
 from mmclca.engine.runner import build_runner, set_loader_defaults, use_amp
 from mmclca.model_index import home
-from mmclca.models.heads import last_linear, set_last_linear
+from mmclca.models.heads import last_linear
 from mmclca.registry import DATASETS, MODELS
 
 from .model import ACCURACY, Plan
-from .probing import fit_classifier, measure, probe_of, set_threshold
-from .record import FitRecord, ModelFolder
+from .probing import fit_classifier, measure, probe_of, write_model
+from .record import FitRecord
 from .screen import BarHook, Log
 
 # of the errors of the probe that training must be expected to remove
@@ -64,29 +65,29 @@ STEPS = 2  # that are timed
 FASTER = 0.8  # of the time in float32, or bfloat16 is not worth it
 
 
-def improve(
-    plan: Plan, files: ModelFolder, record: FitRecord, log: Log
-) -> dict:
+def improve(plan: Plan, record: FitRecord, log: Log) -> dict:
     """Train where that pays, and choose the better model.
 
     Gives ``training`` of the record and, if what was trained is better,
     ``final``, ``held_out`` and ``threshold``.
     """
-    gain = _gain_worth_it(plan, record.probe['accuracy'], log)
-    if gain is None:
+    why_not = _why_not(plan, record.probe['accuracy'])
+    if why_not:
+        log.tell_user(f'Training is left out: {why_not}')
         return {}
-    began = time.perf_counter()
-    path = files.training / 'all'
+    began, files = time.perf_counter(), plan.files
+    gain = errors_removed(record.probe['accuracy'], plan.variant.keep_rate)
+    enough, path = is_enough(plan.training), files.training / 'all'
     config = training_config(plan, plan.training, files.probe, path)
     amp = _announce(plan, config, gain, log)
-    found, temperature, logits = _train_without_some(plan, files, amp, log)
-    enough = is_enough(plan.training)
+    found, temperature, logits = _train_without_some(plan, amp, log)
     better = {}
     if not enough or found['accuracy'] >= found['probe_accuracy']:
-        trained = train(config, amp, log, 'Training')
-        model = _calibrated(trained, temperature, plan.device)
-        save_classifier(model, files.draft.model, plan.classes)
-        threshold = set_threshold(files.draft, model, logits)
+        probe = Probe(train(config, amp, log, 'Training'), None, plan.device)
+        last = last_linear(probe.model.head)
+        fitted = Linear(last.weight.flatten(1), last.bias)
+        put_classifier(probe.model, fitted, temperature, plan.classes)
+        threshold = write_model(files.draft, probe, logits)
         better = dict(final='trained', held_out=None, threshold=threshold)
     training = dict(
         epochs=config.train_cfg.max_epochs,
@@ -97,21 +98,15 @@ def improve(
     return dict(training=training, **better)
 
 
-def _gain_worth_it(
-    plan: Plan, accuracy: float | None, log: Log
-) -> float | None:
-    """Estimate the share of the errors that training removes, if enough."""
+def _why_not(plan: Plan, accuracy: float | None) -> str:
+    """Say why training is not worth it; empty if it is."""
     if accuracy is None:
-        why = 'nothing would tell whether it helps'
-    elif plan.variant not in ACCURACY:
-        why = f'with {plan.pretrained.kind} it was not measured'
-    else:
-        gain = errors_removed(accuracy, plan.variant.keep_rate)
-        if gain >= WORTH:
-            return gain
-        why = f'on like sets it removed {max(gain, 0):.0%} of the errors'
-    log.tell_user(f'Training is left out: {why}')
-    return None
+        return 'nothing would tell whether it helps'
+    if plan.variant not in ACCURACY:
+        return f'with {plan.pretrained.kind} it was not measured'
+    gain = errors_removed(accuracy, plan.variant.keep_rate)
+    few = f'on like sets it removed {max(gain, 0):.0%} of the errors'
+    return few if gain < WORTH else ''
 
 
 def errors_removed(accuracy: float, keep_rate: float) -> float:
@@ -132,15 +127,13 @@ def errors_removed(accuracy: float, keep_rate: float) -> float:
 
 def _announce(plan: Plan, config: Config, gain: float, log: Log) -> str | None:
     """Say what to expect, and how long to wait; the quicker format."""
-    photographs = plan.training
-    numbers = len(hold_out(photographs)[0]), len(photographs)
     seconds, amp = step_seconds(config, plan.device)
-    seconds *= sum(num_steps(config, number) for number in numbers)
-    minutes = f'{seconds / 60:.0f} min'
+    rest, _ = hold_out(plan.training)
+    seconds *= sum(num_steps(config, len(x)) for x in (rest, plan.training))
+    time = f'{seconds:.0f} s' if seconds < 90 else f'{seconds / 60:.0f} min'
     log.tell_user(
-        f'Training: about {f"{seconds:.0f} s" if seconds < 90 else minutes}; '
-        f'on like sets it removed {gain:.0%} of the errors. Ctrl-C keeps the '
-        'model of now'
+        f'Training: about {time}; on like sets it removed {gain:.0%} of the '
+        'errors. Ctrl-C keeps the model of now'
     )
     return amp
 
@@ -163,7 +156,7 @@ def is_enough(photographs: Photographs) -> bool:
 
 
 def _train_without_some(
-    plan: Plan, files: ModelFolder, amp: str | None, log: Log
+    plan: Plan, amp: str | None, log: Log
 ) -> tuple[dict, float, Tensor]:
     """Train without some photographs, on which that is measured.
 
@@ -171,8 +164,8 @@ def _train_without_some(
     the trained model, and its class scores (N, K) divided by that.
     """
     rest, held_out = map(plan.training.select, hold_out(plan.training))
-    work_dir = files.training / 'hold_out'
-    start, probe = work_dir / 'start.pth', probe_of(plan, files)
+    work_dir, probe = plan.files.training / 'hold_out', probe_of(plan)
+    start = work_dir / 'start.pth'
     fit_classifier(plan, probe, rest)
     probe.save(start)
     config = training_config(plan, rest, start, work_dir)
@@ -185,15 +178,6 @@ def _train_without_some(
     return found, temperature, logits / temperature
 
 
-def _calibrated(path: Path, temperature: float, device: str):
-    """Load a trained model, its scores divided by a temperature."""
-    model = load_classifier(path, device=device)
-    layer = last_linear(model.head)
-    weight, bias = layer.weight / temperature, layer.bias / temperature
-    set_last_linear(model.head, weight.flatten(1), bias)
-    return model
-
-
 def read_recipe() -> Config:
     """Read the config that the training was measured with."""
     return Config.fromfile(home() / 'configs/few_shot' / RECIPE)
@@ -203,29 +187,27 @@ def training_config(
     plan: Plan, photographs: Photographs, start: Path, work_dir: Path
 ) -> Config:
     """Make the config of training from the checkpoint of a probe."""
-    recipe = read_recipe()
+    recipe, loader = read_recipe(), plan.config.test_dataloader
     lists = lines_of_lists(photographs, work_dir, relative=False)
     write_lists(lists, force=True)
     recipe.default_hooks.logger.interval = 10
     recipe.default_hooks.checkpoint.interval = 2
     names = ('train_cfg', 'optim_wrapper', 'param_scheduler', 'default_hooks')
-    size = plan.variant.img_size
-    return Config(
-        dict(
-            {name: recipe[name] for name in names},
-            default_scope='mmpretrain',
-            model=_model(plan, photographs, recipe.model.head.loss),
-            load_from=str(start),
-            work_dir=str(work_dir),
-            train_dataloader=_loader(recipe.train_dataloader, work_dir, size),
-            # kept in the checkpoint, which is how photographs are prepared
-            test_dataloader=plan.config.test_dataloader.to_dict(),
-            test_cfg={},
-            test_evaluator=dict(type='Accuracy'),
-            visualizer=dict(type='UniversalVisualizer', vis_backends=[]),
-            randomness=dict(seed=0),
-        )
+    settings = dict(
+        {name: recipe[name] for name in names},
+        default_scope='mmpretrain',
+        model=_model(plan, photographs, recipe.model.head.loss),
+        load_from=str(start),
+        work_dir=str(work_dir),
+        train_dataloader=_loader(recipe, work_dir, plan.variant.img_size),
+        # kept in the checkpoint, which is how photographs are prepared
+        test_dataloader=loader.to_dict(),
+        test_cfg={},
+        test_evaluator=dict(type='Accuracy'),
+        visualizer=dict(type='UniversalVisualizer', vis_backends=[]),
+        randomness=dict(seed=0),
     )
+    return Config(settings)
 
 
 def _model(plan: Plan, photographs: Photographs, loss: dict) -> dict:
@@ -241,14 +223,15 @@ def _model(plan: Plan, photographs: Photographs, loss: dict) -> dict:
     return model
 
 
-def _loader(loader: dict, lists: Path, img_size: int) -> dict:
+def _loader(recipe: Config, lists: Path, img_size: int) -> dict:
     """Have the loader of the recipe read the lists of a folder."""
+    loader = recipe.train_dataloader
     loader.pop('batch_sampler')
     loader.num_workers = min(WORKERS, os.cpu_count() - 1)
-    loader.dataset.data_root = ''
-    loader.dataset.ann_file = str(lists / 'train.txt')
-    loader.dataset.classes = str(lists / 'classes.txt')
-    cache, crop, *_ = loader.dataset.pipeline
+    dataset = loader.dataset
+    dataset.data_root, dataset.ann_file = str(lists), 'train.txt'
+    dataset.classes = f'{lists}/classes.txt'
+    cache, crop, *_ = dataset.pipeline
     cache.transforms = evaluation_pipeline(img_size)[:2]  # once
     crop.crop_size = img_size
     return loader

@@ -13,12 +13,12 @@ import pytest
 from PIL import EpsImagePlugin
 from tiny_export import INFER
 
-from mmclca.apis.probe.feature_cache import digest_of_file
+from mmclca.apis.probe.probe import digest_of_file
 from mmclca.datasets.batches import read_image
 from mmclca.datasets.decoding import read_bgr
 from mmclca.datasets.image_files import check_headers, find_problem
 from mmclca.datasets.photographs import images_at
-from mmclca.datasets.photographs.pixels import look_at
+from mmclca.datasets.photographs.check import look_at
 from mmclca.fitting.pictures import thumbnail
 from mmclca.page import read_leaf
 from mmclca.utils.files import read_lines
