@@ -1,5 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""From photographs to a model: the steps of a fit, in their order."""
+
 import os
+import time
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
@@ -9,15 +12,18 @@ from mmclca.apis import TokenReductionInferencer, find_images
 from mmclca.apis.inferencer import ANSWER
 from mmclca.checkpoints.fitted import model_file
 from mmclca.datasets.photographs import (
+    Checked,
     Photographs,
     check_photographs,
     read_photographs,
 )
 
-from .model import parse_budget
+from .model import cost_of, make_plan, parse_budget
+from .probing import measure, run_probe
 from .record import FitRecord, ModelFolder
-from .screen import Log
-from .steps import do_steps
+from .report import write_report
+from .screen import Log, cost_line, end_lines, probe_lines, start_lines
+from .training import improve
 
 
 def fit(
@@ -98,6 +104,53 @@ def fit(
     return FittedModel(out, device)
 
 
+def do_steps(
+    files: ModelFolder,
+    record: FitRecord,
+    checked: Checked,
+    device: str | None,
+    log: Log,
+    overwrite: bool = False,
+    probe_only: bool = True,
+) -> FitRecord:
+    """Do the steps of a fit that the record does not have yet.
+
+    Each returns its part of the record, which is written at once; before the
+    model is chosen nothing is.
+    """
+    plan = make_plan(files, record, checked, device)
+    record = replace(record, **plan.facts())
+    if overwrite:
+        files.clear()
+    files.begin(record)
+    log.open(files.log)
+    began, before = time.perf_counter(), record.seconds
+    log.tell_user(*start_lines(plan, record))
+    if record.cost is None:
+        record = files.add(record, cost=cost_of(plan))
+    log.tell_user(cost_line(plan, record.cost))
+    if record.probe is None:
+        is_trained = record.final == 'trained'
+        record = files.add(record, **run_probe(plan, is_trained))
+    log.tell_user(*probe_lines(record))
+    # what training writes is no part of this draft
+    record = files.publish(record, final=record.final or 'probe')
+    if not probe_only and record.training is None:
+        record = files.publish(record, **improve(plan, record, log))
+    held_out = checked.photographs.without({*plan.training.paths})
+    if len(held_out) and record.held_out is None:
+        found, _ = measure(files.model, held_out, plan.device)
+        record = files.add(record, held_out=found)
+    seconds = before + time.perf_counter() - began
+    record = files.publish(record, seconds=seconds)
+    write_report(files.path)
+    if record.training:
+        for checkpoint in files.training.glob('*/*.pth'):
+            checkpoint.unlink()  # what it takes to go on, thrice a model
+    log.tell_user(*end_lines(record, files.path))
+    return record
+
+
 class FittedModel:
     """A model that :func:`mmclca.fitting.fit` wrote.
 
@@ -105,6 +158,14 @@ class FittedModel:
         folder (str | Path): Its folder.
         device (str, optional): Where it runs. Defaults to None: on a GPU if
             there is one.
+
+    Attributes:
+        folder (Path): Where its files are.
+        facts (dict): The content of fit.json.
+        classes (list[str]): Names of its classes.
+        accuracy (float | None): Share of photographs it has not seen that it
+            names right, 0 to 1. None where there are too few photographs to
+            measure it.
 
     Raises:
         FileNotFoundError: If there is no such model.
@@ -116,35 +177,16 @@ class FittedModel:
         >>> model.predict('new/')[0]['pred_class']
     """
 
-    def __init__(
-        self, folder: str | PathLike, device: str | None = None
-    ) -> None:
+    def __init__(self, folder: str | PathLike, device: str | None = None):
         model_file(folder)
-        self._files, self._device = ModelFolder(folder), device
-        self._record = self._files.read()
+        self.folder, self._device = Path(folder), device
+        self._read()
 
-    @property
-    def folder(self) -> Path:
-        """Where its files are."""
-        return self._files.path
-
-    @property
-    def facts(self) -> dict:
-        """The content of fit.json."""
-        return vars(self._record)
-
-    @property
-    def classes(self) -> list[str]:
-        """Names of its classes."""
-        return self._record.classes
-
-    @property
-    def accuracy(self) -> float | None:
-        """Share of photographs it has not seen that it names right, 0 to 1.
-
-        None where there are too few photographs to measure it.
-        """
-        return self._record.best['accuracy']
+    def _read(self) -> None:
+        record = ModelFolder(self.folder).read()
+        self.facts, self.classes = vars(record), record.classes
+        self.accuracy = record.best['accuracy']
+        vars(self).pop('_inferencer', None)
 
     @cached_property
     def _inferencer(self) -> TokenReductionInferencer:
@@ -187,7 +229,7 @@ class FittedModel:
                 the other classes are gone.
             ValueError: If it has no photographs. The model stays as it was.
         """
-        files, place = self._files, Path(photographs).absolute()
+        files, place = ModelFolder(self.folder), Path(photographs).absolute()
         had, name = files.read(), name or place.name
         with Log() as log:
             checked = check_photographs(_joined(files, had, place, name))
@@ -201,9 +243,8 @@ class FittedModel:
                 known = f'The model knows all photographs of {name} already'
                 log.tell_user(known)
             files.discard_draft()
-            record = do_steps(files, record, checked, self._device, log)
-        self._record = record
-        vars(self).pop('_inferencer', None)
+            do_steps(files, record, checked, self._device, log)
+        self._read()
 
 
 def _joined(

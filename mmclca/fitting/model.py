@@ -18,7 +18,7 @@ from mmclca.datasets.photographs import Checked, Photographs
 from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.evaluation.cost import count_config
 from mmclca.models import Variant
-from mmclca.utils.provenance import cpu_name
+from mmclca.utils.provenance import machine_name
 
 from .record import FitRecord, ModelFolder
 from .weights import VIT, Pretrained, find_weights
@@ -50,11 +50,6 @@ class Plan:
     config: Config  # of the variant, with as many classes as there are
     device: str
 
-    @property
-    def classes(self) -> list[str]:
-        """Return the names of the classes."""
-        return self.checked.photographs.classes
-
     @cached_property
     def training(self) -> Photographs:
         """Select the photographs to learn from."""
@@ -63,15 +58,10 @@ class Plan:
 
     def facts(self) -> dict:
         """Return ``weights`` and ``model`` of the record."""
-        found, backbone = self.pretrained, self.config.model.backbone
-        model = dict(
-            method=self.variant.method,
-            keep_rate=self.variant.keep_rate,
-            layers=backbone.get('out_indices'),
-            out_type=backbone.get('out_type'),
-            img_size=self.variant.img_size,
-            depth=found.backbone['arch']['num_layers'],
-        )
+        found, own = self.pretrained, self.config.model.backbone
+        model = {name: vars(self.variant)[name] for name in CHOSEN}
+        model['layers'] = own.get('out_indices')
+        model['depth'] = found.backbone['arch']['num_layers']
         weights = dict(name=found.name, source=found.source)
         return dict(weights=weights, model=model)
 
@@ -148,7 +138,8 @@ def plain_model(found: Pretrained, img_size: int, num_classes: int) -> dict:
     kind, backbone = 'ImageClassifier', dict(found.backbone, img_size=img_size)
     if backbone['type'] == VIT:
         kind = 'mmclca.TokenReductionClassifier'
-    pixels = dict(mean=[*found.mean], std=[*found.std], to_rgb=True)
+    mean, std = map(list, found.pixels)
+    pixels = dict(mean=mean, std=std, to_rgb=True)
     sizes = dict(in_channels=backbone['arch']['embed_dims'])
     head = dict(type='LinearClsHead', num_classes=num_classes, **sizes)
     return dict(
@@ -163,7 +154,7 @@ def cost_of(plan: Plan) -> dict:
     """
     models = [plan.config.model]
     if plan.variant.out_type:
-        size = plan.variant.img_size, len(plan.classes)
+        size = plan.variant.img_size, len(plan.training.classes)
         models.append(plain_model(plan.pretrained, *size))
     counted = [count_config(one) for one in models]
     times = [*milliseconds(dict(enumerate(models)), plan.device).values()]
@@ -173,24 +164,14 @@ def cost_of(plan: Plan) -> dict:
         params=counted[0].params,
         ms=times[0],
         ms_full=times[-1],
-        machine=_machine_name(plan.device),
+        machine=machine_name(plan.device),
     )
 
 
-def milliseconds(
-    models: Mapping[str, dict], device: str, rounds: int = ROUNDS
-) -> dict[str, float]:
+def milliseconds(models: Mapping, device: str, rounds: int = ROUNDS) -> dict:
     """Time one image, interleaved, at batch 1: the median by the name."""
-    threads = torch.get_num_threads()
-    setting = Setting(device=device, threads=threads, batch=1)
+    setting = Setting(device=device, batch=1)
     return median_milliseconds(steps_of(models, setting), setting, rounds)
-
-
-def _machine_name(device: str) -> str:
-    if torch.device(device).type == 'cuda':
-        return torch.cuda.get_device_name(device)
-    threads = torch.get_num_threads()
-    return f'{cpu_name()}, {threads} thread{"s" * (threads > 1)}'
 
 
 def parse_budget(text: str) -> tuple[float, str]:

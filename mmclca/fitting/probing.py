@@ -34,23 +34,21 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
     ``probe``, ``learning_curve`` and ``threshold`` of the record.
     """
     began = time.perf_counter()
-    draft, photographs, probe = plan.files.draft, plan.training, probe_of(plan)
-    found = fit_classifier(plan, probe, photographs)
-    probe.save(draft.probe)
-    _write_evidence(draft, plan.checked, found)
-    features, _ = probe.features(photographs.paths)
-    settings = features, found.labels, len(plan.classes), CLASSIFIER
-    curve = learning_curve(
-        *settings, photographs.groups, strength=found.strength
-    )
-    estimate = _estimate(found, plan.classes)
+    files, known, probe = plan.files, plan.training, probe_of(plan)
+    found = fit_classifier(plan, probe, known)
+    probe.save(files.draft.probe)
+    _write_evidence(plan, found)
+    features, _ = probe.features(known.paths)
+    settings = features, found.labels, len(known.classes), CLASSIFIER
+    curve = learning_curve(*settings, known.groups, strength=found.strength)
+    estimate = _estimate(found, known.classes)
     estimate['seconds'] = time.perf_counter() - began
     if is_trained:
-        probe = Probe(plan.files.model, None, plan.device, plan.files.features)
-        found = fit_classifier(plan, probe, photographs)
+        probe = Probe(files.model, None, plan.device, files.features)
+        found = fit_classifier(plan, probe, known)
     logits = found.logits.flatten(0, 1)
     tested = logits[~logits.isnan().any(1)]
-    threshold = write_model(draft, probe, tested)
+    threshold = write_model(files.draft, probe, tested)
     return dict(probe=estimate, learning_curve=curve, threshold=threshold)
 
 
@@ -60,14 +58,11 @@ def probe_of(plan: Plan) -> Probe:
     return Probe(plan.config, source, plan.device, cache)
 
 
-def fit_classifier(
-    plan: Plan, probe: Probe, photographs: Photographs
-) -> OutOfFold:
+def fit_classifier(plan: Plan, probe: Probe, some: Photographs) -> OutOfFold:
     """Fit the last layer; gives the result of folds."""
     settings = {name: plan.call[name] for name in ('folds', 'class_weights')}
-    *_, found = fit_to_images(
-        probe, photographs, classifier=CLASSIFIER, **settings
-    )
+    settings['classifier'] = CLASSIFIER
+    *_, found = fit_to_images(probe, some, **settings)
     return found
 
 
@@ -134,14 +129,13 @@ def _recall(recall: Tensor, n: int) -> dict:
     return dict(n=n, recall=float(recall), low=low, high=high)
 
 
-def _write_evidence(
-    draft: ModelFolder, checked: Checked, found: OutOfFold
-) -> None:
+def _write_evidence(plan: Plan, found: OutOfFold) -> None:
     """Write evidence.safetensors, and photographs.csv in the same order."""
+    draft = plan.files.draft
     probabilities = found.probabilities().float().contiguous()
     tensors = dict(probabilities=probabilities, labels=found.labels)
     replace_bytes(draft.evidence, save(tensors))
-    write_rows(draft.table, table_of(checked, probabilities))
+    write_rows(draft.table, table_of(plan.checked, probabilities))
 
 
 def table_of(checked: Checked, probabilities: Tensor) -> list[list]:
@@ -149,30 +143,32 @@ def table_of(checked: Checked, probabilities: Tensor) -> list[list]:
 
     Of these there are probabilities (N, K), NaN where one was not tested.
     """
-    photographs = checked.photographs
-    learned = photographs.to_train()
-    tested = dict(zip(learned, probabilities, strict=True))
-    held_out = [i for i in range(len(photographs)) if i not in tested]
-    reasons = photographs.left_out | checked.unread
+    found = checked.photographs
+    names, groups = found.names, found.groups or [''] * len(found)
+    facts = [*zip(found.paths, names, groups, found.splits, strict=True)]
+    learned = dict(zip(found.to_train(), probabilities, strict=True))
+    rows = [
+        [*facts[i], True, '', *_named(found, i, learned[i])] for i in learned
+    ]
+    empty = [''] * 3
+    rows += [
+        [*fact, False, f'held out in {fact[-1]}', *empty]
+        for i, fact in enumerate(facts)
+        if i not in learned
+    ]
+    reasons = found.left_out | checked.unread
     for path, kept in checked.doubled + checked.leaks:
         reasons[path] = f'same as {kept}'
     for paths in checked.conflicts:
         reasons |= dict.fromkeys(paths, 'the same picture in two classes')
-    rows = [_row(photographs, i, tested.get(i)) for i in learned + held_out]
-    empty = [''] * 3
     rows += [[x, *empty, False, why, *empty] for x, why in reasons.items()]
     return [COLUMNS, *rows]
 
 
-def _row(photographs: Photographs, i: int, found: Tensor | None) -> list:
-    """Return a photograph, and its probabilities if it was learned from."""
-    label, split = photographs.labels[i], photographs.splits[i]
-    group = photographs.groups[i] if photographs.groups else ''
-    row = [photographs.paths[i], photographs.classes[label], group, split]
-    if found is None:
-        return [*row, False, f'held out in {split}', '', '', '']
-    if found.isnan().any():
-        return [*row, True, '', '', '', '']
-    best = int(found.argmax())
-    shares = (f'{float(found[i]):.6f}' for i in (label, best))
-    return [*row, True, '', photographs.classes[best], *shares]
+def _named(found: Photographs, i: int, probabilities: Tensor) -> list:
+    """Return what a photograph was taken for, and how likely classes are."""
+    if probabilities.isnan().any():
+        return [''] * 3
+    best = int(probabilities.argmax())
+    likely = probabilities[[found.labels[i], best]].tolist()
+    return [found.classes[best], *map('{:.6f}'.format, likely)]

@@ -94,9 +94,8 @@ class BarHook(Hook):
 
     def before_train(self, runner) -> None:
         """Begin with what an earlier run has done."""
-        self.task = self.bar.add_task(
-            self.title, total=runner.max_iters, completed=runner.iter
-        )
+        done = dict(total=runner.max_iters, completed=runner.iter)
+        self.task = self.bar.add_task(self.title, **done)
         self.bar.start()
 
     def after_train_iter(self, *_, **__) -> None:
@@ -124,20 +123,17 @@ def start_lines(plan: Plan, record: FitRecord) -> list[str]:
 
 def cost_line(plan: Plan, cost: dict) -> str:
     """Say what the model costs."""
-    line = (
-        f'Model: {words(plan.variant)}, {cost["gmacs"]:.3g} GMACs and '
-        f'{cost["ms"]:.0f} ms a photograph'
-    )
+    spent = f'{cost["gmacs"]:.3g} GMACs and {cost["ms"]:.0f} ms a photograph'
+    line = f'Model: {words(plan.variant)}, {spent}'
     if plan.variant.out_type is None:
         return line
-    gmacs, ms = cost['gmacs_full'], cost['ms_full']
-    return f'{line} (the whole transformer: {gmacs:.3g} and {ms:.0f})'
+    full = f'{cost["gmacs_full"]:.3g} and {cost["ms_full"]:.0f}'
+    return f'{line} (the whole transformer: {full})'
 
 
 def probe_lines(record: FitRecord) -> Iterator[str]:
     """Say how good the probe is."""
-    probe = record.probe
-    seconds = f'after {probe["seconds"]:.0f} s'
+    probe, seconds = record.probe, f'after {record.probe["seconds"]:.0f} s'
     yield f'Without training, {seconds}: {_accuracy(probe)}'
     if record.is_uneven and probe['accuracy'] is not None:
         line = f'  mean over classes: {probe["macro_recall"]:.1%}'

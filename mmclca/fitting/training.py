@@ -15,16 +15,14 @@ from uuid import uuid4
 
 import numpy as np
 import torch
-from mmengine.config import Config
+from mmengine.config import Config, ConfigDict
 from mmengine.dataset import default_collate
 from mmengine.registry import init_default_scope
-from torch import Tensor
 
 from mmclca.apis.probe import Linear, Probe
 from mmclca.apis.probe.folds import fit_temperature
 from mmclca.apis.probe.probe import put_classifier
-from mmclca.benchmark import Setting, interleaved_seconds
-from mmclca.benchmark.steps import training_step
+from mmclca.benchmark.steps import Setting, median_milliseconds, training_step
 from mmclca.checkpoints.resuming import newest_checkpoint, resume
 from mmclca.datasets.photographs import Photographs
 from mmclca.datasets.photographs.lists import lines_of_lists, write_lists
@@ -60,6 +58,9 @@ PARTS = 5
 # fewer are no ground for an accuracy
 LEAST, LEAST_A_CLASS = 200, 8
 RECIPE = 'lf-evit-kr50_deit-tiny-p16_1xb32-20e_leaf40-224px.py'
+# of the recipe: what measures, and what a fit has done already
+VALIDATION = ('val_cfg', 'val_dataloader', 'val_evaluator')
+UNUSED = (*VALIDATION, 'custom_hooks', 'env_cfg')
 WORKERS = 2  # that read photographs, where there are as many processors
 STEPS = 2  # that are timed
 FASTER = 0.8  # of the time in float32, or bfloat16 is not worth it
@@ -86,7 +87,7 @@ def improve(plan: Plan, record: FitRecord, log: Log) -> dict:
         probe = Probe(train(config, amp, log, 'Training'), None, plan.device)
         last = last_linear(probe.model.head)
         fitted = Linear(last.weight.flatten(1), last.bias)
-        put_classifier(probe.model, fitted, temperature, plan.classes)
+        put_classifier(probe.model, fitted, temperature, plan.training.classes)
         threshold = write_model(files.draft, probe, logits)
         better = dict(final='trained', held_out=None, threshold=threshold)
     training = dict(
@@ -145,7 +146,7 @@ def hold_out(photographs: Photographs) -> tuple[list[int], list[int]]:
     group, are all trained on.
     """
     units = Units(photographs.labels, photographs.groups)
-    train, test = next(iter(units.folds(PARTS, seed=0)))
+    train, test = next(units.folds(PARTS, seed=0))
     return train.tolist(), test.tolist()
 
 
@@ -155,9 +156,7 @@ def is_enough(photographs: Photographs) -> bool:
     return sum(counts) >= LEAST and median(counts) >= LEAST_A_CLASS
 
 
-def _train_without_some(
-    plan: Plan, amp: str | None, log: Log
-) -> tuple[dict, float, Tensor]:
+def _train_without_some(plan: Plan, amp: str | None, log: Log) -> tuple:
     """Train without some photographs, on which that is measured.
 
     Gives :func:`measure` of them with ``probe_accuracy``, the temperature of
@@ -187,27 +186,19 @@ def training_config(
     plan: Plan, photographs: Photographs, start: Path, work_dir: Path
 ) -> Config:
     """Make the config of training from the checkpoint of a probe."""
-    recipe, loader = read_recipe(), plan.config.test_dataloader
-    lists = lines_of_lists(photographs, work_dir, relative=False)
-    write_lists(lists, force=True)
-    recipe.default_hooks.logger.interval = 10
-    recipe.default_hooks.checkpoint.interval = 2
-    names = ('train_cfg', 'optim_wrapper', 'param_scheduler', 'default_hooks')
-    settings = dict(
-        {name: recipe[name] for name in names},
-        default_scope='mmpretrain',
-        model=_model(plan, photographs, recipe.model.head.loss),
-        load_from=str(start),
-        work_dir=str(work_dir),
-        train_dataloader=_loader(recipe, work_dir, plan.variant.img_size),
-        # kept in the checkpoint, which is how photographs are prepared
-        test_dataloader=loader.to_dict(),
-        test_cfg={},
-        test_evaluator=dict(type='Accuracy'),
-        visualizer=dict(type='UniversalVisualizer', vis_backends=[]),
-        randomness=dict(seed=0),
-    )
-    return Config(settings)
+    config = read_recipe()
+    for name in UNUSED:
+        config.pop(name)
+    config.load_from, config.work_dir = str(start), str(work_dir)
+    config.default_hooks.logger.interval = 10
+    config.default_hooks.checkpoint.interval = 2
+    config.visualizer.vis_backends, config.randomness.seed = [], 0
+    config.model = _model(plan, photographs, config.model.head.loss)
+    # kept in the checkpoint, which is how photographs are prepared
+    config.test_dataloader = plan.config.test_dataloader
+    write_lists(lines_of_lists(photographs, work_dir, relative=False), True)
+    _set_loader(config.train_dataloader, work_dir, plan.variant.img_size)
+    return config
 
 
 def _model(plan: Plan, photographs: Photographs, loss: dict) -> dict:
@@ -223,9 +214,8 @@ def _model(plan: Plan, photographs: Photographs, loss: dict) -> dict:
     return model
 
 
-def _loader(recipe: Config, lists: Path, img_size: int) -> dict:
+def _set_loader(loader: ConfigDict, lists: Path, img_size: int) -> None:
     """Have the loader of the recipe read the lists of a folder."""
-    loader = recipe.train_dataloader
     loader.pop('batch_sampler')
     loader.num_workers = min(WORKERS, os.cpu_count() - 1)
     dataset = loader.dataset
@@ -234,7 +224,6 @@ def _loader(recipe: Config, lists: Path, img_size: int) -> dict:
     cache, crop, *_ = dataset.pipeline
     cache.transforms = evaluation_pipeline(img_size)[:2]  # once
     crop.crop_size = img_size
-    return loader
 
 
 def num_steps(config: Config, num_images: int) -> int:
@@ -253,10 +242,9 @@ def step_seconds(config: Config, device: str) -> tuple[float, str | None]:
     init_default_scope(config.default_scope)
     steps = {amp: _step(config, device, amp) for amp in (None, 'bf16')}
     setting = Setting(device=device)
-    times = interleaved_seconds(steps, setting, STEPS, warm_up=1)
-    seconds = {amp: median(values) for amp, values in times.items()}
-    amp = 'bf16' if seconds['bf16'] < FASTER * seconds[None] else None
-    return seconds[amp], amp
+    times = median_milliseconds(steps, setting, STEPS, warm_up=1)
+    amp = 'bf16' if times['bf16'] < FASTER * times[None] else None
+    return times[amp] / 1e3, amp
 
 
 def _step(config: Config, device: str, amp: str | None) -> Callable:

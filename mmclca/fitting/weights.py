@@ -30,6 +30,7 @@ from mmclca.checkpoints.releases import (
 )
 from mmclca.checkpoints.stored import stored_backbone
 from mmclca.registry import MODELS
+from mmclca.utils.messages import one_of
 
 TIMM = 'timm://'
 STEM = 16  # pixels that a stem of convolutions makes a patch of
@@ -69,23 +70,18 @@ class Pretrained:
     """Hold where weights are from, and settings of a model that takes them.
 
     Args:
+        name (str): timm's, or that of the file without its ending.
         source (str): Path or ``timm://NAME``.
         backbone (dict): Of :func:`backbone_of`.
-        mean (tuple[float]): Of each channel of the pixels, 0 to 255.
-        std (tuple[float]): Standard deviation, likewise.
+        pixels (tuple): Mean and standard deviation of each channel, 0 to 255.
         note (str): What is uncertain, in a line; empty if nothing is.
     """
 
+    name: str
     source: str
     backbone: dict
-    mean: tuple
-    std: tuple
+    pixels: tuple
     note: str
-
-    @property
-    def name(self) -> str:
-        """Return timm's name, or that of the file without its ending."""
-        return _name_of(self.source)
 
     @property
     def kind(self) -> str:
@@ -97,10 +93,8 @@ class Pretrained:
         arch = self.backbone['arch']
         patch = self.backbone.get('patch_size', STEM)
         kind = '' if self.backbone['type'] == VIT else f'{self.kind}, '
-        return (
-            f'{self.name} ({kind}{arch["num_layers"]} layers, '
-            f'{arch["embed_dims"]} channels, patches of {patch} px)'
-        )
+        sizes = f'{arch["num_layers"]} layers, {arch["embed_dims"]} channels'
+        return f'{self.name} ({kind}{sizes}, patches of {patch} px)'
 
 
 def find_weights(
@@ -123,13 +117,10 @@ def find_weights(
         if weights is None:
             raise CheckpointError(NO_WEIGHTS) from error
         raise
-    (mean, std), note = pixels_of(_name_of(source), pixels)
-    return Pretrained(source, backbone_of(checkpoint), mean, std, note)
-
-
-def _name_of(source: str) -> str:
-    known = source.startswith(TIMM)
-    return source.removeprefix(TIMM) if known else Path(source).stem
+    name = source.removeprefix(TIMM)
+    name = Path(source).stem if name == source else name
+    known, note = pixels_of(name, pixels)
+    return Pretrained(name, source, backbone_of(checkpoint), known, note)
 
 
 def pixels_of(name: str, pixels: str | None = None) -> tuple[tuple, str]:
@@ -143,10 +134,7 @@ def pixels_of(name: str, pixels: str | None = None) -> tuple[tuple, str]:
         ValueError: If ``pixels`` is no such name.
     """
     if pixels is not None:
-        if pixels not in PIXELS:
-            raise ValueError(
-                f'pixels {pixels!r} is not one of {", ".join(PIXELS)}'
-            )
+        one_of(PIXELS, pixels=pixels)
         return PIXELS[pixels], ''
     known = HASH.sub('', name)
     if not timm.is_model_pretrained(known):
@@ -183,6 +171,7 @@ def backbone_of(checkpoint: dict) -> dict:
     except IndexError as error:
         shapes = ['a tensor has too few dimensions']
         raise _refusal(kind, shapes, name) from error
+    settings = {k: v for k, v in settings.items() if k not in FIXED}
     network = _build(settings, name)
     _compare(network, settings['type'], own, name)
     return _of_fit(settings, network)
@@ -201,11 +190,10 @@ def _stored(checkpoint: dict, kind: str) -> dict | None:
 
 
 def _build(settings: dict, name: str) -> BaseBackbone:
-    """Build the network without memory, but for what fit leaves no choice."""
-    chosen = {k: v for k, v in settings.items() if k not in FIXED}
+    """Build the network without memory."""
     try:
         with torch.device('meta'):
-            return MODELS.build(chosen)
+            return MODELS.build(settings)
     except (TypeError, ValueError) as error:
         raise CheckpointError(
             f'the config in {name} makes no {settings["type"]}: {error}'
@@ -236,8 +224,8 @@ def _refusal(kind: str, wrong: list[str], name: str) -> CheckpointError:
 
 def _of_fit(settings: dict, network: BaseBackbone) -> dict:
     """Leave out what fit chooses, and write the arch in numbers."""
-    kind, left_out = type(network), (*FIXED, 'img_size')
-    kept = {k: v for k, v in settings.items() if k not in left_out}
+    kind, kept = type(network), {**settings}
+    kept.pop('img_size', None)
     arch = kept.setdefault('arch', signature(kind).parameters['arch'].default)
     if not isinstance(arch, dict):
         kept['arch'] = kind.arch_zoo[arch.lower()]

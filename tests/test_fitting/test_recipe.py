@@ -14,7 +14,9 @@ ARCH = dict(
 )
 NORM = dict(type='LN', eps=1e-6)
 BACKBONE = dict(type=VIT, arch=ARCH, patch_size=16, norm_cfg=NORM)
-DEIT = Pretrained('deit_tiny.pth', BACKBONE, *PIXELS['imagenet'], '')
+DEIT = Pretrained(
+    'deit_tiny', 'deit_tiny.pth', BACKBONE, PIXELS['imagenet'], ''
+)
 
 
 def config_of(work_dir, class_weights=None):

@@ -48,15 +48,15 @@ BUDGET = {
     'mmclca/deployment': 343,
     'mmclca/engine': 670,
     'mmclca/evaluation': 402,
-    'mmclca/fitting': 1429,
+    'mmclca/fitting': 1346,
     'mmclca/models': 4421,
     'mmclca/page': 457,
     'mmclca/sweep': 781,
-    'mmclca/utils': 252,
+    'mmclca/utils': 246,
     'mmclca/visualization': 965,
     'tools': 535,
     'tools/research': 699,
-    'tests': 25324,
+    'tests': 25312,
 }
 
 
