@@ -86,17 +86,17 @@ def make_plan(
 
 
 def choose_model(
-    pretrained: Pretrained, num_classes: int, budget: str | None, device: str
+    found: Pretrained, number: int, budget: str | None, device: str
 ) -> Variant:
-    """Choose the first candidate that the budget allows."""
-    candidates = candidates_of(pretrained.backbone)
+    """Choose the first candidate that the budget allows.
+
+    ``number`` is that of the classes.
+    """
+    candidates = candidates_of(found.backbone)
     if budget is None:
         return candidates[0]
     amount, unit = parse_budget(budget)
-    models = {
-        one: classifier_config(pretrained, one, num_classes).model
-        for one in candidates
-    }
+    models = {x: classifier_config(found, x, number).model for x in candidates}
     if unit == 'ms':
         return choose(milliseconds(models, device), amount, unit)
     costs = {one: count_config(x).flops / 1e9 for one, x in models.items()}

@@ -46,6 +46,7 @@ class Log(TextIOBase):
         move_loggers(self, self.screen)
         get_console().file = None  # standard output
         self.file.close()
+        self.file = StringIO()  # of who still writes to it
 
     def open(self, path: Path) -> None:
         """Append what came so far, and all that comes, to a file."""

@@ -224,7 +224,7 @@ def _refusal(kind: str, wrong: list[str], name: str) -> CheckpointError:
 
 def _of_fit(settings: dict, network: BaseBackbone) -> dict:
     """Leave out what fit chooses, and write the arch in numbers."""
-    kind, kept = type(network), {**settings}
+    kind, kept = type(network), dict(settings)
     kept.pop('img_size', None)
     arch = kept.setdefault('arch', signature(kind).parameters['arch'].default)
     if not isinstance(arch, dict):
