@@ -48,7 +48,7 @@ BUDGET = {
     'mmclca/deployment': 343,
     'mmclca/engine': 670,
     'mmclca/evaluation': 402,
-    'mmclca/fitting': 1346,
+    'mmclca/fitting': 1344,
     'mmclca/models': 4421,
     'mmclca/page': 457,
     'mmclca/sweep': 781,
