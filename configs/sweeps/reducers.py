@@ -5,6 +5,10 @@
 # Results: docs/results/reducers.md.
 # The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders
 # of data sets and of weights.
+weights = {
+    'deit-tiny-p16': 'deit_tiny_patch16_224.pth',
+    'vit-tiny-p16': 'vit_tiny_patch16_224.safetensors',
+}
 # name of a row: reducer and its options
 methods = {
     'TopK': ('TopK', {}),
@@ -17,7 +21,7 @@ methods = {
     'KMedoids': ('KMedoids', {}),
     'DPCKNN': ('DPCKNN', {}),
     'ToMe': ('ToMe', {}),
-    'ToMe, MLERP': ('ToMe', dict(fuse='mlerp')),
+    'ToMe-MLERP': ('ToMe', dict(fuse='mlerp')),
     'ToFu': ('ToMe', dict(early='prune', fuse='mlerp')),
     'ATC': ('ATC', {}),
     'MCTF': ('MCTF', {}),

@@ -114,9 +114,9 @@ class Recorder(TokenReducer):
         return self.reducer.before(tokens, stage)
 
     @property
-    def looks_ahead(self) -> bool:
+    def needs_attention(self) -> bool:
         """See :class:`TokenReducer`."""
-        return self.reducer.looks_ahead
+        return self.reducer.needs_attention
 
     def ahead(self, tokens: Tokens, attended: Attended, stage: int) -> Tokens:
         return self.reducer.ahead(tokens, attended, stage)

@@ -1,15 +1,17 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from math import cos, pi
+from types import SimpleNamespace
 
 import pytest
 import torch
 from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
+from small_models import classifier, vit
 from tiny_run import write_run
 
 from mmclca.engine.hooks.keep_rate_warm_up_hook import warm_up
-from mmclca.registry import HOOKS
+from mmclca.registry import HOOKS, MODELS
 
 
 @HOOKS.register_module()
@@ -95,3 +97,11 @@ def test_other_reducers_are_refused_at_the_start(run):
     plain = dict(type='VisionTransformer', arch='deit-t', img_size=32)
     with pytest.raises(ValueError, match='VisionTransformer with .* no keep'):
         run(backbone=plain, epochs=2)
+
+
+def test_counts_in_place_of_a_keep_rate_are_refused():
+    reducer = dict(type='mmclca.EViT', num_tokens=[8])
+    model = MODELS.build(classifier(vit(2, reducer=reducer, reduce_at=(0,))))
+    hook = HOOKS.build(dict(type='mmclca.KeepRateWarmUpHook', epochs=3))
+    with pytest.raises(ValueError, match='with keep_rate, not with num_token'):
+        hook.before_train(SimpleNamespace(model=model))

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Paired differences over draws, and the bar.
+"""Paired differences over draws.
 
 With what arms are compared is on a page: test_pages.py.
 """
@@ -7,7 +7,7 @@ With what arms are compared is on a page: test_pages.py.
 import numpy as np
 import pandas as pd
 import pytest
-from compare import CLCA, OUR_PROBE, difference, judge, to_runs
+from compare import OUR_PROBE, difference, to_runs
 
 
 def test_difference_is_paired():
@@ -24,27 +24,6 @@ def test_difference_is_paired():
 def test_one_draw_has_no_interval():
     found = difference(pd.Series([90.0]), pd.Series([89.0]))
     assert found.mean == 1 and np.isnan([found.low, found.high]).all()
-
-
-@pytest.mark.parametrize(
-    'more, ms, keep_rate, told',
-    [
-        ([1, 1, 1], 1.0, 0.1, ['above', 'ties', 'not_below']),
-        ([-1, 0, 2], 1.0, 0.1, ['ties', 'not_below']),
-        ([-1, 0, 2], 9.0, 0.1, ['not_below']),
-        ([-1, 0, 2], 9.0, 0.5, []),
-        ([-1, -1, -1], 1.0, 0.1, []),
-    ],
-)
-def test_what_the_bar_tells_of_a_cheaper_arm(more, ms, keep_rate, told):
-    ours = pd.Series([91.0, 92.0, 93.5])
-    arms = pd.DataFrame(dict(line=[OUR_PROBE, CLCA], ours=[True, False]))
-    arms = arms.assign(gmacs=[0.3, 0.29], ms=[3.0, ms], beside=0)
-    arms['keep_rate'] = 0.5, keep_rate
-    arms['accuracies'] = [ours, ours + more]
-    (found,) = judge(arms)
-    assert len(found['cheaper']) == 1
-    assert [n for n in ('above', 'ties', 'not_below') if found[n]] == told
 
 
 def test_runs_of_both_kinds():

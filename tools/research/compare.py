@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Arms beside ours: runs, paired differences over draws, and the bar."""
+"""Arms beside ours: runs, and paired differences over draws."""
 
 from typing import NamedTuple
 
@@ -22,8 +22,6 @@ ARM = ['line', 'method', 'keep_rate', 'img_size', 'depth']
 EQUAL = 0.005
 # ours keeps half of the tokens, of images of any size
 OUR_METHOD, OUR_KEEP_RATE = 'EViT', 0.5
-# keep rates at which CLCA and CLA are to be below ours
-KEEP_RATES_TO_BEAT = (0.1, 0.25)
 
 
 def to_runs(probes, results, milliseconds):
@@ -130,12 +128,6 @@ def of_draws(runs, draws):
     return runs[runs.groupby(ARM).draw.transform('nunique') == len(draws)]
 
 
-def is_to_beat(table):
-    """Return whether a run or an arm is one that ours is to be above."""
-    keep_rates = table.keep_rate.isin(KEEP_RATES_TO_BEAT)
-    return table.line.isin([CLCA, CLA]) & keep_rates
-
-
 def to_arms(runs):
     """Return one row an arm, the differences to ours among what it tells.
 
@@ -181,50 +173,3 @@ def _beside(arm, ours):
     if affordable.empty:
         return ours.gmacs.idxmin()
     return affordable.gmacs.idxmax()
-
-
-def judge(arms):
-    """Compare ours with all that costs no more, and with what it must beat.
-
-    Args:
-        arms (pandas.DataFrame): Of :func:`to_arms`.
-
-    Returns:
-        list[dict]: One for each of ours, the dearest first. ``ours`` is its
-        row; of others, pairs of a row and a difference: ``cheaper``, arms at
-        equal or lower multiply-accumulates and their differences to ours,
-        the highest first; ``above``, those of them that are above ours with
-        their whole interval, of which there must be none; ``ties``, those
-        that are not below ours with their whole interval, but faster, the
-        fastest first; ``to_beat``, CLCA and CLA at ``KEEP_RATES_TO_BEAT``
-        that are compared with it, and what ours is above them;
-        ``not_below``, those that ours is not above with its whole interval,
-        of which there must be none.
-    """
-    ours = arms[arms.ours].sort_values('gmacs', ascending=False)
-    return [_verdict(own, arms[~arms.ours]) for own in ours.itertuples()]
-
-
-def _verdict(ours, others):
-    cheaper = others[others.gmacs <= ours.gmacs * (1 + EQUAL)]
-    cheaper = [
-        (arm, difference(arm.accuracies, ours.accuracies))
-        for arm in cheaper.itertuples()
-    ]
-    cheaper.sort(key=lambda pair: -pair[1].mean)
-    to_beat = others[is_to_beat(others) & (others.beside == ours.Index)]
-    to_beat = [
-        (arm, difference(ours.accuracies, arm.accuracies))
-        for arm in to_beat.itertuples()
-    ]
-    ties = [pair for pair in cheaper if pair[1].high >= 0]
-    ties = [pair for pair in ties if pair[0].ms < ours.ms]
-    ties.sort(key=lambda pair: pair[0].ms)
-    return dict(
-        ours=ours,
-        cheaper=cheaper,
-        above=[pair for pair in cheaper if pair[1].low > 0],
-        ties=ties,
-        to_beat=to_beat,
-        not_below=[pair for pair in to_beat if not pair[1].low > 0],
-    )

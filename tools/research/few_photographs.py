@@ -4,11 +4,9 @@
 from pathlib import Path
 
 import compare
-import matplotlib.pyplot as plt
 import pandas as pd
 import probes
 from compare import IMG_SIZE, LINES, SHALLOWER, difference
-from plot_sweep import gmacs_axis, panels
 
 from mmclca.fitting.model import milliseconds
 from mmclca.sweep.compose import Cell
@@ -17,23 +15,19 @@ from mmclca.sweep.report import markdown
 from mmclca.sweep.results import config_hash, read_results
 
 OWN = Path('docs/results/few_photographs')
-DASH = '–'
-WORDS = (  # columns that are no numbers
-    *('arm', 'with', 'ours with', 'ours', 'one change', 'reading'),
-    *('best of them', 'above CLCA', 'above CLA', 'as good and faster', 'bar'),
-)
+# columns that are no numbers
+WORDS = ('arm', 'with', 'ours with', 'one change', 'reading')
 
 
-def values(out):
-    """Return what the template asks for; draws the picture into a folder."""
+def values():
+    """Return what the template asks for."""
     results, why = read_results(OWN), read_results(f'{OWN}_why')
     frozen = probes.frozen_arms(OWN / 'probes')
     timed = probes.kept(OWN / 'speed/cpu.json', time_arms, frozen, results)
     runs = compare.to_runs(frozen, results, timed['milliseconds'])
     changes = compare.to_runs([], why, {})
     arms = compared(runs)
-    draw(arms, out / 'pictures/few_photographs/accuracy_gmacs.png')
-    functions = table, bar, setting, signed, told, find, versus, compare.judge
+    functions = table, find, versus
     return dict(
         probes=frozen,
         results=results + why,
@@ -67,17 +61,16 @@ def compared(runs):
     for key, own in runs.groupby(['dataset', 'backbone']):
         on_all = compare.of_draws(own, range(probes.NUM_DRAWS))
         found[(*key, 'frozen')] = compare.to_arms(on_all)
-        to_beat = own[compare.is_to_beat(own)]
-        draws = to_beat.groupby(compare.ARM).draw.agg(set)
-        if len(draws):
-            on_some = compare.of_draws(own, set.intersection(*draws))
+        paper = own[own.line.isin([compare.CLCA, compare.CLA])]
+        if len(paper):
+            on_some = compare.of_draws(own, paper.draw.unique())
             found[(*key, 'trained')] = compare.to_arms(on_some)
     return found
 
 
 def number(value):
     """Return a number with one digit, or a dash where there is none."""
-    return DASH if value != value else f'{value:.1f}'
+    return '–' if value != value else f'{value:.1f}'
 
 
 def signed(value):
@@ -97,12 +90,6 @@ def setting(arm):
     return ', '.join(words) or 'all tokens'
 
 
-def told(pair):
-    """Return an arm and a difference of it."""
-    arm, beside = pair
-    return f'{arm.line}, {setting(arm)}: {signed(beside)}'
-
-
 def table(arms, lines=LINES):
     """Return a row an arm, of some lines."""
     rows = [
@@ -120,35 +107,6 @@ def table(arms, lines=LINES):
         for arm in arms[arms.line.isin(lines)].itertuples()
     ]
     return markdown(pd.DataFrame(rows), WORDS)
-
-
-def bar(arms):
-    """Return what the bar says of ours at each cost."""
-    rows = pd.DataFrame(map(_verdict, compare.judge(arms)))
-    return markdown(rows.loc[:, (rows != DASH).any()], WORDS)
-
-
-def _verdict(verdict):
-    ours = verdict['ours']
-    above = {
-        line: '; '.join(
-            f'{setting(arm)}: {signed(beside)}'
-            for arm, beside in verdict['to_beat']
-            if arm.line == line
-        )
-        for line in (compare.CLCA, compare.CLA)
-    }
-    fails = verdict['above'] or verdict['not_below']
-    return {
-        'ours': f'{ours.line}, {setting(ours)}',
-        'GMACs': f'{ours.gmacs:.2f}',
-        'arms at no more GMACs': len(verdict['cheaper']),
-        'best of them': next(map(told, verdict['cheaper']), DASH),
-        'above CLCA': above[compare.CLCA] or DASH,
-        'above CLA': above[compare.CLA] or DASH,
-        'as good and faster': next(map(told, verdict['ties']), DASH),
-        'bar': 'fails' if fails else 'holds',
-    }
 
 
 def find(arms, **values):
@@ -209,33 +167,3 @@ def reading(found):
     if found.low > 0:
         return 'helps'
     return 'hurts' if found.high < 0 else 'no difference seen'
-
-
-def draw(arms, file):
-    """Draw accuracy against multiply-accumulates, a panel a backbone: ours,
-    and lines of arms that differ in how much they pay."""
-    shown = pd.concat(
-        arms.get((*key, 'trained'), own).assign(backbone=key[1])
-        for (*key, kind), own in arms.items()
-        if kind == 'frozen' and key[0] == 'leaf40_white'
-    )
-    # reduced networks read at their last layer are far below the others
-    below = (shown.line == compare.LAST_LOGISTIC) & (shown.method != '')
-    panels(shown[~below], ['backbone'], _lines, file, ends=('.png',))
-
-
-def _lines(axis, arms):
-    smaller = (arms.img_size != IMG_SIZE) & (arms.method != '') & ~arms.ours
-    by = ['ours', 'line', 'method', smaller.map({True: 'smaller', False: ''})]
-    for (ours, *words), own in arms.sort_values('gmacs').groupby(by):
-        axis.plot(
-            own.gmacs,
-            own.accuracy,
-            color='black'
-            if ours
-            else plt.get_cmap('tab20')(own.place.iloc[0]),
-            linestyle=':' if 'ToMe' in words else '-',
-            marker='o',
-            label='ours' if ours else ', '.join(filter(None, words)),
-        )
-    gmacs_axis(axis)

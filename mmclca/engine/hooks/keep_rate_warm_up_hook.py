@@ -39,18 +39,17 @@ class KeepRateWarmUpHook(Hook):
     def before_train(self, runner) -> None:
         """Note the keep rates of the config."""
         backbone = inner_model(runner.model).backbone
-        self.reducer = dict(backbone.named_children()).get('reducer')
-        rated = isinstance(self.reducer, TopK) and not self.reducer.num_tokens
-        if not rated:
+        self.reducer = reducer = dict(backbone.named_children()).get('reducer')
+        if not isinstance(reducer, TopK) or reducer.num_tokens:
             raise ValueError(
                 f'{type(backbone).__name__} with '
-                f'reducer={type(self.reducer).__name__} has no keep rate that '
-                'may change in training: KeepRateWarmUpHook is for '
-                'mmclca.EViT and mmclca.TopK; remove it from custom_hooks'
+                f'reducer={type(reducer).__name__} has no keep rate that may '
+                'change in training: KeepRateWarmUpHook is for mmclca.EViT '
+                'and mmclca.TopK with keep_rate, not with num_tokens; give '
+                'these, or remove it from custom_hooks'
             )
         # what the config says: an interrupted run may have left others
-        rate = self.reducer.keep_rate
-        self.final = per_stage(rate, self.reducer.num_stages)
+        self.final = per_stage(reducer.keep_rate, reducer.num_stages)
 
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
         """Set the keep rates of this iteration."""
@@ -71,6 +70,6 @@ class KeepRateWarmUpHook(Hook):
 
 
 def warm_up(keep_rate: float, epoch: float, epochs: int) -> float:
-    """Keep rate after some epochs of a warm-up, in between as a cosine."""
+    """Compute the keep rate after some epochs of a cosine warm-up."""
     progress = min(max(epoch / epochs, 0.0), 1.0)
     return keep_rate + (1 - keep_rate) * (1 + cos(pi * progress)) / 2

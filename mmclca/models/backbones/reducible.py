@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 from mmclca.registry import MODELS
 from mmclca.utils.messages import ascending
 
-from ..reduction.attention import Attended, attend, look
+from ..reduction.attention import Attended, attend, project_qkv
 from ..reduction.reducers import TokenReducer
 from ..reduction.tokens import Tokens
 from .base import ForeignWeights
@@ -74,7 +74,7 @@ class Reducible(ForeignWeights):
         key_bias: Tensor | None,
         softmax: Callable | None,
     ) -> tuple[Tensor, Attended]:
-        """First half of a layer: the tokens (B, N, C) after its attention.
+        """Run the first half of a layer: tokens (B, N, C) after attention.
 
         Args:
             layer (nn.Module): One of ``layers``.
@@ -116,7 +116,7 @@ class Reducible(ForeignWeights):
         return attended.cls_attn().float().mean(dim=1), entered
 
     def feed(self, layer: nn.Module, x: Tensor) -> Tensor:
-        """Second half of a layer, tokens (B, N, C) to tokens."""
+        """Run the second half of a layer, tokens (B, N, C) to tokens."""
         return layer.ffn(layer.ln2(x), identity=x)
 
     def finish(self, x: Tensor) -> Tensor:
@@ -274,12 +274,12 @@ class Reducible(ForeignWeights):
         return tokens.with_x(self.feed(layer, tokens.x))
 
     def _attend(self, layer, tokens: Tokens, stage: int | None) -> Tokens:
-        """First half of a layer; what it made is freed before the FFN."""
+        """Run the first half of a layer; free what it made before the FFN."""
         reducer = self.reducer
         if stage is not None:
             tokens = reducer.before(tokens, stage)
-            if reducer.looks_ahead:
-                tokens = self._look_ahead(layer, tokens, stage)
+            if reducer.needs_attention:
+                tokens = self._reduce_ahead(layer, tokens, stage)
         x, attended = self.attend(
             layer, tokens, reducer.key_bias(tokens), reducer.softmax(tokens)
         )
@@ -288,7 +288,7 @@ class Reducible(ForeignWeights):
             tokens = reducer.between(tokens, attended, stage)
         return tokens
 
-    def _look_ahead(self, layer, tokens: Tokens, stage: int) -> Tokens:
+    def _reduce_ahead(self, layer, tokens: Tokens, stage: int) -> Tokens:
         """Reduce before a layer by what its attention would see."""
         with torch.no_grad():
             key_bias = self.reducer.key_bias(tokens)
@@ -296,7 +296,7 @@ class Reducible(ForeignWeights):
                 ahead = self.attend(layer, tokens, key_bias, softmax=None)[1]
             else:  # leaves out what it reads
                 x = self.normalize(layer, tokens.x)
-                ahead = look(layer.attn, x, key_bias)
+                ahead = project_qkv(layer.attn, x, key_bias)
         return self.reducer.ahead(tokens, ahead, stage)
 
     def get_layer_depth(
@@ -313,7 +313,7 @@ class Reducible(ForeignWeights):
         return super().get_layer_depth(name)
 
     def _stage_of(self, name: str) -> int:
-        """Stage of a parameter, such as ``reducer.stages.0.x``; or 0."""
+        """Find the stage of a parameter, as ``reducer.stages.0.x``; or 0."""
         _, part, *rest = name.split('.')
         part = getattr(self.reducer, part)
         is_list = isinstance(part, (nn.ModuleList, nn.ParameterList))

@@ -8,13 +8,13 @@ from torch import Tensor
 
 
 def at_least_float32(x: Tensor) -> Tensor:
-    """Half precision to float32, which sums and exponents need."""
+    """Cast half precision to float32, which sums and exponents need."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 @dataclass
 class Attended:
-    """What the attention of a layer saw.
+    """Queries, keys and values of the attention of a layer.
 
     Args:
         q (Tensor): Queries (B, H, N, D).
@@ -29,7 +29,7 @@ class Attended:
     key_bias: Tensor | None = None
 
     def weights(self, q: Tensor, softmax: Callable | None = None) -> Tensor:
-        """What some of the queries read of each value, (B, H, n, N).
+        """Compute with what weights some queries read, (B, H, n, N).
 
         Args:
             q (Tensor): Those queries, (B, H, n, D).
@@ -39,7 +39,7 @@ class Attended:
         return logits.softmax(-1) if softmax is None else softmax(logits)
 
     def cls_attn(self) -> Tensor:
-        """Attention of CLS to all tokens, (B, H, N).
+        """Compute the attention of CLS to all tokens, (B, H, N).
 
         One row, O(N): the N x N map is never made. Dropout of the attention
         weights is left out, so that a selection depends on the image only.
@@ -47,10 +47,10 @@ class Attended:
         return self.weights(self.q[:, :, :1])[:, :, 0]
 
     def received(self, chunk_size: int = 128) -> Tensor:
-        """Attention that each token gets from all, (B, N), O(N) in memory.
+        """Sum the attention that each token gets from all, (B, N).
 
-        The column sums of the whole map, over heads and queries, a few
-        queries at a time.
+        The column sums of the whole map, over heads and queries, in O(N)
+        memory: a few queries at a time.
         """
         total = self.k.new_zeros(self.k.size(0), self.k.size(2))
         for q in self.q.split(chunk_size, dim=2):
@@ -59,7 +59,7 @@ class Attended:
 
 
 class AttendedInTurn(Attended):
-    """What attentions side by side saw, as if they were one of all heads.
+    """Those of attentions side by side, as if of one with all heads.
 
     Joined where it is asked for, which is once in few layers.
     """
@@ -89,11 +89,11 @@ class SideBySide:
     """
 
     def each(self, x: Tensor) -> Iterator[tuple]:
-        """Each attention, and what it reads where all read x (B, N, C)."""
+        """Yield each attention, with what it reads of tokens (B, N, C)."""
         raise NotImplementedError
 
     def joined(self):
-        """One attention of all heads with the same update."""
+        """Join them to one attention of all heads, with the same update."""
         raise NotImplementedError
 
 
@@ -103,11 +103,11 @@ class MixedHeads:
     def attended(
         self, q: Tensor, k: Tensor, v: Tensor, key_bias: Tensor | None
     ) -> Attended:
-        """What it sees, with the ``weights`` that it has."""
+        """Return these, with the ``weights`` of mixed heads."""
         raise NotImplementedError
 
     def read(self, attended: Attended) -> Tensor:
-        """What all queries read, (B, H, N, D)."""
+        """Read the values with all queries, (B, H, N, D)."""
         raise NotImplementedError
 
 
@@ -116,10 +116,10 @@ def _logits(q: Tensor, k: Tensor, key_bias: Tensor | None) -> Tensor:
     return logits if key_bias is None else logits + key_bias
 
 
-def look(attn, x: Tensor, key_bias: Tensor | None = None) -> Attended:
-    """What an attention would see of normalized tokens (B, N, C)."""
+def project_qkv(attn, x: Tensor, key_bias: Tensor | None = None) -> Attended:
+    """Project normalized tokens (B, N, C) to queries, keys and values."""
     if isinstance(attn, SideBySide):
-        parts = [look(one, own, key_bias) for one, own in attn.each(x)]
+        parts = [project_qkv(one, own, key_bias) for one, own in attn.each(x)]
         return AttendedInTurn(parts)
     B, N, _ = x.shape
     qkv = attn.qkv(x).reshape(B, N, 3, attn.num_heads, attn.head_dims)
@@ -134,7 +134,7 @@ def attend(
     key_bias: Tensor | None = None,
     softmax: Callable | None = None,
 ) -> tuple[Tensor, Attended]:
-    """mmpretrain's ``MultiheadAttention.forward``, opened.
+    """Run mmpretrain's ``MultiheadAttention.forward``, opened.
 
     Args:
         attn (MultiheadAttention | SideBySide | MixedHeads): The attention of
@@ -155,7 +155,7 @@ def attend(
             updates, parts = zip(*made, strict=True)
             return reduce(torch.add, updates), AttendedInTurn(parts)
         attn = attn.joined()
-    attended = look(attn, x, key_bias)
+    attended = project_qkv(attn, x, key_bias)
     if softmax is not None:
         x = attended.weights(attended.q, softmax) @ attended.v
     elif isinstance(attn, MixedHeads):
@@ -175,7 +175,7 @@ def attend(
 
 
 def masked_softmax(logits: Tensor, decision: Tensor, eps: float = 1e-6):
-    """Softmax over the tokens kept; every token attends to itself as well.
+    """Take the softmax over the tokens kept; each also attends to itself.
 
     `DynamicViT`, section 3.3, equations 10 and 11; ``eps`` keeps gradients.
 

@@ -8,7 +8,7 @@ from .attention import at_least_float32
 
 
 def distances(x: Tensor) -> Tensor:
-    """Distances between all tokens (B, N, C) of an image, (B, N, N).
+    """Measure distances between all tokens (B, N, C) of an image, (B, N, N).
 
     Exactly symmetric and 0 to itself, which rounding is not: else tokens
     that are alike would be told apart by the size of the batch.
@@ -22,7 +22,7 @@ def distances(x: Tensor) -> Tensor:
 
 @torch.no_grad()
 def dpc_knn(y: Tensor, num_clusters: int, num_neighbors: int, noise: float):
-    """Density peaks clustering by the nearest neighbors (DPC-KNN).
+    """Cluster by peaks of density among nearest neighbors (DPC-KNN).
 
     Du, Ding and Jia, 2016, as TCFormer uses it: centers are far from any
     denser token, and the others go to the nearest center.
@@ -54,7 +54,7 @@ def dpc_knn(y: Tensor, num_clusters: int, num_neighbors: int, noise: float):
 
 @torch.no_grad()
 def k_medoids(x: Tensor, weight: Tensor, num: int, iterations: int) -> Tensor:
-    """K-medoids of tokens (B, N, C), from the K of largest weight: (B, K)."""
+    """Find K medoids of tokens (B, N, C), from those of largest weight."""
     distance = distances(x)
     medoids = weight.topk(num, dim=1).indices
     for _ in range(iterations):
@@ -64,7 +64,7 @@ def k_medoids(x: Tensor, weight: Tensor, num: int, iterations: int) -> Tensor:
 
 
 def _assign(distance: Tensor, medoids: Tensor) -> Tensor:
-    """The cluster of each token: that of the nearest medoid.
+    """Find the cluster of each token, that of the nearest medoid.
 
     Args:
         distance (Tensor): Distances between tokens, (B, N, N).
@@ -81,7 +81,7 @@ def _assign(distance: Tensor, medoids: Tensor) -> Tensor:
 
 
 def _update(distance: Tensor, weight: Tensor, label: Tensor, num: int):
-    """The medoids: in each cluster the token that is nearest to all others.
+    """Find the medoids, in each cluster the token nearest to all others.
 
     Args:
         distance (Tensor): Distances between tokens, (B, N, N).

@@ -107,7 +107,7 @@ class CrossLayerCache(BaseModule):
         return self._noted(tokens, num_pooled)
 
     def _noted(self, tokens: Tokens, num_pooled: int) -> Tokens:
-        """Tokens that say what the average covers and what is protected."""
+        """Note what the average covers and what is protected."""
         return replace(
             tokens, num_pooled=num_pooled, num_protected=self.num_protected
         )
@@ -136,7 +136,7 @@ class CrossLayerCache(BaseModule):
         return self._noted(tokens, num_pooled)
 
     def entry(self, tokens: Tokens) -> list[Tensor]:
-        """What one layer leaves in the cache: average, then CLR tokens."""
+        """List what a layer leaves in the cache: average, then CLR tokens."""
         entry = []
         if self.with_gap:
             first = 0 if self.pool_cls else tokens.num_prefix

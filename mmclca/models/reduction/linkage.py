@@ -31,9 +31,9 @@ def agglomerate(metric: Tensor, num_clusters: int, linkage: str) -> Tensor:
         Tensor: The cluster of each token, (B, N), numbered by first members.
     """
     distance = 1 - at_least_float32(metric @ metric.transpose(1, 2))
-    distance = distance.nan_to_num(2.0)  # of broken weights
+    distance = _symmetric(distance.nan_to_num(2.0))  # of broken weights
     if linkage == 'single':
-        return _cut(*_spanning_tree(_symmetric(distance)), num_clusters)
+        return _cut(*_spanning_tree(distance), num_clusters)
     return _cut(*_tree(distance, num_clusters, linkage), num_clusters)
 
 
@@ -51,7 +51,6 @@ def _tree(distance: Tensor, num_clusters: int, linkage: str):
     order of joins does not matter.
     """
     B, N, _ = distance.shape
-    distance = _symmetric(distance)
     first = torch.arange(N, device=distance.device).repeat(B, 1)
     size = distance.new_ones(B, N)
     clusters = first, size, torch.zeros_like(first, dtype=torch.bool)
@@ -68,7 +67,7 @@ def _tree(distance: Tensor, num_clusters: int, linkage: str):
 
 
 def _unfinished(distance, near, *others, num_joins: int) -> Tensor:
-    """Whether a join to come may be one of the lowest ``num_joins``."""
+    """Tell whether a join to come may be one of the lowest."""
     sure = others[-1] < near.amin(dim=1, keepdim=True)
     return (sure.sum(dim=1) < num_joins).any()
 
@@ -123,7 +122,7 @@ def _join(
 
 
 def _rows(distance: Tensor, index: Tensor | None) -> Tensor:
-    """Rows at ``index`` (B, M) of distances (B, L, K); None: all."""
+    """Take the rows at ``index`` (B, M) of (B, L, K); None: all."""
     if index is None:
         return distance
     B, L, K = distance.shape

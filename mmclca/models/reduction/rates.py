@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Tokens dropped and merged as in DiffRate, and numbers that are learned."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -10,6 +11,8 @@ from torch import Tensor, nn
 from .tokens import Tokens
 from .trace import Merged, ranks, sum_into
 
+TINY = 1e-6  # above 0 in half precision, too
+
 
 def straight_through(hard: Tensor, soft: Tensor) -> Tensor:
     """Give ``hard`` the gradient of ``soft``."""
@@ -17,7 +20,7 @@ def straight_through(hard: Tensor, soft: Tensor) -> Tensor:
 
 
 class Rate(nn.Module):
-    """How many of the patches a step keeps.
+    """A learned number of patches that a step keeps.
 
     Args:
         num_patches (int): Patches P.
@@ -31,12 +34,12 @@ class Rate(nn.Module):
         self.logits = nn.Parameter(torch.zeros(len(candidates)))
 
     def forward(self) -> Tensor:
-        """The count, a whole number that has a gradient."""
+        """Return the count, a whole number that has a gradient."""
         expected = (self.logits.softmax(0) * self.candidates).sum()
         return straight_through(expected.detach().ceil(), expected)
 
     def mask(self) -> Tensor:
-        """Whether the token of each rank is kept, (P,), with a gradient."""
+        """Mask the ranks that are not kept, (P,), with a gradient."""
         rank = torch.arange(int(self.candidates[0]), device=self.logits.device)
         kept = self.candidates > rank.unsqueeze(1)  # (P, candidates)
         chance = (kept * self.logits.softmax(0)).sum(dim=1)
@@ -50,6 +53,20 @@ class Rates(nn.Module):
         super().__init__()
         self.prune = Rate(num_patches, granularity)
         self.merge = Rate(num_patches, granularity)
+
+
+def learned_counts(stages: Sequence[Rates]) -> tuple[int, int]:
+    """Count what pruning and merging leave after the last of some stages.
+
+    They do not rise from stage to stage, as those that are given.
+    """
+    if torch.compiler.is_exporting():
+        raise ValueError(
+            'DiffRate with target=: an exported file has fixed counts; give '
+            'prune and merge in its place, as steps(stage) has them'
+        )
+    prune = min(int(rates.prune()) for rates in stages)
+    return prune, min(int(rates.merge()) for rates in stages)
 
 
 def gmacs(reducer) -> Tensor:
@@ -91,7 +108,7 @@ def prune_and_merge(
         rank, x = ranks(score), tokens.body
         order = rank.argsort(dim=1)
         index = order[:, :num_kept].unsqueeze(-1).expand(-1, -1, x.size(-1))
-        y = F.normalize(x.gather(1, index), dim=-1)
+        y = F.normalize(x.gather(1, index), dim=-1, eps=TINY)
         alike = y[:, num_left:] @ y[:, :num_left].transpose(1, 2)
         best, partner = alike.max(dim=-1)
         best = (best.clamp(min=0) if clamp else best).to(x)
@@ -104,19 +121,20 @@ def prune_and_merge(
         size = tokens.weights * F.pad(grown, prefix, value=1.0)
     reduced = tokens.merge_body(target, num_left, size=size, share=share)
     # without clamp a size may fall below 0, which has no logarithm
-    return replace(reduced, weight=reduced.weight.clamp(min=1e-6))
+    return replace(reduced, weight=reduced.weight.clamp(min=TINY))
 
 
 def decision(tokens: Tokens) -> Tensor:
-    """1 for tokens that are left, 0 for masked ones, (B, N), with gradients.
+    """Tell tokens that are left, 1, from masked ones, 0, (B, N).
 
-    ``weight`` is the size of what is left, 0 of what is not.
+    ``weight`` is the size of what is left, 0 of what is not. The answer has
+    gradients.
     """
     return tokens.weights / sizes(tokens)
 
 
 def sizes(tokens: Tokens) -> Tensor:
-    """Sizes of the tokens, (B, N), 1 where they are masked."""
+    """Return the sizes of the tokens, (B, N), 1 where they are masked."""
     weight = tokens.weights.detach()
     return weight.where(weight > 0, 1.0)
 
@@ -169,7 +187,7 @@ def _merge(x, size, into, gone, clamp: bool) -> tuple[Tensor, Tensor]:
         gone (Tensor): Those that are merged, (B, M).
         clamp (bool): See :func:`mask_and_merge`.
     """
-    y = F.normalize(x.detach(), dim=-1)
+    y = F.normalize(x.detach(), dim=-1, eps=TINY)
     alike = y @ y.transpose(1, 2)
     best, partner = alike.masked_fill(~into[:, None], -torch.inf).max(dim=-1)
     own = torch.arange(x.size(1), device=x.device)
@@ -179,4 +197,4 @@ def _merge(x, size, into, gone, clamp: bool) -> tuple[Tensor, Tensor]:
     size = size.clamp(min=1)
     more = size * (best.clamp(min=0) if clamp else best).where(gone, 0.0)
     more = sum_into(target, more.unsqueeze(-1), x.size(1)).squeeze(-1)
-    return x, (size + more.where(~gone, 0.0)).clamp(min=1e-6)
+    return x, (size + more.where(~gone, 0.0)).clamp(min=TINY)

@@ -74,7 +74,7 @@ class Tokens:
 
     @property
     def appended(self) -> list[Appended]:
-        """What was put at the end so far."""
+        """The records of tokens put at the end so far."""
         return [r for r in self.trace if isinstance(r, Appended)]
 
     @property
@@ -92,11 +92,11 @@ class Tokens:
         )
 
     def with_x(self, x: Tensor) -> 'Tokens':
-        """The same sequence with other features, (B, N, C)."""
+        """Replace the features, (B, N, C)."""
         return replace(self, x=x)
 
     def with_body(self, y: Tensor) -> 'Tokens':
-        """The same prefix before other tokens, as many as there were."""
+        """Replace the tokens after the prefix by as many others."""
         x = torch.cat((self.x[:, : self.num_prefix], y), dim=1)
         return self.with_x(x)
 
@@ -149,7 +149,7 @@ class Tokens:
         return replace(merged, weight=size)
 
     def merge_body(self, target: Tensor, num_tokens: int, **weights):
-        """As :meth:`merge`, of the tokens after the prefix, (B, N - it)."""
+        """Merge only tokens after the prefix, by ``target`` (B, N - it)."""
         whole = after_prefix(target, self.num_prefix)
         return self.merge(whole, self.num_prefix + num_tokens, **weights)
 
@@ -158,7 +158,7 @@ class Tokens:
         return replace(self, trace=[*self.trace, Unchanged()])
 
     def average(self, start: int, end: int | None = None) -> Tensor:
-        """Mean of the tokens from ``start`` to ``end`` that count, (B, 1, C).
+        """Average the tokens from ``start`` to ``end`` that count, (B, 1, C).
 
         Padding, and tokens that are masked in training, do not.
         """
@@ -193,9 +193,9 @@ class Tokens:
 
 
 def from_start(tokens: Tokens) -> Tensor:
-    """1 for tokens of the body that were there before the first stage.
+    """Tell tokens of the body that were there before the first stage.
 
-    0 for those that the cache put back since; (B, N - num_prefix).
+    1 for these, 0 for those that the cache put back; (B, N - num_prefix).
     """
     kinds = {appended.cached for appended in tokens.appended}
     first = tokens.trace[: len(kinds)]  # registers, CLR tokens
@@ -208,7 +208,7 @@ def from_start(tokens: Tokens) -> Tensor:
 
 
 def featmap(tokens: Tokens, hw: tuple[int, int]) -> Tensor:
-    """Tokens in the places of the patches that they stand for, (B, C, h, w).
+    """Put tokens in the places of their patches, (B, C, h, w).
 
     Args:
         tokens (Tokens): What is left; a patch that no token stands for is

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What was done to a sequence of tokens: the records of ``Tokens.trace``.
+"""Records of what was done to a sequence of tokens: ``Tokens.trace``.
 
 Each carries rows of numbers that belong to tokens over to the tokens that it
 made of them. Shapes as in ``tokens.py``.
@@ -13,7 +13,7 @@ from torch import Tensor
 
 
 def after_prefix(index: Tensor, num_prefix: int) -> Tensor:
-    """Index of the prefix and of tokens of the body.
+    """Index the prefix, and tokens of the body.
 
     Args:
         index (Tensor): Tokens of the body, counted from its first, (B, K).
@@ -42,7 +42,7 @@ class Kept:
 
     @classmethod
     def prefix_and(cls, mix: Tensor, num_prefix: int) -> 'Kept':
-        """The prefix, and M mixtures of the body, (B, M, N - num_prefix)."""
+        """Keep the prefix, and make M mixtures of the body, (B, M, N - it)."""
         none = torch.zeros_like(mix[:, 0, :0], dtype=torch.long)
         index = after_prefix(none, num_prefix)
         return cls(index, F.pad(mix, (num_prefix, 0)))
@@ -74,7 +74,7 @@ class Merged:
     def average(
         cls, target: Tensor, weight: Tensor, num_tokens: int, eps: float = 0.0
     ) -> 'Merged':
-        """Weighted averages: each share is weight / (sum of a group + eps).
+        """Average with weights: a share is weight / (sum of a group + eps).
 
         Args:
             target (Tensor): As for the class, (B, N).
@@ -87,7 +87,7 @@ class Merged:
         return cls(target, share, num_tokens)
 
     def within(self, num_before: int, num_after: int) -> 'Merged':
-        """The same with tokens around those merged that stay as they are."""
+        """Extend it by tokens around those merged that stay as they are."""
         start, end = num_before, num_before + self.num_tokens
         device = self.target.device
         before = torch.arange(start, device=device)
@@ -105,7 +105,7 @@ class Merged:
 
 
 def ranks(score: Tensor) -> Tensor:
-    """How many scores (B, N) are above each, the first of equal ones first."""
+    """Rank scores (B, N) from 0, the highest, the first of equal ones."""
     order = score.argsort(dim=1, descending=True, stable=True)
     place = torch.arange(score.size(1), device=score.device).expand_as(order)
     return torch.zeros_like(order).scatter(1, order, place)
@@ -137,7 +137,7 @@ class Unchanged:
     """Stage of a reduction that found nothing to reduce."""
 
     def apply(self, rows: Tensor) -> Tensor:
-        """The rows as they are."""
+        """Return the rows as they are."""
         return rows
 
 
@@ -157,7 +157,7 @@ class Appended:
 def patch_weights(
     trace: list, batch_size: int, num_patches: int, num_prefix: int = 1
 ) -> Tensor:
-    """Which input patches each token stands for, and with what weight.
+    """Compute which patches each token stands for, with what weight.
 
     Returns:
         Tensor: Weights (B, N, P), float32. The prefix, registers and cached

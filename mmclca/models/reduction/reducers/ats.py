@@ -13,8 +13,9 @@ from .base import CountedReducer
 
 
 def significance(attended: Attended, num_prefix: int = 1) -> Tensor:
-    """Attention of CLS times the length of the value, of the tokens after
-    the prefix, (B, N - num_prefix); sum 1.
+    """Score the tokens after the prefix, (B, N - num_prefix), with sum 1.
+
+    By the attention of CLS times the length of the value.
     """
     score = attended.cls_attn() * attended.v.norm(dim=-1)
     score = score.sum(dim=1)[:, num_prefix:]
@@ -24,7 +25,7 @@ def significance(attended: Attended, num_prefix: int = 1) -> Tensor:
 
 
 def sample(cdf: Tensor, num_tokens: int) -> Tensor:
-    """Tokens whose distribution function is nearest to evenly spaced points.
+    """Sample the tokens whose values are nearest to evenly spaced points.
 
     Args:
         cdf (Tensor): Cumulated significance, not falling, (B, M).
@@ -94,9 +95,7 @@ class ATS(CountedReducer):
     def choose(
         self, tokens: Tokens, attended: Attended, num_tokens: int
     ) -> Tensor:
-        """Tokens of the body to keep, (B, N - num_prefix), bool; never
-        padding.
-        """
+        """Choose which of the body to keep, never padding: (B, M), bool."""
         cdf = significance(attended, tokens.num_prefix).cumsum(dim=1)
         if tokens.weight is None:
             return sample(cdf, num_tokens)

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Callable, Sequence
-from math import prod
+from math import inf, prod
 from numbers import Real
 
 import torch
@@ -49,7 +49,7 @@ class TokenReducer(BaseModule):
 
     needs_cls_token = False  # whether it reads what CLS attends to
     can_protect = False  # whether it keeps ``tokens.num_protected``
-    looks_ahead = False  # whether there is an ``ahead``
+    needs_attention = False  # whether it has an ``ahead``
     needs_teacher = False  # whether its loss compares tokens with a teacher's
 
     def __init__(
@@ -86,10 +86,9 @@ class TokenReducer(BaseModule):
         return tokens
 
     def ahead(self, tokens: Tokens, attended: Attended, stage: int) -> Tokens:
-        """Reduce before the layer, by what its attention would see.
+        """Reduce before the layer, by the queries and keys it would have.
 
-        Called where ``looks_ahead`` is True, for one more product of queries
-        and keys.
+        Called where ``needs_attention`` is True; they are computed once more.
         """
         return tokens
 
@@ -100,18 +99,21 @@ class TokenReducer(BaseModule):
         return tokens
 
     def key_bias(self, tokens: Tokens) -> Tensor | None:
-        """Added to the logits of each key in every layer, (B, 1, 1, N)."""
+        """Return what is added to the logits of each key in every layer.
+
+        (B, 1, 1, N); None: nothing.
+        """
         return None
 
     def softmax(self, tokens: Tokens) -> Callable | None:
-        """What turns the logits of every layer, (B, H, N, N), into weights.
+        """Return what makes weights of the logits of a layer, (B, H, N, N).
 
         None: the softmax of fused attention, which makes no such map.
         """
         return None
 
     def loss(self, tokens: Tokens) -> dict[str, Tensor]:
-        """Auxiliary training losses by name, from the final tokens.
+        """Compute auxiliary training losses by name, from the final tokens.
 
         A name holds the word 'loss', by which mmengine finds what to add up,
         and is not 'loss' itself, which is the head's.
@@ -119,7 +121,7 @@ class TokenReducer(BaseModule):
         return {}
 
     def token_loss(self, tokens: Tokens, teacher: Tensor) -> Tensor:
-        """How far the final tokens are from a teacher's patches.
+        """Compare the final tokens with a teacher's patches.
 
         Each token that stands for patches is compared with their average in
         the teacher, weighted as in the token: the mean squared error.
@@ -138,13 +140,13 @@ class TokenReducer(BaseModule):
 
 
 def evenly(num_stages: int, num_layers: int) -> list[int]:
-    """Layers at equal distances, as 3, 6 and 9 of 12."""
+    """Choose layers at equal distances, as 3, 6 and 9 of 12."""
     stages = range(1, num_stages + 1)
     return [num_layers * stage // (num_stages + 1) for stage in stages]
 
 
 def per_stage(keep_rate, num_stages: int) -> tuple:
-    """A keep rate for each stage; ValueError where one is not allowed."""
+    """Give each stage its keep rate; refuse others with ValueError."""
     single = not isinstance(keep_rate, Sequence)
     rates = (keep_rate,) * num_stages if single else tuple(keep_rate)
     if len(rates) != num_stages:
@@ -164,7 +166,7 @@ def per_stage(keep_rate, num_stages: int) -> tuple:
 
 
 def overall(rates: Sequence[float], stage: int) -> float:
-    """Share of the initial patches that is left after a stage.
+    """Multiply keep rates to the share of patches that a stage leaves.
 
     Equal rates are a power: the CLCA authors' counts depend on its rounding.
     """
@@ -218,7 +220,7 @@ class CountedReducer(TokenReducer):
             )
 
     def count(self, stage: int, num_patches: int | None = None) -> int:
-        """Tokens that a stage leaves of ``num_patches`` patches."""
+        """Count the tokens that a stage leaves of ``num_patches`` patches."""
         num_patches = num_patches or self.num_patches
         if stage < 0:
             return num_patches
@@ -227,17 +229,17 @@ class CountedReducer(TokenReducer):
         return max(self.least, int(num_patches * self.share(stage)))
 
     def share(self, stage: int) -> float:
-        """Share of the patches that a stage is to leave."""
+        """Return the share of the patches that a stage is to leave."""
         if self.num_tokens is not None:
             return self.num_tokens[stage] / self.num_patches
         return overall(self.keep_rates, stage)
 
     def count_for(self, tokens: Tokens, stage: int) -> int:
-        """As ``count``, of the image that ``tokens`` came from."""
+        """Count as ``count``, of the image that ``tokens`` came from."""
         return self.count(stage, tokens.num_patches)
 
     def surplus(self, tokens: Tokens, stage: int) -> int:
-        """Tokens that a stage is to remove, of the patches or others.
+        """Count the tokens that a stage is to remove, patches or others.
 
         As many as the patches that it has to lose: tokens that a cache put
         back come on top of the count. One stays in any case.
@@ -251,6 +253,7 @@ class HalvingReducer(CountedReducer):
     """Base of the methods that merge at most half of the tokens a stage."""
 
     least = 0  # of the patches; half of the tokens stay in any case
+    prop_attn = True  # whether sizes act on the attention
 
     def __init__(self, keep_rate=None, num_tokens=None, **backbone):
         super().__init__(keep_rate, num_tokens, **backbone)
@@ -264,18 +267,39 @@ class HalvingReducer(CountedReducer):
             )
 
     def num_merged(self, tokens: Tokens, stage: int) -> int:
-        """Tokens that a stage merges into others."""
+        """Count the tokens that a stage merges into others."""
         return min(self.surplus(tokens, stage), tokens.body.size(1) // 2)
+
+    def key_bias(self, tokens: Tokens) -> Tensor | None:
+        return tokens.log_weight if self.prop_attn else None
+
+
+def check_range(least=0, most=None, **settings) -> None:
+    """Refuse settings that are no numbers in a range, with ValueError."""
+    for name, value in settings.items():
+        number = isinstance(value, Real) and not isinstance(value, bool)
+        if not (number and least <= value <= (inf if most is None else most)):
+            top = 'or more' if most is None else f'to {most}'
+            raise ValueError(
+                f'{name}={value!r} must be a number, {least} {top}'
+            )
+
+
+def check_list(
+    name: str, values, num_stages: int, kind=object, words: str = 'numbers'
+) -> None:
+    """Refuse what has not one entry of a kind a stage, with ValueError."""
+    is_list = isinstance(values, Sequence) and len(values) == num_stages
+    if not (is_list and all(isinstance(x, kind) for x in values)):
+        raise ValueError(
+            f'{name}={values!r} must be {num_stages} {words}, one for each '
+            'stage (layer in reduce_at)'
+        )
 
 
 def check_counts(name: str, counts, num_patches: int, num_stages: int) -> None:
     """Refuse counts of tokens a stage, with ValueError."""
-    is_list = isinstance(counts, Sequence)
-    if not is_list or len(counts) != num_stages:
-        raise ValueError(
-            f'{name}={counts!r} must be {num_stages} numbers, one '
-            'for each stage (layer in reduce_at)'
-        )
+    check_list(name, counts, num_stages)
     available = num_patches
     for count in counts:
         if type(count) is not int or not 1 <= count <= available:

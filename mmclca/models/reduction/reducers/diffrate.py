@@ -1,23 +1,24 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Sequence
 from functools import partial
-from numbers import Real
 
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
+from mmclca.utils.messages import integer
 
 from ..attention import Attended, masked_softmax
 from ..rates import (
     Rates,
     decision,
     gmacs,
+    learned_counts,
     mask_and_merge,
     prune_and_merge,
     sizes,
 )
 from ..tokens import Tokens
-from .base import CountedReducer, check_counts
+from .base import CountedReducer, check_counts, check_range
 
 
 @MODELS.register_module()
@@ -55,8 +56,9 @@ class DiffRate(CountedReducer):
 
     Raises:
         ValueError: As there, if ``merge_share`` is outside 0 to 1, if
-            ``prune`` and ``merge`` are not counts, or more than one of these
-            and ``target`` is given.
+            ``prune`` and ``merge`` are not counts, if ``target`` or
+            ``loss_weight`` is negative or ``granularity`` no integer above 0,
+            and if counts are given in more than one way.
     """
 
     needs_cls_token = True
@@ -75,10 +77,7 @@ class DiffRate(CountedReducer):
         **backbone,
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
-        if not (isinstance(merge_share, Real) and 0 <= merge_share <= 1):
-            raise ValueError(
-                f'merge_share={merge_share!r} must be a number from 0 to 1'
-            )
+        check_range(merge_share=merge_share, most=1)
         self.merge_share = merge_share
         self.clamp = clamp
         self.prune, self.merge = prune, merge
@@ -95,6 +94,8 @@ class DiffRate(CountedReducer):
             for name, counts in (('prune', prune), ('merge', merge)):
                 check_counts(name, counts, self.num_patches, self.num_stages)
         if target is not None:
+            check_range(target=target, loss_weight=loss_weight)
+            integer(granularity=granularity)
             self.stages = nn.ModuleList(
                 Rates(self.num_patches, granularity)
                 for _ in range(self.num_stages)
@@ -106,10 +107,9 @@ class DiffRate(CountedReducer):
         return self.stages is not None
 
     def steps(self, stage: int) -> tuple[int, int] | None:
-        """Patches that pruning leaves, and merging; None by keep rate."""
+        """Count what pruning leaves, and merging; None by keep rate."""
         if self.stages is not None:
-            rates = self.stages[stage]
-            return int(rates.prune()), int(rates.merge())
+            return learned_counts(self.stages[: stage + 1])
         return self.prune and (self.prune[stage], self.merge[stage])
 
     def count(self, stage: int, num_patches: int | None = None) -> int:
@@ -119,7 +119,7 @@ class DiffRate(CountedReducer):
         return min(num_patches or self.num_patches, *counts)
 
     def num_pruned(self, tokens: Tokens, stage: int, surplus: int) -> int:
-        """How many of the tokens that a stage removes it drops."""
+        """Count the tokens that a stage drops of those it removes."""
         if self.steps(stage) is None:
             return surplus - int(surplus * self.merge_share)
         pruned = self.count_for(tokens, stage - 1) - self.steps(stage)[0]
@@ -160,7 +160,7 @@ class DiffRate(CountedReducer):
         return partial(masked_softmax, decision=decision(tokens))
 
     def loss(self, tokens: Tokens) -> dict[str, Tensor]:
-        """``loss_flops``: how far the cost is from the target, squared."""
+        """Compute ``loss_flops``, the squared distance from the target."""
         if not self.learns:
             return {}
         error = (gmacs(self) - self.target).square()

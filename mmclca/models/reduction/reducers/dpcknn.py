@@ -14,7 +14,7 @@ from .base import CountedReducer, init_linear
 
 
 class Importance(nn.Module):
-    """How much a token counts within its cluster."""
+    """Weights of tokens within their clusters."""
 
     def __init__(self, embed_dims: int):
         super().__init__()
@@ -22,7 +22,7 @@ class Importance(nn.Module):
         init_linear(self)
 
     def forward(self, y: Tensor) -> Tensor:
-        """Tokens (B, N, C) to positive weights (B, N)."""
+        """Map tokens (B, N, C) to positive weights (B, N)."""
         score = at_least_float32(self.score(y).squeeze(-1))
         # exp leaves float32 at 88; where all are large, a shift of all is
         # lost in the average

@@ -1,6 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from functools import partial
-from numbers import Real
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +10,7 @@ from mmclca.registry import MODELS
 from ..attention import masked_softmax
 from ..tokens import Tokens, from_start
 from ..trace import Masked
-from .base import CountedReducer, init_linear
+from .base import CountedReducer, check_range, init_linear
 
 
 class Predictor(nn.Module):
@@ -39,7 +38,7 @@ class Predictor(nn.Module):
         init_linear(self)
 
     def forward(self, y: Tensor, counts: Tensor) -> Tensor:
-        """Tokens (B, N, C) and whether each counts, (B, N): (B, N, 2)."""
+        """Map tokens (B, N, C) and whether each counts, (B, N): (B, N, 2)."""
         own, shared = self.in_conv(y).chunk(2, dim=-1)
         counts = counts.unsqueeze(-1)
         total = counts.sum(dim=1, keepdim=True).clamp(min=1)
@@ -94,10 +93,7 @@ class DynamicViT(CountedReducer):
         self, keep_rate=None, num_tokens=None, loss_weight=2.0, **backbone
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
-        if not (isinstance(loss_weight, Real) and loss_weight >= 0):
-            raise ValueError(
-                f'loss_weight={loss_weight!r} must be a number, 0 or more'
-            )
+        check_range(loss_weight=loss_weight)
         self.loss_weight = loss_weight
         self.stages = nn.ModuleList(
             Predictor(self.embed_dims) for _ in range(self.num_stages)
@@ -107,13 +103,13 @@ class DynamicViT(CountedReducer):
         return (self.mask if self.training else self.drop)(tokens, stage)
 
     def mask(self, tokens: Tokens, stage: int) -> Tokens:
-        """Training: sample the tokens to attend to from now on."""
+        """Sample, in training, the tokens to attend to from now on."""
         counts = tokens.weights[:, tokens.num_prefix :]
         scores = self.stages[stage](tokens.body, counts)
         return tokens.mask(draw(scores, counts, tokens.num_prefix))
 
     def drop(self, tokens: Tokens, stage: int) -> Tokens:
-        """Evaluation: keep the tokens rated best."""
+        """Keep, in evaluation, the tokens rated best."""
         counts = from_start(tokens)
         score = self.stages[stage](tokens.body, counts)[..., 0]
         # where nothing is left to compare with, the first ones are kept
@@ -123,7 +119,7 @@ class DynamicViT(CountedReducer):
         return tokens.keep(order[:, :num_kept])
 
     def num_kept(self, tokens: Tokens, stage: int) -> int:
-        """Tokens of the body that a stage keeps in evaluation."""
+        """Count the tokens of the body that a stage keeps in evaluation."""
         available = tokens.body.size(1)
         if self.num_tokens is None and tokens.with_cache:
             return max(1, int((available - 1) * self.keep_rates[stage]))
@@ -135,7 +131,7 @@ class DynamicViT(CountedReducer):
         return partial(masked_softmax, decision=tokens.weights)
 
     def loss(self, tokens: Tokens) -> dict[str, Tensor]:
-        """``loss_ratio``: `DynamicViT`, section 3.4, equation 16."""
+        """Compute ``loss_ratio``: `DynamicViT`, section 3.4, equation 16."""
         masks = [r for r in tokens.trace if isinstance(r, Masked)]
         if not masks:
             return {}

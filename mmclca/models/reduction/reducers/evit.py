@@ -10,7 +10,7 @@ from .topk import TopK
 
 
 def fuse_weights(score: Tensor, index: Tensor, num_prefix: int = 1) -> Tensor:
-    """Weights of the fused token: the scores of all tokens not kept.
+    """Weigh the tokens that are not kept by their scores, for the fused one.
 
     Args:
         score (Tensor): Attention of CLS to the tokens after the prefix,

@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from mmclca.registry import MODELS
+from mmclca.utils.messages import integer
 
 from ..attention import Attended
 from ..clustering import k_medoids
@@ -40,11 +41,7 @@ class KMedoids(CountedReducer):
         **backbone,
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
-        if type(num_iterations) is not int or num_iterations < 0:
-            raise ValueError(
-                f'num_iterations={num_iterations!r} must be an integer, 0 or '
-                'more'
-            )
+        integer(least=0, num_iterations=num_iterations)
         self.num_iterations = num_iterations
         self.attention_of_all = attention_of_all
 

@@ -16,7 +16,7 @@ from .base import HalvingReducer
 
 
 def rareness(x: Tensor) -> Tensor:
-    """The least of positive numbers (B, N) over each."""
+    """Divide the least of positive numbers (B, N) by each."""
     x = at_least_float32(x)
     return x.amin(dim=1, keepdim=True) / x
 
@@ -25,7 +25,7 @@ def rareness(x: Tensor) -> Tensor:
 def match_both_ways(
     score: Tensor, num_merged: int, bidirectional: bool
 ) -> tuple[Tensor, Tensor]:
-    """Which tokens of two sets merge into which: the best pairs.
+    """Choose which tokens of two sets merge: the best pairs.
 
     Args:
         score (Tensor): How well pairs go together, (B, I, J).
@@ -87,7 +87,7 @@ class MCTF(HalvingReducer):
             is negative, or there is no such ``pooling`` or ``variant``.
     """
 
-    looks_ahead = True
+    needs_attention = True
 
     def __init__(
         self,
@@ -113,8 +113,9 @@ class MCTF(HalvingReducer):
         num_merged = self.num_merged(tokens, stage)
         if num_merged <= 0:
             return tokens.unchanged()
+        received = at_least_float32(attended.received(chunk_size=32))
         # mixed heads may take away
-        received = attended.received(chunk_size=32).clamp(min=1e-9)
+        received = received.clamp(min=1e-9)
         first = tokens.num_prefix % 2  # of the even positions
         even, odd = slice(first, None, 2), slice(1 - first, None, 2)
         both = match_both_ways(
@@ -126,13 +127,13 @@ class MCTF(HalvingReducer):
         target[:, even], target[:, odd] = both
         share = tokens.weights
         if self.pooling == 'weighted':
-            share = share * received.to(share)
+            share = share * received
         num_tokens = tokens.body.size(1) - num_merged
         return tokens.merge_body(target, num_tokens, share=share)
 
     @torch.no_grad()
     def scores(self, tokens: Tokens, received: Tensor, even, odd) -> Tensor:
-        """How well tokens of the body go with each other, (B, I, J)."""
+        """Score how well tokens of the body go together, (B, I, J)."""
         similarity, information, size = self.tau
         y = F.normalize(at_least_float32(tokens.body), dim=-1)
         score = (0.5 + 0.5 * y[:, even] @ y[:, odd].transpose(1, 2)).clamp(
@@ -144,6 +145,3 @@ class MCTF(HalvingReducer):
                 rare = rareness(values)[:, tokens.num_prefix :] ** (1 / tau)
                 score = score * rare[:, even, None] * rare[:, None, odd]
         return score
-
-    def key_bias(self, tokens: Tokens) -> Tensor | None:
-        return tokens.log_weight

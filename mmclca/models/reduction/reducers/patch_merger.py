@@ -18,7 +18,7 @@ class Merging(nn.Module):
         self.queries = nn.Parameter(torch.randn(num_tokens, embed_dims))
 
     def forward(self, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Tokens (B, N, C) to normalized ones and weights (B, M, N)."""
+        """Map tokens (B, N, C) to normalized ones and weights (B, M, N)."""
         y = self.norm(y)
         return y, (self.queries @ y.transpose(1, 2)).softmax(dim=-1)
 

@@ -11,14 +11,14 @@ from mmclca.registry import MODELS
 from ..attention import Attended
 from ..tokens import Tokens
 from ..trace import ranks
-from .base import HalvingReducer
+from .base import HalvingReducer, check_list
 
 
 @torch.no_grad()
 def match_by_energy(
     metric: Tensor, num_merged: int, margin: float, bsm: bool
 ) -> Tensor:
-    """Which tokens merge into which: those in the largest groups of alike.
+    """Choose which tokens merge: those in the largest groups of alike.
 
     Args:
         metric (Tensor): Tokens of unit length, (B, M, D).
@@ -92,20 +92,11 @@ class PiToMe(HalvingReducer):
             bsm = [depth < 0.5 for depth in self.depths]
         if margin is None:
             margin = [0.75 * (1 - depth) for depth in self.depths]
-        self._check('bsm', bsm, bool, 'True or False')
-        self._check('margin', margin, Real, 'numbers')
+        check_list('bsm', bsm, self.num_stages, bool, 'True or False')
+        check_list('margin', margin, self.num_stages, Real)
         self.bsm = bsm
         self.margin = margin
         self.prop_attn = prop_attn
-
-    def _check(self, name: str, values, kind: type, words: str) -> None:
-        is_list = isinstance(values, Sequence)
-        one_a_stage = is_list and len(values) == self.num_stages
-        if not (one_a_stage and all(isinstance(x, kind) for x in values)):
-            raise ValueError(
-                f'{name}={values!r} must be {self.num_stages} {words}, one '
-                'for each stage (layer in reduce_at)'
-            )
 
     def between(
         self, tokens: Tokens, attended: Attended, stage: int
@@ -121,6 +112,3 @@ class PiToMe(HalvingReducer):
             self.bsm[stage],
         )
         return tokens.merge_body(target, tokens.body.size(1) - num_merged)
-
-    def key_bias(self, tokens: Tokens) -> Tensor | None:
-        return tokens.log_weight if self.prop_attn else None

@@ -1,6 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from numbers import Real
-
 import torch
 from torch import Tensor
 
@@ -9,13 +7,14 @@ from mmclca.registry import MODELS
 from ..attention import Attended, at_least_float32
 from ..tokens import Tokens
 from ..trace import after_prefix, ranks
-from .base import HalvingReducer
+from .base import HalvingReducer, check_range
 from .tome import match
 
 
 def scores(attended: Attended, num_prefix: int = 1) -> Tensor:
-    """Attention of CLS times the length of the values of all heads, of the
-    tokens after the prefix, (B, N - num_prefix); sum 1.
+    """Score the tokens after the prefix, (B, N - num_prefix), with sum 1.
+
+    By the attention of CLS times the length of the values of all heads.
     """
     score = attended.cls_attn().sum(dim=1) * attended.v.norm(dim=(1, 3))
     score = at_least_float32(score[:, num_prefix:])
@@ -61,11 +60,7 @@ class PPT(HalvingReducer):
         **backbone,
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
-        number = isinstance(threshold, Real) and type(threshold) is not bool
-        if not (number and threshold >= 0):
-            raise ValueError(
-                f'threshold={threshold!r} must be a number, 0 or more'
-            )
+        check_range(threshold=threshold)
         self.threshold = threshold
         self.relative = relative
         self.prop_attn = prop_attn
@@ -88,9 +83,6 @@ class PPT(HalvingReducer):
         return tokens.merge(target, num_tokens, tokens.weights * ~dropped)
 
     def prunes(self, score: Tensor) -> Tensor:
-        """Whether an image with such scores (B, M) loses the worst, (B,)."""
+        """Tell which images lose their worst tokens, by scores (B, M)."""
         scale = score.size(1) ** 2 if self.relative else 1
         return scale * score.var(dim=1) >= self.threshold
-
-    def key_bias(self, tokens: Tokens) -> Tensor | None:
-        return tokens.log_weight if self.prop_attn else None

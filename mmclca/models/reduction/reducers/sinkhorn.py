@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
+from mmclca.utils.messages import integer
 
 from ..attention import at_least_float32
 from ..tokens import Tokens
@@ -15,7 +16,7 @@ from .base import CountedReducer
 
 
 def transport(score: Tensor, eps: float, iterations: int) -> Tensor:
-    """Optimal transport with entropy: Sinkhorn's iterations of logarithms.
+    """Solve optimal transport with entropy, by Sinkhorn's iterations.
 
     Args:
         score (Tensor): How well K centers fit N tokens, (B, K, N).
@@ -69,10 +70,7 @@ class Sinkhorn(CountedReducer):
         number = isinstance(eps, Real) and not isinstance(eps, bool)
         if not (number and 0 < eps < math.inf):
             raise ValueError(f'eps={eps!r} must be a number above 0')
-        if type(num_iterations) is not int or num_iterations < 1:
-            raise ValueError(
-                f'num_iterations={num_iterations!r} must be an integer above 0'
-            )
+        integer(num_iterations=num_iterations)
         self.eps = eps
         self.num_iterations = num_iterations
         self.stages = nn.ParameterList(

@@ -28,7 +28,7 @@ class Slimming(nn.Module):
         init_linear(self)
 
     def forward(self, y: Tensor) -> Tensor:
-        """Tokens (B, N, C) to weights (B, M, N), which sum to 1 over N."""
+        """Map tokens (B, N, C) to weights (B, M, N), sum 1 over N."""
         return (self.weight(y) * self.scale).softmax(dim=1).transpose(1, 2)
 
 

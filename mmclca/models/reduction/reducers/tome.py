@@ -16,7 +16,7 @@ from .base import HalvingReducer
 def match(
     metric: Tensor, num_merged: int, num_prefix: int = 1
 ) -> tuple[Tensor, int]:
-    """Bipartite soft matching: which tokens merge into which.
+    """Choose which tokens merge, by bipartite soft matching.
 
     Tokens at even positions each choose the most similar one at an odd
     position; the most similar pairs merge. Those of the prefix never do.
@@ -49,7 +49,7 @@ def match(
 
 
 def stays(target: Tensor, num_prefix: int) -> Tensor:
-    """Whether :func:`match` merges a token into no other one, (B, N)."""
+    """Tell the tokens that :func:`match` merges into no other, (B, N)."""
     odd = slice(num_prefix + 1 - num_prefix % 2, None, 2)
     left = target < target[:, odd][:, :1]  # these come last
     left[:, odd] = True
@@ -57,7 +57,7 @@ def stays(target: Tensor, num_prefix: int) -> Tensor:
 
 
 def norm_of_largest(x: Tensor, target: Tensor, left: Tensor, num_tokens: int):
-    """Largest norm of a group over that of the token it is merged into.
+    """Divide the largest norm of a group by that of its target token.
 
     The scale of the averages in `Token Fusion`, MLERP as it is coded.
 
@@ -74,7 +74,8 @@ def norm_of_largest(x: Tensor, target: Tensor, left: Tensor, num_tokens: int):
     largest = norm.new_zeros(norm.size(0), num_tokens)
     largest = largest.scatter_reduce(1, target, norm, 'amax').unsqueeze(-1)
     own = sum_into(target, (norm * left).unsqueeze(-1), num_tokens)
-    return torch.where(own > 0, largest / own, 1.0)
+    some = own > 0  # not divided by zero, which has no gradient
+    return largest.where(some, 1.0) / own.where(some, 1.0)
 
 
 @MODELS.register_module()
@@ -100,8 +101,8 @@ class ToMe(HalvingReducer):
             half of the layers: 'merge', or 'prune', it is dropped.
             Defaults to 'merge'.
         fuse (str): How pairs are merged: 'average', or 'mlerp', a plain
-            average with the norm of the largest, which keeps no sizes.
-            Defaults to 'average'.
+            average times the largest norm over that of the token merged
+            into, which keeps no sizes. Defaults to 'average'.
         **backbone: See :class:`CountedReducer`.
 
     Raises:
@@ -141,6 +142,3 @@ class ToMe(HalvingReducer):
             return merged
         scale = norm_of_largest(tokens.x, target, left, num_tokens)
         return merged.with_x(merged.x * scale)
-
-    def key_bias(self, tokens: Tokens) -> Tensor | None:
-        return tokens.log_weight

@@ -13,7 +13,7 @@ from .base import CountedReducer
 
 
 def top_tokens(score: Tensor, num_kept: int, num_prefix: int = 1) -> Tensor:
-    """Index of the prefix, and of the best other tokens by descending score.
+    """Index the prefix, and the best other tokens by descending score.
 
     Args:
         score (Tensor): Scores of the tokens after the prefix,
@@ -28,7 +28,7 @@ def top_tokens(score: Tensor, num_kept: int, num_prefix: int = 1) -> Tensor:
 
 
 def protect(score: Tensor, num_protected: int) -> Tensor:
-    """Scores (B, M) in which the last ``num_protected`` are above all."""
+    """Raise the last ``num_protected`` scores of (B, M) above all."""
     if not num_protected:
         return score
     return F.pad(score[:, :-num_protected], (0, num_protected), value=math.inf)
@@ -70,7 +70,7 @@ class TopK(CountedReducer):
         return self.drop(tokens, score, index)
 
     def num_kept(self, tokens: Tokens, stage: int) -> int:
-        """Tokens of the body that a stage keeps."""
+        """Count the tokens of the body that a stage keeps."""
         available = tokens.body.size(1)
         if self.num_tokens is None:
             return math.ceil(self.keep_rates[stage] * available)

@@ -1,12 +1,18 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """ATC, DiffRate, MCTF, PiToMe, PPT, and ToFu as options of ToMe."""
 
+from unittest.mock import patch
+
 import pytest
 import torch
 from mmpretrain.structures import DataSample
 from small_models import CACHE, build, classifier, images, token_counts, vit
 
-from mmclca.models import DiffRate
+from mmclca.models import MCTF, DiffRate
+from mmclca.models.reduction.attention import Attended
+from mmclca.models.reduction.rates import prune_and_merge
+from mmclca.models.reduction.reducers.tome import norm_of_largest
+from mmclca.models.reduction.tokens import Tokens
 from mmclca.registry import MODELS
 
 SIZES = dict(num_patches=16, num_stages=2)
@@ -27,7 +33,13 @@ SIZES = dict(num_patches=16, num_stages=2)
         ('MCTF', dict(tau=(1, -2, 3)), r'tau=\(1, -2, 3\) must be three'),
         ('MCTF', dict(pooling='max'), "pooling: no 'max'; there are weighted"),
         ('MCTF', dict(variant='ahead'), "variant: no 'ahead'; there are pre"),
-        ('DiffRate', dict(merge_share=2), 'merge_share=2 must be a number fr'),
+        ('DiffRate', dict(merge_share=2), 'merge_share=2 must be a number, 0'),
+        ('DiffRate', dict(target=-1), 'target=-1 must be a number, 0 or more'),
+        (
+            'DiffRate',
+            dict(target=1.0, granularity=0),
+            'granularity=0 must be an integer, 1 or more',
+        ),
         ('DiffRate', dict(prune=[8, 4]), 'merge=None must be 2 numbers, one'),
         (
             'DiffRate',
@@ -145,6 +157,12 @@ def test_diffrate_learns_its_counts():
         assert left(model.eval().backbone)[1] == 1 + 1 + 9
     steps = [model.backbone.reducer.steps(stage) for stage in (0, 1)]
     assert steps[1] == (5, 5)  # rounded up
+    with torch.no_grad():
+        rates[0].merge.logits[-1] = 9.0  # 2, which the next stage cannot raise
+        assert model.backbone.reducer.steps(1) == (5, 3)
+    exporting = patch.object(torch.compiler, 'is_exporting', lambda: True)
+    with exporting, pytest.raises(ValueError, match='has fixed counts; give'):
+        left(model.eval().backbone)
     with pytest.raises(ValueError, match='DiffRate has a loss'):
         model.train().backbone(images(1))
 
@@ -154,6 +172,27 @@ def test_diffrate_of_fixed_counts_needs_no_classifier_of_its_own():
     model = reduced(type='DiffRate', **steps)
     assert left(model) == [17, 9, 7]
     assert model.train()(images(2))[0].shape == (2, 16)
+
+
+def test_tokens_that_nothing_attends_to_in_half_precision():
+    q, k = 60 * torch.ones(2, 1, 1, 9, 4).half()
+    k[:, :, :3] *= -1
+    tokens = Tokens(torch.randn(1, 9, 4).half(), num_patches=8)
+    reducer = MCTF(num_tokens=[4], num_patches=8, num_stages=1)
+    assert reducer.ahead(tokens, Attended(q, k, k), 0).x.isfinite().all()
+
+
+def test_zeros_in_half_precision():
+    tokens = Tokens(torch.zeros(1, 5, 4).half(), num_patches=4)
+    left = prune_and_merge(tokens, torch.rand(1, 4), 3, 2, clamp=True)
+    assert (left.weight > 0).all()
+
+
+def test_zeros_have_gradients_in_tofu():
+    x = torch.zeros(1, 4, 2, requires_grad=True)
+    target, left = torch.tensor([[0, 1, 2, 2]]), torch.tensor([[1, 1, 1, 0]])
+    norm_of_largest(x, target, left, 3).sum().backward()
+    assert x.grad.isfinite().all()
 
 
 def test_without_clamp_sizes_stay_above_zero():
