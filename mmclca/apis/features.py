@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from mmclca.datasets.photographs import Photographs
-from mmclca.models.retrievers import STAGES, feature_of
+from mmclca.models.classifiers import STAGES, feature_of
 from mmclca.utils.messages import one_of, say
 
 from .inferencer import TokenReductionInferencer, check_finite

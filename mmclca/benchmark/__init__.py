@@ -1,8 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .candidates import Candidate, Images, Size
 from .comparison import Result, compare
-from .setting import Setting
-from .steps import interleaved_seconds
+from .steps import Setting, interleaved_seconds
 
 __all__ = [
     'Candidate',

@@ -13,8 +13,7 @@ from mmclca.evaluation.cost import Cost
 
 from .candidates import Candidate
 from .memory import peak_memory
-from .setting import Setting
-from .steps import interleaved_seconds, step_of
+from .steps import Setting, interleaved_seconds, step_of
 
 Plan = dict[Candidate, list[Candidate]]
 

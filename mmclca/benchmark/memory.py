@@ -24,8 +24,7 @@ import torch
 from mmclca.utils.compile_modes import WITH_CUDA_GRAPHS
 
 from .candidates import Candidate, Size, timm_vit
-from .setting import Setting
-from .steps import step_of
+from .steps import Setting, step_of
 
 PASSES = 2  # from the second one on, the optimizer has its moments
 PROCESS = Path('/proc/self')

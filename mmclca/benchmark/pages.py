@@ -17,7 +17,7 @@ from mmclca.utils.files import write_rows
 
 from .comparison import Result
 from .profile import PARTS, seconds_of_parts
-from .setting import Setting
+from .steps import Setting
 
 # title of a column, key of a record, format
 COLUMNS = (

@@ -13,8 +13,7 @@ from torch.profiler import profile, record_function
 from mmclca.models import Reducible
 
 from .candidates import Candidate
-from .setting import Setting
-from .steps import build, inference_step
+from .steps import Setting, build, inference_step
 
 PARTS = (
     *('embedding', 'norm', 'projections', 'attention', 'FFN', 'selection'),

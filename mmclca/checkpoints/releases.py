@@ -225,8 +225,16 @@ def rename_to_classifier(state_dict: dict, prefix: str) -> list[str]:
         del weights[name]
     _reform(weights, family)
     for name, value in weights.items():
-        state_dict[prefix + family.rename(name)] = value
+        state_dict[prefix + renamed(name, family)] = value
     return left_out
+
+
+def renamed(name: str, family: Family) -> str:
+    """Return the name in a classifier of this package."""
+    for pattern, new in family.renames:
+        if re.match(pattern, name):
+            return re.sub(pattern, new, name, count=1)
+    return f'backbone.{name}'
 
 
 def _reform(weights: dict, family: Family) -> None:
@@ -265,5 +273,4 @@ def rename_to_backbone(state_dict: dict, prefix: str) -> list[str]:
 
 
 def _names(state_dict: dict, prefix: str) -> list[str]:
-    keys = [key for key in state_dict if key.startswith(prefix)]
-    return [key[len(prefix) :] for key in keys]
+    return [key[len(prefix) :] for key in state_dict if key.startswith(prefix)]

@@ -13,13 +13,18 @@ refused: types by the setting that holds them, and texts by their name.
 """
 
 import ast
-from collections.abc import Callable, Iterator
+import io
+from collections.abc import Callable, Iterator, Sequence
 from math import inf, nan
 
+import mmpretrain
+import torch
 from mmengine.config import Config
 from mmengine.registry import Registry
+from torch import Tensor
 
 from mmclca.registry import DATASETS, MODELS, TRANSFORMS
+from mmclca.version import __version__
 
 from .releases import source_of, weights_of
 
@@ -87,6 +92,21 @@ def stored_classes(checkpoint: dict) -> list[str] | None:
     if classes is not None:
         check_names(classes, _name(checkpoint))
     return classes
+
+
+def checkpoint_bytes(
+    weights: dict[str, Tensor], text: str | None, classes: Sequence[str] | None
+) -> bytes:
+    """Return a checkpoint as mmengine writes it, which needs no other file."""
+    theirs = mmpretrain.__version__
+    meta = dict(mmclca_version=__version__, mmpretrain_version=theirs)
+    if text is not None:
+        meta['cfg'] = text
+    if classes is not None:
+        meta['dataset_meta'] = dict(classes=tuple(classes))
+    buffer = io.BytesIO()
+    torch.save(dict(meta=meta, state_dict=weights), buffer)
+    return buffer.getvalue()
 
 
 def check_names(classes, source: str) -> None:

@@ -1,5 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""From photographs to a model: the steps of a fit, in their order."""
+
 import os
+import time
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
@@ -8,13 +11,19 @@ from pathlib import Path
 from mmclca.apis import TokenReductionInferencer, find_images
 from mmclca.apis.inferencer import ANSWER
 from mmclca.checkpoints.fitted import model_file
-from mmclca.datasets.photographs import Photographs, check_photographs
+from mmclca.datasets.photographs import (
+    Checked,
+    Photographs,
+    check_photographs,
+    read_photographs,
+)
 
-from .job import make_job, prepare
+from .model import cost_of, make_plan, parse_budget
+from .probing import measure, run_probe
 from .record import FitRecord, ModelFolder
-from .report.parts import used_rows
-from .screen import Log
-from .steps import do_steps
+from .report import write_report
+from .screen import Log, cost_line, end_lines, probe_lines, start_lines
+from .training import improve
 
 
 def fit(
@@ -82,9 +91,64 @@ def fit(
         class_weights=class_weights,
         pixels=pixels,
     )
+    if budget is not None:
+        parse_budget(budget)
+    files = ModelFolder(out)
     with Log() as log:
-        do_steps(prepare(call, out, overwrite, device, log), probe_only)
+        found = read_photographs(call['photographs'], call['labels'], groups)
+        checked = check_photographs(found)
+        record = FitRecord.of_call(call, checked)
+        if not overwrite:
+            record = files.known(record) or record
+        do_steps(files, record, checked, device, log, overwrite, probe_only)
     return FittedModel(out, device)
+
+
+def do_steps(
+    files: ModelFolder,
+    record: FitRecord,
+    checked: Checked,
+    device: str | None,
+    log: Log,
+    overwrite: bool = False,
+    probe_only: bool = True,
+) -> FitRecord:
+    """Do the steps of a fit that the record does not have yet.
+
+    Each returns its part of the record, which is written at once; before the
+    model is chosen nothing is.
+    """
+    plan = make_plan(files, record, checked, device)
+    record = replace(record, **plan.facts())
+    if overwrite:
+        files.clear()
+    files.begin(record)
+    log.open(files.log)
+    began, before = time.perf_counter(), record.seconds
+    log.tell_user(*start_lines(plan, record))
+    if record.cost is None:
+        record = files.add(record, cost=cost_of(plan))
+    log.tell_user(cost_line(plan, record.cost))
+    if record.probe is None:
+        is_trained = record.final == 'trained'
+        record = files.add(record, **run_probe(plan, is_trained))
+    log.tell_user(*probe_lines(record))
+    # what training writes is no part of this draft
+    record = files.publish(record, final=record.final or 'probe')
+    if not probe_only and record.training is None:
+        record = files.publish(record, **improve(plan, record, log))
+    held_out = checked.photographs.without({*plan.training.paths})
+    if len(held_out) and record.held_out is None:
+        found, _ = measure(files.model, held_out, plan.device)
+        record = files.add(record, held_out=found)
+    seconds = before + time.perf_counter() - began
+    record = files.publish(record, seconds=seconds)
+    write_report(files.path)
+    if record.training:
+        for checkpoint in files.training.glob('*/*.pth'):
+            checkpoint.unlink()  # what it takes to go on, thrice a model
+    log.tell_user(*end_lines(record, files.path))
+    return record
 
 
 class FittedModel:
@@ -94,6 +158,14 @@ class FittedModel:
         folder (str | Path): Its folder.
         device (str, optional): Where it runs. Defaults to None: on a GPU if
             there is one.
+
+    Attributes:
+        folder (Path): Where its files are.
+        facts (dict): The content of fit.json.
+        classes (list[str]): Names of its classes.
+        accuracy (float | None): Share of photographs it has not seen that it
+            names right, 0 to 1. None where there are too few photographs to
+            measure it.
 
     Raises:
         FileNotFoundError: If there is no such model.
@@ -105,36 +177,16 @@ class FittedModel:
         >>> model.predict('new/')[0]['pred_class']
     """
 
-    def __init__(
-        self, folder: str | PathLike, device: str | None = None
-    ) -> None:
+    def __init__(self, folder: str | PathLike, device: str | None = None):
         model_file(folder)
-        self._files = ModelFolder(folder)
-        self._device = device
-        self._record = self._files.read()
+        self.folder, self._device = Path(folder), device
+        self._read()
 
-    @property
-    def folder(self) -> Path:
-        """Where its files are."""
-        return self._files.path
-
-    @property
-    def facts(self) -> dict:
-        """The content of fit.json."""
-        return vars(self._record)
-
-    @property
-    def classes(self) -> list[str]:
-        """Names of its classes."""
-        return self._record.classes
-
-    @property
-    def accuracy(self) -> float | None:
-        """Share of photographs it has not seen that it names right, 0 to 1.
-
-        None where there are too few photographs to measure it.
-        """
-        return self._record.best['accuracy']
+    def _read(self) -> None:
+        record = ModelFolder(self.folder).read()
+        self.facts, self.classes = vars(record), record.classes
+        self.accuracy = record.best['accuracy']
+        vars(self).pop('_inferencer', None)
 
     @cached_property
     def _inferencer(self) -> TokenReductionInferencer:
@@ -155,11 +207,9 @@ class FittedModel:
             None where fit chose no threshold). Where one cannot be read
             ``image`` and ``error``, which says why.
         """
+        found = self._inferencer.stream(photographs, batch_size)
         names = ('image', *ANSWER, 'error')
-        return [
-            {name: result[name] for name in names if name in result}
-            for result in self._inferencer.stream(photographs, batch_size)
-        ]
+        return [{x: row[x] for x in names if x in row} for row in found]
 
     def add_class(
         self, photographs: str | PathLike, name: str | None = None
@@ -179,27 +229,22 @@ class FittedModel:
                 the other classes are gone.
             ValueError: If it has no photographs. The model stays as it was.
         """
-        files, place = self._files, Path(photographs).absolute()
+        files, place = ModelFolder(self.folder), Path(photographs).absolute()
         had, name = files.read(), name or place.name
         with Log() as log:
             checked = check_photographs(_joined(files, had, place, name))
             record = had.of_photographs(checked)
             _check_learned(had, record, name)
-            files.discard_draft()
-            files.remove_partial_files()
             if record.counts != had.counts:
                 training = had.training and dict(had.training, holdout=None)
                 fresh = dict(probe=None, held_out=None, training=training)
                 record = replace(record, **fresh)
             else:
-                log.tell_user(
-                    f'The model knows all photographs of {name} already'
-                )
-            job = make_job(files, record, checked, self._device, log)
-            log.open(files.log)
-            do_steps(job, probe_only=True)
-        self._record = job.record
-        vars(self).pop('_inferencer', None)
+                known = f'The model knows all photographs of {name} already'
+                log.tell_user(known)
+            files.discard_draft()
+            do_steps(files, record, checked, self._device, log)
+        self._read()
 
 
 def _joined(
@@ -209,8 +254,9 @@ def _joined(
     advice = 'give a folder of photographs of one class'
     if not place.is_dir():
         raise FileNotFoundError(f'there is no folder {place}: {advice}')
-    rows = used_rows(files.table)
-    gone = [row['path'] for row in rows if not os.path.isfile(row['path'])]
+    rows = files.used_rows()
+    known = [row['path'] for row in rows]
+    gone = [path for path in known if not os.path.isfile(path)]
     if gone:
         raise FileNotFoundError(
             f'{len(gone)} of {len(rows)} photographs of the other classes are '
@@ -220,18 +266,14 @@ def _joined(
     found = find_images([place])
     if not found:
         raise ValueError(f'{place} has no photographs: {advice}')
-    known = [row['path'] for row in rows]
     new = [path for path in found if path not in known]
     names = [row['class'] for row in rows] + [name] * len(new)
-    joined = Photographs.named(
-        known + new, names, record.source, record.classes
-    )
-    groups = [row['group'] for row in rows] + new  # each another one
-    return replace(
-        joined,
-        groups=groups if rows[0]['group'] else None,
-        splits=['train'] * len(names),
-    )
+    groups = None
+    if rows[0]['group']:  # each new one is another
+        groups = [row['group'] for row in rows] + new
+    paths, source = known + new, record.source
+    joined = Photographs.named(paths, names, source, record.classes)
+    return replace(joined, groups=groups, splits=['train'] * len(names))
 
 
 def _check_learned(had: FitRecord, record: FitRecord, name: str) -> None:

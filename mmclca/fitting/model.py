@@ -1,39 +1,106 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The models that fit chooses from, and what they cost."""
+"""What is fitted to what: the photographs, the weights and the model chosen.
+
+The models that fit chooses from, and what they cost.
+"""
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 
 import torch
 from mmengine.config import Config
 
-from mmclca.benchmark.setting import Setting
-from mmclca.benchmark.steps import median_milliseconds, steps_of
+from mmclca.benchmark.steps import Setting, median_milliseconds, steps_of
+from mmclca.datasets.photographs import Checked, Photographs
 from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.evaluation.cost import count_config
 from mmclca.models import Variant
-from mmclca.utils.provenance import cpu_name
+from mmclca.utils.provenance import machine_name
 
-from .architecture import VIT
-from .weights import Pretrained
+from .record import FitRecord, ModelFolder
+from .weights import VIT, Pretrained, find_weights
 
 # the most accurate first: DeiT-Tiny, ten draws of three images a class of
 # leaf40_white, the other 322 are the test. A smaller image without reduction
 # is as good there, and worse on images whose classes differ in details.
+BY_SIDE = {224: 0.965, 208: 0.963, 192: 0.952, 160: 0.942, 144: 0.916}
+SIDES = tuple(BY_SIDE)
 ACCURACY = {
     Variant('EViT', 0.5, side, out_type='average'): accuracy
-    for side, accuracy in (
-        (224, 0.965),
-        (208, 0.963),
-        (192, 0.952),
-        (160, 0.942),
-        (144, 0.916),
-    )
+    for side, accuracy in BY_SIDE.items()
 }
-SIDES = tuple(variant.img_size for variant in ACCURACY)
+# what a variant is known by in fit.json
+CHOSEN = ('method', 'keep_rate', 'img_size', 'out_type')
 ROUNDS = 9
 UNITS = {'gmacs': 'GMACs', 'ms': 'ms'}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Hold what all steps of a fit are given."""
+
+    call: dict
+    files: ModelFolder
+    checked: Checked
+    pretrained: Pretrained
+    variant: Variant
+    config: Config  # of the variant, with as many classes as there are
+    device: str
+
+    @cached_property
+    def training(self) -> Photographs:
+        """Select the photographs to learn from."""
+        photographs = self.checked.photographs
+        return photographs.select(photographs.to_train())
+
+    def facts(self) -> dict:
+        """Return ``weights`` and ``model`` of the record."""
+        found, own = self.pretrained, self.config.model.backbone
+        model = {name: vars(self.variant)[name] for name in CHOSEN}
+        model['layers'] = own.get('out_indices')
+        model['depth'] = found.backbone['arch']['num_layers']
+        weights = dict(name=found.name, source=found.source)
+        return dict(weights=weights, model=model)
+
+
+def make_plan(
+    files: ModelFolder, record: FitRecord, checked: Checked, device: str | None
+) -> Plan:
+    """Find the weights and choose the model, or take those of the record.
+
+    Milliseconds are measured anew in each call, and are never the same.
+    """
+    device = device or ('cuda' if torch.cuda.is_available() else 'cpu')
+    call, number = record.call, len(checked.photographs.classes)
+    source = record.weights['source'] if record.weights else call['weights']
+    found = find_weights(source, call['pixels'])
+    if record.model:
+        variant = Variant(**{name: record.model[name] for name in CHOSEN})
+    else:
+        variant = choose_model(found, number, call['budget'], device)
+    config = classifier_config(found, variant, number)
+    return Plan(call, files, checked, found, variant, config, device)
+
+
+def choose_model(
+    found: Pretrained, number: int, budget: str | None, device: str
+) -> Variant:
+    """Choose the first candidate that the budget allows.
+
+    ``number`` is that of the classes.
+    """
+    candidates = candidates_of(found.backbone)
+    if budget is None:
+        return candidates[0]
+    amount, unit = parse_budget(budget)
+    models = {x: classifier_config(found, x, number).model for x in candidates}
+    if unit == 'ms':
+        return choose(milliseconds(models, device), amount, unit)
+    costs = {one: count_config(x).flops / 1e9 for one, x in models.items()}
+    return choose(costs, amount, unit)
 
 
 def candidates_of(backbone: dict) -> tuple[Variant, ...]:
@@ -50,9 +117,8 @@ def candidates_of(backbone: dict) -> tuple[Variant, ...]:
 
 def words(variant: Variant) -> str:
     """Describe a candidate: its reduction, or that all of it is read."""
-    kind = 'the whole network'
-    if variant.method is not None:
-        kind = f'{variant.method} keep rate {variant.keep_rate}'
+    reduced = f'{variant.method} keep rate {variant.keep_rate}'
+    kind = reduced if variant.method else 'the whole network'
     return f'{kind}, {variant.img_size} px'
 
 
@@ -62,67 +128,50 @@ def classifier_config(
     """Write the config of a candidate: its model and test pipeline."""
     plain = plain_model(pretrained, variant.img_size, num_classes)
     pipeline = evaluation_pipeline(variant.img_size)
-    dataset = dict(type='CustomDataset', pipeline=pipeline)
-    return Config(
-        dict(
-            default_scope='mmpretrain',
-            model=variant.apply(plain),
-            test_dataloader=dict(dataset=dataset),
-        )
-    )
+    loader = dict(dataset=dict(type='CustomDataset', pipeline=pipeline))
+    settings = dict(model=variant.apply(plain), test_dataloader=loader)
+    return Config(dict(default_scope='mmpretrain', **settings))
 
 
-def plain_model(
-    pretrained: Pretrained, img_size: int, num_classes: int
-) -> dict:
+def plain_model(found: Pretrained, img_size: int, num_classes: int) -> dict:
     """Write the config of the whole network with a linear head."""
-    backbone = dict(pretrained.backbone, img_size=img_size)
-    reducible = backbone['type'] == VIT
+    kind, backbone = 'ImageClassifier', dict(found.backbone, img_size=img_size)
+    if backbone['type'] == VIT:
+        kind = 'mmclca.TokenReductionClassifier'
+    mean, std = map(list, found.pixels)
+    pixels = dict(mean=mean, std=std, to_rgb=True)
+    sizes = dict(in_channels=backbone['arch']['embed_dims'])
+    head = dict(type='LinearClsHead', num_classes=num_classes, **sizes)
     return dict(
-        type='mmclca.TokenReductionClassifier'
-        if reducible
-        else 'ImageClassifier',
-        data_preprocessor=dict(
-            mean=[*pretrained.mean], std=[*pretrained.std], to_rgb=True
-        ),
-        backbone=backbone,
-        head=dict(
-            type='LinearClsHead',
-            num_classes=num_classes,
-            in_channels=backbone['arch']['embed_dims'],
-        ),
+        type=kind, data_preprocessor=pixels, backbone=backbone, head=head
     )
 
 
-def cost_of(model: dict, full: dict, device: str) -> dict:
-    """Count and time a model beside the whole network, if that is another."""
-    models = [model] if model == full else [model, full]
+def cost_of(plan: Plan) -> dict:
+    """Count and time the model beside the whole network, if that is another.
+
+    Gives ``cost`` of the record.
+    """
+    models = [plan.config.model]
+    if plan.variant.out_type:
+        size = plan.variant.img_size, len(plan.training.classes)
+        models.append(plain_model(plan.pretrained, *size))
     counted = [count_config(one) for one in models]
-    times = [*milliseconds(dict(enumerate(models)), device).values()]
+    times = [*milliseconds(dict(enumerate(models)), plan.device).values()]
     return dict(
         gmacs=counted[0].flops / 1e9,
         gmacs_full=counted[-1].flops / 1e9,
         params=counted[0].params,
         ms=times[0],
         ms_full=times[-1],
-        machine=_machine_name(device),
+        machine=machine_name(plan.device),
     )
 
 
-def milliseconds(
-    models: Mapping[str, dict], device: str, rounds: int = ROUNDS
-) -> dict[str, float]:
+def milliseconds(models: Mapping, device: str, rounds: int = ROUNDS) -> dict:
     """Time one image, interleaved, at batch 1: the median by the name."""
-    threads = torch.get_num_threads()
-    setting = Setting(device=device, threads=threads, batch=1)
+    setting = Setting(device=device, batch=1)
     return median_milliseconds(steps_of(models, setting), setting, rounds)
-
-
-def _machine_name(device: str) -> str:
-    if torch.device(device).type == 'cuda':
-        return torch.cuda.get_device_name(device)
-    threads = torch.get_num_threads()
-    return f'{cpu_name()}, {threads} thread{"s" * (threads > 1)}'
 
 
 def parse_budget(text: str) -> tuple[float, str]:
@@ -137,15 +186,6 @@ def parse_budget(text: str) -> tuple[float, str]:
             '0.5GMACs or 20ms'
         )
     return float(found[1]), UNITS[found[2]]
-
-
-def costs_in(
-    unit: str, models: Mapping[Variant, dict], device: str
-) -> dict[Variant, float]:
-    """Count or time some models, by the unit of a budget."""
-    if unit == 'ms':
-        return milliseconds(models, device)
-    return {one: count_config(x).flops / 1e9 for one, x in models.items()}
 
 
 def choose(costs: Mapping[Variant, float], amount: float, unit: str):

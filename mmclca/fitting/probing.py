@@ -2,19 +2,21 @@
 """The first step of a fit: a classifier on the network as it came."""
 
 import time
+from pathlib import Path
 
 import torch
 from safetensors.torch import save
-from torch import Tensor, nn
+from torch import Tensor
 
-from mmclca.apis import Probe
-from mmclca.apis.loading import config_and_weights
+from mmclca.apis import Probe, TokenReductionInferencer
+from mmclca.apis.features import extract_logits
 from mmclca.apis.probe import OutOfFold, learning_curve
+from mmclca.apis.probe.probe import fit_to_images
 from mmclca.datasets.photographs import Checked, Photographs
-from mmclca.evaluation import open_set, wilson
+from mmclca.evaluation import accuracy, open_set, wilson
 from mmclca.utils.files import replace_bytes, replace_text, write_rows
 
-from .job import Job
+from .model import Plan
 from .record import ModelFolder
 
 CLASSIFIER = 'ridge'
@@ -25,104 +27,86 @@ COLUMNS = (
 )
 
 
-def run_probe(job: Job) -> dict:
+def run_probe(plan: Plan, is_trained: bool) -> dict:
     """Fit the probe, estimate how good it is, and write it as the model.
 
     Of a model that was trained the classifier is fitted again instead. Gives
     ``probe``, ``learning_curve`` and ``threshold`` of the record.
     """
     began = time.perf_counter()
-    draft, probe = job.folder.draft, probe_of(job)
-    found, features = fit_classifier(job, probe, job.training)
-    probe.save(draft.probe)
-    threshold = _write_model(draft, probe, found)
-    _write_evidence(draft, job.checked, found)
-    curve = learning_curve(
-        features,
-        found.labels,
-        len(job.classes),
-        CLASSIFIER,
-        groups=job.training.groups,
-        strength=found.strength,
-    )
-    estimate = _estimate(found, job.classes)
+    files, known, probe = plan.files, plan.training, probe_of(plan)
+    found = fit_classifier(plan, probe, known)
+    probe.save(files.draft.probe)
+    _write_evidence(plan, found)
+    features, _ = probe.features(known.paths)
+    settings = features, found.labels, len(known.classes), CLASSIFIER
+    curve = learning_curve(*settings, known.groups, strength=found.strength)
+    estimate = _estimate(found, known.classes)
     estimate['seconds'] = time.perf_counter() - began
-    if job.record.final == 'trained':
-        threshold = _fit_trained(job)
+    if is_trained:
+        probe = Probe(files.model, None, plan.device, files.features)
+        found = fit_classifier(plan, probe, known)
+    logits = found.logits.flatten(0, 1)
+    tested = logits[~logits.isnan().any(1)]
+    threshold = write_model(files.draft, probe, tested)
     return dict(probe=estimate, learning_curve=curve, threshold=threshold)
 
 
-def probe_of(job: Job) -> Probe:
+def probe_of(plan: Plan) -> Probe:
     """Build the network of a fit as it came; its features are cached."""
-    return Probe(
-        job.config,
-        job.pretrained.source,
-        device=job.device,
-        features_dir=job.folder.features,
-    )
+    source, cache = plan.pretrained.source, plan.files.features
+    return Probe(plan.config, source, plan.device, cache)
 
 
-def fit_classifier(
-    job: Job, probe: Probe, photographs: Photographs
-) -> tuple[OutOfFold, Tensor]:
-    """Fit the last layer; gives the result of folds, and features (N, D)."""
-    features, _ = probe.features(photographs.paths)
-    found = probe.fit(
-        features,
-        torch.tensor(photographs.labels),
-        job.classes,
-        CLASSIFIER,
-        groups=photographs.groups,
-        folds=job.record.call['folds'],
-        class_weights=job.record.call['class_weights'],
-    )
-    return found, features
+def fit_classifier(plan: Plan, probe: Probe, some: Photographs) -> OutOfFold:
+    """Fit the last layer; gives the result of folds."""
+    settings = {name: plan.call[name] for name in ('folds', 'class_weights')}
+    settings['classifier'] = CLASSIFIER
+    *_, found = fit_to_images(probe, some, **settings)
+    return found
 
 
-def _fit_trained(job: Job) -> dict:
-    """Fit the classifier of a network that was trained; its threshold."""
-    config, weights = config_and_weights(job.folder.model, None)
-    config.model.head.num_classes = len(job.classes)
-    config.model.head.pop('loss', None)
-    features = job.folder.features
-    probe = Probe(config, weights, device=job.device, features_dir=features)
-    found, _ = fit_classifier(job, probe, job.training)
-    return _write_model(job.folder.draft, probe, found)
+def write_model(draft: ModelFolder, probe: Probe, logits: Tensor) -> dict:
+    """Write a probe as the model, and its threshold.
 
-
-def _write_model(folder: ModelFolder, probe: Probe, found: OutOfFold) -> dict:
-    """Write a probe as the model, with the threshold that it gives."""
-    probe.save(folder.model)
-    logits = found.logits.flatten(0, 1)
-    tested = logits[~logits.isnan().any(1)]
-    return set_threshold(folder, probe.model, tested)
-
-
-def set_threshold(
-    folder: ModelFolder, model: nn.Module, logits: Tensor
-) -> dict:
-    """Write below which score a photograph is of none of the classes.
-
-    By class scores (N, K) of photographs that the model, or its like, has
-    not seen. Without any the file is empty, and the values are None.
+    Below that score a photograph is of none of the classes: by class scores
+    (N, K) of photographs that the model, or its like, has not seen. Without
+    any the file is empty, and the values are None.
     """
+    probe.save(draft.model)
     if not len(logits):
-        replace_text(folder.threshold, '')
+        replace_text(draft.threshold, '')
         return dict(score=None, threshold=None)
-    scores = open_set.SCORES[SCORE](logits)
-    value = open_set.fit_threshold(scores, ACCEPT)
-    mark = open_set.fingerprint(model)
-    threshold = open_set.Threshold(SCORE, value, mark)
-    open_set.write_threshold(
-        threshold, folder.threshold, accept=ACCEPT, images=len(logits)
-    )
+    value = open_set.fit_threshold(open_set.SCORES[SCORE](logits), ACCEPT)
+    mark = open_set.fingerprint(probe.model)
+    found = open_set.Threshold(SCORE, value, mark)
+    notes = dict(accept=ACCEPT, images=len(logits))
+    open_set.write_threshold(found, draft.threshold, **notes)
     return dict(score=SCORE, threshold=value)
+
+
+def measure(
+    checkpoint: Path, photographs: Photographs, device: str
+) -> tuple[dict, Tensor]:
+    """Measure a model on photographs that it has not seen.
+
+    Gives ``n``, ``accuracy`` and its 95 % interval, ``low`` to ``high``; and
+    the class scores (N, K).
+    """
+    inferencer = TokenReductionInferencer(checkpoint, device=device)
+    logits, _ = extract_logits(inferencer, photographs.paths)
+    labels = torch.tensor(photographs.labels)
+    right = float(accuracy(logits, labels))
+    low, high = wilson(right, len(labels))
+    return dict(n=len(labels), accuracy=right, low=low, high=high), logits
 
 
 def _estimate(found: OutOfFold, classes: list[str]) -> dict:
     """Estimate the accuracy of a probe, for the record."""
     tested = bool(found.independent)
     low, high = found.interval() if tested else (None, None)
+    numbers = found.labels.bincount(minlength=len(classes)).tolist()
+    rows = map(_recall, found.recalls(), numbers)
     return dict(
         classifier=CLASSIFIER,
         strength=found.strength,
@@ -133,29 +117,25 @@ def _estimate(found: OutOfFold, classes: list[str]) -> dict:
         low=low,
         high=high,
         macro_recall=found.macro_recall if tested else None,
-        per_class=_per_class(found, classes),
+        per_class=dict(zip(classes, rows, strict=True)),
     )
 
 
-def _per_class(found: OutOfFold, classes: list[str]) -> dict:
-    """Count each class, with its recall and interval where it was tested."""
-    counts = found.labels.bincount(minlength=len(classes)).tolist()
-    rows = {}
-    for name, n, recall in zip(classes, counts, found.recalls(), strict=True):
-        tested = None if recall.isnan() else float(recall)
-        low, high = (None, None) if tested is None else wilson(tested, n)
-        rows[name] = dict(n=n, recall=tested, low=low, high=high)
-    return rows
+def _recall(recall: Tensor, n: int) -> dict:
+    """Give the recall of n photographs of a class, with its interval."""
+    if recall.isnan():
+        return dict(n=n, recall=None, low=None, high=None)
+    low, high = wilson(float(recall), n)
+    return dict(n=n, recall=float(recall), low=low, high=high)
 
 
-def _write_evidence(
-    folder: ModelFolder, checked: Checked, found: OutOfFold
-) -> None:
+def _write_evidence(plan: Plan, found: OutOfFold) -> None:
     """Write evidence.safetensors, and photographs.csv in the same order."""
+    draft = plan.files.draft
     probabilities = found.probabilities().float().contiguous()
     tensors = dict(probabilities=probabilities, labels=found.labels)
-    replace_bytes(folder.evidence, save(tensors))
-    write_rows(folder.table, table_of(checked, probabilities))
+    replace_bytes(draft.evidence, save(tensors))
+    write_rows(draft.table, table_of(plan.checked, probabilities))
 
 
 def table_of(checked: Checked, probabilities: Tensor) -> list[list]:
@@ -163,31 +143,32 @@ def table_of(checked: Checked, probabilities: Tensor) -> list[list]:
 
     Of these there are probabilities (N, K), NaN where one was not tested.
     """
-    photographs = checked.photographs
-    learned = photographs.to_train()
-    tested = dict(zip(learned, probabilities, strict=True))
-    held_out = [i for i in range(len(photographs)) if i not in tested]
-    same = checked.doubled + checked.leaks
-    reasons = photographs.left_out | checked.unread
-    reasons |= {path: f'same as {kept}' for path, kept in same}
+    found = checked.photographs
+    names, groups = found.names, found.groups or [''] * len(found)
+    facts = [*zip(found.paths, names, groups, found.splits, strict=True)]
+    learned = dict(zip(found.to_train(), probabilities, strict=True))
+    rows = [
+        [*facts[i], True, '', *_named(found, i, learned[i])] for i in learned
+    ]
+    empty = [''] * 3
+    rows += [
+        [*fact, False, f'held out in {fact[-1]}', *empty]
+        for i, fact in enumerate(facts)
+        if i not in learned
+    ]
+    reasons = found.left_out | checked.unread
+    for path, kept in checked.doubled + checked.leaks:
+        reasons[path] = f'same as {kept}'
     for paths in checked.conflicts:
         reasons |= dict.fromkeys(paths, 'the same picture in two classes')
-    rows = [_row(photographs, i, tested.get(i)) for i in learned + held_out]
-    rows += [
-        [x, '', '', '', False, why, '', '', ''] for x, why in reasons.items()
-    ]
+    rows += [[x, *empty, False, why, *empty] for x, why in reasons.items()]
     return [COLUMNS, *rows]
 
 
-def _row(photographs: Photographs, i: int, found: Tensor | None) -> list:
-    """Return a photograph, and its probabilities if it was learned from."""
-    label, split = photographs.labels[i], photographs.splits[i]
-    group = photographs.groups[i] if photographs.groups else ''
-    row = [photographs.paths[i], photographs.classes[label], group, split]
-    if found is None:
-        return [*row, False, f'held out in {split}', '', '', '']
-    if found.isnan().any():
-        return [*row, True, '', '', '', '']
-    best = int(found.argmax())
-    shares = (f'{float(found[i]):.6f}' for i in (label, best))
-    return [*row, True, '', photographs.classes[best], *shares]
+def _named(found: Photographs, i: int, probabilities: Tensor) -> list:
+    """Return what a photograph was taken for, and how likely classes are."""
+    if probabilities.isnan().any():
+        return [''] * 3
+    best = int(probabilities.argmax())
+    likely = probabilities[[found.labels[i], best]].tolist()
+    return [found.classes[best], *map('{:.6f}'.format, likely)]

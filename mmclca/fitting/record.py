@@ -10,10 +10,11 @@ from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 
-from mmclca.datasets.photographs import Checked, Photographs
+from mmclca.datasets.photographs import Checked
 from mmclca.utils.files import (
     PARTIAL,
     finish_replacing,
+    read_rows,
     replace_files,
     replace_text,
 )
@@ -27,8 +28,7 @@ UNEVEN = 10  # times as many photographs in the largest class
 class FitRecord:
     """Hold what is known of a model, in the order of fit.json.
 
-    Each step of a fit returns parts of it, a dict each. What is not known
-    yet is None.
+    Each step of a fit returns its part of it. What is not known yet is None.
     """
 
     version: str | None = None
@@ -60,13 +60,15 @@ class FitRecord:
 
     def of_photographs(self, checked: Checked) -> 'FitRecord':
         """Replace what the record holds of photographs."""
-        photographs = checked.photographs
+        found = checked.photographs
+        rows = [found.paths, found.labels, found.classes]
+        rows += [found.groups, found.splits]
         return replace(
             self,
-            photographs=_digest(photographs),
-            source=photographs.source,
-            classes=list(photographs.classes),
-            counts=photographs.select(photographs.to_train()).counts(),
+            photographs=sha256(json.dumps(rows).encode()).hexdigest()[:16],
+            source=found.source,
+            classes=list(found.classes),
+            counts=found.select(found.to_train()).counts(),
             problems=checked.lines(),
         )
 
@@ -87,13 +89,6 @@ class FitRecord:
         """Tell whether some classes are many times as large as others."""
         counts = [n for n in self.counts.values() if n]
         return max(counts) >= UNEVEN * min(counts)
-
-
-def _digest(photographs: Photographs) -> str:
-    """Tell a set of photographs and their classes from others."""
-    rows = [photographs.paths, photographs.labels, photographs.classes]
-    rows += [photographs.groups, photographs.splits]
-    return sha256(json.dumps(rows).encode()).hexdigest()[:16]
 
 
 class ModelFolder:
@@ -122,22 +117,6 @@ class ModelFolder:
         """Hold the files that are being written."""
         return ModelFolder(self.path / '.draft')
 
-    def publish(self) -> None:
-        """Put the draft in the place of the model; the report is outdated."""
-        self.draft.report.touch()
-        replace_files(self.path, self.draft.path)
-
-    def discard_draft(self) -> None:
-        """Remove the draft, fit.json first, by which it is known."""
-        if self.draft.path.is_dir():
-            self.draft.file.unlink(missing_ok=True)
-            shutil.rmtree(self.draft.path)
-
-    def remove_partial_files(self) -> None:
-        """Remove what writers that were killed have left."""
-        for partial in self.path.rglob(PARTIAL):
-            partial.unlink()
-
     def read(self) -> FitRecord:
         """Read fit.json."""
         if not self.file.is_file():
@@ -152,6 +131,10 @@ class ModelFolder:
             raise ValueError(
                 f'{self.file} is damaged ({error}): fit again with --overwrite'
             ) from error
+
+    def used_rows(self) -> list[dict]:
+        """Read the rows of photographs.csv of those that were used."""
+        return [row for row in read_rows(self.table) if row['used'] == 'True']
 
     def write(self, record: FitRecord) -> None:
         """Replace fit.json."""
@@ -194,6 +177,34 @@ class ModelFolder:
                 f'{self.path} is there and not empty: give another folder '
                 'with --out, or --overwrite to write into it'
             )
+
+    def begin(self, record: FitRecord) -> None:
+        """Write a record as a draft, by which the folder is known for ours.
+
+        What writers that were killed have left is removed.
+        """
+        for partial in self.path.rglob(PARTIAL):
+            partial.unlink()
+        self.draft.write(record)
+
+    def add(self, record: FitRecord, **parts) -> FitRecord:
+        """Replace parts of a record, and write it as a draft."""
+        record = replace(record, **parts)
+        self.draft.write(record)
+        return record
+
+    def publish(self, record: FitRecord, **parts) -> FitRecord:
+        """Do as :meth:`add`; the draft then takes the place of the model."""
+        record = self.add(record, **parts)
+        self.draft.report.touch()  # empty: it is outdated
+        replace_files(self.path, self.draft.path)
+        return record
+
+    def discard_draft(self) -> None:
+        """Remove the draft, fit.json first, by which it is known."""
+        if self.draft.path.is_dir():
+            self.draft.file.unlink(missing_ok=True)
+            shutil.rmtree(self.draft.path)
 
     def clear(self) -> None:
         """Remove what another fit has left but the model, and features."""

@@ -1,8 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Output of a fit: a few lines and a bar, and all else in a file."""
 
+import os
+import shlex
 import sys
-from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from collections.abc import Iterator
 from io import StringIO, TextIOBase
 from pathlib import Path
 from typing import TextIO
@@ -15,14 +17,17 @@ from rich.progress import Progress
 
 from mmclca.utils.messages import printable, say
 
+from .model import Plan, words
+from .record import FitRecord
+
 
 class Log(TextIOBase):
-    """Takes what libraries print, and knows the screen.
+    """Take what libraries print, and know the screen.
 
     Within its context standard output, standard error and the loggers of
     mmengine write to it; bars of mmpretrain are drawn where there is a
-    terminal. It keeps the text until :meth:`open` gives it a
-    file, so that a call that is refused leaves none.
+    terminal. It keeps the text until :meth:`open` gives it a file, so that a
+    call that is refused leaves none.
     """
 
     def __init__(self):
@@ -30,20 +35,18 @@ class Log(TextIOBase):
 
     def __enter__(self) -> 'Log':
         self.screen, self.bars = sys.stdout, sys.stderr
-        self.stack = ExitStack()
-        self.stack.enter_context(redirect_stdout(self))
-        self.stack.enter_context(redirect_stderr(self))
+        sys.stdout = sys.stderr = self
         move_loggers(self.screen, self)
         if self.bars.isatty():
             get_console().file = self.bars
         return self
 
     def __exit__(self, *error) -> None:
-        self.stack.close()
+        sys.stdout, sys.stderr = self.screen, self.bars
         move_loggers(self, self.screen)
         get_console().file = None  # standard output
         self.file.close()
-        self.file = StringIO()
+        self.file = StringIO()  # of who still writes to it
 
     def open(self, path: Path) -> None:
         """Append what came so far, and all that comes, to a file."""
@@ -60,19 +63,15 @@ class Log(TextIOBase):
         """See ``io.TextIOBase``."""
         self.file.flush()
 
-    def tell_user(self, line: str) -> None:
-        """Show a line on the screen; it goes to the file, too."""
-        say(line, file=self.screen)
-        say(line, file=self)
+    def tell_user(self, *lines: str) -> None:
+        """Show lines on the screen; they go to the file, too."""
+        for file in (self.screen, self):
+            say(*lines, file=file)
 
 
 def move_loggers(before: TextIO, after: TextIO) -> None:
-    """Have mmengine's loggers write elsewhere.
-
-    Args:
-        before (TextIO): Where they write; others are left alone.
-        after (TextIO): Where they are to write.
-    """
+    """Have those of mmengine's loggers that write to one file write to
+    another."""
     for logger in MMLogger._instance_dict.values():
         for handler in logger.handlers:
             if vars(handler).get('stream') is before:
@@ -80,7 +79,7 @@ def move_loggers(before: TextIO, after: TextIO) -> None:
 
 
 class BarHook(Hook):
-    """Draws on a terminal how far a training is, and the time left.
+    """Draw on a terminal how far a training is, and the time left.
 
     Args:
         screen (TextIO): Where it is drawn.
@@ -91,16 +90,13 @@ class BarHook(Hook):
 
     def __init__(self, screen: TextIO, title: str):
         console = Console(file=screen)
-        self.title = title
-        self.bar = Progress(
-            console=console, transient=True, disable=not console.is_terminal
-        )
+        self.title, hidden = title, not console.is_terminal
+        self.bar = Progress(console=console, transient=True, disable=hidden)
 
     def before_train(self, runner) -> None:
         """Begin with what an earlier run has done."""
-        self.task = self.bar.add_task(
-            self.title, total=runner.max_iters, completed=runner.iter
-        )
+        done = dict(total=runner.max_iters, completed=runner.iter)
+        self.task = self.bar.add_task(self.title, **done)
         self.bar.start()
 
     def after_train_iter(self, *_, **__) -> None:
@@ -110,3 +106,84 @@ class BarHook(Hook):
     def after_run(self, runner) -> None:
         """Remove it."""
         self.bar.stop()
+
+
+def start_lines(plan: Plan, record: FitRecord) -> list[str]:
+    """Say what is fitted to what."""
+    counts = record.counts.values()
+    low, high = min(counts), max(counts)
+    each = f'{low}' if low == high else f'{low} to {high}'
+    note = plan.pretrained.note
+    return [
+        f'{sum(counts)} photographs of {len(counts)} classes ({each} a class)',
+        *(f'  {line}' for line in record.problems),
+        f'Weights: {plan.pretrained.words()}',
+        *([f'  {note}'] if note else []),
+    ]
+
+
+def cost_line(plan: Plan, cost: dict) -> str:
+    """Say what the model costs."""
+    spent = f'{cost["gmacs"]:.3g} GMACs and {cost["ms"]:.0f} ms a photograph'
+    line = f'Model: {words(plan.variant)}, {spent}'
+    if plan.variant.out_type is None:
+        return line
+    full = f'{cost["gmacs_full"]:.3g} and {cost["ms_full"]:.0f}'
+    return f'{line} (the whole transformer: {full})'
+
+
+def probe_lines(record: FitRecord) -> Iterator[str]:
+    """Say how good the probe is."""
+    probe, seconds = record.probe, f'after {record.probe["seconds"]:.0f} s'
+    yield f'Without training, {seconds}: {_accuracy(probe)}'
+    if record.is_uneven and probe['accuracy'] is not None:
+        line = f'  mean over classes: {probe["macro_recall"]:.1%}'
+        if record.call['class_weights'] is None:
+            line += '; --class-weights balanced lets classes count alike'
+        yield line
+
+
+def end_lines(record: FitRecord, folder: Path) -> list[str]:
+    """Say how good the model is, how sure that is, and what to type next."""
+    place = shlex.quote(str(folder))
+    program = shlex.quote(os.path.basename(sys.executable))
+    return [
+        f'How good: {_accuracy(record.best)}',
+        f'How sure: {_how_sure(record)}',
+        f'What next: {program} -m mmclca predict {place} NEW_PHOTOGRAPHS; '
+        f'open {place}/report.html',
+    ]
+
+
+def _accuracy(found: dict) -> str:
+    if found['accuracy'] is None:
+        return 'accuracy not known, as no class has two photographs'
+    return (
+        f'{found["accuracy"]:.1%} right on photographs that it has not seen '
+        f'({found["low"]:.1%} to {found["high"]:.1%})'
+    )
+
+
+def _how_sure(record: FitRecord) -> str:
+    found, probe = record.best, record.probe
+    if found is not probe:
+        where = 'in val and test' if record.held_out else 'held out'
+        return (
+            f'measured on {found["n"]} photographs {where}; 95 of 100 such '
+            'intervals hold the truth'
+        )
+    if probe['accuracy'] is None:
+        return 'give every class a second photograph, and it can be measured'
+    classes = probe['per_class'].values()
+    number = sum(one['n'] for one in classes if one['recall'] is not None)
+    text = (
+        f'{number} photographs, each named by models that had not seen it '
+        f'({probe["folds"]} folds, {probe["repeats"]} times), which learned '
+        f'from {1 - 1 / probe["folds"]:.0%} of them; this one from all'
+    )
+    if record.final == 'trained':
+        text += (
+            '; the trained model is likely better, but by how much so few '
+            'photographs cannot tell'
+        )
+    return text

@@ -4,6 +4,7 @@ from .classifiers import *  # noqa: F403
 from .head_variants import with_layer_fusion
 from .heads import *  # noqa: F403
 from .layers.attention_pool import AttentionPool
+from .looking import as_reducible, shallow_copy
 from .reduction.cross_layer_cache import CrossLayerCache
 from .reduction.reducers import *  # noqa: F403
 from .retrievers import *  # noqa: F403
@@ -16,8 +17,10 @@ __all__ = [
     'CrossLayerCache',
     'HMLPStem',
     'Variant',
+    'as_reducible',
     'list_methods',
     'reduction_of',
+    'shallow_copy',
     'with_layer_fusion',
     'with_reduction',
 ]

@@ -18,6 +18,25 @@ from .backbones import Reducible
 from .distillation import Teacher, check_options
 from .heads import CLAHead, DistilledHead, LayerFusionHead, PerClassHead
 
+STAGES = ('backbone', 'pre_logits')
+
+
+def feature_of(classifier: nn.Module, inputs: Tensor, stage: str) -> Tensor:
+    """Compute one feature per image.
+
+    Args:
+        classifier (nn.Module): mmpretrain's or ours.
+        inputs (Tensor): Preprocessed images (B, 3, H, W).
+        stage (str): One of ``STAGES``.
+
+    Returns:
+        Tensor: (B, C). Of tokens (B, N, C), as a backbone with a
+        distillation token gives them, the first: CLS.
+    """
+    found = classifier.extract_feat(inputs, stage=stage)
+    feature = found[-1] if isinstance(found, tuple) else found
+    return feature[:, 0] if feature.dim() == 3 else feature
+
 
 def check_head(
     backbone: Reducible, head: nn.Module | None, with_neck: bool

@@ -19,7 +19,7 @@ from mmclca.checkpoints.loading import fit_weights, refuse_broken
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.registry import MODELS
 
-from .backbones import as_reducible
+from .looking import as_reducible
 from .reduction.tokens import Tokens
 
 

@@ -4,18 +4,85 @@
 The model that is looked into is left as it is.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
+from mmpretrain.models.backbones import VisionTransformer
 from torch import Tensor, nn
 
-from .backbones import Reducible, shallow_copy
+from .backbones import Reducible, TokenReductionViT
 from .reduction.attention import Attended
 from .reduction.reducers import TokenReducer
 from .reduction.tokens import Tokens
 from .reduction.trace import Appended
+
+
+def as_reducible(backbone: nn.Module) -> Reducible:
+    """Return the backbone, or mmpretrain's plain ViT as one that reduces
+    nothing.
+
+    Args:
+        backbone (nn.Module): Any backbone.
+
+    Returns:
+        Reducible: It shares all parameters.
+
+    Raises:
+        ValueError: If it has no tokens that could be followed.
+    """
+    if isinstance(backbone, Reducible):
+        return backbone
+    if type(backbone) is VisionTransformer:
+        return _over(backbone)
+    raise ValueError(
+        f'the backbone is a {type(backbone).__name__}, whose tokens cannot be '
+        'followed: that takes a VisionTransformer or a backbone of mmclca '
+        "that reduces tokens, such as dict(type='mmclca.TokenReductionViT', "
+        '...)'
+    )
+
+
+def _over(vit: VisionTransformer) -> TokenReductionViT:
+    own = TokenReductionViT.__new__(TokenReductionViT)
+    vars(own).update(vars(_copy(vit)))
+    own._parameters = dict(vit._parameters)
+    own._load_state_dict_pre_hooks = OrderedDict()
+    own.num_prefix = vit.num_extra_tokens
+    own.with_cls_pos = True
+    own.dist_token = own.register_tokens = None
+    own.set_reduction()
+    return own
+
+
+def shallow_copy(model: nn.Module) -> nn.Module:
+    """Return a classifier that shares parameters with another one.
+
+    Methods and modules of its backbone, which is a :class:`Reducible`, can
+    be replaced; the model itself is left as it is.
+
+    Args:
+        model (nn.Module): A classifier.
+
+    Raises:
+        ValueError: See :func:`as_reducible`.
+    """
+    backbone = _copy(as_reducible(model.backbone))
+    for compiled in ('forward', 'forward_tokens'):  # bound to the model
+        vars(backbone).pop(compiled, None)
+    backbone.with_cp = False  # a layer run anew would be seen twice
+    copied = _copy(model)
+    copied.backbone = backbone
+    return copied
+
+
+def _copy(module: nn.Module) -> nn.Module:
+    copied = copy(module)
+    copied._modules = dict(module._modules)  # copied as one object otherwise
+    return copied
 
 
 @dataclass

@@ -9,30 +9,13 @@ import torch.nn.functional as F
 from mmengine.dataset import BaseDataset
 from mmpretrain.models import ImageToImageRetriever
 from mmpretrain.structures import DataSample
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.data import DataLoader
 
 from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of
 
-STAGES = ('backbone', 'pre_logits')
-
-
-def feature_of(classifier: nn.Module, inputs: Tensor, stage: str) -> Tensor:
-    """Compute one feature per image.
-
-    Args:
-        classifier (nn.Module): mmpretrain's or ours.
-        inputs (Tensor): Preprocessed images (B, 3, H, W).
-        stage (str): One of ``STAGES``.
-
-    Returns:
-        Tensor: (B, C). Of tokens (B, N, C), as a backbone with a
-        distillation token gives them, the first: CLS.
-    """
-    found = classifier.extract_feat(inputs, stage=stage)
-    feature = found[-1] if isinstance(found, tuple) else found
-    return feature[:, 0] if feature.dim() == 3 else feature
+from .classifiers import STAGES, feature_of
 
 
 def cosine_similarity(queries: Tensor, gallery: Tensor) -> Tensor:

@@ -2,15 +2,7 @@
 """The endings of image files; a module of its own that imports nothing."""
 
 IMAGE_SUFFIXES = (
-    '.png',
-    '.jpg',
-    '.jpeg',
-    '.bmp',
-    '.pgm',
-    '.ppm',
-    '.tif',
-    '.tiff',
-    '.webp',
+    *('.png', '.jpg', '.jpeg', '.bmp', '.pgm', '.ppm'),
+    *('.tif', '.tiff', '.webp'),
 )
-# and of what telephones write, which only Pillow reads
 PHOTOGRAPH_SUFFIXES = (*IMAGE_SUFFIXES, '.heic', '.heif')

@@ -29,7 +29,7 @@ def provenance() -> dict:
     return dict(
         commit=_commit(),
         versions=dict(python=platform.python_version(), **versions),
-        machine=_machine(),
+        machine=machine_name('cuda' if torch.cuda.is_available() else 'cpu'),
     )
 
 
@@ -51,10 +51,12 @@ def cpu_name() -> str:
     return f'{name[1] if name else platform.processor()}, {platform.machine()}'
 
 
-def _machine() -> str:
-    if torch.cuda.is_available():
-        return torch.cuda.get_device_name()
-    return f'{cpu_name()}, {torch.get_num_threads()} thread(s)'
+def machine_name(device: str) -> str:
+    """Return the name of a GPU, or that of the CPU and its threads in use."""
+    if torch.device(device).type == 'cuda':
+        return torch.cuda.get_device_name(device)
+    threads = torch.get_num_threads()
+    return f'{cpu_name()}, {threads} thread{"s" * (threads > 1)}'
 
 
 def _commit() -> str:

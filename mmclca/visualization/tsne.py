@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from mmclca.datasets.batches import Batch
-from mmclca.models.retrievers import feature_of
+from mmclca.models.classifiers import feature_of
 
 from .figures import save
 

@@ -17,7 +17,7 @@ from mmclca.benchmark.pages import (
     table_line,
     write_comparison,
 )
-from mmclca.benchmark.setting import machine
+from mmclca.benchmark.steps import machine
 from mmclca.evaluation.cost import Cost
 from mmclca.models import Variant
 

@@ -12,7 +12,7 @@ from mmclca.benchmark.memory import (
     peak_so_far,
     resident,
 )
-from mmclca.benchmark.setting import Setting
+from mmclca.benchmark.steps import Setting
 
 WIDE = timm_vit(Size('wide', (32, 32), 1024, 2, 2, 4096))
 WEIGHTS = 4 * WIDE.cost().params  # about 100 MiB

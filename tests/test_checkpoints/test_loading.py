@@ -17,7 +17,6 @@ from safetensors.torch import save_file
 
 from mmclca.checkpoints import opening, releases
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.families import Family
 from mmclca.registry import MODELS
 
 
@@ -113,10 +112,10 @@ def test_each_step_is_done_once(place, save, tmp_path, log, monkeypatch):
 
     count(opening, 'read_checkpoint')
     count(releases, 'recognize')
-    count(Family, 'rename')
+    count(releases, 'renamed')
     place(config(), path, tmp_path / 'work')
     tensors = len(theirs().state_dict())
-    assert steps == ['read_checkpoint', 'recognize', *(['rename'] * tensors)]
+    assert steps == ['read_checkpoint', 'recognize', *(['renamed'] * tensors)]
     assert sum(f'{path}: ' in line for line in log) == 1
 
 

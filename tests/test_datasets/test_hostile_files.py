@@ -13,13 +13,13 @@ import pytest
 from PIL import EpsImagePlugin
 from tiny_export import INFER
 
-from mmclca.apis.probe.feature_cache import digest_of_file
+from mmclca.apis.probe.probe import digest_of_file
 from mmclca.datasets.batches import read_image
 from mmclca.datasets.decoding import read_bgr
 from mmclca.datasets.image_files import check_headers, find_problem
 from mmclca.datasets.photographs import images_at
-from mmclca.datasets.photographs.pixels import look_at
-from mmclca.fitting.report.pictures import thumbnail
+from mmclca.datasets.photographs.check import look_at
+from mmclca.fitting.report import thumbnail
 from mmclca.page import read_leaf
 from mmclca.utils.files import read_lines
 
@@ -74,7 +74,7 @@ READERS = dict(
     read_bgr=refused(read_bgr),
     read_image=refused(read_image, ValueError),
     read_leaf=refused(read_leaf, ValueError),
-    thumbnail=lambda path: 'none' * (not thumbnail(path, '').src),
+    thumbnail=lambda path: 'none' * (not thumbnail(path, '')['src']),
     infer_onnx=lambda path: (
         'none' * (runpy.run_path(str(INFER))['read'](Path(path)) is None)
     ),

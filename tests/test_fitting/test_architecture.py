@@ -7,7 +7,7 @@ import torch
 
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.releases import name_source
-from mmclca.fitting.architecture import backbone_of
+from mmclca.fitting.weights import backbone_of
 from mmclca.registry import MODELS
 
 PLAIN = {'type', 'arch', 'patch_size', 'norm_cfg'}

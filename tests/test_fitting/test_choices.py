@@ -4,9 +4,9 @@
 import pytest
 
 from mmclca.datasets.photographs import Photographs
-from mmclca.fitting import improving
-from mmclca.fitting.improving import errors_removed, hold_out, is_enough
+from mmclca.fitting import training
 from mmclca.fitting.model import ACCURACY, choose, parse_budget
+from mmclca.fitting.training import errors_removed, hold_out, is_enough
 from mmclca.models import Variant
 
 PAIR = Variant(None, 1.0, 224), Variant('EViT', 0.5, 224)
@@ -50,7 +50,7 @@ def measured(monkeypatch):
         (0.1, 0.8, 0.8),
         (0.5, 0.8, 0.85),
     )
-    monkeypatch.setattr(improving, 'MEASURED', table)
+    monkeypatch.setattr(training, 'MEASURED', table)
 
 
 @pytest.mark.parametrize(

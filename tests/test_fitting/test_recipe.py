@@ -4,11 +4,9 @@ from types import SimpleNamespace
 import pytest
 
 from mmclca.datasets.photographs import Photographs
-from mmclca.fitting.architecture import VIT
 from mmclca.fitting.model import ACCURACY, classifier_config
-from mmclca.fitting.record import FitRecord
 from mmclca.fitting.training import num_steps, read_recipe, training_config
-from mmclca.fitting.weights import PIXELS, Pretrained
+from mmclca.fitting.weights import PIXELS, VIT, Pretrained
 
 MODEL = next(iter(ACCURACY))
 ARCH = dict(
@@ -16,7 +14,9 @@ ARCH = dict(
 )
 NORM = dict(type='LN', eps=1e-6)
 BACKBONE = dict(type=VIT, arch=ARCH, patch_size=16, norm_cfg=NORM)
-DEIT = Pretrained('deit_tiny.pth', BACKBONE, *PIXELS['imagenet'], '')
+DEIT = Pretrained(
+    'deit_tiny', 'deit_tiny.pth', BACKBONE, PIXELS['imagenet'], ''
+)
 
 
 def config_of(work_dir, class_weights=None):
@@ -24,13 +24,13 @@ def config_of(work_dir, class_weights=None):
     labels = [0, *range(40), *range(40)]
     paths = [f'{i}.jpg' for i in range(81)]
     classes = [f'class {i}' for i in range(40)]
-    job = SimpleNamespace(
-        record=FitRecord(call=dict(class_weights=class_weights)),
+    plan = SimpleNamespace(
+        call=dict(class_weights=class_weights),
         variant=MODEL,
         config=classifier_config(DEIT, MODEL, 40),
     )
     found = Photographs(paths, labels, classes, None, [''] * 81, '.')
-    return training_config(job, found, 'probe.pth', work_dir)
+    return training_config(plan, found, 'probe.pth', work_dir)
 
 
 def test_model_and_images_are_as_was_measured(tmp_path):

@@ -12,7 +12,7 @@ from tiny_run import CLASSES
 import mmclca
 from mmclca.apis import TokenReductionInferencer
 from mmclca.checkpoints.opening import open_checkpoint
-from mmclca.fitting import improving, training
+from mmclca.fitting import training
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def fit(tmp_path, monkeypatch):
     recipe.train_dataloader.sampler.min_samples = 32
     monkeypatch.setattr(training, 'read_recipe', lambda: deepcopy(recipe))
     monkeypatch.setattr(training, 'WORKERS', 0)
-    monkeypatch.setattr(improving, 'MEASURED', ((0.5, 0.5, 0.9),))
+    monkeypatch.setattr(training, 'MEASURED', ((0.5, 0.5, 0.9),))
     torch.manual_seed(0)
     weights = write_weights(tmp_path)
 
@@ -75,10 +75,10 @@ def test_the_better_one_where_photographs_can(fit, monkeypatch, share, final):
         accuracy = 0.5 if path.name == 'start.pth' else share
         return dict(found, accuracy=accuracy), logits
 
-    measure = improving.measure
-    monkeypatch.setattr(improving, 'LEAST', 16)
-    monkeypatch.setattr(improving, 'LEAST_A_CLASS', 4)
-    monkeypatch.setattr(improving, 'measure', measured)
+    measure = training.measure
+    monkeypatch.setattr(training, 'LEAST', 16)
+    monkeypatch.setattr(training, 'LEAST_A_CLASS', 4)
+    monkeypatch.setattr(training, 'measure', measured)
     model = fit()
     holdout = model.facts['training']['holdout']
     assert (holdout['n'], holdout['probe_accuracy']) == (4, 0.5)
@@ -122,7 +122,7 @@ def test_interrupted_training_is_gone_on_with(fit, monkeypatch, tmp_path):
 def test_not_where_it_does_not_pay_or_nobody_could_tell(
     fit, monkeypatch, capsys, per_class, trained
 ):
-    monkeypatch.setattr(improving, 'MEASURED', ((0.5, 0.5, trained),))
+    monkeypatch.setattr(training, 'MEASURED', ((0.5, 0.5, trained),))
     model = fit(per_class)
     assert (model.facts['final'], model.facts['training']) == ('probe', None)
     assert 'Training is left out' in capsys.readouterr().out

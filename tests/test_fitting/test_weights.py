@@ -28,7 +28,7 @@ def test_pixels_of_an_unknown_name_are_said():
 
 
 def test_pixels_that_there_are_not():
-    with pytest.raises(ValueError, match="'grey' is not one of imagenet"):
+    with pytest.raises(ValueError, match="no 'grey'; there are imagenet"):
         pixels_of('x', 'grey')
 
 

@@ -2,12 +2,11 @@
 """What a fit says of few and of uneven photographs."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
-from mmclca.fitting.record import FitRecord, ModelFolder
-from mmclca.fitting.steps import say_accuracy, say_end
+from mmclca.fitting.record import FitRecord
+from mmclca.fitting.screen import end_lines, probe_lines
 
 KNOWN = dict(accuracy=0.9, low=0.8, high=0.95)
 NOTHING = dict(accuracy=None, low=None, high=None)
@@ -56,12 +55,7 @@ UNSAID = [
     [*((*row, True) for row in SAID), *((*row, False) for row in UNSAID)],
 )
 def test_what_is_said(record, words, is_said):
-    lines = []
-    job = SimpleNamespace(
-        record=record, folder=ModelFolder('my model'), tell=lines.append
-    )
-    say_accuracy(job)
-    say_end(job)
+    lines = [*probe_lines(record), *end_lines(record, 'my model')]
     assert (words in '\n'.join(lines)) is is_said
 
 

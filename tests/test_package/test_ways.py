@@ -38,15 +38,19 @@ def files_of():
     return files_of
 
 
-def test_predict(tmp_path, files_of):
+def test_fit_and_predict(tmp_path, files_of):
     torch.manual_seed(0)
-    write_photographs(tmp_path)
-    write_weights(tmp_path)
-    weights = tmp_path / 'tiny.safetensors'
-    place = tmp_path / 'photographs', tmp_path / 'model'
-    mmclca.fit(*place, weights=weights, probe_only=True)
-    image = tmp_path / 'photographs/ash/0.png'
-    entered = files_of(lambda: FittedModel(place[1]).predict(image))
+    photographs, weights = write_photographs(tmp_path), write_weights(tmp_path)
+
+    def fit(name):
+        options = dict(weights=weights, probe_only=True)
+        return mmclca.fit(photographs, tmp_path / name, **options)
+
+    model = fit('model').folder
+    entered = files_of(lambda: fit('another'))
+    assert len(entered) <= 56, entered
+    image = photographs / 'ash/0.png'
+    entered = files_of(lambda: FittedModel(model).predict(image))
     assert len(entered) <= 28, entered
 
 

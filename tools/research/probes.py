@@ -15,7 +15,7 @@ from mmclca.apis import Probe
 from mmclca.apis.probe import fit_linear
 from mmclca.apis.probe.classifiers import Task
 from mmclca.benchmark import Setting
-from mmclca.benchmark.setting import machine
+from mmclca.benchmark.steps import machine
 from mmclca.evaluation.cost import count_config
 from mmclca.models import with_layer_fusion
 from mmclca.sweep.compose import NONE, Cell, compose

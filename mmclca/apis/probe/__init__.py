@@ -1,8 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .classifiers import Linear, fit_linear
-from .feature_cache import FeatureCache
 from .folds import OutOfFold, learning_curve, out_of_fold
-from .probe import Probe
+from .probe import FeatureCache, Probe
 
 __all__ = [
     'FeatureCache',

@@ -1,19 +1,27 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""A classifier on a frozen network, whose features are kept on disk."""
+
+import json
 from collections.abc import Sequence
 from functools import partial
+from hashlib import sha256
 from os import PathLike
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from mmengine.config import Config
 from mmengine.model import BaseModel
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
 from mmclca.datasets.photographs import Photographs
 from mmclca.evaluation.open_set import digest, image_settings
+from mmclca.models.classifiers import feature_of
 from mmclca.models.heads import last_linear, set_last_linear
-from mmclca.models.retrievers import feature_of
 from mmclca.registry import MODELS
+from mmclca.utils.files import read_bytes, replace_file
 
 from ..features import feature_batches, read_ones, refuse_none_read
 from ..inferencer import TokenReductionInferencer
@@ -25,12 +33,74 @@ from ..loading import (
 )
 from ..threshold_choice import check_known, share_right, shared
 from .classifiers import Linear
-from .feature_cache import FeatureCache, digest_of_file
 from .folds import OutOfFold, fit_chosen
 
 PARTS = ('backbone', 'neck', 'head')
 # settings that say nothing of what the last layer reads
 OF_LAST = ('num_classes', 'loss', 'topk', 'cal_acc')
+
+
+class FeatureCache:
+    """Features of one model by the contents of image files.
+
+    A file of the folder holds those of a batch and is written in one step:
+    what was interrupted goes on from there, and several processes may use
+    one folder.
+
+    Args:
+        folder (str | Path, optional): Where to keep them, in a folder of
+            each model. None: in memory alone.
+        model (str): What identifies the model, see
+            :func:`mmclca.evaluation.open_set.digest`.
+
+    Raises:
+        ValueError: If features in the folder are not finite.
+    """
+
+    def __init__(self, folder: str | Path | None, model: str):
+        self._folder = None if folder is None else Path(folder, model)
+        self._found: dict[str, Tensor] = {}
+        if self._folder is not None:
+            for part in sorted(self._folder.glob('*.safetensors')):
+                self._read(part)
+
+    def __contains__(self, digest: str) -> bool:
+        return digest in self._found
+
+    def __getitem__(self, digest: str) -> Tensor:
+        return self._found[digest]
+
+    def add(self, digests: list[str], features: Tensor) -> None:
+        """Keep the features (N, D) of image files, see ``digest_of_file``."""
+        self._found.update(zip(digests, features, strict=True))
+        if self._folder is None or not digests:
+            return
+        facts = dict(digests=json.dumps(digests))
+        name = sha256(facts['digests'].encode()).hexdigest()[:16]
+        replace_file(
+            self._folder / f'{name}.safetensors',
+            lambda part: save_file(dict(features=features), part, facts),
+            sync=False,
+        )
+
+    def _read(self, part: Path) -> None:
+        try:
+            with safe_open(part, 'pt') as file:
+                digests = json.loads(file.metadata()['digests'])
+                features = file.get_tensor('features')
+        except (KeyError, SafetensorError, TypeError, ValueError):
+            return  # no part of ours: its images go through the model
+        if not features.isfinite().all():
+            raise ValueError(f'{part} holds no finite numbers: remove it')
+        self._found.update(zip(digests, features, strict=True))
+
+
+def digest_of_file(path: str) -> str | None:
+    """SHA-256 of a file, None where it cannot be read."""
+    try:
+        return sha256(read_bytes(path)).hexdigest()
+    except OSError:
+        return None
 
 
 class Probe:

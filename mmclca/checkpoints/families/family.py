@@ -1,5 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -40,10 +39,3 @@ class Family:
     values: tuple[tuple[str, str, Callable[[Tensor], Tensor]], ...] = ()
     stacked: tuple[tuple[str, str], ...] = ()
     encoders: tuple[str, ...] = ('base_encoder.', 'backbone.', 'visual.', '')
-
-    def rename(self, name: str) -> str:
-        """Return the name in a classifier of this package."""
-        for pattern, new in self.renames:
-            if re.match(pattern, name):
-                return re.sub(pattern, new, name, count=1)
-        return f'backbone.{name}'

@@ -48,7 +48,7 @@ def images_in(place):
     """Photographs that ``fit`` would take; says which it would not."""
     if not place.is_dir():
         raise ValueError(f'{place} is not a folder')
-    found = datasets.photographs.folder.read_folder(place, IMAGE_SUFFIXES)
+    found = datasets.photographs.read.read_folder(place, IMAGE_SUFFIXES)
     if any(found.splits):
         splits = ', '.join(sorted({*found.splits}))
         raise ValueError(

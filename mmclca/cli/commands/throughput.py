@@ -295,7 +295,7 @@ def main(args):
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
     command = ['python', 'tools/benchmark/throughput.py', *sys.argv[1:]]
-    facts = benchmark.setting.machine(setting, shlex.join(command))
+    facts = benchmark.steps.machine(setting, shlex.join(command))
     if args.backend == 'onnx':
         facts['versions'] += f', ONNX Runtime {version("onnxruntime")}'
     words = setting.words(args.batch)

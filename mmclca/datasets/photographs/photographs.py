@@ -3,6 +3,24 @@ from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 
+# by the names that people give to them
+SPLITS = dict(
+    train='train',
+    training='train',
+    val='val',
+    valid='val',
+    validation='val',
+    dev='val',
+    test='test',
+    testing='test',
+)
+
+
+def split_named(name: str) -> str | None:
+    """Return the split that a folder or a cell of a table names, in any
+    case."""
+    return SPLITS.get(name.strip().lower())
+
 
 @dataclass(frozen=True)
 class Photographs:

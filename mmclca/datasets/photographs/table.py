@@ -9,8 +9,7 @@ from mmclca.utils.files import from_cell, read_bytes
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 
 from ..image_files import files_below
-from .folder import split_named
-from .photographs import Photographs
+from .photographs import Photographs, split_named
 
 FILE, LABEL = 'file', 'class'  # these win over all others
 FILES = {

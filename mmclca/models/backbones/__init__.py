@@ -1,10 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from .base import ForeignWeights
+from .base import ForeignWeights, fuse, fusible
 from .cait import CaiT
 from .patch_convnet import PatchConvNet
-from .reducible import Reducible
+from .reducible import Reducible, reduces
 from .resmlp import ResMLP
-from .shallow import as_reducible, fuse, fusible, reduces, shallow_copy
 from .token_reduction_vit import TokenReductionViT, ViTEmbedding
 
 __all__ = [
@@ -15,9 +14,7 @@ __all__ = [
     'ResMLP',
     'TokenReductionViT',
     'ViTEmbedding',
-    'as_reducible',
     'fuse',
     'fusible',
     'reduces',
-    'shallow_copy',
 ]

@@ -319,3 +319,9 @@ class Reducible(ForeignWeights):
         is_list = isinstance(part, (nn.ModuleList, nn.ParameterList))
         one_a_stage = is_list and len(part) == len(self.reduce_at)
         return int(rest[0]) if one_a_stage else 0
+
+
+def reduces(backbone: nn.Module) -> bool:
+    """Return whether a backbone, of any kind, has a reducer that may
+    reduce."""
+    return isinstance(backbone, Reducible) and backbone.reduces

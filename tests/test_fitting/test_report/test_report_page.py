@@ -174,21 +174,6 @@ def test_names_that_are_no_text(tmp_path):
     assert '6 ?.jpg' in page_of(tmp_path).text
 
 
-def test_a_long_list_of_classes_shows_its_ends(tmp_path):
-    per_class = {
-        name: dict(n=3, recall=n / 200, low=n / 200, high=1.0)
-        for n, name in enumerate([*CLASSES, *(f'no {i}' for i in range(196))])
-    }
-    page = page_of(
-        write_folder(
-            tmp_path, probe=dict(facts()['probe'], per_class=per_class)
-        )
-    )
-    assert page.cells.count('3') == 100
-    assert 'no 195' in page.cells and 'no 100' not in page.cells
-    assert '100 classes between these are not listed' in page.words
-
-
 def test_a_folder_that_is_none(tmp_path):
     with pytest.raises(FileNotFoundError, match='has no fit.json'):
         write_report(tmp_path)

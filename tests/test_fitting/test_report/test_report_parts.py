@@ -8,9 +8,8 @@ import pytest
 from PIL import Image
 from tiny_model import write_tiny
 
-from mmclca.fitting.report import formats
-from mmclca.fitting.report.parts import expected
-from mmclca.fitting.report.pictures import chart, thumbnail, what_is_kept
+from mmclca.fitting import report
+from mmclca.fitting.report import chart, expected, thumbnail, what_is_kept
 
 NAMES = ('photographs', 'accuracy', 'low', 'high')
 
@@ -56,10 +55,10 @@ def test_chart_of_a_curve():
 
 SHARES = '0_% under_1_% 50_% over_99_% 100_%'
 FIGURES = [
-    (formats.about, (0, 0.004, 0.5, 0.996, 1), SHARES),
-    (formats.of_hundred, (0, 0.001, 0.5, 0.999, 1), '0 1 50 99 100'),
-    (formats.digits, (0.4821, 17.94, 1254), '0.482 17.9 1254'),
-    (formats.duration, (11.3, 171, 3900), '11_s 2_min_51_s 1_h_5_min'),
+    (report.about, (0, 0.004, 0.5, 0.996, 1), SHARES),
+    (report.of_hundred, (0, 0.001, 0.5, 0.999, 1), '0 1 50 99 100'),
+    (report.digits, (0.4821, 17.94, 1254), '0.482 17.9 1254'),
+    (report.duration, (11.3, 171), '11_s 2_min_51_s'),
 ]
 
 
@@ -69,17 +68,13 @@ def test_figures_in_words(write, values, words):
     assert ' '.join(written) == words
 
 
-def test_the_first_of_many_names():
-    assert formats.listed(['a', 'b', 'c'], most=2) == 'a, b and 1 more'
-
-
 @pytest.fixture(scope='module')
 def tested(tmp_path_factory):
     """Two leaves, one a class, and one that is taken for another."""
     path = str(tmp_path_factory.mktemp('leaf') / 'leaf.png')
     Image.new('RGB', (48, 64), 'green').save(path)
-    names = [('ash', True), ('elm', True), ('oak', False)]
-    return [{'path': path, 'class': x, 'right': right} for x, right in names]
+    names = [('ash', 'ash'), ('elm', 'elm'), ('oak', 'elm')]
+    return [{'path': path, 'class': x, 'predicted': y} for x, y in names]
 
 
 PLAIN = dict(reducer=None, reduce_at=())
@@ -102,7 +97,7 @@ def test_what_the_model_keeps(tmp_path, tested):
         texts = [text.split(':')[0] for text, _ in row]
         assert texts[1:] == ['after layer 0', 'after layer 1']
         assert row[1][0].endswith('50\N{NO-BREAK SPACE}% kept')
-        assert all((p.width, p.height) == (32, 32) for _, p in row)
+        assert all((p['width'], p['height']) == (32, 32) for _, p in row)
     assert [look.text[:5] for look in found['legend']] == ['kept:', 'fused']
     found = kept_by(tmp_path, tested, 'PatchMerger', reduce_at=(1,))
     (look,) = found['legend']
@@ -114,5 +109,5 @@ def test_a_thumbnail_is_small(tmp_path):
     path = tmp_path / 'leaf.tif'
     Image.new('CMYK', (400, 200), 200).save(path)
     found = thumbnail(str(path), 'a leaf')
-    assert (found.width, found.height, found.alt) == (160, 80, 'a leaf')
-    assert found.src
+    assert found['src'] and found['alt'] == 'a leaf'
+    assert (found['width'], found['height']) == (160, 80)

@@ -8,8 +8,8 @@ from small_models import build, classifier, images, vit
 from torch.nn import functional as F
 
 from mmclca.models import CLAHead
+from mmclca.models.classifiers import feature_of
 from mmclca.models.reduction.attention import attend
-from mmclca.models.retrievers import feature_of
 from mmclca.registry import MODELS
 from mmclca.visualization.rollout import rollout
 
