@@ -1,0 +1,137 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""A few photographs a class of several sets: frozen networks and readings."""
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from frozen import DEPTH, PARTS, Frozen, photographs
+from mmengine.config import Config
+from probes import kept
+from scipy.stats import t
+
+from mmclca.apis.probe import fit_linear
+from mmclca.apis.probe.classifiers import rotate
+from mmclca.evaluation.cost import count_config
+from mmclca.sweep.compose import NONE
+from mmclca.sweep.report import markdown
+from mmclca.utils.provenance import provenance
+
+GRID = Config.fromfile('configs/sweeps/many_sets.py').to_dict()
+RESULTS = Path('docs/results/many_sets')
+READINGS, CLASSIFIERS = GRID['readings'], GRID['classifiers']
+NUM_DRAWS = 5
+
+
+def values():
+    """Return what the template asks for."""
+    networks = [Frozen(**settings) for settings in GRID['networks']]
+    runs = [
+        kept(RESULTS / f'{one.name}.json', measure, one) for one in networks
+    ]
+    rows = to_rows(runs)
+    table = lambda *ways: table_of(rows, ways)  # noqa: E731
+    return dict(rows=rows, table=table, difference=difference)
+
+
+def measure(one):
+    """Return costs of a network by depth, and accuracies of all readings."""
+    depths = sorted({layers[-1] + 1 for layers, _ in READINGS.values()})
+    gmacs = {
+        depth: count_config(one.config(range(depth)).model).flops / 1e9
+        for depth in depths
+    }
+    found = {name: accuracies(one, own) for name, own in photographs().items()}
+    facts = dict(backbone=one.backbone, method=one.method, view=one.view)
+    facts.update(keep_rate=one.keep_rate, img_size=one.img_size)
+    return dict(facts, gmacs=gmacs, sets=found, **provenance())
+
+
+def accuracies(one, own):
+    """Return accuracies of all draws of a set in per cent, by way."""
+    features = one.features(own)
+    features = F.layer_norm(features, features.shape[-1:])
+    labels = torch.tensor(own.label.to_numpy())
+    tested = torch.tensor((own.split == 'test').to_numpy())
+    found = {}
+    for name, (layers, parts) in READINGS.items():
+        read = features[:, layers][:, :, [PARTS.index(x) for x in parts]]
+        read, _ = rotate(read.flatten(1).double())
+        number = len(CLASSIFIERS) if name in GRID['compared'] else 1
+        kinds = [*CLASSIFIERS][:number]
+        for kind, count in product(kinds, GRID['counts']):
+            found[f'{name}; {kind}; {count}'] = [
+                accuracy(read, labels, tested, drawn, kind)
+                for drawn in draws(labels, ~tested, count)
+            ]
+    return found
+
+
+def draws(labels, known, count):
+    """Draw some known images of each class, several times; all those that
+    there are where they are fewer."""
+    known = torch.where(known)[0].numpy()
+    for number in range(NUM_DRAWS):
+        order = np.random.RandomState(number).permutation(known)
+        ranks = pd.Series(order).groupby(labels[order].numpy()).cumcount()
+        yield torch.from_numpy(np.sort(order[ranks < count]))
+
+
+def accuracy(read, labels, tested, drawn, kind):
+    """Return the accuracy of a classifier of some images in per cent."""
+    given = read[drawn], labels[drawn], 1 + int(labels.max())
+    fitted = fit_linear(*given, *CLASSIFIERS[kind])
+    right = fitted.scores(read[tested]).argmax(1) == labels[tested]
+    return round(100 * float(right.float().mean()), 2)
+
+
+def to_rows(runs):
+    """Return a row a network, way to read it, set, count and draw."""
+    rows = []
+    for run in runs:
+        facts = {k: run[k] for k in ('backbone', 'method', 'keep_rate')}
+        facts.update(img_size=run['img_size'], view=run['view'])
+        for name, found in run['sets'].items():
+            for key, by_draw in found.items():
+                reading, classifier, count = key.split('; ')
+                depth = READINGS[reading][0][-1] + 1
+                way = dict(reading=reading, classifier=classifier)
+                way.update(count=int(count), gmacs=run['gmacs'][str(depth)])
+                rows += [
+                    dict(facts, **way, set=name, draw=draw, accuracy=share)
+                    for draw, share in enumerate(by_draw)
+                ]
+    return pd.DataFrame(rows)
+
+
+def of_sets(rows, way):
+    """Return the accuracies of a way, means over draws, by set."""
+    default = dict(method=NONE, keep_rate=1.0, img_size=224, view='middle')
+    default.update(reading=GRID['default'], classifier=[*CLASSIFIERS][0])
+    default.update(backbone='deit-tiny-p16', count=3)
+    for name, value in (default | way).items():
+        rows = rows[rows[name] == value]
+    return rows.groupby('set').accuracy.mean(), rows.gmacs.mean()
+
+
+def difference(rows, one, other):
+    """Return the paired difference of two ways, and its 95 % t interval over
+    sets, in points."""
+    paired = of_sets(rows, one)[0] - of_sets(rows, other)[0]
+    half = t.ppf(0.975, len(paired) - 1) * paired.sem()
+    mean = paired.mean()
+    return f'{mean:+.1f} [{mean - half:+.1f}, {mean + half:+.1f}]'
+
+
+def table_of(rows, ways):
+    """Return a row a way: its mean over sets, cost, and accuracy by set."""
+    lines = []
+    for title, way in ways:
+        found, gmacs = of_sets(rows, way)
+        line = {'': title, 'GMACs': f'{gmacs:.2f}'}
+        line['mean (%)'] = f'{found.mean():.1f}'
+        lines.append(line | {k: f'{v:.1f}' for k, v in found.items()})
+    return markdown(pd.DataFrame(lines), ('',))
