@@ -5,6 +5,7 @@
 weights, ``MMCLCA_FEATURES`` where features are kept.
 """
 
+import json
 import os
 from dataclasses import dataclass, field
 from functools import cache
@@ -25,6 +26,7 @@ from mmclca.models import with_layer_fusion
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import Kept, sum_into
 from mmclca.sweep.compose import NONE, Cell, compose
+from mmclca.utils.files import replace_text
 
 DATA = Path(os.environ.get('MMCLCA_DATA', 'data'))
 WEIGHTS = Path(os.environ.get('MMCLCA_WEIGHTS', 'weights'))
@@ -105,20 +107,14 @@ class Frozen:
         pipeline[1:-1] = VIEWS[self.view](self.img_size)
         return config
 
-    def features(self, photographs):
-        """Return what it sees in photographs of one set.
-
-        Args:
-            photographs (pandas.DataFrame): As of :func:`photographs`, all
-                those of a set.
-
-        Returns:
-            Tensor: The ``PARTS`` after each layer, (N, 12, 5, C).
-        """
-        file = KEPT / photographs.set.iloc[0] / f'{self.name}.npy'
+    def features(self, name):
+        """Return what it sees in the photographs of a set: the ``PARTS`` after
+        each layer, (N, 12, 5, C)."""
+        file = KEPT / name / f'{self.name}.npy'
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
-            np.save(file, self._features([*photographs.path]).half().numpy())
+            found = self._features([*photographs()[name].path])
+            np.save(file, found.half().numpy())
         return torch.from_numpy(np.load(file)).float()
 
     @torch.inference_mode()
@@ -189,7 +185,7 @@ class Patches:
 
 @cache
 def photographs():
-    """Return the photographs of each set: set, path, label and split."""
+    """Return the photographs by set: their path, label and split."""
     rows = [
         (name, str(DATA / name / path), label, split)
         for name in ('leaf40', 'leaf40_white')
@@ -201,10 +197,18 @@ def photographs():
         parts = found.paths, found.labels, found.splits
         rows += [(folder.name, *x) for x in zip(*parts, strict=True)]
     table = pd.DataFrame(rows, columns=['set', 'path', 'label', 'split'])
-    return dict([*table.groupby('set')])
+    return {x: own.reset_index() for x, own in table.groupby('set')}
 
 
 def read_list(file):
     """Labels by path, of a list of lines ``path label``."""
     pairs = (line.rpartition(' ') for line in list_from_file(file))
     return {path: int(label) for path, _, label in pairs}
+
+
+def kept(file, measure, *given):
+    """Return what was measured once and is kept in a file."""
+    if not file.exists():
+        replace_text(file, json.dumps(measure(*given), indent=1) + '\n')
+        print(file, flush=True)
+    return json.loads(file.read_text())

@@ -2,8 +2,8 @@
 # A few photographs a class of nine sets, nothing trained: one factor at a time
 # from half of the tokens of a 224 px image. tools/sweep.py does not read this
 # file: what is missing among the results is measured by
-# `python tools/research/pages.py many_sets`.
-# Results: docs/results/many_sets.md.
+# `python tools/research/pages.py few_photographs`.
+# Results: docs/results/few_photographs.md.
 # The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders
 # of data sets and of weights.
 _reducers = ('ATC', 'DiffRate', 'EViT', 'MCTF', 'ToMe')
