@@ -13,7 +13,9 @@ _rates = [
     for rate in (0.7, 0.25)
     for method in _reducers
 ]
-_full = [dict(img_size=size) for size in (160, 192, 128, 256, 288, 96)]
+_full = [
+    dict(img_size=size) for size in (160, 192, 128, 256, 288, 96, 144, 112)
+]
 _sizes = [
     dict(method=method, keep_rate=0.5, img_size=size)
     for size in (192, 160, 256, 288)

@@ -18,7 +18,7 @@ from mmclca.datasets.photographs import (
     read_photographs,
 )
 
-from .model import cost_of, make_plan, parse_budget
+from .model import BEST, cost_of, make_plan, parse_budget
 from .probing import measure, run_probe
 from .record import FitRecord, ModelFolder
 from .report import write_report
@@ -53,8 +53,9 @@ def fit(
             :func:`mmclca.datasets.photographs.read_photographs`.
         out (str | Path): Folder of the model. Defaults to 'model'.
         budget (str, optional): What a photograph may cost, such as
-            '0.5GMACs' or '20ms' on this machine. Defaults to None: half of
-            what the whole transformer costs.
+            '0.5GMACs' or '20ms' on this machine; 'best' for the most
+            accurate model whatever it costs. Defaults to None: half of what
+            the whole transformer costs.
         weights (str, optional): A file, or ``timm://NAME``. Defaults to
             None: DeiT-Tiny's of timm.
         labels (str | Path, optional): A table of file and class.
@@ -91,7 +92,7 @@ def fit(
         class_weights=class_weights,
         pixels=pixels,
     )
-    if budget is not None:
+    if budget not in (None, BEST):
         parse_budget(budget)
     files = ModelFolder(out)
     with Log() as log:

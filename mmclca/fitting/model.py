@@ -21,19 +21,29 @@ from mmclca.models import Variant
 from mmclca.utils.provenance import machine_name
 
 from .record import FitRecord, ModelFolder
-from .weights import VIT, Pretrained, find_weights
+from .weights import PIXELS, VIT, Pretrained, find_weights
 
-# the most accurate first: DeiT-Tiny, ten draws of three images a class of
-# leaf40_white, the other 322 are the test. A smaller image without reduction
-# is as good there, and worse on images whose classes differ in details.
-BY_SIDE = {224: 0.965, 208: 0.963, 192: 0.952, 160: 0.942, 144: 0.916}
-SIDES = tuple(BY_SIDE)
-ACCURACY = {
-    Variant('EViT', 0.5, side, out_type='average'): accuracy
-    for side, accuracy in BY_SIDE.items()
-}
+# a backbone that takes other image sizes is offered in these
+SIDES = (224, 208, 192, 160, 144)
+# what is read of a transformer: all tokens after each layer, or half of them
+# after the first three quarters
+ALL = dict(method=None, keep_rate=1.0, out_type='cls_std')
+HALF = dict(method='ATC', keep_rate=0.5, out_type='cls_average_std')
+# sides of images, and accuracy in % of a probe: mean of nine sets, five draws
+# of three photographs a class, docs/results/few_photographs.md. With DeiT-Tiny
+DEIT = (
+    *((ALL, 224, 73.7), (ALL, 192, 71.9), (HALF, 224, 71.2)),
+    *((HALF, 192, 69.8), (ALL, 160, 68.9), (HALF, 160, 67.2)),
+    (ALL, 128, 63.9),
+)
+# with ViT-Tiny, whose pixels are normalized otherwise
+VIT_TINY = (
+    *((ALL, 224, 74.3), (ALL, 192, 73.0), (ALL, 160, 72.0)),
+    *((ALL, 144, 69.4), (HALF, 160, 67.8), (ALL, 112, 65.0)),
+)
 # what a variant is known by in fit.json
-CHOSEN = ('method', 'keep_rate', 'img_size', 'out_type')
+CHOSEN = ('method', 'keep_rate', 'img_size', 'out_type', 'layers')
+BEST = 'best'  # the budget that allows whatever it costs
 ROUNDS = 9
 UNITS = {'gmacs': 'GMACs', 'ms': 'ms'}
 
@@ -78,7 +88,9 @@ def make_plan(
     source = record.weights['source'] if record.weights else call['weights']
     found = find_weights(source, call['pixels'])
     if record.model:
-        variant = Variant(**{name: record.model[name] for name in CHOSEN})
+        chosen = {name: record.model[name] for name in CHOSEN}
+        layers = chosen['layers'] and tuple(chosen['layers'])
+        variant = Variant(**dict(chosen, layers=layers))
     else:
         variant = choose_model(found, number, call['budget'], device)
     config = classifier_config(found, variant, number)
@@ -90,35 +102,48 @@ def choose_model(
 ) -> Variant:
     """Choose the first candidate that the budget allows.
 
+    Without a budget a transformer may cost half of what all of it costs.
     ``number`` is that of the classes.
     """
-    candidates = candidates_of(found.backbone)
-    if budget is None:
+    candidates = candidates_of(found)
+    if budget == BEST:
         return candidates[0]
-    amount, unit = parse_budget(budget)
     models = {x: classifier_config(found, x, number).model for x in candidates}
-    if unit == 'ms':
-        return choose(milliseconds(models, device), amount, unit)
+    if budget is not None:
+        amount, unit = parse_budget(budget)
+        if unit == 'ms':
+            return choose(milliseconds(models, device), amount, unit)
     costs = {one: count_config(x).flops / 1e9 for one, x in models.items()}
+    if budget is None:
+        share = 0.5 if found.backbone['type'] == VIT else 1.0
+        amount, unit = share * costs[candidates[0]], 'GMACs'
     return choose(costs, amount, unit)
 
 
-def candidates_of(backbone: dict) -> tuple[Variant, ...]:
+def candidates_of(found: Pretrained) -> tuple[Variant, ...]:
     """List the models to choose from, the most accurate or largest first.
 
-    Of the settings that weights are of; those with an ``img_size`` take no
-    other one.
+    Backbones with an ``img_size`` take no other one.
     """
+    backbone = found.backbone
     if backbone['type'] == VIT:
-        return tuple(ACCURACY)
+        table = VIT_TINY if found.pixels == PIXELS['half'] else DEIT
+        every = tuple(range(backbone['arch']['num_layers']))
+        return tuple(
+            Variant(
+                **kind, img_size=side, layers=every * (kind is ALL) or None
+            )
+            for kind, side, _ in table
+        )
     sides = (backbone['img_size'],) if 'img_size' in backbone else SIDES
     return tuple(Variant(None, 1.0, side) for side in sides)
 
 
 def words(variant: Variant) -> str:
     """Describe a candidate: its reduction, or that all of it is read."""
-    reduced = f'{variant.method} keep rate {variant.keep_rate}'
-    kind = reduced if variant.method else 'the whole network'
+    kind = 'all tokens' if variant.out_type else 'the whole network'
+    if variant.method:
+        kind = f'{variant.method} keep rate {variant.keep_rate}'
     return f'{kind}, {variant.img_size} px'
 
 
@@ -154,7 +179,7 @@ def cost_of(plan: Plan) -> dict:
     """
     models = [plan.config.model]
     if plan.variant.out_type:
-        size = plan.variant.img_size, len(plan.training.classes)
+        size = max(SIDES), len(plan.training.classes)
         models.append(plain_model(plan.pretrained, *size))
     counted = [count_config(one) for one in models]
     times = [*milliseconds(dict(enumerate(models)), plan.device).values()]
@@ -183,7 +208,7 @@ def parse_budget(text: str) -> tuple[float, str]:
     if not found or found[2] not in UNITS or not float(found[1]):
         raise ValueError(
             f'budget {text!r}: a number above 0 with its unit, such as '
-            '0.5GMACs or 20ms'
+            f'0.5GMACs or 20ms, or {BEST}'
         )
     return float(found[1]), UNITS[found[2]]
 

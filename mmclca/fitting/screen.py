@@ -182,8 +182,5 @@ def _how_sure(record: FitRecord) -> str:
         f'from {1 - 1 / probe["folds"]:.0%} of them; this one from all'
     )
     if record.final == 'trained':
-        text += (
-            '; the trained model is likely better, but by how much so few '
-            'photographs cannot tell'
-        )
+        text += '; the trained model itself was not measured'
     return text

@@ -4,11 +4,23 @@
 import pytest
 
 from mmclca.datasets.photographs import Photographs
-from mmclca.fitting import training
-from mmclca.fitting.model import ACCURACY, choose, parse_budget
-from mmclca.fitting.training import errors_removed, hold_out, is_enough
+from mmclca.fitting.model import (
+    BEST,
+    DEIT,
+    VIT_TINY,
+    choose,
+    choose_model,
+    parse_budget,
+    words,
+)
+from mmclca.fitting.training import hold_out, is_enough
+from mmclca.fitting.weights import PIXELS, VIT, Pretrained
 from mmclca.models import Variant
 
+ARCH = dict(
+    embed_dims=192, num_layers=12, num_heads=3, feedforward_channels=768
+)
+TINY = dict(type=VIT, arch=ARCH, patch_size=16)
 PAIR = Variant(None, 1.0, 224), Variant('EViT', 0.5, 224)
 
 
@@ -38,31 +50,26 @@ def test_the_most_accurate_within_a_budget():
         choose(costs, 0.5, 'GMACs')
 
 
-def test_the_table_is_sorted_by_accuracy():
-    accuracies = [*ACCURACY.values()]
+@pytest.mark.parametrize('table', [DEIT, VIT_TINY])
+def test_tables_are_sorted_by_accuracy(table):
+    accuracies = [accuracy for *_, accuracy in table]
     assert accuracies == sorted(accuracies, reverse=True)
 
 
-@pytest.fixture
-def measured(monkeypatch):
-    table = (
-        (0.1, 0.6, 0.8),  # half of the errors
-        (0.1, 0.8, 0.8),
-        (0.5, 0.8, 0.85),
-    )
-    monkeypatch.setattr(training, 'MEASURED', table)
-
-
 @pytest.mark.parametrize(
-    'accuracy, keep_rate, removed',
+    'pixels, budget, chosen',
     [
-        *((0.6, 0.1, 0.5), (0.8, 0.1, 0), (0.7, 0.1, 0.25)),
-        *((0.2, 0.1, 0.5), (0.9, 0.5, 0.25), (0.6, 0.3, 0.375)),
-        (0.6, 1.0, 0.25),
+        ('imagenet', None, 'ATC keep rate 0.5, 224 px'),
+        ('imagenet', '0.42GMACs', 'ATC keep rate 0.5, 192 px'),
+        ('imagenet', BEST, 'all tokens, 224 px'),
+        ('half', None, 'all tokens, 160 px'),
     ],
 )
-def test_between_what_was_measured(measured, accuracy, keep_rate, removed):
-    assert errors_removed(accuracy, keep_rate) == pytest.approx(removed)
+def test_what_is_chosen(pixels, budget, chosen):
+    pretrained = Pretrained('tiny', 'tiny.pth', TINY, PIXELS[pixels], '')
+    found = choose_model(pretrained, 40, budget, 'cpu')
+    assert words(found) == chosen
+    assert found.layers == (None if found.method else (*range(12),))
 
 
 def photographs(*counts, groups=None):

@@ -1,6 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """CaiT, ResMLP and PatchConvNet: what fit reads of a file of theirs."""
 
+from types import SimpleNamespace
+
 import pytest
 import timm
 import torch
@@ -72,11 +74,12 @@ def test_files_with_the_names_of_timm(name, kind, sizes):
 
 def test_models_to_choose_from():
     """Smaller images for a budget, but of what takes one size alone."""
-    cait = candidates_of(dict(type='mmclca.CaiT'))
+    cait = candidates_of(SimpleNamespace(backbone=dict(type='mmclca.CaiT')))
     assert tuple(one.img_size for one in cait) == SIDES
-    (resmlp,) = candidates_of(dict(type='mmclca.ResMLP', img_size=96))
+    backbone = dict(type='mmclca.ResMLP', img_size=96)
+    (resmlp,) = candidates_of(SimpleNamespace(backbone=backbone))
     assert words(resmlp) == 'the whole network, 96 px'
-    model = dict(backbone=dict(type='mmclca.ResMLP', img_size=96))
+    model = dict(backbone=backbone)
     assert resmlp.apply(model) == model
 
 

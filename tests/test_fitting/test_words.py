@@ -39,7 +39,7 @@ SAID = [
     ),
     (
         record_of(FEW, **TRAINED, training=dict(holdout=None)),
-        'so few photographs cannot tell',
+        'the trained model itself was not measured',
     ),
     (record_of(FEW, NOTHING), 'accuracy not known'),
     (record_of(FEW, NOTHING), 'How sure: give every class a second'),
