@@ -8,27 +8,13 @@
 # of data sets and of weights.
 _reducers = ('ATC', 'DiffRate', 'EViT', 'MCTF', 'ToMe')
 _half = [dict(method=method, keep_rate=0.5) for method in _reducers]
-_rates = [
-    dict(method=method, keep_rate=rate)
-    for rate in (0.7, 0.25)
-    for method in _reducers
-]
-_full = [
-    dict(img_size=size) for size in (160, 192, 128, 256, 288, 96, 144, 112)
-]
+_full = [dict(img_size=size) for size in (192, 160, 144, 128, 112)]
 _sizes = [
-    dict(method=method, keep_rate=0.5, img_size=size)
-    for size in (192, 160, 256, 288)
-    for method in ('ATC', 'DiffRate')
-]
-_views = [
-    dict(network, view=view)
-    for view in ('mirrored', 'zoomed', 'whole', 'padded', 'cropped')
-    for network in ({}, _half[0])
+    dict(method='ATC', keep_rate=0.5, img_size=size) for size in (192, 160)
 ]
 networks = [
     dict(one, backbone=backbone)
-    for one in ({}, *_half, *_full, *_rates, *_sizes, *_views)
+    for one in ({}, *_half, *_full, *_sizes)
     for backbone in ('deit-tiny-p16', 'vit-tiny-p16')
 ]
 # layers, and what is read of each
@@ -49,7 +35,7 @@ readings = {
     'CLS, average and std, layers 0 to 8': (_most, ['cls', 'average', 'std']),
     'CLS, average and std, layers 0 to 11': (_all, ['cls', 'average', 'std']),
 }
-default = 'CLS and std, layers 0 to 8'
+default = 'CLS, average and std, layers 0 to 8'
 # kind and strength; all but the first read the default, and what users would
 classifiers = {
     'ridge 0.1': ('ridge', 0.1),
