@@ -49,3 +49,18 @@ classifiers = {
 }
 compared = [default, 'CLS, last layer', 'CLS and average, layers 0 to 11']
 counts = (1, 3, 5, 10)
+# of the picture, by the size of images
+lines = {
+    'all tokens: CLS and std, layers 0 to 11': dict(
+        reading='CLS and std, layers 0 to 11'
+    ),
+    'ATC 0.5: CLS, average and std, layers 0 to 8': dict(
+        method='ATC', keep_rate=0.5
+    ),
+    'all tokens: CLS and average, layers 0 to 11': dict(
+        reading='CLS and average, layers 0 to 11'
+    ),
+    'all tokens: CLS of the last layer, logistic regression': dict(
+        reading='CLS, last layer', classifier='logistic 10'
+    ),
+}

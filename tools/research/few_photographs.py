@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
-from frozen import PARTS, Frozen, kept, photographs
+from frozen import FILES, PARTS, Frozen, kept, photographs
 from mmengine.config import Config
+from plot_sweep import gmacs_axis, panels
 from scipy.stats import t
 
 from mmclca.apis.probe import fit_linear
@@ -25,15 +26,21 @@ READINGS, CLASSIFIERS = GRID['readings'], GRID['classifiers']
 NUM_DRAWS = 5
 
 
-def values():
-    """Return what the template asks for."""
+def values(out):
+    """Return what the template asks for, and draw the picture."""
     networks = [Frozen(**settings) for settings in GRID['networks']]
     runs = [
         kept(RESULTS / f'{one.name}.json', measure, one) for one in networks
     ]
     rows = to_rows(runs)
-    table = lambda *ways: table_of(rows, ways)  # noqa: E731
-    return dict(rows=rows, table=table, difference=difference)
+    file = out / 'pictures/few_photographs/accuracy_gmacs'
+    panels(points(rows), ['backbone'], lines, file, ends=('.png',))
+    return dict(
+        facts=runs[0],
+        mean=lambda **way: of_sets(rows, way)[0].mean(),
+        table=lambda *ways: table_of(rows, ways),
+        difference=lambda one, other: difference(rows, one, other),
+    )
 
 
 def measure(one):
@@ -117,6 +124,28 @@ def of_sets(rows, way):
     for name, value in (default | way).items():
         rows = rows[rows[name] == value]
     return rows.groupby('set').accuracy.mean(), rows.gmacs.mean()
+
+
+def points(rows):
+    """Return the points of the picture: mean accuracy and cost of ways."""
+    ways = [
+        dict(way, backbone=backbone, img_size=size, line=line)
+        for line, way in GRID['lines'].items()
+        for backbone, size in product(FILES, sorted({*rows.img_size}))
+    ]
+    found = []
+    for way in ways:
+        own, gmacs = of_sets(rows, {k: way[k] for k in way if k != 'line'})
+        found.append(dict(way, accuracy=own.mean(), gmacs=gmacs))
+    return pd.DataFrame(found).dropna(subset='accuracy')
+
+
+def lines(axis, own):
+    """Draw a line a way over the sizes of images."""
+    for line in GRID['lines']:
+        part = own[own.line == line].sort_values('gmacs')
+        axis.plot(part.gmacs, part.accuracy, 'o-', label=line)
+    gmacs_axis(axis)
 
 
 def difference(rows, one, other):

@@ -33,7 +33,7 @@ COLUMNS = {
 }
 
 
-def values():
+def values(out):
     """Return what the template asks for."""
     networks = [Frozen(backbone) for backbone in FILES]
     for backbone, rate in GRID['runs']:
