@@ -2,6 +2,7 @@
 from .onnx_file import (
     export_onnx,
     onnx_logits,
+    onnx_outputs,
     onnx_session,
     quantize,
     write_onnx,
@@ -15,6 +16,7 @@ __all__ = [
     'export_pt2',
     'metadata_of',
     'onnx_logits',
+    'onnx_outputs',
     'onnx_session',
     'preprocessing_of',
     'quantize',

@@ -15,7 +15,7 @@ from mmclca.utils.files import replace_file
 from .program import check_logits, classifier_program
 
 OLDEST_OPSET = 18
-INPUT, OUTPUT = 'images', 'logits'
+INPUT, OUTPUTS = 'images', ('logits', 'nearest')
 
 
 def export_onnx(
@@ -52,7 +52,7 @@ def export_onnx(
 
     def write(part: Path) -> float:
         write_onnx(model, size, part, metadata, opset)
-        error = check_logits(model, onnx_logits(part), size)
+        error = check_logits(model, onnx_outputs(part), size)
         if int8:
             quantize(part, part)
         return error
@@ -122,13 +122,20 @@ def onnx_session(path: Path, threads: int = 1):
 
 def onnx_logits(path: Path, threads: int = 1) -> Callable[[Tensor], Tensor]:
     """Return an ONNX file as a function of images (B, 3, H, W), to logits."""
+    outputs = onnx_outputs(path, threads)
+    return lambda images: outputs(images)[0]
+
+
+def onnx_outputs(path: Path, threads: int = 1) -> Callable[[Tensor], tuple]:
+    """Return an ONNX file as a function of images (B, 3, H, W), to logits
+    and, where the head keeps references, ``nearest`` (B,)."""
     session = onnx_session(path, threads)
 
-    def logits(images: Tensor) -> Tensor:
-        (found,) = session.run(None, {INPUT: images.numpy()})
-        return torch.from_numpy(found)
+    def outputs(images: Tensor) -> tuple[Tensor, ...]:
+        found = session.run(None, {INPUT: images.numpy()})
+        return (*map(torch.from_numpy, found),)
 
-    return logits
+    return outputs
 
 
 @torch.no_grad()  # as the program was traced, for the same attention
@@ -143,7 +150,7 @@ def _write_graph(program, path: Path, opset: int) -> None:
             f=path,
             dynamic_shapes=({0: 'batch'},),  # its name
             input_names=[INPUT],
-            output_names=[OUTPUT],
+            output_names=OUTPUTS[: len(program.graph_signature.user_outputs)],
             opset_version=opset,
             dynamo=True,
             external_data=False,

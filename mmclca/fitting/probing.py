@@ -2,6 +2,7 @@
 """The first step of a fit: a classifier on the network as it came."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -13,14 +14,16 @@ from mmclca.apis.features import extract_logits
 from mmclca.apis.probe import OutOfFold, learning_curve
 from mmclca.apis.probe.probe import fit_to_images
 from mmclca.datasets.photographs import Checked, Photographs
+from mmclca.datasets.units import Units
 from mmclca.evaluation import accuracy, open_set, wilson
+from mmclca.models.heads import keep_references, nearest_of_others
 from mmclca.utils.files import replace_bytes, replace_text, write_rows
 
 from .model import Plan
-from .record import ModelFolder
 
 CLASSIFIER = 'ridge'
-SCORE, ACCEPT = 'max_softmax', 0.95
+ACCEPT = 0.95  # of photographs of known classes
+REPEATS = 5  # of the folds by which that is chosen
 COLUMNS = (
     *('path', 'class', 'group', 'split', 'used', 'why_not'),
     *('predicted', 'p_given', 'p_predicted'),
@@ -45,10 +48,10 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
     estimate['seconds'] = time.perf_counter() - began
     if is_trained:
         probe = Probe(files.model, None, plan.device, files.features)
-        found = fit_classifier(plan, probe, known)
-    logits = found.logits.flatten(0, 1)
-    tested = logits[~logits.isnan().any(1)]
-    threshold = write_model(files.draft, probe, tested)
+        fit_classifier(plan, probe, known)
+    units, folds = Units(known.labels, known.groups), plan.call['folds']
+    splits = [x for seed in range(REPEATS) for x in units.folds(folds, seed)]
+    threshold = write_model(plan, probe, probe, splits)
     return dict(probe=estimate, learning_curve=curve, threshold=threshold)
 
 
@@ -66,23 +69,29 @@ def fit_classifier(plan: Plan, probe: Probe, some: Photographs) -> OutOfFold:
     return found
 
 
-def write_model(draft: ModelFolder, probe: Probe, logits: Tensor) -> dict:
-    """Write a probe as the model, and its threshold.
+def write_model(
+    plan: Plan, probe: Probe, tested: Probe, splits: Sequence[tuple]
+) -> dict:
+    """Write a probe as the model, with features of what it learned from.
 
-    Below that score a photograph is of none of the classes: by class scores
-    (N, K) of photographs that the model, or its like, has not seen. Without
-    any the file is empty, and the values are None.
+    A photograph that is less near to each of them than some threshold is of
+    none of the classes. That is chosen by splits of these photographs, to
+    compare and compared, in the features of a network that has not seen the
+    latter. Gives ``threshold`` of the record; the file is empty without one.
     """
+    draft, known = plan.files.draft, plan.training
+    features, _ = probe.features(known.paths)
+    keep_references(probe.model, features)
     probe.save(draft.model)
-    if not len(logits):
+    near = nearest_of_others(tested.features(known.paths)[0], splits)
+    parts = known.groups, plan.call['folds'], ACCEPT
+    found = open_set.threshold_by_folds(near, *parts)
+    if not found:
         replace_text(draft.threshold, '')
         return dict(score=None, threshold=None)
-    value = open_set.fit_threshold(open_set.SCORES[SCORE](logits), ACCEPT)
-    mark = open_set.fingerprint(probe.model)
-    found = open_set.Threshold(SCORE, value, mark)
-    notes = dict(accept=ACCEPT, images=len(logits))
-    open_set.write_threshold(found, draft.threshold, **notes)
-    return dict(score=SCORE, threshold=value)
+    found = dict(score=open_set.NEAREST, **found)
+    open_set.write_threshold(draft.threshold, probe.model, **found)
+    return found
 
 
 def measure(

@@ -81,14 +81,15 @@ def improve(plan: Plan, record: FitRecord, log: Log) -> dict:
     enough, path = is_enough(plan.training), files.training / 'all'
     config = training_config(plan, plan.training, files.probe, path)
     amp = _announce(plan, config, gain, log)
-    found, temperature, logits = _train_without_some(plan, amp, log)
+    found, temperature, tested = _train_without_some(plan, amp, log)
     better = {}
     if not enough or found['accuracy'] >= found['probe_accuracy']:
         probe = Probe(train(config, amp, log, 'Training'), None, plan.device)
         last = last_linear(probe.model.head)
         fitted = Linear(last.weight.flatten(1), last.bias)
         put_classifier(probe.model, fitted, temperature, plan.training.classes)
-        threshold = write_model(files.draft, probe, logits)
+        splits = [hold_out(plan.training)]
+        threshold = write_model(plan, probe, tested, splits)
         better = dict(final='trained', held_out=None, threshold=threshold)
     training = dict(
         epochs=config.train_cfg.max_epochs,
@@ -160,7 +161,7 @@ def _train_without_some(plan: Plan, amp: str | None, log: Log) -> tuple:
     """Train without some photographs, on which that is measured.
 
     Gives :func:`measure` of them with ``probe_accuracy``, the temperature of
-    the trained model, and its class scores (N, K) divided by that.
+    the trained model, and a probe on it.
     """
     rest, held_out = map(plan.training.select, hold_out(plan.training))
     work_dir, probe = plan.files.training / 'hold_out', probe_of(plan)
@@ -174,7 +175,7 @@ def _train_without_some(plan: Plan, amp: str | None, log: Log) -> tuple:
     labels = torch.tensor(held_out.labels)
     temperature = fit_temperature(logits, labels, len(labels))
     found = dict(trained, probe_accuracy=before['accuracy'])
-    return found, temperature, logits / temperature
+    return found, temperature, Probe(path, None, plan.device)
 
 
 def read_recipe() -> Config:
