@@ -2,19 +2,15 @@
 """The first step of a fit: a classifier on the network as it came."""
 
 import time
-from collections.abc import Sequence
-from pathlib import Path
 
 import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from mmclca.apis import Probe, TokenReductionInferencer
-from mmclca.apis.features import extract_logits
+from mmclca.apis import Probe
 from mmclca.apis.probe import OutOfFold, learning_curve
 from mmclca.apis.probe.probe import fit_to_images
 from mmclca.datasets.photographs import Checked, Photographs
-from mmclca.datasets.units import Units
 from mmclca.evaluation import accuracy, open_set, wilson
 from mmclca.models.heads import keep_references, nearest_of_others
 from mmclca.utils.files import replace_bytes, replace_text, write_rows
@@ -23,7 +19,6 @@ from .model import Plan
 
 CLASSIFIER = 'ridge'
 ACCEPT = 0.95  # of photographs of known classes
-REPEATS = 5  # of the folds by which that is chosen
 COLUMNS = (
     *('path', 'class', 'group', 'split', 'used', 'why_not'),
     *('predicted', 'p_given', 'p_predicted'),
@@ -48,10 +43,10 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
     estimate['seconds'] = time.perf_counter() - began
     if is_trained:
         probe = Probe(files.model, None, plan.device, files.features)
-        fit_classifier(plan, probe, known)
-    units, folds = Units(known.labels, known.groups), plan.call['folds']
-    splits = [x for seed in range(REPEATS) for x in units.folds(folds, seed)]
-    threshold = write_model(plan, probe, probe, splits)
+        found = fit_classifier(plan, probe, known)
+        features, _ = probe.features(known.paths)
+    near = nearest_of_others(features, found.splits)
+    threshold = write_model(plan, probe, near)
     return dict(probe=estimate, learning_curve=curve, threshold=threshold)
 
 
@@ -69,21 +64,19 @@ def fit_classifier(plan: Plan, probe: Probe, some: Photographs) -> OutOfFold:
     return found
 
 
-def write_model(
-    plan: Plan, probe: Probe, tested: Probe, splits: Sequence[tuple]
-) -> dict:
+def write_model(plan: Plan, probe: Probe, near: Tensor) -> dict:
     """Write a probe as the model, with features of what it learned from.
 
     A photograph that is less near to each of them than some threshold is of
-    none of the classes. That is chosen by splits of these photographs, to
-    compare and compared, in the features of a network that has not seen the
-    latter. Gives ``threshold`` of the record; the file is empty without one.
+    none of the classes. That is chosen by how near (S, N) these photographs
+    are to others of them, NaN where they are not compared, for a network that
+    has not seen them. Gives ``threshold`` of the record; the file is empty
+    without one.
     """
     draft, known = plan.files.draft, plan.training
     features, _ = probe.features(known.paths)
     keep_references(probe.model, features)
     probe.save(draft.model)
-    near = nearest_of_others(tested.features(known.paths)[0], splits)
     parts = known.groups, plan.call['folds'], ACCEPT
     found = open_set.threshold_by_folds(near, *parts)
     if not found:
@@ -94,16 +87,14 @@ def write_model(
     return found
 
 
-def measure(
-    checkpoint: Path, photographs: Photographs, device: str
-) -> tuple[dict, Tensor]:
+def measure(probe: Probe, photographs: Photographs) -> tuple[dict, Tensor]:
     """Measure a model on photographs that it has not seen.
 
     Gives ``n``, ``accuracy`` and its 95 % interval, ``low`` to ``high``; and
     the class scores (N, K).
     """
-    inferencer = TokenReductionInferencer(checkpoint, device=device)
-    logits, _ = extract_logits(inferencer, photographs.paths)
+    features, _ = probe.features(photographs.paths)
+    logits = probe.scores(features)
     labels = torch.tensor(photographs.labels)
     right = float(accuracy(logits, labels))
     low, high = wilson(right, len(labels))

@@ -70,12 +70,11 @@ def test_trained_where_photographs_cannot_tell_how_good(fit, capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize('share, final', [(1.0, 'trained'), (0.0, 'probe')])
 def test_the_better_one_where_photographs_can(fit, monkeypatch, share, final):
-    def measured(path, photographs, device):
-        found, logits = measure(path, photographs, device)
-        accuracy = 0.5 if path.name == 'start.pth' else share
-        return dict(found, accuracy=accuracy), logits
+    def measured(probe, photographs):
+        found, logits = measure(probe, photographs)
+        return dict(found, accuracy=next(accuracies)), logits
 
-    measure = training.measure
+    measure, accuracies = training.measure, iter((0.5, share))
     monkeypatch.setattr(training, 'LEAST', 16)
     monkeypatch.setattr(training, 'LEAST_A_CLASS', 4)
     monkeypatch.setattr(training, 'measure', measured)
