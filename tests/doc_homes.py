@@ -43,7 +43,6 @@ ELIDED = '...'  # in a command whose arguments a page leaves out
 INSTEAD = [
     (r'pipeline\.0\.transforms', 'CONFIG', 'cotton.py'),
     (r'leaf40-retrieval', 'CHECKPOINT', 'leaf40.pth'),
-    (r'measured.json', 'model/', 'best.pth'),
 ]
 
 SMALL_IMAGES = """

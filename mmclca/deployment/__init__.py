@@ -2,7 +2,6 @@
 from .onnx_file import (
     export_onnx,
     onnx_logits,
-    onnx_outputs,
     onnx_session,
     quantize,
     write_onnx,
@@ -16,7 +15,6 @@ __all__ = [
     'export_pt2',
     'metadata_of',
     'onnx_logits',
-    'onnx_outputs',
     'onnx_session',
     'preprocessing_of',
     'quantize',

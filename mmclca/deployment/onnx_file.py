@@ -52,7 +52,7 @@ def export_onnx(
 
     def write(part: Path) -> float:
         write_onnx(model, size, part, metadata, opset)
-        error = check_logits(model, onnx_outputs(part), size)
+        error = check_logits(model, onnx_logits(part), size)
         if int8:
             quantize(part, part)
         return error
@@ -120,22 +120,17 @@ def onnx_session(path: Path, threads: int = 1):
     )
 
 
-def onnx_logits(path: Path, threads: int = 1) -> Callable[[Tensor], Tensor]:
-    """Return an ONNX file as a function of images (B, 3, H, W), to logits."""
-    outputs = onnx_outputs(path, threads)
-    return lambda images: outputs(images)[0]
-
-
-def onnx_outputs(path: Path, threads: int = 1) -> Callable[[Tensor], tuple]:
-    """Return an ONNX file as a function of images (B, 3, H, W), to logits
-    and, where the head keeps references, ``nearest`` (B,)."""
+def onnx_logits(path: Path, threads: int = 1) -> Callable:
+    """Return an ONNX file as a function of images (B, 3, H, W), to logits or,
+    where the head keeps references, to these and ``nearest`` (B,)."""
     session = onnx_session(path, threads)
 
-    def outputs(images: Tensor) -> tuple[Tensor, ...]:
+    def logits(images: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         found = session.run(None, {INPUT: images.numpy()})
-        return (*map(torch.from_numpy, found),)
+        logits, *nearest = map(torch.from_numpy, found)
+        return (logits, *nearest) if nearest else logits
 
-    return outputs
+    return logits
 
 
 @torch.no_grad()  # as the program was traced, for the same attention

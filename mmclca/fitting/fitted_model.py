@@ -139,8 +139,7 @@ def do_steps(
         record = files.publish(record, **improve(plan, record, log))
     held_out = checked.photographs.without({*plan.training.paths})
     if len(held_out) and record.held_out is None:
-        probe = Probe(files.model, None, plan.device)
-        found, _ = measure(probe, held_out)
+        found, _ = measure(Probe(files.model, None, plan.device), held_out)
         record = files.add(record, held_out=found)
     seconds = before + time.perf_counter() - began
     record = files.publish(record, seconds=seconds)

@@ -18,7 +18,6 @@ from mmclca.utils.files import replace_bytes, replace_text, write_rows
 from .model import Plan
 
 CLASSIFIER = 'ridge'
-ACCEPT = 0.95  # of photographs of known classes
 COLUMNS = (
     *('path', 'class', 'group', 'split', 'used', 'why_not'),
     *('predicted', 'p_given', 'p_predicted'),
@@ -44,8 +43,7 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
     if is_trained:
         probe = Probe(files.model, None, plan.device, files.features)
         found = fit_classifier(plan, probe, known)
-        features, _ = probe.features(known.paths)
-    near = nearest_of_others(features, found.splits)
+    near = nearest_of_others(probe.features(known.paths)[0], found.splits)
     threshold = write_model(plan, probe, near)
     return dict(probe=estimate, learning_curve=curve, threshold=threshold)
 
@@ -74,11 +72,9 @@ def write_model(plan: Plan, probe: Probe, near: Tensor) -> dict:
     without one.
     """
     draft, known = plan.files.draft, plan.training
-    features, _ = probe.features(known.paths)
-    keep_references(probe.model, features)
+    keep_references(probe.model, probe.features(known.paths)[0])
     probe.save(draft.model)
-    parts = known.groups, plan.call['folds'], ACCEPT
-    found = open_set.threshold_by_folds(near, *parts)
+    found = open_set.threshold_by_folds(near, known.groups, plan.call['folds'])
     if not found:
         replace_text(draft.threshold, '')
         return dict(score=None, threshold=None)
