@@ -37,8 +37,9 @@ ROOMS = (  # from the top
 # by messages.py, which were lines of mmclca/models. mmclca/models again by ATC
 # and its linkage (141), DiffRate and its rates (216), MCTF (92), PiToMe (69),
 # PPT (50), ToFu (24), and num_tokens of every reducer; mmclca/page by a line
-# for each new reducer, mmclca/deployment by graphs within graphs. mmclca/models
-# by the heads that keep references, and what puts these into a model (84).
+# for each new reducer, mmclca/deployment by graphs within graphs.
+# mmclca/models by the heads that keep references, with what puts these into a
+# model (84).
 BUDGET = {
     'mmclca': 178,
     'mmclca/apis': 1367,
@@ -50,7 +51,7 @@ BUDGET = {
     'mmclca/engine': 669,
     'mmclca/evaluation': 402,
     'mmclca/fitting': 1344,
-    'mmclca/models': 4510,
+    'mmclca/models': 4515,
     'mmclca/page': 457,
     'mmclca/sweep': 781,
     'mmclca/utils': 246,
