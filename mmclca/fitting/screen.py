@@ -169,7 +169,7 @@ def _accuracy(found: dict) -> str:
 def _strangers(found: dict) -> str:
     """Say how what is of no known class is told, and how often wrongly."""
     if found['score'] != NEAREST:
-        return 'not told from the classes, for want of photographs'
+        return 'not told, as too few were tested or the model is of before'
     return (
         f'what is less alike than {found["threshold"]:.3f} to every '
         'photograph that it learned from is said to be not known; of those '
