@@ -8,7 +8,7 @@ from functools import cached_property
 from os import PathLike
 from pathlib import Path
 
-from mmclca.apis import TokenReductionInferencer, find_images
+from mmclca.apis import Probe, TokenReductionInferencer, find_images
 from mmclca.apis.inferencer import ANSWER
 from mmclca.checkpoints.fitted import model_file
 from mmclca.datasets.photographs import (
@@ -140,7 +140,7 @@ def do_steps(
         record = files.publish(record, **improve(plan, record, log))
     held_out = checked.photographs.without({*plan.training.paths})
     if len(held_out) and record.held_out is None:
-        found, _ = measure(files.model, held_out, plan.device)
+        found, _ = measure(Probe(files.model, None, plan.device), held_out)
         record = files.add(record, held_out=found)
     seconds = before + time.perf_counter() - began
     record = files.publish(record, seconds=seconds)

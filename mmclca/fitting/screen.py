@@ -15,6 +15,7 @@ from rich import get_console
 from rich.console import Console
 from rich.progress import Progress
 
+from mmclca.evaluation.open_set import NEAREST
 from mmclca.utils.messages import printable, say
 
 from .model import Plan, words
@@ -150,6 +151,7 @@ def end_lines(record: FitRecord, folder: Path) -> list[str]:
     return [
         f'How good: {_accuracy(record.best)}',
         f'How sure: {_how_sure(record)}',
+        f'Strangers: {_strangers(record.threshold)}',
         f'What next: {program} -m mmclca predict {place} NEW_PHOTOGRAPHS; '
         f'open {place}/report.html',
     ]
@@ -161,6 +163,18 @@ def _accuracy(found: dict) -> str:
     return (
         f'{found["accuracy"]:.1%} right on photographs that it has not seen '
         f'({found["low"]:.1%} to {found["high"]:.1%})'
+    )
+
+
+def _strangers(found: dict) -> str:
+    """Say how what is of no known class is told, and how often wrongly."""
+    if found['score'] != NEAREST:
+        return 'not told, as too few were tested or the model is of before'
+    return (
+        f'what is less alike than {found["threshold"]:.3f} to every '
+        'photograph that it learned from is said to be not known; of those '
+        f'that it has not seen, {found["false_alarms"]:.1%} '
+        f'({found["low"]:.1%} to {found["high"]:.1%}) of known classes were'
     )
 
 

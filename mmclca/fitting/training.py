@@ -30,7 +30,7 @@ from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.datasets.units import Units
 from mmclca.engine.runner import build_runner, set_loader_defaults, use_amp
 from mmclca.model_index import home
-from mmclca.models.heads import last_linear
+from mmclca.models.heads import last_linear, nearest_of_others
 from mmclca.registry import DATASETS, MODELS
 
 from .model import Plan
@@ -64,14 +64,14 @@ def improve(plan: Plan, record: FitRecord, log: Log) -> dict:
     path = files.training / 'all'
     config = training_config(plan, plan.training, files.probe, path)
     amp = _announce(plan, config, log)
-    found, temperature, logits = _train_without_some(plan, amp, log)
+    found, temperature, near = _train_without_some(plan, amp, log)
     better = {}
     if found['accuracy'] > found['probe_accuracy']:
         probe = Probe(train(config, amp, log, 'Training'), None, plan.device)
         last = last_linear(probe.model.head)
         fitted = Linear(last.weight.flatten(1), last.bias)
         put_classifier(probe.model, fitted, temperature, plan.training.classes)
-        threshold = write_model(files.draft, probe, logits)
+        threshold = write_model(plan, probe, near)
         better = dict(final='trained', held_out=None, threshold=threshold)
     training = dict(
         epochs=config.train_cfg.max_epochs,
@@ -127,21 +127,24 @@ def _train_without_some(plan: Plan, amp: str | None, log: Log) -> tuple:
     """Train without some photographs, on which that is measured.
 
     Gives :func:`measure` of them with ``probe_accuracy``, the temperature of
-    the trained model, and its class scores (N, K) divided by that.
+    the trained model, and how near they are to the others (1, N).
     """
-    rest, held_out = map(plan.training.select, hold_out(plan.training))
+    split, known = hold_out(plan.training), plan.training
+    rest, held_out = map(known.select, split)
     work_dir, probe = plan.files.training / 'hold_out', probe_of(plan)
     start = work_dir / 'start.pth'
     fit_classifier(plan, probe, rest)
     probe.save(start)
     config = training_config(plan, rest, start, work_dir)
+    before, _ = measure(probe, held_out)
     path = train(config, amp, log, 'Training to see how good it gets')
-    trained, logits = measure(path, held_out, plan.device)
-    before, _ = measure(start, held_out, plan.device)
+    probe = Probe(path, None, plan.device)
+    trained, logits = measure(probe, held_out)
     labels = torch.tensor(held_out.labels)
     temperature = fit_temperature(logits, labels, len(labels))
     found = dict(trained, probe_accuracy=before['accuracy'])
-    return found, temperature, logits / temperature
+    near = nearest_of_others(probe.features(known.paths)[0], [split])
+    return found, temperature, near
 
 
 def read_recipe() -> Config:

@@ -299,13 +299,11 @@ def _sizes(own: dict, token: str) -> dict:
 
 
 # types and readers, by parameters that no other network has
-CAIT = 'mmclca.CaiT', _cait
-MLP = RESMLP, _resmlp
 KINDS = {
-    'class_layers.0.attn.q.weight': CAIT,
-    'layers.0.attn.mix_logits.weight': CAIT,
-    'layers.0.mix.weight': MLP,
-    'layers.0.norm1.alpha': MLP,
+    'class_layers.0.attn.q.weight': ('mmclca.CaiT', _cait),
+    'layers.0.attn.mix_logits.weight': ('mmclca.CaiT', _cait),
+    'layers.0.mix.weight': (RESMLP, _resmlp),
+    'layers.0.norm1.alpha': (RESMLP, _resmlp),
     'layers.0.depthwise.weight': ('mmclca.PatchConvNet', _patch_convnet),
 }
 PLAIN = VIT, _vit

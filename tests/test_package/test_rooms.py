@@ -38,25 +38,27 @@ ROOMS = (  # from the top
 # and its linkage (141), DiffRate and its rates (216), MCTF (92), PiToMe (69),
 # PPT (50), ToFu (24), and num_tokens of every reducer; mmclca/page by a line
 # for each new reducer, mmclca/deployment by graphs within graphs.
+# mmclca/models by the heads that keep references, with what puts these into a
+# model (84).
 BUDGET = {
     'mmclca': 178,
-    'mmclca/apis': 1367,
+    'mmclca/apis': 1374,
     'mmclca/benchmark': 811,
     'mmclca/checkpoints': 1317,
     'mmclca/cli': 2776,
     'mmclca/datasets': 2514,
-    'mmclca/deployment': 343,
+    'mmclca/deployment': 347,
     'mmclca/engine': 669,
-    'mmclca/evaluation': 402,
-    'mmclca/fitting': 1344,
-    'mmclca/models': 4426,
+    'mmclca/evaluation': 442,
+    'mmclca/fitting': 1348,
+    'mmclca/models': 4517,
     'mmclca/page': 457,
     'mmclca/sweep': 781,
     'mmclca/utils': 246,
     'mmclca/visualization': 965,
-    'tools': 535,
-    'tools/research': 655,
-    'tests': 25337,
+    'tools': 537,
+    'tools/research': 588,
+    'tests': 25432,
 }
 
 

@@ -51,7 +51,7 @@ def test_fit_and_predict(tmp_path, files_of):
     assert len(entered) <= 56, entered
     image = photographs / 'ash/0.png'
     entered = files_of(lambda: FittedModel(model).predict(image))
-    assert len(entered) <= 28, entered
+    assert len(entered) <= 29, entered  # one tells strangers
 
 
 def test_an_image_through_clca_in_training(files_of):
