@@ -10,7 +10,8 @@ _reducers = ('ATC', 'DiffRate', 'EViT', 'MCTF', 'ToMe')
 _half = [dict(method=method, keep_rate=0.5) for method in _reducers]
 _full = [dict(img_size=size) for size in (192, 160, 144, 128, 112)]
 _sizes = [
-    dict(method='ATC', keep_rate=0.5, img_size=size) for size in (192, 160)
+    dict(method='ATC', keep_rate=0.5, img_size=size)
+    for size in (192, 160, 144, 128)
 ]
 networks = [
     dict(one, backbone=backbone)
