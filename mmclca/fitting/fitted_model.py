@@ -18,7 +18,7 @@ from mmclca.datasets.photographs import (
     read_photographs,
 )
 
-from .model import BEST, cost_of, make_plan, parse_budget
+from .model import cost_of, make_plan, parse_budget
 from .probing import measure, run_probe
 from .record import FitRecord, ModelFolder
 from .report import write_report
@@ -82,6 +82,8 @@ def fit(
         ValueError: If they are of no use, ``out`` is of another call, or no
             model is within the budget; says what to do.
     """
+    if budget is not None:
+        parse_budget(budget)
     call = dict(
         photographs=os.path.abspath(photographs),
         budget=budget,
@@ -92,8 +94,6 @@ def fit(
         class_weights=class_weights,
         pixels=pixels,
     )
-    if budget not in (None, BEST):
-        parse_budget(budget)
     files = ModelFolder(out)
     with Log() as log:
         found = read_photographs(call['photographs'], call['labels'], groups)

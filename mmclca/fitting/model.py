@@ -1,14 +1,14 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What is fitted to what: the photographs, the weights and the model chosen.
+"""What is fitted to what: photographs, weights and the model chosen.
 
-The models that fit chooses from, and what they cost.
+It is chosen among some candidates by what these cost.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil
+from math import ceil, inf
 
 import torch
 from mmengine.config import Config
@@ -45,6 +45,8 @@ VIT_TINY = (
 )
 # what a variant is known by in fit.json
 CHOSEN = ('method', 'keep_rate', 'img_size', 'out_type', 'layers')
+# all tokens of 160 px are a little more than half in a wide network
+HALF_COST = 0.52
 BEST = 'best'  # the budget that allows whatever it costs
 ROUNDS = 9
 UNITS = {'gmacs': 'GMACs', 'ms': 'ms'}
@@ -108,17 +110,16 @@ def choose_model(
     ``number`` is that of the classes.
     """
     candidates = candidates_of(found)
-    if budget == BEST:
+    if budget is None and found.backbone['type'] != VIT:
         return candidates[0]
     models = {x: classifier_config(found, x, number).model for x in candidates}
-    if budget is not None:
-        amount, unit = parse_budget(budget)
-        if unit == 'ms':
-            return choose(milliseconds(models, device), amount, unit)
-    costs = {one: count_config(x).flops / 1e9 for one, x in models.items()}
+    amount, unit = parse_budget(budget) if budget else (None, 'GMACs')
+    if unit == 'ms':
+        return choose(milliseconds(models, device).items(), amount, unit)
+    # counted one after another, until one is within the budget
+    costs = ((x, count_config(own).flops / 1e9) for x, own in models.items())
     if budget is None:
-        share = 0.5 if found.backbone['type'] == VIT else 1.0
-        amount, unit = share * costs[candidates[0]], 'GMACs'
+        amount = HALF_COST * next(costs)[1]
     return choose(costs, amount, unit)
 
 
@@ -204,9 +205,13 @@ def milliseconds(models: Mapping, device: str, rounds: int = ROUNDS) -> dict:
 def parse_budget(text: str) -> tuple[float, str]:
     """Read a budget such as ``0.5GMACs`` or ``20ms`` (at batch 1).
 
-    GMACs are 1e9 multiply-accumulates; times are those of this machine.
+    GMACs are 1e9 multiply-accumulates; times are those of this machine; 'best'
+    is endless GMACs.
     """
-    found = re.fullmatch(r'(\d+\.?\d*|\.\d+) ?([a-z]+)', text.strip().lower())
+    text = text.strip().lower()
+    if text == BEST:
+        return inf, 'GMACs'
+    found = re.fullmatch(r'(\d+\.?\d*|\.\d+) ?([a-z]+)', text)
     if not found or found[2] not in UNITS or not float(found[1]):
         raise ValueError(
             f'budget {text!r}: a number above 0 with its unit, such as '
@@ -215,14 +220,17 @@ def parse_budget(text: str) -> tuple[float, str]:
     return float(found[1]), UNITS[found[2]]
 
 
-def choose(costs: Mapping[Variant, float], amount: float, unit: str):
-    """Choose the first of some models that costs no more than an amount."""
-    for candidate, cost in costs.items():
+def choose(costs: Iterable, amount: float, unit: str) -> Variant:
+    """Choose the first of pairs of a model and its cost that costs no more
+    than an amount."""
+    seen = {}
+    for candidate, cost in costs:
         if cost <= amount:
             return candidate
-    cheapest = min(costs, key=costs.get)
+        seen[candidate] = cost
+    cheapest = min(seen, key=seen.get)
     # rounded up, so that it can be given as it is printed
-    enough = ceil(1000 * costs[cheapest]) / 1000
+    enough = ceil(1000 * seen[cheapest]) / 1000
     raise ValueError(
         f'budget {amount:g}{unit}: no model is that cheap; the least is '
         f'{enough:g} {unit} ({words(cheapest)})'

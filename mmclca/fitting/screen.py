@@ -190,11 +190,10 @@ def _how_sure(record: FitRecord) -> str:
         return 'give every class a second photograph, and it can be measured'
     classes = probe['per_class'].values()
     number = sum(one['n'] for one in classes if one['recall'] is not None)
-    text = (
+    trained = '; the trained model itself was not measured'
+    return (
         f'{number} photographs, each named by models that had not seen it '
         f'({probe["folds"]} folds, {probe["repeats"]} times), which learned '
         f'from {1 - 1 / probe["folds"]:.0%} of them; this one from all'
+        f'{trained if record.final == "trained" else ""}'
     )
-    if record.final == 'trained':
-        text += '; the trained model itself was not measured'
-    return text

@@ -43,7 +43,7 @@ def test_no_budgets(text):
 
 
 def test_the_most_accurate_within_a_budget():
-    costs = dict(zip(PAIR, (1.2, 0.6), strict=True))
+    costs = [*zip(PAIR, (1.2, 0.6), strict=True)]
     assert choose(costs, 1.2, 'GMACs') is PAIR[0]
     assert choose(costs, 1, 'GMACs') is PAIR[1]
     with pytest.raises(ValueError, match='least is 0.6 GMACs .EViT keep'):

@@ -52,12 +52,12 @@ BUDGET = {
     'mmclca/evaluation': 442,
     'mmclca/fitting': 1350,
     'mmclca/models': 4517,
-    'mmclca/page': 457,
+    'mmclca/page': 464,
     'mmclca/sweep': 781,
     'mmclca/utils': 246,
     'mmclca/visualization': 965,
     'tools': 537,
-    'tools/research': 588,
+    'tools/research': 561,
     'tests': 25434,
 }
 

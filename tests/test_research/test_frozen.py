@@ -37,7 +37,7 @@ def test_draws_of_the_trained_are_stratified_disjoint_and_whole(dataset):
     'settings, tokens',
     [
         (dict(method='EViT', keep_rate=0.5), [197] * 3 + [100] * 3 + [52] * 3),
-        (dict(img_size=128, view='padded'), [65] * 9),
+        (dict(img_size=128), [65] * 9),
     ],
 )
 def test_what_networks_compute(settings, tokens):
@@ -45,8 +45,8 @@ def test_what_networks_compute(settings, tokens):
     config = one.config(range(9))
     assert config.model.data_preprocessor.mean[0] == 127.5
     assert count_config(config.model).tokens == tokens
-    names = [x['type'] for x in config.test_dataloader.dataset.pipeline]
-    assert names[1] == 'Resize' and ('Pad' in names) == (one.view == 'padded')
+    steps = config.test_dataloader.dataset.pipeline
+    assert steps[2]['crop_size'] == (one.img_size,) * 2
 
 
 def test_networks_of_the_grid_have_files_of_their_own():

@@ -54,7 +54,7 @@ def measure(one):
         name: measured(one, name, own, GRID['counts'])
         for name, own in photographs().items()
     }
-    facts = dict(backbone=one.backbone, method=one.method, view=one.view)
+    facts = dict(backbone=one.backbone, method=one.method)
     facts.update(keep_rate=one.keep_rate, img_size=one.img_size)
     return dict(facts, gmacs=gmacs, sets=found, **provenance())
 
@@ -102,7 +102,7 @@ def to_rows(runs):
     rows = []
     for run in runs:
         facts = {k: run[k] for k in ('backbone', 'method', 'keep_rate')}
-        facts.update(img_size=run['img_size'], view=run['view'])
+        facts['img_size'] = run['img_size']
         for name, found in run['sets'].items():
             for key, by_draw in found.items():
                 reading, classifier, count = key.split('; ')
@@ -118,7 +118,7 @@ def to_rows(runs):
 
 def of_sets(rows, way):
     """Return the accuracies of a way, means over draws, by set."""
-    default = dict(method=NONE, keep_rate=1.0, img_size=224, view='middle')
+    default = dict(method=NONE, keep_rate=1.0, img_size=224)
     default.update(reading=GRID['default'], classifier=[*CLASSIFIERS][0])
     default.update(backbone='deit-tiny-p16', count=3)
     for name, value in (default | way).items():

@@ -40,41 +40,9 @@ DEPTH = 12
 PARTS = ('cls', 'average', 'weighted', 'last', 'std')
 
 
-def resize(**settings):
-    """Resize as the test of the configs does."""
-    how = dict(backend='pillow', interpolation='bicubic')
-    return dict(type='Resize', **how, **settings)
-
-
-def middle(side, share=0.875):
-    """Make the middle of a photograph, of any shape, a square."""
-    crop = dict(type='CenterCrop', crop_size=side)
-    return [resize(scale=(int(side / share),) * 2), crop]
-
-
-# by the name of a view of a photograph: steps that make it of a side
-VIEWS = dict(
-    middle=middle,
-    zoomed=lambda side: middle(side, 0.75),
-    whole=lambda side: middle(side, 1.0),
-    padded=lambda side: [
-        resize(scale=(side, side), keep_ratio=True),
-        dict(type='Pad', size=(side, side), pad_val=dict(img=255)),
-    ],
-    cropped=lambda side: [
-        dict(type='ResizeEdge', scale=side, interpolation='bicubic'),
-        dict(type='CenterCrop', crop_size=side),
-    ],
-    mirrored=lambda side: [
-        *middle(side),
-        dict(type='RandomFlip', prob=1.0, direction='horizontal'),
-    ],
-)
-
-
 @dataclass(frozen=True)
 class Frozen:
-    """A network that is not trained, and how photographs come into it."""
+    """A network that is not trained, and the size of its images."""
 
     backbone: str
     method: str = NONE
@@ -82,14 +50,12 @@ class Frozen:
     options: dict = field(default_factory=dict, hash=False)
     row: str = ''  # what its options are called
     img_size: int = 224
-    view: str = 'middle'
 
     @property
     def name(self):
         """Name of its files."""
-        rate = f'kr{100 * self.keep_rate:g}'
-        end = f'{self.img_size}px', self.view
-        return '_'.join((self.backbone, self.row or self.method, rate, *end))
+        end = f'kr{100 * self.keep_rate:g}', f'{self.img_size}px'
+        return '_'.join((self.backbone, self.row or self.method, *end))
 
     @property
     def weights(self):
@@ -103,8 +69,6 @@ class Frozen:
         if self.options:
             config.model.backbone.reducer.update(self.options)
         config.model = with_layer_fusion(config.model, layers, out_type)
-        pipeline = config.test_dataloader.dataset.pipeline
-        pipeline[1:-1] = VIEWS[self.view](self.img_size)
         return config
 
     def features(self, name):
@@ -201,7 +165,7 @@ def photographs():
 
 
 def read_list(file):
-    """Labels by path, of a list of lines ``path label``."""
+    """Read labels by path from a list of lines ``path label``."""
     pairs = (line.rpartition(' ') for line in list_from_file(file))
     return {path: int(label) for path, _, label in pairs}
 
