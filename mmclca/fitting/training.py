@@ -119,7 +119,7 @@ def is_enough(photographs: Photographs) -> bool:
 
     A group, which is held out as a whole, counts once.
     """
-    counts = Units(photographs.labels, photographs.groups).per_class
+    counts = Units(photographs.labels, photographs.groups).per_class.tolist()
     return sum(counts) >= LEAST and median(counts) >= LEAST_A_CLASS
 
 

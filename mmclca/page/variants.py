@@ -125,16 +125,18 @@ class Variants:
     def _inferencer(
         self, method: str, keep_rate: float
     ) -> TokenReductionInferencer:
-        """Build the model with a method at a keep rate."""
+        """Build the model with a method at a keep rate.
+
+        Only the trained one has a threshold: scores compare with no other's.
+        """
         trained, config = self.trained.model, self.config(method, keep_rate)
-        found = TokenReductionInferencer(
+        if config.model == trained._config.model:
+            return self.trained
+        return TokenReductionInferencer(
             self._sharing(config),
             device=next(trained.parameters()).device,
             classes=self.trained.classes,
         )
-        if config.model == trained._config.model:  # scores compare with no
-            found.threshold = self.trained.threshold  # other model's
-        return found
 
     def costs(self, method: str, keep_rate: float, packed: dict, gmacs: float):
         """Compare the cost of a leaf with that of the plain model.

@@ -107,3 +107,9 @@ def test_groups_are_not_parted():
 )
 def test_how_many_tell_how_good_a_model_is(counts, enough):
     assert is_enough(photographs(*counts)) is enough
+
+
+def test_a_group_tells_as_much_as_a_photograph():
+    groups = [f'plant {i // 2}' for i in range(400)]
+    assert is_enough(photographs(200, 200, groups=groups))
+    assert not is_enough(photographs(199, 199, groups=groups[:398]))
