@@ -45,8 +45,6 @@ VIT_TINY = (
 )
 # what a variant is known by in fit.json
 CHOSEN = ('method', 'keep_rate', 'img_size', 'out_type', 'layers')
-# all tokens of 160 px are a little more than half in a wide network
-HALF_COST = 0.52
 BEST = 'best'  # the budget that allows whatever it costs
 ROUNDS = 9
 UNITS = {'gmacs': 'GMACs', 'ms': 'ms'}
@@ -119,7 +117,7 @@ def choose_model(
     # counted one after another, until one is within the budget
     costs = ((x, count_config(own).flops / 1e9) for x, own in models.items())
     if budget is None:
-        amount = HALF_COST * next(costs)[1]
+        amount = next(costs)[1] / 2
     return choose(costs, amount, unit)
 
 
