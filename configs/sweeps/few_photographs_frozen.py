@@ -8,14 +8,48 @@
 # of data sets and of weights.
 _reducers = ('ATC', 'DiffRate', 'EViT', 'MCTF', 'ToMe')
 _half = [dict(method=method, keep_rate=0.5) for method in _reducers]
-_full = [dict(img_size=size) for size in (192, 160, 144, 128, 112)]
+_rates = [
+    dict(method=method, keep_rate=rate)
+    for method in _reducers
+    for rate in (0.7, 0.25)
+]
+_full = [
+    dict(img_size=size) for size in (288, 256, 192, 160, 144, 128, 112, 96)
+]
 _sizes = [
     dict(method='ATC', keep_rate=0.5, img_size=size)
     for size in (192, 160, 144, 128)
 ]
+# how a photograph becomes a square, if not squashed to 256 px of which the
+# middle is read
+_resize = dict(type='Resize', backend='pillow', interpolation='bicubic')
+_middle = dict(type='CenterCrop', crop_size=224)
+_squares = {
+    'whole': [dict(_resize, scale=(224, 224))],
+    'padded': [
+        dict(_resize, scale=(256, 256), keep_ratio=True),
+        dict(type='Pad', size=(256, 256), pad_val=dict(img=255)),
+        _middle,
+    ],
+    'cropped': [dict(_resize, type='ResizeEdge', scale=256), _middle],
+}
+# how training photographs are seen besides
+_views = {
+    'mirrored': [
+        dict(_resize, scale=(256, 256)),
+        _middle,
+        dict(type='RandomFlip', prob=1.0, direction='horizontal'),
+    ],
+    'nearer': [dict(_resize, scale=(299, 299)), _middle],
+}
+_views = {k: dict(row=k, steps=steps) for k, steps in _views.items()}
+_kinds = [dict(row=row, steps=steps) for row, steps in _squares.items()] + [
+    dict(row=f'and {k}', again=view) for k, view in _views.items()
+]
+_kinds = [dict(kind, **one) for kind in _kinds for one in ({}, _half[0])]
 networks = [
     dict(one, backbone=backbone)
-    for one in ({}, *_half, *_full, *_sizes)
+    for one in ({}, *_half, *_rates, *_full, *_sizes, *_kinds)
     for backbone in ('deit-tiny-p16', 'vit-tiny-p16')
 ]
 # layers, and what is read of each

@@ -7,6 +7,7 @@ import few_photographs
 import frozen
 import pandas as pd
 import pytest
+import reducers
 import torch
 from mmengine.config import Config
 from tiny_run import ROOT
@@ -85,6 +86,11 @@ def test_what_is_read(shared, tmp_path, monkeypatch, method, keep_rate):
     assert (gone > 0.1) == (method == 'EViT')
     found = few_photographs.measured(one, 'some', few, [1])
     assert all(0 <= x <= 100 for draws in found.values() for x in draws)
+    monkeypatch.setattr(reducers, 'photographs', frozen.photographs)
+    compared = reducers.compare(one, 'some')
+    assert 0.5 < compared['cosine'] < 0.999 and compared['layers'] > 50
+    compared = reducers.compare(frozen.Frozen('deit-tiny-p16'), 'some')
+    assert compared['cosine'] > 0.9999 and compared['agreement'] == 100
 
 
 def test_draws_take_as_many_as_there_are():

@@ -24,6 +24,7 @@ GRID = Config.fromfile('configs/sweeps/few_photographs_frozen.py').to_dict()
 RESULTS = Path('docs/results/few_photographs_frozen')
 READINGS, CLASSIFIERS = GRID['readings'], GRID['classifiers']
 NUM_DRAWS = 5
+FACTS = 'backbone', 'method', 'keep_rate', 'img_size', 'row'
 
 
 def values(out):
@@ -54,21 +55,21 @@ def measure(one):
         name: measured(one, name, own, GRID['counts'])
         for name, own in photographs().items()
     }
-    facts = dict(backbone=one.backbone, method=one.method)
-    facts.update(keep_rate=one.keep_rate, img_size=one.img_size)
+    facts = {key: vars(one)[key] for key in FACTS}
     return dict(facts, gmacs=gmacs, sets=found, **provenance())
 
 
 def measured(one, name, own, counts):
     """Return accuracies of all draws of a set in per cent, by way."""
-    features = one.features(name)
+    features = one.views(name)
     features = F.layer_norm(features, features.shape[-1:])
     labels = torch.tensor(own.label.to_numpy())
     tested = torch.tensor((own.split == 'test').to_numpy())
     found = {}
     for name, (layers, parts) in READINGS.items():
-        read = features[:, layers][:, :, [PARTS.index(x) for x in parts]]
-        read, _ = rotate(read.flatten(1).double())
+        parts = [PARTS.index(x) for x in parts]
+        read = features[:, :, layers][:, :, :, parts].flatten(2).double()
+        read = rotate(read.flatten(0, 1))[0].unflatten(0, read.shape[:2])
         number = len(CLASSIFIERS) if name in GRID['compared'] else 1
         kinds = [*CLASSIFIERS][:number]
         for kind, count in product(kinds, counts):
@@ -90,10 +91,11 @@ def draws(labels, known, count):
 
 
 def accuracy(read, labels, tested, drawn, kind):
-    """Return the accuracy of a classifier of some images in per cent."""
-    given = read[drawn], labels[drawn], 1 + int(labels.max())
-    fitted = fit_linear(*given, *CLASSIFIERS[kind])
-    right = fitted.scores(read[tested]).argmax(1) == labels[tested]
+    """Return the accuracy of a classifier of all views of some images, in
+    one view of others, in per cent."""
+    given = read[:, drawn].flatten(0, 1), labels[drawn].repeat(len(read))
+    fitted = fit_linear(*given, 1 + int(labels.max()), *CLASSIFIERS[kind])
+    right = fitted.scores(read[0, tested]).argmax(1) == labels[tested]
     return round(100 * float(right.float().mean()), 2)
 
 
@@ -101,8 +103,7 @@ def to_rows(runs):
     """Return a row a network, way to read it, set, count and draw."""
     rows = []
     for run in runs:
-        facts = {k: run[k] for k in ('backbone', 'method', 'keep_rate')}
-        facts['img_size'] = run['img_size']
+        facts = {key: run[key] for key in FACTS}
         for name, found in run['sets'].items():
             for key, by_draw in found.items():
                 reading, classifier, count = key.split('; ')
@@ -118,7 +119,7 @@ def to_rows(runs):
 
 def of_sets(rows, way):
     """Return the accuracies of a way, means over draws, by set."""
-    default = dict(method=NONE, keep_rate=1.0, img_size=224)
+    default = dict(method=NONE, keep_rate=1.0, img_size=224, row='')
     default.update(reading=GRID['default'], classifier=[*CLASSIFIERS][0])
     default.update(backbone='deit-tiny-p16', count=3)
     for name, value in (default | way).items():

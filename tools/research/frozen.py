@@ -7,7 +7,7 @@ weights, ``MMCLCA_FEATURES`` where features are kept.
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from unittest.mock import patch
@@ -48,14 +48,20 @@ class Frozen:
     method: str = NONE
     keep_rate: float = 1.0
     options: dict = field(default_factory=dict, hash=False)
-    row: str = ''  # what its options are called
+    row: str = ''  # what its options, or its steps, are called
     img_size: int = 224
+    # what makes a photograph a square, if not the steps of the config
+    steps: list = field(default_factory=list, hash=False)
+    # settings by which training photographs are seen once more
+    again: dict = field(default_factory=dict, hash=False)
 
     @property
     def name(self):
         """Name of its files."""
-        end = f'kr{100 * self.keep_rate:g}', f'{self.img_size}px'
-        return '_'.join((self.backbone, self.row or self.method, *end))
+        size = f'kr{100 * self.keep_rate:g}', f'{self.img_size}px'
+        if self.steps or self.again:
+            return '_'.join((self.backbone, self.method, *size, self.row))
+        return '_'.join((self.backbone, self.row or self.method, *size))
 
     @property
     def weights(self):
@@ -69,6 +75,8 @@ class Frozen:
         if self.options:
             config.model.backbone.reducer.update(self.options)
         config.model = with_layer_fusion(config.model, layers, out_type)
+        if self.steps:
+            config.test_dataloader.dataset.pipeline[1:-1] = self.steps
         return config
 
     def features(self, name):
@@ -80,6 +88,12 @@ class Frozen:
             found = self._features([*photographs()[name].path])
             np.save(file, found.half().numpy())
         return torch.from_numpy(np.load(file)).float()
+
+    def views(self, name):
+        """Return the features of a set, and those of its other view."""
+        more = [replace(self, again={}, **self.again)] if self.again else []
+        plain = replace(self, again={}, row='' if more else self.row)
+        return torch.stack([x.features(name) for x in (plain, *more)])
 
     @torch.inference_mode()
     def _features(self, files):

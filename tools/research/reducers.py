@@ -58,7 +58,7 @@ def measure(one):
 def compare(one, name):
     """Compare a network with the full one on photographs of a set."""
     few = tested_few(photographs()[name])
-    own = photographs()[name][few]
+    own = photographs()[name][few.numpy()]
     cls, scores, averages = read(one, name, few)
     full_cls, full_scores, _ = read(Frozen(one.backbone), name, few)
     same = scores.argmax(1) == full_scores.argmax(1)
