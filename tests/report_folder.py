@@ -60,6 +60,8 @@ def facts():
             ms=9.8,
             ms_full=17.9,
             machine='a computer, 2 threads',
+            runtime='ONNX Runtime',
+            spread=1.1,
         ),
         probe=dict(
             classifier='ridge',

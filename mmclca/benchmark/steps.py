@@ -290,19 +290,23 @@ def _seconds_on_gpu(step: Callable[[], object], device: torch.device) -> float:
     return start.elapsed_time(end) / 1e3
 
 
-def steps_of(models: Mapping[str, dict], setting: Setting) -> dict:
+def steps_of(
+    models: Mapping[str, dict], setting: Setting, onnx: bool = False
+) -> dict:
     """Return a forward pass of each of some models, with random weights.
 
     Args:
         models (Mapping[str, dict]): Configs of classifiers by name.
         setting (Setting): How they run.
+        onnx (bool): Whether in ONNX Runtime. Defaults to False.
     """
+    make = onnx_step if onnx else inference_step
     steps = {}
     for name, config in models.items():
         with torch.device(setting.device):
             model = MODELS.build(config).eval()
         images = setting.images(model.backbone.img_size)
-        steps[name] = inference_step(model, images, setting)
+        steps[name] = make(model, images, setting)
     return steps
 
 

@@ -18,11 +18,18 @@ from mmclca.datasets.photographs import (
     read_photographs,
 )
 
-from .model import cost_of, make_plan, parse_budget
+from .model import cost_of, make_plan, parse_budget, time_of
 from .probing import measure, run_probe
 from .record import FitRecord, ModelFolder
 from .report import write_report
-from .screen import Log, cost_line, end_lines, probe_lines, start_lines
+from .screen import (
+    Log,
+    cost_line,
+    end_lines,
+    probe_lines,
+    start_lines,
+    time_line,
+)
 from .training import improve
 
 
@@ -30,6 +37,7 @@ def fit(
     photographs: str | PathLike,
     out: str | PathLike = 'model',
     budget: str | None = None,
+    runtime: str | None = None,
     weights: str | None = None,
     labels: str | PathLike | None = None,
     groups: str | None = None,
@@ -55,6 +63,9 @@ def fit(
         budget (str, optional): What a photograph may cost, such as
             '0.5GMACs' or '20ms' on this machine. Defaults to None: half of
             what the whole transformer costs.
+        runtime (str, optional): 'onnx' or 'pytorch', what times are measured
+            in. Defaults to None: ONNX Runtime where it is installed, on a
+            GPU PyTorch.
         weights (str, optional): A file, or ``timm://NAME``. Defaults to
             None: DeiT-Tiny's of timm.
         labels (str | Path, optional): A table of file and class.
@@ -84,6 +95,7 @@ def fit(
     call = dict(
         photographs=os.path.abspath(photographs),
         budget=budget,
+        runtime=runtime,
         weights=weights and str(weights),
         labels=labels and os.path.abspath(labels),
         groups=groups,
@@ -135,6 +147,9 @@ def do_steps(
     log.tell_user(*probe_lines(record))
     # what training writes is no part of this draft
     record = files.publish(record, final=record.final or 'probe')
+    if 'runtime' not in record.cost:
+        record = files.publish(record, cost=record.cost | time_of(plan))
+    log.tell_user(time_line(plan, record.cost))
     if not probe_only and record.training is None:
         record = files.publish(record, **improve(plan, record, log))
     held_out = checked.photographs.without({*plan.training.paths})

@@ -13,14 +13,13 @@ from math import ceil
 import torch
 from mmengine.config import Config
 
-from mmclca.benchmark.steps import Setting, median_milliseconds, steps_of
 from mmclca.datasets.photographs import Checked, Photographs
 from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.evaluation.cost import count_config
 from mmclca.models import Variant
-from mmclca.utils.provenance import machine_name
 
 from .record import FitRecord, ModelFolder
+from .timing import RUNTIMES, busy_note, find_runtime, time_beside, time_models
 from .weights import VIT, Pretrained, find_weights
 
 # the most accurate first: DeiT-Tiny, ten draws of three images a class of
@@ -34,7 +33,6 @@ ACCURACY = {
 }
 # what a variant is known by in fit.json
 CHOSEN = ('method', 'keep_rate', 'img_size', 'out_type')
-ROUNDS = 9
 UNITS = {'gmacs': 'GMACs', 'ms': 'ms'}
 
 
@@ -80,13 +78,18 @@ def make_plan(
     if record.model:
         variant = Variant(**{name: record.model[name] for name in CHOSEN})
     else:
-        variant = choose_model(found, number, call['budget'], device)
+        limits = call['budget'], call['runtime']
+        variant = choose_model(found, number, *limits, device)
     config = classifier_config(found, variant, number)
     return Plan(call, files, checked, found, variant, config, device)
 
 
 def choose_model(
-    found: Pretrained, number: int, budget: str | None, device: str
+    found: Pretrained,
+    number: int,
+    budget: str | None,
+    runtime: str | None,
+    device: str,
 ) -> Variant:
     """Choose the first candidate that the budget allows.
 
@@ -98,7 +101,11 @@ def choose_model(
     amount, unit = parse_budget(budget)
     models = {x: classifier_config(found, x, number).model for x in candidates}
     if unit == 'ms':
-        return choose(milliseconds(models, device), amount, unit)
+        runtime = find_runtime(runtime, device)
+        times = time_models(models, runtime, device)
+        costs = {one: found['ms'] for one, found in times.items()}
+        note = busy_note(max(found['spread'] for found in times.values()))
+        return choose(costs, amount, unit, f' in {RUNTIMES[runtime]}{note}')
     costs = {one: count_config(x).flops / 1e9 for one, x in models.items()}
     return choose(costs, amount, unit)
 
@@ -148,36 +155,32 @@ def plain_model(found: Pretrained, img_size: int, num_classes: int) -> dict:
 
 
 def cost_of(plan: Plan) -> dict:
-    """Count and time the model beside the whole network, if that is another.
-
-    Gives ``cost`` of the record.
-    """
-    models = [plan.config.model]
-    if plan.variant.out_type:
-        size = plan.variant.img_size, len(plan.training.classes)
-        models.append(plain_model(plan.pretrained, *size))
-    counted = [count_config(one) for one in models]
-    times = [*milliseconds(dict(enumerate(models)), plan.device).values()]
+    """Count the model and the whole network, for ``cost`` of the record."""
+    here, full = map(count_config, (plan.config.model, whole_network(plan)))
     return dict(
-        gmacs=counted[0].flops / 1e9,
-        gmacs_full=counted[-1].flops / 1e9,
-        params=counted[0].params,
-        ms=times[0],
-        ms_full=times[-1],
-        machine=machine_name(plan.device),
+        gmacs=here.flops / 1e9, gmacs_full=full.flops / 1e9, params=here.params
     )
 
 
-def milliseconds(models: Mapping, device: str, rounds: int = ROUNDS) -> dict:
-    """Time one image, interleaved, at batch 1: the median by the name."""
-    setting = Setting(device=device, batch=1)
-    return median_milliseconds(steps_of(models, setting), setting, rounds)
+def time_of(plan: Plan) -> dict:
+    """Time the model and the whole network, for ``cost`` of the record."""
+    models = plan.config.model, whole_network(plan)
+    return time_beside(*models, plan.call['runtime'], plan.device)
+
+
+def whole_network(plan: Plan) -> dict:
+    """Return the config of the network without reduction or early end."""
+    if plan.variant.out_type is None:
+        return plan.config.model
+    size = plan.variant.img_size, len(plan.training.classes)
+    return plain_model(plan.pretrained, *size)
 
 
 def parse_budget(text: str) -> tuple[float, str]:
     """Read a budget such as ``0.5GMACs`` or ``20ms`` (at batch 1).
 
-    GMACs are 1e9 multiply-accumulates; times are those of this machine.
+    GMACs are 1e9 multiply-accumulates; times are those of this machine, in
+    the runtime of the call.
     """
     found = re.fullmatch(r'(\d+\.?\d*|\.\d+) ?([a-z]+)', text.strip().lower())
     if not found or found[2] not in UNITS or not float(found[1]):
@@ -188,8 +191,13 @@ def parse_budget(text: str) -> tuple[float, str]:
     return float(found[1]), UNITS[found[2]]
 
 
-def choose(costs: Mapping[Variant, float], amount: float, unit: str):
-    """Choose the first of some models that costs no more than an amount."""
+def choose(
+    costs: Mapping[Variant, float], amount: float, unit: str, note: str = ''
+) -> Variant:
+    """Choose the first of some models that costs no more than an amount.
+
+    ``note`` ends the error where none does.
+    """
     for candidate, cost in costs.items():
         if cost <= amount:
             return candidate
@@ -198,5 +206,5 @@ def choose(costs: Mapping[Variant, float], amount: float, unit: str):
     enough = ceil(1000 * costs[cheapest]) / 1000
     raise ValueError(
         f'budget {amount:g}{unit}: no model is that cheap; the least is '
-        f'{enough:g} {unit} ({words(cheapest)})'
+        f'{enough:g} {unit} ({words(cheapest)}){note}'
     )

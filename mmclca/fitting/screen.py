@@ -19,6 +19,7 @@ from mmclca.utils.messages import printable, say
 
 from .model import Plan, words
 from .record import FitRecord
+from .timing import busy_note
 
 
 class Log(TextIOBase):
@@ -123,13 +124,21 @@ def start_lines(plan: Plan, record: FitRecord) -> list[str]:
 
 
 def cost_line(plan: Plan, cost: dict) -> str:
-    """Say what the model costs."""
-    spent = f'{cost["gmacs"]:.3g} GMACs and {cost["ms"]:.0f} ms a photograph'
-    line = f'Model: {words(plan.variant)}, {spent}'
-    if plan.variant.out_type is None:
-        return line
-    full = f'{cost["gmacs_full"]:.3g} and {cost["ms_full"]:.0f}'
-    return f'{line} (the whole transformer: {full})'
+    """Say what the model computes."""
+    line = f'Model: {words(plan.variant)}, {cost["gmacs"]:.3g} GMACs'
+    return line + _beside_whole(plan, f'{cost["gmacs_full"]:.3g}')
+
+
+def time_line(plan: Plan, cost: dict) -> str:
+    """Say how long a photograph takes, and where that was measured."""
+    line = f'Time: {cost["ms"]:.3g} ms a photograph in {cost["runtime"]}'
+    whole = _beside_whole(plan, f'{cost["ms_full"]:.3g}')
+    return f'{line}{whole}{busy_note(cost["spread"])}'
+
+
+def _beside_whole(plan: Plan, full: str) -> str:
+    reduced = plan.variant.out_type is not None
+    return f' (the whole transformer: {full})' if reduced else ''
 
 
 def probe_lines(record: FitRecord) -> Iterator[str]:

@@ -118,8 +118,8 @@ def test_interrupted_it_keeps_what_there_is(said, place, monkeypatch):
         patch.setattr('mmclca.fitting.probing.learning_curve', pressed)
         with pytest.raises(KeyboardInterrupt):
             call(place, **out)
-    with monkeypatch.context() as patch:  # features are there
-        patch.setattr('mmclca.fitting.model.median_milliseconds', pressed)
+    with monkeypatch.context() as patch:  # the model is counted already
+        patch.setattr('mmclca.fitting.model.count_config', pressed)
         model = call(place, out=place / 'broken')
     assert model.accuracy is not None
     assert (place / 'broken' / 'report.html').exists()

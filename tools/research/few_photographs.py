@@ -8,7 +8,7 @@ import pandas as pd
 import probes
 from compare import IMG_SIZE, LINES, SHALLOWER, difference
 
-from mmclca.fitting.model import milliseconds
+from mmclca.benchmark.steps import Setting, median_milliseconds, steps_of
 from mmclca.sweep.compose import Cell
 from mmclca.sweep.grid import read_grid
 from mmclca.sweep.report import markdown
@@ -46,9 +46,10 @@ def time_arms(frozen, results):
     }
     for cell in (result['cell'] for result in results):
         models[compare.trained_model(cell)] = configs[Cell(**cell)].model
-    where = probes.facts()
+    where, setting = probes.facts(), Setting(batch=1)
+    steps = steps_of(models, setting)
     return dict(
-        milliseconds=milliseconds(models, 'cpu', rounds=30),
+        milliseconds=median_milliseconds(steps, setting, rounds=30),
         models={k: config_hash(dict(model=v)) for k, v in models.items()},
         machine=where,
     )

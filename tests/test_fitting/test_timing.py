@@ -1,0 +1,84 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What a photograph costs in the runtime that it will have."""
+
+import pytest
+import torch
+from tiny_photographs import write_weights
+
+from mmclca.fitting import timing
+from mmclca.fitting.model import candidates_of, choose_model, classifier_config
+from mmclca.fitting.weights import find_weights
+
+
+@pytest.fixture
+def seconds(monkeypatch):
+    """Sets the seconds of the repeats, a list for each model."""
+
+    def measured(*found):
+        def fake(steps, setting, rounds):
+            return dict(zip(steps, found, strict=True))
+
+        monkeypatch.setattr(timing, 'interleaved_seconds', fake)
+        monkeypatch.setattr(timing, 'steps_of', lambda models, *_: models)
+        monkeypatch.setattr(timing, 'NEEDED', ())
+
+    return measured
+
+
+def test_the_least_counts_and_its_spread_is_told(seconds):
+    seconds([0.003, 0.002, 0.005], [0.004] * 3)
+    found = timing.time_models(dict(a={}, b={}), 'pytorch', 'cpu')
+    assert found == dict(a=dict(ms=2, spread=1.5), b=dict(ms=4, spread=1))
+    assert 'repeats took 1.5 times as long' in timing.busy_note(1.5)
+    assert not timing.busy_note(1.1)
+
+
+def test_the_whole_network_is_not_timed_twice(seconds):
+    seconds([0.002])
+    found = timing.time_beside({}, {}, 'pytorch', 'cpu')
+    assert (found['ms'], found['ms_full']) == (2, 2)
+    seconds([0.002], [0.004])
+    found = timing.time_beside({}, dict(type='other'), 'onnx', 'cpu')
+    assert (found['ms_full'], found['runtime']) == (4, 'ONNX Runtime')
+
+
+@pytest.mark.parametrize(
+    'given, device, needed, runtime',
+    [
+        (None, 'cpu', ('onnx',), 'onnx'),
+        (None, 'cpu', ('no_such_package',), 'pytorch'),
+        (None, 'cuda', ('onnx',), 'pytorch'),
+        ('onnx', 'cuda', ('onnx',), 'onnx'),
+        ('pytorch', 'cpu', ('onnx',), 'pytorch'),
+    ],
+)
+def test_what_it_will_run_in(monkeypatch, given, device, needed, runtime):
+    monkeypatch.setattr(timing, 'NEEDED', needed)
+    assert timing.find_runtime(given, device) == runtime
+
+
+def test_without_onnx_runtime():
+    with pytest.raises(ImportError, match=r'pip install "mmclca\[deploy\]"'):
+        timing.find_runtime('onnx', 'cpu')
+
+
+def test_a_model_that_is_exported(tmp_path):
+    found = find_weights(str(write_weights(tmp_path)), None)
+    variant = candidates_of(found.backbone)[-1]
+    model = classifier_config(found, variant, 3).model
+    threads = torch.get_num_threads()
+    times = timing.time_models(dict(a=model), 'onnx', 'cpu', rounds=3)
+    assert times['a']['ms'] > 0 and times['a']['spread'] >= 1
+    assert torch.get_num_threads() == threads
+
+
+def test_a_budget_says_what_was_timed(tmp_path, seconds):
+    found = find_weights(str(write_weights(tmp_path)), None)
+    times = [[0.03 - 0.001 * i] for i in range(4)] + [[0.004, 0.008, 0.009]]
+    number = len(candidates_of(found.backbone))
+    seconds(*times[-number:])
+    settings = 'pytorch', 'cpu'
+    chosen = choose_model(found, 3, '5ms', *settings)
+    assert chosen == candidates_of(found.backbone)[-1]
+    with pytest.raises(ValueError, match='in PyTorch; the machine is busy'):
+        choose_model(found, 3, '3ms', *settings)
