@@ -24,6 +24,7 @@ from .record import FitRecord, ModelFolder
 from .report import write_report
 from .screen import (
     Log,
+    class_lines,
     cost_line,
     end_lines,
     probe_lines,
@@ -135,6 +136,7 @@ def do_steps(
     if overwrite:
         files.clear()
     files.begin(record)
+    exports = files.exports()
     log.open(files.log)
     began, before = time.perf_counter(), record.seconds
     log.tell_user(*start_lines(plan, record))
@@ -162,7 +164,8 @@ def do_steps(
     if record.training:
         for checkpoint in files.training.glob('*/*.pth'):
             checkpoint.unlink()  # what it takes to go on, thrice a model
-    log.tell_user(*end_lines(record, files.path))
+    gone = [file.name for file in exports if not file.exists()]
+    log.tell_user(*end_lines(record, files.path, gone))
     return record
 
 
@@ -245,6 +248,8 @@ class FittedModel:
             ValueError: If it has no photographs. The model stays as it was.
         """
         files, place = ModelFolder(self.folder), Path(photographs).absolute()
+        if name is None:
+            _check_one_class(place)
         had, name = files.read(), name or place.name
         with Log() as log:
             checked = check_photographs(_joined(files, had, place, name))
@@ -258,7 +263,8 @@ class FittedModel:
                 known = f'The model knows all photographs of {name} already'
                 log.tell_user(known)
             files.discard_draft()
-            do_steps(files, record, checked, self._device, log)
+            record = do_steps(files, record, checked, self._device, log)
+            log.tell_user(*class_lines(had, record, name))
         self._read()
 
 
@@ -289,6 +295,21 @@ def _joined(
     paths, source = known + new, record.source
     joined = Photographs.named(paths, names, source, record.classes)
     return replace(joined, groups=groups, splits=['train'] * len(names))
+
+
+def _check_one_class(place: Path) -> None:
+    """Refuse a folder of class folders."""
+    parts = {
+        Path(path).relative_to(place).parts[0]
+        for path in (find_images([place]) if place.is_dir() else ())
+    }
+    inside = sorted(part for part in parts if (place / part).is_dir())
+    if len(parts) == len(inside) > 1:
+        raise ValueError(
+            f'{place} has {len(inside)} folders of photographs: give the '
+            f'folder of ONE class, such as {place / inside[0]}; or '
+            '--name CLASS if all of it is one class'
+        )
 
 
 def _check_learned(had: FitRecord, record: FitRecord, name: str) -> None:

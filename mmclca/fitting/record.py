@@ -178,6 +178,11 @@ class ModelFolder:
                 'with --out, or --overwrite to write into it'
             )
 
+    def exports(self) -> list[Path]:
+        """List the files that the model was exported to."""
+        found = (self.path.glob(f'model*{x}') for x in ('.onnx', '.pt2'))
+        return sorted(file for files in found for file in files)
+
     def begin(self, record: FitRecord) -> None:
         """Write a record as a draft, by which the folder is known for ours.
 
@@ -194,8 +199,13 @@ class ModelFolder:
         return record
 
     def publish(self, record: FitRecord, **parts) -> FitRecord:
-        """Do as :meth:`add`; the draft then takes the place of the model."""
+        """Do as :meth:`add`; the draft then takes the place of the model.
+
+        What another model was exported to is removed.
+        """
         record = self.add(record, **parts)
+        for file in self.exports() if self.draft.model.is_file() else ():
+            file.unlink()
         self.draft.report.touch()  # empty: it is outdated
         replace_files(self.path, self.draft.path)
         return record

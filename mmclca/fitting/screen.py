@@ -4,7 +4,7 @@
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import StringIO, TextIOBase
 from pathlib import Path
 from typing import TextIO
@@ -152,11 +152,35 @@ def probe_lines(record: FitRecord) -> Iterator[str]:
         yield line
 
 
-def end_lines(record: FitRecord, folder: Path) -> list[str]:
+def class_lines(had: FitRecord, record: FitRecord, name: str) -> Iterator[str]:
+    """Say what was learned of a class, and what that does to all."""
+    new = record.probe['per_class'][name]
+    is_new = 'new' if name not in had.counts else f'{had.counts[name]} before'
+    yield f'Classes: {len(record.classes)} ({len(had.classes)} before)'
+    yield (
+        f'{name} ({is_new}): {new["n"]} photographs, '
+        f'{_share(new["recall"])} right in folds; all classes: '
+        f'{_share(record.probe["accuracy"])} ({_share(had.probe["accuracy"])} '
+        'before)'
+    )
+
+
+def _share(value: float | None) -> str:
+    return 'not known how many' if value is None else f'{value:.1%}'
+
+
+def end_lines(
+    record: FitRecord, folder: Path, gone: Sequence[str] = ()
+) -> list[str]:
     """Say how good the model is, how sure that is, and what to type next."""
     place = shlex.quote(str(folder))
     program = shlex.quote(os.path.basename(sys.executable))
+    again = f'{program} -m mmclca export {place} writes it anew'
     return [
+        *(
+            f'Removed {x}, which was of the model before: {again}'
+            for x in gone
+        ),
         f'How good: {_accuracy(record.best)}',
         f'How sure: {_how_sure(record)}',
         f'What next: {program} -m mmclca predict {place} NEW_PHOTOGRAPHS; '

@@ -142,6 +142,12 @@ def test_a_class_that_cannot_be_added(copy, place, tmp_path, place_of_it):
     assert files_of(copy.folder) == before
 
 
+def test_a_folder_of_class_folders(copy, place):
+    known = place / 'photographs' / 'train'
+    with pytest.raises(ValueError, match='ONE class, such as .*train/ash; or'):
+        copy.add_class(known)
+
+
 def test_features_that_are_broken_change_nothing(copy, run, tmp_path, capsys):
     (part,) = copy.folder.glob('features/*/*.safetensors')
     with safe_open(part, 'pt') as file:
@@ -180,9 +186,18 @@ def test_verbs_take_the_model(copy, place, tmp_path, run, capsys):
     assert (copy.folder / 'report.html').exists()
     new = write_photographs(tmp_path / 'new', seed=2) / 'elm'
     before = copy.classes
-    for said in ('right on photographs', 'knows all photographs of larch'):
+    export = copy.folder / 'model.int8.onnx'
+    export.touch()
+    for said in (
+        'Classes: 5 (4 before)\nlarch (new): 4 photographs, ',
+        'knows all photographs of larch',
+    ):
         assert run('add-class', copy.folder, new, '--name', 'larch') == 0
-        assert said in capsys.readouterr().out
+        text = capsys.readouterr().out
+        assert said in text
+        assert ('Removed model.int8.onnx' in text) is ('(new)' in said)
+        assert export.exists() is ('(new)' not in said)
+        export.touch()  # of the model of now
     model = FittedModel(copy.folder)
     assert model.classes == [*before, 'larch']
     assert model.facts['counts']['larch'] == 4
