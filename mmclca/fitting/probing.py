@@ -2,9 +2,11 @@
 """The first step of a fit: a classifier on the network as it came."""
 
 import time
+from functools import partial
 from pathlib import Path
 
 import torch
+from mmpretrain.utils import track
 from safetensors.torch import save
 from torch import Tensor
 
@@ -40,7 +42,9 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
     _write_evidence(plan, found)
     features, _ = probe.features(known.paths)
     settings = features, found.labels, len(known.classes), CLASSIFIER
-    curve = learning_curve(*settings, known.groups, strength=found.strength)
+    bar = partial(track, description='Learning curve')
+    more = dict(strength=found.strength, progress=bar)
+    curve = learning_curve(*settings, known.groups, **more)
     estimate = _estimate(found, known.classes)
     estimate['seconds'] = time.perf_counter() - began
     if is_trained:
@@ -62,6 +66,7 @@ def fit_classifier(plan: Plan, probe: Probe, some: Photographs) -> OutOfFold:
     """Fit the last layer; gives the result of folds."""
     settings = {name: plan.call[name] for name in ('folds', 'class_weights')}
     settings['classifier'] = CLASSIFIER
+    settings['progress'] = partial(track, description='Folds')
     *_, found = fit_to_images(probe, some, **settings)
     return found
 

@@ -4,7 +4,8 @@
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from io import StringIO, TextIOBase
 from pathlib import Path
 from typing import TextIO
@@ -14,6 +15,7 @@ from mmengine.logging import MMLogger
 from rich import get_console
 from rich.console import Console
 from rich.progress import Progress
+from rich.status import Status
 
 from mmclca.utils.messages import printable, say
 
@@ -64,6 +66,10 @@ class Log(TextIOBase):
         """See ``io.TextIOBase``."""
         self.file.flush()
 
+    def status(self, title: str) -> Status:
+        """Show within a context, on a terminal, what is being done."""
+        return Console(file=self.bars).status(title)
+
     def tell_user(self, *lines: str) -> None:
         """Show lines on the screen; they go to the file, too."""
         for file in (self.screen, self):
@@ -107,6 +113,31 @@ class BarHook(Hook):
     def after_run(self, runner) -> None:
         """Remove it."""
         self.bar.stop()
+
+
+class TimeLeftHook(Hook):
+    """Say how long a training takes yet, by its second epoch.
+
+    The first one also reads photographs and starts what reads them.
+
+    Args:
+        tell_user (Callable): Takes the line.
+        later (int): Steps of a training that follows.
+    """
+
+    def __init__(self, tell_user: Callable[[str], None], later: int):
+        self.tell_user, self.later, self.ends = tell_user, later, []
+
+    def after_train_epoch(self, runner) -> None:
+        """Look at the clock where an epoch ends."""
+        self.ends.append((time.perf_counter(), runner.iter))
+        if len(self.ends) == 2:
+            (began, first), (now, done) = self.ends
+            left = runner.max_iters - done + self.later
+            seconds = (now - began) / (done - first) * left
+            minutes = f'{seconds / 60:.1f} min'
+            text = f'{seconds:.0f} s' if seconds < 90 else minutes
+            self.tell_user(f'Training: about {text} left')
 
 
 def start_lines(plan: Plan, record: FitRecord) -> list[str]:

@@ -16,7 +16,6 @@ from uuid import uuid4
 import numpy as np
 import torch
 from mmengine.config import Config, ConfigDict
-from mmengine.dataset import default_collate
 from mmengine.registry import init_default_scope
 
 from mmclca.apis.probe import Linear, Probe
@@ -31,12 +30,12 @@ from mmclca.datasets.units import Units
 from mmclca.engine.runner import build_runner, set_loader_defaults, use_amp
 from mmclca.model_index import home
 from mmclca.models.heads import last_linear
-from mmclca.registry import DATASETS, MODELS
+from mmclca.registry import MODELS
 
 from .model import ACCURACY, Plan
 from .probing import fit_classifier, measure, probe_of, write_model
 from .record import FitRecord
-from .screen import BarHook, Log
+from .screen import BarHook, Log, TimeLeftHook
 
 # of the errors of the probe that training must be expected to remove
 WORTH = 0.05
@@ -80,7 +79,12 @@ def improve(plan: Plan, record: FitRecord, log: Log) -> dict:
     gain = errors_removed(record.probe['accuracy'], plan.variant.keep_rate)
     enough, path = is_enough(plan.training), files.training / 'all'
     config = training_config(plan, plan.training, files.probe, path)
-    amp = _announce(plan, config, gain, log)
+    log.tell_user(
+        f'Training: on like sets it removed {gain:.0%} of the errors; after '
+        'two epochs the time left is known. Ctrl-C keeps the model of now'
+    )
+    with log.status('Timing steps'):
+        amp = quicker_format(config, plan.device)
     found, temperature, logits = _train_without_some(plan, amp, log)
     better = {}
     if not enough or found['accuracy'] >= found['probe_accuracy']:
@@ -126,19 +130,6 @@ def errors_removed(accuracy: float, keep_rate: float) -> float:
     return float(np.interp(keep_rate, rates, removed))
 
 
-def _announce(plan: Plan, config: Config, gain: float, log: Log) -> str | None:
-    """Say what to expect, and how long to wait; the quicker format."""
-    seconds, amp = step_seconds(config, plan.device)
-    rest, _ = hold_out(plan.training)
-    seconds *= sum(num_steps(config, len(x)) for x in (rest, plan.training))
-    time = f'{seconds:.0f} s' if seconds < 90 else f'{seconds / 60:.0f} min'
-    log.tell_user(
-        f'Training: about {time}; on like sets it removed {gain:.0%} of the '
-        'errors. Ctrl-C keeps the model of now'
-    )
-    return amp
-
-
 def hold_out(photographs: Photographs) -> tuple[list[int], list[int]]:
     """Choose positions to train on, and a fifth or a little more to hold out.
 
@@ -168,7 +159,8 @@ def _train_without_some(plan: Plan, amp: str | None, log: Log) -> tuple:
     fit_classifier(plan, probe, rest)
     probe.save(start)
     config = training_config(plan, rest, start, work_dir)
-    path = train(config, amp, log, 'Training to see how good it gets')
+    later = num_steps(config, len(plan.training))
+    path = train(config, amp, log, 'Training to see how good it gets', later)
     trained, logits = measure(path, held_out, plan.device)
     before, _ = measure(start, held_out, plan.device)
     labels = torch.tensor(held_out.labels)
@@ -233,8 +225,8 @@ def num_steps(config: Config, num_images: int) -> int:
     return config.train_cfg.max_epochs * math.ceil(images / loader.batch_size)
 
 
-def step_seconds(config: Config, device: str) -> tuple[float, str | None]:
-    """Time a step of a training, and choose the quicker number format.
+def quicker_format(config: Config, device: str) -> str | None:
+    """Time a step of a training in two number formats; the quicker one.
 
     None for float32: bfloat16 takes half the time where a processor has
     instructions for it.
@@ -243,33 +235,27 @@ def step_seconds(config: Config, device: str) -> tuple[float, str | None]:
     steps = {amp: _step(config, device, amp) for amp in (None, 'bf16')}
     setting = Setting(device=device)
     times = median_milliseconds(steps, setting, STEPS, warm_up=1)
-    amp = 'bf16' if times['bf16'] < FASTER * times[None] else None
-    return times[amp] / 1e3, amp
+    return 'bf16' if times['bf16'] < FASTER * times[None] else None
 
 
 def _step(config: Config, device: str, amp: str | None) -> Callable:
-    """Make a step in a number format, which also reads photographs."""
+    """Make a step in a number format."""
     with torch.device(device):
         model = MODELS.build(config.model)
     loader = config.train_dataloader
     setting = Setting(device=device, batch=loader.batch_size, amp=amp)
     images = setting.images(model.backbone.img_size)
-    step = training_step(model, images, setting)
-    dataset = DATASETS.build(loader.dataset)
-    positions = [i % len(dataset) for i in range(len(images))]
-
-    def read_and_step():
-        default_collate([dataset[i] for i in positions])
-        step()
-
-    return read_and_step
+    return training_step(model, images, setting)
 
 
-def train(config: Config, amp: str | None, log: Log, title: str) -> Path:
+def train(
+    config: Config, amp: str | None, log: Log, title: str, later: int = 0
+) -> Path:
     """Train, from where an earlier run was interrupted.
 
     In mixed precision of a format, None for float32. ``title`` is that of
-    the progress bar. Gives the last checkpoint.
+    the progress bar, ``later`` the steps of a training after it. Gives the
+    last checkpoint.
     """
     config.experiment_name = uuid4().hex  # mmengine keeps things by it
     resume(config, 'auto')
@@ -278,6 +264,7 @@ def train(config: Config, amp: str | None, log: Log, title: str) -> Path:
     set_loader_defaults(config, no_pin_memory=False)
     runner = build_runner(config)
     runner.register_hook(BarHook(log.bars, title))
+    runner.register_hook(TimeLeftHook(log.tell_user, later))
     runner.train()
     path, _ = newest_checkpoint(Path(config.work_dir))
     return Path(path)
