@@ -77,6 +77,7 @@ def facts():
             seconds=11.3,
         ),
         learning_curve=[dict(zip(names, p, strict=True)) for p in curve],
+        series={},
         training=None,
         held_out=None,
         final='probe',

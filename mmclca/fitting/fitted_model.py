@@ -19,7 +19,7 @@ from mmclca.datasets.photographs import (
 )
 
 from .model import cost_of, make_plan, parse_budget, time_of
-from .probing import measure, run_probe
+from .probing import measure, run_probe, series_of
 from .record import FitRecord, ModelFolder
 from .report import write_report
 from .screen import (
@@ -28,6 +28,7 @@ from .screen import (
     cost_line,
     end_lines,
     probe_lines,
+    series_lines,
     start_lines,
     time_line,
 )
@@ -149,6 +150,9 @@ def do_steps(
     log.tell_user(*probe_lines(record))
     # what training writes is no part of this draft
     record = files.publish(record, final=record.final or 'probe')
+    if record.series is None:
+        record = files.publish(record, series=series_of(plan))
+    log.tell_user(*series_lines(record))
     if 'runtime' not in record.cost:
         record = files.publish(record, cost=record.cost | time_of(plan))
     log.tell_user(time_line(plan, record.cost))
@@ -257,8 +261,8 @@ class FittedModel:
             _check_learned(had, record, name)
             if record.counts != had.counts:
                 training = had.training and dict(had.training, holdout=None)
-                fresh = dict(probe=None, held_out=None, training=training)
-                record = replace(record, **fresh)
+                fresh = dict(probe=None, series=None, held_out=None)
+                record = replace(record, training=training, **fresh)
             else:
                 known = f'The model knows all photographs of {name} already'
                 log.tell_user(known)

@@ -14,7 +14,7 @@ from mmclca.apis import Probe, TokenReductionInferencer
 from mmclca.apis.features import extract_logits
 from mmclca.apis.probe import OutOfFold, learning_curve
 from mmclca.apis.probe.probe import fit_to_images
-from mmclca.datasets.photographs import Checked, Photographs
+from mmclca.datasets.photographs import Checked, Photographs, find_series
 from mmclca.evaluation import accuracy, open_set, wilson
 from mmclca.utils.files import replace_bytes, replace_text, write_rows
 
@@ -54,6 +54,12 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
     tested = logits[~logits.isnan().any(1)]
     threshold = write_model(files.draft, probe, tested)
     return dict(probe=estimate, learning_curve=curve, threshold=threshold)
+
+
+def series_of(plan: Plan) -> dict[str, int]:
+    """Count photographs that show nearly the same as another, by class."""
+    features, _ = probe_of(plan).features(plan.training.paths)
+    return find_series(plan.training, features)
 
 
 def probe_of(plan: Plan) -> Probe:

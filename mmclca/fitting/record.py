@@ -42,6 +42,7 @@ class FitRecord:
     model: dict | None = None
     cost: dict | None = None
     probe: dict | None = None
+    series: dict[str, int] | None = None
     threshold: dict | None = None
     learning_curve: list[dict] = field(default_factory=list)
     training: dict | None = None

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.status import Status
 
+from mmclca.checkpoints.releases import first
 from mmclca.utils.messages import printable, say
 
 from .model import Plan, words
@@ -181,6 +182,18 @@ def probe_lines(record: FitRecord) -> Iterator[str]:
         if record.call['class_weights'] is None:
             line += '; --class-weights balanced lets classes count alike'
         yield line
+
+
+def series_lines(record: FitRecord) -> Iterator[str]:
+    """Warn of classes whose photographs look like one series."""
+    if record.series:
+        names = first([*record.series], 3)
+        yield (
+            f'  {sum(record.series.values())} photographs of {names} show '
+            'nearly the same as another of their class: the accuracy and its '
+            'interval are too good. Keep a series together with --groups, or '
+            'photograph other plants'
+        )
 
 
 def class_lines(had: FitRecord, record: FitRecord, name: str) -> Iterator[str]:
