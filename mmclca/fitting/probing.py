@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from mmpretrain.utils import track
 from safetensors.torch import save
 from torch import Tensor
 
@@ -17,6 +16,7 @@ from mmclca.apis.probe.probe import fit_to_images
 from mmclca.datasets.photographs import Checked, Photographs, find_series
 from mmclca.evaluation import accuracy, open_set, wilson
 from mmclca.utils.files import replace_bytes, replace_text, write_rows
+from mmclca.utils.progress import track
 
 from .model import Plan
 from .record import ModelFolder

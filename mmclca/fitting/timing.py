@@ -6,10 +6,10 @@ from importlib.util import find_spec
 from statistics import median
 
 import torch
-from mmpretrain.utils import track
 
 from mmclca.benchmark.steps import Setting, interleaved_seconds, steps_of
 from mmclca.utils.extras import require
+from mmclca.utils.progress import track
 from mmclca.utils.provenance import machine_name
 
 RUNTIMES = dict(onnx='ONNX Runtime', pytorch='PyTorch')

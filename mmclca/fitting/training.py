@@ -59,7 +59,7 @@ LEAST, LEAST_A_CLASS = 200, 8
 RECIPE = 'lf-evit-kr50_deit-tiny-p16_1xb32-20e_leaf40-224px.py'
 # of the recipe: what measures, and what a fit has done already
 VALIDATION = ('val_cfg', 'val_dataloader', 'val_evaluator')
-UNUSED = (*VALIDATION, 'custom_hooks', 'env_cfg')
+UNUSED = (*VALIDATION, 'custom_hooks', 'env_cfg', 'data_root', 'leaf40')
 WORKERS = 2  # that read photographs, where there are as many processors
 STEPS = 2  # that are timed
 FASTER = 0.8  # of the time in float32, or bfloat16 is not worth it
@@ -181,7 +181,8 @@ def training_config(
     config = read_recipe()
     for name in UNUSED:
         config.pop(name)
-    config.load_from, config.work_dir = str(start), str(work_dir)
+    places = os.path.abspath(start), os.path.abspath(work_dir)
+    config.load_from, config.work_dir = places
     config.default_hooks.logger.interval = 10
     config.default_hooks.checkpoint.interval = 2
     config.visualizer.vis_backends, config.randomness.seed = [], 0
@@ -189,7 +190,8 @@ def training_config(
     # kept in the checkpoint, which is how photographs are prepared
     config.test_dataloader = plan.config.test_dataloader
     write_lists(lines_of_lists(photographs, work_dir, relative=False), True)
-    _set_loader(config.train_dataloader, work_dir, plan.variant.img_size)
+    size = plan.variant.img_size
+    _set_loader(config.train_dataloader, work_dir.absolute(), size)
     return config
 
 

@@ -13,11 +13,11 @@ import cv2
 import numpy as np
 import torch
 import torch.nn.functional as F
-from mmpretrain.utils import track
 from PIL import ImageOps
 from torch import Tensor
 
 from mmclca.utils.files import read_bytes
+from mmclca.utils.progress import track
 
 from ..decoding import open_image
 from .photographs import Photographs
@@ -41,7 +41,7 @@ def find_series(
             known to belong together.
         features (Tensor): What a network sees in each, (N, D): of the pairs
             that are most alike in these, at most 500, corners are compared.
-        progress (Callable): Draws a bar, as ``mmpretrain.utils.track``.
+        progress (Callable): Draws a bar, as ``mmclca.utils.progress.track``.
 
     Returns:
         dict[str, int]: By the name of the class, where there are any.
