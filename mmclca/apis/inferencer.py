@@ -19,8 +19,7 @@ from mmclca.evaluation.open_set import (
     noting_logits,
     read_threshold,
 )
-from mmclca.utils.messages import printable
-from mmclca.utils.progress import track
+from mmclca.utils.messages import printable, track
 
 from .loading import check_number, load_classifier
 from .token_facts import MacCounts, check_tokens, predict_with_facts

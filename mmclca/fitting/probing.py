@@ -16,7 +16,7 @@ from mmclca.apis.probe.probe import fit_to_images
 from mmclca.datasets.photographs import Checked, Photographs, find_series
 from mmclca.evaluation import accuracy, open_set, wilson
 from mmclca.utils.files import replace_bytes, replace_text, write_rows
-from mmclca.utils.progress import track
+from mmclca.utils.messages import track
 
 from .model import Plan
 from .record import ModelFolder

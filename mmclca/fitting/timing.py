@@ -9,7 +9,7 @@ import torch
 
 from mmclca.benchmark.steps import Setting, interleaved_seconds, steps_of
 from mmclca.utils.extras import require
-from mmclca.utils.progress import track
+from mmclca.utils.messages import track
 from mmclca.utils.provenance import machine_name
 
 RUNTIMES = dict(onnx='ONNX Runtime', pytorch='PyTorch')

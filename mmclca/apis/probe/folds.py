@@ -111,7 +111,7 @@ def out_of_fold(
             alike whatever their number of images. Defaults to None: images
             count alike.
         progress (Callable): Wraps the list of all folds, such as
-            ``mmclca.utils.progress.track``. Defaults to ``iter``.
+            ``mmclca.utils.messages.track``. Defaults to ``iter``.
 
     Returns:
         OutOfFold: Where no class has two images, or two groups, nothing in

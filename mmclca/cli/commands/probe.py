@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 
 from mmclca.checkpoints import fitted
-from mmclca.utils.messages import say
+from mmclca.utils.messages import say, track
 
 from .. import Parser, model_files, plain_errors
 from ..arguments import check_file, file_named, keep_rate, positive, whole
-from ..packages import apis, datasets, evaluation, fitting, models, progress
+from ..packages import apis, datasets, evaluation, fitting, models
 
 
 def parse_args():
@@ -200,7 +200,7 @@ def run(args):
         folds=args.folds,
         repeats=args.repeats,
         class_weights=args.class_weights,
-        progress=partial(progress.track, description='Folds'),
+        progress=partial(track, description='Folds'),
     )
     lines = list(lines_of(args.classifier, images, channels, found))
     if args.test:

@@ -17,7 +17,7 @@ from PIL import ImageOps
 from torch import Tensor
 
 from mmclca.utils.files import read_bytes
-from mmclca.utils.progress import track
+from mmclca.utils.messages import track
 
 from ..decoding import open_image
 from .photographs import Photographs
@@ -41,7 +41,7 @@ def find_series(
             known to belong together.
         features (Tensor): What a network sees in each, (N, D): of the pairs
             that are most alike in these, at most 500, corners are compared.
-        progress (Callable): Draws a bar, as ``mmclca.utils.progress.track``.
+        progress (Callable): Draws a bar, as ``mmclca.utils.messages.track``.
 
     Returns:
         dict[str, int]: By the name of the class, where there are any.

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from mmclca.utils.files import read_bytes, write_rows
-from mmclca.utils.progress import track
+from mmclca.utils.messages import track
 
 from ..decoding import open_image
 from ..image_files import IMAGE_SUFFIXES, find_problem

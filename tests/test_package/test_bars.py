@@ -4,7 +4,7 @@ from io import StringIO
 import pytest
 from rich import get_console
 
-from mmclca.utils import progress
+from mmclca.utils.messages import track
 
 
 @pytest.mark.parametrize('is_terminal', [True, False])
@@ -17,6 +17,6 @@ def test_bars_are_drawn_where_somebody_sees_them(monkeypatch, is_terminal):
 
     file.isatty = lambda: is_terminal
     monkeypatch.setattr(get_console(), '_file', file)
-    monkeypatch.setattr(progress, 'draw_bar', draw_bar)
-    assert [*progress.track([1, 2], 'title')] == [1, 2]
+    monkeypatch.setattr('mmpretrain.utils.track', draw_bar)
+    assert [*track([1, 2], 'title')] == [1, 2]
     assert drawn == [[1, 2]] * is_terminal and not file.getvalue()
