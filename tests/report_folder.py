@@ -62,6 +62,7 @@ def facts():
             machine='a computer, 2 threads',
             runtime='ONNX Runtime',
             spread=1.1,
+            load=0.5,
         ),
         probe=dict(
             classifier='ridge',

@@ -19,7 +19,14 @@ from mmclca.evaluation.cost import count_config
 from mmclca.models import Variant
 
 from .record import FitRecord, ModelFolder
-from .timing import RUNTIMES, busy_note, find_runtime, time_beside, time_models
+from .timing import (
+    RUNTIMES,
+    busy_note,
+    find_runtime,
+    load_per_core,
+    time_beside,
+    time_models,
+)
 from .weights import VIT, Pretrained, find_weights
 
 # the most accurate first: DeiT-Tiny, ten draws of three images a class of
@@ -104,7 +111,8 @@ def choose_model(
         runtime = find_runtime(runtime, device)
         times = time_models(models, runtime, device)
         costs = {one: found['ms'] for one, found in times.items()}
-        note = busy_note(max(found['spread'] for found in times.values()))
+        spread = max(found['spread'] for found in times.values())
+        note = busy_note(spread, load_per_core())
         return choose(costs, amount, unit, f' in {RUNTIMES[runtime]}{note}')
     costs = {one: count_config(x).flops / 1e9 for one, x in models.items()}
     return choose(costs, amount, unit)

@@ -165,7 +165,7 @@ def time_line(plan: Plan, cost: dict) -> str:
     """Say how long a photograph takes, and where that was measured."""
     line = f'Time: {cost["ms"]:.3g} ms a photograph in {cost["runtime"]}'
     whole = _beside_whole(plan, f'{cost["ms_full"]:.3g}')
-    return f'{line}{whole}{busy_note(cost["spread"])}'
+    return f'{line}{whole}{busy_note(cost["spread"], cost["load"])}'
 
 
 def _beside_whole(plan: Plan, full: str) -> str:

@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Time models as they will run: in ONNX Runtime or in PyTorch."""
 
+import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 from statistics import median
@@ -15,7 +16,8 @@ from mmclca.utils.provenance import machine_name
 RUNTIMES = dict(onnx='ONNX Runtime', pytorch='PyTorch')
 NEEDED = 'onnx', 'onnxscript', 'onnxruntime'
 ROUNDS = 20
-# times the least: what a repeat in the middle takes where others compute, too
+# Where others compute, too, a repeat in the middle takes so many times the
+# least, or so many processes want each core.
 BUSY = 1.25
 
 
@@ -62,17 +64,23 @@ def time_beside(
     here, full = found['here'], found.get('full', found['here'])
     return dict(
         here,
+        load=load_per_core(),
         ms_full=full['ms'],
         runtime=RUNTIMES[runtime],
         machine=machine_name('cpu' if runtime == 'onnx' else device),
     )
 
 
-def busy_note(spread: float) -> str:
+def load_per_core() -> float:
+    """Count the processes that run or wait, over a minute, for each core."""
+    return os.getloadavg()[0] / os.cpu_count()
+
+
+def busy_note(spread: float, load: float) -> str:
     """Say that others compute on the machine; empty where nobody does."""
+    why = f'repeats took {spread:.1f} times as long'
     if spread <= BUSY:
+        why = f'{load:.1f} processes want each core'
+    if max(spread, load) <= BUSY:
         return ''
-    return (
-        f'; the machine is busy, repeats took {spread:.1f} times as long, and '
-        'on an idle one it may be faster'
-    )
+    return f'; the machine is busy ({why}): on an idle one it may be faster'

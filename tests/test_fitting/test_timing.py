@@ -29,8 +29,9 @@ def test_the_least_counts_and_its_spread_is_told(seconds):
     seconds([0.003, 0.002, 0.005], [0.004] * 3)
     found = timing.time_models(dict(a={}, b={}), 'pytorch', 'cpu')
     assert found == dict(a=dict(ms=2, spread=1.5), b=dict(ms=4, spread=1))
-    assert 'repeats took 1.5 times as long' in timing.busy_note(1.5)
-    assert not timing.busy_note(1.1)
+    assert 'repeats took 1.5 times as long' in timing.busy_note(1.5, 0.1)
+    assert '2.0 processes want each core' in timing.busy_note(1.1, 2)
+    assert not timing.busy_note(1.1, 1)
 
 
 def test_the_whole_network_is_not_timed_twice(seconds):
