@@ -30,11 +30,12 @@ def agglomerate(metric: Tensor, num_clusters: int, linkage: str) -> Tensor:
     Returns:
         Tensor: The cluster of each token, (B, N), numbered by first members.
     """
-    distance = 1 - at_least_float32(metric @ metric.transpose(1, 2))
+    metric = at_least_float32(metric)
+    distance = 1 - metric @ metric.transpose(1, 2)
     distance = _symmetric(distance.nan_to_num(2.0))  # of broken weights
     if linkage == 'single':
-        return _cut(*_spanning_tree(distance), num_clusters)
-    return _cut(*_tree(distance, num_clusters, linkage), num_clusters)
+        return _cut(num_clusters, *_spanning_tree(distance))
+    return _cut(num_clusters, *_tree(distance, num_clusters, linkage))
 
 
 def _symmetric(distance: Tensor) -> Tensor:
@@ -131,18 +132,19 @@ def _rows(distance: Tensor, index: Tensor | None) -> Tensor:
     return rows.index_select(0, (start + index).flatten()).view(B, -1, K)
 
 
-def _spanning_tree(distance: Tensor) -> tuple[Tensor, Tensor]:
+def _spanning_tree(distance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Join each component to its nearest one, until there is one (Boruvka).
 
     Among equal ones it is the one of the lowest label, and only if that is
-    lower or has something nearer, so that there are no circles.
+    lower or has something nearer, so that there are no circles. Gives parents,
+    heights and the rounds in which they were joined.
     """
     B, N, _ = distance.shape
     token = torch.arange(N, device=distance.device)
     parent = label = token.repeat(B, 1)
     height = none = distance.new_full((B, N), FAR)
-    rounds = (N - 1).bit_length()
-    for _ in range(rounds):
+    rounds = torch.zeros_like(parent)
+    for number in range((N - 1).bit_length()):
         same = label.unsqueeze(1) == label.unsqueeze(2)
         distance = distance.masked_fill(same, FAR)
         near = none.scatter_reduce(1, label, distance.amin(dim=-1), 'amin')
@@ -154,8 +156,9 @@ def _spanning_tree(distance: Tensor) -> tuple[Tensor, Tensor]:
         joins = joins & (near < FAR)
         parent = torch.where(joins, to, parent)
         height = torch.where(joins, near, height)
+        rounds = rounds + number * joins
         label = _roots(torch.where(joins, to, token)).gather(1, label)
-    return parent, height
+    return parent, height, rounds
 
 
 def _roots(parent: Tensor) -> Tensor:
@@ -165,11 +168,16 @@ def _roots(parent: Tensor) -> Tensor:
     return parent
 
 
-def _cut(parent: Tensor, height: Tensor, num_clusters: int) -> Tensor:
-    """Keep the lowest joins of a tree, so that so many clusters are left."""
+def _cut(num_clusters: int, parent, height, rounds=None) -> Tensor:
+    """Keep the lowest joins of a tree, so that so many clusters are left.
+
+    Of equal ones those of earlier ``rounds``, on which later ones build.
+    """
     N = parent.size(1)
     token = torch.arange(N, device=parent.device).expand_as(parent)
-    joins = height.argsort(dim=1, stable=True)[:, : N - num_clusters]
+    order = token if rounds is None else rounds.argsort(dim=1, stable=True)
+    lowest = height.gather(1, order).argsort(dim=1, stable=True)
+    joins = order.gather(1, lowest)[:, : N - num_clusters]
     root = _roots(token.scatter(1, joins, parent.gather(1, joins)))
     first = torch.full_like(root, N).scatter_reduce(1, root, token, 'amin')
     first = first.gather(1, root)

@@ -64,3 +64,18 @@ def test_ties_make_as_many_clusters_in_any_batch(metric, linkage):
             agglomerate(one[None], num_clusters, linkage) for one in metric
         ]
         assert torch.equal(found, torch.cat(alone))
+
+
+def test_single_linkage_never_joins_what_is_farther_than_the_gap():
+    """Of points on a lattice, most of whose distances are equal."""
+    points = torch.randint(2, (40, 15, 4)) - 0.5  # of unit length
+    for num_clusters in range(2, 8):
+        found = agglomerate(points, num_clusters, 'single')
+        for labels, rows in zip(found, points, strict=True):
+            distance = 1 - rows @ rows.T
+            same = labels[:, None] == labels
+            gap = distance.masked_fill(same, 9).min()
+            near = same & (distance <= gap)
+            for _ in range(4):  # within steps that are no longer
+                near = (near.float() @ near.float()) > 0
+            assert torch.equal(near, same)

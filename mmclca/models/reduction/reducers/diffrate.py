@@ -44,7 +44,8 @@ class DiffRate(CountedReducer):
             that are left once some are dropped, one number a stage.
             Defaults to None.
         merge (Sequence[int], optional): With ``prune``, patches that are
-            left once others are merged. Defaults to None.
+            left once others are merged; where that is not fewer, as learned
+            counts may have it, nothing is merged. Defaults to None.
         target (float, optional): In place of all counts, 1e9
             multiply-accumulates of the layers, for which counts are learned:
             in training tokens are masked, and a loss draws the cost to the
@@ -78,6 +79,8 @@ class DiffRate(CountedReducer):
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
         check_range(merge_share=merge_share, most=1)
+        check_range(loss_weight=loss_weight)
+        integer(granularity=granularity)
         self.merge_share = merge_share
         self.clamp = clamp
         self.prune, self.merge = prune, merge
@@ -94,8 +97,7 @@ class DiffRate(CountedReducer):
             for name, counts in (('prune', prune), ('merge', merge)):
                 check_counts(name, counts, self.num_patches, self.num_stages)
         if target is not None:
-            check_range(target=target, loss_weight=loss_weight)
-            integer(granularity=granularity)
+            check_range(target=target)
             self.stages = nn.ModuleList(
                 Rates(self.num_patches, granularity)
                 for _ in range(self.num_stages)

@@ -66,7 +66,7 @@ class PiToMe(HalvingReducer):
         num_tokens (Sequence[int], optional): See there.
         bsm (Sequence[bool], optional): Whether the most similar pairs of all
             tokens merge, one a stage; else all of the largest energy.
-            Defaults to None, in the first half of the layers.
+            Defaults to None, before the middle layer.
         margin (Sequence[float], optional): Cosine similarity from which on
             tokens are alike, one a stage. Defaults to None, 0.75 less what
             share of the layers came before.

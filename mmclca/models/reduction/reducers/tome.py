@@ -97,9 +97,9 @@ class ToMe(HalvingReducer):
         keep_rate (float | Sequence[float], optional): See
             :class:`CountedReducer`.
         num_tokens (Sequence[int], optional): See there.
-        early (str): What becomes of the first token of a pair in the first
-            half of the layers: 'merge', or 'prune', it is dropped.
-            Defaults to 'merge'.
+        early (str): What becomes of the first token of a pair up to the
+            middle layer: 'merge', or 'prune', it is dropped. Defaults to
+            'merge'.
         fuse (str): How pairs are merged: 'average', or 'mlerp', a plain
             average times the largest norm over that of the token merged
             into, which keeps no sizes. Defaults to 'average'.
