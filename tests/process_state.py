@@ -5,6 +5,7 @@ import os
 import random
 import sys
 from contextlib import contextmanager
+from unittest.mock import patch
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -85,3 +86,12 @@ def seed_all(seed):
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
+
+
+def compiling():
+    """Replace what tells whether a model is compiled, for a context.
+
+    Dynamo notes torch's functions once: before one of them is replaced.
+    """
+    torch.compile(lambda x: torch.neg(x), backend='eager')(torch.ones(1))
+    return patch.object(torch.compiler, 'is_compiling', lambda: True)

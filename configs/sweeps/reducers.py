@@ -5,10 +5,6 @@
 # Results: docs/results/reducers.md.
 # The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders
 # of data sets and of weights.
-weights = {
-    'deit-tiny-p16': 'deit_tiny_patch16_224.pth',
-    'vit-tiny-p16': 'vit_tiny_patch16_224.safetensors',
-}
 # name of a row: reducer and its options
 methods = {
     'TopK': ('TopK', {}),

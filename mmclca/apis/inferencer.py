@@ -16,7 +16,7 @@ from mmclca.datasets.batches import Batch, Preparation, batches
 from mmclca.datasets.image_files import find_images
 from mmclca.evaluation.open_set import (
     note_known,
-    noting_logits,
+    noting_scores,
     read_threshold,
 )
 from mmclca.utils.messages import printable, track
@@ -233,7 +233,8 @@ class TokenReductionInferencer(ImageClassificationInferencer):
     @torch.no_grad()
     def _predict(self, data: dict, return_tokens: bool) -> list[DataSample]:
         """Predictions of preprocessed images."""
-        with noting_logits(self.model.head) as seen:
+        names = () if self.threshold is None else (self.threshold.score,)
+        with noting_scores(self.model.head, names) as seen:
             if return_tokens:
                 samples = predict_with_facts(self.model, self._count, data)
             else:

@@ -4,14 +4,14 @@
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from os.path import realpath
 
+import torch
 from torch import Tensor
 
 from mmclca.datasets.photographs import Photographs
-from mmclca.evaluation.open_set import Threshold, fingerprint, measure_scores
-from mmclca.utils.messages import say
+from mmclca.evaluation.open_set import measure_scores, noting_scores, scores_of
+from mmclca.utils.messages import one_of, say
 
 from .features import extract_logits, read_ones
 from .inferencer import TokenReductionInferencer
@@ -20,44 +20,50 @@ from .inferencer import TokenReductionInferencer
 def choose_threshold(
     inferencer: TokenReductionInferencer,
     images: dict[str, Photographs],
-    score: str = 'max_softmax',
+    score: str | None = None,
     accept: float = 0.95,
     batch_size: int = 32,
-) -> tuple[Threshold, dict]:
+) -> dict:
     """Choose the score below which an image is of no known class.
 
     Args:
         inferencer (TokenReductionInferencer): The model.
         images (dict[str, Photographs]): ``known`` ones to choose it on,
             and to measure with ``unknown`` ones and known ones, ``test``.
-        score (str): A key of ``SCORES``. Defaults to 'max_softmax'.
+        score (str, optional): One of :func:`scores_of` the model's head.
+            Defaults to None, the first of them.
         accept (float): Share of known images to accept. Defaults to 0.95.
         batch_size (int): Images at a time. Defaults to 32.
 
     Returns:
-        tuple[Threshold, dict]: The threshold, and what was measured.
+        dict: ``score`` and ``threshold``, and what was measured.
 
     Raises:
-        ValueError: If images of unknown classes are said to be known.
+        ValueError: If the model has no such score, or images of unknown
+            classes are said to be known.
     """
-    threshold = Threshold(score, 0.0, fingerprint(inferencer.model))
+    names = scores_of(inferencer.model.head)
+    score = score or names[0]
+    one_of(names, score=score)
     _check(images, inferencer.classes)
-    images, logits = dict(images), {}
-    for name, some in images.items():
-        logits[name], unread = extract_logits(
-            inferencer, some.paths, batch_size
-        )
-        images[name] = read_ones(some, unread)
+    images, logits, scores = dict(images), {}, {}
+    for part, some in images.items():
+        with noting_scores(inferencer.model.head, names) as seen:
+            found = extract_logits(inferencer, some.paths, batch_size)
+        logits[part], unread = found
+        scores[part] = {x: torch.cat([y[x] for y in seen]) for x in names}
+        images[part] = read_ones(some, unread)
     _warn_of_few(len(images['known'].paths), accept)
-    rows = measure_scores(logits, accept)
+    rows = measure_scores(scores, accept)
     counts = {name: len(some.paths) for name, some in images.items()}
-    notes = dict(accept=accept, images=counts, scores=rows)
+    (value,) = (row['threshold'] for row in rows if row['score'] == score)
+    notes = dict(score=score, threshold=value, accept=accept)
+    notes.update(images=counts, scores=rows)
     if 'unknown' in images:
         notes['test_accuracy'] = share_right(
             images['test'], logits['test'], inferencer.classes
         )
-    (value,) = (row['threshold'] for row in rows if row['score'] == score)
-    return replace(threshold, threshold=value), notes
+    return notes
 
 
 def check_known(images: Photographs, classes: Sequence[str]) -> None:

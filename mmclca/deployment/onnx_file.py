@@ -15,7 +15,7 @@ from mmclca.utils.files import replace_file
 from .program import check_logits, classifier_program
 
 OLDEST_OPSET = 18
-INPUT, OUTPUT = 'images', 'logits'
+INPUT, OUTPUTS = 'images', ('logits', 'nearest')
 
 
 def export_onnx(
@@ -113,13 +113,15 @@ def onnx_session(path: Path, threads: int = 1):
     )
 
 
-def onnx_logits(path: Path, threads: int = 1) -> Callable[[Tensor], Tensor]:
-    """Return an ONNX file as a function of images (B, 3, H, W), to logits."""
+def onnx_logits(path: Path, threads: int = 1) -> Callable:
+    """Return an ONNX file as a function of images (B, 3, H, W), to logits or,
+    where the head keeps references, to these and ``nearest`` (B,)."""
     session = onnx_session(path, threads)
 
-    def logits(images: Tensor) -> Tensor:
-        (found,) = session.run(None, {INPUT: images.numpy()})
-        return torch.from_numpy(found)
+    def logits(images: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+        found = session.run(None, {INPUT: images.numpy()})
+        logits, *nearest = map(torch.from_numpy, found)
+        return (logits, *nearest) if nearest else logits
 
     return logits
 
@@ -136,7 +138,7 @@ def _write_graph(program, path: Path, opset: int) -> None:
             f=path,
             dynamic_shapes=({0: 'batch'},),  # its name
             input_names=[INPUT],
-            output_names=[OUTPUT],
+            output_names=OUTPUTS[: len(program.graph_signature.user_outputs)],
             opset_version=opset,
             dynamo=True,
             external_data=False,

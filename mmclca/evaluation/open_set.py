@@ -9,7 +9,7 @@ stored beside it.
 import hashlib
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from os import PathLike
@@ -20,7 +20,12 @@ from torch import Tensor, nn
 
 from mmclca.checkpoints.stored import without_training
 from mmclca.datasets.batches import without_cache
+from mmclca.datasets.units import Units
+from mmclca.models.heads import NearestHead
 from mmclca.utils.files import replace_text
+from mmclca.utils.messages import one_of
+
+from .accuracy import wilson
 
 
 def max_softmax(logits: Tensor) -> Tensor:
@@ -55,7 +60,14 @@ def energy(logits: Tensor, temperature: float = 1.0) -> Tensor:
     return temperature * (logits / temperature).logsumexp(dim=-1)
 
 
+# of class scores
 SCORES = dict(max_softmax=max_softmax, energy=energy)
+NEAREST = 'nearest'  # NearestHead.nearest of a head
+
+
+def scores_of(head: nn.Module) -> tuple[str, ...]:
+    """Names of the scores that a head gives, the one to prefer first."""
+    return (NEAREST, *SCORES) if isinstance(head, NearestHead) else (*SCORES,)
 
 
 def auroc(known: Tensor, unknown: Tensor) -> float:
@@ -119,20 +131,63 @@ def fit_threshold(known: Tensor, accept: float = 0.95) -> float:
     return float(known.sort(descending=True).values[max(count, 1) - 1])
 
 
+def threshold_by_folds(
+    known: Tensor,
+    groups: Sequence | None = None,
+    folds: int = 5,
+    accept: float = 0.95,
+) -> dict:
+    """Fit a threshold, and estimate the share of known images it rejects.
+
+    By folds: each image is judged by the threshold of the others.
+
+    Args:
+        known (Tensor): S scores of N known images (S, N), NaN where there is
+            none.
+        groups (Sequence, optional): Of the images (N,); one group is in one
+            fold. Defaults to None: each another one.
+        folds (int): Into how many parts to cut them. Defaults to 5.
+        accept (float): See :func:`fit_threshold`. Defaults to 0.95.
+
+    Returns:
+        dict: ``threshold``; ``accept``; ``images``, how many have a score;
+        ``false_alarms``, the share, and its 95 % Wilson interval, ``low`` to
+        ``high``. Empty where fewer than two, or two groups, have any.
+    """
+    scored = torch.where(~known.isnan().all(0))[0].tolist()
+    known, groups = known[:, scored], groups and [groups[i] for i in scored]
+    one_class = torch.zeros(len(scored), dtype=torch.long)
+    units, rejected = Units(one_class, groups), known.clone()
+    if not units.tested:
+        return {}
+    for rest, own in units.folds(folds, seed=0):
+        cut = fit_threshold(_given(known[:, rest]), accept)
+        rejected[:, own] = known[:, own].lt(cut).to(known)
+    share = float(rejected[~known.isnan()].mean())
+    low, high = wilson(share, units.tested)
+    found = dict(threshold=fit_threshold(_given(known), accept))
+    found.update(accept=accept, images=len(scored), false_alarms=share)
+    return dict(found, low=low, high=high)
+
+
+def _given(scores: Tensor) -> Tensor:
+    return scores[~scores.isnan()]
+
+
 def measure_scores(
-    logits: dict[str, Tensor], accept: float = 0.95
+    found: dict[str, dict[str, Tensor]], accept: float = 0.95
 ) -> list[dict[str, str | float]]:
     """Tell the threshold of each score, and how well it works.
 
     Args:
-        logits (dict[str, Tensor]): Class scores (N, classes) of ``known``
-            images, and to measure with of ``unknown`` and other known images,
-            ``test``.
+        found (dict[str, dict[str, Tensor]]): Scores (N,) by their names of
+            ``known`` images, and to measure with of ``unknown`` and other
+            known images, ``test``.
         accept (float): Share of known images to accept. Defaults to 0.95.
     """
     rows = []
-    for name, function in SCORES.items():
-        scores = {part: function(x) for part, x in logits.items()}
+    for name in found['known']:
+        scores = {part: some[name] for part, some in found.items()}
         threshold = fit_threshold(scores['known'], accept)
         row = dict(score=name, threshold=threshold)
         if 'unknown' in scores:
@@ -177,17 +232,10 @@ class Threshold:
     model: str
 
     def __post_init__(self):
-        if self.score not in SCORES:
-            raise ValueError(
-                f'score {self.score!r} is not one of {", ".join(SCORES)}'
-            )
+        one_of((*SCORES, NEAREST), score=self.score)
         number = isinstance(self.threshold, int | float)
         if not number or not math.isfinite(self.threshold):
             raise ValueError(f'threshold {self.threshold!r} is no number')
-
-    def scores(self, logits: Tensor) -> Tensor:
-        """Scores (N,) of class scores before softmax (N, classes)."""
-        return SCORES[self.score](logits.float())
 
 
 def fingerprint(model: nn.Module) -> str:
@@ -224,16 +272,23 @@ def digest(settings: dict, weights: dict[str, Tensor]) -> str:
 
 
 def write_threshold(
-    threshold: Threshold, path: str | PathLike, **notes
+    path: str | PathLike,
+    model: nn.Module,
+    score: str,
+    threshold: float,
+    **notes,
 ) -> None:
-    """Write a threshold as JSON.
+    """Write the threshold of a model as JSON.
 
     Args:
-        threshold (Threshold): The threshold.
         path (str | Path): The file; its folder is made.
+        model (nn.Module): The model.
+        score (str): One of :func:`scores_of` its head.
+        threshold (float): The threshold.
         **notes: What else is to stand in it, for people.
     """
-    text = json.dumps(asdict(threshold) | notes, indent=1, ensure_ascii=False)
+    found = Threshold(score, threshold, fingerprint(model))
+    text = json.dumps(asdict(found) | notes, indent=1, ensure_ascii=False)
     replace_text(Path(path), f'{text}\n')
 
 
@@ -264,30 +319,44 @@ def read_threshold(path: str | PathLike, model: nn.Module) -> Threshold:
             'rate: its scores are not comparable; fit one to this model with '
             'tools/open_set.py'
         )
+    one_of(scores_of(model.head), score=threshold.score)
     return threshold
 
 
 @contextmanager
-def noting_logits(head: nn.Module) -> Iterator[list[Tensor]]:
-    """Note the class scores that a head gives, before softmax.
+def noting_scores(
+    head: nn.Module, names: Sequence[str]
+) -> Iterator[list[dict[str, Tensor]]]:
+    """Note some of the scores that a head gives, see :func:`scores_of`.
 
     Yields:
-        list[Tensor]: Filled by each pass.
+        list[dict[str, Tensor]]: Filled by each pass, (B,) by name.
     """
     seen = []
-    with head.register_forward_hook(lambda _, __, out: seen.append(out)):
+
+    def score(name: str, feats, logits: Tensor) -> Tensor:
+        if name == NEAREST:
+            return head.nearest(feats).cpu()
+        return SCORES[name](logits.float()).cpu()
+
+    def note(_, given: tuple, logits: Tensor) -> None:
+        seen.append({name: score(name, *given, logits) for name in names})
+
+    with head.register_forward_hook(note):
         yield seen
 
 
-def note_known(samples: list, logits: Tensor, threshold: Threshold) -> None:
+def note_known(
+    samples: list, scores: dict[str, Tensor], threshold: Threshold
+) -> None:
     """Give predictions ``known_score`` and ``known``.
 
     Args:
         samples (list[DataSample]): Predictions.
-        logits (Tensor): Their class scores before softmax, (N, classes).
+        scores (dict[str, Tensor]): Their scores (N,) by name.
         threshold (Threshold): Tells which are known.
     """
-    scores = threshold.scores(logits)
-    for sample, score in zip(samples, scores.tolist(), strict=True):
+    found = scores[threshold.score].tolist()
+    for sample, score in zip(samples, found, strict=True):
         sample.set_field(score, 'known_score')
         sample.set_field(score >= threshold.threshold, 'known')

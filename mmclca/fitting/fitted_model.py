@@ -8,7 +8,7 @@ from functools import cached_property
 from os import PathLike
 from pathlib import Path
 
-from mmclca.apis import TokenReductionInferencer, find_images
+from mmclca.apis import Probe, TokenReductionInferencer, find_images
 from mmclca.apis.inferencer import ANSWER
 from mmclca.checkpoints.fitted import model_file
 from mmclca.datasets.photographs import (
@@ -63,8 +63,9 @@ def fit(
             :func:`mmclca.datasets.photographs.read_photographs`.
         out (str | Path): Folder of the model. Defaults to 'model'.
         budget (str, optional): What a photograph may cost, such as
-            '0.5GMACs' or '20ms' on this machine. Defaults to None: half of
-            what the whole transformer costs.
+            '0.5GMACs' or '20ms' on this machine; 'best' for the most
+            accurate model whatever it costs. Defaults to None: half of what
+            the whole transformer costs.
         runtime (str, optional): 'onnx' or 'pytorch', what times are measured
             in. Defaults to None: ONNX Runtime where it is installed, on a
             GPU PyTorch.
@@ -94,6 +95,8 @@ def fit(
         ValueError: If they are of no use, ``out`` is of another call, or no
             model is within the budget; says what to do.
     """
+    if budget is not None:
+        parse_budget(budget)
     call = dict(
         photographs=os.path.abspath(photographs),
         budget=budget,
@@ -105,8 +108,6 @@ def fit(
         class_weights=class_weights,
         pixels=pixels,
     )
-    if budget is not None:
-        parse_budget(budget)
     files = ModelFolder(out)
     with Log() as log:
         found = read_photographs(call['photographs'], call['labels'], groups)
@@ -160,7 +161,7 @@ def do_steps(
         record = files.publish(record, **improve(plan, record, log))
     held_out = checked.photographs.without({*plan.training.paths})
     if len(held_out) and record.held_out is None:
-        found, _ = measure(files.model, held_out, plan.device)
+        found, _ = measure(Probe(files.model, None, plan.device), held_out)
         record = files.add(record, held_out=found)
     seconds = before + time.perf_counter() - began
     record = files.publish(record, seconds=seconds)
@@ -303,15 +304,12 @@ def _joined(
 
 def _check_one_class(place: Path) -> None:
     """Refuse a folder of class folders."""
-    parts = {
-        Path(path).relative_to(place).parts[0]
-        for path in (find_images([place]) if place.is_dir() else ())
-    }
-    inside = sorted(part for part in parts if (place / part).is_dir())
-    if len(parts) == len(inside) > 1:
+    found = [Path(x).relative_to(place) for x in find_images([place])]
+    folders = sorted({path.parts[0] for path in found if path.parent.parts})
+    if len(folders) > 1 and all(path.parent.parts for path in found):
         raise ValueError(
-            f'{place} has {len(inside)} folders of photographs: give the '
-            f'folder of ONE class, such as {place / inside[0]}; or '
+            f'{place} has {len(folders)} folders of photographs: give the '
+            f'folder of ONE class, such as {place / folders[0]}; or '
             '--name CLASS if all of it is one class'
         )
 

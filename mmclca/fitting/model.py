@@ -1,45 +1,51 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What is fitted to what: the photographs, the weights and the model chosen.
+"""What is fitted to what: photographs, weights and the model chosen.
 
-The models that fit chooses from, and what they cost.
+It is chosen among some candidates by what these cost.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil
+from math import ceil, inf
 
 import torch
 from mmengine.config import Config
 
+from mmclca.benchmark.timing import RUNTIMES, find_runtime, time_models
 from mmclca.datasets.photographs import Checked, Photographs
 from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.evaluation.cost import count_config
 from mmclca.models import Variant
+from mmclca.utils.provenance import machine_name
 
 from .record import FitRecord, ModelFolder
-from .timing import (
-    RUNTIMES,
-    busy_note,
-    find_runtime,
-    load_per_core,
-    time_beside,
-    time_models,
-)
-from .weights import VIT, Pretrained, find_weights
+from .weights import PIXELS, VIT, Pretrained, find_weights
 
-# the most accurate first: DeiT-Tiny, ten draws of three images a class of
-# leaf40_white, the other 322 are the test. A smaller image without reduction
-# is as good there, and worse on images whose classes differ in details.
-BY_SIDE = {224: 0.965, 208: 0.963, 192: 0.952, 160: 0.942, 144: 0.916}
-SIDES = tuple(BY_SIDE)
-ACCURACY = {
-    Variant('EViT', 0.5, side, out_type='average'): accuracy
-    for side, accuracy in BY_SIDE.items()
-}
+# a backbone that takes other image sizes is offered in these
+SIDES = (224, 208, 192, 160, 144)
+# what is read of a transformer: all tokens after each layer, or half of them
+# after the first three quarters
+ALL = dict(method=None, keep_rate=1.0, out_type='cls_std')
+HALF = dict(method='ATC', keep_rate=0.5, out_type='cls_average_std')
+# sides of images, and accuracy in % of a probe: mean of nine sets, five draws
+# of three photographs a class, docs/results/few_photographs.md. With DeiT-Tiny
+DEIT = (
+    *((ALL, 224, 73.6), (HALF, 224, 73.1), (ALL, 192, 72.2)),
+    *((HALF, 192, 71.3), (ALL, 160, 70.4), (HALF, 160, 69.4)),
+    *((HALF, 144, 66.9), (ALL, 128, 65.7), (HALF, 128, 64.5)),
+)
+# with ViT-Tiny, whose pixels are normalized otherwise
+VIT_TINY = (
+    *((ALL, 224, 75.2), (ALL, 192, 74.5), (ALL, 160, 73.5)),
+    *((HALF, 224, 71.7), (ALL, 144, 70.1), (HALF, 192, 69.4)),
+    *((ALL, 128, 68.9), (HALF, 160, 68.1), (HALF, 144, 68.0)),
+    (HALF, 128, 67.6),
+)
 # what a variant is known by in fit.json
-CHOSEN = ('method', 'keep_rate', 'img_size', 'out_type')
+CHOSEN = ('method', 'keep_rate', 'img_size', 'out_type', 'layers')
+BEST = 'best'  # the budget that allows whatever it costs
 UNITS = {'gmacs': 'GMACs', 'ms': 'ms'}
 
 
@@ -83,7 +89,9 @@ def make_plan(
     source = record.weights['source'] if record.weights else call['weights']
     found = find_weights(source, call['pixels'])
     if record.model:
-        variant = Variant(**{name: record.model[name] for name in CHOSEN})
+        chosen = {name: record.model[name] for name in CHOSEN}
+        layers = chosen['layers'] and tuple(chosen['layers'])
+        variant = Variant(**dict(chosen, layers=layers))
     else:
         limits = call['budget'], call['runtime']
         variant = choose_model(found, number, *limits, device)
@@ -100,40 +108,50 @@ def choose_model(
 ) -> Variant:
     """Choose the first candidate that the budget allows.
 
+    Without a budget a transformer may cost half of what all of it costs.
     ``number`` is that of the classes.
     """
-    candidates = candidates_of(found.backbone)
-    if budget is None:
+    candidates = candidates_of(found)
+    if budget is None and found.backbone['type'] != VIT:
         return candidates[0]
-    amount, unit = parse_budget(budget)
     models = {x: classifier_config(found, x, number).model for x in candidates}
+    amount, unit = parse_budget(budget) if budget else (None, 'GMACs')
     if unit == 'ms':
         runtime = find_runtime(runtime, device)
-        times = time_models(models, runtime, device)
-        costs = {one: found['ms'] for one, found in times.items()}
-        spread = max(found['spread'] for found in times.values())
-        note = busy_note(spread, load_per_core())
-        return choose(costs, amount, unit, f' in {RUNTIMES[runtime]}{note}')
-    costs = {one: count_config(x).flops / 1e9 for one, x in models.items()}
+        times, busy = time_models(models, runtime, device)
+        note = f' in {RUNTIMES[runtime]}{busy}'
+        return choose(times.items(), amount, unit, note)
+    # counted one after another, until one is within the budget
+    costs = ((x, count_config(own).flops / 1e9) for x, own in models.items())
+    if budget is None:
+        amount = next(costs)[1] / 2
     return choose(costs, amount, unit)
 
 
-def candidates_of(backbone: dict) -> tuple[Variant, ...]:
+def candidates_of(found: Pretrained) -> tuple[Variant, ...]:
     """List the models to choose from, the most accurate or largest first.
 
-    Of the settings that weights are of; those with an ``img_size`` take no
-    other one.
+    Backbones with an ``img_size`` take no other one.
     """
+    backbone = found.backbone
     if backbone['type'] == VIT:
-        return tuple(ACCURACY)
+        table = VIT_TINY if found.pixels == PIXELS['half'] else DEIT
+        every = tuple(range(backbone['arch']['num_layers']))
+        return tuple(
+            Variant(
+                **kind, img_size=side, layers=every * (kind is ALL) or None
+            )
+            for kind, side, _ in table
+        )
     sides = (backbone['img_size'],) if 'img_size' in backbone else SIDES
     return tuple(Variant(None, 1.0, side) for side in sides)
 
 
 def words(variant: Variant) -> str:
     """Describe a candidate: its reduction, or that all of it is read."""
-    reduced = f'{variant.method} keep rate {variant.keep_rate}'
-    kind = reduced if variant.method else 'the whole network'
+    kind = 'all tokens' if variant.out_type else 'the whole network'
+    if variant.method:
+        kind = f'{variant.method} keep rate {variant.keep_rate}'
     return f'{kind}, {variant.img_size} px'
 
 
@@ -164,54 +182,66 @@ def plain_model(found: Pretrained, img_size: int, num_classes: int) -> dict:
 
 def cost_of(plan: Plan) -> dict:
     """Count the model and the whole network, for ``cost`` of the record."""
-    here, full = map(count_config, (plan.config.model, whole_network(plan)))
-    return dict(
-        gmacs=here.flops / 1e9, gmacs_full=full.flops / 1e9, params=here.params
-    )
+    counted = [count_config(one) for one in _with_whole(plan)]
+    gmacs, gmacs_full = (counted[i].flops / 1e9 for i in (0, -1))
+    params = counted[0].params
+    return dict(gmacs=gmacs, gmacs_full=gmacs_full, params=params)
 
 
 def time_of(plan: Plan) -> dict:
     """Time the model and the whole network, for ``cost`` of the record."""
-    models = plan.config.model, whole_network(plan)
-    return time_beside(*models, plan.call['runtime'], plan.device)
+    runtime = find_runtime(plan.call['runtime'], plan.device)
+    models = dict(enumerate(_with_whole(plan)))
+    times, busy = time_models(models, runtime, plan.device)
+    return dict(
+        ms=times[0],
+        ms_full=times[len(times) - 1],
+        runtime=RUNTIMES[runtime],
+        busy=busy,
+        machine=machine_name('cpu' if runtime == 'onnx' else plan.device),
+    )
 
 
-def whole_network(plan: Plan) -> dict:
-    """Return the config of the network without reduction or early end."""
-    if plan.variant.out_type is None:
-        return plan.config.model
-    size = plan.variant.img_size, len(plan.training.classes)
-    return plain_model(plan.pretrained, *size)
+def _with_whole(plan: Plan) -> list[dict]:
+    """Return the model and the whole network, if that is another."""
+    models = [plan.config.model]
+    if plan.variant.out_type:
+        size = max(SIDES), len(plan.training.classes)
+        models.append(plain_model(plan.pretrained, *size))
+    return models
 
 
 def parse_budget(text: str) -> tuple[float, str]:
     """Read a budget such as ``0.5GMACs`` or ``20ms`` (at batch 1).
 
     GMACs are 1e9 multiply-accumulates; times are those of this machine, in
-    the runtime of the call.
+    the runtime of the call; 'best' is endless GMACs.
     """
-    found = re.fullmatch(r'(\d+\.?\d*|\.\d+) ?([a-z]+)', text.strip().lower())
+    text = text.strip().lower()
+    if text == BEST:
+        return inf, 'GMACs'
+    found = re.fullmatch(r'(\d+\.?\d*|\.\d+) ?([a-z]+)', text)
     if not found or found[2] not in UNITS or not float(found[1]):
         raise ValueError(
             f'budget {text!r}: a number above 0 with its unit, such as '
-            '0.5GMACs or 20ms'
+            f'0.5GMACs or 20ms, or {BEST}'
         )
     return float(found[1]), UNITS[found[2]]
 
 
 def choose(
-    costs: Mapping[Variant, float], amount: float, unit: str, note: str = ''
+    costs: Iterable, amount: float, unit: str, note: str = ''
 ) -> Variant:
-    """Choose the first of some models that costs no more than an amount.
-
-    ``note`` ends the error where none does.
-    """
-    for candidate, cost in costs.items():
+    """Choose the first of pairs of a model and its cost that costs no more
+    than an amount; ``note`` ends the error where none does."""
+    seen = {}
+    for candidate, cost in costs:
         if cost <= amount:
             return candidate
-    cheapest = min(costs, key=costs.get)
+        seen[candidate] = cost
+    cheapest = min(seen, key=seen.get)
     # rounded up, so that it can be given as it is printed
-    enough = ceil(1000 * costs[cheapest]) / 1000
+    enough = ceil(1000 * seen[cheapest]) / 1000
     raise ValueError(
         f'budget {amount:g}{unit}: no model is that cheap; the least is '
         f'{enough:g} {unit} ({words(cheapest)}){note}'

@@ -3,26 +3,23 @@
 
 import time
 from functools import partial
-from pathlib import Path
 
 import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from mmclca.apis import Probe, TokenReductionInferencer
-from mmclca.apis.features import extract_logits
+from mmclca.apis import Probe
 from mmclca.apis.probe import OutOfFold, learning_curve
 from mmclca.apis.probe.probe import fit_to_images
 from mmclca.datasets.photographs import Checked, Photographs, find_series
 from mmclca.evaluation import accuracy, open_set, wilson
+from mmclca.models.heads import keep_references, nearest_of_others
 from mmclca.utils.files import replace_bytes, replace_text, write_rows
 from mmclca.utils.messages import track
 
 from .model import Plan
-from .record import ModelFolder
 
 CLASSIFIER = 'ridge'
-SCORE, ACCEPT = 'max_softmax', 0.95
 COLUMNS = (
     *('path', 'class', 'group', 'split', 'used', 'why_not'),
     *('predicted', 'p_given', 'p_predicted'),
@@ -50,9 +47,8 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
     if is_trained:
         probe = Probe(files.model, None, plan.device, files.features)
         found = fit_classifier(plan, probe, known)
-    logits = found.logits.flatten(0, 1)
-    tested = logits[~logits.isnan().any(1)]
-    threshold = write_model(files.draft, probe, tested)
+    near = nearest_of_others(probe.features(known.paths)[0], found.splits)
+    threshold = write_model(plan, probe, near)
     return dict(probe=estimate, learning_curve=curve, threshold=threshold)
 
 
@@ -77,35 +73,35 @@ def fit_classifier(plan: Plan, probe: Probe, some: Photographs) -> OutOfFold:
     return found
 
 
-def write_model(draft: ModelFolder, probe: Probe, logits: Tensor) -> dict:
-    """Write a probe as the model, and its threshold.
+def write_model(plan: Plan, probe: Probe, near: Tensor) -> dict:
+    """Write a probe as the model, with features of what it learned from.
 
-    Below that score a photograph is of none of the classes: by class scores
-    (N, K) of photographs that the model, or its like, has not seen. Without
-    any the file is empty, and the values are None.
+    A photograph that is less near to each of them than some threshold is of
+    none of the classes. That is chosen by how near (S, N) these photographs
+    are to others of them, NaN where they are not compared, for a network that
+    has not seen them. Gives ``threshold`` of the record; the file is empty
+    without one.
     """
+    draft, known = plan.files.draft, plan.training
+    keep_references(probe.model, probe.features(known.paths)[0])
     probe.save(draft.model)
-    if not len(logits):
+    found = open_set.threshold_by_folds(near, known.groups, plan.call['folds'])
+    if not found:
         replace_text(draft.threshold, '')
         return dict(score=None, threshold=None)
-    value = open_set.fit_threshold(open_set.SCORES[SCORE](logits), ACCEPT)
-    mark = open_set.fingerprint(probe.model)
-    found = open_set.Threshold(SCORE, value, mark)
-    notes = dict(accept=ACCEPT, images=len(logits))
-    open_set.write_threshold(found, draft.threshold, **notes)
-    return dict(score=SCORE, threshold=value)
+    found = dict(score=open_set.NEAREST, **found)
+    open_set.write_threshold(draft.threshold, probe.model, **found)
+    return found
 
 
-def measure(
-    checkpoint: Path, photographs: Photographs, device: str
-) -> tuple[dict, Tensor]:
+def measure(probe: Probe, photographs: Photographs) -> tuple[dict, Tensor]:
     """Measure a model on photographs that it has not seen.
 
     Gives ``n``, ``accuracy`` and its 95 % interval, ``low`` to ``high``; and
     the class scores (N, K).
     """
-    inferencer = TokenReductionInferencer(checkpoint, device=device)
-    logits, _ = extract_logits(inferencer, photographs.paths)
+    features, _ = probe.features(photographs.paths)
+    logits = probe.scores(features)
     labels = torch.tensor(photographs.labels)
     right = float(accuracy(logits, labels))
     low, high = wilson(right, len(labels))

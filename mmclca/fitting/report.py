@@ -29,7 +29,6 @@ from mmclca.visualization.confusions import Predictions, most_confused
 from mmclca.visualization.survivors import Survivors
 
 from .record import ModelFolder
-from .timing import BUSY
 
 __all__ = ['write_report']
 
@@ -88,7 +87,6 @@ def write_report(folder: str | os.PathLike) -> Path:
         curve=dict(points=points, estimate=ahead, chart=drawn),
         kept=what_is_kept(files.model, tested),
         folder=shlex.quote(str(files.path)),
-        busy=BUSY,
     )
     # names of files need not be text
     replace_bytes(files.report, text.encode(errors='replace'))

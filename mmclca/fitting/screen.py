@@ -5,7 +5,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from io import StringIO, TextIOBase
 from pathlib import Path
 from typing import TextIO
@@ -18,11 +18,11 @@ from rich.progress import Progress
 from rich.status import Status
 
 from mmclca.checkpoints.releases import first
+from mmclca.evaluation.open_set import NEAREST
 from mmclca.utils.messages import printable, say
 
 from .model import Plan, words
 from .record import FitRecord
-from .timing import busy_note
 
 
 class Log(TextIOBase):
@@ -86,18 +86,22 @@ def move_loggers(before: TextIO, after: TextIO) -> None:
                 handler.setStream(after)
 
 
-class BarHook(Hook):
-    """Draw on a terminal how far a training is, and the time left.
+class ProgressHook(Hook):
+    """Draw on a terminal how far a training is; say how long it takes yet.
+
+    By its second epoch: the first one also reads photographs.
 
     Args:
-        screen (TextIO): Where it is drawn.
+        log (Log): Knows the screen.
         title (str): What is trained, in a word or two.
+        later (int): Steps of a training that follows.
     """
 
     priority = 'LOWEST'
 
-    def __init__(self, screen: TextIO, title: str):
-        console = Console(file=screen)
+    def __init__(self, log: Log, title: str, later: int):
+        console = Console(file=log.bars)
+        self.log, self.later, self.ends = log, later, []
         self.title, hidden = title, not console.is_terminal
         self.bar = Progress(console=console, transient=True, disable=hidden)
 
@@ -111,24 +115,6 @@ class BarHook(Hook):
         """Move on by a step."""
         self.bar.advance(self.task)
 
-    def after_run(self, runner) -> None:
-        """Remove it."""
-        self.bar.stop()
-
-
-class TimeLeftHook(Hook):
-    """Say how long a training takes yet, by its second epoch.
-
-    The first one also reads photographs and starts what reads them.
-
-    Args:
-        tell_user (Callable): Takes the line.
-        later (int): Steps of a training that follows.
-    """
-
-    def __init__(self, tell_user: Callable[[str], None], later: int):
-        self.tell_user, self.later, self.ends = tell_user, later, []
-
     def after_train_epoch(self, runner) -> None:
         """Look at the clock where an epoch ends."""
         self.ends.append((time.perf_counter(), runner.iter))
@@ -136,9 +122,11 @@ class TimeLeftHook(Hook):
             (began, first), (now, done) = self.ends
             left = runner.max_iters - done + self.later
             seconds = (now - began) / (done - first) * left
-            minutes = f'{seconds / 60:.1f} min'
-            text = f'{seconds:.0f} s' if seconds < 90 else minutes
-            self.tell_user(f'Training: about {text} left')
+            self.log.tell_user(f'Training: about {seconds / 60:.1f} min left')
+
+    def after_run(self, runner) -> None:
+        """Remove it."""
+        self.bar.stop()
 
 
 def start_lines(plan: Plan, record: FitRecord) -> list[str]:
@@ -165,7 +153,7 @@ def time_line(plan: Plan, cost: dict) -> str:
     """Say how long a photograph takes, and where that was measured."""
     line = f'Time: {cost["ms"]:.3g} ms a photograph in {cost["runtime"]}'
     whole = _beside_whole(plan, f'{cost["ms_full"]:.3g}')
-    return f'{line}{whole}{busy_note(cost["spread"], cost["load"])}'
+    return f'{line}{whole}{cost["busy"]}'
 
 
 def _beside_whole(plan: Plan, full: str) -> str:
@@ -198,11 +186,10 @@ def series_lines(record: FitRecord) -> Iterator[str]:
 
 def class_lines(had: FitRecord, record: FitRecord, name: str) -> Iterator[str]:
     """Say what was learned of a class, and what that does to all."""
-    new = record.probe['per_class'][name]
-    is_new = 'new' if name not in had.counts else f'{had.counts[name]} before'
+    new, number = record.probe['per_class'][name], had.counts.get(name, 0)
     yield f'Classes: {len(record.classes)} ({len(had.classes)} before)'
     yield (
-        f'{name} ({is_new}): {new["n"]} photographs, '
+        f'{name}: {new["n"]} photographs ({number} before), '
         f'{_share(new["recall"])} right in folds; all classes: '
         f'{_share(record.probe["accuracy"])} ({_share(had.probe["accuracy"])} '
         'before)'
@@ -221,12 +208,10 @@ def end_lines(
     program = shlex.quote(os.path.basename(sys.executable))
     again = f'{program} -m mmclca export {place} writes it anew'
     return [
-        *(
-            f'Removed {x}, which was of the model before: {again}'
-            for x in gone
-        ),
+        *(f'Removed {x} of the model before: {again}' for x in gone),
         f'How good: {_accuracy(record.best)}',
         f'How sure: {_how_sure(record)}',
+        f'Strangers: {_strangers(record.threshold)}',
         f'What next: {program} -m mmclca predict {place} NEW_PHOTOGRAPHS; '
         f'open {place}/report.html',
     ]
@@ -238,6 +223,18 @@ def _accuracy(found: dict) -> str:
     return (
         f'{found["accuracy"]:.1%} right on photographs that it has not seen '
         f'({found["low"]:.1%} to {found["high"]:.1%})'
+    )
+
+
+def _strangers(found: dict) -> str:
+    """Say how what is of no known class is told, and how often wrongly."""
+    if found['score'] != NEAREST:
+        return 'not told, as too few were tested or the model is of before'
+    return (
+        f'what is less alike than {found["threshold"]:.3f} to every '
+        'photograph that it learned from is said to be not known; of those '
+        f'that it has not seen, {found["false_alarms"]:.1%} '
+        f'({found["low"]:.1%} to {found["high"]:.1%}) of known classes were'
     )
 
 
@@ -253,14 +250,10 @@ def _how_sure(record: FitRecord) -> str:
         return 'give every class a second photograph, and it can be measured'
     classes = probe['per_class'].values()
     number = sum(one['n'] for one in classes if one['recall'] is not None)
-    text = (
+    trained = '; the trained model itself was not measured'
+    return (
         f'{number} photographs, each named by models that had not seen it '
         f'({probe["folds"]} folds, {probe["repeats"]} times), which learned '
         f'from {1 - 1 / probe["folds"]:.0%} of them; this one from all'
+        f'{trained if record.final == "trained" else ""}'
     )
-    if record.final == 'trained':
-        text += (
-            '; the trained model is likely better, but by how much so few '
-            'photographs cannot tell'
-        )
-    return text

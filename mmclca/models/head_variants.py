@@ -137,7 +137,8 @@ def remove_cla_head(model: dict) -> None:
 
 
 # vectors that a layer gives
-PARTS = dict(cls_token=1, average=1, std=1, cls_average=2, cls_std=2)
+PARTS = dict(cls_token=1, average=1, std=1)
+PARTS.update(cls_average=2, cls_std=2, cls_average_std=3)
 
 
 def with_layer_fusion(
@@ -157,7 +158,8 @@ def with_layer_fusion(
             to 8 of twelve.
         out_type (str): What is read of a layer: 'average' or 'std', the
             average or the standard deviation of the tokens left,
-            'cls_token', or CLS and one of them, 'cls_average' or 'cls_std'.
+            'cls_token', or CLS and one of them or both, 'cls_average',
+            'cls_std' or 'cls_average_std'.
             Defaults to 'average'; backbones that know CLS only give that.
 
     Returns:

@@ -25,6 +25,7 @@ from mmclca.models import Reducible, Variant, as_reducible, list_methods
 from mmclca.registry import MODELS
 from mmclca.visualization.survivors import Survivors, survivors
 
+NONE = 'none'  # of a model that keeps all squares
 REDUCER = 'backbone.reducer.'
 ROUNDS = 5  # timed passes
 SIDE = 336  # pixels of the longer side of pictures, for a crisp look
@@ -70,10 +71,11 @@ class Variants:
             raise ValueError(
                 f'methods choose by what CLS attends to: {backbone.no_cls}'
             )
-        self.own, rate = _reduction(backbone)
+        self.own, self.rate = _reduction(backbone)
+        rate = self.rate
         own = [self.own] if self.own else []
         others = [name for name in list_methods() if self._fits(name, rate)]
-        self.methods = list(dict.fromkeys([*own, *others]))
+        self.methods = list(dict.fromkeys([self.own or NONE, *others]))
         self.start = Variant(self.methods[0], rate)
         # whether the weights of its own method are for its keep rate alone
         other_rate = 1.0 if rate < 0.75 else 0.5
@@ -88,7 +90,11 @@ class Variants:
     def config(self, method: str, keep_rate: float) -> Config:
         """Write the config of the model with a method; the rest stays."""
         config = deepcopy(self.trained.model._config)
-        if (method, keep_rate) != _reduction(self.backbone):
+        method = None if method == NONE else method
+        if (method, method and keep_rate) != (
+            self.own,
+            self.own and self.rate,
+        ):
             has = Variant.of(config.model)
             has = replace(has, method=method, keep_rate=keep_rate)
             config.model = has.apply(config.model)
@@ -119,16 +125,18 @@ class Variants:
     def _inferencer(
         self, method: str, keep_rate: float
     ) -> TokenReductionInferencer:
-        """Build the model with a method at a keep rate."""
+        """Build the model with a method at a keep rate.
+
+        Only the trained one has a threshold: scores compare with no other's.
+        """
         trained, config = self.trained.model, self.config(method, keep_rate)
-        found = TokenReductionInferencer(
+        if config.model == trained._config.model:
+            return self.trained
+        return TokenReductionInferencer(
             self._sharing(config),
             device=next(trained.parameters()).device,
             classes=self.trained.classes,
         )
-        if config.model == trained._config.model:  # scores compare with no
-            found.threshold = self.trained.threshold  # other model's
-        return found
 
     def costs(self, method: str, keep_rate: float, packed: dict, gmacs: float):
         """Compare the cost of a leaf with that of the plain model.
@@ -142,7 +150,8 @@ class Variants:
         images = model.data_preprocessor(data)['inputs']
         setting = Setting(device=str(images.device), batch=1)
         plain_gmacs, plain = self._plain(tuple(images.shape[2:]), setting)
-        here = f'{method}, keep rate {keep_rate:g}'
+        rate = '' if method == NONE else f', keep rate {keep_rate:g}'
+        here = f'{method}{rate}'
         steps = {
             here: inference_step(model, images, setting),
             'all squares kept': plain,

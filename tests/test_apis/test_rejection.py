@@ -8,7 +8,6 @@ from tiny_model import write_tiny
 from mmclca.apis import TokenReductionInferencer
 from mmclca.evaluation.open_set import (
     SCORES,
-    Threshold,
     fingerprint,
     read_threshold,
     write_threshold,
@@ -46,8 +45,8 @@ def rejecting(request, folder, plain, images, tmp_path):
     """One that takes half of the images as unknown; their scores."""
     scores = known_scores(plain, images, request.param)
     middle = float(scores.sort().values[7:9].mean())
-    threshold = Threshold(request.param, middle, fingerprint(plain.model))
-    write_threshold(threshold, tmp_path / 'new/t.json', accept=0.5)
+    found = plain.model, request.param, middle
+    write_threshold(tmp_path / 'new/t.json', *found, accept=0.5)
     inferencer = TokenReductionInferencer(
         folder / 'tiny.pth', device='cpu', reject=tmp_path / 'new/t.json'
     )
@@ -108,7 +107,7 @@ def test_fingerprint_is_of_weights_settings_and_pixels(folder, plain, change):
         ('{"score": "energy", "threshold": 1}', "KeyError: 'model'"),
         (
             '{"score": "odin", "threshold": 1, "model": "f"}',
-            "'odin' is not one of max_softmax, energy",
+            "no 'odin'; there are max_softmax, energy, nearest",
         ),
         (
             '{"score": "energy", "threshold": "high", "model": "f"}',
@@ -120,6 +119,12 @@ def test_fingerprint_is_of_weights_settings_and_pixels(folder, plain, change):
 def test_broken_files(text, message, plain, tmp_path):
     (tmp_path / 't.json').write_text(text)
     with pytest.raises(ValueError, match=message):
+        read_threshold(tmp_path / 't.json', plain.model)
+
+
+def test_a_score_that_the_model_does_not_give(plain, tmp_path):
+    write_threshold(tmp_path / 't.json', plain.model, 'nearest', 0.9)
+    with pytest.raises(ValueError, match="no 'nearest'; there are max_soft"):
         read_threshold(tmp_path / 't.json', plain.model)
 
 

@@ -6,6 +6,7 @@ from itertools import product
 
 import pytest
 import torch
+import torch.nn.functional as F
 from small_models import CACHE, build, classifier, images, vit
 from torch import nn
 
@@ -16,6 +17,7 @@ from mmclca.deployment import (
     onnx_session,
     quantize,
 )
+from mmclca.deployment.program import classifier_program
 from mmclca.models import TokenReducer, fuse
 from mmclca.registry import MODELS
 
@@ -128,6 +130,27 @@ def test_int8_keeps_metadata_and_most_of_the_logits(exported, tmp_path):
         expected = model(x)
     error = (onnx_logits(small)(x) - expected).abs().max()
     assert 1e-5 < error < 0.2 * expected.std()
+
+
+def test_nearness_is_that_of_pytorch_in_8_bits_too(tmp_path):
+    config = classifier(vit(2, img_size=SIZE))
+    head = dict(type='mmclca.NearestLinearHead', num_references=40)
+    config['head'].update(head)
+    model, path = build(config).eval(), tmp_path / 'model.onnx'
+    drawn = torch.randn_like(model.head.references)
+    model.head.references.copy_(F.normalize(drawn, dim=1))
+    assert export_onnx(model, SIZE, path, METADATA) < 1e-4
+    x = images(5, *SIZE)
+    expected = model.head.nearest(model.extract_feat(x)).detach()
+    logits, found = onnx_logits(path)(x)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(logits, model(x), rtol=1e-4, atol=1e-4)
+    quantize(path, path)
+    assert [x.name for x in onnx_session(path).get_outputs()][1] == 'nearest'
+    # the references stay as they are
+    assert model.head.references.numpy().tobytes() in path.read_bytes()
+    program = classifier_program(model, SIZE).module()
+    torch.testing.assert_close(program(x)[1], expected)
 
 
 class OtherWhenTraced(nn.Module):

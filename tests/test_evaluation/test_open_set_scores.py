@@ -10,6 +10,7 @@ from mmclca.evaluation.open_set import (
     false_positive_rate,
     fit_threshold,
     max_softmax,
+    threshold_by_folds,
 )
 
 
@@ -60,6 +61,19 @@ def test_ties_are_accepted_together():
     known = torch.tensor([1.0, 2.0, 2.0, 2.0])
     assert fit_threshold(known, 0.5) == 2
     assert fit_threshold(known, 0.76) == 1
+
+
+def test_false_alarms_are_those_of_a_threshold_of_others():
+    known = torch.arange(40.0).repeat(2, 1)
+    known[0, 3] = torch.nan  # not in that repeat
+    found = threshold_by_folds(known, folds=40, accept=0.9)
+    # 70 of 77 others are accepted: the cut is 4, and 5 where 4 is left out
+    assert found['false_alarms'] == pytest.approx(9 / 79)
+    assert found['low'] < 9 / 79 < found['high'] < 0.26
+    assert found['threshold'] == 4 and found['images'] == 40
+    grouped = threshold_by_folds(known, [0] * 20 + [1] * 20, accept=0.9)
+    assert grouped['false_alarms'] == pytest.approx(39 / 79)
+    assert threshold_by_folds(known, [0] * 40) == {}
 
 
 @pytest.mark.parametrize('accept', [0, -0.1, 1.01, math.nan])

@@ -4,11 +4,23 @@
 import pytest
 
 from mmclca.datasets.photographs import Photographs
-from mmclca.fitting import training
-from mmclca.fitting.model import ACCURACY, choose, parse_budget
-from mmclca.fitting.training import errors_removed, hold_out, is_enough
+from mmclca.fitting.model import (
+    BEST,
+    DEIT,
+    VIT_TINY,
+    choose,
+    choose_model,
+    parse_budget,
+    words,
+)
+from mmclca.fitting.training import hold_out, is_enough
+from mmclca.fitting.weights import PIXELS, VIT, Pretrained
 from mmclca.models import Variant
 
+ARCH = dict(
+    embed_dims=192, num_layers=12, num_heads=3, feedforward_channels=768
+)
+TINY = dict(type=VIT, arch=ARCH, patch_size=16)
 PAIR = Variant(None, 1.0, 224), Variant('EViT', 0.5, 224)
 
 
@@ -31,38 +43,33 @@ def test_no_budgets(text):
 
 
 def test_the_most_accurate_within_a_budget():
-    costs = dict(zip(PAIR, (1.2, 0.6), strict=True))
+    costs = [*zip(PAIR, (1.2, 0.6), strict=True)]
     assert choose(costs, 1.2, 'GMACs') is PAIR[0]
     assert choose(costs, 1, 'GMACs') is PAIR[1]
     with pytest.raises(ValueError, match='least is 0.6 GMACs .EViT keep'):
         choose(costs, 0.5, 'GMACs')
 
 
-def test_the_table_is_sorted_by_accuracy():
-    accuracies = [*ACCURACY.values()]
+@pytest.mark.parametrize('table', [DEIT, VIT_TINY])
+def test_tables_are_sorted_by_accuracy(table):
+    accuracies = [accuracy for *_, accuracy in table]
     assert accuracies == sorted(accuracies, reverse=True)
 
 
-@pytest.fixture
-def measured(monkeypatch):
-    table = (
-        (0.1, 0.6, 0.8),  # half of the errors
-        (0.1, 0.8, 0.8),
-        (0.5, 0.8, 0.85),
-    )
-    monkeypatch.setattr(training, 'MEASURED', table)
-
-
 @pytest.mark.parametrize(
-    'accuracy, keep_rate, removed',
+    'pixels, budget, chosen',
     [
-        *((0.6, 0.1, 0.5), (0.8, 0.1, 0), (0.7, 0.1, 0.25)),
-        *((0.2, 0.1, 0.5), (0.9, 0.5, 0.25), (0.6, 0.3, 0.375)),
-        (0.6, 1.0, 0.25),
+        ('imagenet', None, 'ATC keep rate 0.5, 224 px'),
+        ('imagenet', '0.42GMACs', 'ATC keep rate 0.5, 192 px'),
+        ('imagenet', BEST, 'all tokens, 224 px'),
+        ('half', None, 'all tokens, 160 px'),
     ],
 )
-def test_between_what_was_measured(measured, accuracy, keep_rate, removed):
-    assert errors_removed(accuracy, keep_rate) == pytest.approx(removed)
+def test_what_is_chosen(pixels, budget, chosen):
+    pretrained = Pretrained('tiny', 'tiny.pth', TINY, PIXELS[pixels], '')
+    found = choose_model(pretrained, 40, budget, None, 'cpu')
+    assert words(found) == chosen
+    assert found.layers == (None if found.method else (*range(12),))
 
 
 def photographs(*counts, groups=None):
@@ -100,3 +107,9 @@ def test_groups_are_not_parted():
 )
 def test_how_many_tell_how_good_a_model_is(counts, enough):
     assert is_enough(photographs(*counts)) is enough
+
+
+def test_a_group_tells_as_much_as_a_photograph():
+    groups = [f'plant {i // 2}' for i in range(400)]
+    assert is_enough(photographs(200, 200, groups=groups))
+    assert not is_enough(photographs(199, 199, groups=groups[:398]))

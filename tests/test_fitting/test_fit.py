@@ -10,6 +10,7 @@ from io import StringIO
 
 import pytest
 import torch
+import torch.nn.functional as F
 from process_state import kept
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
@@ -17,6 +18,7 @@ from tiny_photographs import write_photographs, write_weights
 from tiny_run import CLASSES, exit_code
 
 import mmclca
+from mmclca.apis import Probe, find_images
 from mmclca.cli.verbs import main
 from mmclca.fitting import FittedModel
 
@@ -60,11 +62,14 @@ def copy(place, said, tmp_path):
 
 def test_what_it_says_and_writes(said, place):
     assert said[0] == '16 photographs of 4 classes (4 a class)'
-    *_, good, sure, following = said
+    *_, good, sure, strangers, following = said
     facts = json.loads((place / 'model' / 'fit.json').read_text())
     assert facts['held_out']['n'] == 8 and facts['final'] == 'probe'
     assert f'{facts["held_out"]["accuracy"]:.1%} right' in good
     assert '8 photographs in val and test' in sure
+    threshold = facts['threshold']
+    assert f'less alike than {threshold["threshold"]:.3f} to' in strangers
+    assert f' {threshold["false_alarms"]:.1%} (' in strangers
     assert f'predict {place}/model NEW_PHOTOGRAPHS' in following
     text = (place / 'model' / 'photographs.csv').read_text()
     rows = list(csv.DictReader(text.splitlines()))
@@ -81,6 +86,22 @@ def test_what_it_says_and_writes(said, place):
     right = [r['pred_class'] in r['image'] for r in results if r['known']]
     assert sum(right) > 10
     assert model.accuracy == facts['held_out']['accuracy']
+
+
+def test_strangers_are_told_by_the_nearest_photograph(copy, place):
+    features = [*copy.folder.glob('features/*/*.safetensors')]
+    assert len(features) == 1  # none anew for the model that is written
+    probe = Probe(copy.folder / 'probe.pth', None, 'cpu')
+    train, new = (
+        F.normalize(probe.features(find_images([place / name]))[0])
+        for name in ('photographs/train', 'photographs/test')
+    )
+    found = copy.predict(place / 'photographs' / 'test')
+    expected = (new @ train.T).amax(1).tolist()
+    scores = [row['known_score'] for row in found]
+    assert scores == pytest.approx(expected, abs=1e-5)
+    (again,) = copy.predict(place / 'photographs/train/ash/0.png')
+    assert again['known_score'] == pytest.approx(1)
 
 
 def test_weights_that_are_broken(place, tmp_path):
@@ -189,14 +210,14 @@ def test_verbs_take_the_model(copy, place, tmp_path, run, capsys):
     export = copy.folder / 'model.int8.onnx'
     export.touch()
     for said in (
-        'Classes: 5 (4 before)\nlarch (new): 4 photographs, ',
+        'Classes: 5 (4 before)\nlarch: 4 photographs (0 before), ',
         'knows all photographs of larch',
     ):
         assert run('add-class', copy.folder, new, '--name', 'larch') == 0
         text = capsys.readouterr().out
         assert said in text
-        assert ('Removed model.int8.onnx' in text) is ('(new)' in said)
-        assert export.exists() is ('(new)' not in said)
+        assert ('Removed model.int8.onnx' in text) is ('(0 before)' in said)
+        assert export.exists() is ('(0 before)' not in said)
         export.touch()  # of the model of now
     model = FittedModel(copy.folder)
     assert model.classes == [*before, 'larch']

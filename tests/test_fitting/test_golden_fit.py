@@ -17,7 +17,7 @@ from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
 # of the machine, its versions and its clock
 VARIES = {
     *('machine', 'versions', 'version', 'date', 'seconds'),
-    *('ms', 'ms_full', 'spread', 'load'),
+    *('ms', 'ms_full', 'busy'),
 }
 
 

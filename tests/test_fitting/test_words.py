@@ -9,8 +9,10 @@ from mmclca.fitting.record import FitRecord
 from mmclca.fitting.screen import end_lines, probe_lines, series_lines
 
 KNOWN = dict(accuracy=0.9, low=0.8, high=0.95)
+SHARE = dict(low=0.01, high=0.2)
 NOTHING = dict(accuracy=None, low=None, high=None)
 HOLDOUT, HELD_OUT = dict(KNOWN, n=50), dict(KNOWN, n=70)
+ALARMS = dict(score='nearest', threshold=0.9, false_alarms=0.06, **SHARE)
 FEW = dict(ash=(3, 1.0), elm=(2, 0.5), oak=(1, None))
 UNEVEN = dict(ash=(300, 1.0), elm=(3, 0.2))
 
@@ -23,7 +25,7 @@ def record_of(per_class, found=KNOWN, class_weights=None, **parts):
         counts={name: row['n'] for name, row in rows.items()},
         call=dict(class_weights=class_weights),
         probe=dict(found, **more, per_class=rows),
-        **dict(final='probe') | parts,
+        **dict(final='probe', threshold=ALARMS) | parts,
     )
 
 
@@ -39,10 +41,12 @@ SAID = [
     ),
     (
         record_of(FEW, **TRAINED, training=dict(holdout=None)),
-        'so few photographs cannot tell',
+        'the trained model itself was not measured',
     ),
     (record_of(FEW, series=dict(ash=2, elm=3)), '5 photographs of ash, elm'),
     (record_of(FEW, NOTHING), 'accuracy not known'),
+    (record_of(FEW), '6.0% (1.0% to 20.0%) of known classes'),
+    (record_of(FEW, threshold=dict(score=None)), 'Strangers: not told'),
     (record_of(FEW, NOTHING), 'How sure: give every class a second'),
 ]
 UNSAID = [

@@ -1,10 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Backbone and head are one graph each, compiled once for a shape."""
 
-from unittest.mock import patch
-
 import pytest
 import torch
+from process_state import compiling
 from small_models import CACHE, REDUCERS, arch, build, classifier, images, vit
 from torch._dynamo.utils import counters
 from torch.nn.functional import cross_entropy
@@ -80,7 +79,7 @@ def check(model, backend):
     """Equal to the model as it stands; compiled for the first batch only."""
     x, *others = (images(4) for _ in range(3))
     # ATS pads as it does where it is compiled, and as much dropout is drawn
-    with patch.object(torch.compiler, 'is_compiling', lambda: True):
+    with compiling():
         expected = step(model, model.backbone.forward_tokens, model.head, x)
     functions = [compiled(model.backbone.forward_tokens, backend), model.head]
     if isinstance(model.head, CLAHead):  # another one has nothing of ours

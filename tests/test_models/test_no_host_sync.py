@@ -5,10 +5,9 @@ The GPU is one of shapes only, so that none is needed: a value that is asked
 for is not there, and a tensor on the CPU is seen.
 """
 
-from unittest.mock import patch
-
 import pytest
 import torch
+from process_state import compiling
 from small_models import CACHE, REDUCERS, classifier, images, vit
 from torch._subclasses import FakeTensorMode
 from torch._subclasses.fake_tensor import (
@@ -68,8 +67,7 @@ LOOPLESS = [name for name in REDUCERS if name != 'ATC']
 def test_forward_in_a_compiled_model(gpu, name, train):
     """The next test has all others in evaluation."""
     model, x = model_and_images(gpu, name, train)
-    compiling = patch.object(torch.compiler, 'is_compiling', lambda: True)
-    with compiling, gpu, OnlyOnTheGpu():
+    with compiling(), gpu, OnlyOnTheGpu():
         scores, losses = forward(model, x)
     assert scores.shape == (2, 5) and scores.is_cuda
     assert len(losses) == (name == 'DynamicViT' and train)

@@ -95,6 +95,7 @@ OTHERS = dict(
     CLAHead=dict(num_classes=5, in_channels=8, num_layers=4),
     DistilledHead=dict(num_classes=5, in_channels=8),
     LayerFusionHead=dict(num_classes=5, in_channels=8, num_layers=3),
+    NearestLinearHead=dict(num_classes=5, in_channels=8),
 )
 
 
@@ -123,6 +124,7 @@ OTHERS = dict(
         ('LayerFusionHead', dict(num_parts=1.5), 'num_parts=1.5 must be an i'),
         ('LayerFusionHead', dict(in_channels=[8, 8]), 'lists 2 layers, num_l'),
         ('LayerFusionHead', dict(in_channels=[8, 0, 8]), 'in_channels=0 must'),
+        ('NearestLinearHead', dict(num_references=0), 'num_references=0 must'),
     ],
 )
 def test_other_modules(kind, options, message):

@@ -109,7 +109,8 @@ def test_plain_model_of_mmpretrain(tmp_path, leaf):
     cfg.model.backbone.type = 'VisionTransformer'
     model = get_model(cfg, pretrained=False)
     found = Variants(TokenReductionInferencer(model, classes=CLASSES))
-    assert set(found.methods) == FREE
+    assert found.start.method == 'none' and {*found.methods} - FREE == {'none'}
+    (as_trained,) = found.at('none', 0.5)([leaf])
     reduced = found.at('EViT', 0.5)
     # quarters of three layers
     assert reduced.model.backbone.reduce_at == (0, 1, 2)
@@ -118,9 +119,10 @@ def test_plain_model_of_mmpretrain(tmp_path, leaf):
     assert asked(reduced, leaf)[0][-1] < 17
     (all_kept,) = found.at('TopK', 1.0)([leaf])
     (expected,) = found.trained([leaf])
-    np.testing.assert_allclose(
-        all_kept['pred_scores'], expected['pred_scores'], rtol=1e-5
-    )
+    for one in (all_kept, as_trained):
+        np.testing.assert_allclose(
+            one['pred_scores'], expected['pred_scores'], rtol=1e-5
+        )
 
 
 def test_what_was_not_trained_is_refused(tmp_path):
@@ -128,10 +130,11 @@ def test_what_was_not_trained_is_refused(tmp_path):
     for method, rate in (('DynamicViT', 0.6), ('SiT', 0.5)):
         with pytest.raises(RuntimeError, match='reducer.stages'):
             found.at(method, rate)
-    first = found.at('SiT', 0.6)
-    assert found.at('SiT', 0.6) is first  # built once
-    found.at('TopK', 0.4)  # few are kept
-    assert found.at('SiT', 0.6) is not first
+    assert found.at('SiT', 0.6) is found.trained
+    first = found.at('TopK', 0.4)
+    assert found.at('TopK', 0.4) is first  # built once
+    found.at('TopK', 0.6)  # few are kept
+    assert found.at('TopK', 0.4) is not first
 
 
 def test_only_a_method_that_is_chosen_warns(tmp_path, caplog):

@@ -8,10 +8,11 @@ import torch
 from tiny_model import write_tiny
 from tiny_run import ROOT, exit_code, run_tool, write_images
 
-from mmclca.apis import TokenReductionInferencer
-from mmclca.apis.features import extract_logits
+from mmclca.apis import Probe, TokenReductionInferencer
+from mmclca.apis.features import extract_features, extract_logits
 from mmclca.datasets.photographs import images_at
 from mmclca.evaluation.open_set import SCORES, auroc, false_positive_rate
+from mmclca.models.heads import keep_references, nearest_cosine
 
 TOOL = ROOT / 'tools/open_set.py'
 PREDICT = ROOT / 'tools/predict.py'
@@ -46,7 +47,10 @@ def fit(monkeypatch, capsys, folder):
 def scores_of(folder, place, score):
     inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
     paths = images_at(folder / place).paths
-    return SCORES[score](extract_logits(inferencer, paths)[0])
+    if score in SCORES:
+        return SCORES[score](extract_logits(inferencer, paths)[0])
+    features, _ = extract_features(inferencer, paths)
+    return nearest_cosine(inferencer.model.head.references, features)
 
 
 def test_few_images_are_warned_of(monkeypatch, capsys, folder):
@@ -58,8 +62,12 @@ def test_few_images_are_warned_of(monkeypatch, capsys, folder):
         assert ('give 20 or more' in said) == few
 
 
-@pytest.mark.parametrize('score', SCORES)
+@pytest.mark.parametrize('score', [*SCORES, 'nearest'])
 def test_measured_and_used(score, fit, folder, monkeypatch, capsys):
+    if score == 'nearest':
+        probe = Probe(folder / 'tiny.pth', None, 'cpu')
+        keep_references(probe.model, torch.randn(9, 24))
+        probe.save(folder / 'tiny.pth')
     printed = fit(
         *('--score', score, '--accept', 0.75, '--known', folder / 'data'),
         *('--test', folder / 'test', '--unknown', folder / 'unknown'),
@@ -144,6 +152,7 @@ def test_threshold_of_another_model(fit, folder, monkeypatch):
         ('--known gone', 'there is no folder and no list'),
         ('--unknown unknown --test unknown', '12 images of .* are also in'),
         ('--unknown unknown --test pines', r'does not know \(pine, ...\)'),
+        ('--score nearest', "no 'nearest'; there are max_softmax, energy"),
         ('--accept 1.5', 'accept=1.5 must be above 0'),
         ('--test test', '--test needs --unknown'),
         ('--out t.txt', 'the name must end in .json'),

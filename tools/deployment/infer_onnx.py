@@ -30,6 +30,7 @@ CONTROLS = re.compile(
     '[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]'
 )
 ANSWER = ('pred_class', 'pred_score', 'known', 'known_score')
+SCORES = ('max_softmax', 'energy', 'nearest')
 NEEDED = ('preparation', 'classes')
 PILLOW = Image.Resampling
 OPENCV = dict(
@@ -130,7 +131,8 @@ class Classifier:
         ``label``, ``name`` and ``score`` of the best classes.
         """
         inputs = prepare(image, **self.preparation)[None]
-        (logits,) = self.session.run(None, {self.input: inputs})[0]
+        found = self.session.run(None, {self.input: inputs})
+        logits, *nearest = (of_images[0] for of_images in found)
         if not np.isfinite(logits).all():
             refuse('the model gives no finite scores: its weights are broken')
         energy = logits.max() + np.log(np.exp(logits - logits.max()).sum())
@@ -138,14 +140,15 @@ class Classifier:
         cells = []
         for i in (-scores).argsort(kind='stable')[:top].tolist():
             cells += [i, self.classes[i], round(float(scores[i]), 6)]
-        known = self._known(max_softmax=scores.max(), energy=energy)
+        known = self._known(scores.max(), energy, *nearest)
         return [*cells[1:3], *known, *cells]
 
-    def _known(self, **scores):
-        """Return whether an image is of one of the classes, and its score."""
+    def _known(self, *scores):
+        """Return whether an image is of one of the classes, and its score, one
+        of ``SCORES``; the last is of models that fit wrote."""
         if self.threshold is None:
             return '', ''
-        score = float(scores[self.threshold['score']])
+        score = float(scores[SCORES.index(self.threshold['score'])])
         known = 'yes' if score >= self.threshold['threshold'] else 'no'
         return known, round(score, 6)
 

@@ -1,170 +1,168 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What to do with three photographs a class: frozen and trained arms."""
+"""A few photographs a class of several sets: frozen networks and readings."""
 
+from itertools import product
 from pathlib import Path
 
-import compare
+import numpy as np
 import pandas as pd
-import probes
-from compare import IMG_SIZE, LINES, SHALLOWER, difference
+import torch
+import torch.nn.functional as F
+from frozen import FILES, PARTS, Frozen, kept, photographs
+from mmengine.config import Config
+from plot_sweep import gmacs_axis, panels
+from scipy.stats import t
 
-from mmclca.benchmark.steps import Setting, median_milliseconds, steps_of
-from mmclca.sweep.compose import Cell
-from mmclca.sweep.grid import read_grid
+from mmclca.apis.probe import fit_linear
+from mmclca.apis.probe.classifiers import rotate
+from mmclca.evaluation.cost import count_config
+from mmclca.sweep.compose import NONE
 from mmclca.sweep.report import markdown
-from mmclca.sweep.results import config_hash, read_results
+from mmclca.utils.provenance import provenance
 
-OWN = Path('docs/results/few_photographs')
-# columns that are no numbers
-WORDS = ('arm', 'with', 'ours with', 'one change', 'reading')
-
-
-def values():
-    """Return what the template asks for."""
-    results, why = read_results(OWN), read_results(f'{OWN}_why')
-    frozen = probes.frozen_arms(OWN / 'probes')
-    timed = probes.kept(OWN / 'speed/cpu.json', time_arms, frozen, results)
-    runs = compare.to_runs(frozen, results, timed['milliseconds'])
-    changes = compare.to_runs([], why, {})
-    arms = compared(runs)
-    functions = table, find, versus
-    return dict(
-        probes=frozen,
-        results=results + why,
-        timed=timed,
-        arms=arms,
-        changes=lambda names: table_of_changes(changes, runs, names),
-        **{function.__name__: function for function in functions},
-    )
+GRID = Config.fromfile('configs/sweeps/few_photographs_frozen.py').to_dict()
+RESULTS = Path('docs/results/few_photographs_frozen')
+READINGS, CLASSIFIERS = GRID['readings'], GRID['classifiers']
+NUM_DRAWS = 5
 
 
-def time_arms(frozen, results):
-    """Milliseconds of an image of all networks, timed together."""
-    configs = read_grid('configs/sweeps/few_photographs.py').configs()
-    models = {
-        one['network']: probes.config_of(one['arm']).model for one in frozen
-    }
-    for cell in (result['cell'] for result in results):
-        models[compare.trained_model(cell)] = configs[Cell(**cell)].model
-    where, setting = probes.facts(), Setting(batch=1)
-    steps = steps_of(models, setting)
-    return dict(
-        milliseconds=median_milliseconds(steps, setting, rounds=30),
-        models={k: config_hash(dict(model=v)) for k, v in models.items()},
-        machine=where,
-    )
-
-
-def compared(runs):
-    """Arms by data set, backbone and kind: ``frozen`` on all draws, and
-    ``trained`` on those that CLCA and CLA were trained on."""
-    found = {}
-    for key, own in runs.groupby(['dataset', 'backbone']):
-        on_all = compare.of_draws(own, range(probes.NUM_DRAWS))
-        found[(*key, 'frozen')] = compare.to_arms(on_all)
-        paper = own[own.line.isin([compare.CLCA, compare.CLA])]
-        if len(paper):
-            on_some = compare.of_draws(own, paper.draw.unique())
-            found[(*key, 'trained')] = compare.to_arms(on_some)
-    return found
-
-
-def number(value):
-    """Return a number with one digit, or a dash where there is none."""
-    return '–' if value != value else f'{value:.1f}'
-
-
-def signed(value):
-    """Return a difference and its interval, without one of a single draw."""
-    if value.draws < 2:
-        return f'{value.mean:+.1f}'
-    return f'{value.mean:+.1f} [{value.low:+.1f}, {value.high:+.1f}]'
-
-
-def setting(arm):
-    """Return what an arm has beside its classifier: tokens, pixels, layers."""
-    words = [f'{arm.method} {arm.keep_rate:g}'] if arm.method else []
-    if arm.img_size != IMG_SIZE:
-        words.append(f'{arm.img_size} px')
-    if arm.line == SHALLOWER:
-        words.append(f'{arm.depth} layers')
-    return ', '.join(words) or 'all tokens'
-
-
-def table(arms, lines=LINES):
-    """Return a row an arm, of some lines."""
-    rows = [
-        {
-            'arm': f'**{arm.line}**' if arm.ours else arm.line,
-            'with': setting(arm),
-            'top-1 (%)': number(arm.accuracy),
-            'macro recall (%)': number(arm.macro_recall),
-            'GMACs': f'{arm.gmacs:.2f}',
-            'ms': number(arm.ms),
-            'CPU s to train': number(arm.seconds),
-            'to ours [95 %]': '' if arm.ours else signed(arm.difference),
-            'ours with': '' if arm.ours else setting(arms.loc[arm.beside]),
-        }
-        for arm in arms[arms.line.isin(lines)].itertuples()
+def values(out):
+    """Return what the template asks for, and draw the picture."""
+    networks = [Frozen(**settings) for settings in GRID['networks']]
+    runs = [
+        kept(RESULTS / f'{one.name}.json', measure, one) for one in networks
     ]
-    return markdown(pd.DataFrame(rows), WORDS)
+    rows = to_rows(runs)
+    file = out / 'pictures/few_photographs/accuracy_gmacs'
+    panels(points(rows), ['backbone'], lines, file, ends=('.png',))
+    return dict(
+        facts=runs[0],
+        mean=lambda **way: of_sets(rows, way)[0].mean(),
+        table=lambda *ways: table_of(rows, ways),
+        difference=lambda one, other: difference(rows, one, other),
+    )
 
 
-def find(arms, **values):
-    """Return the one arm that has some values."""
-    for name, value in values.items():
-        arms = arms[arms[name] == value]
-    (found,) = arms.itertuples()
+def measure(one):
+    """Return costs of a network by depth, and accuracies of all readings."""
+    depths = sorted({layers[-1] + 1 for layers, _ in READINGS.values()})
+    gmacs = {
+        depth: count_config(one.config(range(depth)).model).flops / 1e9
+        for depth in depths
+    }
+    found = {
+        name: measured(one, name, own, GRID['counts'])
+        for name, own in photographs().items()
+    }
+    facts = dict(backbone=one.backbone, method=one.method)
+    facts.update(keep_rate=one.keep_rate, img_size=one.img_size)
+    return dict(facts, gmacs=gmacs, sets=found, **provenance())
+
+
+def measured(one, name, own, counts):
+    """Return accuracies of all draws of a set in per cent, by way."""
+    features = one.features(name)
+    features = F.layer_norm(features, features.shape[-1:])
+    labels = torch.tensor(own.label.to_numpy())
+    tested = torch.tensor((own.split == 'test').to_numpy())
+    found = {}
+    for name, (layers, parts) in READINGS.items():
+        read = features[:, layers][:, :, [PARTS.index(x) for x in parts]]
+        read, _ = rotate(read.flatten(1).double())
+        number = len(CLASSIFIERS) if name in GRID['compared'] else 1
+        kinds = [*CLASSIFIERS][:number]
+        for kind, count in product(kinds, counts):
+            found[f'{name}; {kind}; {count}'] = [
+                accuracy(read, labels, tested, drawn, kind)
+                for drawn in draws(labels, ~tested, count)
+            ]
     return found
 
 
-def versus(arms, one, other):
-    """Return what an arm is above another one, with the interval, in
-    points."""
-    pair = (find(arms, **values).accuracies for values in (one, other))
-    return signed(difference(*pair))
+def draws(labels, known, count):
+    """Draw some known images of each class, several times; all those that
+    there are where they are fewer."""
+    known = torch.where(known)[0].numpy()
+    for number in range(NUM_DRAWS):
+        order = np.random.RandomState(number).permutation(known)
+        ranks = pd.Series(order).groupby(labels[order].numpy()).cumcount()
+        yield torch.from_numpy(np.sort(order[ranks < count]))
 
 
-def table_of_changes(runs, ours, names):
-    """Return a row for each single change to our recipe, after the recipes.
-
-    Args:
-        runs (pandas.DataFrame): Those of changes; ``line`` is one of
-            ``names``.
-        ours (pandas.DataFrame): Those of the recipe, on these draws or more.
-        names (dict[str, str]): Changes in words, in the order of the table.
-    """
-    same = (ours.line == compare.OURS_TRAINED) & (ours.img_size == IMG_SIZE)
-    ours = ours[same & ours.draw.isin(runs.draw)]
-    recipes, changes = {}, []
-    for name, words in names.items():
-        own = runs[runs.line == name]
-        if own.empty:
-            continue
-        recipe = ours[ours.keep_rate.isin(own.keep_rate)]
-        title = 'the recipe, {0.method} {0.keep_rate:g}'.format(recipe.iloc[0])
-        recipes[title] = _change(title, recipe)
-        by_draw = [part.set_index('draw').accuracy for part in (own, recipe)]
-        changes.append(_change(words, own, difference(*by_draw)))
-    return markdown(pd.DataFrame([*recipes.values(), *changes]), WORDS)
+def accuracy(read, labels, tested, drawn, kind):
+    """Return the accuracy of a classifier of some images in per cent."""
+    given = read[drawn], labels[drawn], 1 + int(labels.max())
+    fitted = fit_linear(*given, *CLASSIFIERS[kind])
+    right = fitted.scores(read[tested]).argmax(1) == labels[tested]
+    return round(100 * float(right.float().mean()), 2)
 
 
-def _change(words, runs, found=None):
-    return {
-        'one change': words,
-        'draws': runs.draw.nunique(),
-        'top-1 (%)': number(runs.accuracy.mean()),
-        'to the recipe [95 %]': signed(found) if found else '',
-        'reading': reading(found) if found else '',
-        'GMACs': f'{runs.gmacs.iloc[0]:.2f}',
-        'CPU s to train': number(runs.seconds.median()),
-    }
+def to_rows(runs):
+    """Return a row a network, way to read it, set, count and draw."""
+    rows = []
+    for run in runs:
+        facts = {k: run[k] for k in ('backbone', 'method', 'keep_rate')}
+        facts['img_size'] = run['img_size']
+        for name, found in run['sets'].items():
+            for key, by_draw in found.items():
+                reading, classifier, count = key.split('; ')
+                depth = READINGS[reading][0][-1] + 1
+                way = dict(reading=reading, classifier=classifier)
+                way.update(count=int(count), gmacs=run['gmacs'][str(depth)])
+                rows += [
+                    dict(facts, **way, set=name, draw=draw, accuracy=share)
+                    for draw, share in enumerate(by_draw)
+                ]
+    return pd.DataFrame(rows)
 
 
-def reading(found):
-    """Return what a difference says, by its interval alone."""
-    if found.draws < 2:
-        return 'one draw only'
-    if found.low > 0:
-        return 'helps'
-    return 'hurts' if found.high < 0 else 'no difference seen'
+def of_sets(rows, way):
+    """Return the accuracies of a way, means over draws, by set."""
+    default = dict(method=NONE, keep_rate=1.0, img_size=224)
+    default.update(reading=GRID['default'], classifier=[*CLASSIFIERS][0])
+    default.update(backbone='deit-tiny-p16', count=3)
+    for name, value in (default | way).items():
+        rows = rows[rows[name] == value]
+    return rows.groupby('set').accuracy.mean(), rows.gmacs.mean()
+
+
+def points(rows):
+    """Return the points of the picture: mean accuracy and cost of ways."""
+    ways = [
+        dict(way, backbone=backbone, img_size=size, line=line)
+        for line, way in GRID['lines'].items()
+        for backbone, size in product(FILES, sorted({*rows.img_size}))
+    ]
+    found = []
+    for way in ways:
+        own, gmacs = of_sets(rows, {k: way[k] for k in way if k != 'line'})
+        found.append(dict(way, accuracy=own.mean(), gmacs=gmacs))
+    return pd.DataFrame(found).dropna(subset='accuracy')
+
+
+def lines(axis, own):
+    """Draw a line a way over the sizes of images."""
+    for line in GRID['lines']:
+        part = own[own.line == line].sort_values('gmacs')
+        axis.plot(part.gmacs, part.accuracy, 'o-', label=line)
+    gmacs_axis(axis)
+
+
+def difference(rows, one, other):
+    """Return the paired difference of two ways, and its 95 % t interval over
+    sets, in points."""
+    paired = of_sets(rows, one)[0] - of_sets(rows, other)[0]
+    half = t.ppf(0.975, len(paired) - 1) * paired.sem()
+    mean = paired.mean()
+    return f'{mean:+.1f} [{mean - half:+.1f}, {mean + half:+.1f}]'
+
+
+def table_of(rows, ways):
+    """Return a row a way: its mean over sets, cost, and accuracy by set."""
+    lines = []
+    for title, way in ways:
+        found, gmacs = of_sets(rows, way)
+        line = {'': title, 'GMACs': f'{gmacs:.2f}'}
+        line['mean (%)'] = f'{found.mean():.1f}'
+        lines.append(line | {k: f'{v:.1f}' for k, v in found.items()})
+    return markdown(pd.DataFrame(lines), ('',))

@@ -85,7 +85,7 @@ def main():
     args = parser.parse_args()
     with cli.plain_errors():
         if args.page in own:
-            values = own[args.page]()
+            values = own[args.page](args.out)
         else:
             values = from_scratch(args.page)
         file = args.out / 'results' / f'{args.page}.md'

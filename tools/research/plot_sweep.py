@@ -26,7 +26,7 @@ WHERE = ['dataset', 'backbone', 'variant']
 SETTING = [*WHERE, 'method', 'size', 'keep_rate']
 
 
-def panels(table, by, draw, file, ylabel='top-1 accuracy (%)'):
+def panels(table, by, draw, file, ylabel='top-1 accuracy (%)', ends=ENDS):
     """Draw a panel for each group of rows, with one legend below."""
     if table.empty:
         print(f'no {file.name}: results are missing')
@@ -49,7 +49,7 @@ def panels(table, by, draw, file, ylabel='top-1 accuracy (%)'):
             axis.remove()
         where = dict(loc='outside lower center', ncols=columns + 1)
         figure.legend(handles.values(), handles, **where)
-        for end in ENDS:
+        for end in ends:
             replace_file(file.with_suffix(end), figure.savefig)
             print(file.with_suffix(end))
         plt.close(figure)

@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# A few photographs a class: what docs/results/few_photographs.md found best.
+# A few photographs a class, from a probe: the best of the grid
+# configs/sweeps/few_photographs_why.py.
 # The head starts from a classifier in closed form (ProbeInitHook, in the
 # configs); AdamW with smaller steps for earlier layers, two epochs of warm-up
 # and a cosine over 20. An epoch has at least 256 images (AtLeastSampler), so

@@ -29,6 +29,8 @@ class OutOfFold:
         temperature (float): What its scores are to be divided by.
         folds (int): How many parts the images were cut into.
         independent (int): Images that were tested, a group counted once.
+        splits (list[tuple]): Positions of the images to fit to, and of those
+            tested, of all folds and repeats.
     """
 
     logits: Tensor
@@ -37,6 +39,7 @@ class OutOfFold:
     temperature: float
     folds: int
     independent: int
+    splits: list[tuple]
 
     @property
     def accuracy(self) -> Tensor:
@@ -145,9 +148,9 @@ def out_of_fold(
     known = logits if tested else task.fit(strength)[0].scores(task.features)
     temperature = fit_temperature(known, labels, tested)
     parts = len(cuts) // repeats
-    return OutOfFold(
-        logits / temperature, labels, strength, temperature, parts, tested
-    )
+    chosen = strength, temperature, parts, tested
+    splits = [split for _, *split in cuts]
+    return OutOfFold(logits / temperature, labels, *chosen, splits)
 
 
 def fit_chosen(

@@ -19,8 +19,12 @@ from torch import Tensor
 from mmclca.datasets.photographs import Photographs
 from mmclca.evaluation.open_set import digest, image_settings
 from mmclca.models.classifiers import feature_of
-from mmclca.models.heads import last_linear, set_last_linear
-from mmclca.registry import MODELS
+from mmclca.models.heads import (
+    drop_references,
+    last_linear,
+    rebuild_head,
+    set_last_linear,
+)
 from mmclca.utils.files import read_bytes, replace_file
 
 from ..features import feature_batches, read_ones, refuse_none_read
@@ -154,6 +158,7 @@ class Probe:
         self.model = load_classifier(
             config, weights, device=device, new_last_layer=True
         )
+        drop_references(self.model)  # they are of other images
         self.classes = self.model._dataset_meta['classes']
         self.batch_size = batch_size
         self._inferencer = TokenReductionInferencer(
@@ -304,16 +309,12 @@ def put_classifier(
 def _set_number_of_classes(model: BaseModel, number: int) -> None:
     """Replace the last layer of the head; the rest of it stays."""
     config = model._config
-    config.model.head.num_classes = number
     for settings in (config, config.model):
         if 'num_classes' in (settings.get('data_preprocessor') or {}):
             settings.data_preprocessor.num_classes = number
-    last = {name.removeprefix('head.') for name in names_of_last(model)}
-    kept = model.head.state_dict()
-    device = next(model.parameters()).device
-    model.head = MODELS.build(config.model.head).to(device).eval()
-    kept = {name: kept[name] for name in kept if name not in last}
-    model.head.load_state_dict(kept, strict=False)
+    last = [name.removeprefix('head.') for name in names_of_last(model)]
+    config.model.head.num_classes = number
+    rebuild_head(model, new=last)
 
 
 def fit_to_images(

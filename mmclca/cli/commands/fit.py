@@ -26,8 +26,8 @@ def parse_args():
     parser.add(
         '--budget',
         'what a photograph may cost, such as 0.5GMACs or 20ms (on this '
-        'machine); the most accurate model within it is taken (default: '
-        'half of the whole transformer)',
+        'machine), or best; the most accurate model within it is taken '
+        '(default: half of the whole transformer)',
     )
     parser.add(
         '--runtime',

@@ -33,8 +33,8 @@ def parse_args():
     )
     parser.add(
         '--score',
-        'what is compared with the threshold: max_softmax or energy',
-        'max_softmax',
+        'what is compared with the threshold: max_softmax (default), energy, '
+        'or, of a model that fit wrote, nearest (default there)',
     )
     parser.add('--accept', 'share of the known images to accept', 0.95)
     parser.add('--unknown PLACE', 'images of unknown classes, to measure with')
@@ -74,11 +74,11 @@ def run(args):
     if args.unknown:
         images['test'] = images_of(args.test, 'test')
         images['unknown'] = images_of(args.unknown, 'test')
-    threshold, notes = apis.threshold_choice.choose_threshold(
+    found = apis.threshold_choice.choose_threshold(
         inferencer, images, args.score, args.accept, args.batch_size
     )
-    evaluation.open_set.write_threshold(threshold, out, **notes)
-    return notes, out
+    evaluation.open_set.write_threshold(out, inferencer.model, **found)
+    return found, out
 
 
 def main(args):

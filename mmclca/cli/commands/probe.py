@@ -77,8 +77,8 @@ def add_variant(parser):
     parser.add(
         '--out-type NAME',
         'what to take of each layer: average or std (standard deviation) of '
-        'the tokens left, cls_token, or cls_average or cls_std for both '
-        '(default: average with --layers)',
+        'the tokens left, cls_token, or cls_average, cls_std or '
+        'cls_average_std for both or all (default: average with --layers)',
     )
     parser.add(
         '--method NAME',

@@ -120,20 +120,25 @@ def _featmap(vit: VisionTransformer, tokens: Tokens, hw) -> Tensor:
     return vit._format_output(tokens.x, hw)
 
 
+def _cls(vit, tokens, hw):
+    return tokens.x[:, 0].clone()
+
+
+def _joined(*forms):
+    return lambda *given: torch.cat([form(*given) for form in forms], dim=-1)
+
+
 # by ``out_type``: of a backbone, its tokens (B, N, C) and the grid (h, w);
 # views of few tokens would keep the whole sequence in memory
 OUTPUT_FORMS = dict(
     raw=lambda vit, tokens, hw: tokens.x,
-    cls_token=lambda vit, tokens, hw: tokens.x[:, 0].clone(),
+    cls_token=_cls,
     prefix=lambda vit, tokens, hw: tokens.x[:, : vit.num_prefix].clone(),
     average=_average,
-    cls_average=lambda vit, tokens, hw: torch.cat(
-        (tokens.x[:, 0], _average(vit, tokens, hw)), dim=-1
-    ),
     std=_deviation,
-    cls_std=lambda vit, tokens, hw: torch.cat(
-        (tokens.x[:, 0], _deviation(vit, tokens, hw)), dim=-1
-    ),
+    cls_average=_joined(_cls, _average),
+    cls_std=_joined(_cls, _deviation),
+    cls_average_std=_joined(_cls, _average, _deviation),
     avg_featmap=lambda vit, tokens, hw: vit.ln2(_average(vit, tokens, hw)),
     featmap=_featmap,
 )
@@ -200,7 +205,8 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
             average covers all tokens after these two, and is normalized;
             ``'average'`` is the same without a norm, (B, C), ``'std'`` the
             standard deviation of these tokens by channel, and
-            ``'cls_average'`` and ``'cls_std'`` have CLS before it, (B, 2C).
+            ``'cls_average'``, ``'cls_std'`` and ``'cls_average_std'`` have
+            CLS before them, (B, 2C) or (B, 3C).
             ``frozen_stages`` freezes registers and CLR tokens with the
             embedding and keeps frozen layers in eval mode, the reducer is
             always trained.
@@ -290,7 +296,7 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
                 'dist_token=True puts the distillation token after CLS: '
                 'with_cls_token=False is not allowed, leave it out'
             )
-        if self.out_type in ('cls_average', 'cls_std', 'prefix'):
+        if self.out_type.startswith(('cls_average', 'cls_std', 'prefix')):
             raise ValueError(
                 f'out_type={self.out_type!r} needs a CLS token: '
                 "with_cls_token=False goes with 'average' and 'std'"

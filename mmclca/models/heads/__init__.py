@@ -6,14 +6,34 @@ from .layer_heads import (
     last_linear,
     set_last_linear,
 )
+from .nearest_heads import (
+    NearestFusionHead,
+    NearestHead,
+    NearestLinearHead,
+    drop_references,
+    keep_references,
+    nearest_cosine,
+    nearest_of_others,
+    rebuild_head,
+    with_nearest,
+)
 from .token_heads import DistilledHead, PerClassHead
 
 __all__ = [
     'CLAHead',
     'DistilledHead',
     'LayerFusionHead',
+    'NearestFusionHead',
+    'NearestHead',
+    'NearestLinearHead',
     'PerClassHead',
     'SizedHead',
+    'drop_references',
+    'keep_references',
     'last_linear',
+    'nearest_cosine',
+    'nearest_of_others',
+    'rebuild_head',
     'set_last_linear',
+    'with_nearest',
 ]

@@ -129,8 +129,8 @@ class LayerFusionHead(SizedHead):
         num_layers (int): Layers G that the head reads, the length of the
             backbone's ``out_indices``.
         num_parts (int): Vectors of C channels side by side in an output,
-            each normalized by itself: 2 for ``out_type='cls_average'`` of
-            the backbone. Defaults to 1.
+            each normalized by itself: 3 for ``out_type='cls_average_std'``
+            of the backbone. Defaults to 1.
         **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` of
             mmpretrain's ``ClsHead``.
 

@@ -122,7 +122,7 @@ def test_classes_of_one_photograph_alone(tmp_path):
 
 
 HOLDOUT = dict(n=50, accuracy=0.8, low=0.67, high=0.89, probe_accuracy=0.7)
-TRAINING = dict(epochs=20, seconds=131.0, reason=None, holdout=HOLDOUT)
+TRAINING = dict(epochs=20, seconds=131.0, holdout=HOLDOUT)
 HELD_OUT = dict(n=60, accuracy=0.85, low=0.74, high=0.92)
 COST = facts()['cost']
 SAID = [
@@ -144,7 +144,7 @@ SAID = [
     (dict(training=TRAINING), ('the training brought nothing',)),
     (
         dict(training=dict(TRAINING, holdout=None), final='trained'),
-        ('too few photographs to keep some apart',),
+        ('The trained model itself was not measured',),
     ),
     (
         dict(held_out=HELD_OUT),

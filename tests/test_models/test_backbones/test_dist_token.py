@@ -38,7 +38,7 @@ def test_outputs():
     backbone, x = distilled(final_norm=False), images()
     assert backbone.out_type == 'prefix'
     outs = {}
-    both = 'cls_average', 'cls_std'
+    both = 'cls_average', 'cls_std', 'cls_average_std'
     for out_type in ('prefix', 'cls_token', 'raw', 'average', 'std', *both):
         backbone.out_type = out_type
         (outs[out_type],) = backbone(x)
@@ -49,6 +49,8 @@ def test_outputs():
     torch.testing.assert_close(outs['std'], std)
     assert torch.equal(outs['cls_average'][:, :16], outs['cls_token'])
     assert torch.equal(outs['cls_std'][:, 16:], outs['std'])
+    three = outs['cls_average'], outs['std']
+    assert torch.equal(outs['cls_average_std'], torch.cat(three, dim=1))
 
 
 @torch.no_grad()

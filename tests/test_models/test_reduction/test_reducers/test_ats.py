@@ -1,8 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from unittest.mock import patch
-
 import pytest
 import torch
+from process_state import compiling
 from small_models import CACHE, REDUCE_AT, build, images, token_counts, vit
 
 from mmclca.models import ATS, CrossLayerCache
@@ -152,7 +151,7 @@ def test_length_is_fixed_where_shapes_must_be_static():
     reducer.num_tokens = [2]
     seen = attended(UNEVEN[0], UNEVEN[0])
     assert reducer.between(tokens, seen, 0).x.size(1) == 2
-    with patch.object(torch.compiler, 'is_compiling', lambda: True):
+    with compiling():
         fixed = reducer.between(tokens, seen, 0)
     assert fixed.x.size(1) == 1 + 3  # rounding may make one point more
     assert fixed.weight.tolist() == [[1, 0, 0, 1]] * 2

@@ -1,0 +1,67 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# A few photographs a class of nine sets, nothing trained: one factor at a time
+# from half of the tokens of a 224 px image. tools/sweep.py does not read this
+# file: what is missing among the results is measured by
+# `python tools/research/pages.py few_photographs`.
+# Results: docs/results/few_photographs.md.
+# The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders
+# of data sets and of weights.
+_reducers = ('ATC', 'DiffRate', 'EViT', 'MCTF', 'ToMe')
+_half = [dict(method=method, keep_rate=0.5) for method in _reducers]
+_full = [dict(img_size=size) for size in (192, 160, 144, 128, 112)]
+_sizes = [
+    dict(method='ATC', keep_rate=0.5, img_size=size)
+    for size in (192, 160, 144, 128)
+]
+networks = [
+    dict(one, backbone=backbone)
+    for one in ({}, *_half, *_full, *_sizes)
+    for backbone in ('deit-tiny-p16', 'vit-tiny-p16')
+]
+# layers, and what is read of each
+_last, _most, _all = [11], list(range(9)), list(range(12))
+readings = {
+    'CLS, last layer': (_last, ['cls']),
+    'CLS, layers 0 to 11': (_all, ['cls']),
+    'average, layers 0 to 8': (_most, ['average']),
+    'average, layers 0 to 11': (_all, ['average']),
+    'weighted average, layers 0 to 8': (_most, ['weighted']),
+    'last states, layers 0 to 8': (_most, ['last']),
+    'CLS and average, layers 0 to 8': (_most, ['cls', 'average']),
+    'CLS and average, layers 0 to 11': (_all, ['cls', 'average']),
+    'std, layers 0 to 8': (_most, ['std']),
+    'CLS and std, layers 0 to 8': (_most, ['cls', 'std']),
+    'CLS and std, layers 0 to 11': (_all, ['cls', 'std']),
+    'CLS and std, layers 4 to 11': (list(range(4, 12)), ['cls', 'std']),
+    'CLS, average and std, layers 0 to 8': (_most, ['cls', 'average', 'std']),
+    'CLS, average and std, layers 0 to 11': (_all, ['cls', 'average', 'std']),
+}
+default = 'CLS, average and std, layers 0 to 8'
+# kind and strength; all but the first read the default, and what users would
+classifiers = {
+    'ridge 0.1': ('ridge', 0.1),
+    'ridge 0.03': ('ridge', 0.03),
+    'ridge 0.3': ('ridge', 0.3),
+    'ridge 1': ('ridge', 1.0),
+    'LDA 0.5': ('lda', 0.5),
+    'logistic 10': ('logistic', 10.0),
+    'logistic 100': ('logistic', 100.0),
+    'nearest mean': ('ncm', 1.0),
+}
+compared = [default, 'CLS, last layer', 'CLS and average, layers 0 to 11']
+counts = (1, 3, 5, 10)
+# of the picture, by the size of images
+lines = {
+    'all tokens: CLS and std, layers 0 to 11': dict(
+        reading='CLS and std, layers 0 to 11'
+    ),
+    'ATC 0.5: CLS, average and std, layers 0 to 8': dict(
+        method='ATC', keep_rate=0.5
+    ),
+    'all tokens: CLS and average, layers 0 to 11': dict(
+        reading='CLS and average, layers 0 to 11'
+    ),
+    'all tokens: CLS of the last layer, logistic regression': dict(
+        reading='CLS, last layer', classifier='logistic 10'
+    ),
+}

@@ -1,0 +1,76 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from functools import cache
+
+import pytest
+import timm
+import torch
+
+from mmclca.checkpoints.architecture import backbone_of
+from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.releases import name_source
+from mmclca.registry import MODELS
+
+PLAIN = {'type', 'arch', 'patch_size', 'norm_cfg'}
+SCALED = {'layer_scale_init_value'}
+# heads, and settings beside those of a plain one
+RELEASED = dict(
+    vit_tiny_patch16_224=(3, set()),
+    deit3_small_patch16_224=(6, SCALED | {'with_cls_pos'}),
+    vit_small_patch14_dinov2=(6, SCALED),
+    vit_small_patch14_reg4_dinov2=(
+        6,
+        SCALED | {'num_registers', 'with_cls_pos'},
+    ),
+)
+
+
+@cache
+def weights_of(name):
+    with torch.device('meta'):
+        return timm.create_model(name).state_dict()
+
+
+def released(name, **changes):
+    """A file of timm's model, of shapes alone."""
+    return name_source(dict(weights_of(name), **changes), f'{name}.pth')
+
+
+@pytest.mark.parametrize('name', RELEASED)
+def test_settings_are_those_of_the_model_in_the_file(name):
+    heads, more = RELEASED[name]
+    weights = released(name)
+    backbone = backbone_of(weights)
+    assert backbone['arch']['num_heads'] == heads
+    assert {*backbone} == PLAIN | more
+    with torch.device('meta'):
+        own = MODELS.build(dict(backbone, img_size=224)).state_dict()
+    renamed = {'ln1.weight': 'norm.weight', 'cls_token': 'cls_token'}
+    for key, theirs in renamed.items():
+        assert own[key].shape == weights[theirs].shape
+    in_layers = [key for key in weights if key.startswith('blocks.')]
+    assert len(in_layers) == sum(key.startswith('layers.') for key in own)
+
+
+def test_layers_without_a_bias_are_seen():
+    weights = released('vit_tiny_patch16_224')
+    for layer in range(12):
+        del weights[f'blocks.{layer}.attn.qkv.bias']
+    assert backbone_of(weights)['qkv_bias'] is False
+
+
+TINY = 'vit_tiny_patch16_224'
+WIDTH = dict(cls_token=torch.zeros(1, 1, 80))
+ROWS = dict(pos_embed=torch.zeros(1, 199, 192))
+REFUSED = [
+    ('deit_tiny_distilled_patch16_224', {}, 'dist_token has no place'),
+    ('vit_base_patch16_clip_224', {}, 'pre_norm.weight has no place'),
+    ('resnet18', {}, 'is missing: fit takes ViT'),
+    (TINY, WIDTH, '80 channels, and how many heads is not known'),
+    (TINY, ROWS, r'\(1, 199, 192\), not \(1, 197, 192\)'),
+]
+
+
+@pytest.mark.parametrize('name, changes, said', REFUSED)
+def test_other_models_are_refused(name, changes, said):
+    with pytest.raises(CheckpointError, match=said):
+        backbone_of(released(name, **changes))

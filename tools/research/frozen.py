@@ -1,0 +1,178 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What frozen networks see in several sets of photographs, kept once.
+
+``MMCLCA_DATA`` and ``MMCLCA_WEIGHTS`` name the folders of data sets and of
+weights, ``MMCLCA_FEATURES`` where features are kept.
+"""
+
+import json
+import os
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from mmengine import list_from_file
+
+from mmclca.apis.loading import build_classifier
+from mmclca.checkpoints.loading import load_trained
+from mmclca.datasets.batches import Preparation, batches
+from mmclca.datasets.photographs import read_photographs
+from mmclca.models import with_layer_fusion
+from mmclca.models.reduction.tokens import Tokens
+from mmclca.models.reduction.trace import Kept, sum_into
+from mmclca.sweep.compose import NONE, Cell, compose
+from mmclca.utils.files import replace_text
+
+DATA = Path(os.environ.get('MMCLCA_DATA', 'data'))
+WEIGHTS = Path(os.environ.get('MMCLCA_WEIGHTS', 'weights'))
+KEPT = Path(os.environ.get('MMCLCA_FEATURES', 'work_dirs/features'))
+FILES = {
+    'deit-tiny-p16': 'deit_tiny_patch16_224.pth',
+    'vit-tiny-p16': 'vit_tiny_patch16_224.safetensors',
+}
+DEPTH = 12
+# what is read of a layer
+PARTS = ('cls', 'average', 'weighted', 'last', 'std')
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """A network that is not trained, and the size of its images."""
+
+    backbone: str
+    method: str = NONE
+    keep_rate: float = 1.0
+    options: dict = field(default_factory=dict, hash=False)
+    row: str = ''  # what its options are called
+    img_size: int = 224
+
+    @property
+    def name(self):
+        """Name of its files."""
+        end = f'kr{100 * self.keep_rate:g}', f'{self.img_size}px'
+        return '_'.join((self.backbone, self.row or self.method, *end))
+
+    @property
+    def weights(self):
+        """File of its weights."""
+        return WEIGHTS / FILES[self.backbone]
+
+    def config(self, layers=range(DEPTH), out_type='cls_std'):
+        """Return its config, reading some layers."""
+        network = self.backbone, self.method, self.keep_rate, self.img_size
+        config = compose(Cell('leaf40', *network, 'base', seed=1))
+        if self.options:
+            config.model.backbone.reducer.update(self.options)
+        config.model = with_layer_fusion(config.model, layers, out_type)
+        return config
+
+    def features(self, name):
+        """Return what it sees in the photographs of a set: the ``PARTS`` after
+        each layer, (N, 12, 5, C)."""
+        file = KEPT / name / f'{self.name}.npy'
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            found = self._features([*photographs()[name].path])
+            np.save(file, found.half().numpy())
+        return torch.from_numpy(np.load(file)).float()
+
+    @torch.inference_mode()
+    def _features(self, files):
+        torch.manual_seed(0)  # of reducers that have to be trained
+        config = self.config()
+        model = build_classifier(config).eval()
+        model.init_weights()
+        may_be_new = ('head.', 'backbone.reducer.')
+        new = [x for x in model.state_dict() if x.startswith(may_be_new)]
+        load_trained(model, str(self.weights), new)
+        patches = Patches()
+        model.backbone.format_tokens = patches.read
+        with patch.object(Tokens, 'reduce', patches.reduce(Tokens.reduce)):
+            read = [
+                torch.stack(model.backbone(batch.images), dim=1)
+                for batch in batches(model, files, prepare=Preparation(config))
+            ]
+        return torch.cat(read)
+
+
+class Patches:
+    """Counts the patches that tokens stand for, and adds up what is
+    dropped."""
+
+    def read(self, tokens, hw):
+        """Return the ``PARTS``, (B, 5, C)."""
+        if not tokens.trace:
+            self._begin(tokens)
+        left = (self.counts * tokens.x).sum(1, keepdim=True)
+        start = tokens.num_prefix
+        parts = (
+            tokens.x[:, :1],
+            tokens.average(start),
+            left / self.counts.sum(1, keepdim=True),
+            (left + self.dropped) / tokens.num_patches,
+            tokens.deviation(start),
+        )
+        return torch.cat(parts, dim=1)
+
+    def _begin(self, tokens):
+        self.counts = tokens.x.new_ones(*tokens.x.shape[:2], 1)
+        self.counts[:, : tokens.num_prefix] = 0
+        self.dropped = 0
+
+    def reduce(self, original):
+        """Return ``Tokens.reduce`` that counts."""
+
+        def counted(tokens, record):
+            reduced = original(tokens, record)
+            before = (self.counts * tokens.x).sum(1, keepdim=True)
+            if isinstance(record, Kept):
+                # what is fused into a new token is dropped
+                index = record.index.unsqueeze(-1)
+                more = reduced.x.size(1) - record.index.size(1)
+                kept = self.counts.gather(1, index)
+                self.counts = F.pad(kept, (0, 0, 0, more))
+            else:
+                kept = self.counts * (record.share > 0).unsqueeze(-1)
+                number = record.num_tokens
+                self.counts = sum_into(record.target, kept, number)
+            after = (self.counts * reduced.x).sum(1, keepdim=True)
+            self.dropped = self.dropped + before - after
+            return reduced
+
+        return counted
+
+
+@cache
+def photographs():
+    """Return the photographs by set: their path, label and split."""
+    rows = [
+        (name, str(DATA / name / path), label, split)
+        for name in ('leaf40', 'leaf40_white')
+        for split in ('train', 'test')
+        for path, label in read_list(DATA / name / f'{split}.txt').items()
+    ]
+    for folder in sorted(DATA.glob('sets/*/')):
+        found = read_photographs(folder)
+        parts = found.paths, found.labels, found.splits
+        rows += [(folder.name, *x) for x in zip(*parts, strict=True)]
+    table = pd.DataFrame(rows, columns=['set', 'path', 'label', 'split'])
+    return {x: own.reset_index() for x, own in table.groupby('set')}
+
+
+def read_list(file):
+    """Read labels by path from a list of lines ``path label``."""
+    pairs = (line.rpartition(' ') for line in list_from_file(file))
+    return {path: int(label) for path, _, label in pairs}
+
+
+def kept(file, measure, *given):
+    """Return what was measured once and is kept in a file."""
+    if not file.exists():
+        replace_text(file, json.dumps(measure(*given), indent=1) + '\n')
+        print(file, flush=True)
+    return json.loads(file.read_text())
