@@ -60,6 +60,8 @@ def facts():
             ms=9.8,
             ms_full=17.9,
             machine='a computer, 2 threads',
+            runtime='ONNX Runtime',
+            busy='',
         ),
         probe=dict(
             classifier='ridge',
@@ -75,6 +77,7 @@ def facts():
             seconds=11.3,
         ),
         learning_curve=[dict(zip(names, p, strict=True)) for p in curve],
+        series={},
         training=None,
         held_out=None,
         final='probe',

@@ -10,7 +10,6 @@ from mmengine.config import Config
 from mmengine.model import BaseModel
 from mmpretrain import ImageClassificationInferencer
 from mmpretrain.structures import DataSample
-from mmpretrain.utils import track
 
 from mmclca.checkpoints.fitted import threshold_file
 from mmclca.datasets.batches import Batch, Preparation, batches
@@ -20,7 +19,7 @@ from mmclca.evaluation.open_set import (
     noting_scores,
     read_threshold,
 )
-from mmclca.utils.messages import printable
+from mmclca.utils.messages import printable, track
 
 from .loading import check_number, load_classifier
 from .token_facts import MacCounts, check_tokens, predict_with_facts

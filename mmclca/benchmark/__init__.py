@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .candidates import Candidate, Images, Size
 from .comparison import Result, compare
+from .quantized import compare_quantized
 from .steps import Setting, interleaved_seconds
 
 __all__ = [
@@ -10,5 +11,6 @@ __all__ = [
     'Setting',
     'Size',
     'compare',
+    'compare_quantized',
     'interleaved_seconds',
 ]

@@ -30,6 +30,7 @@ from mmclca.utils.provenance import cpu_name, versions
 from .candidates import INT8, Candidate
 
 AMP = dict(bf16=torch.bfloat16, fp16=torch.float16)
+FASTER = 0.8  # of the time in float32, or bfloat16 is not worth it
 
 
 @dataclass(frozen=True)
@@ -290,20 +291,46 @@ def _seconds_on_gpu(step: Callable[[], object], device: torch.device) -> float:
     return start.elapsed_time(end) / 1e3
 
 
-def steps_of(models: Mapping[str, dict], setting: Setting) -> dict:
+def steps_of(
+    models: Mapping[str, dict], setting: Setting, onnx: bool = False
+) -> dict:
     """Return a forward pass of each of some models, with random weights.
 
     Args:
         models (Mapping[str, dict]): Configs of classifiers by name.
         setting (Setting): How they run.
+        onnx (bool): Whether in ONNX Runtime. Defaults to False.
     """
+    make = onnx_step if onnx else inference_step
     steps = {}
     for name, config in models.items():
         with torch.device(setting.device):
             model = MODELS.build(config).eval()
         images = setting.images(model.backbone.img_size)
-        steps[name] = inference_step(model, images, setting)
+        steps[name] = make(model, images, setting)
     return steps
+
+
+def quicker_amp(config: dict, batch: int, device: str) -> str | None:
+    """Return the quicker number format of a training step; None for float32.
+
+    bfloat16 takes half the time where a processor has instructions for it.
+
+    Args:
+        config (dict): Of the classifier.
+        batch (int): Images in a batch.
+        device (str): Where it is trained.
+    """
+    seconds = {}
+    for amp in (None, 'bf16'):
+        setting = Setting(device, batch=batch, amp=amp)
+        with torch.device(device):
+            model = MODELS.build(config)
+        images = setting.images(model.backbone.img_size)
+        step = training_step(model, images, setting)
+        steps = {amp: step}
+        seconds[amp] = min(interleaved_seconds(steps, setting, 2, 1)[amp])
+    return 'bf16' if seconds['bf16'] < FASTER * seconds[None] else None
 
 
 def median_milliseconds(

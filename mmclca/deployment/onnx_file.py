@@ -24,7 +24,6 @@ def export_onnx(
     path: Path,
     metadata: dict[str, str],
     opset: int = OLDEST_OPSET,
-    int8: bool = False,
 ) -> float:
     """Write a classifier as an ONNX file, checked with ONNX Runtime.
 
@@ -35,14 +34,9 @@ def export_onnx(
         metadata (dict[str, str]): Its ``metadata_props``.
         opset (int): Version of ONNX's operators, at least 18.
             Defaults to 18.
-        int8 (bool): Whether weights of matrix products become 8-bit, and
-            what they multiply too, by its range in each run (dynamic
-            quantization). The check is that of the model in float32.
-            Defaults to False.
 
     Returns:
-        float: The largest difference of a logit from those of the model, in
-        float32.
+        float: The largest difference of a logit from those of the model.
 
     Raises:
         ImportError: If onnx, onnxscript or onnxruntime is missing.
@@ -52,10 +46,7 @@ def export_onnx(
 
     def write(part: Path) -> float:
         write_onnx(model, size, part, metadata, opset)
-        error = check_logits(model, onnx_logits(part), size)
-        if int8:
-            quantize(part, part)
-        return error
+        return check_logits(model, onnx_logits(part), size)
 
     return replace_file(path, write)
 
@@ -75,6 +66,8 @@ def write_onnx(
 
 def quantize(path: Path, out: Path) -> None:
     """Make matrix products with weights 8-bit ones (dynamic quantization).
+
+    What weights multiply is 8-bit, too, by its range in each run.
 
     Args:
         path (Path): An ONNX file.

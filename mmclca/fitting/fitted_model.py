@@ -18,11 +18,20 @@ from mmclca.datasets.photographs import (
     read_photographs,
 )
 
-from .model import cost_of, make_plan, parse_budget
-from .probing import measure, run_probe
+from .model import cost_of, make_plan, parse_budget, time_of
+from .probing import measure, run_probe, series_of
 from .record import FitRecord, ModelFolder
 from .report import write_report
-from .screen import Log, cost_line, end_lines, probe_lines, start_lines
+from .screen import (
+    Log,
+    class_lines,
+    cost_line,
+    end_lines,
+    probe_lines,
+    series_lines,
+    start_lines,
+    time_line,
+)
 from .training import improve
 
 
@@ -30,6 +39,7 @@ def fit(
     photographs: str | PathLike,
     out: str | PathLike = 'model',
     budget: str | None = None,
+    runtime: str | None = None,
     weights: str | None = None,
     labels: str | PathLike | None = None,
     groups: str | None = None,
@@ -56,6 +66,9 @@ def fit(
             '0.5GMACs' or '20ms' on this machine; 'best' for the most
             accurate model whatever it costs. Defaults to None: half of what
             the whole transformer costs.
+        runtime (str, optional): 'onnx' or 'pytorch', what times are measured
+            in. Defaults to None: ONNX Runtime where it is installed, on a
+            GPU PyTorch.
         weights (str, optional): A file, or ``timm://NAME``. Defaults to
             None: DeiT-Tiny's of timm.
         labels (str | Path, optional): A table of file and class.
@@ -87,6 +100,7 @@ def fit(
     call = dict(
         photographs=os.path.abspath(photographs),
         budget=budget,
+        runtime=runtime,
         weights=weights and str(weights),
         labels=labels and os.path.abspath(labels),
         groups=groups,
@@ -124,6 +138,7 @@ def do_steps(
     if overwrite:
         files.clear()
     files.begin(record)
+    exports = files.exports()
     log.open(files.log)
     began, before = time.perf_counter(), record.seconds
     log.tell_user(*start_lines(plan, record))
@@ -136,6 +151,12 @@ def do_steps(
     log.tell_user(*probe_lines(record))
     # what training writes is no part of this draft
     record = files.publish(record, final=record.final or 'probe')
+    if record.series is None:
+        record = files.publish(record, series=series_of(plan))
+    log.tell_user(*series_lines(record))
+    if 'runtime' not in record.cost:
+        record = files.publish(record, cost=record.cost | time_of(plan))
+    log.tell_user(time_line(plan, record.cost))
     if not probe_only and record.training is None:
         record = files.publish(record, **improve(plan, record, log))
     held_out = checked.photographs.without({*plan.training.paths})
@@ -148,7 +169,8 @@ def do_steps(
     if record.training:
         for checkpoint in files.training.glob('*/*.pth'):
             checkpoint.unlink()  # what it takes to go on, thrice a model
-    log.tell_user(*end_lines(record, files.path))
+    gone = [file.name for file in exports if not file.exists()]
+    log.tell_user(*end_lines(record, files.path, gone))
     return record
 
 
@@ -231,6 +253,8 @@ class FittedModel:
             ValueError: If it has no photographs. The model stays as it was.
         """
         files, place = ModelFolder(self.folder), Path(photographs).absolute()
+        if name is None:
+            _check_one_class(place)
         had, name = files.read(), name or place.name
         with Log() as log:
             checked = check_photographs(_joined(files, had, place, name))
@@ -238,13 +262,14 @@ class FittedModel:
             _check_learned(had, record, name)
             if record.counts != had.counts:
                 training = had.training and dict(had.training, holdout=None)
-                fresh = dict(probe=None, held_out=None, training=training)
-                record = replace(record, **fresh)
+                fresh = dict(probe=None, series=None, held_out=None)
+                record = replace(record, training=training, **fresh)
             else:
                 known = f'The model knows all photographs of {name} already'
                 log.tell_user(known)
             files.discard_draft()
-            do_steps(files, record, checked, self._device, log)
+            record = do_steps(files, record, checked, self._device, log)
+            log.tell_user(*class_lines(had, record, name))
         self._read()
 
 
@@ -275,6 +300,18 @@ def _joined(
     paths, source = known + new, record.source
     joined = Photographs.named(paths, names, source, record.classes)
     return replace(joined, groups=groups, splits=['train'] * len(names))
+
+
+def _check_one_class(place: Path) -> None:
+    """Refuse a folder of class folders."""
+    found = [Path(x).relative_to(place) for x in find_images([place])]
+    folders = sorted({path.parts[0] for path in found if path.parent.parts})
+    if len(folders) > 1 and all(path.parent.parts for path in found):
+        raise ValueError(
+            f'{place} has {len(folders)} folders of photographs: give the '
+            f'folder of ONE class, such as {place / folders[0]}; or '
+            '--name CLASS if all of it is one class'
+        )
 
 
 def _check_learned(had: FitRecord, record: FitRecord, name: str) -> None:

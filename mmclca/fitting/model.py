@@ -5,7 +5,7 @@ It is chosen among some candidates by what these cost.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, inf
@@ -13,7 +13,7 @@ from math import ceil, inf
 import torch
 from mmengine.config import Config
 
-from mmclca.benchmark.steps import Setting, median_milliseconds, steps_of
+from mmclca.benchmark.timing import RUNTIMES, find_runtime, time_models
 from mmclca.datasets.photographs import Checked, Photographs
 from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.evaluation.cost import count_config
@@ -46,7 +46,6 @@ VIT_TINY = (
 # what a variant is known by in fit.json
 CHOSEN = ('method', 'keep_rate', 'img_size', 'out_type', 'layers')
 BEST = 'best'  # the budget that allows whatever it costs
-ROUNDS = 9
 UNITS = {'gmacs': 'GMACs', 'ms': 'ms'}
 
 
@@ -94,13 +93,18 @@ def make_plan(
         layers = chosen['layers'] and tuple(chosen['layers'])
         variant = Variant(**dict(chosen, layers=layers))
     else:
-        variant = choose_model(found, number, call['budget'], device)
+        limits = call['budget'], call['runtime']
+        variant = choose_model(found, number, *limits, device)
     config = classifier_config(found, variant, number)
     return Plan(call, files, checked, found, variant, config, device)
 
 
 def choose_model(
-    found: Pretrained, number: int, budget: str | None, device: str
+    found: Pretrained,
+    number: int,
+    budget: str | None,
+    runtime: str | None,
+    device: str,
 ) -> Variant:
     """Choose the first candidate that the budget allows.
 
@@ -113,7 +117,10 @@ def choose_model(
     models = {x: classifier_config(found, x, number).model for x in candidates}
     amount, unit = parse_budget(budget) if budget else (None, 'GMACs')
     if unit == 'ms':
-        return choose(milliseconds(models, device).items(), amount, unit)
+        runtime = find_runtime(runtime, device)
+        times, busy = time_models(models, runtime, device)
+        note = f' in {RUNTIMES[runtime]}{busy}'
+        return choose(times.items(), amount, unit, note)
     # counted one after another, until one is within the budget
     costs = ((x, count_config(own).flops / 1e9) for x, own in models.items())
     if budget is None:
@@ -174,37 +181,41 @@ def plain_model(found: Pretrained, img_size: int, num_classes: int) -> dict:
 
 
 def cost_of(plan: Plan) -> dict:
-    """Count and time the model beside the whole network, if that is another.
+    """Count the model and the whole network, for ``cost`` of the record."""
+    counted = [count_config(one) for one in _with_whole(plan)]
+    gmacs, gmacs_full = (counted[i].flops / 1e9 for i in (0, -1))
+    params = counted[0].params
+    return dict(gmacs=gmacs, gmacs_full=gmacs_full, params=params)
 
-    Gives ``cost`` of the record.
-    """
+
+def time_of(plan: Plan) -> dict:
+    """Time the model and the whole network, for ``cost`` of the record."""
+    runtime = find_runtime(plan.call['runtime'], plan.device)
+    models = dict(enumerate(_with_whole(plan)))
+    times, busy = time_models(models, runtime, plan.device)
+    return dict(
+        ms=times[0],
+        ms_full=times[len(times) - 1],
+        runtime=RUNTIMES[runtime],
+        busy=busy,
+        machine=machine_name('cpu' if runtime == 'onnx' else plan.device),
+    )
+
+
+def _with_whole(plan: Plan) -> list[dict]:
+    """Return the model and the whole network, if that is another."""
     models = [plan.config.model]
     if plan.variant.out_type:
         size = max(SIDES), len(plan.training.classes)
         models.append(plain_model(plan.pretrained, *size))
-    counted = [count_config(one) for one in models]
-    times = [*milliseconds(dict(enumerate(models)), plan.device).values()]
-    return dict(
-        gmacs=counted[0].flops / 1e9,
-        gmacs_full=counted[-1].flops / 1e9,
-        params=counted[0].params,
-        ms=times[0],
-        ms_full=times[-1],
-        machine=machine_name(plan.device),
-    )
-
-
-def milliseconds(models: Mapping, device: str, rounds: int = ROUNDS) -> dict:
-    """Time one image, interleaved, at batch 1: the median by the name."""
-    setting = Setting(device=device, batch=1)
-    return median_milliseconds(steps_of(models, setting), setting, rounds)
+    return models
 
 
 def parse_budget(text: str) -> tuple[float, str]:
     """Read a budget such as ``0.5GMACs`` or ``20ms`` (at batch 1).
 
-    GMACs are 1e9 multiply-accumulates; times are those of this machine; 'best'
-    is endless GMACs.
+    GMACs are 1e9 multiply-accumulates; times are those of this machine, in
+    the runtime of the call; 'best' is endless GMACs.
     """
     text = text.strip().lower()
     if text == BEST:
@@ -218,9 +229,11 @@ def parse_budget(text: str) -> tuple[float, str]:
     return float(found[1]), UNITS[found[2]]
 
 
-def choose(costs: Iterable, amount: float, unit: str) -> Variant:
+def choose(
+    costs: Iterable, amount: float, unit: str, note: str = ''
+) -> Variant:
     """Choose the first of pairs of a model and its cost that costs no more
-    than an amount."""
+    than an amount; ``note`` ends the error where none does."""
     seen = {}
     for candidate, cost in costs:
         if cost <= amount:
@@ -231,5 +244,5 @@ def choose(costs: Iterable, amount: float, unit: str) -> Variant:
     enough = ceil(1000 * seen[cheapest]) / 1000
     raise ValueError(
         f'budget {amount:g}{unit}: no model is that cheap; the least is '
-        f'{enough:g} {unit} ({words(cheapest)})'
+        f'{enough:g} {unit} ({words(cheapest)}){note}'
     )

@@ -2,6 +2,7 @@
 """The first step of a fit: a classifier on the network as it came."""
 
 import time
+from functools import partial
 
 import torch
 from safetensors.torch import save
@@ -10,10 +11,11 @@ from torch import Tensor
 from mmclca.apis import Probe
 from mmclca.apis.probe import OutOfFold, learning_curve
 from mmclca.apis.probe.probe import fit_to_images
-from mmclca.datasets.photographs import Checked, Photographs
+from mmclca.datasets.photographs import Checked, Photographs, find_series
 from mmclca.evaluation import accuracy, open_set, wilson
 from mmclca.models.heads import keep_references, nearest_of_others
 from mmclca.utils.files import replace_bytes, replace_text, write_rows
+from mmclca.utils.messages import track
 
 from .model import Plan
 
@@ -37,7 +39,9 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
     _write_evidence(plan, found)
     features, _ = probe.features(known.paths)
     settings = features, found.labels, len(known.classes), CLASSIFIER
-    curve = learning_curve(*settings, known.groups, strength=found.strength)
+    bar = partial(track, description='Learning curve')
+    more = dict(strength=found.strength, progress=bar)
+    curve = learning_curve(*settings, known.groups, **more)
     estimate = _estimate(found, known.classes)
     estimate['seconds'] = time.perf_counter() - began
     if is_trained:
@@ -46,6 +50,12 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
     near = nearest_of_others(probe.features(known.paths)[0], found.splits)
     threshold = write_model(plan, probe, near)
     return dict(probe=estimate, learning_curve=curve, threshold=threshold)
+
+
+def series_of(plan: Plan) -> dict[str, int]:
+    """Count photographs that show nearly the same as another, by class."""
+    features, _ = probe_of(plan).features(plan.training.paths)
+    return find_series(plan.training, features)
 
 
 def probe_of(plan: Plan) -> Probe:
@@ -58,6 +68,7 @@ def fit_classifier(plan: Plan, probe: Probe, some: Photographs) -> OutOfFold:
     """Fit the last layer; gives the result of folds."""
     settings = {name: plan.call[name] for name in ('folds', 'class_weights')}
     settings['classifier'] = CLASSIFIER
+    settings['progress'] = partial(track, description='Folds')
     *_, found = fit_to_images(probe, some, **settings)
     return found
 

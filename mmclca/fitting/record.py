@@ -42,6 +42,7 @@ class FitRecord:
     model: dict | None = None
     cost: dict | None = None
     probe: dict | None = None
+    series: dict[str, int] | None = None
     threshold: dict | None = None
     learning_curve: list[dict] = field(default_factory=list)
     training: dict | None = None
@@ -178,6 +179,11 @@ class ModelFolder:
                 'with --out, or --overwrite to write into it'
             )
 
+    def exports(self) -> list[Path]:
+        """List the files that the model was exported to."""
+        found = (self.path.glob(f'model*{x}') for x in ('.onnx', '.pt2'))
+        return sorted(file for files in found for file in files)
+
     def begin(self, record: FitRecord) -> None:
         """Write a record as a draft, by which the folder is known for ours.
 
@@ -194,8 +200,13 @@ class ModelFolder:
         return record
 
     def publish(self, record: FitRecord, **parts) -> FitRecord:
-        """Do as :meth:`add`; the draft then takes the place of the model."""
+        """Do as :meth:`add`; the draft then takes the place of the model.
+
+        What another model was exported to is removed.
+        """
         record = self.add(record, **parts)
+        for file in self.exports() if self.draft.model.is_file() else ():
+            file.unlink()
         self.draft.report.touch()  # empty: it is outdated
         replace_files(self.path, self.draft.path)
         return record

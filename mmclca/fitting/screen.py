@@ -4,7 +4,8 @@
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from io import StringIO, TextIOBase
 from pathlib import Path
 from typing import TextIO
@@ -14,7 +15,9 @@ from mmengine.logging import MMLogger
 from rich import get_console
 from rich.console import Console
 from rich.progress import Progress
+from rich.status import Status
 
+from mmclca.checkpoints.releases import first
 from mmclca.evaluation.open_set import NEAREST
 from mmclca.utils.messages import printable, say
 
@@ -64,6 +67,10 @@ class Log(TextIOBase):
         """See ``io.TextIOBase``."""
         self.file.flush()
 
+    def status(self, title: str) -> Status:
+        """Show within a context, on a terminal, what is being done."""
+        return Console(file=self.bars).status(title)
+
     def tell_user(self, *lines: str) -> None:
         """Show lines on the screen; they go to the file, too."""
         for file in (self.screen, self):
@@ -79,18 +86,22 @@ def move_loggers(before: TextIO, after: TextIO) -> None:
                 handler.setStream(after)
 
 
-class BarHook(Hook):
-    """Draw on a terminal how far a training is, and the time left.
+class ProgressHook(Hook):
+    """Draw on a terminal how far a training is; say how long it takes yet.
+
+    By its second epoch: the first one also reads photographs.
 
     Args:
-        screen (TextIO): Where it is drawn.
+        log (Log): Knows the screen.
         title (str): What is trained, in a word or two.
+        later (int): Steps of a training that follows.
     """
 
     priority = 'LOWEST'
 
-    def __init__(self, screen: TextIO, title: str):
-        console = Console(file=screen)
+    def __init__(self, log: Log, title: str, later: int):
+        console = Console(file=log.bars)
+        self.log, self.later, self.ends = log, later, []
         self.title, hidden = title, not console.is_terminal
         self.bar = Progress(console=console, transient=True, disable=hidden)
 
@@ -103,6 +114,15 @@ class BarHook(Hook):
     def after_train_iter(self, *_, **__) -> None:
         """Move on by a step."""
         self.bar.advance(self.task)
+
+    def after_train_epoch(self, runner) -> None:
+        """Look at the clock where an epoch ends."""
+        self.ends.append((time.perf_counter(), runner.iter))
+        if len(self.ends) == 2:
+            (began, first), (now, done) = self.ends
+            left = runner.max_iters - done + self.later
+            seconds = (now - began) / (done - first) * left
+            self.log.tell_user(f'Training: about {seconds / 60:.1f} min left')
 
     def after_run(self, runner) -> None:
         """Remove it."""
@@ -124,13 +144,21 @@ def start_lines(plan: Plan, record: FitRecord) -> list[str]:
 
 
 def cost_line(plan: Plan, cost: dict) -> str:
-    """Say what the model costs."""
-    spent = f'{cost["gmacs"]:.3g} GMACs and {cost["ms"]:.0f} ms a photograph'
-    line = f'Model: {words(plan.variant)}, {spent}'
-    if plan.variant.out_type is None:
-        return line
-    full = f'{cost["gmacs_full"]:.3g} and {cost["ms_full"]:.0f}'
-    return f'{line} (the whole transformer: {full})'
+    """Say what the model computes."""
+    line = f'Model: {words(plan.variant)}, {cost["gmacs"]:.3g} GMACs'
+    return line + _beside_whole(plan, f'{cost["gmacs_full"]:.3g}')
+
+
+def time_line(plan: Plan, cost: dict) -> str:
+    """Say how long a photograph takes, and where that was measured."""
+    line = f'Time: {cost["ms"]:.3g} ms a photograph in {cost["runtime"]}'
+    whole = _beside_whole(plan, f'{cost["ms_full"]:.3g}')
+    return f'{line}{whole}{cost["busy"]}'
+
+
+def _beside_whole(plan: Plan, full: str) -> str:
+    reduced = plan.variant.out_type is not None
+    return f' (the whole transformer: {full})' if reduced else ''
 
 
 def probe_lines(record: FitRecord) -> Iterator[str]:
@@ -144,11 +172,43 @@ def probe_lines(record: FitRecord) -> Iterator[str]:
         yield line
 
 
-def end_lines(record: FitRecord, folder: Path) -> list[str]:
+def series_lines(record: FitRecord) -> Iterator[str]:
+    """Warn of classes whose photographs look like one series."""
+    if record.series:
+        names = first([*record.series], 3)
+        yield (
+            f'  {sum(record.series.values())} photographs of {names} show '
+            'nearly the same as another of their class: the accuracy and its '
+            'interval are too good. Keep a series together with --groups, or '
+            'photograph other plants'
+        )
+
+
+def class_lines(had: FitRecord, record: FitRecord, name: str) -> Iterator[str]:
+    """Say what was learned of a class, and what that does to all."""
+    new, number = record.probe['per_class'][name], had.counts.get(name, 0)
+    yield f'Classes: {len(record.classes)} ({len(had.classes)} before)'
+    yield (
+        f'{name}: {new["n"]} photographs ({number} before), '
+        f'{_share(new["recall"])} right in folds; all classes: '
+        f'{_share(record.probe["accuracy"])} ({_share(had.probe["accuracy"])} '
+        'before)'
+    )
+
+
+def _share(value: float | None) -> str:
+    return 'not known how many' if value is None else f'{value:.1%}'
+
+
+def end_lines(
+    record: FitRecord, folder: Path, gone: Sequence[str] = ()
+) -> list[str]:
     """Say how good the model is, how sure that is, and what to type next."""
     place = shlex.quote(str(folder))
     program = shlex.quote(os.path.basename(sys.executable))
+    again = f'{program} -m mmclca export {place} writes it anew'
     return [
+        *(f'Removed {x} of the model before: {again}' for x in gone),
         f'How good: {_accuracy(record.best)}',
         f'How sure: {_how_sure(record)}',
         f'Strangers: {_strangers(record.threshold)}',

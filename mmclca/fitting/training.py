@@ -9,20 +9,18 @@ after an interruption.
 import math
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from uuid import uuid4
 
 import torch
 from mmengine.config import Config, ConfigDict
-from mmengine.dataset import default_collate
 from mmengine.registry import init_default_scope
 
 from mmclca.apis.probe import Linear, Probe
 from mmclca.apis.probe.folds import fit_temperature
 from mmclca.apis.probe.probe import put_classifier
-from mmclca.benchmark.steps import Setting, median_milliseconds, training_step
+from mmclca.benchmark.steps import quicker_amp
 from mmclca.checkpoints.resuming import newest_checkpoint, resume
 from mmclca.datasets.photographs import Photographs
 from mmclca.datasets.photographs.lists import lines_of_lists, write_lists
@@ -31,12 +29,11 @@ from mmclca.datasets.units import Units
 from mmclca.engine.runner import build_runner, set_loader_defaults, use_amp
 from mmclca.model_index import home
 from mmclca.models.heads import last_linear, nearest_of_others
-from mmclca.registry import DATASETS, MODELS
 
 from .model import Plan
 from .probing import fit_classifier, measure, probe_of, write_model
 from .record import FitRecord
-from .screen import BarHook, Log
+from .screen import Log, ProgressHook
 
 PARTS = 5
 # fewer are no ground for an accuracy
@@ -44,10 +41,8 @@ LEAST, LEAST_A_CLASS = 200, 8
 RECIPE = 'lf-evit-kr50_deit-tiny-p16_1xb32-20e_leaf40-224px.py'
 # of the recipe: what measures, and what a fit has done already
 VALIDATION = ('val_cfg', 'val_dataloader', 'val_evaluator')
-UNUSED = (*VALIDATION, 'custom_hooks', 'env_cfg')
+UNUSED = (*VALIDATION, 'custom_hooks', 'env_cfg', 'data_root', 'leaf40')
 WORKERS = 2  # that read photographs, where there are as many processors
-STEPS = 2  # that are timed
-FASTER = 0.8  # of the time in float32, or bfloat16 is not worth it
 
 
 def improve(plan: Plan, record: FitRecord, log: Log) -> dict:
@@ -63,7 +58,14 @@ def improve(plan: Plan, record: FitRecord, log: Log) -> dict:
     began, files = time.perf_counter(), plan.files
     path = files.training / 'all'
     config = training_config(plan, plan.training, files.probe, path)
-    amp = _announce(plan, config, log)
+    log.tell_user(
+        'Training: it is kept if it is better on a fifth of the photographs. '
+        'After two epochs its time is known; Ctrl-C keeps the model of now'
+    )
+    init_default_scope(config.default_scope)
+    batch = config.train_dataloader.batch_size
+    with log.status('Timing steps'):
+        amp = quicker_amp(config.model, batch, plan.device)
     found, temperature, near = _train_without_some(plan, amp, log)
     better = {}
     if found['accuracy'] > found['probe_accuracy']:
@@ -88,19 +90,6 @@ def _why_not(plan: Plan) -> str:
     if is_enough(plan.training):
         return ''
     return f'fewer than {LEAST} ({LEAST_A_CLASS} a class) show too little'
-
-
-def _announce(plan: Plan, config: Config, log: Log) -> str | None:
-    """Say what to expect, and how long to wait; the quicker format."""
-    seconds, amp = step_seconds(config, plan.device)
-    rest, _ = hold_out(plan.training)
-    seconds *= sum(num_steps(config, len(x)) for x in (rest, plan.training))
-    time = f'{seconds:.0f} s' if seconds < 90 else f'{seconds / 60:.0f} min'
-    log.tell_user(
-        f'Training: about {time}; it is kept if it is better on a fifth of '
-        'the photographs. Ctrl-C keeps the model of now'
-    )
-    return amp
 
 
 def hold_out(photographs: Photographs) -> tuple[list[int], list[int]]:
@@ -137,7 +126,8 @@ def _train_without_some(plan: Plan, amp: str | None, log: Log) -> tuple:
     probe.save(start)
     config = training_config(plan, rest, start, work_dir)
     before, _ = measure(probe, held_out)
-    path = train(config, amp, log, 'Training to see how good it gets')
+    later = num_steps(config, len(plan.training))
+    path = train(config, amp, log, 'Training to see how good it gets', later)
     probe = Probe(path, None, plan.device)
     trained, logits = measure(probe, held_out)
     labels = torch.tensor(held_out.labels)
@@ -159,7 +149,8 @@ def training_config(
     config = read_recipe()
     for name in UNUSED:
         config.pop(name)
-    config.load_from, config.work_dir = str(start), str(work_dir)
+    places = os.path.abspath(start), os.path.abspath(work_dir)
+    config.load_from, config.work_dir = places
     config.default_hooks.logger.interval = 10
     config.default_hooks.checkpoint.interval = 2
     config.visualizer.vis_backends, config.randomness.seed = [], 0
@@ -167,7 +158,8 @@ def training_config(
     # kept in the checkpoint, which is how photographs are prepared
     config.test_dataloader = plan.config.test_dataloader
     write_lists(lines_of_lists(photographs, work_dir, relative=False), True)
-    _set_loader(config.train_dataloader, work_dir, plan.variant.img_size)
+    size = plan.variant.img_size
+    _set_loader(config.train_dataloader, work_dir.absolute(), size)
     return config
 
 
@@ -203,43 +195,14 @@ def num_steps(config: Config, num_images: int) -> int:
     return config.train_cfg.max_epochs * math.ceil(images / loader.batch_size)
 
 
-def step_seconds(config: Config, device: str) -> tuple[float, str | None]:
-    """Time a step of a training, and choose the quicker number format.
-
-    None for float32: bfloat16 takes half the time where a processor has
-    instructions for it.
-    """
-    init_default_scope(config.default_scope)
-    steps = {amp: _step(config, device, amp) for amp in (None, 'bf16')}
-    setting = Setting(device=device)
-    times = median_milliseconds(steps, setting, STEPS, warm_up=1)
-    amp = 'bf16' if times['bf16'] < FASTER * times[None] else None
-    return times[amp] / 1e3, amp
-
-
-def _step(config: Config, device: str, amp: str | None) -> Callable:
-    """Make a step in a number format, which also reads photographs."""
-    with torch.device(device):
-        model = MODELS.build(config.model)
-    loader = config.train_dataloader
-    setting = Setting(device=device, batch=loader.batch_size, amp=amp)
-    images = setting.images(model.backbone.img_size)
-    step = training_step(model, images, setting)
-    dataset = DATASETS.build(loader.dataset)
-    positions = [i % len(dataset) for i in range(len(images))]
-
-    def read_and_step():
-        default_collate([dataset[i] for i in positions])
-        step()
-
-    return read_and_step
-
-
-def train(config: Config, amp: str | None, log: Log, title: str) -> Path:
+def train(
+    config: Config, amp: str | None, log: Log, title: str, later: int = 0
+) -> Path:
     """Train, from where an earlier run was interrupted.
 
     In mixed precision of a format, None for float32. ``title`` is that of
-    the progress bar. Gives the last checkpoint.
+    the progress bar, ``later`` the steps of a training after it. Gives the
+    last checkpoint.
     """
     config.experiment_name = uuid4().hex  # mmengine keeps things by it
     resume(config, 'auto')
@@ -247,7 +210,7 @@ def train(config: Config, amp: str | None, log: Log, title: str) -> Path:
         use_amp(config, amp)
     set_loader_defaults(config, no_pin_memory=False)
     runner = build_runner(config)
-    runner.register_hook(BarHook(log.bars, title))
+    runner.register_hook(ProgressHook(log, title, later))
     runner.train()
     path, _ = newest_checkpoint(Path(config.work_dir))
     return Path(path)

@@ -1,11 +1,17 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Messages of one line: settings refused, close names, safe to print."""
+"""Messages of one line: settings refused, close names, safe to print; bars."""
 
 import re
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from typing import TextIO
+
+from rich import get_console
+
+from .lazy import lazy
+
+mmpretrain = lazy('mmpretrain')
 
 # control characters, those that turn the direction of a text, and bytes of
 # a file's name that are no UTF-8
@@ -31,6 +37,19 @@ def say(*lines, file: TextIO | None = None) -> None:
     """
     for line in lines:
         print(printable(str(line)), file=file or sys.stdout, flush=True)
+
+
+def track(
+    sequence: Iterable, description: str = '', total: float | None = None
+) -> Iterable:
+    """Go through a sequence; with MMPretrain's bar on a terminal or notebook.
+
+    Into a file nothing is written.
+    """
+    console = get_console()
+    if console.is_terminal or console.is_jupyter:
+        return mmpretrain.utils.track(sequence, description, total)
+    return iter(sequence)
 
 
 def did_you_mean(name: object, known: Collection[str], most: int = 1) -> str:

@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Features of images as points of a plane."""
 
+import sys
 from collections.abc import Iterable, Sequence
 
 import matplotlib
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from mmclca.datasets.batches import Batch
 from mmclca.models.classifiers import feature_of
+from mmclca.utils.messages import say
 
 from .figures import save
 
@@ -50,7 +52,9 @@ def tsne(features: Tensor, **options) -> np.ndarray:
     Args:
         features (Tensor): (N, C).
         **options: Of ``sklearn.manifold.TSNE``. Other defaults than there:
-            ``learning_rate=200``, ``init='random'``, ``random_state=0``.
+            ``learning_rate=200``, ``init='random'``, ``random_state=0``. Of
+            few images a smaller ``perplexity``, a third of them, and it says
+            so.
 
     Returns:
         np.ndarray: (N, n_components).
@@ -61,7 +65,12 @@ def tsne(features: Tensor, **options) -> np.ndarray:
     from sklearn.manifold import TSNE
 
     defaults = dict(learning_rate=200.0, init='random', random_state=0)
-    return TSNE(**defaults | options).fit_transform(features.numpy())
+    options = defaults | options
+    few = max(1, (len(features) - 1) / 3)
+    if options.get('perplexity', 30) >= len(features):
+        options['perplexity'] = few
+        say(f'{len(features)} images: perplexity {few:.3g}', file=sys.stderr)
+    return TSNE(**options).fit_transform(features.numpy())
 
 
 def draw_points(

@@ -14,7 +14,7 @@ from mmclca.registry import MODELS as REGISTRY
 SCRIPTS = [
     ROOT / f'tools/benchmark/{name}.sh' for name in ('family', 'architectures')
 ]
-PIECES = ROOT / 'configs/_base_/models'
+BASES = ROOT / 'configs/_base_/models'
 MODELS = ROOT / 'configs/_base_/speed'
 
 
@@ -26,13 +26,13 @@ def test_every_model_is_measured():
     script = ''.join(path.read_text() for path in SCRIPTS)
     named = re.findall(r'\$models/(\S+\.py)', script)
     assert sorted({*named}) == sorted(path.name for path in MODELS.iterdir())
-    pieces = re.findall(r'\$pieces/(\S+\.py)', script)
-    assert pieces and all((PIECES / name).exists() for name in pieces)
+    bases = re.findall(r'\$bases/(\S+\.py)', script)
+    assert bases and all((BASES / name).exists() for name in bases)
 
 
 def test_branches_have_the_attentions_and_ffns_of_the_sequence():
     paths = [MODELS / f'vit-s_{name}.py' for name in ('36x1', '12x3', '9x4')]
-    paths.append(PIECES / 'par-vit-small-18x2-p16.py')
+    paths.append(BASES / 'par-vit-small-18x2-p16.py')
     models = [config(path) for path in paths]
     pairs = []
     for model in models:
@@ -60,4 +60,4 @@ def num_params(path):
 )
 def test_models_of_timm_are_of_the_same_size(timm, ours):
     theirs = num_params(MODELS / f'{timm}.py')
-    assert theirs == num_params(PIECES / f'{ours}.py')
+    assert theirs == num_params(BASES / f'{ours}.py')

@@ -67,7 +67,7 @@ def test_tables_are_sorted_by_accuracy(table):
 )
 def test_what_is_chosen(pixels, budget, chosen):
     pretrained = Pretrained('tiny', 'tiny.pth', TINY, PIXELS[pixels], '')
-    found = choose_model(pretrained, 40, budget, 'cpu')
+    found = choose_model(pretrained, 40, budget, None, 'cpu')
     assert words(found) == chosen
     assert found.layers == (None if found.method else (*range(12),))
 

@@ -139,8 +139,8 @@ def test_interrupted_it_keeps_what_there_is(said, place, monkeypatch):
         patch.setattr('mmclca.fitting.probing.learning_curve', pressed)
         with pytest.raises(KeyboardInterrupt):
             call(place, **out)
-    with monkeypatch.context() as patch:  # features are there
-        patch.setattr('mmclca.fitting.model.median_milliseconds', pressed)
+    with monkeypatch.context() as patch:  # the model is counted already
+        patch.setattr('mmclca.fitting.model.count_config', pressed)
         model = call(place, out=place / 'broken')
     assert model.accuracy is not None
     assert (place / 'broken' / 'report.html').exists()
@@ -161,6 +161,12 @@ def test_a_class_that_cannot_be_added(copy, place, tmp_path, place_of_it):
     with pytest.raises((FileNotFoundError, ValueError)):
         copy.add_class(new, 'larch')
     assert files_of(copy.folder) == before
+
+
+def test_a_folder_of_class_folders(copy, place):
+    known = place / 'photographs' / 'train'
+    with pytest.raises(ValueError, match='ONE class, such as .*train/ash; or'):
+        copy.add_class(known)
 
 
 def test_features_that_are_broken_change_nothing(copy, run, tmp_path, capsys):
@@ -201,9 +207,18 @@ def test_verbs_take_the_model(copy, place, tmp_path, run, capsys):
     assert (copy.folder / 'report.html').exists()
     new = write_photographs(tmp_path / 'new', seed=2) / 'elm'
     before = copy.classes
-    for said in ('right on photographs', 'knows all photographs of larch'):
+    export = copy.folder / 'model.int8.onnx'
+    export.touch()
+    for said in (
+        'Classes: 5 (4 before)\nlarch: 4 photographs (0 before), ',
+        'knows all photographs of larch',
+    ):
         assert run('add-class', copy.folder, new, '--name', 'larch') == 0
-        assert said in capsys.readouterr().out
+        text = capsys.readouterr().out
+        assert said in text
+        assert ('Removed model.int8.onnx' in text) is ('(0 before)' in said)
+        assert export.exists() is ('(0 before)' not in said)
+        export.touch()  # of the model of now
     model = FittedModel(copy.folder)
     assert model.classes == [*before, 'larch']
     assert model.facts['counts']['larch'] == 4

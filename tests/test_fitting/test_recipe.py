@@ -1,4 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -56,6 +57,15 @@ def test_model_and_images_are_as_was_measured(tmp_path):
     )
     assert resize == same
     assert load == dict(type='mmclca.LoadPhotograph')  # of all kinds
+
+
+def test_no_path_depends_on_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    trained = config_of(Path('model'))
+    own = trained.train_dataloader.dataset
+    places = trained.load_from, trained.work_dir, own.data_root, own.classes
+    assert all(place.startswith(f'{tmp_path}/') for place in places)
+    assert 'leaf40' not in trained.pretty_text
 
 
 def test_classes_that_count_alike(tmp_path):

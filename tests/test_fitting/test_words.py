@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from mmclca.fitting.record import FitRecord
-from mmclca.fitting.screen import end_lines, probe_lines
+from mmclca.fitting.screen import end_lines, probe_lines, series_lines
 
 KNOWN = dict(accuracy=0.9, low=0.8, high=0.95)
 SHARE = dict(low=0.01, high=0.2)
@@ -43,6 +43,7 @@ SAID = [
         record_of(FEW, **TRAINED, training=dict(holdout=None)),
         'the trained model itself was not measured',
     ),
+    (record_of(FEW, series=dict(ash=2, elm=3)), '5 photographs of ash, elm'),
     (record_of(FEW, NOTHING), 'accuracy not known'),
     (record_of(FEW), '6.0% (1.0% to 20.0%) of known classes'),
     (record_of(FEW, threshold=dict(score=None)), 'Strangers: not told'),
@@ -50,6 +51,7 @@ SAID = [
 ]
 UNSAID = [
     (record_of(FEW), 'mean over classes'),
+    (record_of(FEW, series={}), '--groups'),
     (record_of(UNEVEN, class_weights='balanced'), '--class-weights'),
 ]
 
@@ -59,7 +61,8 @@ UNSAID = [
     [*((*row, True) for row in SAID), *((*row, False) for row in UNSAID)],
 )
 def test_what_is_said(record, words, is_said):
-    lines = [*probe_lines(record), *end_lines(record, 'my model')]
+    lines = [*probe_lines(record), *series_lines(record)]
+    lines += end_lines(record, 'my model')
     assert (words in '\n'.join(lines)) is is_said
 
 

@@ -112,9 +112,11 @@ def test_pt2_elsewhere(export, tmp_path):
 
 
 @pytest.mark.slow
-def test_int8_has_a_name_of_its_own(export, tmp_path):
+def test_int8_has_a_name_of_its_own(export, tmp_path, capsys):
     config, checkpoint, _ = write_model(tmp_path)
     export(config, checkpoint, '--int8', '--opset', 20)
+    said = capsys.readouterr().out
+    assert 'ms in int8' in said and 'int8 loses was not measured' in said
     session = onnxruntime.InferenceSession(tmp_path / 'tiny.int8.onnx')
     check_facts(session.get_modelmeta().custom_metadata_map)
 

@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import csv
+import json
 import re
 
 import pytest
@@ -15,6 +16,9 @@ from tiny_run import (
 )
 
 from mmclca.apis import TokenReductionInferencer
+from mmclca.cli.commands import probe as command
+from mmclca.datasets.photographs import Photographs
+from mmclca.utils.files import write_rows
 
 TOOLS = ROOT / 'tools'
 
@@ -110,3 +114,17 @@ def test_mistakes(monkeypatch, folder, tmp_path, capsys, arguments, said):
     assert exit_code(main['main']) == 2
     assert re.search(said, capsys.readouterr().err)
     assert not out.exists()
+
+
+@pytest.mark.parametrize('final', ['trained', 'probe'])
+def test_a_network_that_was_trained_on_the_images(tmp_path, capsys, final):
+    path = tmp_path / 'ash' / '0.png'
+    (tmp_path / 'model.pth').touch()
+    (tmp_path / 'fit.json').write_text(json.dumps(dict(final=final)))
+    rows = [('path', 'used'), (str(path), True), ('out.png', False)]
+    write_rows(tmp_path / 'photographs.csv', rows)
+    paths = [str(path), str(tmp_path / 'new.png')]
+    images = Photographs.named(paths, ['ash', 'elm'], '.')
+    command.warn_of_known(tmp_path, images)
+    told = 'was trained on 1 of these 2 images' in capsys.readouterr().err
+    assert told is (final == 'trained')

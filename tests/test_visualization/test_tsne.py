@@ -38,3 +38,9 @@ def test_alike_features_are_near_each_other():
     assert apart > 1.5 * width
     again = tsne(features, perplexity=10, max_iter=500)
     assert np.array_equal(points, again)
+
+
+def test_few_images_have_a_smaller_perplexity(capsys):
+    pytest.importorskip('sklearn', reason='no scikit-learn')
+    assert tsne(torch.randn(7, 8), perplexity=30.0).shape == (7, 2)
+    assert capsys.readouterr().err == '7 images: perplexity 2\n'

@@ -10,12 +10,12 @@
 . "$(dirname "$0")/../dev/measure.sh"
 
 measure architectures_cait $models/cait-xxs24_timm.py \
-    --configs $pieces/cait-xxs24-p16.py --rounds 15 "$@"
-measure architectures_cait_reduced $pieces/cait-xxs24-p16.py \
+    --configs $bases/cait-xxs24-p16.py --rounds 15 "$@"
+measure architectures_cait_reduced $bases/cait-xxs24-p16.py \
     --methods ToMe --keep-rates 0.5 --clca no --rounds 15 "$@"
 measure architectures_cait_memory $models/vit-xxs24_384.py \
     --configs $models/cait-xxs24_384.py --memory --rounds 5 "$@"
 measure architectures_resmlp $models/resmlp-s12_timm.py \
-    --configs $pieces/resmlp-s12-p16.py --fuse --rounds 15 "$@"
+    --configs $bases/resmlp-s12-p16.py --fuse --rounds 15 "$@"
 measure architectures_patchconvnet $models/resnet50.py \
-    --configs $pieces/patchconvnet-s60.py --rounds 15 "$@"
+    --configs $bases/patchconvnet-s60.py --rounds 15 "$@"

@@ -10,7 +10,7 @@
 . "$(dirname "$0")/../dev/measure.sh"
 
 measure family_parallel $models/vit-s_36x1.py --configs \
-    $pieces/par-vit-small-18x2-p16.py $models/vit-s_12x3.py \
+    $bases/par-vit-small-18x2-p16.py $models/vit-s_12x3.py \
     $models/vit-s_9x4.py --fuse --batch 1 2 4 8 --rounds 7 "$@"
 measure family_stems $models/vit-s_linear.py --configs \
     $models/vit-s_hmlp-bn.py $models/vit-s_hmlp-ln.py $models/vit-s_conv.py \
@@ -20,5 +20,5 @@ reduced='--methods EViT ToMe --keep-rates 0.5 --clca yes --rounds 15'
 {
     measure family_reduced_branches $models/vit-s_6x2.py $reduced "$@"
     measure family_reduced_distilled \
-        $pieces/deit-small-distilled-p16.py $reduced "$@"
+        $bases/deit-small-distilled-p16.py $reduced "$@"
 }

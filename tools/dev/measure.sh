@@ -6,7 +6,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 # shellcheck disable=SC2034  # both read it
-models=configs/_base_/speed pieces=configs/_base_/models
+models=configs/_base_/speed bases=configs/_base_/models
 
 measure() { # NAME BASELINE OPTION...
     name=$1 baseline=$2

@@ -114,7 +114,7 @@ def out_of_fold(
             alike whatever their number of images. Defaults to None: images
             count alike.
         progress (Callable): Wraps the list of all folds, such as
-            ``mmpretrain.utils.track``. Defaults to ``iter``.
+            ``mmclca.utils.messages.track``. Defaults to ``iter``.
 
     Returns:
         OutOfFold: Where no class has two images, or two groups, nothing in
@@ -187,7 +187,7 @@ def learning_curve(
     """Accuracy of a classifier fitted to k images of each class.
 
     Drawn anew each time; the images left are the test. It ends with the
-    largest k of which half of the classes have more.
+    largest k of which half of the classes have more, or that of ``sizes``.
 
     Args:
         features (Tensor): (N, D).
@@ -215,11 +215,10 @@ def learning_curve(
     """
     task = Task.of(features, labels, num_classes, classifier, groups)
     strength = task.default if strength is None else strength
-    most = np.median(task.units.per_class) - 1
+    most = int(np.median(task.units.per_class)) - 1
     draws = [
         (size, seed + repeat)
-        for size in sizes
-        if size <= most
+        for size in sorted({min(size, most) for size in sizes if most})
         for repeat in range(repeats)
     ]
     shares = {}

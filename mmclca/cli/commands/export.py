@@ -10,12 +10,14 @@ its logits are those of PyTorch; int8 files are made of one that passed
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from mmclca.checkpoints import fitted
+from mmclca.utils.files import replace_file
 
 from .. import Parser, model_files, plain_errors
 from ..arguments import check_file, positive
-from ..packages import deployment
+from ..packages import benchmark, deployment, rich
 
 
 def parse_args():
@@ -74,7 +76,11 @@ def default_out(checkpoint, format, int8):
 
 
 def export(args, out):
-    """Write the file; gives the largest difference of its logits."""
+    """Write the file.
+
+    Gives the largest difference of its logits in float32, and what
+    quantization makes of them.
+    """
     inferencer = model_files.load(
         args, args.config, args.checkpoint, args.reject
     )
@@ -85,10 +91,18 @@ def export(args, out):
     metadata = deployment.metadata_of(
         cfg, model, preprocessing, inferencer.classes, threshold
     )
-    given = model, preprocessing.size, out, metadata
+    size = preprocessing.size
     if args.format == 'pt2':
-        return deployment.export_pt2(*given)
-    return deployment.export_onnx(*given, args.opset, args.int8)
+        return deployment.export_pt2(model, size, out, metadata), ''
+    settings = dict(metadata=metadata, opset=args.opset)
+    if not args.int8:
+        return deployment.export_onnx(model, size, out, **settings), ''
+    with TemporaryDirectory() as folder:
+        whole = Path(folder, 'model.onnx')
+        error = deployment.export_onnx(model, size, whole, **settings)
+        replace_file(out, partial(deployment.quantize, whole))
+        files = whole, out, size, args.checkpoint
+        return error, benchmark.compare_quantized(inferencer, *files)
 
 
 def main(args):
@@ -96,9 +110,13 @@ def main(args):
         check(args)
     with plain_errors(', '.join(filter(None, (args.config, args.checkpoint)))):
         out = args.out or default_out(args.checkpoint, args.format, args.int8)
-        error = export(args, out)
+        screen = rich.console.Console(stderr=True)
+        with screen.status('Exporting, which takes some ten seconds'):
+            error, compared = export(args, out)
     when = 'before the 8-bit quantization' if args.int8 else 'in float32'
     print(
         f'{out}: {out.stat().st_size / 1e6:.1f} MB; {when} its logits '
         f'differ from those of PyTorch by at most {error:.1g}'
     )
+    if compared:
+        print(compared)

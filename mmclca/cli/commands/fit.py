@@ -30,6 +30,12 @@ def parse_args():
         '(default: half of the whole transformer)',
     )
     parser.add(
+        '--runtime',
+        'what times are measured in (default: ONNX Runtime where it is '
+        'installed, on a GPU PyTorch)',
+        choices=['onnx', 'pytorch'],
+    )
+    parser.add(
         '--weights FILE',
         'a file of ViT, DeiT or DINOv2 weights, or timm://NAME (default: '
         "DeiT-Tiny's, from the cache of timm or the network)",

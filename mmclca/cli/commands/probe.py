@@ -5,16 +5,18 @@ by folds how good it is, and write a checkpoint that all tools take
 python tools/probe.py CONFIG --weights WEIGHTS --images photos/ --out probe.pth
 """
 
+import os
 import sys
 from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 
-from mmclca.utils.messages import say
+from mmclca.checkpoints import fitted
+from mmclca.utils.messages import say, track
 
 from .. import Parser, model_files, plain_errors
 from ..arguments import check_file, file_named, keep_rate, positive, whole
-from ..packages import apis, datasets, evaluation, mmpretrain, models
+from ..packages import apis, datasets, evaluation, fitting, models
 
 
 def parse_args():
@@ -138,6 +140,22 @@ def training_images(args, cfg):
     return found.select(found.to_train())
 
 
+def warn_of_known(model, images):
+    """Say where the network itself was trained on the images."""
+    if not fitted.is_fitted(model):
+        return
+    files = fitting.record.ModelFolder(model)
+    if files.read().final == 'trained':
+        rows = {row['path'] for row in files.used_rows()}
+        known = rows & {*map(os.path.abspath, images.paths)}
+        if known:
+            say(
+                f'the network of {model} was trained on {len(known)} of '
+                f'these {len(images)} images: the folds say too much',
+                file=sys.stderr,
+            )
+
+
 def lines_of(classifier, images, channels, found):
     """Describe the estimate by the folds, in lines."""
     number, classes = len(images.paths), images.classes
@@ -174,6 +192,7 @@ def run(args):
     check(args)
     probe, cfg = load_probe(args)
     given = training_images(args, cfg)
+    warn_of_known(args.model, given)
     images, channels, found = apis.probe.probe.fit_to_images(
         probe,
         given,
@@ -181,7 +200,7 @@ def run(args):
         folds=args.folds,
         repeats=args.repeats,
         class_weights=args.class_weights,
-        progress=partial(mmpretrain.utils.track, description='Folds'),
+        progress=partial(track, description='Folds'),
     )
     lines = list(lines_of(args.classifier, images, channels, found))
     if args.test:

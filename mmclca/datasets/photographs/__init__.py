@@ -4,11 +4,13 @@
 from .check import Checked, check_photographs
 from .photographs import Photographs
 from .read import images_at, images_of_split, read_photographs
+from .series import find_series
 
 __all__ = [
     'Checked',
     'Photographs',
     'check_photographs',
+    'find_series',
     'images_at',
     'images_of_split',
     'read_photographs',

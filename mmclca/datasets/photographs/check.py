@@ -13,10 +13,10 @@ from hashlib import sha256
 from io import BytesIO
 
 import numpy as np
-from mmpretrain.utils import track
 from PIL import Image, ImageOps
 
 from mmclca.utils.files import read_bytes
+from mmclca.utils.messages import track
 
 from ..decoding import by_pillow, decode, open_image
 from ..image_files import check_header
@@ -79,7 +79,7 @@ def check_photographs(
 
     Args:
         photographs (Photographs): All of them.
-        progress (Callable): Draws a bar, as ``mmpretrain.utils.track``.
+        progress (Callable): Draws a bar, as ``mmclca.utils.messages.track``.
 
     Returns:
         Checked: What is used, with its labels counted anew where a class is
@@ -234,7 +234,7 @@ def look_at(
 
     Args:
         paths (Sequence[str]): The files.
-        progress (Callable): Draws a bar, as ``mmpretrain.utils.track``.
+        progress (Callable): Draws a bar, as ``mmclca.utils.messages.track``.
     """
     with ThreadPoolExecutor(_THREADS) as pool:
         looks = pool.map(_look, paths)

@@ -198,7 +198,7 @@ def _check_classes(classes, parts, folder: Path) -> None:
         raise ValueError(
             f'{folder} has {len(parts)} photographs but no folders: put those '
             f'of each class into a folder there ({EXAMPLE}), or name their '
-            'classes in a table (labels=)'
+            'classes in a table (--labels TABLE)'
         )
     (name,) = classes
     deeper = {part[1] for part in parts if len(part) > 2 and part[0] == name}

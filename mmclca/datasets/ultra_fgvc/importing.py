@@ -9,9 +9,8 @@ from io import BytesIO
 from itertools import chain
 from pathlib import Path
 
-from mmpretrain.utils import track
-
 from mmclca.utils.files import read_bytes, write_rows
+from mmclca.utils.messages import track
 
 from ..decoding import open_image
 from ..image_files import IMAGE_SUFFIXES, find_problem

@@ -123,7 +123,7 @@ def test_few_images_that_are_right_make_nothing_certain():
 def test_learning_curve():
     features, labels = drawn([8] * 5 + [1], noise=1.5)
     curve = learning_curve(features, labels, 6, 'ncm')
-    assert [point['photographs'] for point in curve] == [1, 2, 3, 5]
+    assert [point['photographs'] for point in curve] == [1, 2, 3, 5, 7]
     assert curve[0]['accuracy'] < curve[-1]['accuracy']
     for point in curve:
         assert 0 <= point['low'] < point['accuracy'] < point['high'] <= 1
@@ -135,6 +135,8 @@ def test_learning_curve_counts_groups():
     curve = learning_curve(features, labels.tolist(), 3, groups=groups)
     assert [point['photographs'] for point in curve] == [1, 2, 3]
     assert not learning_curve(features[:3], torch.arange(3), 3)
+    curve = learning_curve(features, labels, 3, sizes=(2, 4))
+    assert [point['photographs'] for point in curve] == [2, 4]
 
 
 def test_unknown_class_weights():

@@ -128,6 +128,7 @@ COST = facts()['cost']
 SAID = [
     (dict(cost=dict(COST, ms=12, ms_full=10)), ('Not faster', '120 %')),
     (dict(group='plant 1'), ('only one photograph or one plant',)),
+    (dict(series=dict(ash=2, elm=2)), ('4 photographs show nearly',)),
     (
         dict(counts=dict(zip(CLASSES, (300, 4, 3, 3), strict=True))),
         ('largest has 300 photographs, the smallest 3', 'classes is 71.3'),

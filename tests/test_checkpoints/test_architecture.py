@@ -5,9 +5,9 @@ import pytest
 import timm
 import torch
 
+from mmclca.checkpoints.architecture import backbone_of
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.releases import name_source
-from mmclca.fitting.weights import backbone_of
 from mmclca.registry import MODELS
 
 PLAIN = {'type', 'arch', 'patch_size', 'norm_cfg'}

@@ -10,10 +10,10 @@ from small_models import arch
 from tiny_photographs import write_photographs
 
 import mmclca
+from mmclca.checkpoints.architecture import backbone_of
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.releases import name_source
 from mmclca.fitting.model import SIDES, candidates_of, words
-from mmclca.fitting.weights import backbone_of
 from mmclca.registry import MODELS
 
 SIZES = dict(embed_dims=16, num_layers=3)

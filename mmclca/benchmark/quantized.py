@@ -1,0 +1,91 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""An ONNX file of 8-bit products beside the float one that it was made of."""
+
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from mmclca.apis import TokenReductionInferencer
+from mmclca.apis.features import feature_batches
+from mmclca.checkpoints.fitted import is_fitted
+from mmclca.deployment import onnx_logits
+from mmclca.utils.files import read_rows
+
+from .steps import Setting, interleaved_seconds
+
+BATCH, ROUNDS = 32, 20
+HELD_OUT = 'held out'  # how the reason in photographs.csv begins
+
+
+def compare_quantized(
+    inferencer: TokenReductionInferencer,
+    whole: Path,
+    small: Path,
+    size: tuple[int, int],
+    place: str,
+) -> str:
+    """Say in a line what a file of 8-bit products loses, and its time.
+
+    Args:
+        inferencer (TokenReductionInferencer): The model, on the CPU.
+        whole (Path): Its ONNX file in float32.
+        small (Path): That with 8-bit products.
+        size (tuple[int, int]): Height and width of an image.
+        place (str): Where the checkpoint was. A folder that ``fit`` wrote
+            says on what photographs to compare.
+    """
+    threads = torch.get_num_threads()
+    setting = Setting(threads=threads, batch=1)
+    files = dict(int8=onnx_logits(small, threads))
+    files['float32'] = onnx_logits(whole, threads)
+    images = setting.images(size)
+    steps = {name: partial(run, images) for name, run in files.items()}
+    seconds = interleaved_seconds(steps, setting, ROUNDS)
+    times = [
+        f'{1e3 * min(one):.3g} ms in {name}' for name, one in seconds.items()
+    ]
+    words = f'{threads} thread{"s" * (threads > 1)}'
+    time = f'a photograph takes {" and ".join(times)} ({words})'
+    if not is_fitted(place):
+        return f'{time}; what int8 loses was not measured'
+    rows = photographs_of(place)
+    return f'{_agreement(inferencer, rows, *files.values())}; {time}'
+
+
+def photographs_of(folder: str) -> list[dict]:
+    """Read the rows of photographs that a model was measured on.
+
+    Those held out; where there are none, those that it was fitted to.
+    """
+    rows = read_rows(Path(folder, 'photographs.csv'))
+    held_out = [row for row in rows if row['why_not'].startswith(HELD_OUT)]
+    return held_out or [row for row in rows if row['used'] == 'True']
+
+
+def _agreement(inferencer, rows: list[dict], small, whole) -> str:
+    def both(images):
+        return torch.stack([small(images), whole(images)], 1)
+
+    paths = [row['path'] for row in rows]
+    found, unread = [], {}
+    for scores, reasons in feature_batches(inferencer, paths, both, BATCH):
+        found.append(scores)
+        unread |= reasons
+    rows = [row for i, row in enumerate(rows) if i not in unread]
+    if not rows:
+        return 'the photographs are gone, so what int8 loses is not known'
+    scores = torch.cat([part for part in found if len(part)])
+    int8, float32 = scores.unflatten(1, (2, -1)).argmax(2).T.tolist()
+    same = sum(map(int.__eq__, int8, float32))
+    if rows[0]['used'] == 'True':
+        return (
+            f'int8 names {same} of {len(rows)} training photographs as '
+            'float32 does (none were held out, so its accuracy is not known)'
+        )
+    names = [inferencer.classes.index(row['class']) for row in rows]
+    right = [sum(map(int.__eq__, one, names)) for one in (int8, float32)]
+    return (
+        f'of {len(rows)} photographs held out int8 names {right[0]} right, '
+        f'float32 {right[1]}, and {same} are named alike'
+    )

@@ -1,0 +1,70 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Time models as they will run: in ONNX Runtime or in PyTorch."""
+
+import os
+from collections.abc import Hashable, Mapping
+from importlib.util import find_spec
+from statistics import median
+
+import torch
+
+from mmclca.utils.extras import require
+from mmclca.utils.messages import track
+
+from .steps import Setting, interleaved_seconds, steps_of
+
+RUNTIMES = dict(onnx='ONNX Runtime', pytorch='PyTorch')
+NEEDED = 'onnx', 'onnxscript', 'onnxruntime'
+ROUNDS = 20
+# Where others compute, too, a repeat in the middle takes so many times the
+# least, or so many processes want each core.
+BUSY = 1.25
+
+
+def find_runtime(given: str | None, device: str) -> str:
+    """Return what a model will run in, a key of ``RUNTIMES``.
+
+    By default ONNX Runtime where it is installed, PyTorch on a GPU.
+    """
+    if given == 'onnx':
+        require(*NEEDED, extra='deploy')
+    on_cpu = torch.device(device).type == 'cpu'
+    known = on_cpu and all(map(find_spec, NEEDED))
+    return given or ('onnx' if known else 'pytorch')
+
+
+def time_models(
+    models: Mapping[Hashable, dict],
+    runtime: str,
+    device: str,
+    rounds: int = ROUNDS,
+) -> tuple[dict[Hashable, float], str]:
+    """Time one image, interleaved, on the threads that there are.
+
+    Gives milliseconds by the name, the least of the repeats, which other
+    processes disturb least; and :func:`busy_note`.
+    """
+    onnx = runtime == 'onnx'
+    setting = Setting('cpu' if onnx else device, torch.get_num_threads(), 1)
+    steps = {}
+    for name in track([*models], 'Preparing to time'):
+        steps |= steps_of({name: models[name]}, setting, onnx)
+    found = interleaved_seconds(steps, setting, rounds)
+    spread = max(median(one) / min(one) for one in found.values())
+    load = os.getloadavg()[0] / os.cpu_count()  # over a minute
+    times = {name: 1e3 * min(one) for name, one in found.items()}
+    return times, busy_note(spread, load)
+
+
+def busy_note(spread: float, load: float) -> str:
+    """Say that others compute on the machine; empty where nobody does.
+
+    ``spread`` is a repeat in the middle by the least, ``load`` the number of
+    processes that want a core, by that of the cores.
+    """
+    if max(spread, load) <= BUSY:
+        return ''
+    why = f'{load:.1f} processes want each core'
+    if spread > BUSY:
+        why = f'repeats took {spread:.1f} times as long'
+    return f'; the machine is busy ({why}): on an idle one it may be faster'

@@ -1,0 +1,58 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What is said of an 8-bit file beside the float one."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from mmclca.benchmark import quantized
+from mmclca.utils.files import write_rows
+
+COLUMNS = ('path', 'class', 'used', 'why_not')
+TRAINED = [(f'{i}.jpg', 'ash', True, '') for i in range(3)]
+OUT = [
+    ('a.jpg', 'ash', False, 'held out in test'),
+    ('b.jpg', 'elm', False, 'held out in val'),
+    ('c.jpg', 'elm', False, 'held out in val'),
+]
+LEFT = [('d.jpg', '', False, 'same as a.jpg')]
+
+
+@pytest.fixture
+def said(tmp_path, monkeypatch):
+    """What is said of rows of photographs.csv, some of them unread."""
+
+    def read(_, paths, function, *__):
+        images = torch.eye(3)[[i for i in range(3) if i not in gone]]
+        yield function(images).flatten(1), dict.fromkeys(gone, 'gone')
+
+    def said(rows, *unread):
+        gone[:] = unread
+        write_rows(tmp_path / 'photographs.csv', [COLUMNS, *rows])
+        found = quantized.photographs_of(tmp_path)
+        # float32 says ash, elm, elm and int8 ash, ash, elm
+        whole = torch.tensor([[1.0, 0], [0, 1], [0, 1]])
+        small = torch.tensor([[1.0, 0], [1, 0], [0, 1]])
+        model = SimpleNamespace(classes=['ash', 'elm'])
+        runs = (lambda x: x @ small), (lambda x: x @ whole)
+        return quantized._agreement(model, found, *runs)
+
+    gone = []
+    monkeypatch.setattr(quantized, 'feature_batches', read)
+    return said
+
+
+def test_photographs_held_out(said):
+    right = 'of 3 photographs held out int8 names 2 right, float32 3, and 2'
+    assert right in said(TRAINED + OUT + LEFT)
+    assert 'of 2 photographs held out int8 names 2 right, float32 2' in said(
+        TRAINED + OUT, 1
+    )
+
+
+def test_training_photographs_tell_no_accuracy(said):
+    text = said(TRAINED + LEFT)
+    assert '2 of 3 training photographs as float32 does' in text
+    assert 'accuracy is not known' in text
+    assert 'gone' in said(TRAINED, 0, 1, 2)

@@ -1,0 +1,75 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What a photograph costs in the runtime that it will have."""
+
+import pytest
+import torch
+from tiny_photographs import write_weights
+
+from mmclca.benchmark import timing
+from mmclca.fitting.model import candidates_of, choose_model, classifier_config
+from mmclca.fitting.weights import find_weights
+
+
+@pytest.fixture
+def seconds(monkeypatch):
+    """Sets the seconds of the repeats, a list for each model."""
+
+    def measured(*found):
+        def fake(steps, setting, rounds):
+            return dict(zip(steps, found, strict=True))
+
+        monkeypatch.setattr(timing, 'interleaved_seconds', fake)
+        monkeypatch.setattr(timing, 'steps_of', lambda models, *_: models)
+        monkeypatch.setattr(timing, 'NEEDED', ())
+
+    return measured
+
+
+def test_the_least_counts_and_its_spread_is_told(seconds):
+    seconds([0.003, 0.002, 0.005], [0.004] * 3)
+    found, busy = timing.time_models(dict(a={}, b={}), 'pytorch', 'cpu')
+    assert found == dict(a=2, b=4) and 'took 1.5 times' in busy
+    assert 'repeats took 1.5 times as long' in timing.busy_note(1.5, 0.1)
+    assert '2.0 processes want each core' in timing.busy_note(1.1, 2)
+    assert not timing.busy_note(1.1, 1)
+
+
+@pytest.mark.parametrize(
+    'given, device, needed, runtime',
+    [
+        (None, 'cpu', ('onnx',), 'onnx'),
+        (None, 'cpu', ('no_such_package',), 'pytorch'),
+        (None, 'cuda', ('onnx',), 'pytorch'),
+        ('onnx', 'cuda', ('onnx',), 'onnx'),
+        ('pytorch', 'cpu', ('onnx',), 'pytorch'),
+    ],
+)
+def test_what_it_will_run_in(monkeypatch, given, device, needed, runtime):
+    monkeypatch.setattr(timing, 'NEEDED', needed)
+    assert timing.find_runtime(given, device) == runtime
+
+
+def test_without_onnx_runtime():
+    with pytest.raises(ImportError, match=r'pip install "mmclca\[deploy\]"'):
+        timing.find_runtime('onnx', 'cpu')
+
+
+def test_a_model_that_is_exported(tmp_path):
+    found = find_weights(str(write_weights(tmp_path)), None)
+    variant = candidates_of(found)[-1]
+    model = classifier_config(found, variant, 3).model
+    threads = torch.get_num_threads()
+    times, _ = timing.time_models(dict(a=model), 'onnx', 'cpu', rounds=3)
+    assert times['a'] > 0
+    assert torch.get_num_threads() == threads
+
+
+def test_a_budget_says_what_was_timed(tmp_path, seconds):
+    found = find_weights(str(write_weights(tmp_path)), None)
+    number = len(candidates_of(found))
+    seconds(*[[0.03]] * (number - 1), [0.004, 0.008, 0.009])
+    settings = 'pytorch', 'cpu'
+    chosen = choose_model(found, 3, '5ms', *settings)
+    assert chosen == candidates_of(found)[-1]
+    with pytest.raises(ValueError, match='in PyTorch; the machine is busy'):
+        choose_model(found, 3, '3ms', *settings)
