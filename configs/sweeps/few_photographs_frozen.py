@@ -84,6 +84,17 @@ classifiers = {
 }
 compared = [default, 'CLS, last layer', 'CLS and average, layers 0 to 11']
 counts = (1, 3, 5, 10)
+# of fit
+defaults = {
+    'DeiT-Tiny': dict(
+        backbone='deit-tiny-p16', method='ATC', keep_rate=0.5, reading=default
+    ),
+    'ViT-Tiny': dict(
+        backbone='vit-tiny-p16',
+        img_size=160,
+        reading='CLS and std, layers 0 to 11',
+    ),
+}
 # of the picture, by the size of images
 lines = {
     'all tokens: CLS and std, layers 0 to 11': dict(

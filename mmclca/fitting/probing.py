@@ -9,7 +9,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from mmclca.apis import Probe
-from mmclca.apis.probe import OutOfFold, learning_curve
+from mmclca.apis.probe import OutOfFold, error_slopes, learning_curve
 from mmclca.apis.probe.probe import fit_to_images
 from mmclca.datasets.photographs import Checked, Photographs, find_series
 from mmclca.evaluation import accuracy, open_set, wilson
@@ -42,7 +42,7 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
     bar = partial(track, description='Learning curve')
     more = dict(strength=found.strength, progress=bar)
     curve = learning_curve(*settings, known.groups, **more)
-    estimate = _estimate(found, known.classes)
+    estimate = estimate_of(found, curve, known.classes)
     estimate['seconds'] = time.perf_counter() - began
     if is_trained:
         probe = Probe(files.model, None, plan.device, files.features)
@@ -108,10 +108,10 @@ def measure(probe: Probe, photographs: Photographs) -> tuple[dict, Tensor]:
     return dict(n=len(labels), accuracy=right, low=low, high=high), logits
 
 
-def _estimate(found: OutOfFold, classes: list[str]) -> dict:
-    """Estimate the accuracy of a probe, for the record."""
+def estimate_of(found: OutOfFold, curve: list[dict], classes: list) -> dict:
+    """Estimate the accuracy of a probe by folds, for the record."""
     tested = bool(found.independent)
-    low, high = found.interval() if tested else (None, None)
+    low, high = interval_of(found, curve) if tested else (None, None)
     numbers = found.labels.bincount(minlength=len(classes)).tolist()
     rows = map(_recall, found.recalls(), numbers)
     return dict(
@@ -126,6 +126,21 @@ def _estimate(found: OutOfFold, classes: list[str]) -> dict:
         macro_recall=found.macro_recall if tested else None,
         per_class=dict(zip(classes, rows, strict=True)),
     )
+
+
+def interval_of(found: OutOfFold, curve: list[dict]) -> tuple[float, float]:
+    """Estimate the 95 % interval of a probe that learns from all photographs.
+
+    That of the folds, which learn from fewer; at its upper end are the errors
+    that go with the others, as its learning curve falls.
+    """
+    low, high = found.interval()
+    if len(curve) > 1 and found.folds > 1:
+        *_, (slope,) = error_slopes(curve, ['accuracy'])
+        more = found.folds / (found.folds - 1)
+        errors = 1 - float(found.accuracy.mean())
+        high = min(high + errors * (1 - more**slope), 1.0)
+    return low, high
 
 
 def _recall(recall: Tensor, n: int) -> dict:

@@ -19,6 +19,7 @@ from matplotlib.ticker import LogLocator, MultipleLocator, PercentFormatter
 from PIL import Image, ImageOps
 
 from mmclca.apis import TokenReductionInferencer
+from mmclca.apis.probe import error_slopes
 from mmclca.checkpoints.releases import first
 from mmclca.datasets.batches import view_of_input
 from mmclca.datasets.decoding import UndecodedError, decode, open_image
@@ -45,8 +46,6 @@ MOST = 24  # photographs whose label is doubtful
 PAIRS = 6
 PICTURES = 3  # of a kind
 FACTOR = 2  # how far beyond what was measured an estimate goes
-LEAST_ERROR = 0.001  # the logarithm of none is none
-STEEPEST = -1  # no more than half of the errors go with twice the photographs
 
 
 def write_report(folder: str | os.PathLike) -> Path:
@@ -213,22 +212,15 @@ def _pair(found: Predictions, a: int, b: int) -> dict:
 def expected(points: list[dict]) -> dict | None:
     """Estimate the accuracy with twice the photographs of a learning curve.
 
-    The error falls as a power of the number of photographs: a line through
-    the logarithms of both, for the accuracy and for either end of its
-    interval. `Deep Learning Scaling is Predictable, Empirically` finds this
-    law in many tasks. Of few points the line can be too steep: twice the
-    photographs take away half of the errors at most.
-    It is never below the last point, and None of fewer than two points.
+    By :func:`error_slopes`, for the accuracy and for either end of its
+    interval. It is never below the last point, and None of fewer than two.
     """
     if len(points) < 2:
         return None
     last, names = points[-1], ('accuracy', 'low', 'high')
     wanted = FACTOR * last['photographs']
-    x = np.log([point['photographs'] for point in points])
-    shares = np.array([[point[name] for name in names] for point in points])
-    y = np.log(np.maximum(1 - shares, LEAST_ERROR))
-    slope = np.clip(np.polyfit(x, y, deg=1)[0], STEEPEST, 0)
-    found = 1 - np.exp(y.mean(0) + slope * (np.log(wanted) - x.mean()))
+    x, y, slopes = error_slopes(points, names)
+    found = 1 - np.exp(y + slopes * (np.log(wanted) - x))
     accuracy = max(found[0], last['accuracy'])
     low = max(min(found[1], accuracy), last['low'])
     shares = map(float, (accuracy, low, max(found[2], accuracy)))

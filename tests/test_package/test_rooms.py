@@ -44,7 +44,7 @@ ROOMS = (  # from the top
 # model (84).
 BUDGET = {
     'mmclca': 178,
-    'mmclca/apis': 1372,
+    'mmclca/apis': 1381,
     'mmclca/benchmark': 932,
     'mmclca/checkpoints': 1452,
     'mmclca/cli': 2812,
@@ -52,14 +52,14 @@ BUDGET = {
     'mmclca/deployment': 343,
     'mmclca/engine': 669,
     'mmclca/evaluation': 442,
-    'mmclca/fitting': 1286,
+    'mmclca/fitting': 1290,
     'mmclca/models': 4517,
     'mmclca/page': 463,
     'mmclca/sweep': 781,
     'mmclca/utils': 256,
     'mmclca/visualization': 972,
     'tools': 537,
-    'tools/research': 571,
+    'tools/research': 615,
     'tests': 25665,
 }
 

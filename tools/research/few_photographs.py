@@ -62,14 +62,10 @@ def measure(one):
 def measured(one, name, own, counts):
     """Return accuracies of all draws of a set in per cent, by way."""
     features = one.views(name)
-    features = F.layer_norm(features, features.shape[-1:])
-    labels = torch.tensor(own.label.to_numpy())
-    tested = torch.tensor((own.split == 'test').to_numpy())
+    labels, tested = labels_of(own)
     found = {}
-    for name, (layers, parts) in READINGS.items():
-        parts = [PARTS.index(x) for x in parts]
-        read = features[:, :, layers][:, :, :, parts].flatten(2).double()
-        read = rotate(read.flatten(0, 1))[0].unflatten(0, read.shape[:2])
+    for name in READINGS:
+        read = read_of(features, name)
         number = len(CLASSIFIERS) if name in GRID['compared'] else 1
         kinds = [*CLASSIFIERS][:number]
         for kind, count in product(kinds, counts):
@@ -78,6 +74,21 @@ def measured(one, name, own, counts):
                 for drawn in draws(labels, ~tested, count)
             ]
     return found
+
+
+def labels_of(own):
+    """Return the labels of a set, and which photographs are to test with."""
+    tested = torch.tensor((own.split == 'test').to_numpy())
+    return torch.tensor(own.label.to_numpy()), tested
+
+
+def read_of(features, reading):
+    """Return what is read of all views, (V, N, D), on as few axes."""
+    layers, parts = READINGS[reading]
+    parts = [PARTS.index(x) for x in parts]
+    features = F.layer_norm(features, features.shape[-1:])
+    read = features[:, :, layers][:, :, :, parts].flatten(2).double()
+    return rotate(read.flatten(0, 1))[0].unflatten(0, read.shape[:2])
 
 
 def draws(labels, known, count):

@@ -15,6 +15,8 @@ from .classifiers import Linear, Task, best, fit_linear
 
 MOST_SCORES = 2**25  # of all repeats together: many images need no repeats
 SIZES = (1, 2, 3, 5, 10, 20, 50, 100)  # photographs a class
+LEAST_ERROR = 0.001  # the logarithm of none is none
+STEEPEST = -1  # no more than half of the errors go with twice the photographs
 
 
 @dataclass
@@ -59,13 +61,16 @@ class OutOfFold:
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Wilson interval of the mean accuracy.
 
-        It counts each image, or group, once: repeats are no more images.
+        Each image, or group, counts half, and repeats do not: which images
+        were fitted to is chance, too, and the folds share them. See
+        C. Nadeau, Y. Bengio, `Inference for the Generalization Error
+        <https://doi.org/10.1023/A:1024068626366>`_ (2003).
 
         Args:
             level (float): Its level. Defaults to 0.95.
         """
         mean = float(self.accuracy.mean())
-        return wilson(mean, self.independent, level)
+        return wilson(mean, self.independent / 2, level)
 
     def recalls(self) -> Tensor:
         """Return the share of each class that is right (K,), NaN where not
@@ -276,3 +281,25 @@ def fit_temperature(logits: Tensor, labels: Tensor, tested: int) -> float:
     with torch.enable_grad():
         optimizer.step(loss)
     return float(log_temperature.detach().exp())
+
+
+def error_slopes(points: Sequence[dict], names: Sequence[str]) -> tuple:
+    """Fit a line through the logarithms of images a class, and of errors.
+
+    The error falls as a power of the number of images, `Deep Learning
+    Scaling is Predictable, Empirically <https://arxiv.org/abs/1712.00409>`_.
+    Of few points the line can be too steep: it is -1 to 0.
+
+    Args:
+        points (Sequence[dict]): Of :func:`learning_curve`, two or more.
+        names (Sequence[str]): Of the shares, such as 'accuracy'.
+
+    Returns:
+        tuple: Mean logarithms of images and of errors, and slopes of these,
+        each an array with a number a name but the first.
+    """
+    x = np.log([point['photographs'] for point in points])
+    shares = np.array([[point[name] for name in names] for point in points])
+    y = np.log(np.maximum(1 - shares, LEAST_ERROR))
+    slopes = np.clip(np.polyfit(x, y, deg=1)[0], STEEPEST, 0)
+    return x.mean(), y.mean(0), slopes

@@ -1,0 +1,54 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""How far what fit tells of its accuracy can be trusted, on several sets."""
+
+import pandas as pd
+from few_photographs import GRID, draws, labels_of, read_of
+from frozen import Frozen, photographs
+
+from mmclca.apis.probe import fit_linear, learning_curve, out_of_fold
+from mmclca.fitting.probing import interval_of
+from mmclca.sweep.report import markdown
+
+
+def measure():
+    """Measure the accuracy that fit tells of its defaults, the interval, and
+    the accuracy of test photographs, by draw."""
+    return [
+        dict(default=title, set=name, count=count, **found)
+        for title, settings in GRID['defaults'].items()
+        for name, own in photographs().items()
+        for count in GRID['counts'][1:]
+        for found in told(name, own, count, **settings)
+    ]
+
+
+def told(name, own, count, reading, **settings):
+    """Yield what fit tells of draws of a set."""
+    read = read_of(Frozen(**settings).views(name), reading)[0].float()
+    labels, tested = labels_of(own)
+    for drawn in draws(labels, ~tested, count):
+        given = read[drawn], labels[drawn], 1 + int(labels.max())
+        found = out_of_fold(*given)
+        curve = learning_curve(*given, strength=found.strength)
+        low, high = interval_of(found, curve)
+        fitted = fit_linear(*given, 'ridge', found.strength)
+        right = fitted.scores(read[tested]).argmax(1) == labels[tested]
+        accuracy, true = found.accuracy.mean(), right.float().mean()
+        shares = dict(accuracy=accuracy, low=low, high=high, true=true)
+        yield {k: round(float(x), 4) for k, x in shares.items()}
+
+
+def table(rows):
+    """Return a row a default and number of photographs a class: the share of
+    draws whose accuracy is in the interval, by set, in per cent."""
+    rows = pd.DataFrame(rows)
+    rows['inside'] = rows.true.between(rows.low, rows.high)
+    keys = ['default', 'count']
+    found = rows.pivot_table('inside', keys, 'set')
+    found.insert(0, 'mean', found.mean(1))
+    shown = (100 * found).map('{:.0f}'.format)
+    width = (
+        100 * (rows.high - rows.low).groupby([rows[x] for x in keys]).mean()
+    )
+    shown.insert(1, 'width of the interval', width.map('{:.0f}'.format))
+    return markdown(shown.reset_index(), ('default', 'count'))
