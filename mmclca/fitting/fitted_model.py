@@ -19,7 +19,7 @@ from mmclca.datasets.photographs import (
 )
 
 from .model import cost_of, make_plan, parse_budget, time_of
-from .probing import measure, run_probe, series_of
+from .probing import best_probe, measure, run_probe, series_of
 from .record import FitRecord, ModelFolder
 from .report import write_report
 from .screen import (
@@ -27,6 +27,7 @@ from .screen import (
     class_lines,
     cost_line,
     end_lines,
+    explain_lines,
     probe_lines,
     series_lines,
     start_lines,
@@ -45,6 +46,7 @@ def fit(
     groups: str | None = None,
     folds: int = 5,
     probe_only: bool = False,
+    explain: bool = False,
     class_weights: str | None = None,
     overwrite: bool = False,
     pixels: str | None = None,
@@ -78,6 +80,8 @@ def fit(
         folds (int): Parts of the estimate. Defaults to 5.
         probe_only (bool): Whether to leave the network as it came.
             Defaults to False.
+        explain (bool): Whether to say why the model was chosen, and what the
+            most accurate one would give. Defaults to False.
         class_weights (str, optional): 'balanced' for classes that count
             alike. Defaults to None: photographs count alike.
         overwrite (bool): Whether to replace what another call has written.
@@ -115,7 +119,11 @@ def fit(
         record = FitRecord.of_call(call, checked)
         if not overwrite:
             record = files.known(record) or record
-        do_steps(files, record, checked, device, log, overwrite, probe_only)
+        given = device, log, overwrite, probe_only
+        record = do_steps(files, record, checked, *given)
+        if explain:
+            plan = make_plan(files, record, checked, device)
+            log.tell_user(*explain_lines(plan, record, *best_probe(plan)))
     return FittedModel(out, device)
 
 

@@ -6,7 +6,7 @@ It is chosen among some candidates by what these cost.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, inf
 
@@ -135,16 +135,20 @@ def candidates_of(found: Pretrained) -> tuple[Variant, ...]:
     """
     backbone = found.backbone
     if backbone['type'] == VIT:
-        table = VIT_TINY if found.pixels == PIXELS['half'] else DEIT
-        every = tuple(range(backbone['arch']['num_layers']))
-        return tuple(
-            Variant(
-                **kind, img_size=side, layers=every * (kind is ALL) or None
-            )
-            for kind, side, _ in table
-        )
+        return tuple(accuracies_of(found))
     sides = (backbone['img_size'],) if 'img_size' in backbone else SIDES
     return tuple(Variant(None, 1.0, side) for side in sides)
+
+
+def accuracies_of(found: Pretrained) -> dict[Variant, float]:
+    """Look up what candidates have reached with weights of like kind, in %."""
+    table = VIT_TINY if found.pixels == PIXELS['half'] else DEIT
+    every = tuple(range(found.backbone['arch']['num_layers']))
+    layers = {True: every, False: None}
+    return {
+        Variant(**kind, img_size=side, layers=layers[kind is ALL]): accuracy
+        for kind, side, accuracy in table
+    }
 
 
 def words(variant: Variant) -> str:
@@ -178,6 +182,14 @@ def plain_model(found: Pretrained, img_size: int, num_classes: int) -> dict:
     return dict(
         type=kind, data_preprocessor=pixels, backbone=backbone, head=head
     )
+
+
+def most_accurate(plan: Plan) -> Plan:
+    """Return the plan of the candidate that is best whatever it costs."""
+    best, *_ = candidates_of(plan.pretrained)
+    number = len(plan.training.classes)
+    config = classifier_config(plan.pretrained, best, number)
+    return replace(plan, variant=best, config=config)
 
 
 def cost_of(plan: Plan) -> dict:

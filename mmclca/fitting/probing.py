@@ -17,7 +17,7 @@ from mmclca.models.heads import keep_references, nearest_of_others
 from mmclca.utils.files import replace_bytes, replace_text, write_rows
 from mmclca.utils.messages import track
 
-from .model import Plan
+from .model import Plan, most_accurate
 
 CLASSIFIER = 'ridge'
 COLUMNS = (
@@ -71,6 +71,12 @@ def fit_classifier(plan: Plan, probe: Probe, some: Photographs) -> OutOfFold:
     settings['progress'] = partial(track, description='Folds')
     *_, found = fit_to_images(probe, some, **settings)
     return found
+
+
+def best_probe(plan: Plan) -> tuple[Plan, OutOfFold]:
+    """Estimate a probe of the candidate that is best whatever it costs."""
+    best = most_accurate(plan)
+    return best, fit_classifier(best, probe_of(best), plan.training)
 
 
 def write_model(plan: Plan, probe: Probe, near: Tensor) -> dict:

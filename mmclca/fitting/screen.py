@@ -17,11 +17,13 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.status import Status
 
+from mmclca.apis.probe import OutOfFold
 from mmclca.checkpoints.releases import first
+from mmclca.evaluation.cost import count_config
 from mmclca.evaluation.open_set import NEAREST
 from mmclca.utils.messages import printable, say
 
-from .model import Plan, words
+from .model import Plan, accuracies_of, words
 from .record import FitRecord
 
 
@@ -215,6 +217,30 @@ def end_lines(
         f'What next: {program} -m mmclca predict {place} NEW_PHOTOGRAPHS; '
         f'open {place}/report.html',
     ]
+
+
+def explain_lines(
+    plan: Plan, record: FitRecord, best: Plan, found: OutOfFold
+) -> Iterator[str]:
+    """Say why a model was chosen, and what the most accurate would give."""
+    known = {}
+    if plan.variant.out_type:
+        known = accuracies_of(plan.pretrained)
+    within = plan.call['budget'] or 'half of the whole transformer'
+    yield f'Why {words(plan.variant)}: the first candidate within {within}'
+    for variant, accuracy in known.items():
+        is_chosen = words(variant) == words(plan.variant)
+        chosen = '  <- this model' * is_chosen
+        yield f'  {accuracy:.1f}%  {words(variant)}{chosen}'
+    if known:
+        yield '  (mean of nine sets, three photographs a class)'
+    gmacs = count_config(best.config.model).flops / 1e9
+    yield (
+        f'On these photographs: {words(best.variant)}, {gmacs:.3g} GMACs: '
+        f'{_share(float(found.accuracy.mean()))}; this model, '
+        f'{record.cost["gmacs"]:.3g} GMACs: '
+        f'{_share(record.probe["accuracy"])}. --budget best takes the first'
+    )
 
 
 def _accuracy(found: dict) -> str:

@@ -126,6 +126,17 @@ def test_the_same_call_goes_on_and_others_are_refused(said, place):
         call(place, budget='9GMACs')
 
 
+def test_explained(copy, place, capsys):
+    before = files_of(copy.folder)
+    call(place, out=copy.folder, explain=True)
+    text = capsys.readouterr().out
+    (chosen,) = [x for x in text.splitlines() if x.endswith('<- this model')]
+    assert f'{copy.facts["model"]["img_size"]} px' in chosen
+    share = f'{copy.facts["probe"]["accuracy"]:.1%}. --budget best'
+    assert share in text and 'all tokens, 224 px, 0.0' in text
+    assert files_of(copy.folder).keys() == before.keys()
+
+
 def test_interrupted_it_keeps_what_there_is(said, place, monkeypatch):
     shutil.copytree(place / 'model', place / 'broken')
     (place / 'broken' / 'probe.pth').unlink()

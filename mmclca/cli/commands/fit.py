@@ -64,6 +64,17 @@ def parse_args():
         '(default: photographs count alike)',
         choices=['balanced'],
     )
+    parser.add(
+        '--best',
+        'short for --budget best',
+        dest='budget',
+        action='store_const',
+        const='best',
+    )
+    parser.flag(
+        '--explain',
+        'say why the model was chosen, and what all tokens would give',
+    )
     parser.flag('--probe-only', 'do not train: an answer in seconds')
     parser.flag('--overwrite', 'replace what another fit has written')
     parser.share('--device')
