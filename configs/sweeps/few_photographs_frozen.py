@@ -17,8 +17,12 @@ _full = [
     dict(img_size=size) for size in (288, 256, 192, 160, 144, 128, 112, 96)
 ]
 _sizes = [
-    dict(method='ATC', keep_rate=0.5, img_size=size)
-    for size in (192, 160, 144, 128)
+    dict(method=method, keep_rate=0.5, img_size=size)
+    for method, sizes in (
+        ('ATC', (192, 160, 144, 128)),
+        ('DiffRate', (192, 160)),
+    )
+    for size in sizes
 ]
 # how a photograph becomes a square, if not squashed to 256 px of which the
 # middle is read
@@ -102,6 +106,9 @@ lines = {
     ),
     'ATC 0.5: CLS, average and std, layers 0 to 8': dict(
         method='ATC', keep_rate=0.5
+    ),
+    'DiffRate 0.5: CLS, average and std, layers 0 to 8': dict(
+        method='DiffRate', keep_rate=0.5
     ),
     'all tokens: CLS and average, layers 0 to 11': dict(
         reading='CLS and average, layers 0 to 11'

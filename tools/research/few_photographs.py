@@ -15,6 +15,7 @@ from scipy.stats import t
 
 from mmclca.apis.probe import fit_linear
 from mmclca.apis.probe.classifiers import rotate
+from mmclca.benchmark.timing import RUNTIMES, time_models
 from mmclca.evaluation.cost import count_config
 from mmclca.sweep.compose import NONE
 from mmclca.sweep.report import markdown
@@ -24,18 +25,29 @@ GRID = Config.fromfile('configs/sweeps/few_photographs_frozen.py').to_dict()
 RESULTS = Path('docs/results/few_photographs_frozen')
 READINGS, CLASSIFIERS = GRID['readings'], GRID['classifiers']
 NUM_DRAWS = 5
+WHERE = ['backbone', 'unit']  # a panel of the picture each
 FACTS = 'backbone', 'method', 'keep_rate', 'img_size', 'row'
+NETWORKS = [Frozen(**settings) for settings in GRID['networks']]
+SIDES = sorted({one.img_size for one in NETWORKS})
+# what is not named of a way
+DEFAULT = dict(backbone='deit-tiny-p16', method=NONE, keep_rate=1.0)
+DEFAULT |= dict(img_size=224, row='', reading=GRID['default'], count=3)
+DEFAULT['classifier'] = [*CLASSIFIERS][0]
+RUNTIME = 'pytorch'  # of the times in the picture
+UNIT = f'ms, one image, {RUNTIMES[RUNTIME]}'
 
 
 def values(out):
     """Return what the template asks for, and draw the picture."""
-    networks = [Frozen(**settings) for settings in GRID['networks']]
     runs = [
-        kept(RESULTS / f'{one.name}.json', measure, one) for one in networks
+        kept(RESULTS / f'{one.name}.json', measure, one) for one in NETWORKS
     ]
     rows = to_rows(runs)
-    file = out / 'pictures/few_photographs/accuracy_gmacs'
-    panels(points(rows), ['backbone'], lines, file, ends=('.png',))
+    times = kept(RESULTS / 'milliseconds.json', milliseconds)
+    file = out / 'pictures/few_photographs/accuracy_cost'
+    panels(
+        points(rows, times['ms'][RUNTIME]), WHERE, lines, file, ends=('.png',)
+    )
     return dict(
         facts=runs[0],
         mean=lambda **way: of_sets(rows, way)[0].mean(),
@@ -65,7 +77,8 @@ def measured(one, name, own, counts):
     labels, tested = labels_of(own)
     found = {}
     for name in READINGS:
-        read = read_of(features, name)
+        read = read_of(features, name).double()
+        read = rotate(read.flatten(0, 1))[0].unflatten(0, read.shape[:2])
         number = len(CLASSIFIERS) if name in GRID['compared'] else 1
         kinds = [*CLASSIFIERS][:number]
         for kind, count in product(kinds, counts):
@@ -83,12 +96,11 @@ def labels_of(own):
 
 
 def read_of(features, reading):
-    """Return what is read of all views, (V, N, D), on as few axes."""
+    """Return what is read of all views, (V, N, D)."""
     layers, parts = READINGS[reading]
     parts = [PARTS.index(x) for x in parts]
     features = F.layer_norm(features, features.shape[-1:])
-    read = features[:, :, layers][:, :, :, parts].flatten(2).double()
-    return rotate(read.flatten(0, 1))[0].unflatten(0, read.shape[:2])
+    return features[:, :, layers][:, :, :, parts].flatten(2)
 
 
 def draws(labels, known, count):
@@ -130,34 +142,47 @@ def to_rows(runs):
 
 def of_sets(rows, way):
     """Return the accuracies of a way, means over draws, by set."""
-    default = dict(method=NONE, keep_rate=1.0, img_size=224, row='')
-    default.update(reading=GRID['default'], classifier=[*CLASSIFIERS][0])
-    default.update(backbone='deit-tiny-p16', count=3)
-    for name, value in (default | way).items():
+    for name, value in (DEFAULT | way).items():
         rows = rows[rows[name] == value]
     return rows.groupby('set').accuracy.mean(), rows.gmacs.mean()
 
 
-def points(rows):
-    """Return the points of the picture: mean accuracy and cost of ways."""
-    ways = [
-        dict(way, backbone=backbone, img_size=size, line=line)
-        for line, way in GRID['lines'].items()
-        for backbone, size in product(FILES, sorted({*rows.img_size}))
-    ]
+def milliseconds():
+    """Time what the picture shows, one image at a time, in both runtimes."""
+    models = {}
+    for line, size in product(GRID['lines'], SIDES):
+        way = DEFAULT | GRID['lines'][line] | dict(img_size=size)
+        network = Frozen(**{key: way[key] for key in FACTS})
+        if network in NETWORKS:
+            layers, parts = READINGS[way['reading']]
+            out_type = '_'.join(parts if len(parts) > 1 else ['cls_token'])
+            models[f'{line}, {size} px'] = network.config(
+                layers, out_type
+            ).model
+    found = {x: time_models(models, x, 'cpu')[0] for x in RUNTIMES}
+    return dict(ms=found, **provenance())
+
+
+def points(rows, times):
+    """Return the points of the picture: mean accuracy and costs of ways."""
     found = []
-    for way in ways:
-        own, gmacs = of_sets(rows, {k: way[k] for k in way if k != 'line'})
-        found.append(dict(way, accuracy=own.mean(), gmacs=gmacs))
-    return pd.DataFrame(found).dropna(subset='accuracy')
+    for backbone, line, size in product(FILES, GRID['lines'], SIDES):
+        way = dict(GRID['lines'][line], backbone=backbone, img_size=size)
+        own, gmacs = of_sets(rows, way)
+        point = dict(backbone=backbone, line=line, accuracy=own.mean())
+        found.append(dict(point, unit='GMACs', cost=gmacs))
+        ms = times.get(f'{line}, {size} px')
+        found.append(dict(point, unit=UNIT, cost=ms))
+    return pd.DataFrame(found).dropna()
 
 
 def lines(axis, own):
     """Draw a line a way over the sizes of images."""
     for line in GRID['lines']:
-        part = own[own.line == line].sort_values('gmacs')
-        axis.plot(part.gmacs, part.accuracy, 'o-', label=line)
+        part = own[own.line == line].sort_values('cost')
+        axis.plot(part.cost, part.accuracy, 'o-', label=line)
     gmacs_axis(axis)
+    axis.set(xlabel=own.unit.iloc[0])
 
 
 def difference(rows, one, other):

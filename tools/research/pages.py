@@ -12,6 +12,9 @@ import few_photographs
 import jinja2
 import pandas as pd
 import reducers
+import strangers
+import told
+import trained
 
 from mmclca import cli
 from mmclca.sweep.compose import Cell
@@ -20,6 +23,12 @@ from mmclca.sweep.results import read_results
 from mmclca.utils.files import replace_text
 
 RESULTS = Path('docs/results')
+
+
+def of_few_photographs(out):
+    """Return what the template of a few photographs asks for."""
+    more = told.values() | strangers.values() | trained.values()
+    return few_photographs.values(out) | more
 
 
 def from_scratch(name):
@@ -76,9 +85,7 @@ def render(template, values):
 
 def main():
     parser = cli.Parser(description=__doc__)
-    own = dict(
-        few_photographs=few_photographs.values, reducers=reducers.values
-    )
+    own = dict(few_photographs=of_few_photographs, reducers=reducers.values)
     pages = (*own, 'family', 'architectures')
     parser.add('page', 'which one', choices=pages)
     parser.add('--out', 'folder to write to', Path('docs'), type=Path)

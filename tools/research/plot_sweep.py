@@ -32,7 +32,7 @@ def panels(table, by, draw, file, ylabel='top-1 accuracy (%)', ends=ENDS):
         print(f'no {file.name}: results are missing')
         return
     groups = list(table.groupby(by))
-    columns = min(3, len(groups))
+    columns = 2 if len(groups) == 4 else min(3, len(groups))
     rows = -(-len(groups) // columns)
     size = 3.5 * columns, 1 + 2.4 * rows
     with plt.style.context(STYLE):

@@ -2,12 +2,24 @@
 """How far what fit tells of its accuracy can be trusted, on several sets."""
 
 import pandas as pd
-from few_photographs import GRID, draws, labels_of, read_of
-from frozen import Frozen, photographs
+from few_photographs import GRID, RESULTS, draws, labels_of, read_of
+from frozen import Frozen, kept, photographs
 
 from mmclca.apis.probe import fit_linear, learning_curve, out_of_fold
 from mmclca.fitting.probing import interval_of
 from mmclca.sweep.report import markdown
+
+# whose test photographs are of other days than those to learn from
+OTHER_DAYS = ('cotton5', 'mangodis8')
+
+
+def values():
+    """Return what the template asks for."""
+    rows = pd.DataFrame(kept(RESULTS / 'told.json', measure))
+    rows['inside'] = 100 * rows.true.between(rows.low, rows.high)
+    alike = rows[~rows.set.isin(OTHER_DAYS)]
+    shares = dict(inside=rows.inside.mean(), alike=alike.inside.mean())
+    return dict(told=dict(shares, table=table(rows)))
 
 
 def measure():
@@ -24,7 +36,7 @@ def measure():
 
 def told(name, own, count, reading, **settings):
     """Yield what fit tells of draws of a set."""
-    read = read_of(Frozen(**settings).views(name), reading)[0].float()
+    read = read_of(Frozen(**settings).views(name), reading)[0]
     labels, tested = labels_of(own)
     for drawn in draws(labels, ~tested, count):
         given = read[drawn], labels[drawn], 1 + int(labels.max())
@@ -41,12 +53,10 @@ def told(name, own, count, reading, **settings):
 def table(rows):
     """Return a row a default and number of photographs a class: the share of
     draws whose accuracy is in the interval, by set, in per cent."""
-    rows = pd.DataFrame(rows)
-    rows['inside'] = rows.true.between(rows.low, rows.high)
     keys = ['default', 'count']
     found = rows.pivot_table('inside', keys, 'set')
     found.insert(0, 'mean', found.mean(1))
-    shown = (100 * found).map('{:.0f}'.format)
+    shown = found.map('{:.0f}'.format)
     width = (
         100 * (rows.high - rows.low).groupby([rows[x] for x in keys]).mean()
     )

@@ -1,0 +1,80 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What is measured of what fit tells, on features that are made up."""
+
+import pandas as pd
+import pytest
+import strangers
+import told
+import torch
+import trained
+from test_frozen import few_of_leaf40
+
+from mmclca.fitting.training import read_recipe
+
+TABLE = pd.DataFrame(
+    dict(
+        label=[x for x in range(6) for _ in range(20)],
+        split=(['train'] * 10 + ['test'] * 10) * 6,
+    )
+)
+
+
+@pytest.fixture
+def features(monkeypatch):
+    """Two sets: classes beside each other, and another far from all."""
+    generator = torch.Generator().manual_seed(0)
+    noise = 0.3 * torch.randn(120, 12, 5, 8, generator=generator)
+    near = torch.nn.functional.one_hot(torch.tensor(TABLE.label), 8)
+    found = dict(near=noise + near[:, None, None], far=noise)
+    found['far'][..., 6:] += 3
+    sets = dict(near=TABLE, far=TABLE)
+    for module in (told, strangers):
+        monkeypatch.setattr(module, 'photographs', lambda: sets)
+    monkeypatch.setattr(told.Frozen, 'views', lambda _, x: found[x][None])
+    strangers.read.cache_clear()
+    yield
+    strangers.read.cache_clear()
+
+
+def test_what_fit_tells(features):
+    (settings, *_) = told.GRID['defaults'].values()
+    rows = [*told.told('near', TABLE, 3, **settings)]
+    assert len(rows) == 5
+    for row in rows:
+        assert 0.5 < row['low'] < row['accuracy'] <= row['high'] <= 1
+        assert row['true'] > 0.9
+    rows = [dict(row, default='a', set='near', count=3) for row in rows]
+    rows = pd.DataFrame(rows).assign(inside=[100, 0, 100, 100, 100])
+    assert '|     80 |' in told.table(rows)
+
+
+def test_strangers(features):
+    rows = [*strangers.told('DeiT-Tiny', 'near', 3)]
+    assert len(rows) == 5
+    for row in rows:
+        assert row['nearest, other sets'] == 1 == row['rejected, other sets']
+        assert 0.5 < row['nearest, same set'] <= 1
+        assert 0 <= row['expected'] <= row['high'] <= 1
+    facts = dict(default='DeiT-Tiny', set='near', count=3)
+    text = strangers.table(
+        pd.DataFrame([dict(row, **facts) for row in rows]), 'DeiT-Tiny', 3
+    )
+    assert '| mean' in text and '1.000' in text
+
+
+def test_what_training_gains(shared, monkeypatch):
+    few = few_of_leaf40(shared / 'data')
+    monkeypatch.setattr(trained, 'WEIGHTS', shared / 'weights')
+    monkeypatch.setattr(trained, 'photographs', lambda: dict(few=few))
+    untrained = []
+
+    def train(config, *_):
+        untrained.append(config)
+        return config.load_from
+
+    monkeypatch.setattr(trained, 'train', train)
+    found = trained.measured('deit-tiny-p16', 'few', 3, 0.5)
+    accuracies = {found[x] for x in ('probe', '0.25', '1.0', 'refitted')}
+    assert len(accuracies) == 1 and found['photographs'] == 6
+    rate = read_recipe().optim_wrapper.optimizer.lr
+    assert untrained[0].optim_wrapper.optimizer.lr == rate / 2

@@ -1,0 +1,114 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""How photographs of no known class are told, on several sets."""
+
+from functools import cache, partial
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from few_photographs import GRID, NUM_DRAWS, RESULTS, draws, labels_of, read_of
+from frozen import Frozen, kept, photographs
+
+from mmclca.apis.probe import fit_linear, out_of_fold
+from mmclca.evaluation.open_set import auroc, max_softmax, threshold_by_folds
+from mmclca.models.heads import nearest_of_others
+from mmclca.models.heads.nearest_heads import nearest_cosine
+from mmclca.sweep.report import markdown
+
+COUNTS = (3, 10)  # photographs a class
+ALIKE = {'leaf40', 'leaf40_white'}  # the same leaves
+# of the table: its columns, and how they are written
+COLUMNS = {
+    'AUROC, same set: nearest': ('nearest, same set', '{:.3f}'),
+    'softmax': ('softmax, same set', '{:.3f}'),
+    'other sets: nearest': ('nearest, other sets', '{:.3f}'),
+    'softmax ': ('softmax, other sets', '{:.3f}'),
+    'rejected (%): same set': ('rejected, same set', '{:.0%}'),
+    'other sets': ('rejected, other sets', '{:.0%}'),
+    'false alarms (%): expected': ('expected', '{:.0%}'),
+    'seen': ('alarms', '{:.0%}'),
+}
+
+
+def values():
+    """Return what the template asks for: a function that makes a table."""
+    rows = pd.DataFrame(kept(RESULTS / 'strangers.json', measure))
+    return dict(strangers=partial(table, rows))
+
+
+def measure():
+    """Measure how strangers are told, by draw of each set."""
+    return [
+        dict(default=title, set=name, count=count, **found)
+        for title in GRID['defaults']
+        for count in COUNTS
+        for name in photographs()
+        for found in told(title, name, count)
+    ]
+
+
+@cache
+def read(title, name):
+    """Return what a default of fit reads of a set, (N, D)."""
+    settings = dict(GRID['defaults'][title])
+    reading = settings.pop('reading')
+    return read_of(Frozen(**settings).views(name), reading)[0]
+
+
+def told(title, name, count):
+    """Yield how strangers are told: of a third of the classes of a set, held
+    out, and of other sets."""
+    found = read(title, name)
+    labels, tested = labels_of(photographs()[name])
+    number = 1 + int(labels.max())
+    other = torch.cat(
+        [
+            read(title, x)[labels_of(own)[1]][::5]
+            for x, own in photographs().items()
+            if x != name and {x, name} != ALIKE
+        ]
+    )
+    for draw in range(NUM_DRAWS):
+        order = np.random.RandomState(draw).permutation(number)
+        known = torch.from_numpy(np.sort(order[number // 3 :]))
+        own = torch.isin(labels, known)
+        drawn = [*draws(labels, ~tested & own, count)][draw]
+        given = found[drawn], torch.searchsorted(known, labels[drawn])
+        places = {'same set': found[tested & ~own], 'other sets': other}
+        yield compare(*given, len(known), found[tested & own], places)
+
+
+def compare(features, labels, number, tested, places):
+    """Compare test photographs with strangers of some places."""
+    folds = out_of_fold(features, labels, number)
+    fitted = fit_linear(features, labels, number, 'ridge', folds.strength)
+    cut = threshold_by_folds(nearest_of_others(features, folds.splits))
+
+    def nearest(x):
+        return nearest_cosine(F.normalize(features, dim=1), x)
+
+    def softmax(x):
+        return max_softmax(fitted.scores(x) / folds.temperature)
+
+    row = dict(expected=cut['false_alarms'], high=cut['high'])
+    row['alarms'] = (nearest(tested) < cut['threshold']).double().mean()
+    for place, x in places.items():
+        for score in (nearest, softmax):
+            title = f'{score.__name__}, {place}'
+            row[title] = auroc(score(tested), score(x))
+        below = nearest(x) < cut['threshold']
+        row[f'rejected, {place}'] = below.double().mean()
+    return {key: round(float(value), 4) for key, value in row.items()}
+
+
+def table(rows, default, count):
+    """Return a row a set, means over draws, and their mean."""
+    rows = rows[(rows.default == default) & (rows['count'] == count)]
+    found = rows.drop(columns=['default', 'count']).groupby('set').mean()
+    found.loc['mean'] = found.mean()
+    shown = {
+        title: found[key].map(form.format)
+        for title, (key, form) in COLUMNS.items()
+    }
+    return markdown(pd.DataFrame(shown).reset_index(), ('set',))
