@@ -37,20 +37,47 @@ _squares = {
     ],
     'cropped': [dict(_resize, type='ResizeEdge', scale=256), _middle],
 }
-# how training photographs are seen besides
+_kinds = [dict(row=row, steps=steps) for row, steps in _squares.items()]
+# how photographs to learn from are seen besides, by the size of images: the
+# middle that is read of them shows 87.5 % of the height and width
+_flip = dict(type='RandomFlip', prob=1.0, direction='horizontal')
 _views = {
-    'mirrored': [
-        dict(_resize, scale=(256, 256)),
-        _middle,
-        dict(type='RandomFlip', prob=1.0, direction='horizontal'),
-    ],
-    'nearer': [dict(_resize, scale=(299, 299)), _middle],
+    size: {
+        row: dict(
+            row=row,
+            steps=[
+                dict(_resize, scale=(int(size / share),) * 2),
+                dict(type='CenterCrop', crop_size=size),
+                *more,
+            ],
+        )
+        for row, share, more in (
+            ('mirrored', 0.875, [_flip]),
+            ('75 %', 0.75, []),
+            ('60 %', 0.6, []),
+        )
+    }
+    for size in (224, 192, 160, 128)
 }
-_views = {k: dict(row=k, steps=steps) for k, steps in _views.items()}
-_kinds = [dict(row=row, steps=steps) for row, steps in _squares.items()] + [
-    dict(row=f'and {k}', again=view) for k, view in _views.items()
+_kinds += [
+    dict(row=f'and {row}', again=[view]) for row, view in _views[224].items()
 ]
 _kinds = [dict(kind, **one) for kind in _kinds for one in ({}, _half[0])]
+# what fit chooses from
+_kinds += [
+    dict(
+        row='three crops',
+        again=[_views[size]['75 %'], _views[size]['60 %']],
+        img_size=size,
+        **method,
+    )
+    for method, sizes in (
+        ({}, (224, 160)),
+        (dict(method='ATC', keep_rate=0.5), (224, 192, 160, 128)),
+        (dict(method='DiffRate', keep_rate=0.5), (224, 192, 160)),
+    )
+    for size in sizes
+]
 networks = [
     dict(one, backbone=backbone)
     for one in ({}, *_half, *_rates, *_full, *_sizes, *_kinds)

@@ -79,6 +79,7 @@ def feature_batches(
     paths: Sequence[str],
     function: Callable[[Tensor], Tensor],
     batch_size: int,
+    zoom: float = 1.0,
 ) -> Iterator[tuple[Tensor, dict[int, str]]]:
     """Yield what a function of the model makes of images, batch by batch.
 
@@ -88,7 +89,7 @@ def feature_batches(
     Raises:
         ValueError: If features are not finite.
     """
-    for batch in inferencer.batches(paths, batch_size):
+    for batch in inferencer.batches(paths, batch_size, zoom):
         found = torch.empty(0)
         if batch.images is not None:
             found = function(batch.images).flatten(1).float().cpu()

@@ -207,12 +207,13 @@ class TokenReductionInferencer(ImageClassificationInferencer):
                 sample.set_metainfo(dict(image=name))
                 yield sample
 
-    def batches(self, sources: Sequence, batch_size: int) -> Iterator[Batch]:
+    def batches(
+        self, sources: Sequence, batch_size: int, zoom: float = 1.0
+    ) -> Iterator[Batch]:
         """Yield images as the model reads them, with a progress bar."""
         bar = partial(track, description='Inference')
-        return batches(
-            self.model, sources, None, batch_size, self.pipeline, bar
-        )
+        prepare = partial(self.pipeline, zoom=zoom)
+        return batches(self.model, sources, None, batch_size, prepare, bar)
 
     def prepare(self, source: str | np.ndarray) -> dict | str:
         """Return an image as the model takes it, or why it is unreadable."""

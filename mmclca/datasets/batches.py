@@ -113,10 +113,15 @@ class Preparation:
         rest = (x for x in steps if 'Load' not in type(x).__name__)
         self.pipeline = Compose([*rest])
 
-    def __call__(self, source: str | np.ndarray) -> dict | str:
-        """Return an image as the model takes it, or why it is unreadable."""
+    def __call__(
+        self, source: str | np.ndarray, zoom: float = 1.0
+    ) -> dict | str:
+        """Return an image as the model takes it, or why it is unreadable.
+
+        Of its height and width only a share of 1 / ``zoom`` in the middle.
+        """
         try:
-            image = read_image(source, self.over_white)
+            image = middle(read_image(source, self.over_white), zoom)
         except ValueError as error:
             return str(error)
         shape = image.shape[:2]
@@ -125,6 +130,13 @@ class Preparation:
             return self.pipeline(info)
         except (AssertionError, ValueError, cv2.error) as error:
             return f'{shape[0]} x {shape[1]} px cannot be prepared: {error}'
+
+
+def middle(image: np.ndarray, zoom: float) -> np.ndarray:
+    """Cut the middle out of an image (H, W, 3), (H / zoom, W / zoom, 3)."""
+    left = [(1 - 1 / zoom) * side / 2 for side in image.shape[:2]]
+    rows, columns = (slice(round(x), -round(x) or None) for x in left)
+    return image[rows, columns]
 
 
 def without_cache(pipeline: list[dict]) -> list[dict]:

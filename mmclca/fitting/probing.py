@@ -3,6 +3,7 @@
 
 import time
 from functools import partial
+from pathlib import Path
 
 import torch
 from safetensors.torch import save
@@ -20,6 +21,9 @@ from mmclca.utils.messages import track
 from .model import Plan, most_accurate
 
 CLASSIFIER = 'ridge'
+# of photographs to learn from, where there are few: with the middle that is
+# read of them they show 75 and 60 % of the height and width
+ZOOMS, FEW = (7 / 6, 35 / 24), 1000
 COLUMNS = (
     *('path', 'class', 'group', 'split', 'used', 'why_not'),
     *('predicted', 'p_given', 'p_predicted'),
@@ -37,7 +41,7 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
     found = fit_classifier(plan, probe, known)
     probe.save(files.draft.probe)
     _write_evidence(plan, found)
-    features, _ = probe.features(known.paths)
+    features, _ = probe.views(known.paths)
     settings = features, found.labels, len(known.classes), CLASSIFIER
     bar = partial(track, description='Learning curve')
     more = dict(strength=found.strength, progress=bar)
@@ -45,7 +49,7 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
     estimate = estimate_of(found, curve, known.classes)
     estimate['seconds'] = time.perf_counter() - began
     if is_trained:
-        probe = Probe(files.model, None, plan.device, files.features)
+        probe = probe_of(plan, files.model)
         found = fit_classifier(plan, probe, known)
     near = nearest_of_others(probe.features(known.paths)[0], found.splits)
     threshold = write_model(plan, probe, near)
@@ -58,10 +62,13 @@ def series_of(plan: Plan) -> dict[str, int]:
     return find_series(plan.training, features)
 
 
-def probe_of(plan: Plan) -> Probe:
-    """Build the network of a fit as it came; its features are cached."""
-    source, cache = plan.pretrained.source, plan.files.features
-    return Probe(plan.config, source, plan.device, cache)
+def probe_of(plan: Plan, model: Path | None = None) -> Probe:
+    """Build the network of a fit as it came, or of a model; its features are
+    cached, and photographs to learn from are seen in several views."""
+    given = (model, None) if model else (plan.config, plan.pretrained.source)
+    zooms = ZOOMS if len(plan.training) <= FEW else ()
+    cache = plan.files.features
+    return Probe(*given, plan.device, cache, zooms=zooms)
 
 
 def fit_classifier(plan: Plan, probe: Probe, some: Photographs) -> OutOfFold:

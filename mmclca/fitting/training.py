@@ -36,8 +36,10 @@ from .record import FitRecord
 from .screen import Log, ProgressHook
 
 PARTS = 5
-# fewer are no ground for an accuracy
-LEAST, LEAST_A_CLASS = 200, 8
+# fewer teach too little (a class), or are no ground for an accuracy (in all)
+LEAST_A_CLASS, LEAST = 8, 200
+# where so many are right already, training gained nothing in nine sets
+WEAK = 0.85
 RECIPE = 'lf-evit-kr50_deit-tiny-p16_1xb32-20e_leaf40-224px.py'
 # of the recipe: what measures, and what a fit has done already
 VALIDATION = ('val_cfg', 'val_dataloader', 'val_evaluator')
@@ -51,7 +53,7 @@ def improve(plan: Plan, record: FitRecord, log: Log) -> dict:
     Gives ``training`` of the record and, if what was trained is better,
     ``final``, ``held_out`` and ``threshold``.
     """
-    why_not = _why_not(plan)
+    why_not = _why_not(plan, record.probe['accuracy'])
     if why_not:
         log.tell_user(f'Training is left out: {why_not}')
         return {}
@@ -68,7 +70,7 @@ def improve(plan: Plan, record: FitRecord, log: Log) -> dict:
         amp = quicker_amp(config.model, batch, plan.device)
     found, temperature, near = _train_without_some(plan, amp, log)
     better = {}
-    if found['accuracy'] > found['probe_accuracy']:
+    if found['accuracy'] >= found['probe_accuracy']:
         probe = Probe(train(config, amp, log, 'Training'), None, plan.device)
         last = last_linear(probe.model.head)
         fitted = Linear(last.weight.flatten(1), last.bias)
@@ -78,18 +80,30 @@ def improve(plan: Plan, record: FitRecord, log: Log) -> dict:
     training = dict(
         epochs=config.train_cfg.max_epochs,
         seconds=time.perf_counter() - began,
-        holdout=found,
+        # fewer decide, but tell no accuracy
+        holdout=found if sum(counts_of(plan.training)) >= LEAST else None,
     )
     return dict(training=training, **better)
 
 
-def _why_not(plan: Plan) -> str:
+def _why_not(plan: Plan, accuracy: float) -> str:
     """Say why nothing is trained; empty if something is."""
     if plan.variant.out_type is None:
         return f'with {plan.pretrained.kind} it was not measured'
-    if is_enough(plan.training):
-        return ''
-    return f'fewer than {LEAST} ({LEAST_A_CLASS} a class) show too little'
+    return why_untrained(counts_of(plan.training), accuracy)
+
+
+def why_untrained(counts: list[int], accuracy: float) -> str:
+    """Say why classes of some photographs, of which a probe names a share
+    right, are not trained on; empty if they are."""
+    if median(counts) < LEAST_A_CLASS:
+        return f'fewer than {LEAST_A_CLASS} photographs a class'
+    if sum(counts) < LEAST and accuracy >= WEAK:
+        return (
+            f'with {WEAK:.0%} right and fewer than {LEAST} photographs it '
+            'gained nothing on like sets'
+        )
+    return ''
 
 
 def hold_out(photographs: Photographs) -> tuple[list[int], list[int]]:
@@ -103,13 +117,10 @@ def hold_out(photographs: Photographs) -> tuple[list[int], list[int]]:
     return train.tolist(), test.tolist()
 
 
-def is_enough(photographs: Photographs) -> bool:
-    """Tell whether those held out show how good a trained model is.
-
-    A group, which is held out as a whole, counts once.
-    """
-    counts = Units(photographs.labels, photographs.groups).per_class.tolist()
-    return sum(counts) >= LEAST and median(counts) >= LEAST_A_CLASS
+def counts_of(photographs: Photographs) -> list[int]:
+    """Count the photographs of each class; a group counts once, for it is
+    held out as a whole."""
+    return Units(photographs.labels, photographs.groups).per_class.tolist()
 
 
 def _train_without_some(plan: Plan, amp: str | None, log: Log) -> tuple:

@@ -13,7 +13,7 @@ from mmclca.fitting.model import (
     parse_budget,
     words,
 )
-from mmclca.fitting.training import hold_out, is_enough
+from mmclca.fitting.training import counts_of, hold_out, why_untrained
 from mmclca.fitting.weights import PIXELS, VIT, Pretrained
 from mmclca.models import Variant
 
@@ -96,20 +96,21 @@ def test_groups_are_not_parted():
 
 
 @pytest.mark.parametrize(
-    'counts, enough',
+    'counts, accuracy, why',
     [
-        ((100, 100), True),
-        ((100, 99), False),
-        ((8,) * 25, True),
-        ((7,) * 30, False),
-        ((300, 3, 3), False),
+        ((100, 100), 0.99, ''),
+        ((100, 99), 0.85, '85% right and fewer than 200'),
+        ((100, 99), 0.84, ''),
+        ((8,) * 25, 0.9, ''),
+        ((7,) * 30, 0.1, 'fewer than 8 photographs a class'),
+        ((300, 3, 3), 0.1, 'fewer than 8 photographs a class'),
     ],
 )
-def test_how_many_tell_how_good_a_model_is(counts, enough):
-    assert is_enough(photographs(*counts)) is enough
+def test_when_it_is_trained(counts, accuracy, why):
+    found = why_untrained(counts, accuracy)
+    assert why in found and bool(why) is bool(found)
 
 
-def test_a_group_tells_as_much_as_a_photograph():
+def test_a_group_counts_once():
     groups = [f'plant {i // 2}' for i in range(400)]
-    assert is_enough(photographs(200, 200, groups=groups))
-    assert not is_enough(photographs(199, 199, groups=groups[:398]))
+    assert counts_of(photographs(200, 200, groups=groups)) == [100, 100]

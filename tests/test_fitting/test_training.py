@@ -14,14 +14,12 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.fitting import training
 
-HALF = dict(n=4, accuracy=0.5, low=0.2, high=0.8)
-
 
 def measured(probe, photographs, measure=training.measure):
     """What is trained, whose features are not kept, names all right, the
     probe half."""
     found, logits = measure(probe, photographs)
-    is_trained = probe._cache._folder is None
+    is_trained = probe._caches[1.0]._folder is None
     return dict(found, accuracy=1.0 if is_trained else 0.5), logits
 
 
@@ -80,11 +78,14 @@ def test_trained_where_it_helps(fit, capsys):
 
 @pytest.mark.slow
 def test_not_kept_where_it_does_not_help(fit, monkeypatch):
-    monkeypatch.setattr(
-        training, 'measure', lambda *x: (HALF, measured(*x)[1])
-    )
+    def worse(*given):
+        found, logits = measured(*given)
+        return dict(found, accuracy=0.7 - 0.4 * found['accuracy']), logits
+
+    monkeypatch.setattr(training, 'measure', worse)
     model = fit()
-    assert model.facts['training']['holdout']['accuracy'] == 0.5
+    holdout = model.facts['training']['holdout']
+    assert holdout['accuracy'] < holdout['probe_accuracy']
     assert model.facts['final'] == 'probe'
     assert model.accuracy == model.facts['probe']['accuracy']
 
@@ -97,7 +98,7 @@ def test_interrupted_training_is_gone_on_with(fit, monkeypatch, tmp_path):
 
     with monkeypatch.context() as patch:
         patch.setattr(
-            'mmclca.fitting.screen.BarHook.after_train_iter', pressed
+            'mmclca.fitting.screen.ProgressHook.after_train_iter', pressed
         )
         with pytest.raises(KeyboardInterrupt):
             fit()
@@ -107,11 +108,12 @@ def test_interrupted_training_is_gone_on_with(fit, monkeypatch, tmp_path):
     }
     started = []
     monkeypatch.setattr(
-        'mmclca.fitting.screen.BarHook.before_train',
+        'mmclca.fitting.screen.ProgressHook.before_train',
         lambda hook, runner: started.append(runner.epoch),
     )
     monkeypatch.setattr(
-        'mmclca.fitting.screen.BarHook.after_train_iter', lambda *_, **__: 0
+        'mmclca.fitting.screen.ProgressHook.after_train_iter',
+        lambda *_, **__: 0,
     )
     assert fit().facts['final'] == 'trained'
     assert started == [2, 0]  # the one without some goes on, then all
@@ -122,4 +124,4 @@ def test_interrupted_training_is_gone_on_with(fit, monkeypatch, tmp_path):
 def test_left_out_where_nothing_could_tell(fit, capsys):
     model = fit(3)
     assert (model.facts['final'], model.facts['training']) == ('probe', None)
-    assert 'Training is left out: fewer than 16' in capsys.readouterr().out
+    assert 'Training is left out: fewer than 4' in capsys.readouterr().out

@@ -44,23 +44,23 @@ ROOMS = (  # from the top
 # model (84).
 BUDGET = {
     'mmclca': 178,
-    'mmclca/apis': 1381,
+    'mmclca/apis': 1400,
     'mmclca/benchmark': 932,
     'mmclca/checkpoints': 1452,
     'mmclca/cli': 2823,
-    'mmclca/datasets': 2583,
+    'mmclca/datasets': 2589,
     'mmclca/deployment': 343,
     'mmclca/engine': 669,
     'mmclca/evaluation': 442,
-    'mmclca/fitting': 1328,
+    'mmclca/fitting': 1339,
     'mmclca/models': 4517,
     'mmclca/page': 463,
     'mmclca/sweep': 781,
     'mmclca/utils': 256,
     'mmclca/visualization': 972,
     'tools': 537,
-    'tools/research': 615,
-    'tests': 25674,
+    'tools/research': 810,
+    'tests': 25760,
 }
 
 

@@ -79,7 +79,8 @@ def measured(one, name, own, counts):
     for name in READINGS:
         read = read_of(features, name).double()
         read = rotate(read.flatten(0, 1))[0].unflatten(0, read.shape[:2])
-        number = len(CLASSIFIERS) if name in GRID['compared'] else 1
+        several = name in GRID['compared'] and not one.again
+        number = len(CLASSIFIERS) if several else 1
         kinds = [*CLASSIFIERS][:number]
         for kind, count in product(kinds, counts):
             found[f'{name}; {kind}; {count}'] = [

@@ -52,8 +52,8 @@ class Frozen:
     img_size: int = 224
     # what makes a photograph a square, if not the steps of the config
     steps: list = field(default_factory=list, hash=False)
-    # settings by which training photographs are seen once more
-    again: dict = field(default_factory=dict, hash=False)
+    # rows and steps of other views of photographs to learn from
+    again: list = field(default_factory=list, hash=False)
 
     @property
     def name(self):
@@ -79,21 +79,28 @@ class Frozen:
             config.test_dataloader.dataset.pipeline[1:-1] = self.steps
         return config
 
-    def features(self, name):
+    def features(self, name, splits=('train', 'test')):
         """Return what it sees in the photographs of a set: the ``PARTS`` after
-        each layer, (N, 12, 5, C)."""
-        file = KEPT / name / f'{self.name}.npy'
+        each layer, (N, 12, 5, C); zeros of other splits."""
+        file, own = KEPT / name / f'{self.name}.npy', photographs()[name]
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
-            found = self._features([*photographs()[name].path])
-            np.save(file, found.half().numpy())
+            chosen = own.split.isin(splits).to_numpy()
+            seen = self._features([*own.path[chosen]]).half().numpy()
+            found = np.zeros((len(own), *seen.shape[1:]), seen.dtype)
+            found[chosen] = seen
+            np.save(file, found)
         return torch.from_numpy(np.load(file)).float()
 
     def views(self, name):
-        """Return the features of a set, and those of its other view."""
-        more = [replace(self, again={}, **self.again)] if self.again else []
-        plain = replace(self, again={}, row='' if more else self.row)
-        return torch.stack([x.features(name) for x in (plain, *more)])
+        """Return the features of a set, and of other views of what is to be
+        learned from, (V, N, 12, 5, C)."""
+        if not self.again:
+            return self.features(name)[None]
+        plain = replace(self, again=[], row='')
+        more = [replace(plain, **view) for view in self.again]
+        found = [x.features(name, ['train']) for x in more]
+        return torch.stack([plain.features(name), *found])
 
     @torch.inference_mode()
     def _features(self, files):

@@ -138,7 +138,8 @@ def check_labels(labels: Tensor, num_classes: int) -> None:
 
 @dataclass
 class Task:
-    """Images (N, D) with labels (N,), and the classifier to fit to them."""
+    """V views of images (N, V, D) with labels (N,), and the classifier to
+    fit to all of them; the first view of each is what is tested."""
 
     features: Tensor
     labels: Tensor
@@ -168,8 +169,9 @@ class Task:
             )
         groups = None if groups is None else np.asarray(groups)
         settings = labels, num_classes, classifier, groups, class_weights
-        features, basis = rotate(features.double())
-        return cls(features, *settings, basis)
+        views = features.double().reshape(len(labels), -1, features.shape[-1])
+        rotated, basis = rotate(views.flatten(0, 1))
+        return cls(rotated.unflatten(0, views.shape[:2]), *settings, basis)
 
     @property
     def strengths(self) -> Sequence[float]:
@@ -198,6 +200,7 @@ class Task:
 
     def fit(self, *strengths: float) -> list[Linear]:
         """Fit the classifier to all images with each of some strengths."""
+        views = self.features.shape[1]
         one_hot = F.one_hot(self.labels, self.num_classes).to(self.features)
         weights = torch.ones(len(self.labels))
         if self.class_weights == 'balanced':
@@ -205,14 +208,15 @@ class Task:
             expected = self.num_classes * counts[self.labels]
             weights = len(self.labels) / expected
         weights = weights.to(self.features)[:, None]
-        return FITS[self.classifier](
-            self.features, one_hot, weights, strengths
-        )
+        rows = (x.repeat_interleave(views, 0) for x in (one_hot, weights))
+        features = self.features.flatten(0, 1)
+        return FITS[self.classifier](features, *rows, strengths)
 
     def scores(self, train: np.ndarray, test: np.ndarray) -> Tensor:
         """Score images by what others teach with each strength (S, n, K)."""
         fitted = self.part(train).fit(*self.strengths)
-        return torch.stack([x.scores(self.features[test]) for x in fitted])
+        tested = self.features[test, 0]
+        return torch.stack([x.scores(tested) for x in fitted])
 
     def choose(self, folds: int, seed: int) -> int:
         """Choose the position of a strength by folds of the images."""
@@ -275,7 +279,7 @@ def fit_linear(
     - 'ncm': the nearest class mean, in Euclidean distance.
 
     Args:
-        features (Tensor): (N, D).
+        features (Tensor): (N, D), or (N, V, D) of V views of each image.
         labels (Tensor | Sequence[int]): Their classes (N,), from 0.
         num_classes (int): Number of classes K.
         classifier (str): A key of ``CLASSIFIERS``. Defaults to 'ridge'.

@@ -103,7 +103,8 @@ def out_of_fold(
     the one at which their scores are likeliest.
 
     Args:
-        features (Tensor): (N, D).
+        features (Tensor): (N, D), or (N, V, D) of V views of each image, all
+            of which are fitted to; the first one is tested.
         labels (Tensor | Sequence[int]): Their classes (N,), from 0.
         num_classes (int): Number of classes K.
         classifier (str): A key of ``CLASSIFIERS``. Defaults to 'ridge'.
@@ -150,7 +151,8 @@ def out_of_fold(
         logits[repeat, test] = scores[chosen].float()
     strength = task.strengths[best(right.nanmean(1))]
     tested = task.units.tested
-    known = logits if tested else task.fit(strength)[0].scores(task.features)
+    whole = task.features[:, 0]
+    known = logits if tested else task.fit(strength)[0].scores(whole)
     temperature = fit_temperature(known, labels, tested)
     parts = len(cuts) // repeats
     chosen = strength, temperature, parts, tested
@@ -195,7 +197,7 @@ def learning_curve(
     largest k of which half of the classes have more, or that of ``sizes``.
 
     Args:
-        features (Tensor): (N, D).
+        features (Tensor): (N, D), or (N, V, D) of V views of each image.
         labels (Tensor | Sequence[int]): Their classes (N,), from 0.
         num_classes (int): Number of classes.
         classifier (str): A key of ``CLASSIFIERS``. Defaults to 'ridge'.
@@ -241,7 +243,7 @@ def learning_curve(
 
 def _share_right(task: Task, strength: float, train, test) -> float:
     (fitted,) = task.part(train).fit(strength)
-    scores = fitted.scores(task.features[test])
+    scores = fitted.scores(task.features[test, 0])
     return float(accuracy(scores, task.labels[test]))
 
 

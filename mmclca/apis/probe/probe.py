@@ -126,6 +126,9 @@ class Probe:
             that no image goes through the model twice. Defaults to None: they
             are kept in memory.
         batch_size (int): Images at a time. Defaults to 32.
+        zooms (Sequence[float]): Of further views of the images to learn from,
+            of whose height and width only the middle is seen: 2 for a half.
+            Defaults to (): there are none.
 
     Attributes:
         model (BaseModel): The model; after :meth:`fit` with the classifier.
@@ -152,6 +155,7 @@ class Probe:
         device: str | torch.device | None = None,
         features_dir: str | PathLike | None = None,
         batch_size: int = 32,
+        zooms: Sequence[float] = (),
     ):
         config, weights = config_and_weights(model, pretrained)
         weights = weights or config.get('load_from')
@@ -164,7 +168,11 @@ class Probe:
         self._inferencer = TokenReductionInferencer(
             self.model, classes=self.classes
         )
-        self._cache = FeatureCache(features_dir, feature_key(self.model))
+        key = feature_key(self.model)
+        self._caches = {1.0: FeatureCache(features_dir, key)}
+        for zoom in zooms:
+            name = f'{key}-{zoom:.3f}'
+            self._caches[zoom] = FeatureCache(features_dir, name)
 
     def features(
         self, paths: Sequence[str | PathLike]
@@ -183,17 +191,30 @@ class Probe:
         Raises:
             ValueError: If none can be read, or features are not finite.
         """
-        paths = [str(path) for path in paths]
+        return self._view(paths, 1.0)
+
+    def views(
+        self, paths: Sequence[str | PathLike]
+    ) -> tuple[Tensor, dict[int, str]]:
+        """Do as :meth:`features` for all views of images to learn from.
+
+        Features are (N, V, D), those of the whole image first.
+        """
+        found = [self._view(paths, zoom) for zoom in self._caches]
+        return torch.stack([x for x, _ in found], dim=1), found[0][1]
+
+    def _view(self, paths, zoom) -> tuple[Tensor, dict[int, str]]:
+        paths, cache = [str(path) for path in paths], self._caches[zoom]
         digests = [digest_of_file(path) for path in paths]
-        new = [i for i in range(len(paths)) if digests[i] not in self._cache]
-        unread = self._keep_features(paths, digests, new)
+        new = [i for i in range(len(paths)) if digests[i] not in cache]
+        unread = self._keep_features(paths, digests, new, zoom)
         refuse_none_read(paths, unread)
         read = [i for i in range(len(paths)) if i not in unread]
-        found = torch.stack([self._cache[digests[i]] for i in read])
+        found = torch.stack([cache[digests[i]] for i in read])
         return found, unread
 
-    def _keep_features(self, paths, digests, new) -> dict[int, str]:
-        """Put features of images into the cache; why others are not."""
+    def _keep_features(self, paths, digests, new, zoom) -> dict[int, str]:
+        """Put features of images into a cache; why others are not."""
         unread = {}
         if not new:
             return unread
@@ -202,13 +223,14 @@ class Probe:
             [paths[i] for i in new],
             partial(feature_of, self.model, stage='pre_logits'),
             self.batch_size,
+            zoom,
         )
         for batch, (features, reasons) in enumerate(batches):
             start = batch * self.batch_size
             unread |= {new[n]: reason for n, reason in reasons.items()}
             positions = new[start : start + self.batch_size]
             read = [digests[i] for i in positions if i not in unread]
-            self._cache.add(read, features)
+            self._caches[zoom].add(read, features)
         return unread
 
     def fit(
@@ -223,7 +245,8 @@ class Probe:
         """Fit the last layer to all images, and measure it by folds.
 
         Args:
-            features (Tensor): Of :meth:`features`, (N, D).
+            features (Tensor): Of :meth:`features`, (N, D), or :meth:`views`,
+                (N, V, D).
             labels (Tensor | Sequence[int]): Their classes (N,), from 0.
             classes (Sequence[str]): Names of the classes.
             classifier (str): 'ridge', 'lda', 'logistic' or 'ncm', see
@@ -325,7 +348,7 @@ def fit_to_images(
     Returns the images that were read, the channels of their features, and
     the predictions of the folds.
     """
-    features, unread = probe.features(images.paths)
+    features, unread = probe.views(images.paths)
     images = read_ones(images, unread)
     if None in images.labels:
         nameless = images.paths[images.labels.index(None)]
@@ -341,7 +364,7 @@ def fit_to_images(
         groups=images.groups,
         **options,
     )
-    return images, features.shape[1], found
+    return images, features.shape[-1], found
 
 
 def accuracy_on(

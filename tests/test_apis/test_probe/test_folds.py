@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from mmclca.apis.probe import fit_linear, folds, learning_curve, out_of_fold
-from mmclca.apis.probe.classifiers import best
+from mmclca.apis.probe.classifiers import CLASSIFIERS, best
 from mmclca.apis.probe.folds import fit_temperature
 from mmclca.datasets.units import Units
 
@@ -142,3 +142,24 @@ def test_learning_curve_counts_groups():
 def test_unknown_class_weights():
     with pytest.raises(ValueError, match="'even' is not 'balanced'"):
         out_of_fold(*drawn([2, 2]), 2, class_weights='even')
+
+
+@pytest.mark.parametrize('classifier', ['ridge', 'ncm'])
+def test_all_views_are_fitted_to_and_the_first_is_tested(classifier):
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(12) % 3
+    views = torch.randn(12, 2, 40, generator=generator)
+    views[:, 0] += F.one_hot(labels, 40)
+    fitted = fit_linear(views, labels, 3, classifier)
+    rows = views.flatten(0, 1), labels.repeat_interleave(2)
+    expected = fit_linear(*rows, 3, classifier)
+    for one, other in zip(fitted, expected, strict=True):
+        assert torch.allclose(one, other, atol=1e-5)
+    found = out_of_fold(views, labels, 3, classifier, folds=3, repeats=1)
+    train, test = found.splits[0]
+    rows = views[train].flatten(0, 1), labels[train].repeat_interleave(2)
+    logits = found.logits[0, test] * found.temperature
+    strengths = CLASSIFIERS[classifier]
+    known = [fit_linear(*rows, 3, classifier, s) for s in strengths]
+    scores = [one.scores(views[test, 0]) for one in known]
+    assert any(torch.allclose(logits, x, atol=1e-4) for x in scores)
