@@ -1,0 +1,188 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What TransFG, FFVT and SIM-Trans have in common."""
+
+from collections.abc import Callable
+
+import torch
+from mmengine.model import ModuleList
+from mmpretrain.models.backbones import VisionTransformer
+from torch import Tensor, nn
+
+from mmclca.checkpoints.error import CheckpointError
+from mmclca.utils.messages import one_of
+
+from ..backbones import ForeignWeights, ViTEmbedding
+from ..backbones.base import set_drop_path, settings_of
+from ..reduction.attention import Attended, attend
+from .releases import rename_release
+
+LAST_BLOCKS = ('new', 'pretrained')
+
+
+class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
+    """Base of vision transformers whose last block is one of its own.
+
+    It is no part of ``layers`` but ``last_layers[0]``, and its input is not
+    normalized before. Weights of the public codes, of timm and of other
+    releases are renamed on load.
+
+    Args:
+        arch (str | dict): Name of an architecture of ``VisionTransformer``,
+            or a dict of ``embed_dims``, ``num_layers``, ``num_heads`` and
+            ``feedforward_channels``; the last block counts as a layer.
+            Defaults to 'base'.
+        img_size (int | tuple[int, int]): Height and width of an image in
+            pixels. Defaults to 224.
+        patch_size (int | tuple[int, int]): Those of a patch. Defaults to 16.
+        in_channels (int): Channels of an image. Defaults to 3.
+        stride (int | tuple[int, int], optional): Distance of patches in
+            pixels; they overlap where it is less than ``patch_size``.
+            Defaults to None, ``patch_size``.
+        last_block (str): What the last block begins with where the weights
+            are those of a plain vision transformer: 'new', as it is drawn,
+            like the public codes; 'pretrained', as the last one of these
+            weights. Defaults to 'new'.
+        drop_rate (float): Dropout after the embedding and in the FFNs; 0.1
+            in the public codes. Defaults to 0.0.
+        drop_path_rate (float): Stochastic depth, rising from 0 to that in
+            the last block. Defaults to 0.0.
+        norm_cfg (dict): Config of the norms. Defaults to
+            ``dict(type='LN', eps=1e-6)``.
+        init_cfg (dict, optional): As in ``BaseModule``. Defaults to None.
+
+    Raises:
+        ValueError: If ``arch`` is not known, or has too few layers for a last
+            block; if there is no such ``last_block``, or the grid of patches
+            is not one that the method goes with.
+    """
+
+    # an embedding of CLS and patches alone
+    num_prefix, with_cls_pos = 1, True
+    dist_token = register_tokens = cache = None
+    stacks = ('layers', 'last_layers')
+    irreducible = 'its last block reads what it chooses of all tokens'
+    min_layers = 2
+
+    def __init__(
+        self,
+        arch: str | dict = 'base',
+        img_size: int | tuple[int, int] = 224,
+        patch_size: int | tuple[int, int] = 16,
+        in_channels: int = 3,
+        *,
+        stride: int | tuple[int, int] | None = None,
+        last_block: str = 'new',
+        drop_rate: float = 0.0,
+        drop_path_rate: float = 0.0,
+        norm_cfg: dict = dict(type='LN', eps=1e-6),
+        init_cfg: dict | None = None,
+    ):
+        one_of(LAST_BLOCKS, last_block=last_block)
+        settings = settings_of(arch, self.arch_zoo)
+        self._check_depth(settings['num_layers'])
+        super().__init__(
+            settings,
+            img_size,
+            patch_size,
+            in_channels,
+            drop_rate=drop_rate,
+            drop_path_rate=drop_path_rate,
+            norm_cfg=norm_cfg,
+            patch_cfg=dict(stride=stride or patch_size, padding=0),
+            init_cfg=init_cfg,
+        )
+        set_drop_path(self)
+        for layer in self.layers:
+            layer.attn.proj_drop.p = 0.0
+        self.last_layers = ModuleList([self.layers.pop(-1)])
+        self.last_block = last_block
+        if last_block == 'new':
+            self.may_be_new = ('last_layers.',)
+            self.may_be_left = (self._last_name(),)
+        self.check_grid(*self.patch_resolution)
+        self.rename_on_load()
+
+    def _check_depth(self, num_layers: int) -> None:
+        if num_layers < self.min_layers:
+            raise ValueError(
+                f'num_layers={num_layers}: the last block of '
+                f'{type(self).__name__} is missing, for it comes after '
+                f'{self.min_layers - 1} or more others: set num_layers to '
+                f'{self.min_layers} or more'
+            )
+
+    def check_grid(self, height: int, width: int) -> None:
+        """Refuse a grid of patches that the method does not go with."""
+
+    def check_parts(self, parts: int, height: int, width: int) -> None:
+        """Refuse a grid of fewer patches than are chosen of it."""
+        if height * width < parts:
+            raise ValueError(
+                f'{type(self).__name__} chooses {parts} parts, of {height} x '
+                f'{width} patches: give it larger images or smaller patches'
+            )
+
+    def start(self, x: Tensor) -> Tensor:
+        """Map images (B, 3, H, W) to CLS and patches, (B, N, C)."""
+        tokens, hw = self.embed(x)
+        self.check_grid(*hw)
+        return tokens.x
+
+    def run_layer(
+        self, layer: nn.Module, x: Tensor, softmax: Callable | None = None
+    ) -> tuple[Tensor, Attended]:
+        """Run a layer on tokens (B, N, C); also gives what it attended to.
+
+        Args:
+            layer (nn.Module): One of ``layers`` or ``last_layers``.
+            x (Tensor): The tokens.
+            softmax (Callable, optional): See :func:`.attention.attend`.
+        """
+        update, attended = attend(layer.attn, layer.ln1(x), softmax=softmax)
+        x = x + update
+        return layer.ffn(layer.ln2(x), identity=x), attended
+
+    def read_last(self, *tokens: Tensor) -> tuple[Tensor]:
+        """Run the last block on tokens (B, N, C), joined, to CLS (B, C)."""
+        x, _ = self.run_layer(self.last_layers[0], torch.cat(tokens, dim=1))
+        return (self.ln1(x[:, 0]),)
+
+    def fit_weights(self, state_dict: dict, prefix: str) -> list[str]:
+        """See :class:`ForeignWeights`: the last block of plain weights."""
+        names = [key[len(prefix) :] for key in state_dict]
+        last, own = self._last_name(), 'last_layers.0.'
+        found = [name for name in names if name.startswith(last)]
+        if any(name.startswith(own) for name in names):
+            return []
+        if any(name.startswith('layers.') for name in names) and not found:
+            raise CheckpointError(
+                f'the last block is missing in the weights: {own} or {last} '
+                f'of {len(self.layers) + 1} layers; is num_layers that of '
+                'their model?'
+            )
+        if self.last_block == 'pretrained':
+            for name in found:
+                new = f'{prefix}{own}{name.removeprefix(last)}'
+                state_dict[new] = state_dict.pop(prefix + name)
+        return []
+
+    def _last_name(self) -> str:
+        """What the last block of a plain vision transformer begins with."""
+        return f'layers.{len(self.layers)}.'
+
+    def _load_hook(self, state_dict, prefix, metadata, *_):
+        _rename(state_dict, prefix, metadata)
+        super()._load_hook(state_dict, prefix, metadata)
+
+    def _checkpoint_filter(self, state_dict, prefix, metadata, *_):
+        _rename(state_dict, prefix, metadata)
+        super()._checkpoint_filter(state_dict, prefix, metadata)
+
+    def _prepare_pos_embed(self, *_):
+        """mmpretrain's load hook, in whose place there is one here"""
+
+
+def _rename(state_dict: dict, prefix: str, metadata: dict) -> None:
+    left_out = rename_release(state_dict, prefix)
+    if 'source' in metadata:
+        metadata['source'].begin().unused += left_out
