@@ -17,7 +17,7 @@ from .losses import (
 )
 
 CONTRASTS = dict(transfg=transfg_contrast, sim_trans=sim_trans_contrast)
-CLE_VIT_CONTRASTS = dict(released=1.0, triplet=0.0)
+CLE_VIT_CONTRASTS = ('released', 'triplet')
 
 
 def _labels(data_samples: list[DataSample]) -> Tensor:
@@ -116,7 +116,8 @@ class CLEViTClassifier(ImageClassifier):
         one_of(CLE_VIT_CONTRASTS, contrast=contrast)
         super().__init__(*classifier, **kwargs)
         self.contrast = contrast
-        self.weights = origin_weight, swap_weight
+        released = contrast_weight * (contrast == 'released')
+        self.weights = origin_weight, swap_weight, released
         self.contrast_weight = contrast_weight
         self.margin = margin
 
@@ -136,10 +137,9 @@ class CLEViTClassifier(ImageClassifier):
             )
         feats = self.extract_feat(torch.cat(inputs.chunk(2, dim=-1)))
         features, labels = feats[-1], _labels(data_samples)
-        released = self.contrast_weight * CLE_VIT_CONTRASTS[self.contrast]
-        weights = (*self.weights, released)
         scores = self.head(feats)
-        losses = dict(loss=cle_vit_loss(scores, features, labels, *weights))
+        loss = cle_vit_loss(scores, features, labels, *self.weights)
+        losses = dict(loss=loss)
         if self.contrast == 'triplet':
             losses['loss_triplet'] = self._triplet(features)
         return losses

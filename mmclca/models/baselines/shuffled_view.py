@@ -3,11 +3,13 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
+from math import prod
 
 import numpy as np
 import torch
 from mmcv.transforms import BaseTransform, Compose
 from mmpretrain.datasets.transforms import RandomErasing
+from mmpretrain.models.utils import to_2tuple
 
 from mmclca.registry import TRANSFORMS
 
@@ -53,7 +55,7 @@ class ShuffledView(BaseTransform):
         fill_color: Sequence[float] = (103.53, 116.28, 123.675),
     ):
         self.augment = Compose(transforms)
-        self.parts = parts
+        self.parts = to_2tuple(parts)
         self.erase = RandomErasing(
             erase_prob=1.0,
             min_area_ratio=min_area_ratio,
@@ -71,8 +73,7 @@ class ShuffledView(BaseTransform):
         return results
 
     def _shuffled(self, img: np.ndarray) -> np.ndarray:
-        parts = self.parts
-        count = parts**2 if isinstance(parts, int) else parts[0] * parts[1]
         image = torch.from_numpy(img).permute(2, 0, 1)
-        order = np.random.permutation(count)
-        return shuffle_parts(image, parts, order).permute(1, 2, 0).numpy()
+        order = np.random.permutation(prod(self.parts))
+        image = shuffle_parts(image, self.parts, order)
+        return image.permute(1, 2, 0).numpy()

@@ -36,13 +36,8 @@ def structure(attn: Tensor, side: int) -> tuple[Tensor, Tensor, Tensor]:
     weights = (attn * mask).mean(dim=1)
     anchor = weights.argmax(dim=-1)
     places = torch.arange(side * side, device=attn.device)
-    rows, columns = (
-        (where - of_anchor[:, None]).to(attn) / side
-        for where, of_anchor in (
-            (places // side, anchor // side),
-            (places % side, anchor % side),
-        )
-    )
+    grid = torch.stack((places // side, places % side), dim=-1)
+    rows, columns = ((grid - grid[anchor, None]).to(attn) / side).unbind(-1)
     distance = (rows.square() + columns.square()).sqrt()
     angle = (torch.atan2(columns, rows) / torch.pi + 1) / 2
     nodes = torch.stack((distance, angle), dim=-1)
@@ -102,6 +97,7 @@ class SIMTrans(BaselineViT):
     """
 
     min_layers = 3
+    may_be_new = ('structure.',)
 
     def __init__(self, *args, **vit):
         super().__init__(*args, **vit)

@@ -14,9 +14,7 @@ from .vit import BaselineViT
 
 
 @torch.no_grad()
-def select_parts(
-    row: Tensor, maps: Sequence, carry: Callable = torch.matmul
-) -> Tensor:
+def select_parts(row: Tensor, maps: Sequence, carry: Callable) -> Tensor:
     """Choose the patch that each head reads most through all layers.
 
     `TransFG`, equations 6 to 9. Of the product of all maps the row of CLS is
@@ -26,15 +24,15 @@ def select_parts(
     Args:
         row (Tensor): What CLS reads in the last of these layers, (B, H, 1,
             N).
-        maps (Sequence): Attention of the layers before it, (B, H, N, N)
-            each, or what ``carry`` takes in its place.
-        carry (Callable): Multiplies the row by one of them. Defaults to
+        maps (Sequence): Attention of all these layers, (B, H, N, N) each,
+            or what ``carry`` takes in its place.
+        carry (Callable): Multiplies the row by one of them, such as
             ``torch.matmul``.
 
     Returns:
         Tensor: Indices (B, H); CLS is token 0 and none of them.
     """
-    for attn in reversed(maps):
+    for attn in reversed(maps[:-1]):
         row = carry(row, attn)
     return row[:, :, 0, 1:].argmax(dim=-1) + 1
 
@@ -91,9 +89,7 @@ class TransFG(BaselineViT):
         for layer in self.layers:
             x, attended = self.run_layer(layer, x, softmax)
             seen.append(attended)
-        if self.keep_maps:
-            parts = select_parts(maps[-1][:, :, :1], maps[:-1])
-        else:
-            row = seen[-1].cls_attn().unsqueeze(2)
-            parts = select_parts(row, seen[:-1], carry_anew)
+        row = seen[-1].cls_attn().unsqueeze(2)
+        kept = (maps, torch.matmul) if self.keep_maps else (seen, carry_anew)
+        parts = select_parts(row, *kept)
         return self.read_last(x[:, :1], Kept(parts).apply(x))

@@ -34,7 +34,6 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         img_size (int | tuple[int, int]): Height and width of an image in
             pixels. Defaults to 224.
         patch_size (int | tuple[int, int]): Those of a patch. Defaults to 16.
-        in_channels (int): Channels of an image. Defaults to 3.
         stride (int | tuple[int, int], optional): Distance of patches in
             pixels; they overlap where it is less than ``patch_size``.
             Defaults to None, ``patch_size``.
@@ -42,13 +41,10 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
             are those of a plain vision transformer: 'new', as it is drawn,
             like the public codes; 'pretrained', as the last one of these
             weights. Defaults to 'new'.
-        drop_rate (float): Dropout after the embedding and in the FFNs; 0.1
-            in the public codes. Defaults to 0.0.
-        drop_path_rate (float): Stochastic depth, rising from 0 to that in
-            the last block. Defaults to 0.0.
-        norm_cfg (dict): Config of the norms. Defaults to
-            ``dict(type='LN', eps=1e-6)``.
-        init_cfg (dict, optional): As in ``BaseModule``. Defaults to None.
+        **vit: ``in_channels``, ``drop_rate`` (after the embedding and in
+            FFNs; 0.1 in the public codes), ``drop_path_rate``, ``qkv_bias``,
+            ``norm_cfg``, ``interpolate_mode``, ``layer_scale_init_value``,
+            ``pre_norm`` and ``init_cfg`` of ``VisionTransformer``.
 
     Raises:
         ValueError: If ``arch`` is not known, or has too few layers for a last
@@ -68,37 +64,28 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         arch: str | dict = 'base',
         img_size: int | tuple[int, int] = 224,
         patch_size: int | tuple[int, int] = 16,
-        in_channels: int = 3,
         *,
         stride: int | tuple[int, int] | None = None,
         last_block: str = 'new',
-        drop_rate: float = 0.0,
-        drop_path_rate: float = 0.0,
-        norm_cfg: dict = dict(type='LN', eps=1e-6),
-        init_cfg: dict | None = None,
+        **vit,
     ):
         one_of(LAST_BLOCKS, last_block=last_block)
         settings = settings_of(arch, self.arch_zoo)
         self._check_depth(settings['num_layers'])
+        patch_cfg = dict(stride=stride or patch_size, padding=0)
         super().__init__(
-            settings,
-            img_size,
-            patch_size,
-            in_channels,
-            drop_rate=drop_rate,
-            drop_path_rate=drop_path_rate,
-            norm_cfg=norm_cfg,
-            patch_cfg=dict(stride=stride or patch_size, padding=0),
-            init_cfg=init_cfg,
+            settings, img_size, patch_size, patch_cfg=patch_cfg, **vit
         )
         set_drop_path(self)
         for layer in self.layers:
-            layer.attn.proj_drop.p = 0.0
+            layer.attn.proj_drop.p = 0.0  # as in the public codes
         self.last_layers = ModuleList([self.layers.pop(-1)])
         self.last_block = last_block
+        # what it begins with in a plain vision transformer
+        self.plain_name = f'layers.{len(self.layers)}.'
         if last_block == 'new':
-            self.may_be_new = ('last_layers.',)
-            self.may_be_left = (self._last_name(),)
+            self.may_be_new = (*self.may_be_new, 'last_layers.')
+            self.may_be_left = (self.plain_name,)
         self.check_grid(*self.patch_resolution)
         self.rename_on_load()
 
@@ -149,40 +136,30 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
 
     def fit_weights(self, state_dict: dict, prefix: str) -> list[str]:
         """See :class:`ForeignWeights`: the last block of plain weights."""
-        names = [key[len(prefix) :] for key in state_dict]
-        last, own = self._last_name(), 'last_layers.0.'
+        keys = [key for key in state_dict if key.startswith(prefix)]
+        names = [key[len(prefix) :] for key in keys]
+        last, own = self.plain_name, 'last_layers.0.'
         found = [name for name in names if name.startswith(last)]
         if any(name.startswith(own) for name in names):
             return []
         if any(name.startswith('layers.') for name in names) and not found:
             raise CheckpointError(
-                f'the last block is missing in the weights: {own} or {last} '
-                f'of {len(self.layers) + 1} layers; is num_layers that of '
-                'their model?'
+                f'the last block is missing in the weights, {own} or {last}: '
+                'set num_layers to that of their model'
             )
         if self.last_block == 'pretrained':
             for name in found:
-                new = f'{prefix}{own}{name.removeprefix(last)}'
+                new = prefix + name.replace(last, own)
                 state_dict[new] = state_dict.pop(prefix + name)
         return []
 
-    def _last_name(self) -> str:
-        """What the last block of a plain vision transformer begins with."""
-        return f'layers.{len(self.layers)}.'
-
     def _load_hook(self, state_dict, prefix, metadata, *_):
-        _rename(state_dict, prefix, metadata)
+        rename_release(state_dict, prefix, metadata)
         super()._load_hook(state_dict, prefix, metadata)
 
     def _checkpoint_filter(self, state_dict, prefix, metadata, *_):
-        _rename(state_dict, prefix, metadata)
+        rename_release(state_dict, prefix, metadata)
         super()._checkpoint_filter(state_dict, prefix, metadata)
 
     def _prepare_pos_embed(self, *_):
         """mmpretrain's load hook, in whose place there is one here"""
-
-
-def _rename(state_dict: dict, prefix: str, metadata: dict) -> None:
-    left_out = rename_release(state_dict, prefix)
-    if 'source' in metadata:
-        metadata['source'].begin().unused += left_out
