@@ -73,7 +73,7 @@ class ShuffledView(BaseTransform):
         return results
 
     def _shuffled(self, img: np.ndarray) -> np.ndarray:
-        image = torch.from_numpy(img).permute(2, 0, 1)
+        image = torch.from_numpy(img.copy()).permute(2, 0, 1)
         order = np.random.permutation(prod(self.parts))
         image = shuffle_parts(image, self.parts, order)
         return image.permute(1, 2, 0).numpy()
