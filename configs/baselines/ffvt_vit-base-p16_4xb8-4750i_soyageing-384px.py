@@ -11,7 +11,7 @@ _base_ = [
     '../_base_/models/ffvt_vit-base-p16.py',
     '../_base_/datasets/soyageing_448.py',
     '../_base_/datasets/leaves_500_384.py',
-    '../_base_/schedules/ffvt_4750i.py',
+    '../_base_/schedules/_ffvt_4750i.py',
     '../_base_/default_runtime_iters.py',
 ]
 model = dict(

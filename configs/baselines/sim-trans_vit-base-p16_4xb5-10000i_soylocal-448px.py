@@ -11,7 +11,7 @@ _base_ = [
     '../_base_/models/sim-trans_vit-base-p16.py',
     '../_base_/datasets/soylocal_448.py',
     '../_base_/datasets/leaves_600_448.py',
-    '../_base_/schedules/transfg_10000i.py',
+    '../_base_/schedules/_transfg_10000i.py',
     '../_base_/default_runtime_iters.py',
 ]
 model = dict(

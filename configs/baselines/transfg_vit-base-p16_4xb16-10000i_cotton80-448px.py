@@ -12,7 +12,7 @@ _base_ = [
     '../_base_/models/transfg_vit-base-p16.py',
     '../_base_/datasets/cotton80_448.py',
     '../_base_/datasets/leaves_600_448.py',
-    '../_base_/schedules/transfg_10000i.py',
+    '../_base_/schedules/_transfg_10000i.py',
     '../_base_/default_runtime_iters.py',
 ]
 model = dict(

@@ -41,7 +41,8 @@ ROOMS = (  # from the top
 # by graphs within graphs and the score of strangers, mmclca/evaluation by its
 # threshold (40), mmclca/apis by what hands it on.
 # mmclca/models by the heads that keep references, with what puts these into a
-# model (84).
+# model (84); by the baselines (490), and a load hook that was in
+# mmclca/checkpoints (9).
 BUDGET = {
     'mmclca': 178,
     'mmclca/apis': 1374,
@@ -53,14 +54,14 @@ BUDGET = {
     'mmclca/engine': 669,
     'mmclca/evaluation': 442,
     'mmclca/fitting': 1350,
-    'mmclca/models': 4517,
+    'mmclca/models': 5016,
     'mmclca/page': 463,
     'mmclca/sweep': 781,
     'mmclca/utils': 246,
     'mmclca/visualization': 965,
     'tools': 537,
     'tools/research': 561,
-    'tests': 25445,
+    'tests': 26078,
 }
 
 

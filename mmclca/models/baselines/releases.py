@@ -46,11 +46,12 @@ def rename_release(state_dict: dict, prefix: str, metadata: dict) -> None:
         metadata['source'].begin().unused += dead
     for name in weights:
         if name not in dead and not re.search(JOINED, name):
-            new = prefix + _renamed(name)
+            new = prefix + own_name(name)
             state_dict[new] = _with_keys_and_values(name, weights)
 
 
-def _renamed(name: str) -> str:
+def own_name(name: str) -> str:
+    """Return the name of a parameter in a classifier of this package."""
     for pattern, new in RENAMES:
         name = re.sub(pattern, new, name)
     return name

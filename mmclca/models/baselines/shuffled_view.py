@@ -7,7 +7,8 @@ from math import prod
 
 import numpy as np
 import torch
-from mmcv.transforms import BaseTransform, Compose
+from mmcv.transforms import BaseTransform
+from mmengine.dataset import Compose
 from mmpretrain.datasets.transforms import RandomErasing
 from mmpretrain.models.utils import to_2tuple
 
@@ -54,7 +55,7 @@ class ShuffledView(BaseTransform):
         aspect_range: Sequence[float] = (0.3, 3.3),
         fill_color: Sequence[float] = (103.53, 116.28, 123.675),
     ):
-        self.augment = Compose(transforms)
+        self.augment = Compose([TRANSFORMS.build(t) for t in transforms])
         self.parts = to_2tuple(parts)
         self.erase = RandomErasing(
             erase_prob=1.0,

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # The recipe of FFVT's public code for cotton cultivars: SGD, 500 steps of
 # warm-up, a cosine to 0, gradients clipped. It trains in half precision:
-# tools/train.py --amp, on a GPU.
+# tools/train.py --amp, on a GPU. It counts iterations, which a sweep does not.
 optim_wrapper = dict(
     optimizer=dict(type='SGD', lr=0.02, momentum=0.9, weight_decay=0.0),
     clip_grad=dict(max_norm=1.0),

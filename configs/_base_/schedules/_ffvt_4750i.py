@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # The recipe of FFVT's public code for soy cultivars of the local set: that for
 # cotton, longer.
-_base_ = './ffvt_2000i.py'
+_base_ = './_ffvt_2000i.py'
 param_scheduler = [
     dict(type='LinearLR', start_factor=0.002, by_epoch=False, end=500),
     dict(
