@@ -56,7 +56,6 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
     num_prefix, with_cls_pos = 1, True
     dist_token = register_tokens = cache = None
     stacks = ('layers', 'last_layers')
-    irreducible = 'its last block reads what it chooses of all tokens'
     min_layers = 2
 
     def __init__(
