@@ -308,8 +308,8 @@ TEXTS = (
     # of transforms
     *('algorithm_keys', 'backend', 'color_format', 'color_type', 'direction'),
     *('edge', 'imdecode_backend', 'input_key', 'interpolation'),
-    *('magnitude_key', 'meta_keys', 'padding_mode', 'policies'),
-    'second_interpolation',
+    *('magnitude_key', 'magnitude_std', 'meta_keys', 'padding_mode'),
+    *('policies', 'second_interpolation'),
     # of data sets: names, and folders and lists of this machine, which are
     # read as text where a split of the data is asked for
     *('ann_file', 'classes', 'data_prefix', 'data_root', 'dataset'),
