@@ -54,7 +54,7 @@ BUDGET = {
     'mmclca/engine': 669,
     'mmclca/evaluation': 442,
     'mmclca/fitting': 1350,
-    'mmclca/models': 5016,
+    'mmclca/models': 5017,
     'mmclca/page': 463,
     'mmclca/sweep': 781,
     'mmclca/utils': 246,

@@ -78,7 +78,7 @@ class CLEViTClassifier(ImageClassifier):
 
     `CLE-ViT: Contrastive Learning Encoded Transformer for
     Ultra-Fine-Grained Visual Categorization
-    <https://doi.org/10.24963/ijcai.2023/504>`_, section 3, for any backbone.
+    <https://doi.org/10.24963/ijcai.2023/504>`_, for any backbone.
     The views come side by side from :class:`ShuffledView`; in evaluation
     there is one, and this is an ``ImageClassifier``. Features are the last
     output of the backbone, or of the neck. The cross entropy is plain: the

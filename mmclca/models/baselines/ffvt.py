@@ -14,9 +14,9 @@ from .vit import BaselineViT
 def mutual_attention(attended: Attended) -> Tensor:
     """Rate all tokens by what CLS pays them and what they pay CLS, (B, N).
 
-    `FFVT`, section 3.3, mutual attention weight selection: the softmax of
-    CLS over all keys times that of the key of CLS over all queries, each a
-    mean over heads. One row and one column, O(N).
+    The mutual attention of `FFVT`: the softmax of CLS over all keys times
+    that of the key of CLS over all queries, each a mean over heads. One row
+    and one column, O(N).
     """
     column = Attended(attended.k, attended.q, attended.v)
     return attended.cls_attn().mean(dim=1) * column.cls_attn().mean(dim=1)
@@ -27,9 +27,9 @@ class FFVT(BaselineViT):
     """Feature fusion vision transformer: tokens chosen in every layer.
 
     `Feature Fusion Vision Transformer for Fine-Grained Visual Categorization
-    <https://arxiv.org/abs/2107.02341>`_, section 3. The last block reads CLS
-    and ``num_tokens`` tokens that leave each layer before it. CLS may be
-    among them, as in the public code.
+    <https://arxiv.org/abs/2107.02341>`_. The last block reads CLS and
+    ``num_tokens`` tokens that leave each layer before it. CLS may be among
+    them, as in the public code.
 
     Args:
         num_tokens (int): Tokens chosen in a layer. Defaults to 12.

@@ -24,8 +24,8 @@ def transfg_contrast(
 ) -> Tensor:
     """Pull images of a class together, push others below a cosine.
 
-    `TransFG`, section 3.3: the sum over all pairs, an image with itself among
-    them, divided by their number.
+    As in `TransFG`: the sum over all pairs, an image with itself among them,
+    divided by their number.
 
     Args:
         features (Tensor): (B, D) or (2B, D).
@@ -42,9 +42,9 @@ def sim_trans_contrast(
 ) -> Tensor:
     """Pull images of a class together, push others by an adaptive margin.
 
-    `SIM-Trans`, section 3.3: another class counts while its dissimilarity,
-    (1 - cosine) / 2, is no more than the margin above the mean of that
-    within the class of the image; 0 where it is alone in the batch.
+    As in `SIM-Trans`: another class counts while its dissimilarity, (1 -
+    cosine) / 2, is no more than the margin above the mean of that within the
+    class of the image, which is 0 where it is alone in the batch.
 
     Args:
         features (Tensor): (B, D) or (2B, D).
@@ -93,8 +93,8 @@ def cle_vit_triplet(
 ) -> Tensor:
     """Pull the views of an image together, push another image away.
 
-    `CLE-ViT`, section 3.3: Euclidean distances of features of unit length.
-    The public code has it as a comment, and computes something else there.
+    As in `CLE-ViT`: Euclidean distances of features of unit length. The
+    public code does not compute it.
 
     Args:
         features (Tensor): (2B, D).

@@ -24,7 +24,7 @@ class ShuffledView(BaseTransform):
     Both are augmented by the same transforms, drawn anew; a rectangle of the
     second is erased, then it is cut into parts, which change places. `CLE-ViT:
     Contrastive Learning Encoded Transformer for Ultra-Fine-Grained Visual
-    Categorization <https://doi.org/10.24963/ijcai.2023/504>`_, section 3.
+    Categorization <https://doi.org/10.24963/ijcai.2023/504>`_.
     :class:`CLEViTClassifier` takes the views, left and right, apart again.
 
     **Required and modified keys:** what ``transforms`` need, and img.

@@ -20,8 +20,8 @@ HIDDEN = 512  # channels of the graph convolution
 def structure(attn: Tensor, side: int) -> tuple[Tensor, Tensor, Tensor]:
     """Compute the graph of patches that CLS reads more than the mean.
 
-    `SIM-Trans`, section 3.2. Distance and angle are those from the patch
-    that CLS reads most, the anchor; others than these patches get zeros.
+    Distance and angle are those from the patch that CLS reads most, the
+    anchor; others than these patches get zeros.
 
     Args:
         attn (Tensor): What CLS pays the patches, (B, H, n).
@@ -80,11 +80,11 @@ class SIMTrans(BaselineViT):
     """SIM-Trans: CLS learns how the patches that it reads lie.
 
     `SIM-Trans: Structure Information Modeling Transformer for Fine-grained
-    Visual Categorization <https://arxiv.org/abs/2208.14607>`_, section 3. In
-    the last three layers CLS gets an update from :class:`StructureGCN`; all
-    three are returned, normalized, for a :class:`SIMTransHead`. Unlike in
-    the public code, nothing is dropped in evaluation, and there are no
-    parameters that no output depends on. Its contrast is that of
+    Visual Categorization <https://arxiv.org/abs/2208.14607>`_. In the last
+    three layers CLS gets an update from :class:`StructureGCN`; all three are
+    returned, normalized, for a :class:`SIMTransHead`. Unlike in the public
+    code, nothing is dropped in evaluation, and there are no parameters that
+    no output depends on. Its contrast is that of
     :class:`ContrastiveClassifier`.
 
     Args:
@@ -133,8 +133,8 @@ class SIMTrans(BaselineViT):
 class SIMTransHead(SizedHead):
     """Two linear layers over CLS of three layers, for :class:`SIMTrans`.
 
-    BatchNorm, linear layer, BatchNorm, ELU and linear layer. `SIM-Trans`,
-    section 3.3. In training a batch needs two images or more.
+    BatchNorm, linear layer, BatchNorm, ELU and linear layer, as in the public
+    code. In training a batch needs two images or more.
 
     Args:
         num_classes (int): Number of classes.

@@ -17,8 +17,8 @@ from .vit import BaselineViT
 def select_parts(row: Tensor, maps: Sequence, carry: Callable) -> Tensor:
     """Choose the patch that each head reads most through all layers.
 
-    `TransFG`, equations 6 to 9. Of the product of all maps the row of CLS is
-    all that is needed: a product of a row and a matrix a layer, from the last
+    Of the product of all maps, as `TransFG` has it, the row of CLS is all
+    that is needed: a product of a row and a matrix a layer, from the last
     layer on, in place of one of two matrices. No identity is added.
 
     Args:
@@ -58,9 +58,9 @@ class TransFG(BaselineViT):
     """TransFG: the last block reads CLS and one patch of each head.
 
     `TransFG: A Transformer Architecture for Fine-grained Recognition
-    <https://arxiv.org/abs/2103.07976>`_, section 3. Patches overlap with a
-    ``stride`` below ``patch_size``, 12 in the public recipe. Its contrast is
-    that of :class:`ContrastiveClassifier`.
+    <https://arxiv.org/abs/2103.07976>`_. Patches overlap with a ``stride``
+    below ``patch_size``, 12 in the public recipe. Its contrast is that of
+    :class:`ContrastiveClassifier`.
 
     Args:
         keep_maps (bool): Whether the attention maps of all layers are kept
@@ -84,12 +84,13 @@ class TransFG(BaselineViT):
 
     def forward(self, x: Tensor) -> tuple[Tensor]:
         """Map images (B, 3, H, W) to CLS of the last block, (B, C)."""
-        x, maps, seen = self.start(x), Maps(), []
+        x, maps = self.start(x), Maps()
         softmax = maps if self.keep_maps else None
         for layer in self.layers:
             x, attended = self.run_layer(layer, x, softmax)
-            seen.append(attended)
-        row = seen[-1].cls_attn().unsqueeze(2)
-        kept = (maps, torch.matmul) if self.keep_maps else (seen, carry_anew)
-        parts = select_parts(row, *kept)
+            if not self.keep_maps:
+                maps.append(attended)
+        row = attended.cls_attn().unsqueeze(2)
+        carry = torch.matmul if self.keep_maps else carry_anew
+        parts = select_parts(row, maps, carry)
         return self.read_last(x[:, :1], Kept(parts).apply(x))
