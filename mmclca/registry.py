@@ -13,10 +13,9 @@ from mmpretrain import registry as mmpretrain
 from mmclca.model_index import register_models
 
 
-def _child(name, parent, location):
-    return mmengine.Registry(
-        name, parent=parent, scope='mmclca', locations=[f'mmclca.{location}']
-    )
+def _child(name, parent, *rooms):
+    locations = [f'mmclca.{room}' for room in rooms]
+    return mmengine.Registry(name, None, parent, 'mmclca', locations)
 
 
 MODELS = _child('model', mmpretrain.MODELS, 'models')
@@ -30,7 +29,7 @@ OPTIM_WRAPPERS = _child(
 PARAM_SCHEDULERS = _child(
     'parameter scheduler', mmpretrain.PARAM_SCHEDULERS, 'engine'
 )
-TRANSFORMS = _child('transform', mmpretrain.TRANSFORMS, 'datasets')
+TRANSFORMS = _child('transform', mmpretrain.TRANSFORMS, 'datasets', 'models')
 # the one that mmengine builds an ``init_cfg`` from, whatever the scope
 WEIGHT_INITIALIZERS = _child(
     'weight initializer', mmengine.WEIGHT_INITIALIZERS, 'models'

@@ -103,7 +103,8 @@ NOT_RUN = [  # commands, and why
     (r'--executor slurm', 'needs a cluster'),
     (
         r'configs/sweeps/(\w+\.py$|'
-        r'(leaf40|few_photographs|family|architectures)\w*\.py --jobs)',
+        r'(leaf40|few_photographs|family|architectures|baselines)\w*\.py '
+        r'--jobs)',
         'hundreds of trainings; docs/sweeps.md runs a small grid',
     ),
     (

@@ -53,7 +53,7 @@ few = dict(num_workers=0, dataset=dict(indices=8))
 train_dataloader = val_dataloader = test_dataloader = few
 """
 FOLDERS = (
-    *('_base_', 'few_shot', 'retrieval'),
+    *('_base_', 'baselines', 'few_shot', 'retrieval'),
     *('cait', 'deit', 'deit3', 'parallel', 'patchconvnet', 'resmlp'),
 )
 RUN = ('fig_1',)  # grids that a page runs, of which no results are given

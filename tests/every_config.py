@@ -2,6 +2,7 @@
 """All configs and the pieces that they are made of, each parsed once."""
 
 import os
+import re
 from copy import deepcopy
 from functools import cache
 from unittest.mock import patch
@@ -27,6 +28,7 @@ OTHERS = [
     for path in sorted(FOLDER.glob(f'{name}/*.py'))
 ]
 FAMILY = VITS + OTHERS
+BASELINES = sorted(FOLDER.glob('baselines/*.py'))
 MODEL_PIECES = sorted(FOLDER.glob('_base_/models/clca-*.py'))
 
 
@@ -50,8 +52,8 @@ def piece(name):
 @cache
 def build(path):
     """The model of a config or of a piece, on the meta device."""
-    # mmpretrain's ResNet reads its rates of stochastic depth from a tensor
-    device = 'cpu' if 'resnet' in path.stem else 'meta'
+    # mmpretrain's read their rates of stochastic depth from a tensor
+    device = 'cpu' if re.search('resnet|swin', path.stem) else 'meta'
     with torch.device(device):
         return MODELS.build(deepcopy(read(path).model)).to('meta')
 

@@ -1,21 +1,24 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Checkpoints of addresses, and weights by timm's names."""
+"""Checkpoints of addresses, and weights that timm fetches or reads."""
 
 import os
 import re
-from difflib import get_close_matches
 from hashlib import sha256
 from http.client import HTTPException
+from math import isqrt
 from pathlib import Path
 from urllib.parse import urlparse
 
 import huggingface_hub
+import numpy as np
 import timm
 import torch
 from huggingface_hub.utils import HfHubHTTPError
 from mmengine.dist import barrier, is_main_process
+from timm.models import VisionTransformer
 
 from mmclca.utils.files import replace_file
+from mmclca.utils.messages import did_you_mean
 
 from .error import CheckpointError
 from .opening import read_checkpoint
@@ -60,11 +63,10 @@ def _download(url: str, path: str) -> None:
 def weights_of_timm(name: str) -> dict:
     """Fetch pretrained weights by timm's name."""
     if not timm.is_model_pretrained(name):
-        known = timm.list_pretrained()
-        close = ', '.join(get_close_matches(name, known, n=3, cutoff=0.4))
+        hint = did_you_mean(name, timm.list_pretrained(), most=3)
         raise CheckpointError(
-            f'timm has no pretrained model {name!r}; '
-            f'timm.list_pretrained() lists them. Close: {close or "none"}'
+            f'timm has no pretrained model {name!r}{hint}; '
+            'timm.list_pretrained() lists them'
         )
     if is_main_process():
         weights = _fetch_from_timm(name)
@@ -72,6 +74,25 @@ def weights_of_timm(name: str) -> dict:
     if not is_main_process():
         weights = _fetch_from_timm(name)  # from the cache
     return weights
+
+
+def weights_of_npz(path: str) -> dict:
+    """Read a vision transformer of Google's release by timm's names."""
+    with np.load(path) as file:
+        kernel = file['embedding/kernel']
+        rows = file['Transformer/posembed_input/pos_embedding'].shape[1]
+        block = 'Transformer/encoderblock_'
+        query = f'{block}0/MultiHeadDotProductAttention_1/query/bias'
+        model = VisionTransformer(
+            img_size=kernel.shape[0] * isqrt(rows - 1),
+            patch_size=kernel.shape[0],
+            embed_dim=kernel.shape[-1],
+            depth=sum(name.startswith(block) for name in file) // 16,
+            num_heads=len(file[query]),
+            num_classes=file['head/bias'].size,
+        )
+    model.load_pretrained(path)
+    return model.state_dict()
 
 
 def _fetch_from_timm(name: str) -> dict:

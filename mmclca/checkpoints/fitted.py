@@ -7,7 +7,7 @@ from pathlib import Path
 from mmclca.utils.files import finish_replacing
 
 THRESHOLD = 'threshold.json'
-WEIGHTS = ('.bin', '.ckpt', '.pt', '.pth', '.safetensors')
+WEIGHTS = ('.bin', '.ckpt', '.npz', '.pt', '.pth', '.safetensors')
 
 
 def is_checkpoint(name) -> bool:

@@ -36,22 +36,6 @@ def load_into_classifier(state_dict: dict, prefix: str, metadata: dict):
         metadata['source'].begin().unused += left_out
 
 
-def load_around_backbone(
-    classifier, state_dict: dict, prefix: str, metadata: dict, *_
-) -> None:
-    """Load hook of a classifier: all but the backbone may be new."""
-    if 'source' not in metadata:
-        return
-    own = classifier.state_dict()
-    own = {k: v for k, v in own.items() if not k.startswith('backbone.')}
-    inner = [key for key in state_dict if key.startswith(f'{prefix}backbone.')]
-    backbone = {key: state_dict.pop(key) for key in inner}
-    unfit, unused = compare_weights(own, state_dict, prefix)
-    report = metadata['source'].begin()
-    _fill(own, state_dict, prefix, unfit, unused, report)
-    state_dict.update(backbone)
-
-
 def load_into_backbone(
     backbone, state_dict: dict, prefix: str, metadata: dict
 ) -> None:
@@ -79,7 +63,7 @@ def load_into_backbone(
     report = source.begin()
     report.unused += left_out
     report.resized += resized
-    _fill(own, state_dict, prefix, unfit, unused, report)
+    fill_exactly(own, state_dict, prefix, report)
     report.new += new
     report.loaded = [key for key in report.loaded if key not in new]
     source.end()
@@ -142,12 +126,20 @@ def _check_backbone(backbone, unfit: dict, unused: list, source) -> None:
         )
 
 
-def _fill(own, state_dict, prefix, unfit, unused, report: Report) -> None:
-    """Make a state dict fit parameters exactly, in place, and report it."""
+def fill_exactly(own: dict, weights: dict, prefix: str, report: Report):
+    """Make weights fit parameters exactly, in place, and report it.
+
+    Args:
+        own (dict): The parameters, which those that do not come keep.
+        weights (dict): Of a file, by the names of the model.
+        prefix (str): What these begin with.
+        report (Report): Gets what was loaded, is new and is not used.
+    """
+    unfit, unused = compare_weights(own, weights, prefix)
     for name in unused:
-        del state_dict[prefix + name]
-    for name in unfit:  # keeps its own values
-        state_dict[prefix + name] = own[name]
+        del weights[prefix + name]
+    for name in unfit:
+        weights[prefix + name] = own[name]
     report.unused += [prefix + name for name in unused]
     report.new += [prefix + name for name in unfit]
     report.loaded += [prefix + name for name in own if name not in unfit]

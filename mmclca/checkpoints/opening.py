@@ -67,7 +67,8 @@ def open_checkpoint(name: str, mapped: bool = False) -> dict:
 def load_from_file(
     filename: str, map_location=None, mapped: bool = False
 ) -> dict:
-    """Open a local checkpoint, a pickle of torch or ``.safetensors``.
+    """Open a local checkpoint, a pickle of torch, ``.safetensors`` or
+    ``.npz``.
 
     Args:
         filename (str): Path of the file, or of a folder that fit wrote.
@@ -122,6 +123,8 @@ def read_checkpoint(
     try:
         if path.endswith('.safetensors'):
             checkpoint = _read_safetensors(path)
+        elif path.endswith('.npz'):
+            checkpoint = downloading.weights_of_npz(path)
         else:
             checkpoint = _read_pickle(path, map_location, mapped)
     except Exception as error:  # a damaged file raises all kinds

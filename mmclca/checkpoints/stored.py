@@ -240,21 +240,20 @@ def _below(package: str, modules: str) -> list[str]:
 
 # of which modules the type of a model may be
 CLASSIFIERS = (
-    'mmclca.models.classifiers',
+    *_below('mmclca.models', 'baselines.classifiers classifiers'),
     'mmpretrain.models.classifiers.image',
 )
 # and a type in a model, by the setting that holds it
 PARTS = dict(
     backbone=(
-        'mmclca.models.backbones',
-        'mmpretrain.models.backbones',
-        'mmpretrain.models.selfsup.mocov3',
+        *_below('mmclca.models', 'backbones baselines'),
+        *_below('mmpretrain.models', 'backbones selfsup.mocov3'),
     ),
     stem=('mmclca.models.stems',),
     neck=('mmclca.models.layers.attention_pool', 'mmpretrain.models.necks'),
     # without those that look up tokenizers, or read lists of answers
     head=(
-        'mmclca.models.heads',
+        *_below('mmclca.models', 'baselines.sim_trans heads'),
         *_below(
             'mmpretrain.models.heads',
             'cls_head conformer_head deit_head efficientformer_head '
@@ -293,8 +292,8 @@ DATA_SETS = (
     ),
 )
 STEPS = (
-    'mmclca.datasets.decoding',
-    'mmclca.datasets.image_cache',
+    *_below('mmclca.datasets', 'decoding image_cache'),
+    'mmclca.models.baselines.shuffled_view',
     'mmcv.transforms',
     'mmpretrain.datasets.transforms',
 )
@@ -302,15 +301,15 @@ STEPS = (
 NO_TYPES = ('Albu', 'Albumentations', 'PackMultiTaskInputs', 'TIMMBackbone')
 TEXTS = (
     # of models: choices, by which nothing is looked up but a number or branch
-    *('arch', 'approximate', 'bias', 'communication', 'drop_path_mode'),
-    *('ending', 'ffn_type', 'fusion', 'fusion_mode', 'graph_conv_type'),
-    *('interpolate_mode', 'mode', 'out_type', 'padding', 'pooling'),
-    *('reduction', 'style'),
+    *('arch', 'approximate', 'bias', 'communication', 'contrast'),
+    *('drop_path_mode', 'ending', 'ffn_type', 'fusion', 'fusion_mode'),
+    *('graph_conv_type', 'interpolate_mode', 'last_block', 'mode'),
+    *('out_type', 'padding', 'pooling', 'reduction', 'style'),
     # of transforms
     *('algorithm_keys', 'backend', 'color_format', 'color_type', 'direction'),
     *('edge', 'imdecode_backend', 'input_key', 'interpolation'),
-    *('magnitude_key', 'meta_keys', 'padding_mode', 'policies'),
-    'second_interpolation',
+    *('magnitude_key', 'magnitude_std', 'meta_keys', 'padding_mode'),
+    *('policies', 'second_interpolation'),
     # of data sets: names, and folders and lists of this machine, which are
     # read as text where a split of the data is asked for
     *('ann_file', 'classes', 'data_prefix', 'data_root', 'dataset'),

@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from .backbones import *  # noqa: F403
+from .baselines import *  # noqa: F403
 from .classifiers import *  # noqa: F403
 from .head_variants import with_layer_fusion
 from .heads import *  # noqa: F403

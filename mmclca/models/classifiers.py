@@ -10,7 +10,7 @@ from mmpretrain.models.heads import (
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
-from mmclca.checkpoints.loading import load_around_backbone
+from mmclca.checkpoints.loading import fill_exactly
 from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of
 
@@ -105,6 +105,18 @@ def _check_layers(backbone: Reducible, head: CLAHead | LayerFusionHead):
         )
 
 
+def _load_around_backbone(classifier, weights, prefix, metadata, *_) -> None:
+    """Load hook of a classifier: all but the backbone may be new."""
+    if 'source' not in metadata:
+        return
+    own = classifier.state_dict()
+    own = {k: v for k, v in own.items() if not k.startswith('backbone.')}
+    inner = [key for key in weights if key.startswith(f'{prefix}backbone.')]
+    backbone = {key: weights.pop(key) for key in inner}
+    fill_exactly(own, weights, prefix, metadata['source'].begin())
+    weights.update(backbone)
+
+
 @MODELS.register_module()
 class TokenReductionClassifier(ImageClassifier):
     """Image classifier over a :class:`Reducible` backbone.
@@ -155,7 +167,7 @@ class TokenReductionClassifier(ImageClassifier):
         self.teacher = self._build_teacher(teacher)
         # all but the backbone may be new, and is reported
         self._register_load_state_dict_pre_hook(
-            load_around_backbone, with_module=True
+            _load_around_backbone, with_module=True
         )
 
     def _build_teacher(self, teacher: dict | None) -> Teacher | None:

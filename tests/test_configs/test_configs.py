@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from doc_pages import header_commands
 from every_config import (
+    BASELINES,
     CONFIGS,
     FAMILY,
     FOLDER,
@@ -108,7 +109,7 @@ def test_basenames_are_unique_and_lower_case():
 
 
 def test_headers():
-    for path in (*CONFIGS, *FAMILY):
+    for path in (*CONFIGS, *FAMILY, *BASELINES):
         text = header(path)
         for word in ('Reproduces', 'Expected', 'Cost', 'Command'):
             assert f'\n# {word}: ' in text, path

@@ -41,9 +41,10 @@ ROOMS = (  # from the top
 # by graphs within graphs and the score of strangers, mmclca/evaluation by its
 # threshold (40), mmclca/apis by what hands it on.
 # mmclca/models by the heads that keep references, with what puts these into a
-# model (84).
+# model (84); by the baselines (490), and a load hook that was in
+# mmclca/checkpoints (9).
 BUDGET = {
-    'mmclca': 178,
+    'mmclca': 177,
     'mmclca/apis': 1400,
     'mmclca/benchmark': 932,
     'mmclca/checkpoints': 1452,
@@ -53,14 +54,14 @@ BUDGET = {
     'mmclca/engine': 669,
     'mmclca/evaluation': 442,
     'mmclca/fitting': 1339,
-    'mmclca/models': 4517,
+    'mmclca/models': 5017,
     'mmclca/page': 463,
     'mmclca/sweep': 781,
     'mmclca/utils': 256,
     'mmclca/visualization': 972,
     'tools': 537,
     'tools/research': 810,
-    'tests': 25760,
+    'tests': 26395,
 }
 
 

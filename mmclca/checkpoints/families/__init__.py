@@ -12,13 +12,6 @@ __all__ = ['Family']
 
 # in this order: those with names of others come before them
 FAMILIES = (
-    CLIP,
-    CLCA,
-    TOKEN_REDUCTION,
-    PARALLEL_VIT,
-    PATCH_CONVNET,
-    CAIT,
-    RESMLP,
-    VIT,
-    BARE,
+    *(CLIP, CLCA, TOKEN_REDUCTION, PARALLEL_VIT, PATCH_CONVNET),
+    *(CAIT, RESMLP, VIT, BARE),
 )

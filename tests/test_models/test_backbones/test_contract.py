@@ -25,6 +25,7 @@ REDUCTION = dict(
     reduce_at=(1,),
     cache=dict(type='mmclca.CrossLayerCache'),
 )
+BASELINE = dict(arch=arch(3, 24), img_size=32, patch_size=8)
 BACKBONES = dict(  # all have 24 channels and take images of 32 pixels
     reducible=dict(REDUCTION, type='mmclca.ToyReducible'),
     vit=dict(vit(3, **REDUCTION), arch=arch(3, 24)),
@@ -56,8 +57,12 @@ BACKBONES = dict(  # all have 24 channels and take images of 32 pixels
         arch=dict(embed_dims=24, num_layers=2),
         img_size=32,
     ),
+    transfg=dict(BASELINE, type='mmclca.TransFG', stride=6),
+    ffvt=dict(BASELINE, type='mmclca.FFVT', num_tokens=3),
+    sim_trans=dict(BASELINE, type='mmclca.SIMTrans'),
     plain=dict(type='mmclca.ToyPlain'),
 )
+HEADS = dict(distilled='mmclca.DistilledHead', sim_trans='mmclca.SIMTransHead')
 TOKENS = dict(  # entering the layers
     # 2 before 16 patches and a CLR token; 2, 9 and a fused one; 2 put back
     reducible=[19, 12, 14],
@@ -66,7 +71,7 @@ TOKENS = dict(  # entering the layers
     distilled=[19, 12, 14],
     cait=[16, 8, 9],
     resmlp=[],
-    patchconvnet=[],
+    **dict.fromkeys(['patchconvnet', 'transfg', 'ffvt', 'sim_trans'], []),
     plain=[],
 )
 
@@ -78,8 +83,8 @@ def run(request, tmp_path_factory):
     config = write_run(folder)
     cfg = Config.fromfile(config)
     cfg.model.backbone = BACKBONES[request.param]
-    if request.param == 'distilled':
-        cfg.model.head.type = 'mmclca.DistilledHead'
+    own = cfg.model.head.type
+    cfg.model.head.type = HEADS.get(request.param, own)
     cfg.custom_imports = dict(imports='toy_backbones')
     cfg.dump(config)
     with pytest.MonkeyPatch.context() as patch:

@@ -1,19 +1,14 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The newer reducers and their public code, in float64, where it is at hand.
-
-Cases and what draws their tensors lie beside the checkout, in
-``shared/parity/newer``; without them all is skipped.
-"""
+"""The newer reducers and their public code, in float64, where it is at hand:
+see ``newer_cases.py``."""
 
 import math
-import sys
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 
 import pytest
 import torch
 from mmengine.runner import load_checkpoint
 from mmpretrain.structures import DataSample
+from newer_cases import DRAWN, SHAPES, each
 from parity import close
 from small_models import token_counts
 
@@ -23,27 +18,6 @@ from mmclca.models.reduction.reducers.ppt import scores
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import Merged
 from mmclca.registry import MODELS
-
-FOLDER = Path(__file__).parents[4] / 'shared/parity/newer'
-if not (FOLDER / 'cases.json').is_file():
-    pytest.skip('no ../shared/parity/newer', allow_module_level=True)
-
-
-def public():
-    """The module that draws weights and inputs of the cases."""
-    spec = spec_from_file_location('newer_weights', FOLDER / 'weights.py')
-    sys.modules[spec.name] = module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-DRAWN = public()
-CASES, SHAPES = DRAWN.load()
-
-
-def each(system):
-    found = [case for case in CASES if case['system'] == system]
-    return pytest.mark.parametrize('case', found, ids=lambda c: c['name'])
 
 
 def classifier(case, path, **reducer):

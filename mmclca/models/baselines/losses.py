@@ -1,0 +1,145 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What the baselines learn from beside the cross entropy, as functions.
+
+Shapes: features are (B, D), or of two views (2B, D), all of the first view
+before those of the second; labels (B,) are those of the images.
+"""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def _compared(features: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Compare all with all: cosines, and which are of the same class."""
+    unit = F.normalize(features, dim=-1)
+    labels = labels.repeat(len(features) // len(labels))
+    return unit @ unit.T, labels[:, None] == labels
+
+
+def transfg_contrast(
+    features: Tensor, labels: Tensor, margin: float = 0.4
+) -> Tensor:
+    """Pull images of a class together, push others below a cosine.
+
+    As in `TransFG`: the sum over all pairs, an image with itself among them,
+    divided by their number.
+
+    Args:
+        features (Tensor): (B, D) or (2B, D).
+        labels (Tensor): (B,).
+        margin (float): Cosine up to which two classes may be alike. Defaults
+            to 0.4.
+    """
+    cosine, same = _compared(features, labels)
+    return torch.where(same, 1 - cosine, (cosine - margin).relu()).mean()
+
+
+def sim_trans_contrast(
+    features: Tensor, labels: Tensor, margin: float = 0.3
+) -> Tensor:
+    """Pull images of a class together, push others by an adaptive margin.
+
+    As in `SIM-Trans`: another class counts while its dissimilarity, (1 -
+    cosine) / 2, is no more than the margin above the mean of that within the
+    class of the image, which is 0 where it is alone in the batch.
+
+    Args:
+        features (Tensor): (B, D) or (2B, D).
+        labels (Tensor): (B,).
+        margin (float): Added to that mean. Defaults to 0.3.
+    """
+    cosine, same = _compared(features, labels)
+    unlike = (1 - cosine) / 2
+    others = same & ~torch.eye(len(same), dtype=bool, device=same.device)
+    own = (unlike * others).sum(1) / (others.sum(1) + 1e-6)
+    counts = margin + own[:, None] - unlike >= 0
+    pairs = torch.where(same, 1 - cosine, (1 + cosine) * counts)
+    return pairs.mean()
+
+
+def cle_vit_loss(
+    logits: Tensor,
+    features: Tensor,
+    labels: Tensor,
+    origin: float,
+    swap: float,
+    contrast: float,
+) -> Tensor:
+    """Sum the loss of CLE-ViT's public code.
+
+    The cross entropy of both views, and :func:`transfg_contrast` over both.
+
+    Args:
+        logits (Tensor): Class scores of two views, (2B, K).
+        features (Tensor): (2B, D).
+        labels (Tensor): (B,).
+        origin (float): Weight of the cross entropy of the first view.
+        swap (float): Of the second, shuffled one.
+        contrast (float): Of the contrast.
+    """
+    first, second = logits.chunk(2)
+    return (
+        origin * F.cross_entropy(first, labels)
+        + swap * F.cross_entropy(second, labels)
+        + contrast * transfg_contrast(features, labels)
+    )
+
+
+def cle_vit_triplet(
+    features: Tensor, negative: Tensor, margin: float = 1.0
+) -> Tensor:
+    """Pull the views of an image together, push another image away.
+
+    As in `CLE-ViT`: Euclidean distances of features of unit length. The
+    public code does not compute it.
+
+    Args:
+        features (Tensor): (2B, D).
+        negative (Tensor): For each image another one, of whose first view the
+            distance is taken, (B,).
+        margin (float): How much farther that is to be. Defaults to 1.0.
+    """
+    anchor, positive = F.normalize(features, dim=-1).chunk(2)
+    near = (anchor - positive).norm(dim=-1)
+    far = (anchor - anchor[negative]).norm(dim=-1)
+    return (near - far + margin).relu().mean()
+
+
+def shuffle_parts(
+    image: Tensor,
+    parts: int | tuple[int, int],
+    permutation: Sequence[int] | Tensor,
+) -> Tensor:
+    """Cut an image into parts of one size, and put them in another order.
+
+    Args:
+        image (Tensor): (C, H, W).
+        parts (int | tuple[int, int]): Parts a side, or columns and rows.
+        permutation (Sequence[int] | Tensor): Part i of the new image is part
+            ``permutation[i]`` of the old one, row by row.
+
+    Raises:
+        ValueError: If sides cannot be divided so, or it is no permutation.
+    """
+    columns, rows = (parts, parts) if isinstance(parts, int) else parts
+    height, width = image.shape[-2:]
+    if rows < 1 or columns < 1 or height % rows or width % columns:
+        raise ValueError(
+            f'parts={parts!r}: an image of {height} x {width} px cannot be '
+            f'cut into {rows} rows and {columns} columns of one size: give '
+            'divisors of its sides'
+        )
+    order = torch.as_tensor(permutation, device=image.device)
+    if sorted(order.tolist()) != [*range(rows * columns)]:
+        raise ValueError(
+            f'permutation={order.tolist()} is no order of the '
+            f'{rows * columns} parts: give each of 0 to {rows * columns - 1} '
+            'once'
+        )
+    cut = image.unflatten(-1, (columns, -1)).unflatten(-3, (rows, -1))
+    cut = cut.permute(1, 3, 0, 2, 4).flatten(0, 1)[order]
+    cut = cut.unflatten(0, (rows, columns)).permute(2, 0, 3, 1, 4)
+    return cut.reshape(image.shape)

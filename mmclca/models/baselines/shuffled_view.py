@@ -1,0 +1,80 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The second view of CLE-ViT: erased, cut and permuted."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from math import prod
+
+import numpy as np
+import torch
+from mmcv.transforms import BaseTransform
+from mmengine.dataset import Compose
+from mmpretrain.datasets.transforms import RandomErasing
+from mmpretrain.models.utils import to_2tuple
+
+from mmclca.registry import TRANSFORMS
+
+from .losses import shuffle_parts
+
+
+@TRANSFORMS.register_module()
+class ShuffledView(BaseTransform):
+    """Puts a shuffled view of an image beside a plain one, in one image.
+
+    Both are augmented by the same transforms, drawn anew; a rectangle of the
+    second is erased, then it is cut into parts, which change places. `CLE-ViT:
+    Contrastive Learning Encoded Transformer for Ultra-Fine-Grained Visual
+    Categorization <https://doi.org/10.24963/ijcai.2023/504>`_.
+    :class:`CLEViTClassifier` takes the views, left and right, apart again.
+
+    **Required and modified keys:** what ``transforms`` need, and img.
+
+    Args:
+        transforms (list[dict]): Augmentations; images leave them in one size.
+        parts (int | tuple[int, int]): Parts a side, or columns and rows.
+            Defaults to 2, as in all public recipes.
+        min_area_ratio (float): Least part that is erased. Defaults to 0.15.
+        max_area_ratio (float): Largest part. Defaults to 0.45.
+        aspect_range (Sequence[float]): Height over width of the rectangle.
+            Defaults to (0.3, 3.3).
+        fill_color (Sequence[float]): What it is filled with, in the order of
+            the image's channels. Defaults to ImageNet's mean as BGR, which is
+            0 once images are normalized.
+
+    Raises:
+        ValueError: In a pipeline, if the image cannot be cut into parts of
+            one size.
+    """
+
+    def __init__(
+        self,
+        transforms: list[dict],
+        parts: int | tuple[int, int] = 2,
+        min_area_ratio: float = 0.15,
+        max_area_ratio: float = 0.45,
+        aspect_range: Sequence[float] = (0.3, 3.3),
+        fill_color: Sequence[float] = (103.53, 116.28, 123.675),
+    ):
+        self.augment = Compose([TRANSFORMS.build(t) for t in transforms])
+        self.parts = to_2tuple(parts)
+        self.erase = RandomErasing(
+            erase_prob=1.0,
+            min_area_ratio=min_area_ratio,
+            max_area_ratio=max_area_ratio,
+            aspect_range=aspect_range,
+            fill_color=fill_color,
+        )
+
+    def transform(self, results: dict) -> dict:
+        """Augment an image twice, (H, W, 3) to (H, 2W, 3)."""
+        second = self.erase(self.augment(deepcopy(results)))
+        results = self.augment(results)
+        views = results['img'], self._shuffled(second['img'])
+        results['img'] = np.concatenate(views, axis=1)
+        return results
+
+    def _shuffled(self, img: np.ndarray) -> np.ndarray:
+        image = torch.from_numpy(img.copy()).permute(2, 0, 1)
+        order = np.random.permutation(prod(self.parts))
+        image = shuffle_parts(image, self.parts, order)
+        return image.permute(1, 2, 0).numpy()

@@ -1,0 +1,168 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""SIM-Trans: where the patches that CLS reads lie to each other."""
+
+from math import isqrt
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from mmclca.registry import MODELS
+
+from ..heads.layer_heads import SizedHead
+from ..reduction.attention import Attended
+from .vit import BaselineViT
+
+SLOPE = 0.2  # of LeakyReLU
+HIDDEN = 512  # channels of the graph convolution
+
+
+def structure(attn: Tensor, side: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Compute the graph of patches that CLS reads more than the mean.
+
+    Distance and angle are those from the patch that CLS reads most, the
+    anchor; others than these patches get zeros.
+
+    Args:
+        attn (Tensor): What CLS pays the patches, (B, H, n).
+        side (int): Side of their grid.
+
+    Returns:
+        tuple[Tensor, Tensor, Tensor]: Distance and angle, (B, n, 2); weights
+        g (B, n), of which g g^T is the adjacency; anchors, (B,).
+    """
+    total = attn.sum(dim=1, keepdim=True)
+    mask = (total > total.mean(dim=-1, keepdim=True)).to(attn)
+    weights = (attn * mask).mean(dim=1)
+    anchor = weights.argmax(dim=-1)
+    places = torch.arange(side * side, device=attn.device)
+    grid = torch.stack((places // side, places % side), dim=-1)
+    rows, columns = ((grid - grid[anchor, None]).to(attn) / side).unbind(-1)
+    distance = (rows.square() + columns.square()).sqrt()
+    angle = (torch.atan2(columns, rows) / torch.pi + 1) / 2
+    nodes = torch.stack((distance, angle), dim=-1)
+    return nodes * mask.transpose(1, 2), weights, anchor
+
+
+class StructureGCN(nn.Module):
+    """Two graph convolutions, of whose outputs that of the anchor is read.
+
+    The adjacency is g g^T, of rank one: it is never made.
+
+    Args:
+        embed_dims (int): Channels C of a token.
+        drop_rate (float): Dropout in training.
+    """
+
+    def __init__(self, embed_dims: int, drop_rate: float):
+        super().__init__()
+        self.gc1 = _weight(2, HIDDEN)
+        self.gc2 = _weight(HIDDEN, embed_dims)
+        self.drop = nn.Dropout(drop_rate)
+
+    def forward(self, attn: Tensor, side: int) -> Tensor:
+        """Attention of CLS to patches, (B, H, n), to its update (B, 1, C)."""
+        nodes, weights, anchor = structure(attn, side)
+        row = weights.unsqueeze(1)
+        hidden = row.mT @ ((row @ nodes) @ self.gc1)  # (B, n, HIDDEN)
+        hidden = self.drop(F.leaky_relu(hidden, SLOPE)).relu()
+        summed = (row @ self.drop(hidden)) @ self.gc2
+        own = row.gather(2, anchor[:, None, None])
+        return self.drop(F.leaky_relu(own * summed, SLOPE))
+
+
+def _weight(*shape: int) -> nn.Parameter:
+    return nn.Parameter(nn.init.xavier_uniform_(torch.empty(shape)))
+
+
+@MODELS.register_module()
+class SIMTrans(BaselineViT):
+    """SIM-Trans: CLS learns how the patches that it reads lie.
+
+    `SIM-Trans: Structure Information Modeling Transformer for Fine-grained
+    Visual Categorization <https://arxiv.org/abs/2208.14607>`_. In the last
+    three layers CLS gets an update from :class:`StructureGCN`; all three are
+    returned, normalized, for a :class:`SIMTransHead`. Unlike in the public
+    code, nothing is dropped in evaluation, and there are no parameters that
+    no output depends on. Its contrast is that of
+    :class:`ContrastiveClassifier`.
+
+    Args:
+        **vit: The arguments of :class:`BaselineViT`; ``drop_rate`` is that
+            of the graph convolutions, too.
+
+    Raises:
+        ValueError: See :class:`BaselineViT`; if the grid of patches is no
+            square, or there are fewer than three layers.
+    """
+
+    min_layers = 3
+    may_be_new = ('structure.',)
+
+    def __init__(self, *args, **vit):
+        super().__init__(*args, **vit)
+        drop_rate = self.drop_after_pos.p
+        self.structure = StructureGCN(self.embed_dims, drop_rate)
+
+    def check_grid(self, height: int, width: int) -> None:
+        """Refuse a grid that is no square."""
+        if height != width:
+            raise ValueError(
+                f'SIMTrans takes a square of patches, not {height} x {width}: '
+                'give it square images'
+            )
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Map images (B, 3, H, W) to CLS of the last three layers, (B, C)."""
+        x, feats = self.start(x), []
+        layers = [*self.layers, *self.last_layers]
+        for left, layer in zip(range(len(layers), 0, -1), layers, strict=True):
+            x, attended = self.run_layer(layer, x)
+            if left <= self.min_layers:
+                x = self._with_structure(x, attended)
+                feats.append(self.ln1(x[:, 0]))
+        return tuple(feats)
+
+    def _with_structure(self, x: Tensor, attended: Attended) -> Tensor:
+        attn = attended.cls_attn()[:, :, 1:]
+        update = self.structure(attn, isqrt(attn.size(-1)))
+        return torch.cat((x[:, :1] + update, x[:, 1:]), dim=1)
+
+
+@MODELS.register_module()
+class SIMTransHead(SizedHead):
+    """Two linear layers over CLS of three layers, for :class:`SIMTrans`.
+
+    BatchNorm, linear layer, BatchNorm, ELU and linear layer, as in the public
+    code. In training a batch needs two images or more.
+
+    Args:
+        num_classes (int): Number of classes.
+        in_channels (int): Channels C of a CLS token, ``embed_dims`` of the
+            backbone.
+        **head: ``loss``, ``topk``, ``cal_acc`` and ``init_cfg`` of
+            mmpretrain's ``ClsHead``. Without ``init_cfg``, PyTorch's own
+            start.
+
+    Raises:
+        ValueError: If a size is not a positive integer.
+    """
+
+    def __init__(self, num_classes: int, in_channels: int, **head):
+        super().__init__(num_classes, in_channels, **head)
+        joined, made = 3 * in_channels, 1024
+        self.layers = nn.Sequential(
+            nn.BatchNorm1d(joined),
+            nn.Linear(joined, made),
+            nn.BatchNorm1d(made),
+            nn.ELU(),
+            nn.Linear(made, num_classes),
+        )
+
+    def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
+        """Three CLS tokens (B, C) to features (B, 1024)."""
+        return self.layers[:-1](torch.cat(feats, dim=-1))
+
+    def forward(self, feats: tuple[Tensor, ...]) -> Tensor:
+        """Three CLS tokens (B, C) to class scores (B, num_classes)."""
+        return self.layers[-1](self.pre_logits(feats))

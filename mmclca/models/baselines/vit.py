@@ -1,0 +1,164 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What TransFG, FFVT and SIM-Trans have in common."""
+
+from collections.abc import Callable
+
+import torch
+from mmengine.model import ModuleList
+from mmpretrain.models.backbones import VisionTransformer
+from torch import Tensor, nn
+
+from mmclca.checkpoints.error import CheckpointError
+from mmclca.utils.messages import one_of
+
+from ..backbones import ForeignWeights, ViTEmbedding
+from ..backbones.base import set_drop_path, settings_of
+from ..reduction.attention import Attended, attend
+from .releases import rename_release
+
+LAST_BLOCKS = ('new', 'pretrained')
+
+
+class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
+    """Base of vision transformers whose last block is one of its own.
+
+    It is no part of ``layers`` but ``last_layers[0]``, and its input is not
+    normalized before. Weights of the public codes, of timm and of other
+    releases are renamed on load.
+
+    Args:
+        arch (str | dict): Name of an architecture of ``VisionTransformer``,
+            or a dict of ``embed_dims``, ``num_layers``, ``num_heads`` and
+            ``feedforward_channels``; the last block counts as a layer.
+            Defaults to 'base'.
+        img_size (int | tuple[int, int]): Height and width of an image in
+            pixels. Defaults to 224.
+        patch_size (int | tuple[int, int]): Those of a patch. Defaults to 16.
+        stride (int | tuple[int, int], optional): Distance of patches in
+            pixels; they overlap where it is less than ``patch_size``.
+            Defaults to None, ``patch_size``.
+        last_block (str): What the last block begins with where the weights
+            are those of a plain vision transformer: 'new', as it is drawn,
+            like the public codes; 'pretrained', as the last one of these
+            weights. Defaults to 'new'.
+        **vit: ``in_channels``, ``drop_rate`` (after the embedding and in
+            FFNs; 0.1 in the public codes), ``drop_path_rate``, ``qkv_bias``,
+            ``norm_cfg``, ``interpolate_mode``, ``layer_scale_init_value``,
+            ``pre_norm`` and ``init_cfg`` of ``VisionTransformer``.
+
+    Raises:
+        ValueError: If ``arch`` is not known, or has too few layers for a last
+            block; if there is no such ``last_block``, or the grid of patches
+            is not one that the method goes with.
+    """
+
+    # an embedding of CLS and patches alone
+    num_prefix, with_cls_pos = 1, True
+    dist_token = register_tokens = cache = None
+    stacks = ('layers', 'last_layers')
+    min_layers = 2
+
+    def __init__(
+        self,
+        arch: str | dict = 'base',
+        img_size: int | tuple[int, int] = 224,
+        patch_size: int | tuple[int, int] = 16,
+        *,
+        stride: int | tuple[int, int] | None = None,
+        last_block: str = 'new',
+        **vit,
+    ):
+        one_of(LAST_BLOCKS, last_block=last_block)
+        settings = settings_of(arch, self.arch_zoo)
+        self._check_depth(settings['num_layers'])
+        patch_cfg = dict(stride=stride or patch_size, padding=0)
+        super().__init__(
+            settings, img_size, patch_size, patch_cfg=patch_cfg, **vit
+        )
+        set_drop_path(self)
+        for layer in self.layers:
+            layer.attn.proj_drop.p = 0.0  # as in the public codes
+        self.last_layers = ModuleList([self.layers.pop(-1)])
+        self.last_block = last_block
+        # what it begins with in a plain vision transformer
+        self.plain_name = f'layers.{len(self.layers)}.'
+        if last_block == 'new':
+            self.may_be_new = (*self.may_be_new, 'last_layers.')
+            self.may_be_left = (self.plain_name,)
+        self.check_grid(*self.patch_resolution)
+        self.rename_on_load()
+
+    def _check_depth(self, num_layers: int) -> None:
+        if num_layers < self.min_layers:
+            raise ValueError(
+                f'num_layers={num_layers}: the last block of '
+                f'{type(self).__name__} is missing, for it comes after '
+                f'{self.min_layers - 1} or more others: set num_layers to '
+                f'{self.min_layers} or more'
+            )
+
+    def check_grid(self, height: int, width: int) -> None:
+        """Refuse a grid of patches that the method does not go with."""
+
+    def check_parts(self, parts: int, height: int, width: int) -> None:
+        """Refuse a grid of fewer patches than are chosen of it."""
+        if height * width < parts:
+            raise ValueError(
+                f'{type(self).__name__} chooses {parts} parts, of {height} x '
+                f'{width} patches: give it larger images or smaller patches'
+            )
+
+    def start(self, x: Tensor) -> Tensor:
+        """Map images (B, 3, H, W) to CLS and patches, (B, N, C)."""
+        tokens, hw = self.embed(x)
+        self.check_grid(*hw)
+        return tokens.x
+
+    def run_layer(
+        self, layer: nn.Module, x: Tensor, softmax: Callable | None = None
+    ) -> tuple[Tensor, Attended]:
+        """Run a layer on tokens (B, N, C); also gives what it attended to.
+
+        Args:
+            layer (nn.Module): One of ``layers`` or ``last_layers``.
+            x (Tensor): The tokens.
+            softmax (Callable, optional): See :func:`.attention.attend`.
+        """
+        update, attended = attend(layer.attn, layer.ln1(x), softmax=softmax)
+        x = x + update
+        return layer.ffn(layer.ln2(x), identity=x), attended
+
+    def read_last(self, *tokens: Tensor) -> tuple[Tensor]:
+        """Run the last block on tokens (B, N, C), joined, to CLS (B, C)."""
+        x, _ = self.run_layer(self.last_layers[0], torch.cat(tokens, dim=1))
+        return (self.ln1(x[:, 0]),)
+
+    def fit_weights(self, state_dict: dict, prefix: str) -> list[str]:
+        """See :class:`ForeignWeights`: the last block of plain weights."""
+        keys = [key for key in state_dict if key.startswith(prefix)]
+        names = [key[len(prefix) :] for key in keys]
+        last, own = self.plain_name, 'last_layers.0.'
+        found = [name for name in names if name.startswith(last)]
+        if any(name.startswith(own) for name in names):
+            return []
+        if any(name.startswith('layers.') for name in names) and not found:
+            raise CheckpointError(
+                f'the last block is missing in the weights, {own} or {last}: '
+                'set num_layers to that of their model'
+            )
+        if self.last_block == 'pretrained':
+            for name in found:
+                new = prefix + name.replace(last, own)
+                state_dict[new] = state_dict.pop(prefix + name)
+        return []
+
+    def _load_hook(self, state_dict, prefix, metadata, *_):
+        rename_release(state_dict, prefix, metadata)
+        super()._load_hook(state_dict, prefix, metadata)
+
+    def _checkpoint_filter(self, state_dict, prefix, metadata, *_):
+        rename_release(state_dict, prefix, metadata)
+        super()._checkpoint_filter(state_dict, prefix, metadata)
+
+    def _prepare_pos_embed(self, *_):
+        """mmpretrain's load hook, in whose place there is one here"""

@@ -1,0 +1,121 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Weights of plain vision transformers, and what the last block takes."""
+
+import numpy as np
+import pytest
+import torch
+from mmengine.runner import load_checkpoint
+from timm.models import VisionTransformer
+
+from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.releases import WeightSource
+from mmclca.models import FFVT, SIMTrans, TokenReductionViT, TransFG
+from mmclca.models.baselines.releases import rename_release
+
+SIZES = dict(img_size=32, patch_size=8)
+ARCH = dict(embed_dims=24, num_layers=3, num_heads=3, feedforward_channels=96)
+KINDS = pytest.mark.parametrize('kind', [TransFG, FFVT, SIMTrans])
+
+
+@pytest.fixture
+def plain():
+    """A vision transformer of timm."""
+    sizes = dict(embed_dim=24, depth=3, num_heads=3, num_classes=5)
+    return VisionTransformer(**SIZES, **sizes)
+
+
+def write_npz(path):
+    """Drawn weights by the names of Google's release."""
+    attn, mlp = 'MultiHeadDotProductAttention_1', 'MlpBlock_3/Dense'
+    block = {
+        **{
+            f'LayerNorm_{n}/{x}': 24 for n in (0, 2) for x in ('scale', 'bias')
+        },
+        **{
+            f'{attn}/{x}/kernel': (24, 3, 8) for x in ('query', 'key', 'value')
+        },
+        **{f'{attn}/{x}/bias': (3, 8) for x in ('query', 'key', 'value')},
+        **{f'{attn}/out/kernel': (3, 8, 24), f'{attn}/out/bias': 24},
+        **{f'{mlp}_0/kernel': (24, 96), f'{mlp}_0/bias': 96},
+        **{f'{mlp}_1/kernel': (96, 24), f'{mlp}_1/bias': 24},
+    }
+    shapes = {
+        **{'embedding/kernel': (8, 8, 3, 24), 'embedding/bias': 24},
+        **{'head/kernel': (24, 5), 'head/bias': 5, 'cls': (1, 1, 24)},
+        'Transformer/posembed_input/pos_embedding': (1, 17, 24),
+        **{f'Transformer/encoder_norm/{x}': 24 for x in ('scale', 'bias')},
+    }
+    for i in range(3):
+        place = f'Transformer/encoderblock_{i}'
+        shapes |= {f'{place}/{name}': shape for name, shape in block.items()}
+    draw = np.random.default_rng(0).normal
+    weights = {name: draw(0, 0.3, shape) for name, shape in shapes.items()}
+    np.savez(path, **{k: np.float32(x) for k, x in weights.items()})
+
+
+def test_an_npz_file_is_read_as_timm_reads_it(plain, tmp_path):
+    path = str(tmp_path / 'vit.npz')
+    write_npz(path)
+    plain.load_pretrained(path)
+    model = TokenReductionViT(ARCH, **SIZES)
+    load_checkpoint(model, path)
+    x = torch.randn(2, 3, 32, 32)
+    expected = plain.eval().forward_features(x)[:, 0]
+    torch.testing.assert_close(model.eval()(x)[0], expected)
+
+
+def test_another_npz_file_is_refused(tmp_path):
+    np.savez(tmp_path / 'numbers.npz', numbers=np.zeros(3))
+    with pytest.raises(CheckpointError, match='cannot be opened'):
+        load_checkpoint(FFVT(ARCH, **SIZES), str(tmp_path / 'numbers.npz'))
+
+
+@KINDS
+@pytest.mark.parametrize('last_block', ['new', 'pretrained'])
+def test_the_last_block_of_plain_weights(kind, last_block, plain, tmp_path):
+    options = dict(num_tokens=2) if kind is FFVT else {}
+    model = kind(ARCH, **SIZES, last_block=last_block, **options)
+    before = model.last_layers[0].attn.qkv.weight.detach().clone()
+    own = plain.state_dict()
+    torch.save(own, tmp_path / 'plain.pth')
+    load_checkpoint(model, str(tmp_path / 'plain.pth'))
+    new = last_block == 'new'
+    expected = before if new else own['blocks.2.attn.qkv.weight']
+    assert torch.equal(model.last_layers[0].attn.qkv.weight, expected)
+    first = model.layers[1].attn.qkv.weight
+    assert torch.equal(first, own['blocks.1.attn.qkv.weight'])
+    # as trained, whatever the option
+    again = kind(ARCH, **SIZES, **options)
+    torch.save(model.state_dict(), tmp_path / 'own.pth')
+    load_checkpoint(again, str(tmp_path / 'own.pth'))
+    for name, tensor in again.state_dict().items():
+        assert torch.equal(tensor, model.state_dict()[name]), name
+
+
+@KINDS
+def test_weights_without_a_last_block(kind, plain, tmp_path):
+    own = plain.state_dict()
+    short = {k: own[k] for k in own if not k.startswith('blocks.2.')}
+    torch.save(short, tmp_path / 'short.pth')
+    options = dict(num_tokens=2) if kind is FFVT else {}
+    with pytest.raises(CheckpointError, match='last block is missing') as e:
+        load_checkpoint(
+            kind(ARCH, **SIZES, **options), str(tmp_path / 'short.pth')
+        )
+    assert '\n' not in str(e.value)
+
+
+def test_dead_parameters_are_dropped_and_reported():
+    encoder = 'transformer.encoder.'
+    dead = [
+        'transformer.embeddings.struc_token',
+        'transformer.embeddings.struct_head.1.weight',
+        f'{encoder}part_structure.fc1.weight',
+        f'{encoder}part_structure.struct_head_new.0.running_var',
+    ]
+    alive = ['part_head.4.bias', f'{encoder}part_structure.gcn.gc1.weight']
+    weights = dict.fromkeys([*dead, *alive], torch.zeros(1))
+    source = WeightSource('public.pth', [*weights])
+    rename_release(weights, '', dict(source=source))
+    assert [*weights] == ['head.layers.4.bias', 'backbone.structure.gc1']
+    assert source.report.unused == dead

@@ -1,0 +1,109 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Losses of the baselines against loops over pairs, and what is refused."""
+
+import pytest
+import torch
+
+from mmclca.models.baselines.losses import (
+    cle_vit_triplet,
+    shuffle_parts,
+    sim_trans_contrast,
+    transfg_contrast,
+)
+
+LABELS = torch.tensor([2, 0, 2, 1, 0, 0, 3])
+FEATURES = torch.randn(
+    7, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64
+)
+
+
+def cosine(a, b):
+    return float(a @ b / (a.norm() * b.norm()))
+
+
+def pairs(features, labels):
+    """Cosine of each pair, whether of one class, and of one image."""
+    return [
+        [(cosine(a, b), y == z, i == j) for j, (b, z) in enumerate(rows)]
+        for rows in [list(zip(features, labels.tolist(), strict=True))]
+        for i, (a, y) in enumerate(rows)
+    ]
+
+
+def slow_transfg(features, labels, margin):
+    terms = [
+        1 - c if same else max(c - margin, 0)
+        for row in pairs(features, labels)
+        for c, same, _ in row
+    ]
+    return sum(terms) / len(terms)
+
+
+def slow_sim_trans(features, labels, margin):
+    total = 0
+    for row in pairs(features, labels):
+        own = [(1 - c) / 2 for c, same, itself in row if same and not itself]
+        bound = margin + sum(own) / (len(own) + 1e-6)
+        total += sum(1 - c for c, same, _ in row if same)
+        total += sum(
+            1 + c for c, same, _ in row if not same and (1 - c) / 2 <= bound
+        )
+    return total / len(features) ** 2
+
+
+SLOW = [(transfg_contrast, slow_transfg), (sim_trans_contrast, slow_sim_trans)]
+
+
+@pytest.mark.parametrize('margin', [0.1, 0.45])
+@pytest.mark.parametrize(('loss', 'slow'), SLOW)
+def test_contrasts(loss, slow, margin):
+    found = loss(FEATURES, LABELS, margin)
+    assert found.item() == pytest.approx(slow(FEATURES, LABELS, margin))
+    views = torch.cat((FEATURES, FEATURES.flip(1)))
+    expected = slow(views, LABELS.repeat(2), margin)
+    assert loss(views, LABELS, margin).item() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize('loss', [transfg_contrast, sim_trans_contrast])
+def test_contrasts_of_one_image_and_of_zeros_are_finite(loss):
+    features = torch.zeros(1, 4, requires_grad=True)
+    loss(features, torch.tensor([0])).backward()
+    assert features.grad.isfinite().all()
+
+
+def test_triplet_of_cle_vit():
+    negative, unit = [2, 0, 1], [x / x.norm() for x in FEATURES[:6]]
+    terms = [
+        max(
+            0,
+            0.8 + (unit[i] - unit[3 + i]).norm() - (unit[i] - unit[j]).norm(),
+        )
+        for i, j in enumerate(negative)
+    ]
+    found = cle_vit_triplet(FEATURES[:6], torch.tensor(negative), 0.8)
+    assert found.item() == pytest.approx(float(sum(terms)) / 3)
+
+
+def test_parts_of_columns_and_rows():
+    image = torch.arange(2 * 4 * 6).reshape(2, 4, 6)
+    shuffled = shuffle_parts(image, (3, 2), [5, 1, 2, 3, 4, 0])
+    assert torch.equal(shuffled[:, :2, :2], image[:, 2:, 4:])
+    assert torch.equal(shuffled[:, 2:, 4:], image[:, :2, :2])
+    assert torch.equal(shuffled[:, :, 2:4], image[:, :, 2:4])
+    assert torch.equal(shuffle_parts(image, 2, range(4)), image)
+
+
+@pytest.mark.parametrize(
+    ('parts', 'permutation', 'message'),
+    [
+        (3, range(9), r'parts=3: an image of 4 x 6 px cannot be cut into 3'),
+        ((1, 8), range(8), r'parts=\(1, 8\): an image of 4 x 6 px cannot be'),
+        (0, [], 'parts=0: an image of'),
+        (2, [0, 1, 2, 2], r'permutation=\[0, 1, 2, 2\] is no order of the 4'),
+        (2, [0, 1], 'permutation=.* is no order of the 4 parts'),
+    ],
+)
+def test_parts_that_are_refused(parts, permutation, message):
+    with pytest.raises(ValueError, match=message) as error:
+        shuffle_parts(torch.zeros(3, 4, 6), parts, permutation)
+    assert '\n' not in str(error.value)
