@@ -102,6 +102,8 @@ readings = {
     'CLS, average and std, layers 0 to 11': (_all, ['cls', 'average', 'std']),
 }
 default = 'CLS, average and std, layers 0 to 8'
+# of several views
+viewed = [default, 'CLS and std, layers 0 to 8', 'CLS and std, layers 0 to 11']
 # kind and strength; all but the first read the default, and what users would
 classifiers = {
     'ridge 0.1': ('ridge', 0.1),
@@ -116,31 +118,41 @@ classifiers = {
 compared = [default, 'CLS, last layer', 'CLS and average, layers 0 to 11']
 counts = (1, 3, 5, 10)
 # of fit
+_fitted = dict(
+    method='ATC',
+    keep_rate=0.5,
+    reading=default,
+    row='three crops',
+    again=[_views[224]['75 %'], _views[224]['60 %']],
+)
 defaults = {
-    'DeiT-Tiny': dict(
-        backbone='deit-tiny-p16', method='ATC', keep_rate=0.5, reading=default
-    ),
-    'ViT-Tiny': dict(
-        backbone='vit-tiny-p16',
-        img_size=160,
-        reading='CLS and std, layers 0 to 11',
-    ),
+    'DeiT-Tiny': dict(_fitted, backbone='deit-tiny-p16'),
+    'ViT-Tiny': dict(_fitted, backbone='vit-tiny-p16'),
 }
+# weights, set, crops of the probe that is trained on from
+_sets = ('coffee5', 'cotton5', 'grape5', 'leaf40', 'leaf40_white')
+_sets += ('leafsnap27', 'mangodis8', 'seedlings12', 'strawberry5')
+trained = [('deit-tiny-p16', name, 1) for name in _sets]
+trained += [
+    (backbone, name, 3)
+    for name in ('coffee5', 'grape5', 'seedlings12')
+    for backbone in ('vit-tiny-p16', 'deit-tiny-p16')
+]
 # of the picture, by the size of images
 lines = {
-    'all tokens: CLS and std, layers 0 to 11': dict(
-        reading='CLS and std, layers 0 to 11'
+    'three crops, all tokens: CLS and std, layers 0 to 11': dict(
+        reading='CLS and std, layers 0 to 11', row='three crops'
     ),
-    'ATC 0.5: CLS, average and std, layers 0 to 8': dict(
-        method='ATC', keep_rate=0.5
+    'three crops, ATC 0.5: CLS, average and std, layers 0 to 8': dict(
+        method='ATC', keep_rate=0.5, row='three crops'
     ),
-    'DiffRate 0.5: CLS, average and std, layers 0 to 8': dict(
-        method='DiffRate', keep_rate=0.5
+    'three crops, DiffRate 0.5: the same': dict(
+        method='DiffRate', keep_rate=0.5, row='three crops'
     ),
-    'all tokens: CLS and average, layers 0 to 11': dict(
+    'as users do, all tokens: CLS and average, layers 0 to 11': dict(
         reading='CLS and average, layers 0 to 11'
     ),
-    'all tokens: CLS of the last layer, logistic regression': dict(
+    'as users do, all tokens: CLS of the last layer, logistic': dict(
         reading='CLS, last layer', classifier='logistic 10'
     ),
 }

@@ -9,8 +9,7 @@ import torch
 import trained
 from test_frozen import few_of_leaf40
 
-from mmclca.fitting.training import read_recipe
-
+WHICH = 'deit-tiny-p16', 3  # weights and crops
 TABLE = pd.DataFrame(
     dict(
         label=[x for x in range(6) for _ in range(20)],
@@ -66,15 +65,10 @@ def test_what_training_gains(shared, monkeypatch):
     few = few_of_leaf40(shared / 'data')
     monkeypatch.setattr(trained, 'WEIGHTS', shared / 'weights')
     monkeypatch.setattr(trained, 'photographs', lambda: dict(few=few))
-    untrained = []
-
-    def train(config, *_):
-        untrained.append(config)
-        return config.load_from
-
-    monkeypatch.setattr(trained, 'train', train)
-    found = trained.measured('deit-tiny-p16', 'few', 3, 0.5)
+    monkeypatch.setattr(trained, 'train', lambda config, *_: config.load_from)
+    found = trained.measured('deit-tiny-p16', 'few', 3)
     accuracies = {found[x] for x in ('probe', '0.25', '1.0', 'refitted')}
     assert len(accuracies) == 1 and found['photographs'] == 6
-    rate = read_recipe().optim_wrapper.optimizer.lr
-    assert untrained[0].optim_wrapper.optimizer.lr == rate / 2
+    assert 'trained, ridge on it' in trained.table(
+        pd.DataFrame([found]), *WHICH
+    )

@@ -24,6 +24,7 @@ from mmclca.utils.provenance import provenance
 GRID = Config.fromfile('configs/sweeps/few_photographs_frozen.py').to_dict()
 RESULTS = Path('docs/results/few_photographs_frozen')
 READINGS, CLASSIFIERS = GRID['readings'], GRID['classifiers']
+VIEWED = GRID['viewed']
 NUM_DRAWS = 5
 WHERE = ['backbone', 'unit']  # a panel of the picture each
 FACTS = 'backbone', 'method', 'keep_rate', 'img_size', 'row'
@@ -53,6 +54,7 @@ def values(out):
         mean=lambda **way: of_sets(rows, way)[0].mean(),
         table=lambda *ways: table_of(rows, ways),
         difference=lambda one, other: difference(rows, one, other),
+        worst=lambda one, other: worst(rows, one, other),
     )
 
 
@@ -67,8 +69,12 @@ def measure(one):
         name: measured(one, name, own, GRID['counts'])
         for name, own in photographs().items()
     }
-    facts = {key: vars(one)[key] for key in FACTS}
-    return dict(facts, gmacs=gmacs, sets=found, **provenance())
+    return dict(facts_of(one), gmacs=gmacs, sets=found, **provenance())
+
+
+def facts_of(one):
+    """Return what the rows of a network have in common."""
+    return {key: vars(one)[key] for key in FACTS}
 
 
 def measured(one, name, own, counts):
@@ -76,7 +82,7 @@ def measured(one, name, own, counts):
     features = one.views(name)
     labels, tested = labels_of(own)
     found = {}
-    for name in READINGS:
+    for name in VIEWED if one.again else READINGS:
         read = read_of(features, name).double()
         read = rotate(read.flatten(0, 1))[0].unflatten(0, read.shape[:2])
         several = name in GRID['compared'] and not one.again
@@ -150,16 +156,15 @@ def of_sets(rows, way):
 
 def milliseconds():
     """Time what the picture shows, one image at a time, in both runtimes."""
-    models = {}
+    models, known = {}, [facts_of(one) for one in NETWORKS]
     for line, size in product(GRID['lines'], SIDES):
         way = DEFAULT | GRID['lines'][line] | dict(img_size=size)
-        network = Frozen(**{key: way[key] for key in FACTS})
-        if network in NETWORKS:
+        facts = {key: way[key] for key in FACTS}
+        if facts in known:
             layers, parts = READINGS[way['reading']]
             out_type = '_'.join(parts if len(parts) > 1 else ['cls_token'])
-            models[f'{line}, {size} px'] = network.config(
-                layers, out_type
-            ).model
+            config = Frozen(**facts).config(layers, out_type)
+            models[f'{line}, {size} px'] = config.model
     found = {x: time_models(models, x, 'cpu')[0] for x in RUNTIMES}
     return dict(ms=found, **provenance())
 
@@ -193,6 +198,12 @@ def difference(rows, one, other):
     half = t.ppf(0.975, len(paired) - 1) * paired.sem()
     mean = paired.mean()
     return f'{mean:+.1f} [{mean - half:+.1f}, {mean + half:+.1f}]'
+
+
+def worst(rows, one, other):
+    """Return the difference of two ways in the set where it is least."""
+    paired = of_sets(rows, one)[0] - of_sets(rows, other)[0]
+    return f'{paired.min():+.1f}'
 
 
 def table_of(rows, ways):

@@ -50,10 +50,10 @@ def measure():
 
 @cache
 def read(title, name):
-    """Return what a default of fit reads of a set, (N, D)."""
+    """Return what a default of fit reads of a set, (N, V, D)."""
     settings = dict(GRID['defaults'][title])
     reading = settings.pop('reading')
-    return read_of(Frozen(**settings).views(name), reading)[0]
+    return read_of(Frozen(**settings).views(name), reading).transpose(0, 1)
 
 
 def told(title, name, count):
@@ -64,7 +64,7 @@ def told(title, name, count):
     number = 1 + int(labels.max())
     other = torch.cat(
         [
-            read(title, x)[labels_of(own)[1]][::5]
+            read(title, x)[labels_of(own)[1], 0][::5]
             for x, own in photographs().items()
             if x != name and {x, name} != ALIKE
         ]
@@ -75,14 +75,14 @@ def told(title, name, count):
         own = torch.isin(labels, known)
         drawn = [*draws(labels, ~tested & own, count)][draw]
         given = found[drawn], torch.searchsorted(known, labels[drawn])
-        places = {'same set': found[tested & ~own], 'other sets': other}
-        yield compare(*given, len(known), found[tested & own], places)
+        places = {'same set': found[tested & ~own, 0], 'other sets': other}
+        yield compare(*given, len(known), found[tested & own, 0], places)
 
 
-def compare(features, labels, number, tested, places):
+def compare(views, labels, number, tested, places):
     """Compare test photographs with strangers of some places."""
-    folds = out_of_fold(features, labels, number)
-    fitted = fit_linear(features, labels, number, 'ridge', folds.strength)
+    folds, features = out_of_fold(views, labels, number), views[:, 0]
+    fitted = fit_linear(views, labels, number, 'ridge', folds.strength)
     cut = threshold_by_folds(nearest_of_others(features, folds.splits))
 
     def nearest(x):

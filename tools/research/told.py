@@ -36,7 +36,7 @@ def measure():
 
 def told(name, own, count, reading, **settings):
     """Yield what fit tells of draws of a set."""
-    read = read_of(Frozen(**settings).views(name), reading)[0]
+    read = read_of(Frozen(**settings).views(name), reading).transpose(0, 1)
     labels, tested = labels_of(own)
     for drawn in draws(labels, ~tested, count):
         given = read[drawn], labels[drawn], 1 + int(labels.max())
@@ -44,7 +44,7 @@ def told(name, own, count, reading, **settings):
         curve = learning_curve(*given, strength=found.strength)
         low, high = interval_of(found, curve)
         fitted = fit_linear(*given, 'ridge', found.strength)
-        right = fitted.scores(read[tested]).argmax(1) == labels[tested]
+        right = fitted.scores(read[tested, 0]).argmax(1) == labels[tested]
         accuracy, true = found.accuracy.mean(), right.float().mean()
         shares = dict(accuracy=accuracy, low=low, high=high, true=true)
         yield {k: round(float(x), 4) for k, x in shares.items()}

@@ -2,61 +2,73 @@
 """What training on from the probe of fit gains, set by set."""
 
 from copy import deepcopy
-from itertools import product
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
+import pandas as pd
 import torch
-from few_photographs import draws, labels_of
+from few_photographs import GRID, labels_of
 from frozen import FILES, WEIGHTS, kept, photographs
 
 from mmclca.apis import Probe
 from mmclca.datasets.photographs import Photographs, check_photographs
+from mmclca.fitting import probing
 from mmclca.fitting.model import make_plan
 from mmclca.fitting.probing import fit_classifier, measure, probe_of
 from mmclca.fitting.record import FitRecord, ModelFolder
 from mmclca.fitting.screen import Log
 from mmclca.fitting.training import train, training_config
+from mmclca.sweep.report import markdown
 
 RESULTS = Path('docs/results/few_photographs_trained')
 SHARES = (0.25, 0.5, 0.75, 1.0)  # of what was trained, in the weights
+TITLES = {
+    'folds': 'probe, by folds',
+    'probe': 'probe, test',
+    'scores': 'both scores summed',
+    **{f'{share}': f'{share:.0%} of the way' for share in SHARES[:-1]},
+    '1.0': 'trained',
+    'refitted': 'trained, ridge on it',
+}
 CALL = dict.fromkeys(
     ('photographs', 'budget', 'runtime', 'labels', 'groups', 'pixels')
 )
 
 
-def runs(counts=(3, 1000), rates=(1.0,)):
-    """Return what was measured of all sets and weights, with so many
-    photographs a class and factors of the learning rate."""
-    asked = product(FILES, photographs(), counts, rates)
-    return [
+def values():
+    """Return what the template asks for: a function that makes a table."""
+    rows = [
         kept(RESULTS / f'{"_".join(map(str, one))}.json', measured, *one)
-        for one in asked
+        for one in GRID['trained']
     ]
+    return dict(trained=partial(table, pd.DataFrame(rows)))
 
 
-def measured(backbone, name, count, rate):
-    """Train on the first draw of a set; gives accuracies in per cent."""
+def measured(backbone, name, crops):
+    """Train on all that is to be learned from in a set, from a probe of one
+    or three crops; gives accuracies in per cent."""
     own = photographs()[name]
     labels, tested = labels_of(own)
-    drawn = next(draws(labels, ~tested, count))
-    known, test = named(own.iloc[drawn.numpy()]), named(own[tested.numpy()])
-    with TemporaryDirectory() as folder, Log() as log:
+    known, test = named(own[~tested.numpy()]), named(own[tested.numpy()])
+    zooms = patch.object(probing, 'ZOOMS', probing.ZOOMS[: crops - 1])
+    with TemporaryDirectory() as folder, Log() as log, zooms:
         call = dict(CALL, weights=str(WEIGHTS / FILES[backbone]))
         call.update(folds=5, class_weights=None)
         checked = check_photographs(known)
         record = FitRecord.of_call(call, checked)
         plan = make_plan(ModelFolder(folder), record, checked, 'cpu')
         probe = probe_of(plan)
-        fit_classifier(plan, probe, known)
+        found = fit_classifier(plan, probe, known)
         start = Path(folder, 'start.pth')
         probe.save(start)
         config = training_config(plan, known, start, Path(folder, 'work'))
-        config.optim_wrapper.optimizer.lr *= rate
         path = train(config, None, log, 'Training')
-        found = compare(plan, probe, Probe(path, None, 'cpu'), known, test)
-    facts = dict(backbone=backbone, set=name, count=count, rate=rate)
-    return dict(facts, photographs=len(known), **found)
+        row = compare(plan, probe, Probe(path, None, 'cpu'), known, test)
+    told = round(100 * float(found.accuracy.mean()), 2)
+    facts = dict(backbone=backbone, set=name, crops=crops)
+    return dict(facts, photographs=len(known), folds=told, **row)
 
 
 def named(rows):
@@ -93,3 +105,12 @@ def compare(plan, probe, trained, known, test):
 def right(scores, labels):
     """Return the share of photographs that is named right."""
     return float((scores.argmax(1) == labels).float().mean())
+
+
+def table(rows, backbone, crops):
+    """Return a row a set, the least that folds name right first."""
+    rows = rows[(rows.backbone == backbone) & (rows.crops == crops)]
+    rows = rows.sort_values('folds').drop(columns=['backbone', 'crops'])
+    shares = rows.columns.drop(['set', 'photographs'])
+    rows[shares] = rows[shares].map('{:.1f}'.format)
+    return markdown(rows.rename(columns=TITLES), ('set',))
