@@ -152,7 +152,9 @@ def test_student_of_a_teacher(tmp_path):
     teacher = classifier(vit(num_layers=2))
     torch.save(build(teacher).state_dict(), tmp_path / 'teacher.pth')
     path = str(tmp_path / 'teacher.pth')
-    model = small_model(teacher=dict(config=teacher, checkpoint=path)).train()
+    loss = dict(type='mmclca.TokenDistillation')
+    taught = dict(model=teacher, checkpoint=path, loss=loss)
+    model = small_model(teacher=taught).train()
     x, samples = images(), [DataSample().set_gt_label(i) for i in range(2)]
     expected = model(x, samples, mode='loss')
     compile_model(model)

@@ -41,7 +41,8 @@ ROOMS = (  # from the top
 # by graphs within graphs and the score of strangers, mmclca/evaluation by its
 # threshold (40), mmclca/apis by what hands it on.
 # mmclca/models by the heads that keep references, with what puts these into a
-# model (84).
+# model (84). mmclca/models and mmclca/engine by training as Touvron's thesis
+# does it: distillation, the scope of a fine-tuning, what is saved of it.
 BUDGET = {
     'mmclca': 178,
     'mmclca/apis': 1374,
@@ -50,17 +51,17 @@ BUDGET = {
     'mmclca/cli': 2776,
     'mmclca/datasets': 2514,
     'mmclca/deployment': 347,
-    'mmclca/engine': 669,
+    'mmclca/engine': 677,
     'mmclca/evaluation': 442,
     'mmclca/fitting': 1350,
-    'mmclca/models': 4517,
+    'mmclca/models': 4701,
     'mmclca/page': 463,
     'mmclca/sweep': 781,
     'mmclca/utils': 246,
     'mmclca/visualization': 965,
     'tools': 537,
     'tools/research': 561,
-    'tests': 25445,
+    'tests': 25640,
 }
 
 
