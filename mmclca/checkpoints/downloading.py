@@ -3,7 +3,6 @@
 
 import os
 import re
-from difflib import get_close_matches
 from hashlib import sha256
 from http.client import HTTPException
 from pathlib import Path
@@ -16,6 +15,7 @@ from huggingface_hub.utils import HfHubHTTPError
 from mmengine.dist import barrier, is_main_process
 
 from mmclca.utils.files import replace_file
+from mmclca.utils.messages import did_you_mean
 
 from .error import CheckpointError
 from .opening import read_checkpoint
@@ -60,11 +60,10 @@ def _download(url: str, path: str) -> None:
 def weights_of_timm(name: str) -> dict:
     """Fetch pretrained weights by timm's name."""
     if not timm.is_model_pretrained(name):
-        known = timm.list_pretrained()
-        close = ', '.join(get_close_matches(name, known, n=3, cutoff=0.4))
+        close = did_you_mean(name, timm.list_pretrained(), most=3)
         raise CheckpointError(
-            f'timm has no pretrained model {name!r}; '
-            f'timm.list_pretrained() lists them. Close: {close or "none"}'
+            f'timm has no pretrained model {name!r}{close}; '
+            'timm.list_pretrained() lists them'
         )
     if is_main_process():
         weights = _fetch_from_timm(name)

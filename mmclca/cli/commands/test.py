@@ -49,7 +49,7 @@ def configure(args):
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.compile:
-        engine.runner.use_compile(cfg)
+        engine.runner.use_hook(cfg, 'CompileHook')
     if args.show or args.show_dir:
         engine.testing.draw_predictions(
             cfg, args.show, args.show_dir, args.interval, args.wait_time

@@ -18,6 +18,7 @@ from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.loading import fit_weights, refuse_broken
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.releases import name_source, source_of, weights_of
+from mmclca.checkpoints.stored import stored_classes
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer
 
@@ -95,8 +96,7 @@ class Teacher:
             model, _ = fit_weights(model, weights)
         except (CheckpointError, KeyError, OSError, ValueError) as error:
             raise ValueError(f'teacher: {error}') from error
-        meta = checkpoint.get('meta') or {}
-        self.classes = (meta.get('dataset_meta') or {}).get('classes')
+        self.classes = stored_classes(checkpoint)
         self.model = model.eval().requires_grad_(False)
 
     def check_names(self, names: Sequence[str] | None) -> None:

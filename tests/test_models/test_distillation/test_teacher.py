@@ -107,12 +107,14 @@ def test_losses_are_what_they_say(distilled, cla):
     ours = tokens.x if not cla else F.layer_norm(tokens.x, (16,))
     errors = []
     for image in range(4):
+        of_image = []
         for token in range(weights.size(1)):
             weight = weights[image, token]
             if weight.any():
                 target = (weight / weight.sum()) @ patches[image]
                 error = (ours[image, token] - target).square().mean()
-                errors.append(error)
+                of_image.append(error)
+        errors.append(torch.stack(of_image).mean())
     expected = 2 * torch.stack(errors).mean()
     assert torch.allclose(losses['loss_distill_tokens'], expected, rtol=1e-4)
 
