@@ -267,6 +267,7 @@ PARTS = dict(
 # under any other name, such as norm_cfg and loss
 LAYERS = (
     'mmclca.models.layers.resmlp_layer',
+    'mmclca.models.losses',
     'torch.nn',
     *_below(
         'mmcv.cnn.bricks',

@@ -9,7 +9,7 @@ with redirect_stdout(None):
 
 from .decoding import LoadPhotograph
 from .image_cache import CacheImages
-from .samplers import AtLeastSampler, ClampedBatchSampler
+from .samplers import AtLeastSampler, ClampedBatchSampler, RepeatAugSampler
 from .ultra_fgvc import UltraFGVC
 
 __all__ = [
@@ -17,5 +17,6 @@ __all__ = [
     'CacheImages',
     'ClampedBatchSampler',
     'LoadPhotograph',
+    'RepeatAugSampler',
     'UltraFGVC',
 ]

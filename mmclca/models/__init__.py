@@ -6,6 +6,7 @@ from .heads import *  # noqa: F403
 from .layers.attention_pool import AttentionPool
 from .looking import as_reducible, shallow_copy
 from .lora import LoRAModel
+from .losses import ThresholdedBCE
 from .reduction.cross_layer_cache import CrossLayerCache
 from .reduction.reducers import *  # noqa: F403
 from .retrievers import *  # noqa: F403
@@ -18,6 +19,7 @@ __all__ = [
     'CrossLayerCache',
     'HMLPStem',
     'LoRAModel',
+    'ThresholdedBCE',
     'Variant',
     'as_reducible',
     'list_methods',

@@ -18,7 +18,7 @@ from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.loading import fit_weights, refuse_broken
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.releases import name_source, source_of, weights_of
-from mmclca.checkpoints.stored import stored_classes
+from mmclca.checkpoints.stored import stored_classes, stored_config
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer
 
@@ -44,11 +44,13 @@ class Teacher:
     needs them.
 
     Args:
-        model (str | dict): Config of a classifier, of mmpretrain, of timm
-            (``TimmClassifier``, ``TIMMBackbone``) or of ours; or the path of
-            a config file that has it as ``model``.
-        checkpoint (str): Path or address of its trained weights; for a
-            ``TIMMBackbone`` also by timm's names, as ``timm://NAME`` has.
+        model (str | dict, optional): Config of a classifier, of mmpretrain,
+            of timm (``TimmClassifier``, ``TIMMBackbone``) or of ours; or the
+            path of a config file that has it as ``model``. None: the one in
+            the checkpoint.
+        checkpoint (str): Path or address of its trained weights, or a folder
+            that ``mmclca fit`` wrote; for a ``TIMMBackbone`` also by timm's
+            names, as ``timm://NAME`` has.
         loss (dict | Sequence[dict]): Config of :class:`DeiTDistillation`,
             :class:`LogitDistillation` or :class:`TokenDistillation`, or
             several.
@@ -61,7 +63,7 @@ class Teacher:
 
     def __init__(
         self,
-        model: str | dict,
+        model: str | dict | None,
         checkpoint: str,
         loss: dict | Sequence[dict],
         img_size: int | None = None,
@@ -90,8 +92,10 @@ class Teacher:
         if self.model is not None:
             return
         try:
-            model = self._build(student)
+            config = _classifier_of(self.config)
             checkpoint = open_checkpoint(self.checkpoint, mapped=True)
+            config = config or _classifier_in(stored_config(checkpoint))
+            model = self._build(config, student)
             weights = _by_own_names(model, weights_of(checkpoint))
             model, _ = fit_weights(model, weights)
         except (CheckpointError, KeyError, OSError, ValueError) as error:
@@ -114,8 +118,8 @@ class Teacher:
                     'the same order: train it on this list of classes'
                 )
 
-    def _build(self, student: nn.Module) -> nn.Module:
-        model = MODELS.build(_classifier_of(self.config))
+    def _build(self, config: dict, student: nn.Module) -> nn.Module:
+        model = MODELS.build(config)
         if not isinstance(model, BaseClassifier):
             raise ValueError(f'{type(model).__name__} is no classifier')
         self.rescale = _rescaling(student, model)
@@ -290,7 +294,7 @@ def _by_own_names(model: nn.Module, weights: dict) -> dict:
     return name_source(named, source_of(weights).name)
 
 
-def _classifier_of(config: str | dict) -> dict:
+def _classifier_of(config: str | dict | None) -> dict | None:
     if not isinstance(config, str):
         return config
     if not Path(config).is_file():
@@ -298,7 +302,10 @@ def _classifier_of(config: str | dict) -> dict:
             f'there is no config file {config}; give the path of a '
             'config, or the config of a classifier as a dict'
         )
-    file = Config.fromfile(config)
-    model = file.model
-    model.setdefault('data_preprocessor', file.get('data_preprocessor'))
+    return _classifier_in(Config.fromfile(config))
+
+
+def _classifier_in(config: Config) -> dict:
+    model = config.model
+    model.setdefault('data_preprocessor', config.get('data_preprocessor'))
     return model

@@ -411,3 +411,12 @@ def test_classes_are_compared_by_name(distilled, tmp_path):
     model.teacher.check_names(None)
     with pytest.raises(ValueError, match="class 1 is 'elm', .* images 'oak'"):
         model.teacher.check_names(['ash', 'oak'])
+
+
+def test_the_config_in_the_checkpoint(distilled, tmp_path):
+    path = tmp_path / 'whole.pth'
+    text = Config(dict(model=plain_vit())).pretty_text
+    weights = build(plain_vit()).state_dict()
+    torch.save(dict(state_dict=weights, meta=dict(cfg=text)), path)
+    model = distilled(model=None, checkpoint=str(path))
+    assert len(model(images(4), SAMPLES, mode='loss')) == 3
