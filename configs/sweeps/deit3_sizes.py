@@ -1,8 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # Training sizes of DeiT III (Touvron's thesis, Table 6.6): ViT-B from scratch
-# on ImageNet-1k at 128, 160, 192 and 224 px, 400 epochs by its recipe. The rows
-# of the table are these models after 20 epochs at 224 px, each as load_from of
-# configs/deit3/deit3-base-p16_8xb64-20e_imagenet-224px.py.
+# on ImageNet-1k at 128, 160, 192 and 224 px, 400 epochs by its recipe. The
+# rows of the table are these models after 20 epochs at 224 px, each as
+# load_from of configs/deit3/deit3-base-p16_8xb64-20e_imagenet-224px.py.
 # Results: none yet.
 # Command: python tools/sweep.py configs/sweeps/deit3_sizes.py
 # Batches are of one process: for the recipe's 2048,
