@@ -1,8 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """LoRA around a classifier, whose checkpoints are whole."""
 
+from collections.abc import Sequence
+
 from mmpretrain.models.peft import LoRAModel as _LoRAModel
 from mmpretrain.models.peft.lora import LoRALinear
+from torch import nn
 
 from mmclca.registry import MODELS
 
@@ -20,16 +23,52 @@ class LoRAModel(_LoRAModel):
 
     Args:
         module (dict): Config of the classifier.
+        targets (Sequence[dict]): ``type``, the name of linear layers or a
+            regular expression for it; ``alpha``, ``rank`` and ``drop_rate``
+            of these, where they are others.
+        alpha (int): Scale of what is added. Defaults to 1.
+        rank (int): Rank of what is added. Defaults to 4.
+        drop_rate (float): Dropout before it. Defaults to 0.
         data_preprocessor (dict, optional): That of the classifier, where a
             config has it on its own. Defaults to None.
-        **settings: ``alpha``, ``rank``, ``drop_rate`` and ``targets`` of
-            mmpretrain's.
+
+    Raises:
+        ValueError: If no linear layer has such a name.
     """
 
-    def __init__(self, module, data_preprocessor=None, **settings):
+    def __init__(
+        self,
+        module: dict,
+        targets: Sequence[dict],
+        alpha: int = 1,
+        rank: int = 4,
+        drop_rate: float = 0.0,
+        data_preprocessor: dict | None = None,
+    ):
+        super(_LoRAModel, self).__init__()
         if data_preprocessor is not None:
             module = dict(data_preprocessor=data_preprocessor, **module)
-        super().__init__(module, **settings)
+        self.module = MODELS.build(module)
+        if not next(self.module.parameters()).is_meta:
+            self.module.init_weights()  # what is added begins with zeros
+        self.alpha, self.rank, self.drop_rate = alpha, rank, drop_rate
+        self.targets, self.applied = targets, False
+        self.apply_lora()
+        if not self.applied:
+            raise ValueError(
+                f'targets={targets!r}: no linear layer of '
+                f'{type(self.module).__name__} has such a name; give a '
+                "regular expression, as [dict(type='.*qkv')]"
+            )
+        self._set_lora_trainable()
+        self._register_state_dict_hooks()
+
+    def __getattr__(self, name: str):
+        """Ask the classifier, for its parts too."""
+        try:
+            return nn.Module.__getattr__(self, name)
+        except AttributeError:
+            return getattr(nn.Module.__getattr__(self, 'module'), name)
 
     def _register_state_dict_hooks(self) -> None:
         self._register_state_dict_hook(_without_prefix)

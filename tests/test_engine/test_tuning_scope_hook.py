@@ -257,3 +257,10 @@ def test_nothing_to_leave_to_a_base(tuned):
 
 def test_scopes_are_all_here():
     assert {*SCOPES} == {*TRAINS, 'lora'}
+
+
+def test_lora_of_layers_that_are_not_there():
+    head = dict(type='LinearClsHead', num_classes=5, in_channels=24)
+    module = dict(type='ImageClassifier', backbone=RESMLP, head=head)
+    with pytest.raises(ValueError, match='no linear layer of ImageClassifier'):
+        MODELS.build(dict(LORA, module=module))
