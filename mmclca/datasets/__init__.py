@@ -9,7 +9,7 @@ with redirect_stdout(None):
 
 from .decoding import LoadPhotograph
 from .image_cache import CacheImages
-from .imagenet_tests import ImageNetReaL, ImageNetV2
+from .imagenet_v2 import ImageNetV2
 from .samplers import AtLeastSampler, ClampedBatchSampler, RepeatAugSampler
 from .ultra_fgvc import UltraFGVC
 
@@ -17,7 +17,6 @@ __all__ = [
     'AtLeastSampler',
     'CacheImages',
     'ClampedBatchSampler',
-    'ImageNetReaL',
     'ImageNetV2',
     'LoadPhotograph',
     'RepeatAugSampler',

@@ -63,18 +63,16 @@ def use_benchmark(cfg: Config, name: str) -> None:
             'not on ImageNet: give a config of ImageNet-1k, such as those of '
             'configs/deit3'
         )
-    root, pipeline = Path(dataset.data_root), dataset.pipeline
-    data = dict(
-        real=dict(
-            type='mmclca.ImageNetReaL',
-            data_root=str(root),
-            labels=str(root / 'real.json'),
-        ),
-        v2=dict(type='mmclca.ImageNetV2', data_root=str(root.parent / V2)),
-    )
-    cfg.test_dataloader.dataset = dict(data[name], pipeline=pipeline)
-    if name == 'real':
-        cfg.test_evaluator = dict(type='mmclca.ReaLAccuracy')
+    root = Path(dataset.data_root)
+    if name == 'v2':
+        cfg.test_dataloader.dataset = dict(
+            type='mmclca.ImageNetV2',
+            data_root=str(root.parent / V2),
+            pipeline=dataset.pipeline,
+        )
+    else:
+        labels = str(root / 'real.json')
+        cfg.test_evaluator = dict(type='mmclca.ReaLAccuracy', labels=labels)
 
 
 def over_seeds(found: list[dict]) -> dict:

@@ -102,7 +102,7 @@ def test_a_teacher_has_the_same_classes(tmp_path):
         head=dict(type='LinearClsHead', num_classes=5, in_channels=24),
     )
     teacher = dict(student, type='ImageClassifier')
-    names = [f'c{n}' for n in (0, 1, 2, 4, 3)]
+    names = [f'c{n}' for n in (0, 1, 2, 3, 5)]
     kept = dict(
         state_dict=MODELS.build(teacher).state_dict(),
         meta=dict(dataset_meta=dict(classes=names)),
@@ -115,5 +115,5 @@ def test_a_teacher_has_the_same_classes(tmp_path):
     )
     runner = build_runner(tmp_path)
     runner.model = MODELS.build(student)
-    with pytest.raises(ValueError, match="class 3 is 'c4', .* images 'c3'"):
+    with pytest.raises(ValueError, match="must be its own: no 'c4' "):
         runner.train()

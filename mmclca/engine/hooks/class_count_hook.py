@@ -63,7 +63,7 @@ class ClassCountHook(Hook):
 def _check_teacher(model, metainfo: dict | None) -> None:
     if isinstance(model, DistilledClassifier) and model.teacher:
         model.teacher.prepare(model)
-        model.teacher.check_names((metainfo or {}).get('classes'))
+        model.teacher.match_names((metainfo or {}).get('classes'))
 
 
 def _check(expected: int, counts: dict[str, int]) -> None:

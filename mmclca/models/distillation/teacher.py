@@ -20,7 +20,7 @@ from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.releases import name_source, source_of, weights_of
 from mmclca.checkpoints.stored import stored_classes, stored_config
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import integer, not_one_of
 
 from ..looking import as_reducible
 from ..reduction.attention import at_least_float32
@@ -75,7 +75,7 @@ class Teacher:
         self.config, self.checkpoint = model, checkpoint
         self.img_size = img_size
         self.compares_tokens = any(o.compares_tokens for o in self.losses)
-        self.model = self.classes = None
+        self.model = self.classes = self.order = None
         self.is_read = False
 
     def prepare(self, student: nn.Module) -> None:
@@ -103,20 +103,24 @@ class Teacher:
         self.classes = stored_classes(checkpoint)
         self.model = model.eval().requires_grad_(False)
 
-    def check_names(self, names: Sequence[str] | None) -> None:
-        """Refuse another class by its name, where both are known.
+    def match_names(self, names: Sequence[str] | None) -> None:
+        """Bring classes into the order of the student's, by their names.
 
         Args:
-            names (Sequence[str], optional): Classes of the student's images.
+            names (Sequence[str], optional): Classes of the training images.
+
+        Raises:
+            ValueError: If both are known, and not the same.
         """
-        pairs = zip(self.classes or (), names or (), strict=False)
-        for label, (theirs, ours) in enumerate(pairs):
-            if theirs != ours:
-                raise ValueError(
-                    f'teacher: its class {label} is {theirs!r}, that of the '
-                    f'training images {ours!r}; they must be the same, in '
-                    'the same order: train it on this list of classes'
-                )
+        if not (self.classes and names) or list(self.classes) == list(names):
+            return
+        lacking = [name for name in names if name not in self.classes]
+        if lacking:
+            raise ValueError(
+                'teacher: the classes of the training images must be its own: '
+                f'{not_one_of(lacking[0], self.classes)}'
+            )
+        self.order = [self.classes.index(name) for name in names]
 
     def _build(self, config: dict, student: nn.Module) -> nn.Module:
         model = MODELS.build(config)
@@ -189,14 +193,15 @@ class Teacher:
     def answer(self, inputs: Tensor, tokens=None):
         """Class scores; with tokens, the last patches (B, P, C) too."""
         model, x = self.model.to(inputs), self.view(inputs)
+        order = slice(None) if self.order is None else self.order
         if not self.compares_tokens:
-            return model(x), None
+            return model(x)[:, order], None
         feats, own = model.backbone.forward_tokens(x)
         feats = model.neck(feats) if model.with_neck else feats
         patches = own.body[:, : tokens.num_patches]
         if not model.backbone.final_norm:
             patches = standardize(patches)
-        return model.head(feats), patches
+        return model.head(feats)[:, order], patches
 
     def view(self, inputs: Tensor) -> Tensor:
         """Images of the student, normalized and sized for the teacher."""

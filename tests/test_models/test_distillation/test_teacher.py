@@ -241,6 +241,11 @@ def test_a_teacher_that_is_nan_is_refused_with_the_first_batch(distilled):
             dict(model=dict(type='NoSuchNet')),
             '^teacher: .NoSuchNet is not in',
         ),
+        (
+            dict(plain_vit(), backbone=RESMLP),
+            dict(img_size=48, loss=LOGITS),
+            r'^teacher: ResMLP was built for images of \(32, 32\) px.*48',
+        ),
         (dict(plain_vit(), head=None), {}, 'ImageClassifier has no head'),
         (
             dict(plain_vit(), backbone=dict(type='LeNet5', num_classes=-1)),
@@ -401,16 +406,23 @@ def test_teacher_has_the_type_of_its_student(distilled, kind, read_before):
     assert {p.dtype for p in teacher_of(model).parameters()} == {kind}
 
 
-def test_classes_are_compared_by_name(distilled, tmp_path):
-    model = distilled()
+def test_classes_are_matched_by_name(distilled, tmp_path):
+    model, names = distilled(loss=LOGITS), ['ash', 'elm', 'fir', 'oak', 'yew']
     weights = torch.load(tmp_path / 'teacher.pth', weights_only=True)
-    meta = dict(dataset_meta=dict(classes=('ash', 'elm')))
+    meta = dict(dataset_meta=dict(classes=names))
     torch.save(dict(state_dict=weights, meta=meta), tmp_path / 'teacher.pth')
     teacher_of(model)
-    model.teacher.check_names(['ash', 'elm'])
-    model.teacher.check_names(None)
-    with pytest.raises(ValueError, match="class 1 is 'elm', .* images 'oak'"):
-        model.teacher.check_names(['ash', 'oak'])
+    x, teacher = images(2), model.teacher
+    before, _ = teacher.answer(x)
+    teacher.match_names(names)
+    teacher.match_names(None)
+    assert torch.equal(teacher.answer(x)[0], before)
+    teacher.match_names(names[::-1])
+    assert torch.equal(teacher.answer(x)[0], before.flip(1))
+    names[1] = 'oka'
+    said = r"be its own: no 'oka' .do you mean oak\?.*ash, elm"
+    with pytest.raises(ValueError, match=said):
+        teacher.match_names(names)
 
 
 def test_the_config_in_the_checkpoint(distilled, tmp_path):

@@ -36,33 +36,19 @@ def root(tmp_path):
 
 
 def real(root):
-    return DATASETS.build(
-        dict(
-            type='mmclca.ImageNetReaL',
-            data_root=str(root / 'imagenet'),
-            labels=str(root / 'imagenet/real.json'),
-            pipeline=PACK,
-        )
-    )
+    labels = str(root / 'imagenet/real.json')
+    return METRICS.build(dict(type='mmclca.ReaLAccuracy', labels=labels))
 
 
-def test_labels_are_found_by_the_number_in_a_name(root):
-    dataset = real(root)
-    assert dataset.metainfo == ImageNet.METAINFO
-    found = [image['data_samples'].gt_label.tolist() for image in dataset]
-    assert found == [LABELS[3], LABELS[2], LABELS[0]]  # without the empty one
-
-
-def test_one_of_several_labels_is_right(root):
-    metric, samples = METRICS.build(dict(type='mmclca.ReaLAccuracy')), []
-    for image, named in zip(real(root), (2, 4, 900), strict=True):
-        sample = image['data_samples']
-        scores = torch.zeros(1000)
-        scores[named] = 1
-        sample.set_pred_score(scores).set_pred_label(scores.argmax())
+def test_one_of_the_labels_that_a_name_finds_is_right(root):
+    """Of four images, of which one has no label, in another order."""
+    dataset = ImageNet(str(root / 'imagenet'), 'val', pipeline=PACK)
+    metric, samples = real(root), []
+    for image, named in zip(dataset, (2, 4, 5, 900), strict=True):
+        sample = image['data_samples'].set_pred_label(named)
         samples.append(sample.to_dict())
     metric.process(None, samples)
-    assert metric.evaluate(3) == {'accuracy/top1': pytest.approx(200 / 3)}
+    assert metric.evaluate(4) == {'accuracy/top1': pytest.approx(200 / 3)}
 
 
 def test_folders_are_labels_not_in_the_order_of_texts(root):
@@ -79,10 +65,13 @@ def test_folders_are_labels_not_in_the_order_of_texts(root):
 
 
 def test_what_is_missing_is_named(root):
-    (root / 'imagenet/real.json').write_text(json.dumps(LABELS[:3]))
-    with pytest.raises(
-        ValueError, match='labels of 3 images, and none of .*4'
-    ):
+    metric = real(root)
+    for path in ('a/ILSVRC2012_val_00000005.JPEG', 'a/0.png'):
+        sample = dict(img_path=path, pred_label=torch.tensor([3]))
+        with pytest.raises(ValueError, match=f'of 4 images, none of {path}'):
+            metric.process(None, [sample])
+    (root / 'imagenet/real.json').unlink()
+    with pytest.raises(FileNotFoundError):
         real(root)
     gone = dict(type='mmclca.ImageNetV2', data_root=str(root / 'gone'))
     with pytest.raises(FileNotFoundError, match='no images in .*gone/0 to'):
