@@ -21,6 +21,7 @@ from mmclca.checkpoints.releases import name_source, source_of, weights_of
 from mmclca.checkpoints.stored import stored_classes, stored_config
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, not_one_of
+from mmclca.utils.random_state import same_random_state
 
 from ..looking import as_reducible
 from ..reduction.attention import at_least_float32
@@ -95,7 +96,8 @@ class Teacher:
             config = _classifier_of(self.config)
             checkpoint = open_checkpoint(self.checkpoint, mapped=True)
             config = config or _classifier_in(stored_config(checkpoint))
-            model = self._build(config, student)
+            with same_random_state():  # a run with it is one without it
+                model = self._build(config, student)
             weights = _by_own_names(model, weights_of(checkpoint))
             model, _ = fit_weights(model, weights)
         except (CheckpointError, KeyError, OSError, ValueError) as error:

@@ -329,6 +329,12 @@ def test_teacher_sees_images_as_it_learned_to(distilled, other):
     assert torch.allclose(model.teacher.view(own), theirs, atol=1e-4)
 
 
+def test_to_build_it_draws_no_random_number_of_a_run(distilled):
+    model, state = distilled(), torch.get_rng_state()
+    teacher_of(model)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
 def test_only_one_says_how_images_are_normalized(distilled):
     model = distilled(teacher=plain_vit(data_preprocessor=processing()))
     with patch.object(MMLogger, 'warning') as warning:
