@@ -73,6 +73,12 @@ def test_mean_and_spread_over_seeds(test, tmp_path):
     assert both['accuracy/top1_std'] == pytest.approx(stdev(shares))
 
 
+def test_predictions_of_several_have_no_place(test, monkeypatch):
+    files = 'tiny.py', 'a.pth', 'b.pth', '--out', 'out.pkl'
+    with pytest.raises(SystemExit, match='several needs --out-item metrics'):
+        run_tool(monkeypatch, ROOT / 'tools/test.py', *files)
+
+
 def test_a_config_of_other_images_is_refused(test):
     with pytest.raises(SystemExit, match='tests on CustomDataset, not on Im'):
         test('tiny.pth', config='tiny.py')

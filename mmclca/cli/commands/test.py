@@ -79,6 +79,9 @@ def tested(args, checkpoint):
     with plain_errors(source):
         if args.out_item and not args.out:
             raise ValueError('--out-item needs --out FILE')
+        several = len(args.checkpoint) > 1
+        if args.out and several and args.out_item != 'metrics':
+            raise ValueError('--out of several needs --out-item metrics')
         runner = engine.runner.build_runner(configure(args, checkpoint))
         engine.testing.register_hooks(runner, args.fuse)
         if args.out and args.out_item != 'metrics':
