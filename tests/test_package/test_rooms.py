@@ -42,7 +42,11 @@ ROOMS = (  # from the top
 # threshold (40), mmclca/apis by what hands it on.
 # mmclca/models by the heads that keep references, with what puts these into a
 # model (84). mmclca/models and mmclca/engine by training as Touvron's thesis
-# does it: distillation, the scope of a fine-tuning, what is saved of it.
+# does it: distillation, losses, LoRA, the scope of a fine-tuning and what is
+# saved of it; with it mmclca/checkpoints by files that leave a part to a base
+# (12), mmclca/datasets by ImageNet-V2 and timm's epochs (32),
+# mmclca/evaluation by ReaL labels (29), mmclca/visualization by agreement
+# (33), mmclca/cli by that and options of train.py and test.py (63).
 BUDGET = {
     'mmclca': 178,
     'mmclca/apis': 1374,
