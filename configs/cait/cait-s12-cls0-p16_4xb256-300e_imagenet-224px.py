@@ -10,8 +10,14 @@
 # Cost: 4.60 GMACs, 22.05 M parameters.
 # Command: bash tools/dist_train.sh \
 #   configs/cait/cait-s12-cls0-p16_4xb256-300e_imagenet-224px.py 4
-_base_ = './cait-xxs24-p16_4xb256-300e_imagenet-224px.py'
+_base_ = [
+    '../_base_/models/cait-xxs24-p16.py',
+    '../_base_/datasets/imagenet-cait_224.py',
+    '../_base_/schedules/deit_300e.py',
+    '../_base_/default_runtime.py',
+]
 model = dict(
+    data_preprocessor=dict(num_classes=_base_.num_classes),
     backbone=dict(
         arch=dict(
             _delete_=True,
@@ -24,5 +30,7 @@ model = dict(
         layer_scale_init_value=0.0,
         cls_at=0,
     ),
-    head=dict(in_channels=384),
+    head=dict(in_channels=384, loss=_base_.loss),
+    train_cfg=_base_.mixup,
 )
+load_from = None

@@ -3,7 +3,7 @@
 # ViT-Ti/16 with six layers of two parallel branches and the hMLP stem on
 # leaf40, 224 px, three training images per class. No weights of it were
 # released: FILE is a checkpoint of your own, such as that of
-# par-vit-tiny-6x2-hmlp-p16_4xb256-300e_imagenet-224px. Without one it starts
+# par-vit-tiny-6x2-hmlp-p16_8xb256-300e_imagenet-224px. Without one it starts
 # from random weights, for which 120 images are too few.
 # Reproduces: nothing.
 # Expected: not measured.

@@ -129,8 +129,14 @@ def read_checkpoint(
             checkpoint = _read_pickle(path, map_location, mapped)
     except Exception as error:  # a damaged file raises all kinds
         raise _refusal(path, name, error) from error
-    _forget_code(checkpoint)
-    return unwrap(checkpoint, name)
+    found = unwrap(checkpoint, name)
+    meta = dict_in(found, 'meta')
+    # of old versions, a text that mmengine runs as Python where a training
+    # goes on, to ask for a number of GPUs; today's config is under 'cfg'
+    if isinstance(meta.get('config'), str):
+        del meta['config']
+    _add_base(found, meta, path, mapped)
+    return found
 
 
 def _read_pickle(path: str, map_location, mapped: bool):
@@ -175,15 +181,24 @@ def _refusal(path: str, name: str, error: Exception) -> CheckpointError:
     )
 
 
-def _forget_code(checkpoint) -> None:
-    """Drop a text that mmengine runs as Python where a training goes on.
+def dict_in(found: dict, name: str) -> dict:
+    """Take a part of what a file holds; empty where it is no dict."""
+    part = found.get(name)
+    return part if isinstance(part, dict) else {}
 
-    It asks the config of old versions for a number of GPUs; today's config is
-    under another key, ``cfg``, and not read.
-    """
-    meta = checkpoint.get('meta') if isinstance(checkpoint, dict) else None
-    if isinstance(meta, dict) and isinstance(meta.get('config'), str):
-        del meta['config']
+
+def _add_base(checkpoint: dict, meta: dict, path: str, mapped: bool) -> None:
+    """Add what a file of :class:`SaveTrainableHook` leaves to its base."""
+    if not isinstance(meta.get('base'), str):
+        return
+    name = os.path.basename(meta['base'])  # in no other folders
+    folder = pathlib.Path(path).absolute().parent
+    files = [place / name for place in (folder, folder.parent)]
+    found = next(filter(pathlib.Path.is_file, files), files[0])
+    base = load_from_file(str(found), mapped=mapped)
+    for kind, prefix in dict(state_dict='', ema_state_dict='module.').items():
+        named = {prefix + key: base[key] for key in base}
+        dict_in(checkpoint, kind).update(named)
 
 
 # truth values, integers, floats and texts of a fixed length, none of them long

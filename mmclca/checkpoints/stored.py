@@ -26,6 +26,7 @@ from torch import Tensor
 from mmclca.registry import DATASETS, MODELS, TRANSFORMS
 from mmclca.version import __version__
 
+from .opening import dict_in
 from .releases import source_of, weights_of
 
 # what a trained model does without; its teacher is in other files
@@ -77,7 +78,7 @@ def stored_text(checkpoint: dict) -> str | None:
 
     It is whatever who made the file wrote.
     """
-    text = _dict_in(checkpoint, 'meta').get('cfg')
+    text = dict_in(checkpoint, 'meta').get('cfg')
     return text if isinstance(text, str) else None
 
 
@@ -87,7 +88,7 @@ def stored_classes(checkpoint: dict) -> list[str] | None:
     Raises:
         ValueError: If they are no list of texts.
     """
-    classes = _dict_in(_dict_in(checkpoint, 'meta'), 'dataset_meta')
+    classes = dict_in(dict_in(checkpoint, 'meta'), 'dataset_meta')
     classes = classes.get('classes')
     if classes is not None:
         check_names(classes, _name(checkpoint))
@@ -118,12 +119,6 @@ def check_names(classes, source: str) -> None:
             f'{source}: its class names are no list of texts, as '
             "['ash', 'elm'] is: write them so, or give its weights alone"
         )
-
-
-def _dict_in(found: dict, name: str) -> dict:
-    """Take a part of what a file holds; empty where it is no dict."""
-    part = found.get(name)
-    return part if isinstance(part, dict) else {}
 
 
 def _name(checkpoint: dict) -> str:
@@ -271,6 +266,7 @@ PARTS = dict(
 # under any other name, such as norm_cfg and loss
 LAYERS = (
     'mmclca.models.layers.resmlp_layer',
+    'mmclca.models.losses',
     'torch.nn',
     *_below(
         'mmcv.cnn.bricks',

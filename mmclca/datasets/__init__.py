@@ -9,13 +9,16 @@ with redirect_stdout(None):
 
 from .decoding import LoadPhotograph
 from .image_cache import CacheImages
-from .samplers import AtLeastSampler, ClampedBatchSampler
+from .imagenet_v2 import ImageNetV2
+from .samplers import AtLeastSampler, ClampedBatchSampler, RepeatAugSampler
 from .ultra_fgvc import UltraFGVC
 
 __all__ = [
     'AtLeastSampler',
     'CacheImages',
     'ClampedBatchSampler',
+    'ImageNetV2',
     'LoadPhotograph',
+    'RepeatAugSampler',
     'UltraFGVC',
 ]

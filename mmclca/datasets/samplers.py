@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import torch
 from mmengine.dataset import DefaultSampler
 from mmengine.logging import print_log
+from mmpretrain.datasets import RepeatAugSampler as _RepeatAugSampler
 from torch.utils.data import BatchSampler
 
 from mmclca.registry import DATA_SAMPLERS
@@ -46,6 +47,26 @@ class AtLeastSampler(DefaultSampler):
             order = torch.randperm(size, generator=generator)
             found += order.tolist() if self.shuffle else range(size)
         return iter(found[self.rank : self.total_size : self.world_size])
+
+
+@DATA_SAMPLERS.register_module()
+class RepeatAugSampler(_RepeatAugSampler):
+    """mmpretrain's ``RepeatAugSampler`` with epochs as long as timm's.
+
+    A process draws its part of the largest multiple of 256 images that the
+    set has, so that batches are full; mmpretrain's rounds up to all images.
+    A set of fewer than 256 is drawn whole.
+
+    Args:
+        *args: See mmpretrain's.
+        **kwargs: See there.
+    """
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        whole = len(self.dataset) // 256 * 256
+        if whole:
+            self.num_selected_samples = whole // self.world_size
 
 
 @DATA_SAMPLERS.register_module()

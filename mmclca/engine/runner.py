@@ -51,11 +51,11 @@ def use_amp(cfg, dtype='fp16'):
         wrapper.setdefault('loss_scale', 'dynamic')
 
 
-def use_compile(cfg):
-    """Give a config a ``CompileHook`` where it has none."""
+def use_hook(cfg, name):
+    """Give a config a hook of ours where it has none of that kind."""
     hooks = cfg.get('custom_hooks') or []
-    if all(hook['type'] != 'mmclca.CompileHook' for hook in hooks):
-        cfg.custom_hooks = [*hooks, dict(type='mmclca.CompileHook')]
+    if all(hook['type'] != f'mmclca.{name}' for hook in hooks):
+        cfg.custom_hooks = [*hooks, dict(type=f'mmclca.{name}')]
 
 
 def set_loader_defaults(cfg, no_pin_memory, no_persistent_workers=False):

@@ -2,6 +2,8 @@
 """Parts of a test alone: settings of its config, and its hooks."""
 
 from copy import deepcopy
+from pathlib import Path
+from statistics import mean, stdev
 
 from mmengine.config import Config, ConfigDict
 from mmengine.hooks import Hook
@@ -10,6 +12,9 @@ from mmengine.runner import Runner
 from mmclca.checkpoints.loading import load_trained
 from mmclca.models import fuse, fusible
 from mmclca.utils.wrappers import inner_model
+
+# the folder of ImageNet-V2, as it is released
+V2 = 'imagenetv2-matched-frequency-format-val'
 
 
 def draw_predictions(
@@ -44,6 +49,39 @@ def use_tta(cfg: Config) -> None:
     tta_model = cfg.get('tta_model', dict(type='AverageClsScoreTTA'))
     dataset.pipeline = cfg.get('tta_pipeline') or mirrored(dataset.pipeline)
     cfg.model = ConfigDict(**tta_model, module=cfg.model)
+
+
+def use_benchmark(cfg: Config, name: str) -> None:
+    """Test on ReaL labels or on ImageNet-V2, beside the ImageNet of a config.
+
+    The former are in its folder, as real.json, the latter is beside it.
+    """
+    dataset = cfg.test_dataloader.dataset
+    if dataset.get('type') != 'ImageNet':
+        raise ValueError(
+            f'--benchmark {name}: the config tests on {dataset.get("type")}, '
+            'not on ImageNet: give a config of ImageNet-1k, such as those of '
+            'configs/deit3'
+        )
+    root = Path(dataset.data_root)
+    if name == 'v2':
+        cfg.test_dataloader.dataset = dict(
+            type='mmclca.ImageNetV2',
+            data_root=str(root.parent / V2),
+            pipeline=dataset.pipeline,
+        )
+    else:
+        labels = str(root / 'real.json')
+        cfg.test_evaluator = dict(type='mmclca.ReaLAccuracy', labels=labels)
+
+
+def over_seeds(found: list[dict]) -> dict:
+    """Give the mean and the spread (n - 1) of metrics of several runs."""
+    both = {}
+    for name in found[0]:
+        values = [metrics[name] for metrics in found]
+        both[name], both[f'{name}_std'] = mean(values), stdev(values)
+    return both
 
 
 def register_hooks(runner: Runner, fused: bool = False) -> None:

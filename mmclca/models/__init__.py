@@ -6,6 +6,8 @@ from .head_variants import with_layer_fusion
 from .heads import *  # noqa: F403
 from .layers.attention_pool import AttentionPool
 from .looking import as_reducible, shallow_copy
+from .lora import LoRAModel
+from .losses import ThresholdedBCE
 from .reduction.cross_layer_cache import CrossLayerCache
 from .reduction.reducers import *  # noqa: F403
 from .retrievers import *  # noqa: F403
@@ -17,6 +19,8 @@ __all__ = [
     'ConvStem',
     'CrossLayerCache',
     'HMLPStem',
+    'LoRAModel',
+    'ThresholdedBCE',
     'Variant',
     'as_reducible',
     'list_methods',

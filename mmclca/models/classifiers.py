@@ -15,7 +15,8 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of
 
 from .backbones import Reducible
-from .distillation import Teacher, check_options
+from .distillation import Teacher
+from .distillation.teacher import check_options
 from .heads import CLAHead, DistilledHead, LayerFusionHead, PerClassHead
 
 STAGES = ('backbone', 'pre_logits')
@@ -118,34 +119,28 @@ def _load_around_backbone(classifier, weights, prefix, metadata, *_) -> None:
 
 
 @MODELS.register_module()
-class TokenReductionClassifier(ImageClassifier):
-    """Image classifier over a :class:`Reducible` backbone.
+class DistilledClassifier(ImageClassifier):
+    """mmpretrain's ``ImageClassifier`` that may learn from a teacher.
 
-    It adds the auxiliary loss of the reducer and those of a teacher, checks
-    when it is built that head and backbone fit, and reports which parameters
-    of the head are new when a checkpoint is loaded.
+    For backbones of any kind, as ResMLP, PatchConvNet or a ResNet;
+    :class:`TokenReductionClassifier` has a teacher in the same way.
 
     Args:
         backbone (dict): Config of the backbone.
         neck (dict, optional): Config of a neck. Defaults to None.
         head (dict, optional): Config of the head. Defaults to None.
-        teacher (dict, optional): ``config`` and ``checkpoint`` of a frozen
-            vision transformer without reduction to distill from, and the
-            weights of the losses; see :class:`Teacher`. Defaults to None.
+        teacher (dict, optional): ``model``, ``checkpoint`` and ``loss`` of a
+            frozen classifier to distill from; see :class:`Teacher`.
+            Defaults to None.
         **kwargs: ``pretrained``, ``train_cfg`` (batch augmentations),
             ``data_preprocessor`` and ``init_cfg`` of ``ImageClassifier``.
 
     Raises:
-        ValueError: If the backbone is no :class:`Reducible`; if a CLA or
-            layer fusion head would read another number of layers than the
-            backbone returns, or other channels, a CLA head normalized layers
-            or something else than CLS tokens; if there is a distillation
-            token and the head does not read it, or the other way round; if
-            a head of one vector a class has no neck that makes these; where
-            a training begins, if the teacher cannot be had or does not fit;
-            at the first training step, if the reducer needs one and there is
-            none.
+        ValueError: If the teacher has no place in the loss of the head; where
+            a training begins, if the teacher cannot be had or does not fit.
     """
+
+    has_tokens = False
 
     def __init__(
         self,
@@ -157,32 +152,29 @@ class TokenReductionClassifier(ImageClassifier):
         **kwargs,
     ):
         super().__init__(backbone, neck, head, **kwargs)
-        if not isinstance(self.backbone, Reducible):
-            raise ValueError(
-                f'{type(self.backbone).__name__} is not a backbone for '
-                'TokenReductionClassifier: use mmclca.TokenReductionViT, or '
-                "type='ImageClassifier' for the model"
-            )
-        check_head(self.backbone, self.head, self.with_neck)
         self.teacher = self._build_teacher(teacher)
-        # all but the backbone may be new, and is reported
-        self._register_load_state_dict_pre_hook(
-            _load_around_backbone, with_module=True
-        )
 
     def _build_teacher(self, teacher: dict | None) -> Teacher | None:
         if teacher is None:
             return None
         check_options(teacher)
-        if not isinstance(self.head, ClsHead) or (
-            type(self.head).loss is not ClsHead.loss
-        ):
+        usual = isinstance(self.head, ClsHead) and (
+            type(self.head).loss in (ClsHead.loss, DistilledHead.loss)
+        )
+        if not usual:
             raise ValueError(
                 f'{type(self.head).__name__} computes its loss in its own '
                 'way, in which a teacher has no place: use CLAHead, '
-                'VisionTransformerClsHead or LinearClsHead'
+                'DistilledHead, VisionTransformerClsHead or LinearClsHead'
             )
-        return Teacher(**teacher)
+        built = Teacher(**teacher)
+        if built.compares_tokens and not self.has_tokens:
+            raise ValueError(
+                f'{type(self).__name__} gives no tokens to compare with a '
+                "teacher's: use TokenReductionClassifier, or a loss of class "
+                'scores, DeiTDistillation or LogitDistillation'
+            )
+        return built
 
     def init_weights(self) -> None:
         """Initialize parameters, and see that there is the teacher."""
@@ -190,14 +182,91 @@ class TokenReductionClassifier(ImageClassifier):
         if self.teacher is not None:
             self.teacher.prepare(self)
 
+    def look(self, inputs: Tensor) -> tuple:
+        """Return what the head reads, and the last tokens if there are
+        any."""
+        return self.extract_feat(inputs), None
+
+    def loss(self, inputs: Tensor, data_samples: list[DataSample]) -> dict:
+        """Losses of the head and of the teacher, by name.
+
+        Args:
+            inputs (Tensor): Images (B, 3, H, W).
+            data_samples (list[DataSample]): Their annotations.
+        """
+        return self._losses(inputs, data_samples, *self.look(inputs))
+
+    def _losses(self, inputs, data_samples, feats, tokens) -> dict:
+        if self.teacher is None:
+            return self.head.loss(feats, data_samples)
+        # once: the head may have batch statistics
+        both = isinstance(self.head, DistilledHead)
+        found = self.head.both(feats) if both else (self.head(feats), None)
+        losses = self.head._get_loss(found[0], data_samples)
+        answers = dict(zip(('scores', 'dist_scores'), found, strict=True))
+        answers.update(base_loss=losses['loss'], tokens=tokens)
+        return losses | self.teacher.teach(inputs, self, **answers)
+
+
+@MODELS.register_module()
+class TokenReductionClassifier(DistilledClassifier):
+    """Image classifier over a :class:`Reducible` backbone.
+
+    It adds the auxiliary loss of the reducer and those of a teacher, checks
+    when it is built that head and backbone fit, and reports which parameters
+    of the head are new when a checkpoint is loaded.
+
+    Args:
+        backbone (dict): Config of the backbone.
+        neck (dict, optional): Config of a neck. Defaults to None.
+        head (dict, optional): Config of the head. Defaults to None.
+        **kwargs: ``teacher`` and others of :class:`DistilledClassifier`.
+
+    Raises:
+        ValueError: If the backbone is no :class:`Reducible`; if a CLA or
+            layer fusion head would read another number of layers than the
+            backbone returns, or other channels, a CLA head normalized layers
+            or something else than CLS tokens; if there is a distillation
+            token and the head does not read it, or the other way round; if
+            a head of one vector a class has no neck that makes these; see
+            also :class:`DistilledClassifier`; at the first training step, if
+            the reducer needs a teacher and there is none.
+    """
+
+    has_tokens = True
+
+    def __init__(
+        self,
+        backbone: dict,
+        neck: dict | None = None,
+        head: dict | None = None,
+        **kwargs,
+    ):
+        super().__init__(backbone, neck, head, **kwargs)
+        if not isinstance(self.backbone, Reducible):
+            raise ValueError(
+                f'{type(self.backbone).__name__} is not a backbone for '
+                'TokenReductionClassifier: use mmclca.TokenReductionViT, or '
+                "type='ImageClassifier' for the model"
+            )
+        check_head(self.backbone, self.head, self.with_neck)
+        # all but the backbone may be new, and is reported
+        self._register_load_state_dict_pre_hook(
+            _load_around_backbone, with_module=True
+        )
+
     def extract_feat(self, inputs: Tensor, stage: str = 'neck'):
         """See ``ImageClassifier.extract_feat``."""
         one_of(('backbone', 'neck', 'pre_logits'), stage=stage)
-        feats, _ = self.backbone.forward_tokens(inputs)
         if stage == 'backbone':
-            return feats
-        feats = self.neck(feats) if self.with_neck else feats
+            return self.backbone.forward_tokens(inputs)[0]
+        feats, _ = self.look(inputs)
         return self.head.pre_logits(feats) if stage == 'pre_logits' else feats
+
+    def look(self, inputs: Tensor) -> tuple:
+        """See :class:`DistilledClassifier`."""
+        feats, tokens = self.backbone.forward_tokens(inputs)
+        return self.neck(feats) if self.with_neck else feats, tokens
 
     def loss(self, inputs: Tensor, data_samples: list[DataSample]) -> dict:
         """Losses of the head, the reducer and the teacher, by name.
@@ -207,24 +276,17 @@ class TokenReductionClassifier(ImageClassifier):
             data_samples (list[DataSample]): Their annotations.
         """
         self._check_teacher()
-        feats, tokens = self.backbone.forward_tokens(inputs)
-        feats = self.neck(feats) if self.with_neck else feats
-        if self.teacher is None:
-            losses = self.head.loss(feats, data_samples)
-        else:
-            scores = self.head(feats)  # once: it may have batch statistics
-            losses = self.head._get_loss(scores, data_samples)
-            losses.update(self.teacher.losses(inputs, scores, tokens, self))
-        losses.update(self.backbone.reducer.loss(tokens))
-        return losses
+        feats, tokens = self.look(inputs)
+        losses = self._losses(inputs, data_samples, feats, tokens)
+        return losses | self.backbone.reducer.loss(tokens)
 
     def _check_teacher(self) -> None:
         reducer, teacher = self.backbone.reducer, self.teacher
-        has_tokens = teacher is not None and teacher.token_weight > 0
+        has_tokens = teacher is not None and teacher.compares_tokens
         if reducer.needs_teacher and not has_tokens:
             raise ValueError(
                 f'{type(reducer).__name__} as configured learns from the '
                 'tokens of a teacher: give the classifier '
-                'teacher=dict(config=..., checkpoint=...), with token_weight '
-                'above 0'
+                'teacher=dict(model=..., checkpoint=..., loss=...), with a '
+                'mmclca.TokenDistillation among the losses'
             )

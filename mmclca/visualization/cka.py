@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
@@ -139,17 +140,23 @@ def draw_cka(
     size = 2 + 0.35 * columns, 1.2 + 0.35 * rows
     figure = Figure(size, layout='constrained')
     axis = figure.subplots()
-    values = similarity.cpu().numpy()
-    drawn = axis.imshow(values, 'cividis', vmin=0, vmax=1, origin='lower')
+    draw_matrix(axis, similarity, 'CKA', origin='lower')
+    _number_layers(axis.yaxis, rows, names[0], reduce_at[0])
+    _number_layers(axis.xaxis, columns, names[1], reduce_at[1])
+    axis.tick_params(axis='x', labelrotation=90)
+    save(figure, out)
+
+
+def draw_matrix(axis: Axes, matrix: Tensor, label: str, **how) -> None:
+    """Draw values from 0 to 1, each with its number."""
+    values = matrix.cpu().numpy()
+    drawn = axis.imshow(values, 'cividis', vmin=0, vmax=1, **how)
     for (row, column), value in np.ndenumerate(values):
         style = dict(ha='center', va='center', size=6)
         style['color'] = 'black' if value > 0.6 else 'white'
         axis.text(column, row, f'{value:.2f}', **style)
-    _number_layers(axis.yaxis, rows, names[0], reduce_at[0])
-    _number_layers(axis.xaxis, columns, names[1], reduce_at[1])
-    axis.tick_params(axis='x', labelrotation=90)
-    figure.colorbar(drawn, ax=axis, shrink=0.8).set_label('CKA', size=9)
-    save(figure, out)
+    bar = axis.figure.colorbar(drawn, ax=axis, shrink=0.8)
+    bar.set_label(label, size=9)
 
 
 def _number_layers(side, number: int, name: str, marked) -> None:

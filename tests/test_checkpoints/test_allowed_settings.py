@@ -6,7 +6,7 @@ from mmengine.config import Config
 from mmclca.checkpoints.stored import check_settings, without_training
 from mmclca.registry import MODELS
 
-HELPER = dict(config='helper.py', checkpoint='x')
+HELPER = dict(model='helper.py', checkpoint='x')
 # settings of a model that would import, fetch or open, and what is named
 IN_MODEL = {
     'type of Python': (dict(type='os.mkdir'), "model.type='os.mkdir'"),
@@ -44,7 +44,7 @@ IN_MODEL = {
     ),
     'teacher below': (
         dict(backbone=dict(type='mmclca.TokenReductionViT', teacher=HELPER)),
-        "model.backbone.teacher.config='helper.py', "
+        "model.backbone.teacher.model='helper.py', "
         "model.backbone.teacher.checkpoint='x'",
     ),
     'retriever': (

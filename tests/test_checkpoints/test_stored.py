@@ -80,11 +80,11 @@ def helper(tmp_path, monkeypatch):
 
 def as_backbone(model):
     backbone = dict(model, type='mmclca.TokenReductionClassifier')
-    return dict(backbone, teacher=dict(config='helper.py', checkpoint='x'))
+    return dict(backbone, teacher=dict(model='helper.py', checkpoint='x'))
 
 
 ATTACKS = dict(
-    teacher=(as_backbone, "model.backbone.teacher.config='helper.py'"),
+    teacher=(as_backbone, "model.backbone.teacher.model='helper.py'"),
     norm_layer=(
         lambda _: dict(
             type='TIMMBackbone',
@@ -146,7 +146,7 @@ def test_files_of_training_are_not_asked_for(folder, tmp_path):
     start = dict(type='Pretrained', checkpoint='http://gone.invalid/a.pth')
     config.model.update(
         type='mmclca.TokenReductionClassifier',
-        teacher=dict(config='gone.py', checkpoint='gone.pth'),
+        teacher=dict(model='a.py', checkpoint='b.pth', loss=[]),
         train_cfg=dict(augments=[dict(type='Mixup', alpha=0.8)]),
     )
     config.model.backbone.init_cfg = [start]

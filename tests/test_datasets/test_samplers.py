@@ -8,8 +8,13 @@ from mmengine.hooks import DistSamplerSeedHook
 from mmengine.logging import MMLogger
 from mmengine.registry import DATASETS, init_default_scope
 from mmengine.runner import Runner
+from timm.data.distributed_sampler import RepeatAugSampler as TimmSampler
 
-from mmclca.datasets.samplers import AtLeastSampler, ClampedBatchSampler
+from mmclca.datasets.samplers import (
+    AtLeastSampler,
+    ClampedBatchSampler,
+    RepeatAugSampler,
+)
 
 
 def build_loader(number, **batch_sampler):
@@ -116,3 +121,24 @@ def test_processes_share_an_epoch():
 def test_a_number_of_samples_that_cannot_be(wrong):
     with pytest.raises(ValueError, match='min_samples='):
         AtLeastSampler(range(5), min_samples=wrong)
+
+
+@pytest.mark.parametrize('number', [100, 256, 1000, 5001])
+@pytest.mark.parametrize('rank, world', [(0, 1), (1, 3)])
+def test_repeated_images_are_as_many_as_timm_draws(
+    number, rank, world, monkeypatch
+):
+    """In an order of another generator; each in a run of three."""
+    module = 'mmpretrain.datasets.samplers.repeat_aug'
+    monkeypatch.setattr(f'{module}.get_dist_info', lambda: (rank, world))
+    ours = RepeatAugSampler(range(number), num_repeats=3, seed=0)
+    theirs = TimmSampler(
+        range(number),
+        num_replicas=world,
+        rank=rank,
+        selected_round=256 if number >= 256 else 0,
+    )
+    assert len(ours) == len(theirs) == len(list(ours))
+    if world == 1:
+        drawn = list(ours)[: len(ours) // 3 * 3]
+        assert drawn[0::3] == drawn[1::3] == drawn[2::3]

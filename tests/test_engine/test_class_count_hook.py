@@ -1,9 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import pytest
+import torch
 from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 from mmpretrain.models import AverageClsScoreTTA
 from mmpretrain.registry import MODELS
+from small_models import RESMLP
 from torch.utils.data import DataLoader, Dataset
 
 HEADS = {
@@ -91,3 +93,27 @@ def test_model_under_test_time_augmentation(tmp_path):
     runner.model = AverageClsScoreTTA(module=runner.model)
     with pytest.raises(ValueError, match='is 5, but the classes are 7'):
         runner.test()
+
+
+def test_a_teacher_has_the_same_classes(tmp_path):
+    student = dict(
+        type='mmclca.DistilledClassifier',
+        backbone=RESMLP,
+        head=dict(type='LinearClsHead', num_classes=5, in_channels=24),
+    )
+    teacher = dict(student, type='ImageClassifier')
+    names = [f'c{n}' for n in (0, 1, 2, 3, 5)]
+    kept = dict(
+        state_dict=MODELS.build(teacher).state_dict(),
+        meta=dict(dataset_meta=dict(classes=names)),
+    )
+    torch.save(kept, tmp_path / 'teacher.pth')
+    student['teacher'] = dict(
+        model=teacher,
+        checkpoint=str(tmp_path / 'teacher.pth'),
+        loss=dict(type='mmclca.DeiTDistillation'),
+    )
+    runner = build_runner(tmp_path)
+    runner.model = MODELS.build(student)
+    with pytest.raises(ValueError, match="must be its own: no 'c4' "):
+        runner.train()

@@ -16,7 +16,7 @@ from small_models import CACHE, build, classifier, images, vit
 from tiny_run import ROOT, run_python, write_run
 from torch._dynamo.utils import counters
 
-from mmclca.engine.runner import use_compile
+from mmclca.engine.runner import use_hook
 from mmclca.registry import HOOKS
 
 COMPILE = dict(type='mmclca.CompileHook', backend='eager')
@@ -152,7 +152,9 @@ def test_student_of_a_teacher(tmp_path):
     teacher = classifier(vit(num_layers=2))
     torch.save(build(teacher).state_dict(), tmp_path / 'teacher.pth')
     path = str(tmp_path / 'teacher.pth')
-    model = small_model(teacher=dict(config=teacher, checkpoint=path)).train()
+    loss = dict(type='mmclca.TokenDistillation')
+    taught = dict(model=teacher, checkpoint=path, loss=loss)
+    model = small_model(teacher=taught).train()
     x, samples = images(), [DataSample().set_gt_label(i) for i in range(2)]
     expected = model(x, samples, mode='loss')
     compile_model(model)
@@ -174,7 +176,7 @@ def test_cuda_graphs_do_not_add_up_gradients(train):
 def test_flag_adds_the_hook_once(given):
     config = Config(dict(custom_hooks=given))
     for _ in range(2):
-        use_compile(config)
+        use_hook(config, 'CompileHook')
         added = dict(type='mmclca.CompileHook')
         assert config.custom_hooks == [*(given or []), added]
 

@@ -23,6 +23,7 @@ from family_parity import (
 from parity import close, images, normal
 
 from mmclca.checkpoints.releases import rename_to_classifier
+from mmclca.models.distillation import deit_distillation
 
 CASES = [case for system in BACKBONES for case in cases(system)]
 POOLED = [case for case in CASES if 'attention_sums' in case['expect']]
@@ -97,17 +98,9 @@ def test_training(case, model):
 def distillation_loss(case, cls, dist):
     """Of equations 3.2 and 3.3, with the teacher's drawn scores."""
     teacher = 2 * normal(case['seed'], 'teacher_logits', dist.shape).double()
-    alpha, tau = case['alpha'], case['tau']
-    loss = F.cross_entropy(cls, targets(case))
-    if case['distill'] == 'none':
-        return loss
-    if case['distill'] == 'hard':
-        term = F.cross_entropy(dist, teacher.argmax(dim=1))
-    else:  # a mean over images and classes
-        ours, theirs = (F.log_softmax(x / tau, 1) for x in (dist, teacher))
-        divergence = F.kl_div(ours, theirs, reduction='sum', log_target=True)
-        term = tau**2 * divergence / dist.numel()
-    return (1 - alpha) * loss + alpha * term
+    base = F.cross_entropy(cls, targets(case))
+    how = case['distill'], case['alpha'], case['tau']
+    return deit_distillation(cls, dist, teacher, base, *how)
 
 
 def by_class(head, norms):

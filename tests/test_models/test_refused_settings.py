@@ -17,6 +17,9 @@ PROTECTED = dict(CACHE, protect_clr=True)
 MISSPELT = dict(arch(2), embed_dim=16)
 del MISSPELT['embed_dims']
 
+DEIT = dict(type='mmclca.DeiTDistillation')
+TAUGHT = dict(model='x', checkpoint='y', loss=DEIT)
+
 
 @pytest.mark.parametrize('value', [0, -3, 7, 1.5, True, '2', None])
 def test_what_is_no_integer_in_a_range(value):
@@ -194,23 +197,29 @@ def test_a_cla_head_that_does_not_fit(options, named):
 @pytest.mark.parametrize(
     'teacher, head, message',
     [
-        ({}, {}, 'give a dict with config and check'),
-        ('teacher.py', {}, 'give a dict with config and check'),
-        (dict(config='x', checkpoint=None), {}, "'checkpoint': None.* the"),
-        (
-            dict(config='x', checkpoint='y', logits=1),
-            {},
-            "'logits': 1.* there are logit_weight, token_weight",
-        ),
+        ({}, {}, 'give a dict with model, checkpoint'),
+        ('teacher.py', {}, 'give a dict with model, checkpoint'),
+        (dict(TAUGHT, checkpoint=None), {}, "'checkpoint': None.* the"),
+        (dict(TAUGHT, logits=1), {}, "'logits': 1.* there is img_size"),
+        (dict(TAUGHT, img_size=0), {}, 'img_size=0 must be an integer'),
+        (TAUGHT, dict(type='ArcFaceClsHead'), 'computes its'),
         *(
-            (dict(config='x', checkpoint='y'), dict(type=head), 'computes its')
-            for head in ('ArcFaceClsHead', 'mmclca.DistilledHead')
+            (dict(TAUGHT, loss=dict(DEIT, **wrong)), {}, said)
+            for wrong, said in (
+                (dict(kind='hart'), "kind: no 'hart' .*mean hard.*hard, soft"),
+                (dict(alpha=2), 'alpha=2 must be a number, 0 to 1'),
+                (dict(tau=0), 'tau=0 must be a number'),
+                (dict(reduction='sum'), "reduction: no 'sum'.*batchmean"),
+                (
+                    dict(type='mmclca.LogitDistillation', weight=-1),
+                    'weight=-1 must be',
+                ),
+            )
         ),
     ],
 )
 def test_a_teacher_that_has_no_place(teacher, head, message):
-    backbone = vit(3, dist_token='Dist' in str(head))
-    config = classifier(backbone, teacher=teacher)
+    config = classifier(vit(3), teacher=teacher)
     config['head'].update(head)
     refused(config, message)
 

@@ -150,7 +150,7 @@ def test_every_tool_is_named():
 
 def test_configs_of_extending(tmp_path):
     """The pieces and the config of the page build a model and name data."""
-    for folder in ('models', 'datasets', 'schedules'):
+    for folder in ('models', 'datasets', 'schedules', 'teachers'):
         (tmp_path / f'configs/_base_/{folder}').mkdir(parents=True)
     for path in (ROOT / 'configs/_base_').rglob('*.py'):
         if path.parent.name not in ('speed', 'sweeps'):

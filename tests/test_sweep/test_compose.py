@@ -150,8 +150,8 @@ def test_ours():
     assert not any('leaves_' in name for name in names(DATASETS))
     models = {'vit-base-p16', 'deit-tiny-p16', 'clca-tome_vit-base-p16'}
     assert models <= {*names(MODEL_CONFIGS)}
-    recipes = ['clca_50e', 'cle-vit_200e', 'deit_300e']
-    assert names(RECIPES) == [*recipes, 'few_shot_20e', 'scratch_40e']
+    recipes = {'clca_50e', 'deit_300e', 'few_shot_20e', 'scratch_40e'}
+    assert recipes <= {*names(RECIPES)}
 
 
 @pytest.mark.parametrize(

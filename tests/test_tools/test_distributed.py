@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import torch
+from mmpretrain import get_model
 from tiny_run import ROOT, environment, run_tool, write_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.first]
@@ -43,6 +44,25 @@ _base_ = 'tiny.py'
 optim_wrapper = dict(optimizer=dict(_delete_=True, type='SGD', lr=0.3))
 custom_imports = dict(imports=['record_losses'])
 custom_hooks = [dict(type='RecordLosses')]
+"""
+# a frozen teacher, and a part of the student that trains
+TAUGHT = """
+model = dict(
+    type='mmclca.TokenReductionClassifier',
+    teacher=dict(
+        model='teacher.py',
+        checkpoint='teacher.pth',
+        loss=[
+            dict(type='mmclca.DeiTDistillation', kind='soft', tau=2.0),
+            dict(type='mmclca.TokenDistillation'),
+        ],
+    ),
+)
+custom_hooks += [dict(type='mmclca.TuningScopeHook', scope='attn')]
+"""
+TEACHER = """
+_base_ = 'tiny.py'
+model = dict(backbone=dict(reducer=None, cache=None, reduce_at=()))
 """
 
 
@@ -99,7 +119,13 @@ def evaluate(folder, processes, checkpoint):
     return json.loads(out.read_text())
 
 
-def test_two_processes_give_the_losses_and_metrics_of_one(folder):
+@pytest.mark.parametrize('taught', [False, True])
+def test_two_processes_give_the_losses_and_metrics_of_one(folder, taught):
+    if taught:
+        (folder / 'teacher.py').write_text(TEACHER)
+        teacher = get_model(str(folder / 'teacher.py'))
+        torch.save(teacher.state_dict(), folder / 'teacher.pth')
+        (folder / 'recorded.py').write_text(CONFIG + TAUGHT)
     losses, checkpoint = train(folder, processes=1, batch_size=8)
     both_losses, both = train(folder, processes=2, batch_size=4)
     assert len(losses) == 4  # two epochs of 16 images

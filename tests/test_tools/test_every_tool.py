@@ -101,6 +101,10 @@ TABLE = {
     'visualization/draw_reduction.py': Row(
         'tiny.py tiny.pth new/ash/0.png --out kept.png', 'kept.png'
     ),
+    'visualization/vis_agreement.py': Row(
+        'tiny.pth --other tiny.py tiny.pth --device cpu --out agree.png',
+        'agree.png',
+    ),
     'visualization/vis_cam.py': Row(
         'tiny.pth new/ash/0.png --device cpu --save-path cam.png', 'cam.png'
     ),
@@ -169,6 +173,11 @@ FITTED = {
     'model_converters/publish_model.py': Row('fitted fit', 'fit_*.pth'),
     'visualization/draw_reduction.py': Row(
         f'fitted.py fitted {LEAF} --out fit.png', 'fit.png'
+    ),
+    'visualization/vis_agreement.py': Row(
+        'fitted.py fitted --other fitted.py fitted --device cpu --out '
+        'fit_agree.png',
+        'fit_agree.png',
     ),
     'visualization/vis_cam.py': Row(
         f'fitted {LEAF} --device cpu --save-path fit_cam.png', 'fit_cam.png'

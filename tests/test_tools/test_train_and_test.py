@@ -140,7 +140,8 @@ def test_trained_student_is_used_without_its_teacher(run_tool, tmp_path):
     (tmp_path / 'student.py').write_text(
         "_base_ = 'tiny.py'\n"
         "model = dict(type='mmclca.TokenReductionClassifier', "
-        "teacher=dict(config='gone.py', checkpoint='gone.pth'))\n"
+        "teacher=dict(model='gone.py', checkpoint='gone.pth', "
+        "loss=dict(type='mmclca.DeiTDistillation')))\n"
     )
     torch.save(get_model('tiny.py').state_dict(), 'student.pth')
     with pytest.raises(SystemExit, match='no config file gone.py'):

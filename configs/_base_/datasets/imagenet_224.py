@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # ImageNet-1k as DeiT is trained on it: RandAugment, random erasing, and three
 # views of each image, so that an epoch sees a third of the images. Mixup and
-# CutMix are in schedules/deit_300e.py. Tested on the middle of images whose
+# CutMix are in the schedules. Tested on the middle of images whose
 # short side is int(224 / 0.875) px. The environment variable MMCLCA_DATA names
 # the folder of data sets; in it, imagenet/{train,val} have a folder per class.
 num_classes = 1000
@@ -54,7 +54,7 @@ train_dataloader = dict(
     num_workers=8,
     persistent_workers=True,
     drop_last=True,
-    sampler=dict(type='RepeatAugSampler', num_repeats=3),
+    sampler=dict(type='mmclca.RepeatAugSampler', num_repeats=3),
     dataset=dict(**imagenet, split='train', pipeline=train_pipeline),
 )
 val_dataloader = dict(

@@ -2,7 +2,8 @@
 # The recipe of DeiT (Touvron's thesis, 2022, Table 3.9) without its teacher:
 # AdamW with a learning rate of 5e-4 for each 512 images of a batch, here of
 # 1024; five epochs of warm-up from 1e-6, a cosine to 1e-5, a step per epoch;
-# gradients are not clipped. Configs hand mixup and smoothing to their models.
+# gradients are not clipped. Configs hand `mixup` and `loss` to their models,
+# as of every recipe for ImageNet.
 optim_wrapper = dict(
     optimizer=dict(
         type='AdamW', lr=5e-4 * 1024 / 512, weight_decay=0.05, fused=True
@@ -31,7 +32,7 @@ param_scheduler = [
 mixup = dict(
     augments=[dict(type='Mixup', alpha=0.8), dict(type='CutMix', alpha=1.0)]
 )
-smoothing = dict(type='LabelSmoothLoss', label_smooth_val=0.1, mode='original')
+loss = dict(type='LabelSmoothLoss', label_smooth_val=0.1, mode='original')
 train_cfg = dict(by_epoch=True, max_epochs=300, val_interval=10)
 val_cfg = {}
 test_cfg = {}

@@ -10,7 +10,12 @@ from ..packages import configs, engine, mmengine
 def parse_args():
     parser = Parser('Test a checkpoint', 'the same command tests anew')
     parser.add('config', 'path or name of a config')
-    parser.add('checkpoint', 'path or URL of the weights')
+    parser.add(
+        'checkpoint',
+        'path or URL of the weights; of several, as of runs that differ by '
+        'their seed, mean and standard deviation are printed',
+        nargs='+',
+    )
     add_run_arguments(parser)
     parser.add('--out FILE', 'write results to FILE')
     parser.add(
@@ -33,44 +38,64 @@ def parse_args():
         'maps: the same predictions',
     )
     parser.flag('--amp', 'automatic mixed precision')
+    parser.add(
+        '--benchmark',
+        'other tests than the validation set, for configs of ImageNet-1k: '
+        'real.json in its folder, ImageNet-V2 beside it',
+        choices=['real', 'v2'],
+    )
     return parser.parse_args()
 
 
-def configure(args):
+def configure(args, checkpoint):
     """Return the config, with all that the command line says."""
     cfg = configs.read_config(args.config, args.cfg_options)
     engine.runner.set_up_run(
         cfg, args.config, args.work_dir, args.launcher, args.local_rank
     )
     configs.require_settings(cfg, 'model', 'test_dataloader', 'test_cfg')
-    cfg.load_from = args.checkpoint
+    cfg.load_from = checkpoint
     # FlexibleRunner would fetch what only training starts from
     cfg.init_weights_for_test_or_val = False
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.compile:
-        engine.runner.use_compile(cfg)
+        engine.runner.use_hook(cfg, 'CompileHook')
     if args.show or args.show_dir:
         engine.testing.draw_predictions(
             cfg, args.show, args.show_dir, args.interval, args.wait_time
         )
+    if args.benchmark:
+        engine.testing.use_benchmark(cfg, args.benchmark)
     if args.tta:
         engine.testing.use_tta(cfg)
     engine.runner.set_loader_defaults(cfg, args.no_pin_memory)
     return cfg
 
 
-def main(args):
-    source = f'{args.config}, {args.checkpoint}'
+def tested(args, checkpoint):
+    """Test one checkpoint; its metrics."""
+    source = f'{args.config}, {checkpoint}'
     with plain_errors(source):
         if args.out_item and not args.out:
             raise ValueError('--out-item needs --out FILE')
-        runner = engine.runner.build_runner(configure(args))
+        several = len(args.checkpoint) > 1
+        if args.out and several and args.out_item != 'metrics':
+            raise ValueError('--out of several needs --out-item metrics')
+        runner = engine.runner.build_runner(configure(args, checkpoint))
         engine.testing.register_hooks(runner, args.fuse)
         if args.out and args.out_item != 'metrics':
             dump = mmengine.evaluator.DumpResults(args.out)
             runner.test_evaluator.metrics.append(dump)
     with starting(source, runner):
-        metrics = runner.test()
+        return runner.test()
+
+
+def main(args):
+    found = [tested(args, checkpoint) for checkpoint in args.checkpoint]
+    metrics = found[0]
+    if len(found) > 1:
+        metrics = engine.testing.over_seeds(found)
+        print({name: round(value, 4) for name, value in metrics.items()})
     if args.out_item == 'metrics' and mmengine.dist.is_main_process():
         mmengine.dump(metrics, args.out)

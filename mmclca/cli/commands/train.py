@@ -30,6 +30,11 @@ def parse_args():
         '--no-persistent-workers',
         'start the workers of the data loaders anew in each epoch',
     )
+    parser.flag(
+        '--save-trainable',
+        'save what trains alone: a small file per task beside one base, the '
+        'rest, which is written once beside the work dir',
+    )
     parser.add(
         '--amp',
         'train in automatic mixed precision (default: fp16, with a dynamic '
@@ -64,7 +69,9 @@ def configure(args):
     if args.amp:
         engine.runner.use_amp(cfg, args.amp)
     if args.compile:
-        engine.runner.use_compile(cfg)
+        engine.runner.use_hook(cfg, 'CompileHook')
+    if args.save_trainable:
+        engine.runner.use_hook(cfg, 'SaveTrainableHook')
     if args.no_validate:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     if args.auto_scale_lr:

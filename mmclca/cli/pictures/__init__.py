@@ -10,6 +10,7 @@ from .kind import Kind, add_images
 
 KINDS = {
     'draw_reduction': Kind(images.add_reduction, images.draw_reduction),
+    'vis_agreement': Kind(splits.add_agreement, splits.draw_agreement),
     'vis_cam': Kind(images.add_cam, images.draw_cam),
     'vis_cka': Kind(splits.add_cka, splits.draw_cka),
     'vis_confusions': Kind(splits.add_confusions, splits.draw_confusions),

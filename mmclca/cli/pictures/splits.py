@@ -119,10 +119,7 @@ def draw_cka(args):
     if args.other:
         others = grams_of(args, args.other)
         names = ('the first model', 'the other model')
-    if others[2] != paths:
-        raise ValueError(
-            f'the {args.split} data of the two configs are not the same images'
-        )
+    check_same(args, [paths, others[2]])
     both = (reduce_at, others[1])
     similar = visualization.cka.cka(grams, others[0])
     visualization.cka.draw_cka(similar, args.out, names, both)
@@ -136,10 +133,7 @@ def grams_of(args, files=None):
     indices = chosen(len(dataset), args.num_images, args.batch_size)
     read = datasets.batches.batches(model, dataset, indices, args.batch_size)
     grams = visualization.cka.gram_matrices(model, read, args.feature)
-    infos = map(dataset.get_data_info, indices)
-    # the folder of an image is its class in most data sets
-    paths = [Path(info['img_path']).parts[-2:] for info in infos]
-    return grams, model.backbone.reduce_at, paths
+    return grams, model.backbone.reduce_at, paths_of(dataset, indices)
 
 
 def chosen(length, num_images, batch_size):
@@ -154,6 +148,61 @@ def chosen(length, num_images, batch_size):
     wanted = number * batch_size
     spread = [n * length // wanted for n in range(wanted)]
     return [n for start in range(number) for n in spread[start::number]]
+
+
+def add_agreement(parser):
+    add_split(parser)
+    parser.add(
+        '--other',
+        'another model to compare with, a teacher or any other; for several, '
+        'once for each',
+        nargs='+',
+        action='append',
+        metavar='[CONFIG] CHECKPOINT',
+    )
+    parser.share('--batch-size')
+
+
+def draw_agreement(args):
+    """Draw on what share of images each two models decide otherwise, a
+    distilled one by CLS, by its distillation token and by both; beside it
+    how alike these two tokens are in each layer
+    """
+    study, rows, cosines, seen = visualization.agreement, {}, {}, []
+    for n, files in enumerate((args.files, *(args.other or ())), start=1):
+        model = load(args, files).model
+        dataset = datasets.batches.dataset_of(model._config, args.split)
+        every = range(len(dataset))
+        seen.append(paths_of(dataset, every))
+        how = model, dataset, every, args.batch_size
+        name = f'{n}. {Path(files[-1]).stem}'
+        found = study.decisions(name, model, images_read(*how))
+        rows.update(found)
+        if len(found) > 1:
+            cosines[name] = study.token_cosines(model, images_read(*how))
+    check_same(args, seen)
+    study.draw_agreement(rows, cosines, args.out)
+    return args.out
+
+
+def images_read(*how):
+    """Yield images in batches, which are not kept."""
+    for batch in datasets.batches.batches(*how):
+        yield batch.images
+
+
+def check_same(args, seen):
+    """Refuse models whose configs name other images."""
+    if any(paths != seen[0] for paths in seen):
+        raise ValueError(
+            f'the {args.split} data of the configs are not the same images'
+        )
+
+
+def paths_of(dataset, indices):
+    """Name images; the folder of one is its class in most data sets."""
+    infos = map(dataset.get_data_info, indices)
+    return [Path(info['img_path']).parts[-2:] for info in infos]
 
 
 def add_tsne(parser):

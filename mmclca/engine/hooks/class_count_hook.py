@@ -2,6 +2,7 @@
 from mmengine.hooks import Hook
 from mmengine.runner import BaseLoop
 
+from mmclca.models import DistilledClassifier
 from mmclca.registry import HOOKS
 from mmclca.utils.wrappers import inner_model
 
@@ -19,7 +20,8 @@ class ClassCountHook(Hook):
     It compares the number of class names that each data set gives with
     ``model.head.num_classes``. Training checks the validation set too, which
     would otherwise fail only after the first epoch. A data set without class
-    names is let through with a warning.
+    names is let through with a warning. A teacher is prepared for the
+    training, and must have the same classes by name.
     """
 
     priority = 'VERY_HIGH'
@@ -33,8 +35,10 @@ class ClassCountHook(Hook):
             runner (Runner): The runner.
 
         Raises:
-            ValueError: If a set has another number of classes than the head.
+            ValueError: If a set has another number of classes than the head,
+                or a teacher others.
         """
+        model = inner_model(runner.model)
         # the properties of their names would build those that do not run
         loops = dict(
             train=runner._train_loop,
@@ -51,7 +55,15 @@ class ClassCountHook(Hook):
                 else:
                     counts[name] = len(metainfo['classes'])
         if counts:  # vis_scheduler's model has no head, either
-            _check(inner_model(runner.model).head.num_classes, counts)
+            _check(model.head.num_classes, counts)
+        if isinstance(loops['train'], BaseLoop):
+            _check_teacher(model, loops['train'].dataloader.dataset.metainfo)
+
+
+def _check_teacher(model, metainfo: dict | None) -> None:
+    if isinstance(model, DistilledClassifier) and model.teacher:
+        model.teacher.prepare(model)
+        model.teacher.match_names((metainfo or {}).get('classes'))
 
 
 def _check(expected: int, counts: dict[str, int]) -> None:

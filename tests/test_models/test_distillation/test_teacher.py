@@ -5,17 +5,31 @@ from copy import deepcopy
 from unittest.mock import patch
 
 import pytest
+import timm
 import torch
 import torch.nn.functional as F
 from mmengine.config import Config
 from mmengine.logging import MMLogger
 from mmengine.optim import build_optim_wrapper
 from mmpretrain.structures import DataSample
-from small_models import CACHE, REDUCERS, arch, build, classifier, images, vit
+from small_models import (
+    CACHE,
+    REDUCERS,
+    RESMLP,
+    arch,
+    build,
+    classifier,
+    images,
+    vit,
+)
 
-from mmclca.models.distillation import check_fit
+from mmclca.models.distillation import deit_distillation
 from mmclca.models.reduction.trace import patch_weights
+from mmclca.registry import MODELS
 
+DEIT = dict(type='mmclca.DeiTDistillation')
+LOGITS = dict(type='mmclca.LogitDistillation')
+TOKENS = dict(type='mmclca.TokenDistillation')
 SAMPLES = [DataSample().set_gt_label(i % 5) for i in range(4)]
 
 
@@ -53,7 +67,8 @@ def distilled(tmp_path):
         if not checkpoint.exists():
             torch.save(build(config).state_dict(), checkpoint)
         options.setdefault('checkpoint', str(checkpoint))
-        options.setdefault('config', config)
+        options.setdefault('model', config)
+        options.setdefault('loss', [LOGITS, TOKENS])
         backbone = vit(
             num_layers=4, reducer=reducer, reduce_at=(1, 2), cache=CACHE
         )
@@ -69,9 +84,8 @@ def teacher_of(model):
 
 @pytest.mark.parametrize('cla', [False, True])
 def test_losses_are_what_they_say(distilled, cla):
-    model = distilled(
-        cla=cla, logit_weight=3.0, token_weight=2.0, temperature=4
-    )
+    losses = dict(LOGITS, weight=3.0, tau=4), dict(TOKENS, weight=2.0)
+    model = distilled(cla=cla, loss=losses)
     teacher, x = teacher_of(model), images(4)
     losses = model(x, SAMPLES, mode='loss')
     assert losses.keys() == {
@@ -93,12 +107,14 @@ def test_losses_are_what_they_say(distilled, cla):
     ours = tokens.x if not cla else F.layer_norm(tokens.x, (16,))
     errors = []
     for image in range(4):
+        of_image = []
         for token in range(weights.size(1)):
             weight = weights[image, token]
             if weight.any():
                 target = (weight / weight.sum()) @ patches[image]
                 error = (ours[image, token] - target).square().mean()
-                errors.append(error)
+                of_image.append(error)
+        errors.append(torch.stack(of_image).mean())
     expected = 2 * torch.stack(errors).mean()
     assert torch.allclose(losses['loss_distill_tokens'], expected, rtol=1e-4)
 
@@ -168,12 +184,12 @@ def test_config_file_with_our_own_kind_of_teacher(distilled, tmp_path):
     teacher = classifier(vit(num_layers=3, cache=None, reduce_at=()))
     file = tmp_path / 'teacher.py'
     Config(dict(model=teacher)).dump(file)
-    model = distilled(teacher=teacher, config=str(file))
+    model = distilled(teacher=teacher, model=str(file))
     assert len(model(images(4), SAMPLES, mode='loss')) == 3
 
 
 def test_a_model_is_used_without_the_files_of_its_teacher(distilled):
-    gone = dict(config='gone.py', checkpoint='gone.pth')
+    gone = dict(model='gone.py', checkpoint='gone.pth')
     model = distilled(**gone)
     assert model.eval()(images(2)).shape == (2, 5)
     with pytest.raises(ValueError, match='teacher: there is no config file'):
@@ -212,9 +228,9 @@ def test_a_teacher_that_is_nan_is_refused_with_the_first_batch(distilled):
     'teacher, options, message',
     [
         (plain_vit(7), {}, r'has classes .* 7, the student 5'),
-        (plain_vit(embed_dims=8), {}, r'channels .* 8, the student 16; they'),
+        (plain_vit(embed_dims=8), {}, 'channels 8, the student 16; they'),
         (plain_vit(patch_size=16), {}, r'patch_size \(16, 16\), the student'),
-        (None, dict(config='no/such.py'), 'no config file no/such.py'),
+        (None, dict(model='no/such.py'), 'no config file no/such.py'),
         (
             None,
             dict(checkpoint='no/such.pth'),
@@ -222,13 +238,15 @@ def test_a_teacher_that_is_nan_is_refused_with_the_first_batch(distilled):
         ),
         (
             None,
-            dict(config=dict(type='NoSuchNet')),
+            dict(model=dict(type='NoSuchNet')),
             '^teacher: .NoSuchNet is not in',
         ),
-        (None, dict(logit_weight=-1), 'logit_weight=-1 .* not be negative'),
-        (None, dict(temperature=0), 'temperature=0 must be above 0'),
-        (None, dict(logit_weight='a'), "logit_weight='a' .* not be negative"),
-        (dict(plain_vit(), head=None), {}, 'is no ImageClassifier with a h'),
+        (
+            dict(plain_vit(), backbone=RESMLP),
+            dict(img_size=48, loss=LOGITS),
+            r'^teacher: ResMLP was built for images of \(32, 32\) px.*48',
+        ),
+        (dict(plain_vit(), head=None), {}, 'ImageClassifier has no head'),
         (
             dict(plain_vit(), backbone=dict(type='LeNet5', num_classes=-1)),
             {},
@@ -263,7 +281,7 @@ def test_reducer_that_needs_a_teacher_says_so(distilled):
     reducer = dict(type='mmclca.SiT', keep_rate=0.5, recalibrate=True)
     config = classifier(vit(3, reducer=reducer, reduce_at=(1,)))
     alone = build(config).train()
-    for model in (alone, distilled(reducer, token_weight=0)):
+    for model in (alone, distilled(reducer, loss=LOGITS)):
         with pytest.raises(ValueError, match='SiT as configured learns from'):
             model(images(4), SAMPLES, mode='loss')
     assert alone.eval()(images(2)).shape == (2, 5)
@@ -279,26 +297,144 @@ def test_recalibration_is_for_images_of_one_size(distilled):
 
 
 def test_other_channels_may_teach_class_scores(distilled):
-    model = distilled(teacher=plain_vit(embed_dims=8), token_weight=0)
+    model = distilled(teacher=plain_vit(embed_dims=8), loss=LOGITS)
     losses = model(images(4), SAMPLES, mode='loss')
     assert losses.keys() == {'loss', 'loss_distill_logits'}
 
 
-def processing(mean=127.5, to_rgb=True):
-    return dict(mean=[mean] * 3, std=[127.5] * 3, to_rgb=to_rgb)
+def processing(mean=127.5, std=127.5, to_rgb=True):
+    channels = (0.0, 1.0, 2.0)
+    mean, std = ([value + c for c in channels] for value in (mean, std))
+    return dict(mean=mean, std=std, to_rgb=to_rgb)
 
 
 @pytest.mark.parametrize('other', [{}, dict(mean=120.0), dict(to_rgb=False)])
-def test_teacher_and_student_see_images_alike(distilled, other):
+def test_teacher_sees_images_as_it_learned_to(distilled, other):
+    """What its own preprocessor makes of the photographs, and of its size."""
+    config = plain_vit(data_preprocessor=processing(std=99.0, **other))
+    config['backbone']['img_size'] = 48
+    model = distilled(teacher=config, loss=LOGITS)
+    ours = model.data_preprocessor = MODELS.build(
+        dict(processing(), type='ClsDataPreprocessor')
+    )
+    teacher = teacher_of(model)
+    photographs = dict(inputs=255 * torch.rand(2, 3, 32, 32))
+    own, theirs = (
+        preprocess(photographs)['inputs']
+        for preprocess in (ours, teacher.data_preprocessor)
+    )
+    larger = F.interpolate(theirs, 48, mode='bicubic', antialias=True)
+    assert torch.allclose(model.teacher.view(own), larger, atol=1e-4)
+    model.teacher.size = None
+    assert torch.allclose(model.teacher.view(own), theirs, atol=1e-4)
+
+
+def test_to_build_it_draws_no_random_number_of_a_run(distilled):
+    model, state = distilled(), torch.get_rng_state()
+    teacher_of(model)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_only_one_says_how_images_are_normalized(distilled):
     model = distilled(teacher=plain_vit(data_preprocessor=processing()))
     with patch.object(MMLogger, 'warning') as warning:
         teacher_of(model)  # the student says nothing
     assert 'only one of teacher and student' in warning.call_args.args[0]
-    same = plain_vit(data_preprocessor=processing(**other))
-    student = plain_vit(data_preprocessor=processing())
-    models = build(same), build(student)
-    if not other:
-        check_fit(*models, token_weight=0)
-        return
-    with pytest.raises(ValueError, match='has normalization'):
-        check_fit(*models, token_weight=0)
+    assert model.teacher.rescale is None
+
+
+TAUGHT = dict(  # by class scores, of any classifier
+    cnn=dict(
+        type='ImageClassifier',
+        backbone=dict(type='TIMMBackbone', model_name='test_resnet'),
+        neck=dict(type='GlobalAveragePooling'),
+        head=dict(type='LinearClsHead', num_classes=5, in_channels=96),
+    ),
+    timm=dict(type='TimmClassifier', model_name='test_resnet', num_classes=5),
+)
+
+
+@pytest.mark.parametrize('name', TAUGHT)
+@pytest.mark.parametrize('kind', ['hard', 'soft'])
+def test_timm_teaches_a_model_with_one_output(tmp_path, name, kind):
+    cnn = timm.create_model('test_resnet', num_classes=5).eval()
+    torch.save(cnn.state_dict(), tmp_path / 'timm.pth')
+    loss = dict(DEIT, kind=kind, alpha=0.3, tau=2.0)
+    teacher = dict(
+        model=TAUGHT[name], checkpoint=str(tmp_path / 'timm.pth'), loss=loss
+    )
+    model = build(
+        dict(
+            type='mmclca.DistilledClassifier',
+            backbone=RESMLP,
+            head=dict(type='LinearClsHead', num_classes=5, in_channels=24),
+            teacher=teacher,
+        )
+    ).double()
+    x = images(4).double()
+    losses, scores = model(x, SAMPLES, mode='loss'), model(x)
+    targets = torch.tensor([0, 1, 2, 3])
+    base = F.cross_entropy(scores, targets)
+    args = scores, None, cnn.double()(x), base, kind, 0.3, 2.0
+    total = losses['loss'] + losses['loss_distill']
+    assert torch.allclose(total, deit_distillation(*args))
+    assert torch.allclose(losses['loss'], 0.7 * base)
+
+
+def test_distillation_token_learns_from_the_teacher(distilled):
+    model = distilled(loss=dict(DEIT, kind='hard', alpha=0.25))
+    backbone = vit(num_layers=2, dist_token=True)
+    config = classifier(backbone)
+    config['head'] = dict(
+        type='mmclca.DistilledHead', num_classes=5, in_channels=16
+    )
+    student = build(config)
+    student.teacher, x = model.teacher, images(4)
+    losses = student(x, SAMPLES, mode='loss')
+    cls, dist = student.head.both(student.look(x)[0])
+    targets = torch.tensor([0, 1, 2, 3])
+    teacher = teacher_of(student)(x).argmax(1)
+    terms = (
+        0.75 * F.cross_entropy(cls, targets),
+        F.cross_entropy(dist, teacher),
+    )
+    assert torch.allclose(losses['loss'], terms[0])
+    assert torch.allclose(losses['loss_distill'], 0.25 * terms[1])
+
+
+@pytest.mark.parametrize('read_before', [False, True])
+@pytest.mark.parametrize('kind', [torch.float64, torch.bfloat16])
+def test_teacher_has_the_type_of_its_student(distilled, kind, read_before):
+    model = distilled()
+    if read_before:
+        model(images(4), SAMPLES, mode='loss')
+    model.to(kind)(images(4).to(kind), SAMPLES, mode='loss')
+    assert {p.dtype for p in teacher_of(model).parameters()} == {kind}
+
+
+def test_classes_are_matched_by_name(distilled, tmp_path):
+    model, names = distilled(loss=LOGITS), ['ash', 'elm', 'fir', 'oak', 'yew']
+    weights = torch.load(tmp_path / 'teacher.pth', weights_only=True)
+    meta = dict(dataset_meta=dict(classes=names))
+    torch.save(dict(state_dict=weights, meta=meta), tmp_path / 'teacher.pth')
+    teacher_of(model)
+    x, teacher = images(2), model.teacher
+    before, _ = teacher.answer(x)
+    teacher.match_names(names)
+    teacher.match_names(None)
+    assert torch.equal(teacher.answer(x)[0], before)
+    teacher.match_names(names[::-1])
+    assert torch.equal(teacher.answer(x)[0], before.flip(1))
+    names[1] = 'oka'
+    said = r"be its own: no 'oka' .do you mean oak\?.*ash, elm"
+    with pytest.raises(ValueError, match=said):
+        teacher.match_names(names)
+
+
+def test_the_config_in_the_checkpoint(distilled, tmp_path):
+    path = tmp_path / 'whole.pth'
+    text = Config(dict(model=plain_vit())).pretty_text
+    weights = build(plain_vit()).state_dict()
+    torch.save(dict(state_dict=weights, meta=dict(cfg=text)), path)
+    model = distilled(model=None, checkpoint=str(path))
+    assert len(model(images(4), SAMPLES, mode='loss')) == 3

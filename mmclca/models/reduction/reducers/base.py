@@ -124,7 +124,9 @@ class TokenReducer(BaseModule):
         """Compare the final tokens with a teacher's patches.
 
         Each token that stands for patches is compared with their average in
-        the teacher, weighted as in the token: the mean squared error.
+        the teacher, weighted as in the token: the mean squared error, over
+        the tokens of an image and then over images, in as many processes as
+        there are.
 
         Args:
             tokens (Tokens): The final tokens.
@@ -136,7 +138,8 @@ class TokenReducer(BaseModule):
             stands = (total > 0).to(teacher)
             target = weights @ teacher / total.masked_fill(total == 0, 1.0)
         error = (tokens.x - target).square().mean(dim=-1, keepdim=True)
-        return (stands * error).sum() / stands.sum().clamp(min=1)
+        counts = stands.sum(dim=1).clamp(min=1)
+        return ((stands * error).sum(dim=1) / counts).mean()
 
 
 def evenly(num_stages: int, num_layers: int) -> list[int]:

@@ -1,0 +1,11 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# ImageNet-1k for DeiT at 384 px, tested on 384 of int(384 / 0.875).
+_base_ = './imagenet_224.py'
+train_pipeline = _base_.train_pipeline
+train_pipeline[1].scale = 384
+test_pipeline = _base_.test_pipeline
+test_pipeline[1].scale = 438
+test_pipeline[2].crop_size = 384
+train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
+val_dataloader = dict(dataset=dict(pipeline=test_pipeline))
+test_dataloader = val_dataloader

@@ -1,0 +1,77 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# Augmentations of DeiT III (Touvron's thesis, section 6.4): its recipe with
+# 3-Augment, RandAugment, AutoAugment and TrivialAugment, and what 3-Augment is
+# made of: colours alone, with grayscale, blur, solarization, and none of them.
+# ViT-B from scratch on ImageNet-1k at 224 px, 400 epochs.
+# Results: none yet.
+# Command: python tools/sweep.py configs/sweeps/deit3_augmentations.py
+_base_ = 'deit3_sizes.py'
+sizes = [224]
+_load = [
+    dict(type='LoadImageFromFile'),
+    dict(
+        type='RandomResizedCrop',
+        scale=224,
+        backend='pillow',
+        interpolation='bicubic',
+    ),
+    dict(type='RandomFlip', prob=0.5, direction='horizontal'),
+]
+_gray = dict(
+    type='RandomGrayscale',
+    prob=1.0,
+    keep_channels=True,
+    channel_weights=(0.114, 0.587, 0.299),  # of BGR
+)
+_blur = dict(
+    type='GaussianBlur',
+    magnitude_range=(0.1, 2.0),
+    magnitude_std='inf',  # uniform
+    prob=1.0,
+)
+_solarize = dict(type='Solarize', thr=128, prob=1.0)
+_jitter = dict(
+    type='ColorJitter', brightness=0.3, contrast=0.3, saturation=0.3
+)
+_rand = dict(
+    type='RandAugment',
+    policies='timm_increasing',
+    num_policies=2,
+    total_level=10,
+    magnitude_level=9,
+    magnitude_std=0.5,
+    hparams=dict(pad_val=[104, 116, 124], interpolation='bicubic'),
+)
+_auto = dict(type='AutoAugment', policies='imagenet')
+_trivial = [
+    dict(type='NumpyToPIL', to_rgb=True),
+    dict(type='torchvision/TrivialAugmentWide'),
+    dict(type='PILToNumpy', to_bgr=True),
+]
+
+
+def _block(variant, *steps):
+    pipeline = [*_load, *steps, dict(type='PackInputs')]
+    return dict(
+        variant=variant,
+        options={
+            'train_dataloader.dataset.pipeline': pipeline,
+            'test_dataloader.dataset.pipeline.1.scale': 224,
+        },
+    )
+
+
+def _one_of(*steps):
+    return dict(type='RandomChoice', transforms=[[step] for step in steps])
+
+
+blocks = [
+    _block('3-augment', _one_of(_gray, _solarize, _blur), _jitter),
+    _block('randaugment', _rand),
+    _block('autoaugment', _auto),
+    _block('trivialaugment', *_trivial),
+    _block('jitter', _jitter),
+    _block('jitter-gray', _one_of(_gray), _jitter),
+    _block('jitter-gray-blur', _one_of(_gray, _blur), _jitter),
+    _block('without-jitter', _one_of(_gray, _solarize, _blur)),
+]

@@ -1,0 +1,65 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# What a teacher adds with three photographs a class: the first six layers of
+# the distilled DeiT-Ti, 112 px, alone and with DeiT's hard and soft
+# distillation, on random draws of leaf40. 1,000 steps. The teacher of a draw
+# is the best model that fit makes of its photographs: with a table of their
+# files and classes (names as in classes.txt) as TABLE,
+#   mmclca fit FOLDER_OF_THE_SET --labels TABLE --budget best \
+#     --out work_dirs/teachers/leaf40_dN
+# Results: none yet.
+# Command: python tools/sweep.py configs/sweeps/distillation.py --jobs 2
+# The environment variables MMCLCA_DATA, MMCLCA_WEIGHTS and MMCLCA_TEACHERS
+# name the folders of data sets, weights and teachers.
+datasets = ['leaf40']
+backbones = ['deit-tiny-distilled-p16']
+methods = ['none']
+keep_rates = [1.0]
+sizes = [112]
+clca = ['base']
+seeds = [1, 2]
+_teachers = '{{$MMCLCA_TEACHERS:work_dirs/teachers}}/leaf40_d'
+_draw = '{{ fileDirname }}/../few_shot/draws/leaf40_white/d'
+_losses = dict(
+    alone=None,
+    hard=dict(type='mmclca.DeiTDistillation', kind='hard', alpha=0.5),
+    soft=dict(
+        type='mmclca.DeiTDistillation',
+        kind='soft',
+        alpha=0.5,
+        tau=3.0,
+        reduction='batchmean',
+    ),
+)
+
+
+def _options(n, loss):
+    options = {
+        'train_dataloader.dataset.ann_file': f'{_draw}{n}.txt',
+        'test_dataloader.dataset.ann_file': f'{_draw}{n}_test.txt',
+    }
+    if loss:
+        options['model.teacher'] = dict(
+            model=None, checkpoint=f'{_teachers}{n}', loss=loss
+        )
+    return options
+
+
+blocks = [
+    dict(variant=f'd{n}-{name}', options=_options(n, loss))
+    for n in range(3)
+    for name, loss in _losses.items()
+]
+options = {
+    'model.type': 'mmclca.TokenReductionClassifier',
+    'model.backbone.depth': 6,
+    'train_dataloader.sampler': dict(
+        type='mmclca.AtLeastSampler', min_samples=640
+    ),
+    'optim_wrapper.type': 'mmclca.BF16OptimWrapper',
+    'train_dataloader.num_workers': 0,
+    'test_dataloader.num_workers': 0,
+}
+weights = {
+    'deit-tiny-distilled-p16': '{{$MMCLCA_WEIGHTS:weights}}/'
+    'deit_tiny_distilled_patch16_224-b40b3cf7.pth'
+}

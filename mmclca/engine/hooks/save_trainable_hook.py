@@ -1,0 +1,75 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import hashlib
+from io import BytesIO
+from pathlib import Path
+
+import torch
+from mmengine.dist import barrier, is_main_process
+from mmengine.hooks import Hook
+from mmengine.runner.checkpoint import weights_to_cpu
+from torch import Tensor
+
+from mmclca.registry import HOOKS
+from mmclca.utils.files import replace_bytes
+from mmclca.utils.wrappers import inner_model
+
+
+@HOOKS.register_module()
+class SaveTrainableHook(Hook):
+    """Save what trains alone: a small file per task beside one base.
+
+    Parameters that are frozen when the training begins, by
+    :class:`TuningScopeHook` or in another way, are written once for all tasks
+    that have the same ones, to ``base_HASH.pth`` beside the work dir. Every
+    tool reads a checkpoint together with the base, from its own folder or
+    the one above.
+
+    Raises:
+        ValueError: Before training starts, if nothing is frozen.
+    """
+
+    priority = 'LOWEST'  # after weights are loaded, and after EMA saves its
+
+    def before_train(self, runner) -> None:
+        """Write the base, unless it is there."""
+        model = inner_model(runner.model)
+        named = model.named_parameters()
+        frozen = {_plain(n) for n, p in named if not p.requires_grad}
+        if not frozen:
+            raise ValueError(
+                'SaveTrainableHook: all parameters train, and nothing can be '
+                'left to a base: add mmclca.TuningScopeHook(scope=...) to '
+                'custom_hooks, or leave --save-trainable out'
+            )
+        own = weights_to_cpu(model.state_dict())
+        base = {name: own[name] for name in own if _plain(name) in frozen}
+        self.base, self.name = frozen, f'base_{_digest(base)}.pth'
+        place = Path(runner.work_dir).absolute().parent / self.name
+        if is_main_process() and not place.is_file():
+            content = BytesIO()
+            torch.save(base, content)
+            replace_bytes(place, content.getvalue())
+        barrier()
+
+    def before_save_checkpoint(self, runner, checkpoint: dict) -> None:
+        """Leave out what is in the base, and name it."""
+        for kind in ('state_dict', 'ema_state_dict'):
+            weights = checkpoint.get(kind, {})
+            for name in [n for n in weights if _plain(n) in self.base]:
+                del weights[name]
+        checkpoint['meta']['base'] = self.name
+
+
+def _plain(name: str) -> str:
+    """Leave out what wraps a model."""
+    return name.removeprefix('module.')
+
+
+def _digest(weights: dict[str, Tensor]) -> str:
+    """Make eight letters of names and contents."""
+    digest = hashlib.sha256()
+    for name in sorted(weights):
+        digest.update(name.encode())
+        flat = weights[name].contiguous().flatten()
+        digest.update(flat.view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()[:8]

@@ -1,0 +1,92 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Where students, teachers and others agree: decisions and tokens."""
+
+from collections.abc import Iterable
+
+import torch
+import torch.nn.functional as F
+from mmpretrain.models import BaseClassifier
+from torch import Tensor, nn
+
+from ..backbones import Reducible
+from ..heads import DistilledHead
+from ..heads.token_heads import FUSIONS
+from ..looking import recording
+
+READ = dict(cls='CLS', dist='distillation token', logits='both')
+
+
+@torch.no_grad()
+def decisions(
+    name: str, model: BaseClassifier, images: Iterable[Tensor]
+) -> dict[str, Tensor]:
+    """Name the class of each image, by each classifier of a model.
+
+    Args:
+        name (str): What the model is called.
+        model (BaseClassifier): Any classifier, in eval mode.
+        images (Iterable[Tensor]): Batches (B, 3, H, W).
+
+    Returns:
+        dict[str, Tensor]: Labels (N,): one row, or those of CLS, the
+        distillation token and both.
+    """
+    if not isinstance(dict(model.named_children()).get('head'), DistilledHead):
+        return {name: torch.cat([model(x).argmax(1) for x in images])}
+    pairs = [model.head.both(model.extract_feat(x)) for x in images]
+    return {
+        f'{name}, {read}': torch.cat([FUSIONS[k](*p).argmax(1) for p in pairs])
+        for k, read in READ.items()
+    }
+
+
+def disagreement(labels: Iterable[Tensor]) -> Tensor:
+    """Compute the share of images that each two decide otherwise, (M, M).
+
+    Touvron's thesis (2022), Table 3.4.
+    """
+    rows = torch.stack([*labels])
+    return (rows[:, None] != rows).double().mean(dim=-1)
+
+
+@torch.no_grad()
+def token_cosines(model: nn.Module, images: Iterable[Tensor]) -> Tensor:
+    """Compute the cosine of CLS and the distillation token, layer by layer.
+
+    Touvron's thesis (2022), section 3.3.2: 0.06 before the first layer of
+    its DeiT, 0.93 after the last.
+
+    Args:
+        model (nn.Module): A classifier whose backbone has both tokens.
+        images (Iterable[Tensor]): Batches (B, 3, H, W).
+
+    Returns:
+        Tensor: (L + 1,), before the first layer and after each, means over
+        images.
+
+    Raises:
+        ValueError: If there is no distillation token.
+    """
+    if not (
+        isinstance(model.backbone, Reducible) and model.backbone.is_distilled
+    ):
+        raise ValueError(
+            f'{type(model.backbone).__name__} has no distillation token to '
+            'compare CLS with: dist_token=True gives one'
+        )
+    backbone = recording(model).backbone
+    layers, feed, left = backbone.reducer.layers, backbone.feed, []
+
+    def note(layer, x):
+        left.append(feed(layer, x))
+        return left[-1]
+
+    backbone.feed = note
+    found = []
+    for x in images:
+        left.clear()
+        layers.clear()
+        backbone.forward_tokens(x)
+        pairs = torch.stack([y[:, :2] for y in (layers[0].entered.x, *left)])
+        found.append(F.cosine_similarity(*pairs.unbind(2), dim=-1))
+    return torch.cat(found, dim=1).mean(dim=1)

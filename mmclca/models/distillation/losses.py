@@ -1,0 +1,217 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What a student learns from a teacher: losses to choose from.
+
+A loss maps a :class:`Compared` to losses by name. ``compares_tokens`` says
+whether it reads the last tokens of both, or class scores alone.
+"""
+
+from dataclasses import dataclass
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from mmclca.registry import MODELS
+from mmclca.utils.messages import one_of
+
+from ..reduction.reducers.base import check_range
+from ..reduction.tokens import Tokens
+
+
+@dataclass
+class Compared:
+    """Hold what a student and its teacher make of a batch.
+
+    Args:
+        backbone (nn.Module): Of the student.
+        base_loss (Tensor): Loss of the labels, of ``scores``.
+        scores (Tensor): Class scores of the student (B, K), of CLS where it
+            has a distillation token.
+        dist_scores (Tensor, optional): Those of its distillation token.
+        tokens (Tokens, optional): Its last tokens.
+        teacher_scores (Tensor): Class scores of the teacher, (B, K).
+        teacher_patches (Tensor, optional): Its last patches (B, P, C), after
+            a LayerNorm.
+    """
+
+    backbone: nn.Module
+    base_loss: Tensor
+    scores: Tensor
+    dist_scores: Tensor | None
+    tokens: Tokens | None
+    teacher_scores: Tensor
+    teacher_patches: Tensor | None = None
+
+
+def hard_term(scores, teacher_scores, tau=1.0, reduction='mean') -> Tensor:
+    """Compute the cross entropy with the class that a teacher names."""
+    return F.cross_entropy(scores, teacher_scores.argmax(dim=1))
+
+
+def soft_term(scores, teacher_scores, tau=1.0, reduction='mean') -> Tensor:
+    """Compute the divergence KL(teacher || student) of softened scores.
+
+    'mean' divides the sum by B x K, 'batchmean' by B.
+    """
+    softened = [(x / tau).log_softmax(dim=1) for x in (scores, teacher_scores)]
+    divergence = F.kl_div(*softened, reduction='sum', log_target=True)
+    count = scores.numel() if reduction == 'mean' else len(scores)
+    return tau**2 * divergence / count
+
+
+KINDS = dict(hard=hard_term, soft=soft_term)
+REDUCTIONS = ('mean', 'batchmean')
+LEAST_TAU = 1e-3
+
+
+def deit_distillation(
+    cls_score: Tensor,
+    dist_score: Tensor | None,
+    teacher_score: Tensor,
+    base_loss: Tensor,
+    kind: str = 'hard',
+    alpha: float = 0.5,
+    tau: float = 1.0,
+    reduction: str = 'mean',
+) -> Tensor:
+    """Compute the loss of DeiT: (1 - alpha) base_loss + alpha teacher's term.
+
+    Touvron's thesis (2022), equations 3.2 and 3.3.
+
+    Args:
+        cls_score (Tensor): Scores (B, K) of CLS, or the one output.
+        dist_score (Tensor, optional): Those of the distillation token, which
+            learn from the teacher. None: ``cls_score`` does.
+        teacher_score (Tensor): Scores of the teacher, (B, K).
+        base_loss (Tensor): Loss of ``cls_score`` by the labels.
+        kind (str): See :class:`DeiTDistillation`; 'none' gives
+            ``base_loss``.
+        alpha (float): See there.
+        tau (float): See there.
+        reduction (str): See there.
+    """
+    if kind == 'none':
+        return base_loss
+    one_of(KINDS, kind=kind)
+    student = cls_score if dist_score is None else dist_score
+    term = KINDS[kind](student, teacher_score, tau, reduction)
+    return (1 - alpha) * base_loss + alpha * term
+
+
+@MODELS.register_module()
+class DeiTDistillation(nn.Module):
+    """Distillation of DeiT, of a distillation token or of one output.
+
+    `Training data-efficient image transformers & distillation through
+    attention`, section 4; Touvron's thesis (2022), equations 3.2 and 3.3. The
+    distillation token learns from the teacher and CLS from the labels; a
+    model with one output (CaiT, ResMLP, PatchConvNet) learns from both. The
+    logged ``loss`` and ``loss_distill`` have their weights, 1 - alpha and
+    alpha, and the training minimizes their sum.
+
+    Args:
+        kind (str): 'hard', the cross entropy with the class that the teacher
+            names, or 'soft', the divergence from its softened scores.
+            Defaults to 'hard'.
+        alpha (float): Weight of the teacher, 0 to 1. Defaults to 0.5.
+        tau (float): Temperature by which 'soft' divides all scores.
+            Defaults to 1.
+        reduction (str): By what 'soft' divides the sum over the batch:
+            'mean' by images times classes, as DeiT's code does; 'batchmean'
+            by images, the mean that the equation means, K times larger.
+            Defaults to 'mean'.
+
+    Raises:
+        ValueError: If a setting is none of these.
+    """
+
+    compares_tokens = False
+
+    def __init__(
+        self,
+        kind: str = 'hard',
+        alpha: float = 0.5,
+        tau: float = 1.0,
+        reduction: str = 'mean',
+    ):
+        super().__init__()
+        one_of(KINDS, kind=kind)
+        one_of(REDUCTIONS, reduction=reduction)
+        check_range(most=1, alpha=alpha)
+        check_range(least=LEAST_TAU, tau=tau)
+        self.alpha = alpha
+        self.term, self.options = KINDS[kind], (tau, reduction)
+
+    def forward(self, seen: Compared) -> dict[str, Tensor]:
+        """Share the loss between the labels and the teacher."""
+        one = seen.dist_scores is None
+        student = seen.scores if one else seen.dist_scores
+        term = self.term(student, seen.teacher_scores, *self.options)
+        return dict(
+            loss=(1 - self.alpha) * seen.base_loss,
+            loss_distill=self.alpha * term,
+        )
+
+
+@MODELS.register_module()
+class LogitDistillation(nn.Module):
+    """Divergence of the class scores from a teacher's, beside other losses.
+
+    `Distilling the Knowledge in a Neural Network`, section 2; `DynamicViT`,
+    section 3.4, equation 14. A mean over images.
+
+    Args:
+        weight (float): Weight of the loss. Defaults to 0.5.
+        tau (float): Temperature by which scores are divided. Defaults to 1.
+
+    Raises:
+        ValueError: If the weight is negative, or ``tau`` is below 0.001.
+    """
+
+    compares_tokens = False
+
+    def __init__(self, weight: float = 0.5, tau: float = 1.0):
+        super().__init__()
+        check_range(weight=weight)
+        check_range(least=LEAST_TAU, tau=tau)
+        self.weight, self.tau = weight, tau
+
+    def forward(self, seen: Compared) -> dict[str, Tensor]:
+        """Compute ``loss_distill_logits``."""
+        scores = seen.scores, seen.teacher_scores
+        term = soft_term(*scores, self.tau, 'batchmean')
+        return dict(loss_distill_logits=self.weight * term)
+
+
+@MODELS.register_module()
+class TokenDistillation(nn.Module):
+    """Distance of the last tokens from the patches of a teacher.
+
+    `DynamicViT`, section 3.4, equation 13, for every reducer: see
+    :meth:`TokenReducer.token_loss`.
+
+    Args:
+        weight (float): Weight of the loss. Defaults to 0.5.
+
+    Raises:
+        ValueError: If the weight is negative.
+    """
+
+    compares_tokens = True
+
+    def __init__(self, weight: float = 0.5):
+        super().__init__()
+        check_range(weight=weight)
+        self.weight = weight
+
+    def forward(self, seen: Compared) -> dict[str, Tensor]:
+        """Compute ``loss_distill_tokens``."""
+        backbone, tokens = seen.backbone, seen.tokens
+        if not backbone.final_norm:
+            tokens = tokens.with_x(standardize(tokens.x))
+        error = backbone.reducer.token_loss(tokens, seen.teacher_patches)
+        return dict(loss_distill_tokens=self.weight * error)
+
+
+def standardize(x: Tensor) -> Tensor:
+    """LayerNorm without parameters: a CLA backbone has no final one."""
+    return F.layer_norm(x, x.shape[-1:])

@@ -1,0 +1,318 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""A frozen teacher: its files, and how it sees the images of a student."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from inspect import signature
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from mmengine.config import Config
+from mmengine.logging import MMLogger
+from mmpretrain.models import BaseClassifier, TIMMBackbone
+from mmpretrain.models.utils import to_2tuple
+from torch import Tensor, nn
+
+from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.loading import fit_weights, refuse_broken
+from mmclca.checkpoints.opening import open_checkpoint
+from mmclca.checkpoints.releases import name_source, source_of, weights_of
+from mmclca.checkpoints.stored import stored_classes, stored_config
+from mmclca.registry import MODELS
+from mmclca.utils.messages import integer, not_one_of
+from mmclca.utils.random_state import same_random_state
+
+from ..looking import as_reducible
+from ..reduction.attention import at_least_float32
+from .losses import Compared, standardize
+
+CHANNELS = (1, 3, 1, 1)
+
+
+class Teacher:
+    """A frozen classifier that a student learns from.
+
+    It is no module: it has no part in the parameters, the state dict, the
+    optimizer and the modes of the student, and copies of the student share
+    it. It follows the images of the student: their device, their type, and
+    autocast. It sees what the student sees, normalized as its own
+    ``data_preprocessor`` says and resized to the ``img_size`` of its
+    backbone, where it has one.
+
+    Its files are not asked for before :meth:`prepare`, which a training calls
+    before its first iteration; its weights are read when the first batch
+    needs them.
+
+    Args:
+        model (str | dict, optional): Config of a classifier, of mmpretrain,
+            of timm (``TimmClassifier``, ``TIMMBackbone``) or of ours; or the
+            path of a config file that has it as ``model``. None: the one in
+            the checkpoint.
+        checkpoint (str): Path or address of its trained weights, or a folder
+            that ``mmclca fit`` wrote; for a ``TIMMBackbone`` also by timm's
+            names, as ``timm://NAME`` has.
+        loss (dict | Sequence[dict]): Config of :class:`DeiTDistillation`,
+            :class:`LogitDistillation` or :class:`TokenDistillation`, or
+            several.
+        img_size (int, optional): Side of the images that it sees. Defaults
+            to None: that of its backbone, or else what the student sees.
+
+    Raises:
+        ValueError: If a loss or the size is not allowed.
+    """
+
+    def __init__(
+        self,
+        model: str | dict | None,
+        checkpoint: str,
+        loss: dict | Sequence[dict],
+        img_size: int | None = None,
+    ):
+        listed = [loss] if isinstance(loss, dict) else loss
+        self.losses = [MODELS.build(one) for one in listed]
+        if img_size is not None:
+            integer(img_size=img_size)
+        self.config, self.checkpoint = model, checkpoint
+        self.img_size = img_size
+        self.compares_tokens = any(o.compares_tokens for o in self.losses)
+        self.model = self.classes = self.order = None
+        self.is_read = False
+
+    def prepare(self, student: nn.Module) -> None:
+        """Build and check the teacher, unless that is done.
+
+        Args:
+            student (DistilledClassifier): The student.
+
+        Raises:
+            ValueError: If the teacher is unknown, no classifier, or does not
+                fit the student; if its weights cannot be opened, or are not
+                all of it.
+        """
+        if self.model is not None:
+            return
+        try:
+            config = _classifier_of(self.config)
+            checkpoint = open_checkpoint(self.checkpoint, mapped=True)
+            config = config or _classifier_in(stored_config(checkpoint))
+            with same_random_state():  # a run with it is one without it
+                model = self._build(config, student)
+            weights = _by_own_names(model, weights_of(checkpoint))
+            model, _ = fit_weights(model, weights)
+        except (CheckpointError, KeyError, OSError, ValueError) as error:
+            raise ValueError(f'teacher: {error}') from error
+        self.classes = stored_classes(checkpoint)
+        self.model = model.eval().requires_grad_(False)
+
+    def match_names(self, names: Sequence[str] | None) -> None:
+        """Bring classes into the order of the student's, by their names.
+
+        Args:
+            names (Sequence[str], optional): Classes of the training images.
+
+        Raises:
+            ValueError: If both are known, and not the same.
+        """
+        if not (self.classes and names) or list(self.classes) == list(names):
+            return
+        lacking = [name for name in names if name not in self.classes]
+        if lacking:
+            raise ValueError(
+                'teacher: the classes of the training images must be its own: '
+                f'{not_one_of(lacking[0], self.classes)}'
+            )
+        self.order = [self.classes.index(name) for name in names]
+
+    def _build(self, config: dict, student: nn.Module) -> nn.Module:
+        model = MODELS.build(config)
+        if not isinstance(model, BaseClassifier):
+            raise ValueError(f'{type(model).__name__} is no classifier')
+        self.rescale = _rescaling(student, model)
+        found = [one.img_size for one in _sized(model)]
+        size = self.img_size or (found[0] if found else None)
+        # tokens are compared patch by patch, on the images of the student
+        self.size = None if self.compares_tokens or not size else size
+        if self.compares_tokens:
+            _check_tokens(model, student)
+        self._check_answer(model, student)
+        return model
+
+    def _check_answer(self, model: nn.Module, student: nn.Module) -> None:
+        """Refuse a size or classes that do not fit, without any data."""
+        ours = [one.img_size for one in _sized(student)]
+        size = to_2tuple(self.size or (ours[0] if ours else 224))
+        blank = torch.zeros(1, 3, *size, device='meta')
+        try:
+            scores = deepcopy(model).eval().to('meta')(blank)
+        except (AssertionError, RuntimeError, TypeError) as error:
+            first = str(error).strip().partition('\n')[0]
+            raise ValueError(
+                f'it does not take images of {size} px: {first}'
+            ) from error
+        if not isinstance(scores, Tensor):
+            raise ValueError(f'{type(model).__name__} has no head')
+        theirs, ours = scores.shape[-1], student.head.num_classes
+        if theirs != ours:
+            raise ValueError(
+                f'it has classes (head.num_classes) {theirs}, the student '
+                f'{ours}; they must be the same'
+            )
+
+    def _read(self) -> None:
+        """Copy the parameters, still parts of a file, to memory."""
+        refuse_broken(self.model, f'teacher: {self.checkpoint}')
+        self.model, self.is_read = deepcopy(self.model), True
+
+    def __deepcopy__(self, memo) -> 'Teacher':
+        return self
+
+    def teach(self, inputs: Tensor, student: nn.Module, **answers) -> dict:
+        """Compute the losses by name.
+
+        Args:
+            inputs (Tensor): Images (B, 3, H, W), as the student sees them.
+            student (DistilledClassifier): The student.
+            **answers: What it makes of them; see :class:`Compared`.
+
+        Raises:
+            ValueError: See :meth:`prepare`; with the first batch, if weights
+                of the teacher are not finite.
+        """
+        self.prepare(student)
+        if not self.is_read:
+            self._read()
+        scores, patches = self.answer(inputs, answers['tokens'])
+        seen = Compared(
+            student.backbone,
+            teacher_scores=scores,
+            teacher_patches=patches,
+            **answers,
+        )
+        return {k: v for loss in self.losses for k, v in loss(seen).items()}
+
+    @torch.no_grad()
+    def answer(self, inputs: Tensor, tokens=None):
+        """Class scores; with tokens, the last patches (B, P, C) too."""
+        model, x = self.model.to(inputs), self.view(inputs)
+        order = slice(None) if self.order is None else self.order
+        if not self.compares_tokens:
+            return model(x)[:, order], None
+        feats, own = model.backbone.forward_tokens(x)
+        feats = model.neck(feats) if model.with_neck else feats
+        patches = own.body[:, : tokens.num_patches]
+        if not model.backbone.final_norm:
+            patches = standardize(patches)
+        return model.head(feats)[:, order], patches
+
+    def view(self, inputs: Tensor) -> Tensor:
+        """Images of the student, normalized and sized for the teacher."""
+        x = inputs
+        if self.rescale is not None:
+            flip, scale, shift = self.rescale
+            x = x.flip(1) if flip else x
+            x = x * scale.to(x) + shift.to(x)
+        size = to_2tuple(self.size) if self.size else x.shape[2:]
+        if x.shape[2:] != size:
+            x = F.interpolate(
+                at_least_float32(x), size, mode='bicubic', antialias=True
+            )
+        return x.to(inputs)
+
+
+def check_options(options: dict) -> None:
+    """Refuse what are no options of a teacher."""
+    known = signature(Teacher).parameters
+    if not (
+        isinstance(options, dict)
+        and {'model', 'checkpoint', 'loss'} <= options.keys() <= known.keys()
+        and isinstance(options['checkpoint'], str)
+        and isinstance(options['loss'], dict | list | tuple)
+    ):
+        raise ValueError(
+            f'teacher={options!r} is not allowed: give a dict with model, '
+            'checkpoint (the path or address of trained weights) and loss, a '
+            'dict or a list of them; also there is img_size'
+        )
+
+
+def _check_tokens(model: nn.Module, student: nn.Module) -> None:
+    """Refuse a teacher whose tokens a student's cannot be compared with."""
+    model.backbone = as_reducible(model.backbone)
+    if model.backbone.reduces:
+        kind = type(model.backbone.reducer)
+        raise ValueError(
+            f'{kind.__name__} reduces its tokens; a teacher keeps all: take '
+            'the config without a reducer'
+        )
+    for what, name in dict(channels='embed_dims', patch_size='stride').items():
+        theirs, ours = (
+            getattr(one.backbone, name) for one in (model, student)
+        )
+        if theirs != ours:
+            raise ValueError(
+                f'it has {what} {theirs}, the student {ours}; they must be '
+                'the same where TokenDistillation compares tokens'
+            )
+
+
+def _sized(model: nn.Module) -> list[nn.Module]:
+    """Return the backbone, in a list, if it says for what images it is."""
+    backbones = [m for n, m in model.named_children() if n == 'backbone']
+    return [one for one in backbones if hasattr(one, 'img_size')]
+
+
+def _rescaling(student: nn.Module, teacher: nn.Module) -> tuple | None:
+    """Find what makes of a student's normalized images a teacher's.
+
+    Whether channels change their order, a scale and a shift of each; None
+    where both see alike, or one has no say.
+    """
+    ours, theirs = (m.data_preprocessor for m in (student, teacher))
+    if not (ours._enable_normalize and theirs._enable_normalize):
+        if ours._enable_normalize or theirs._enable_normalize:
+            MMLogger.get_current_instance().warning(
+                'teacher: only one of teacher and student says how images are '
+                'normalized; both see them as the student does'
+            )
+        return None
+    flip = ours.to_rgb != theirs.to_rgb
+    mean, std = (x.double().expand(3, 1, 1) for x in (ours.mean, ours.std))
+    if flip:
+        mean, std = mean.flip(0), std.flip(0)
+    scale = (std / theirs.std).view(CHANNELS)
+    shift = ((mean - theirs.mean) / theirs.std).view(CHANNELS)
+    alike = not flip and (scale == 1).all() and (shift == 0).all()
+    return None if alike else (flip, scale, shift)
+
+
+def _by_own_names(model: nn.Module, weights: dict) -> dict:
+    """Rename weights of timm for mmpretrain's wrapper of its backbones."""
+    backbones = [m for m in model.children() if isinstance(m, TIMMBackbone)]
+    if not backbones or any(key.startswith('backbone.') for key in weights):
+        return weights
+    last = backbones[0].timm_model.default_cfg['classifier']
+    named = {
+        f'head.fc.{key.rpartition(".")[2]}'
+        if key.rpartition('.')[0] == last
+        else f'backbone.timm_model.{key}': value
+        for key, value in weights.items()
+    }
+    return name_source(named, source_of(weights).name)
+
+
+def _classifier_of(config: str | dict | None) -> dict | None:
+    if not isinstance(config, str):
+        return config
+    if not Path(config).is_file():
+        raise ValueError(
+            f'there is no config file {config}; give the path of a '
+            'config, or the config of a classifier as a dict'
+        )
+    return _classifier_in(Config.fromfile(config))
+
+
+def _classifier_in(config: Config) -> dict:
+    model = config.model
+    model.setdefault('data_preprocessor', config.get('data_preprocessor'))
+    return model

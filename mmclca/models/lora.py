@@ -1,0 +1,98 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""LoRA around a classifier, whose checkpoints are whole."""
+
+from collections.abc import Sequence
+
+from mmpretrain.models.peft import LoRAModel as _LoRAModel
+from mmpretrain.models.peft.lora import LoRALinear
+from torch import nn
+
+from mmclca.registry import MODELS
+
+
+@MODELS.register_module()
+class LoRAModel(_LoRAModel):
+    """mmpretrain's ``LoRAModel``, for classifiers with heads that train.
+
+    `LoRA: Low-Rank Adaptation of Large Language Models`. mmpretrain's leaves
+    all but its own parameters out of checkpoints, a new head and a reducer
+    too. Here checkpoints are whole, by the names of the classifier, and
+    :class:`SaveTrainableHook` makes them small; weights of a model without
+    LoRA are loaded as it loads them. With ``TuningScopeHook(scope='lora')``
+    the head and a reducer train besides.
+
+    Args:
+        module (dict): Config of the classifier.
+        targets (Sequence[dict]): ``type``, the name of linear layers or a
+            regular expression for it; ``alpha``, ``rank`` and ``drop_rate``
+            of these, where they are others.
+        alpha (int): Scale of what is added. Defaults to 1.
+        rank (int): Rank of what is added. Defaults to 4.
+        drop_rate (float): Dropout before it. Defaults to 0.
+        data_preprocessor (dict, optional): That of the classifier, where a
+            config has it on its own. Defaults to None.
+
+    Raises:
+        ValueError: If no linear layer has such a name.
+    """
+
+    def __init__(
+        self,
+        module: dict,
+        targets: Sequence[dict],
+        alpha: int = 1,
+        rank: int = 4,
+        drop_rate: float = 0.0,
+        data_preprocessor: dict | None = None,
+    ):
+        super(_LoRAModel, self).__init__()
+        if data_preprocessor is not None:
+            module = dict(data_preprocessor=data_preprocessor, **module)
+        self.module = MODELS.build(module)
+        if not next(self.module.parameters()).is_meta:
+            self.module.init_weights()  # what is added begins with zeros
+        self.alpha, self.rank, self.drop_rate = alpha, rank, drop_rate
+        self.targets, self.applied = targets, False
+        self.apply_lora()
+        if not self.applied:
+            raise ValueError(
+                f'targets={targets!r}: no linear layer of '
+                f'{type(self.module).__name__} has such a name; give a '
+                "regular expression, as [dict(type='.*qkv')]"
+            )
+        self._set_lora_trainable()
+        self._register_state_dict_hooks()
+
+    def __getattr__(self, name: str):
+        """Ask the classifier, for its parts too."""
+        try:
+            return nn.Module.__getattr__(self, name)
+        except AttributeError:
+            return getattr(nn.Module.__getattr__(self, 'module'), name)
+
+    def _register_state_dict_hooks(self) -> None:
+        self._register_state_dict_hook(_without_prefix)
+        self._register_load_state_dict_pre_hook(_with_prefix)
+        for layer in self.modules():
+            if isinstance(layer, LoRALinear):
+                layer._register_load_state_dict_pre_hook(_to_original)
+
+
+def _without_prefix(model, state_dict, prefix, metadata) -> None:
+    for key in [k for k in state_dict if k.startswith(f'{prefix}module.')]:
+        state_dict[prefix + key[len(prefix) + 7 :]] = state_dict.pop(key)
+
+
+def _with_prefix(state_dict, prefix, *_) -> None:
+    for key in [k for k in state_dict if k.startswith(prefix)]:
+        state_dict[f'{prefix}module.{key[len(prefix) :]}'] = state_dict.pop(
+            key
+        )
+
+
+def _to_original(state_dict, prefix, *_) -> None:
+    """Take the weights of the linear layer that was here before."""
+    for name in ('weight', 'bias'):
+        if prefix + name in state_dict:
+            value = state_dict.pop(prefix + name)
+            state_dict[f'{prefix}original_layer.{name}'] = value

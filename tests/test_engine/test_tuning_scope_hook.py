@@ -1,0 +1,266 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What trains in each scope, all else bit by bit, and small checkpoints."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.hooks import EMAHook
+from mmengine.runner import Runner
+from small_models import PATCH_CONVNET, RESMLP, arch
+from tiny_run import ROOT, run_tool, write_run
+
+from mmclca.checkpoints.opening import open_checkpoint
+from mmclca.engine.hooks.tuning_scope_hook import SCOPES, tune_only
+from mmclca.registry import MODELS
+
+REDUCER = dict(type='mmclca.SiT', keep_rate=0.5)
+BACKBONE = dict(  # of the tiny config, with all that could train
+    dist_token=True,
+    layer_scale_init_value=1e-4,
+    stem=dict(type='mmclca.HMLPStem', norm_cfg=dict(type='BN')),
+    patch_size=16,
+    reducer=REDUCER,
+)
+ALWAYS = r'head\.|backbone\.(reducer|cache)\.'
+LAYER = r'backbone\.layers\.\d\.'
+TRAINS = dict(  # the table of the paper's code, and what is like it
+    attn=rf'{LAYER}attn\.(qkv|proj)\.|backbone\.pos_embed|{ALWAYS}',
+    ffn=rf'{LAYER}ffn\.layers\.|backbone\.pos_embed|{ALWAYS}',
+    norm=rf'{LAYER}ln[12]\.|backbone\.ln1\.|backbone\.pos_embed|{ALWAYS}'
+    r'|backbone\.patch_embed\.projection\.[147]\.',
+    head=ALWAYS,
+    full='',
+)
+LORA = dict(
+    type='mmclca.LoRAModel', rank=2, alpha=4, targets=[dict(type='.*qkv')]
+)
+EMA = dict(type='EMAHook', momentum=0.5)
+LAYER_DECAY = dict(
+    optimizer=dict(weight_decay=0.05),
+    constructor='LearningRateDecayOptimWrapperConstructor',
+    paramwise_cfg=dict(layer_decay_rate=0.5),
+)
+
+
+@pytest.fixture
+def tuned(tmp_path):
+    """Makes a runner of the tiny config with a scope."""
+    write_run(tmp_path)
+
+    def tuned(scope, *hooks, name='work', lora=False, **options):
+        config = Config.fromfile(tmp_path / 'tiny.py')
+        config.work_dir = str(tmp_path / name)
+        config.experiment_name = f'{tmp_path.name}_{name}'
+        config.model.backbone.update(BACKBONE)
+        config.model.head.type = 'mmclca.DistilledHead'
+        if lora:
+            module = config.model.to_dict()
+            config.model = dict(LORA, module=module)
+        scope = dict(type='mmclca.TuningScopeHook', scope=scope)
+        config.custom_hooks = [scope, *hooks]
+        config.train_cfg.max_epochs = 1
+        config.merge_from_dict(options)
+        return Runner.from_cfg(config)
+
+    return tuned
+
+
+def changed(runner):
+    """Train; names of what has other values than it began with."""
+    runner.model.init_weights()
+    runner.model._is_init = True
+    before = {k: v.clone() for k, v in runner.model.state_dict().items()}
+    runner.train()
+    after = runner.model.state_dict()
+    return {k for k in before if not torch.equal(before[k], after[k])}
+
+
+def expected(model, scope):
+    """Names of the parameters, and of statistics of what trains."""
+    names = [n for n, _ in model.named_parameters()]
+    found = {n for n in names if re.match(TRAINS[scope], n)}
+    moving = ('running_mean', 'running_var', 'num_batches_tracked')
+    for name in list(found):
+        stem = name.rpartition('.')[0]
+        own = {f'{stem}.{buffer}' for buffer in moving}
+        found |= own & model.state_dict().keys()
+    return found
+
+
+@pytest.mark.parametrize('scope', TRAINS)
+def test_all_else_is_the_same_bit_by_bit(tuned, scope):
+    runner = tuned(scope)
+    assert changed(runner) == expected(runner.model, scope)
+
+
+def test_with_layer_decay_an_average_and_half_precision(tuned):
+    wrapper = dict(LAYER_DECAY, type='mmclca.BF16OptimWrapper')
+    runner = tuned('attn', EMA, optim_wrapper=wrapper)
+    trained = expected(runner.model, 'attn')
+    assert changed(runner) == trained
+    (ema,) = (hook for hook in runner.hooks if isinstance(hook, EMAHook))
+    own = runner.model.state_dict()
+    for name, value in ema.ema_model.module.state_dict().items():
+        assert name in trained or torch.equal(value, own[name]), name
+
+
+@pytest.mark.parametrize(
+    'size, count', [('small', 7_702_888), ('base', 29_560_552)]
+)
+def test_counts_of_the_paper(size, count):
+    with torch.device('meta'):
+        dims = dict(small=384, base=768)[size]
+        model = MODELS.build(
+            dict(
+                type='ImageClassifier',
+                backbone=dict(
+                    type='mmclca.TokenReductionViT',
+                    arch=f'deit-{size}',
+                    img_size=384,
+                    patch_size=16,
+                ),
+                head=dict(
+                    type='LinearClsHead', num_classes=1000, in_channels=dims
+                ),
+            )
+        )
+    total = sum(p.numel() for p in model.parameters())
+    assert tune_only(model, 'attn') == (count, total)
+
+
+CAIT = dict(type='mmclca.CaiT', arch=arch(2, 24), img_size=32, patch_size=8)
+
+
+@pytest.mark.parametrize(
+    'backbone, attention',
+    [
+        (CAIT, r'(class_)?layers\.\d\.attn\.(?!gamma)'),
+        (RESMLP, r'layers\.\d\.mix\.'),
+        (PATCH_CONVNET, r'pool\.layer\.attn\.'),
+        (
+            dict(type='TIMMBackbone', model_name='test_vit'),
+            r'timm_model\.blocks\.\d\.attn\.',
+        ),
+    ],
+)
+def test_attention_of_other_networks(backbone, attention):
+    head = dict(type='LinearClsHead', num_classes=5, in_channels=24)
+    model = MODELS.build(
+        dict(type='ImageClassifier', backbone=backbone, head=head)
+    )
+    tune_only(model, 'attn')
+    for name, parameter in model.named_parameters():
+        own = rf'head\.|backbone\.({attention}|(timm_model\.)?pos_embed)'
+        assert parameter.requires_grad == bool(re.match(own, name)), name
+
+
+def test_what_has_no_such_part_is_refused():
+    head = dict(type='LinearClsHead', num_classes=5, in_channels=24)
+    model = dict(type='ImageClassifier', backbone=RESMLP, head=head)
+    with pytest.raises(ValueError, match="scope: no 'atn'.*mean attn"):
+        tune_only(MODELS.build(model), 'atn')
+    with pytest.raises(
+        ValueError, match="scope='lora': Image.* type='mmclca.LoRAModel'"
+    ):
+        tune_only(MODELS.build(model), 'lora')
+
+
+def test_lora_trains_beside_head_and_reducer(tuned, tmp_path):
+    saving = dict(type='mmclca.SaveTrainableHook')
+    runner = tuned('lora', saving, lora=True)
+    own = rf'{LAYER}attn\.qkv\.lora_|{ALWAYS}'
+    names = runner.model.state_dict().keys()
+    trained = {name for name in names if re.match(own, name)}
+    assert changed(runner) == trained and 'head' in str(trained)
+    small = torch.load(tmp_path / 'work/epoch_1.pth', weights_only=False)
+    buffers = {n for n, _ in runner.model.module.named_buffers()}
+    assert small['state_dict'].keys() == trained | buffers & {*names}
+    other = tuned(
+        'lora',
+        name='other',
+        lora=True,
+        load_from=str(tmp_path / 'work/epoch_1.pth'),
+    )
+    other.load_or_resume()
+    ours, theirs = (r.model.state_dict() for r in (runner, other))
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_lora_starts_from_weights_of_a_plain_model(tuned, tmp_path):
+    plain, lora = tuned('full'), tuned('lora', name='b', lora=True)
+    weights = plain.model.state_dict()
+    lora.model.load_state_dict(weights, strict=False)
+    loaded = lora.model.state_dict()
+    for name, value in weights.items():
+        inner = name.replace('.qkv.', '.qkv.original_layer.')
+        assert torch.equal(loaded[inner], value), name
+
+
+def test_a_small_file_per_task_beside_one_base(tmp_path, monkeypatch):
+    config = write_run(tmp_path)
+    text = config.read_text() + (
+        "custom_hooks = [dict(type='mmclca.TuningScopeHook', scope='attn'), "
+        "dict(type='EMAHook', momentum=0.5)]\n"
+    )
+    config.write_text(text)
+    monkeypatch.chdir(tmp_path)
+
+    def train(name, *options):
+        tool = ROOT / 'tools/train.py'
+        run_tool(
+            monkeypatch,
+            tool,
+            'tiny.py',
+            '--work-dir',
+            f'runs/{name}',
+            *options,
+        )
+        return open_checkpoint(f'runs/{name}/epoch_2.pth')
+
+    whole = train('whole')
+    small = train('small', '--save-trainable')
+    again = train('again', '--save-trainable')
+    assert len(list(Path('runs').glob('base_*.pth'))) == 1
+    part = torch.load('runs/small/epoch_2.pth', weights_only=False)
+    assert part['state_dict'].keys() < whole['state_dict'].keys()
+    for kind in ('state_dict', 'ema_state_dict'):
+        assert small[kind].keys() == whole[kind].keys()
+        for name, value in whole[kind].items():
+            assert torch.equal(small[kind][name], value), name
+    Path('runs/again/epoch_2.pth').unlink()
+    Path('runs/again/last_checkpoint').write_text('runs/again/epoch_1.pth')
+    resumed = train('again', '--save-trainable', '--resume')
+    for name, value in again['state_dict'].items():
+        assert torch.equal(resumed['state_dict'][name], value), name
+    run_tool(
+        monkeypatch,
+        ROOT / 'tools/test.py',
+        'tiny.py',
+        'runs/small/epoch_2.pth',
+    )
+    (base,) = Path('runs').glob('base_*.pth')
+    base.unlink()
+    with pytest.raises(
+        FileNotFoundError, match=f'no checkpoint .*{base.name}'
+    ):
+        open_checkpoint('runs/small/epoch_2.pth')
+
+
+def test_nothing_to_leave_to_a_base(tuned):
+    runner = tuned('full', dict(type='mmclca.SaveTrainableHook'))
+    with pytest.raises(ValueError, match='all parameters train, and nothing'):
+        runner.train()
+
+
+def test_scopes_are_all_here():
+    assert {*SCOPES} == {*TRAINS, 'lora'}
+
+
+def test_lora_of_layers_that_are_not_there():
+    head = dict(type='LinearClsHead', num_classes=5, in_channels=24)
+    module = dict(type='ImageClassifier', backbone=RESMLP, head=head)
+    with pytest.raises(ValueError, match='no linear layer of ImageClassifier'):
+        MODELS.build(dict(LORA, module=module))

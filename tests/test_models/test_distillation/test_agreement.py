@@ -1,0 +1,61 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pytest
+import torch
+import torch.nn.functional as F
+from small_models import build, classifier, images, vit
+
+from mmclca.models.distillation.agreement import (
+    decisions,
+    disagreement,
+    token_cosines,
+)
+
+
+@pytest.fixture
+def distilled():
+    config = classifier(vit(3, dist_token=True))
+    config['head']['type'] = 'mmclca.DistilledHead'
+    return build(config).eval()
+
+
+def test_decisions_of_each_token_and_of_others(distilled):
+    batches = [images(4), images(3)]
+    found = decisions('s', distilled, batches)
+    x = torch.cat(batches)
+    cls, dist = distilled.head.both(distilled.look(x)[0])
+    assert list(found) == ['s, CLS', 's, distillation token', 's, both']
+    for labels, scores in zip(
+        found.values(), (cls, dist, distilled(x)), strict=True
+    ):
+        assert torch.equal(labels, scores.argmax(1))
+    other = build(classifier(vit(2))).eval()
+    (labels,) = decisions('t', other, batches).values()
+    assert torch.equal(labels, other(x).argmax(1))
+
+
+def test_disagreement_is_a_share_of_images():
+    one, two = torch.tensor([0, 1, 2, 3]), torch.tensor([0, 1, 3, 2])
+    three = torch.tensor([9, 1, 2, 3])
+    assert disagreement([one, two, three]).tolist() == [
+        [0, 0.5, 0.25],
+        [0.5, 0, 0.75],
+        [0.25, 0.75, 0],
+    ]
+
+
+@torch.no_grad()
+def test_cosines_of_the_tokens_layer_by_layer(distilled):
+    batches = [images(4), images(2)]
+    found = token_cosines(distilled, batches)
+    backbone = distilled.backbone
+    backbone.out_type, backbone.final_norm = 'raw', False
+    backbone.out_indices = [0, 1, 2]
+    x = torch.cat(batches)
+    start = backbone.embed(x)[0].x
+    expected = [
+        F.cosine_similarity(y[:, 0], y[:, 1]).mean()
+        for y in (start, *backbone(x))
+    ]
+    assert torch.allclose(found, torch.stack(expected), atol=1e-6)
+    with pytest.raises(ValueError, match='has no distillation token'):
+        token_cosines(build(classifier(vit(2))), batches)
