@@ -119,15 +119,14 @@ compared = [default, 'CLS, last layer', 'CLS and average, layers 0 to 11']
 counts = (1, 3, 5, 10)
 # of fit
 _fitted = dict(
-    method='ATC',
     keep_rate=0.5,
     reading=default,
     row='three crops',
     again=[_views[224]['75 %'], _views[224]['60 %']],
 )
 defaults = {
-    'DeiT-Tiny': dict(_fitted, backbone='deit-tiny-p16'),
-    'ViT-Tiny': dict(_fitted, backbone='vit-tiny-p16'),
+    'DeiT-Tiny': dict(_fitted, backbone='deit-tiny-p16', method='ATC'),
+    'ViT-Tiny': dict(_fitted, backbone='vit-tiny-p16', method='DiffRate'),
 }
 # weights, set, crops of the probe that is trained on from
 _sets = ('coffee5', 'cotton5', 'grape5', 'leaf40', 'leaf40_white')

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import feature_batches
@@ -53,6 +54,11 @@ def compare_quantized(
     return f'{_agreement(inferencer, rows, *files.values())}; {time}'
 
 
+def _logits(found: Tensor | tuple[Tensor, Tensor]) -> Tensor:
+    """Leave out the score of strangers, which some files give, too."""
+    return found[0] if isinstance(found, tuple) else found
+
+
 def photographs_of(folder: str) -> list[dict]:
     """Read the rows of photographs that a model was measured on.
 
@@ -63,9 +69,9 @@ def photographs_of(folder: str) -> list[dict]:
     return held_out or [row for row in rows if row['used'] == 'True']
 
 
-def _agreement(inferencer, rows: list[dict], small, whole) -> str:
+def _agreement(inferencer, rows: list[dict], *files) -> str:
     def both(images):
-        return torch.stack([small(images), whole(images)], 1)
+        return torch.stack([_logits(run(images)) for run in files], 1)
 
     paths = [row['path'] for row in rows]
     found, unread = [], {}

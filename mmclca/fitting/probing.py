@@ -21,9 +21,6 @@ from mmclca.utils.messages import track
 from .model import Plan, most_accurate
 
 CLASSIFIER = 'ridge'
-# of photographs to learn from, where there are few: with the middle that is
-# read of them they show 75 and 60 % of the height and width
-ZOOMS, FEW = (7 / 6, 35 / 24), 1000
 COLUMNS = (
     *('path', 'class', 'group', 'split', 'used', 'why_not'),
     *('predicted', 'p_given', 'p_predicted'),
@@ -66,9 +63,8 @@ def probe_of(plan: Plan, model: Path | None = None) -> Probe:
     """Build the network of a fit as it came, or of a model; its features are
     cached, and photographs to learn from are seen in several views."""
     given = (model, None) if model else (plan.config, plan.pretrained.source)
-    zooms = ZOOMS if len(plan.training) <= FEW else ()
     cache = plan.files.features
-    return Probe(*given, plan.device, cache, zooms=zooms)
+    return Probe(*given, plan.device, cache, zooms=plan.zooms)
 
 
 def fit_classifier(plan: Plan, probe: Probe, some: Photographs) -> OutOfFold:

@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import pytest
 
 from mmclca.datasets.photographs import Photographs
-from mmclca.fitting.model import HALF, classifier_config
+from mmclca.fitting.model import ATC, classifier_config
 from mmclca.fitting.training import num_steps, read_recipe, training_config
 from mmclca.fitting.weights import PIXELS, VIT, Pretrained
 from mmclca.models import Variant
 
-MODEL = Variant(**HALF, img_size=224)
+MODEL = Variant(**ATC, img_size=224)
 ARCH = dict(
     embed_dims=192, num_layers=12, num_heads=3, feedforward_channels=768
 )

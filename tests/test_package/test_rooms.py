@@ -46,13 +46,13 @@ ROOMS = (  # from the top
 # Touvron's thesis does it: distillation, losses, LoRA, the scope of a
 # fine-tuning and what is saved of it; with it mmclca/checkpoints by files that
 # leave a part to a base (12), mmclca/datasets by ImageNet-V2 and timm's epochs
-# (32), mmclca/evaluation by ReaL labels (29), mmclca/visualization by agreement
-# (33), mmclca/cli by that and options of train.py and test.py (63).
+# (32), mmclca/evaluation by ReaL labels (29), mmclca/visualization by
+# agreement (33), mmclca/cli by that and options of train.py and test.py (63).
 # mmclca/checkpoints by architecture.py, which was in mmclca/fitting (135);
 # mmclca/benchmark by times of what will run and files of 8-bit products (121),
 # mmclca/cli by that and --explain (47), mmclca/datasets by series (75),
-# mmclca/apis by views (28), tools/research by what fit tells and training gains
-# (270).
+# mmclca/apis by views (28), tools/research by what fit tells and training
+# gains (270).
 BUDGET = {
     'mmclca': 177,
     'mmclca/apis': 1400,

@@ -55,6 +55,7 @@ def values(out):
         table=lambda *ways: table_of(rows, ways),
         difference=lambda one, other: difference(rows, one, other),
         worst=lambda one, other: worst(rows, one, other),
+        regret=lambda one, *ways: regret(rows, one, ways),
     )
 
 
@@ -204,6 +205,20 @@ def worst(rows, one, other):
     """Return the difference of two ways in the set where it is least."""
     paired = of_sets(rows, one)[0] - of_sets(rows, other)[0]
     return f'{paired.min():+.1f}'
+
+
+def regret(rows, one, ways):
+    """Return by how much a way is below the best of some in hindsight, in
+    points, mean over sets; of all that were measured where none are named."""
+    if ways:
+        found = pd.DataFrame([of_sets(rows, way)[0] for way in ways])
+    else:
+        names = ['backbone', 'count']
+        for name in names:
+            rows = rows[rows[name] == (DEFAULT | one)[name]]
+        names = [*FACTS, 'reading', 'classifier', 'set']
+        found = rows.groupby(names).accuracy.mean().unstack()
+    return f'{(found.max() - of_sets(rows, one)[0]).mean():.1f}'
 
 
 def table_of(rows, ways):

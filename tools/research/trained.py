@@ -14,7 +14,7 @@ from frozen import FILES, WEIGHTS, kept, photographs
 
 from mmclca.apis import Probe
 from mmclca.datasets.photographs import Photographs, check_photographs
-from mmclca.fitting import probing
+from mmclca.fitting import model
 from mmclca.fitting.model import make_plan
 from mmclca.fitting.probing import fit_classifier, measure, probe_of
 from mmclca.fitting.record import FitRecord, ModelFolder
@@ -52,7 +52,7 @@ def measured(backbone, name, crops):
     own = photographs()[name]
     labels, tested = labels_of(own)
     known, test = named(own[~tested.numpy()]), named(own[tested.numpy()])
-    zooms = patch.object(probing, 'ZOOMS', probing.ZOOMS[: crops - 1])
+    zooms = patch.object(model, 'ZOOMS', model.ZOOMS[: crops - 1])
     with TemporaryDirectory() as folder, Log() as log, zooms:
         call = dict(CALL, weights=str(WEIGHTS / FILES[backbone]))
         call.update(folds=5, class_weights=None)
