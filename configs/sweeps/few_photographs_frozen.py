@@ -10,12 +10,10 @@ _reducers = ('ATC', 'DiffRate', 'EViT', 'MCTF', 'ToMe')
 _half = [dict(method=method, keep_rate=0.5) for method in _reducers]
 _rates = [
     dict(method=method, keep_rate=rate)
-    for method in _reducers
+    for method in _reducers[:3]
     for rate in (0.7, 0.25)
 ]
-_full = [
-    dict(img_size=size) for size in (288, 256, 192, 160, 144, 128, 112, 96)
-]
+_full = [dict(img_size=size) for size in (256, 192, 160, 144, 128, 112)]
 _sizes = [
     dict(method=method, keep_rate=0.5, img_size=size)
     for method, sizes in (
@@ -37,7 +35,9 @@ _squares = {
     ],
     'cropped': [dict(_resize, type='ResizeEdge', scale=256), _middle],
 }
-_kinds = [dict(row=row, steps=steps) for row, steps in _squares.items()]
+_kinds = [
+    dict(row=row, steps=steps, **_half[0]) for row, steps in _squares.items()
+]
 # how photographs to learn from are seen besides, by the size of images: the
 # middle that is read of them shows 87.5 % of the height and width
 _flip = dict(type='RandomFlip', prob=1.0, direction='horizontal')
@@ -60,9 +60,10 @@ _views = {
     for size in (224, 192, 160, 128)
 }
 _kinds += [
-    dict(row=f'and {row}', again=[view]) for row, view in _views[224].items()
+    dict(row=f'and {row}', again=[view], **one)
+    for row, view in _views[224].items()
+    for one in ({}, _half[0])
 ]
-_kinds = [dict(kind, **one) for kind in _kinds for one in ({}, _half[0])]
 # what fit chooses from
 _kinds += [
     dict(

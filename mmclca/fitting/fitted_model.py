@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mmclca.apis import Probe, TokenReductionInferencer, find_images
 from mmclca.apis.inferencer import ANSWER
+from mmclca.benchmark.timing import RUNTIMES, find_runtime
 from mmclca.checkpoints.fitted import model_file
 from mmclca.datasets.photographs import (
     Checked,
@@ -17,6 +18,7 @@ from mmclca.datasets.photographs import (
     check_photographs,
     read_photographs,
 )
+from mmclca.utils.messages import integer, one_of
 
 from .model import cost_of, make_plan, parse_budget, time_of
 from .probing import best_probe, measure, run_probe, series_of
@@ -65,8 +67,8 @@ def fit(
             :func:`mmclca.datasets.photographs.read_photographs`.
         out (str | Path): Folder of the model. Defaults to 'model'.
         budget (str, optional): What a photograph may cost, such as
-            '0.5GMACs' or '20ms' on this machine; 'best' for the most
-            accurate model whatever it costs. Defaults to None: half of what
+            '0.5GMACs' or '20ms' on this machine; 'best' for the one to
+            prefer whatever it costs. Defaults to None: half of what
             the whole transformer costs.
         runtime (str, optional): 'onnx' or 'pytorch', what times are measured
             in. Defaults to None: ONNX Runtime where it is installed, on a
@@ -99,6 +101,10 @@ def fit(
         ValueError: If they are of no use, ``out`` is of another call, or no
             model is within the budget; says what to do.
     """
+    integer(2, folds=folds)
+    if runtime is not None:
+        one_of(RUNTIMES, runtime=runtime)
+        find_runtime(runtime, 'cpu')
     if budget is not None:
         parse_budget(budget)
     call = dict(

@@ -144,7 +144,7 @@ def interval_of(found: OutOfFold, curve: list[dict]) -> tuple[float, float]:
     that go with the others, as its learning curve falls.
     """
     low, high = found.interval()
-    if len(curve) > 1 and found.folds > 1:
+    if len(curve) > 1:
         *_, (slope,) = error_slopes(curve, ['accuracy'])
         more = found.folds / (found.folds - 1)
         errors = 1 - float(found.accuracy.mean())

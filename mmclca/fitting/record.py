@@ -127,7 +127,9 @@ class ModelFolder:
                 f'{self.path} makes one'
             )
         try:
-            return FitRecord(**json.loads(self.file.read_bytes()))
+            record = FitRecord(**json.loads(self.file.read_bytes()))
+            # earlier versions knew no runtime
+            return replace(record, call=dict(runtime=None) | record.call)
         except (ValueError, TypeError) as error:
             raise ValueError(
                 f'{self.file} is damaged ({error}): fit again with --overwrite'

@@ -223,23 +223,23 @@ def explain_lines(
     plan: Plan, record: FitRecord, best: Plan, found: OutOfFold
 ) -> Iterator[str]:
     """Say why a model was chosen, and what the most accurate would give."""
-    known = {}
-    if plan.variant.out_type:
-        known = accuracies_of(plan.pretrained)
+    if plan.variant.out_type is None:
+        yield f'Why {words(plan.variant)}: others were not measured'
+        return
     within = plan.call['budget'] or 'half of the whole transformer'
-    yield f'Why {words(plan.variant)}: the first candidate within {within}'
-    for variant, accuracy in known.items():
+    yield f'Why {words(plan.variant)}: the first of these within {within}'
+    for variant, accuracy in accuracies_of(plan.pretrained).items():
         is_chosen = words(variant) == words(plan.variant)
         chosen = '  <- this model' * is_chosen
         yield f'  {accuracy:.1f}%  {words(variant)}{chosen}'
-    if known:
-        yield '  (mean of nine sets, three photographs a class)'
+    yield '  (mean of nine sets, three photographs a class)'
     gmacs = count_config(best.config.model).flops / 1e9
+    share = float(found.accuracy.mean()) if found.independent else None
     yield (
-        f'On these photographs: {words(best.variant)}, {gmacs:.3g} GMACs: '
-        f'{_share(float(found.accuracy.mean()))}; this model, '
+        f'On these photographs: {words(best.variant)}, {gmacs:.3g} GMACs, '
+        f'without training: {_share(share)}; this model, '
         f'{record.cost["gmacs"]:.3g} GMACs: '
-        f'{_share(record.probe["accuracy"])}. --budget best takes the first'
+        f'{_share(record.probe["accuracy"])}. --best takes the former'
     )
 
 

@@ -132,7 +132,7 @@ def test_explained(copy, place, capsys):
     text = capsys.readouterr().out
     (chosen,) = [x for x in text.splitlines() if x.endswith('<- this model')]
     assert f'{copy.facts["model"]["img_size"]} px' in chosen
-    share = f'{copy.facts["probe"]["accuracy"]:.1%}. --budget best'
+    share = f'{copy.facts["probe"]["accuracy"]:.1%}. --best takes'
     assert share in text and 'all tokens, 224 px, 0.0' in text
     assert files_of(copy.folder).keys() == before.keys()
 

@@ -19,7 +19,7 @@ from mmclca.fitting.model import make_plan
 from mmclca.fitting.probing import fit_classifier, measure, probe_of
 from mmclca.fitting.record import FitRecord, ModelFolder
 from mmclca.fitting.screen import Log
-from mmclca.fitting.training import train, training_config
+from mmclca.fitting.training import refitted, train, training_config
 from mmclca.sweep.report import markdown
 
 RESULTS = Path('docs/results/few_photographs_trained')
@@ -65,7 +65,9 @@ def measured(backbone, name, crops):
         probe.save(start)
         config = training_config(plan, known, start, Path(folder, 'work'))
         path = train(config, None, log, 'Training')
-        row = compare(plan, probe, Probe(path, None, 'cpu'), known, test)
+        row = compare(plan, probe, path, test)
+        anew = refitted(plan, path, known, found.strength)
+        row['refitted'] = accuracy(anew, test)
     told = round(100 * float(found.accuracy.mean()), 2)
     facts = dict(backbone=backbone, set=name, crops=crops)
     return dict(facts, photographs=len(known), folds=told, **row)
@@ -79,38 +81,45 @@ def named(rows):
     return found
 
 
-def compare(plan, probe, trained, known, test):
+def compare(plan, probe, path, test):
     """Measure a probe, what was trained from it, and what lies between."""
-    before, scores = measure(probe, test)
-    after, more = measure(trained, test)
-    labels = torch.tensor(test.labels)
-    both = scores.softmax(1) + more.softmax(1)
-    found = dict(probe=before['accuracy'], scores=right(both, labels))
-    ends = [deepcopy(x.model.state_dict()) for x in (probe, trained)]
+    labels, trained = torch.tensor(test.labels), Probe(path, None, plan.device)
+    scores = [measure(one, test)[1].softmax(1) for one in (probe, trained)]
+    found = dict(probe=accuracy(probe, test))
+    found['scores'] = percent(sum(scores).argmax(1) == labels)
+    ends = [deepcopy(one.model.state_dict()) for one in (probe, trained)]
     for share in SHARES:
-        state = {
-            key: torch.lerp(one, ends[1][key], share)
-            if one.is_floating_point()
-            else one
-            for key, one in ends[0].items()
-            if key in ends[1]
-        }
-        trained.model.load_state_dict(state, strict=False)
-        found[f'{share}'] = measure(trained, test)[0]['accuracy']
-    fit_classifier(plan, trained, known)
-    found['refitted'] = measure(trained, test)[0]['accuracy']
-    return {key: round(100 * float(value), 2) for key, value in found.items()}
+        # anew, for features are kept
+        between = Probe(path, None, plan.device)
+        between.model.load_state_dict(mixed(*ends, share), strict=False)
+        found[f'{share}'] = accuracy(between, test)
+    return found
 
 
-def right(scores, labels):
-    """Return the share of photographs that is named right."""
-    return float((scores.argmax(1) == labels).float().mean())
+def mixed(one, other, share):
+    """Interpolate weights that two networks have."""
+    return {
+        key: torch.lerp(one[key], other[key], share)
+        for key in one.keys() & other.keys()
+        if one[key].is_floating_point()
+    }
+
+
+def accuracy(probe, test):
+    """Return the share of photographs that a model names right, in %."""
+    return round(100 * measure(probe, test)[0]['accuracy'], 2)
+
+
+def percent(flags):
+    """Return the share of true ones in %."""
+    return round(100 * float(flags.float().mean()), 2)
 
 
 def table(rows, backbone, crops):
     """Return a row a set, the least that folds name right first."""
     rows = rows[(rows.backbone == backbone) & (rows.crops == crops)]
     rows = rows.sort_values('folds').drop(columns=['backbone', 'crops'])
+    rows = rows.dropna(axis=1, how='all')
     shares = rows.columns.drop(['set', 'photographs'])
     rows[shares] = rows[shares].map('{:.1f}'.format)
     return markdown(rows.rename(columns=TITLES), ('set',))

@@ -169,7 +169,12 @@ class Task:
             )
         groups = None if groups is None else np.asarray(groups)
         settings = labels, num_classes, classifier, groups, class_weights
-        views = features.double().reshape(len(labels), -1, features.shape[-1])
+        views = features if features.dim() == 3 else features[:, None]
+        if len(views) != len(labels):
+            raise ValueError(
+                f'{len(views)} images have features, {len(labels)} labels'
+            )
+        views = views.double()
         rotated, basis = rotate(views.flatten(0, 1))
         return cls(rotated.unflatten(0, views.shape[:2]), *settings, basis)
 

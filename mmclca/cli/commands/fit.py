@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Fit a model to photographs: ``python -m mmclca fit PHOTOGRAPHS``."""
 
+from functools import partial
 from pathlib import Path
 
 from .. import Parser, plain_errors
@@ -26,7 +27,8 @@ def parse_args():
     parser.add(
         '--budget',
         'what a photograph may cost, such as 0.5GMACs or 20ms (on this '
-        'machine), or best; the most accurate model within it is taken '
+        'machine), or best; the first of the candidates within it is taken, which '
+        '--explain lists '
         '(default: half of the whole transformer)',
     )
     parser.add(
@@ -57,7 +59,9 @@ def parse_args():
         'training and test both: a regular expression for their paths, or a '
         'column of the table',
     )
-    parser.add('--folds', 'parts for the estimate', 5, type=positive)
+    parser.add(
+        '--folds', 'parts for the estimate', 5, type=partial(positive, least=2)
+    )
     parser.add(
         '--class-weights',
         'let classes count alike, however many photographs they have '
