@@ -15,12 +15,8 @@ _rates = [
 ]
 _full = [dict(img_size=size) for size in (256, 192, 160, 144, 128, 112)]
 _sizes = [
-    dict(method=method, keep_rate=0.5, img_size=size)
-    for method, sizes in (
-        ('ATC', (192, 160, 144, 128)),
-        ('DiffRate', (192, 160)),
-    )
-    for size in sizes
+    dict(method='ATC', keep_rate=0.5, img_size=size)
+    for size in (192, 160, 144, 128)
 ]
 # how a photograph becomes a square, if not squashed to 256 px of which the
 # middle is read
@@ -33,7 +29,6 @@ _squares = {
         dict(type='Pad', size=(256, 256), pad_val=dict(img=255)),
         _middle,
     ],
-    'cropped': [dict(_resize, type='ResizeEdge', scale=256), _middle],
 }
 _kinds = [
     dict(row=row, steps=steps, **_half[0]) for row, steps in _squares.items()
@@ -63,6 +58,7 @@ _kinds += [
     dict(row=f'and {row}', again=[view], **one)
     for row, view in _views[224].items()
     for one in ({}, _half[0])
+    if one or row != 'mirrored'
 ]
 # what fit chooses from
 _kinds += [

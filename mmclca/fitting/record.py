@@ -129,7 +129,8 @@ class ModelFolder:
         try:
             record = FitRecord(**json.loads(self.file.read_bytes()))
             # earlier versions knew no runtime
-            return replace(record, call=dict(runtime=None) | record.call)
+            call = record.call and dict(runtime=None) | record.call
+            return replace(record, call=call)
         except (ValueError, TypeError) as error:
             raise ValueError(
                 f'{self.file} is damaged ({error}): fit again with --overwrite'

@@ -4,17 +4,14 @@
 import os
 import shlex
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from io import StringIO, TextIOBase
 from pathlib import Path
 from typing import TextIO
 
-from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
 from rich import get_console
 from rich.console import Console
-from rich.progress import Progress
 from rich.status import Status
 
 from mmclca.apis.probe import OutOfFold
@@ -86,49 +83,6 @@ def move_loggers(before: TextIO, after: TextIO) -> None:
         for handler in logger.handlers:
             if vars(handler).get('stream') is before:
                 handler.setStream(after)
-
-
-class ProgressHook(Hook):
-    """Draw on a terminal how far a training is; say how long it takes yet.
-
-    By its second epoch: the first one also reads photographs.
-
-    Args:
-        log (Log): Knows the screen.
-        title (str): What is trained, in a word or two.
-        later (int): Steps of a training that follows.
-    """
-
-    priority = 'LOWEST'
-
-    def __init__(self, log: Log, title: str, later: int):
-        console = Console(file=log.bars)
-        self.log, self.later, self.ends = log, later, []
-        self.title, hidden = title, not console.is_terminal
-        self.bar = Progress(console=console, transient=True, disable=hidden)
-
-    def before_train(self, runner) -> None:
-        """Begin with what an earlier run has done."""
-        done = dict(total=runner.max_iters, completed=runner.iter)
-        self.task = self.bar.add_task(self.title, **done)
-        self.bar.start()
-
-    def after_train_iter(self, *_, **__) -> None:
-        """Move on by a step."""
-        self.bar.advance(self.task)
-
-    def after_train_epoch(self, runner) -> None:
-        """Look at the clock where an epoch ends."""
-        self.ends.append((time.perf_counter(), runner.iter))
-        if len(self.ends) == 2:
-            (began, first), (now, done) = self.ends
-            left = runner.max_iters - done + self.later
-            seconds = (now - began) / (done - first) * left
-            self.log.tell_user(f'Training: about {seconds / 60:.1f} min left')
-
-    def after_run(self, runner) -> None:
-        """Remove it."""
-        self.bar.stop()
 
 
 def start_lines(plan: Plan, record: FitRecord) -> list[str]:

@@ -26,6 +26,7 @@ from mmclca.datasets.photographs import Photographs
 from mmclca.datasets.photographs.lists import lines_of_lists, write_lists
 from mmclca.datasets.pipelines import evaluation_pipeline
 from mmclca.datasets.units import Units
+from mmclca.engine.hooks import ProgressHook
 from mmclca.engine.runner import build_runner, set_loader_defaults, use_amp
 from mmclca.model_index import home
 from mmclca.models.heads import nearest_of_others
@@ -33,7 +34,7 @@ from mmclca.models.heads import nearest_of_others
 from .model import Plan
 from .probing import CLASSIFIER, fit_classifier, measure, probe_of, write_model
 from .record import FitRecord
-from .screen import Log, ProgressHook
+from .screen import Log
 
 PARTS = 5
 # fewer teach too little (a class), or are no ground for an accuracy (in all)
@@ -242,7 +243,8 @@ def train(
         use_amp(config, amp)
     set_loader_defaults(config, no_pin_memory=False)
     runner = build_runner(config)
-    runner.register_hook(ProgressHook(log, title, later))
+    shown = log.bars, log.tell_user, title, later
+    runner.register_hook(ProgressHook(*shown))
     runner.train()
     path, _ = newest_checkpoint(Path(config.work_dir))
     return Path(path)

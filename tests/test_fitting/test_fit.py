@@ -126,6 +126,19 @@ def test_the_same_call_goes_on_and_others_are_refused(said, place):
         call(place, budget='9GMACs')
 
 
+@pytest.mark.parametrize(
+    'options, said',
+    [
+        (dict(folds=1), 'folds=1 must be an integer, 2 or more'),
+        (dict(runtime='ONNX'), "runtime='ONNX'"),
+    ],
+)
+def test_settings_refused_before_anything_is_written(place, options, said):
+    with pytest.raises(ValueError, match=said):
+        call(place, out=place / 'none', **options)
+    assert not (place / 'none').exists()
+
+
 def test_explained(copy, place, capsys):
     before = files_of(copy.folder)
     call(place, out=copy.folder, explain=True)

@@ -5,7 +5,7 @@ import pytest
 
 from mmclca.fitting.record import FitRecord, ModelFolder
 
-CALL = dict(folds=5, budget=None)
+CALL = dict(folds=5, budget=None, runtime=None)
 RECORD = FitRecord(call=CALL, photographs='a', counts=dict(ash=3))
 
 
@@ -30,6 +30,11 @@ def test_the_same_call_goes_on(folder):
 def test_another_call_is_refused(folder, other, said):
     with pytest.raises(ValueError, match=f'{said}.*--overwrite'):
         folder.known(replace(RECORD, **other))
+
+
+def test_a_folder_of_an_earlier_version(folder):
+    folder.write(replace(RECORD, call=dict(folds=5, budget=None)))
+    assert folder.known(RECORD) == RECORD
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path):

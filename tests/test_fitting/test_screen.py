@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 from mmengine.logging import MMLogger, print_log
 
-from mmclca.fitting import screen
-from mmclca.fitting.screen import Log, ProgressHook
+from mmclca.engine.hooks import ProgressHook, progress_hook
+from mmclca.fitting.screen import Log
 
 
 def test_libraries_write_to_the_file_and_the_user_sees_lines(tmp_path, capsys):
@@ -44,9 +44,10 @@ def test_a_call_that_is_refused_leaves_no_file(tmp_path, capsys):
 
 def test_the_time_left_is_that_of_the_steps_left(monkeypatch):
     told, clock = [], iter([100.0, 110.0, 150.0])
-    log = SimpleNamespace(tell_user=told.append, bars=sys.stderr)
-    monkeypatch.setattr(screen.time, 'perf_counter', lambda: next(clock))
-    hook = ProgressHook(log, 'Training', later=60)
+    monkeypatch.setattr(
+        progress_hook.time, 'perf_counter', lambda: next(clock)
+    )
+    hook = ProgressHook(sys.stderr, told.append, 'Training', 60)
     for done in (8, 16, 24):  # steps that are done when an epoch ends
         hook.after_train_epoch(SimpleNamespace(iter=done, max_iters=28))
     # 10 s for 8 steps, and 12 and 60 are left

@@ -98,7 +98,7 @@ def test_interrupted_training_is_gone_on_with(fit, monkeypatch, tmp_path):
 
     with monkeypatch.context() as patch:
         patch.setattr(
-            'mmclca.fitting.screen.ProgressHook.after_train_iter', pressed
+            'mmclca.engine.hooks.ProgressHook.after_train_iter', pressed
         )
         with pytest.raises(KeyboardInterrupt):
             fit()
@@ -108,12 +108,11 @@ def test_interrupted_training_is_gone_on_with(fit, monkeypatch, tmp_path):
     }
     started = []
     monkeypatch.setattr(
-        'mmclca.fitting.screen.ProgressHook.before_train',
+        'mmclca.engine.hooks.ProgressHook.before_train',
         lambda hook, runner: started.append(runner.epoch),
     )
     monkeypatch.setattr(
-        'mmclca.fitting.screen.ProgressHook.after_train_iter',
-        lambda *_, **__: 0,
+        'mmclca.engine.hooks.ProgressHook.after_train_iter', lambda *_, **__: 0
     )
     assert fit().facts['final'] == 'trained'
     assert started == [2, 0]  # the one without some goes on, then all

@@ -46,9 +46,7 @@ def values(out):
     rows = to_rows(runs)
     times = kept(RESULTS / 'milliseconds.json', milliseconds)
     file = out / 'pictures/few_photographs/accuracy_cost'
-    panels(
-        points(rows, times['ms'][RUNTIME]), WHERE, lines, file, ends=('.png',)
-    )
+    panels(points(rows, times['ms']), WHERE, lines, file, ends=('.png',))
     return dict(
         facts=runs[0],
         mean=lambda **way: of_sets(rows, way)[0].mean(),
@@ -156,7 +154,7 @@ def of_sets(rows, way):
 
 
 def milliseconds():
-    """Time what the picture shows, one image at a time, in both runtimes."""
+    """Time what the picture shows, one image at a time."""
     models, known = {}, [facts_of(one) for one in NETWORKS]
     for line, size in product(GRID['lines'], SIDES):
         way = DEFAULT | GRID['lines'][line] | dict(img_size=size)
@@ -166,7 +164,7 @@ def milliseconds():
             out_type = '_'.join(parts if len(parts) > 1 else ['cls_token'])
             config = Frozen(**facts).config(layers, out_type)
             models[f'{line}, {size} px'] = config.model
-    found = {x: time_models(models, x, 'cpu')[0] for x in RUNTIMES}
+    found, _ = time_models(models, RUNTIME, 'cpu')
     return dict(ms=found, **provenance())
 
 

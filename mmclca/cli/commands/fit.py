@@ -27,9 +27,8 @@ def parse_args():
     parser.add(
         '--budget',
         'what a photograph may cost, such as 0.5GMACs or 20ms (on this '
-        'machine), or best; the first of the candidates within it is taken, which '
-        '--explain lists '
-        '(default: half of the whole transformer)',
+        'machine), or best; the first of the candidates within it is taken, '
+        'which --explain lists (default: half of the whole transformer)',
     )
     parser.add(
         '--runtime',

@@ -8,6 +8,7 @@ from .compile_hook import CompileHook
 from .gradient_stats_hook import EpochMaximaHook, GradientStatsHook
 from .keep_rate_warm_up_hook import KeepRateWarmUpHook
 from .probe_init_hook import ProbeInitHook
+from .progress_hook import ProgressHook
 from .save_trainable_hook import SaveTrainableHook
 from .token_visualization_hook import TokenVisualizationHook
 from .tuning_scope_hook import TuningScopeHook
@@ -21,6 +22,7 @@ __all__ = [
     'KeepRateWarmUpHook',
     'LastBestCheckpointHook',
     'ProbeInitHook',
+    'ProgressHook',
     'SaveTrainableHook',
     'TokenVisualizationHook',
     'TuningScopeHook',

@@ -139,6 +139,11 @@ def test_learning_curve_counts_groups():
     assert [point['photographs'] for point in curve] == [2, 4]
 
 
+def test_features_of_other_images_than_the_labels():
+    with pytest.raises(ValueError, match='40 images have .*, 20 labels'):
+        fit_linear(torch.randn(40, 8), torch.arange(20) % 2, 2)
+
+
 def test_unknown_class_weights():
     with pytest.raises(ValueError, match="'even' is not 'balanced'"):
         out_of_fold(*drawn([2, 2]), 2, class_weights='even')

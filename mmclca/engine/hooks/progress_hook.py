@@ -1,0 +1,60 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""How far a training is, on the screen."""
+
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+from mmengine.hooks import Hook
+from rich.console import Console
+from rich.progress import Progress
+
+
+class ProgressHook(Hook):
+    """Draw on a terminal how far a training is; say how long it takes yet.
+
+    By its second epoch: the first one also reads photographs.
+
+    Args:
+        screen (TextIO): Where it is drawn.
+        tell_user (Callable): Takes the line.
+        title (str): What is trained, in a word or two.
+        later (int): Steps of a training that follows.
+    """
+
+    priority = 'LOWEST'
+
+    def __init__(
+        self,
+        screen: TextIO,
+        tell_user: Callable[[str], None],
+        title: str,
+        later: int,
+    ):
+        console = Console(file=screen)
+        self.tell_user, self.later, self.ends = tell_user, later, []
+        self.title, hidden = title, not console.is_terminal
+        self.bar = Progress(console=console, transient=True, disable=hidden)
+
+    def before_train(self, runner) -> None:
+        """Begin with what an earlier run has done."""
+        done = dict(total=runner.max_iters, completed=runner.iter)
+        self.task = self.bar.add_task(self.title, **done)
+        self.bar.start()
+
+    def after_train_iter(self, *_, **__) -> None:
+        """Move on by a step."""
+        self.bar.advance(self.task)
+
+    def after_train_epoch(self, runner) -> None:
+        """Look at the clock where an epoch ends."""
+        self.ends.append((time.perf_counter(), runner.iter))
+        if len(self.ends) == 2:
+            (began, first), (now, done) = self.ends
+            left = runner.max_iters - done + self.later
+            seconds = (now - began) / (done - first) * left
+            self.tell_user(f'Training: about {seconds / 60:.1f} min left')
+
+    def after_run(self, runner) -> None:
+        """Remove it."""
+        self.bar.stop()
