@@ -130,7 +130,7 @@ def test_the_same_call_goes_on_and_others_are_refused(said, place):
     'options, said',
     [
         (dict(folds=1), 'folds=1 must be an integer, 2 or more'),
-        (dict(runtime='ONNX'), "runtime='ONNX'"),
+        (dict(runtime='ONNX'), "runtime: no 'ONNX'"),
     ],
 )
 def test_settings_refused_before_anything_is_written(place, options, said):
