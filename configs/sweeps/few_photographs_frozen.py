@@ -136,19 +136,17 @@ trained += [
 ]
 # of the picture, by the size of images
 lines = {
-    'three crops, all tokens: CLS and std, layers 0 to 11': dict(
+    'all tokens, three crops': dict(
         reading='CLS and std, layers 0 to 11', row='three crops'
     ),
-    'three crops, ATC 0.5: CLS, average and std, layers 0 to 8': dict(
+    'ATC 0.5, three crops': dict(
         method='ATC', keep_rate=0.5, row='three crops'
     ),
-    'three crops, DiffRate 0.5: the same': dict(
+    'DiffRate 0.5, three crops': dict(
         method='DiffRate', keep_rate=0.5, row='three crops'
     ),
-    'as users do, all tokens: CLS and average, layers 0 to 11': dict(
-        reading='CLS and average, layers 0 to 11'
-    ),
-    'as users do, all tokens: CLS of the last layer, logistic': dict(
+    'users: CLS and averages': dict(reading='CLS and average, layers 0 to 11'),
+    'users: CLS of the last layer': dict(
         reading='CLS, last layer', classifier='logistic 10'
     ),
 }
