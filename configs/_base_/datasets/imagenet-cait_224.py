@@ -2,17 +2,7 @@
 # ImageNet-1k as CaiT is trained on it, as DeiT; tested on the whole of the
 # short side.
 _base_ = './imagenet_224.py'
-test_pipeline = [
-    dict(type='LoadImageFromFile'),
-    dict(
-        type='ResizeEdge',
-        scale=224,
-        edge='short',
-        backend='pillow',
-        interpolation='bicubic',
-    ),
-    dict(type='CenterCrop', crop_size=224),
-    dict(type='PackInputs'),
-]
+test_pipeline = _base_.test_pipeline
+test_pipeline[1].update(scale=224)
 val_dataloader = dict(dataset=dict(pipeline=test_pipeline))
 test_dataloader = val_dataloader

@@ -3,17 +3,7 @@
 # back, no erasing; tested on the whole of the short side (the thesis is
 # silent).
 _base_ = './imagenet-a2_224.py'
-test_pipeline = [
-    dict(type='LoadImageFromFile'),
-    dict(
-        type='ResizeEdge',
-        scale=224,
-        edge='short',
-        backend='pillow',
-        interpolation='bicubic',
-    ),
-    dict(type='CenterCrop', crop_size=224),
-    dict(type='PackInputs'),
-]
+test_pipeline = _base_.test_pipeline
+test_pipeline[1].update(scale=224)
 val_dataloader = dict(dataset=dict(pipeline=test_pipeline))
 test_dataloader = val_dataloader
