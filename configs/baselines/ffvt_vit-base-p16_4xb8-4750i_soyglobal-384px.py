@@ -8,17 +8,11 @@
 # Command: bash tools/dist_train.sh \
 #   configs/baselines/ffvt_vit-base-p16_4xb8-4750i_soyglobal-384px.py 4
 _base_ = [
-    '../_base_/models/ffvt_vit-base-p16.py',
+    '../_base_/_ffvt_384.py',
     '../_base_/datasets/soyglobal_448.py',
-    '../_base_/datasets/leaves_500_384.py',
     '../_base_/schedules/_ffvt_4750i.py',
-    '../_base_/default_runtime_iters.py',
 ]
-model = dict(
-    backbone=dict(img_size=384), head=dict(num_classes=_base_.num_classes)
-)
-train_dataloader = dict(
-    batch_size=8, dataset=dict(pipeline=_base_.crop_of_500.train)
-)
-val_dataloader = dict(dataset=dict(pipeline=_base_.crop_of_500.test))
+model = dict(head=dict(num_classes=_base_.num_classes))
+train_dataloader = dict(batch_size=8, dataset=dict(pipeline=_base_.crop.train))
+val_dataloader = dict(dataset=dict(pipeline=_base_.crop.test))
 test_dataloader = val_dataloader

@@ -8,18 +8,8 @@
 # Cost: 151.80 GMACs, 89.54 M parameters.
 # Command: bash tools/dist_train.sh \
 #   configs/baselines/sim-trans_vit-base-p16_4xb5-10000i_cotton80-448px.py 4
-_base_ = [
-    '../_base_/models/sim-trans_vit-base-p16.py',
-    '../_base_/datasets/cotton80_448.py',
-    '../_base_/datasets/leaves_600_448.py',
-    '../_base_/schedules/_transfg_10000i.py',
-    '../_base_/default_runtime_iters.py',
-]
-model = dict(
-    backbone=dict(img_size=448), head=dict(num_classes=_base_.num_classes)
-)
-train_dataloader = dict(
-    batch_size=5, dataset=dict(pipeline=_base_.crop_of_600.train)
-)
-val_dataloader = dict(dataset=dict(pipeline=_base_.crop_of_600.test))
+_base_ = ['../_base_/_sim-trans_448.py', '../_base_/datasets/cotton80_448.py']
+model = dict(head=dict(num_classes=_base_.num_classes))
+train_dataloader = dict(batch_size=5, dataset=dict(pipeline=_base_.crop.train))
+val_dataloader = dict(dataset=dict(pipeline=_base_.crop.test))
 test_dataloader = val_dataloader

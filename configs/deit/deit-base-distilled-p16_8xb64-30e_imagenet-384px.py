@@ -22,4 +22,3 @@ model = dict(
     train_cfg=_base_.mixup,
 )
 train_dataloader = dict(batch_size=64)
-load_from = _base_.load_from

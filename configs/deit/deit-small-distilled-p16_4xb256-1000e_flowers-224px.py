@@ -19,4 +19,3 @@ model = dict(
     head=dict(num_classes=_base_.num_classes, loss=_base_.loss),
     train_cfg=_base_.mixup,
 )
-load_from = _base_.load_from

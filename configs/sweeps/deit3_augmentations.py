@@ -5,7 +5,7 @@
 # ViT-B from scratch on ImageNet-1k at 224 px, 400 epochs.
 # Results: none yet.
 # Command: python tools/sweep.py configs/sweeps/deit3_augmentations.py
-_base_ = 'deit3_sizes.py'
+_base_ = ['deit3_sizes.py', '../_base_/_three_augment.py']
 sizes = [224]
 _load = [
     dict(type='LoadImageFromFile'),
@@ -17,22 +17,10 @@ _load = [
     ),
     dict(type='RandomFlip', prob=0.5, direction='horizontal'),
 ]
-_gray = dict(
-    type='RandomGrayscale',
-    prob=1.0,
-    keep_channels=True,
-    channel_weights=(0.114, 0.587, 0.299),  # of BGR
-)
-_blur = dict(
-    type='GaussianBlur',
-    magnitude_range=(0.1, 2.0),
-    magnitude_std='inf',  # uniform
-    prob=1.0,
-)
-_solarize = dict(type='Solarize', thr=128, prob=1.0)
-_jitter = dict(
-    type='ColorJitter', brightness=0.3, contrast=0.3, saturation=0.3
-)
+_gray = _base_._three_augment.gray
+_blur = _base_._three_augment.blur
+_solarize = _base_._three_augment.solarize
+_jitter = _base_._three_augment.jitter
 _rand = dict(
     type='RandAugment',
     policies='timm_increasing',

@@ -7,6 +7,7 @@
 # The environment variable MMCLCA_DATA names the folder of data sets; the
 # leaves are drawn by the command in
 # configs/_base_/datasets/synthetic-leaves-16_112.py.
+_base_ = '../_base_/_three_augment.py'
 datasets = ['synthetic-leaves-16']
 backbones = ['deit3-tiny-p16']
 methods = ['none']
@@ -30,19 +31,10 @@ _bce = {
         ]
     ),
 }
-_gray = dict(
-    type='RandomGrayscale',
-    prob=1.0,
-    keep_channels=True,
-    channel_weights=(0.114, 0.587, 0.299),  # of BGR
-)
-_blur = dict(
-    type='GaussianBlur',
-    magnitude_range=(0.1, 2.0),
-    magnitude_std='inf',  # uniform
-    prob=1.0,
-)
-_solarize = dict(type='Solarize', thr=128, prob=1.0)
+_gray = _base_._three_augment.gray
+_blur = _base_._three_augment.blur
+_solarize = _base_._three_augment.solarize
+_jitter = _base_._three_augment.jitter
 _load = dict(
     type='mmclca.CacheImages',
     transforms=[
@@ -56,7 +48,7 @@ _three = {
         dict(type='RandomCrop', crop_size=112),
         dict(type='RandomFlip', prob=0.5),
         dict(type='RandomChoice', transforms=[[_gray], [_solarize], [_blur]]),
-        dict(type='ColorJitter', brightness=0.3, contrast=0.3, saturation=0.3),
+        _jitter,
         dict(type='PackInputs'),
     ]
 }

@@ -111,8 +111,10 @@ def test_sizes_of_other_steps():
     assert pipeline[0] == dict(type='LoadImageFromFile')
 
 
-# a classifier over several layers is none of them, nor what has no CLS
-OTHERS = ('lf-', 'cait-', 'resmlp-', 'patchconvnet-')
+# a classifier over several layers is none of them, nor what has no CLS,
+# nor compared networks of their own forward pass
+BASELINES = ('transfg_', 'ffvt_', 'sim-trans_', 'cle-vit_')
+OTHERS = ('lf-', 'cait-', 'resmlp-', 'patchconvnet-', *BASELINES)
 CLCA_CONFIGS = [n for n in names(MODEL_CONFIGS) if not n.startswith(OTHERS)]
 QUICK = ('vit-base-p16', 'clca')  # the cells above have a file
 

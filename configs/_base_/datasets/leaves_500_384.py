@@ -1,25 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # Pipelines of FFVT: a square of 500 px, bilinear, of which
 # 384 px are taken.
-resize = dict(
-    type='Resize', scale=(500, 500), backend='pillow', interpolation='bilinear'
-)
-load = dict(
-    type='mmclca.CacheImages',
-    transforms=[dict(type='LoadImageFromFile'), resize],
-)
-crop_of_500 = dict(
-    train=[
-        load,
-        dict(type='RandomCrop', crop_size=384),
-        dict(type='RandomFlip', prob=0.5, direction='horizontal'),
-        dict(type='PackInputs'),
-    ],
-    test=[
-        dict(type='LoadImageFromFile'),
-        resize,
-        dict(type='CenterCrop', crop_size=384),
-        dict(type='PackInputs'),
-    ],
-)
-del resize, load
+_base_ = './leaves_600_448.py'
+crop = _base_.crop
+crop.train[0].transforms[1].scale = (500, 500)
+crop.train[1].crop_size = 384
+crop.test[1].scale = (500, 500)
+crop.test[2].crop_size = 384

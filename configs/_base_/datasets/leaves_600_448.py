@@ -8,7 +8,7 @@ load = dict(
     type='mmclca.CacheImages',
     transforms=[dict(type='LoadImageFromFile'), resize],
 )
-crop_of_600 = dict(
+crop = dict(
     train=[
         load,
         dict(type='RandomCrop', crop_size=448),

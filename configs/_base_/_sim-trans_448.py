@@ -1,0 +1,9 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# What all data sets share of SIM-Trans by the recipe of its public code.
+_base_ = [
+    './models/sim-trans_vit-base-p16.py',
+    './datasets/leaves_600_448.py',
+    './schedules/_transfg_10000i.py',
+    './default_runtime_iters.py',
+]
+model = dict(backbone=dict(img_size=448))
