@@ -21,7 +21,7 @@ from mmclca.datasets.photographs import (
 from mmclca.utils.messages import integer, one_of
 
 from .model import cost_of, make_plan, parse_budget, time_of
-from .probing import best_probe, measure, run_probe, series_of
+from .probing import measure, run_probe, series_of
 from .record import FitRecord, ModelFolder
 from .report import write_report
 from .screen import (
@@ -129,7 +129,7 @@ def fit(
         record = do_steps(files, record, checked, *given)
         if explain:
             plan = make_plan(files, record, checked, device)
-            log.tell_user(*explain_lines(plan, record, *best_probe(plan)))
+            log.tell_user(*explain_lines(plan, record))
     return FittedModel(out, device)
 
 

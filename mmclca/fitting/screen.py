@@ -14,13 +14,13 @@ from rich import get_console
 from rich.console import Console
 from rich.status import Status
 
-from mmclca.apis.probe import OutOfFold
 from mmclca.checkpoints.releases import first
 from mmclca.evaluation.cost import count_config
 from mmclca.evaluation.open_set import NEAREST
 from mmclca.utils.messages import printable, say
 
 from .model import Plan, accuracies_of, words
+from .probing import best_probe
 from .record import FitRecord
 
 
@@ -173,9 +173,7 @@ def end_lines(
     ]
 
 
-def explain_lines(
-    plan: Plan, record: FitRecord, best: Plan, found: OutOfFold
-) -> Iterator[str]:
+def explain_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
     """Say why a model was chosen, and what the most accurate would give."""
     if plan.variant.out_type is None:
         yield f'Why {words(plan.variant)}: others were not measured'
@@ -187,6 +185,7 @@ def explain_lines(
         chosen = '  <- this model' * is_chosen
         yield f'  {accuracy:.1f}%  {words(variant)}{chosen}'
     yield '  (mean of nine sets, three photographs a class)'
+    best, found = best_probe(plan)
     gmacs = count_config(best.config.model).flops / 1e9
     share = float(found.accuracy.mean()) if found.independent else None
     yield (

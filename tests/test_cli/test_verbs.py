@@ -45,6 +45,7 @@ MISTAKES = [
     (('fit', 'photographs', '--weights', 'x.pth'), 'x.pth', 'checkpoint'),
     ((*FIT, '--budget', '0.001GMACs'), '0.001GMACs', r'the least is 0\.\d+'),
     ((*FIT, '--budget', 'cheap'), 'cheap', '0.5GMACs or 20ms'),
+    ((*FIT, '--best', '--budget', '20ms'), '--best', 'one of the two'),
     ((*FIT, '--labels', 'table.csv'), '9.png', 'missing|table'),
     ((*FIT, '--out', 'taken'), 'not empty', '--overwrite'),
     ((*FIT, '--groups', '('), 'groups', 'regular expression'),

@@ -107,6 +107,11 @@ def digest_of_file(path: str) -> str | None:
         return None
 
 
+def _with_digests(paths: Sequence[str | PathLike]) -> tuple[list, list]:
+    paths = [str(path) for path in paths]
+    return paths, [digest_of_file(path) for path in paths]
+
+
 class Probe:
     """A classifier in closed form on the features of a frozen model.
 
@@ -191,7 +196,7 @@ class Probe:
         Raises:
             ValueError: If none can be read, or features are not finite.
         """
-        return self._view(paths, 1.0)
+        return self._view(*_with_digests(paths), 1.0)
 
     def views(
         self, paths: Sequence[str | PathLike]
@@ -200,12 +205,12 @@ class Probe:
 
         Features are (N, V, D), those of the whole image first.
         """
-        found = [self._view(paths, zoom) for zoom in self._caches]
+        given = _with_digests(paths)
+        found = [self._view(*given, zoom) for zoom in self._caches]
         return torch.stack([x for x, _ in found], dim=1), found[0][1]
 
-    def _view(self, paths, zoom) -> tuple[Tensor, dict[int, str]]:
-        paths, cache = [str(path) for path in paths], self._caches[zoom]
-        digests = [digest_of_file(path) for path in paths]
+    def _view(self, paths, digests, zoom) -> tuple[Tensor, dict[int, str]]:
+        cache = self._caches[zoom]
         new = [i for i in range(len(paths)) if digests[i] not in cache]
         unread = self._keep_features(paths, digests, new, zoom)
         refuse_none_read(paths, unread)

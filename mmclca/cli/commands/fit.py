@@ -67,13 +67,7 @@ def parse_args():
         '(default: photographs count alike)',
         choices=['balanced'],
     )
-    parser.add(
-        '--best',
-        'short for --budget best',
-        dest='budget',
-        action='store_const',
-        const='best',
-    )
+    parser.flag('--best', 'short for --budget best')
     parser.flag(
         '--explain',
         'say why the model was chosen, and what all tokens would give',
@@ -81,7 +75,13 @@ def parse_args():
     parser.flag('--probe-only', 'do not train: an answer in seconds')
     parser.flag('--overwrite', 'replace what another fit has written')
     parser.share('--device')
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.best and args.budget:
+        parser.error('--best is --budget best: give one of the two')
+    if args.best:
+        args.budget = 'best'
+    del args.best
+    return args
 
 
 def main(args):

@@ -116,11 +116,11 @@ class Teacher:
         """
         if not (self.classes and names) or list(self.classes) == list(names):
             return
-        lacking = [name for name in names if name not in self.classes]
-        if lacking:
+        missing = [name for name in names if name not in self.classes]
+        if missing:
             raise ValueError(
                 'teacher: the classes of the training images must be its own: '
-                f'{not_one_of(lacking[0], self.classes)}'
+                f'{not_one_of(missing[0], self.classes)}'
             )
         self.order = [self.classes.index(name) for name in names]
 
