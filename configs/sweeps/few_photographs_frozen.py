@@ -10,10 +10,11 @@ _reducers = ('ATC', 'DiffRate', 'EViT', 'MCTF', 'ToMe')
 _half = [dict(method=method, keep_rate=0.5) for method in _reducers]
 _rates = [
     dict(method=method, keep_rate=rate)
-    for method in _reducers[:3]
+    for method in _reducers
     for rate in (0.7, 0.25)
 ]
-_full = [dict(img_size=size) for size in (256, 192, 160, 144, 128, 112)]
+_sides = (288, 256, 192, 160, 144, 128, 112, 96)
+_full = [dict(img_size=size) for size in _sides]
 _sizes = [
     dict(method='ATC', keep_rate=0.5, img_size=size)
     for size in (192, 160, 144, 128)
@@ -27,6 +28,16 @@ _squares = {
     'padded': [
         dict(_resize, scale=(256, 256), keep_ratio=True),
         dict(type='Pad', size=(256, 256), pad_val=dict(img=255)),
+        _middle,
+    ],
+    'cropped': [
+        dict(
+            type='ResizeEdge',
+            scale=256,
+            edge='short',
+            backend='pillow',
+            interpolation='bicubic',
+        ),
         _middle,
     ],
 }
@@ -133,6 +144,10 @@ trained += [
     (backbone, name, 3)
     for name in ('coffee5', 'grape5', 'seedlings12')
     for backbone in ('vit-tiny-p16', 'deit-tiny-p16')
+]
+# weights and set of the whole network, fine-tuned
+fine_tuned = [
+    (backbone, name) for backbone, name, crops in trained if crops > 1
 ]
 # of the picture, by the size of images
 lines = {

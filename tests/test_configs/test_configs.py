@@ -39,7 +39,6 @@ CUSTOM = LEAF40.with_name(LEAF40.name.replace('leaf40', 'custom'))
 COTTON80 = FOLDER / (
     'clca/clca-evit-kr10_clip-base-p16_1xb32-50e_cotton80-448px.py'
 )
-SOYGENE = FOLDER / 'clca/topk-kr50_vit-base-p16_1xb32-50e_soygene-448px.py'
 TINY_PIECES = [
     FOLDER / f'_base_/models/{name}-p16.py'
     for name in ('deit3-tiny', 'par-vit-tiny-6x2')

@@ -13,7 +13,6 @@ from mmengine.dataset import Compose
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import PARAM_SCHEDULERS, init_default_scope
 from mmpretrain.registry import BATCH_AUGMENTS, MODELS, TRANSFORMS
-from torch import nn
 
 SMOOTHED, BCE = 'LabelSmoothLoss', 'ThresholdedBCE'
 # optimizer, rate, decay, batch, epochs, last rate, loss, mixup and CutMix
@@ -66,7 +65,6 @@ RECIPES = {
     ),
 }
 TOKENS = ('cls_token', 'dist_token', 'pos_embed')
-NORMS = (nn.LayerNorm, nn.BatchNorm2d)
 
 
 def each(table):

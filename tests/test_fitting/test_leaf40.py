@@ -38,16 +38,14 @@ def share_right(model, leaves):
 
 @pytest.mark.first
 def test_it_is_as_good_as_it_says(shared, leaves, tmp_path, capsys):
-    weights = shared / 'weights' / 'deit_tiny_patch16_224.pth'
     model = mmclca.fit(
         tmp_path / 'photographs',
         tmp_path / 'model',
-        weights=weights,
+        weights=shared / 'weights' / 'deit_tiny_patch16_224.pth',
         probe_only=True,
     )
-    probe = model.facts['probe']
     assert model.accuracy > 0.9
-    assert probe['low'] - 0.1 < share_right(model, leaves) < 1
+    assert model.facts['probe']['low'] - 0.1 < share_right(model, leaves) < 1
     assert 'How good: ' in capsys.readouterr().out
     assert (model.folder / 'report.html').stat().st_size > 1e5
 

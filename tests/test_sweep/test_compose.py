@@ -113,8 +113,7 @@ def test_sizes_of_other_steps():
 
 # a classifier over several layers is none of them, nor what has no CLS,
 # nor compared networks of their own forward pass
-BASELINES = ('transfg_', 'ffvt_', 'sim-trans_', 'cle-vit_')
-OTHERS = ('lf-', 'cait-', 'resmlp-', 'patchconvnet-', *BASELINES)
+OTHERS = ('lf', 'cait', 'resmlp', 'patch', 'transfg', 'ffvt', 'sim', 'cle')
 CLCA_CONFIGS = [n for n in names(MODEL_CONFIGS) if not n.startswith(OTHERS)]
 QUICK = ('vit-base-p16', 'clca')  # the cells above have a file
 

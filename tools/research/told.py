@@ -11,6 +11,9 @@ from mmclca.sweep.report import markdown
 
 # whose test photographs are of other days than those to learn from
 OTHER_DAYS = ('cotton5', 'mangodis8')
+# expected calibration errors of ridge regression and of another
+KINDS = ['by folds', 'without', 'logistic regression']
+WHERE = 'default', 'count'
 
 
 def values():
@@ -19,7 +22,10 @@ def values():
     rows['inside'] = 100 * rows.true.between(rows.low, rows.high)
     alike = rows[~rows.set.isin(OTHER_DAYS)]
     shares = dict(inside=rows.inside.mean(), alike=alike.inside.mean())
-    return dict(told=dict(shares, table=table(rows)))
+    errors = rows.groupby(['default', 'count'])[KINDS].mean()
+    shown = errors.map('{:.1f}'.format).reset_index()
+    tables = dict(table=table(rows), calibration=markdown(shown, WHERE))
+    return dict(told=shares | tables)
 
 
 def measure():
@@ -44,21 +50,33 @@ def told(name, own, count, reading, **settings):
         curve = learning_curve(*given, strength=found.strength)
         low, high = interval_of(found, curve)
         fitted = fit_linear(*given, 'ridge', found.strength)
-        right = fitted.scores(read[tested, 0]).argmax(1) == labels[tested]
-        accuracy, true = found.accuracy.mean(), right.float().mean()
-        shares = dict(accuracy=accuracy, low=low, high=high, true=true)
+        scores, names = fitted.scores(read[tested, 0]), labels[tested]
+        true = (scores.argmax(1) == names).float().mean()
+        shares = dict(accuracy=found.accuracy.mean(), low=low, high=high)
+        other = fit_linear(*given, 'logistic', 10).scores(read[tested, 0])
+        every = scores / found.temperature, scores, other
+        errors = [calibration_error(x.softmax(1), names) for x in every]
+        shares |= dict(true=true, **dict(zip(KINDS, errors, strict=True)))
         yield {k: round(float(x), 4) for k, x in shares.items()}
+
+
+def calibration_error(probabilities, labels, bins=15):
+    """Return the expected calibration error in points."""
+    sure, best = probabilities.max(1)
+    gaps = (best == labels).to(sure) - sure
+    sums = sure.new_zeros(bins + 1)
+    sums.index_add_(0, (bins * sure).ceil().long(), gaps)
+    return 100 * sums.abs().sum() / len(sure)
 
 
 def table(rows):
     """Return a row a default and number of photographs a class: the share of
     draws whose accuracy is in the interval, by set, in per cent."""
-    keys = ['default', 'count']
-    found = rows.pivot_table('inside', keys, 'set')
+    found = rows.pivot_table('inside', WHERE, 'set')
     found.insert(0, 'mean', found.mean(1))
     shown = found.map('{:.0f}'.format)
     width = (
-        100 * (rows.high - rows.low).groupby([rows[x] for x in keys]).mean()
+        100 * (rows.high - rows.low).groupby([rows[x] for x in WHERE]).mean()
     )
     shown.insert(1, 'width of the interval', width.map('{:.0f}'.format))
-    return markdown(shown.reset_index(), ('default', 'count'))
+    return markdown(shown.reset_index(), WHERE)

@@ -209,12 +209,12 @@ def learning_curve(
         seed (int): Of the draws. Defaults to 0.
         strength (float, optional): See :func:`fit_linear`.
             Defaults to None.
-        progress (Callable): Wraps the list of all draws. Defaults to
-            ``iter``.
+        progress (Callable): Wraps the list of sizes. Defaults to ``iter``.
 
     Returns:
         list[dict]: For each size ``photographs`` (k), the mean ``accuracy``
-        and its 95 % Wilson interval, ``low`` to ``high``. Empty where most
+        and its 95 % Wilson interval, ``low`` to ``high``, as of the images, or
+        of the tests where these are fewer. Empty where most
         classes have one image.
 
     Raises:
@@ -222,20 +222,15 @@ def learning_curve(
     """
     task = Task.of(features, labels, num_classes, classifier, groups)
     strength = task.default if strength is None else strength
-    most = int(np.median(task.units.per_class)) - 1
-    draws = [
-        (size, seed + repeat)
-        for size in sorted({min(size, most) for size in sizes if most})
-        for repeat in range(repeats)
-    ]
-    shares = {}
-    for size, one in progress(draws):
-        share = _share_right(task, strength, *task.units.draw(size, one))
-        shares.setdefault(size, []).append(share)
     counts, curve = task.units.per_class, []
-    for size, found in shares.items():
+    most = int(np.median(counts)) - 1
+    for size in progress(sorted({min(size, most) for size in sizes if most})):
+        draws = [task.units.draw(size, seed + i) for i in range(repeats)]
+        found = [_share_right(task, strength, *draw) for draw in draws]
         mean = float(np.mean(found))
-        low, high = wilson(mean, int(counts[counts > size].sum()))
+        left = (counts - size).clip(0)
+        number = min(counts[left > 0].sum(), repeats * left.sum())
+        low, high = wilson(mean, int(number))
         point = dict(photographs=size, accuracy=mean, low=low, high=high)
         curve.append(point)
     return curve

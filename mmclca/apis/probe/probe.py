@@ -212,17 +212,14 @@ class Probe:
     def _view(self, paths, digests, zoom) -> tuple[Tensor, dict[int, str]]:
         cache = self._caches[zoom]
         new = [i for i in range(len(paths)) if digests[i] not in cache]
-        unread = self._keep_features(paths, digests, new, zoom)
+        unread = self._keep_features(paths, digests, new, zoom) if new else {}
         refuse_none_read(paths, unread)
-        read = [i for i in range(len(paths)) if i not in unread]
-        found = torch.stack([cache[digests[i]] for i in read])
-        return found, unread
+        found = [cache[x] for i, x in enumerate(digests) if i not in unread]
+        return torch.stack(found), unread
 
     def _keep_features(self, paths, digests, new, zoom) -> dict[int, str]:
         """Put features of images into a cache; why others are not."""
         unread = {}
-        if not new:
-            return unread
         batches = feature_batches(
             self._inferencer,
             [paths[i] for i in new],

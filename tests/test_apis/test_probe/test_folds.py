@@ -7,6 +7,7 @@ from mmclca.apis.probe import fit_linear, folds, learning_curve, out_of_fold
 from mmclca.apis.probe.classifiers import CLASSIFIERS, best
 from mmclca.apis.probe.folds import fit_temperature
 from mmclca.datasets.units import Units
+from mmclca.evaluation import wilson
 
 
 def drawn(counts, noise=1.0, channels=8):
@@ -127,6 +128,8 @@ def test_learning_curve():
     assert curve[0]['accuracy'] < curve[-1]['accuracy']
     for point in curve:
         assert 0 <= point['low'] < point['accuracy'] < point['high'] <= 1
+    *_, point = learning_curve(features, labels, 6, 'ncm', repeats=2)
+    assert [point['low'], point['high']] == [*wilson(point['accuracy'], 10)]
 
 
 def test_learning_curve_counts_groups():
