@@ -147,8 +147,10 @@ trained += [
 ]
 # weights and set of the whole network, fine-tuned
 fine_tuned = [
-    (backbone, name) for backbone, name, crops in trained if crops > 1
+    ('deit-tiny-p16', name) for name in ('coffee5', 'grape5', 'seedlings12')
 ]
+# photographs a class of drawn cultivars
+drawn = (8, 15, 30, 100, 300)
 # of the picture, by the size of images
 lines = {
     'all tokens, three crops': dict(

@@ -97,6 +97,9 @@ def test_optimizer_and_the_rate_of_every_epoch(name, recipe):
     for key, parameter in model.named_parameters():
         plain = parameter.dim() == 1 or key.endswith(TOKENS)
         assert by_id[id(parameter)]['weight_decay'] == (0 if plain else decay)
+    groups = wrapper.optimizer.param_groups
+    assert {group['lr'] for group in groups} == {rate}
+    del groups[1:]  # one tells of all
     (schedule,) = cfg.param_scheduler
     schedule = PARAM_SCHEDULERS.build(
         deepcopy(schedule), default_args=dict(optimizer=wrapper)
@@ -107,8 +110,7 @@ def test_optimizer_and_the_rate_of_every_epoch(name, recipe):
         )
         if epoch < 5:
             expected = 1e-6 + (rate - 1e-6) * epoch / 5
-        for group in wrapper.param_groups:
-            assert group['lr'] == pytest.approx(expected), epoch
+        assert groups[0]['lr'] == pytest.approx(expected), epoch
         wrapper.optimizer.step()
         schedule.step()
 

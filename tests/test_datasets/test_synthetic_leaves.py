@@ -8,7 +8,7 @@ import pytest
 from mmengine.registry import init_default_scope
 from mmpretrain.datasets import CustomDataset
 from sklearn.neighbors import KNeighborsClassifier
-from tiny_run import exit_code, run_python
+from tiny_run import exit_code
 
 from mmclca.cli.verbs import main_of
 from mmclca.datasets.photographs.lists import split_sizes
@@ -228,10 +228,3 @@ def test_bad_options_write_nothing(run, tmp_path, capsys, options, message):
 )
 def test_split_sizes(count, fractions, sizes):
     assert split_sizes(count, *fractions) == sizes
-
-
-def test_in_a_process_of_its_own(tmp_path):
-    """Where no test has imported what the tool does."""
-    tool, out = TOOLS / 'synthetic_leaves.py', tmp_path / 'leaves'
-    run_python(tool, out, '--classes', 2, cwd=tmp_path)
-    assert (out / 'train.txt').is_file()

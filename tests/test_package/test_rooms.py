@@ -51,8 +51,8 @@ ROOMS = (  # from the top
 # mmclca/checkpoints by architecture.py, which was in mmclca/fitting (135);
 # mmclca/benchmark by times of what will run and files of 8-bit products (121),
 # mmclca/cli by that and --explain (47), mmclca/datasets by series (75),
-# mmclca/apis by views (28), tools/research by what fit tells and training
-# gains (270).
+# mmclca/apis by views (28), tools/research by what fit tells, training
+# gains, calibration, fine-tuning and drawn cultivars (330).
 BUDGET = {
     'mmclca': 177,
     'mmclca/apis': 1405,
@@ -70,7 +70,7 @@ BUDGET = {
     'mmclca/utils': 256,
     'mmclca/visualization': 1005,
     'tools': 540,
-    'tools/research': 879,
+    'tools/research': 904,
     'tests': 27307,
 }
 

@@ -26,6 +26,8 @@ RESULTS = Path('docs/results/few_photographs_frozen')
 READINGS, CLASSIFIERS = GRID['readings'], GRID['classifiers']
 VIEWED = GRID['viewed']
 NUM_DRAWS = 5
+# reducer, size and row with which classifiers are compared
+COMPARED = [(NONE, 224, ''), ('ATC', 224, '')]
 WHERE = ['backbone', 'unit']  # a panel of the picture each
 FACTS = 'backbone', 'method', 'keep_rate', 'img_size', 'row'
 NETWORKS = [Frozen(**settings) for settings in GRID['networks']]
@@ -80,11 +82,11 @@ def measured(one, name, own, counts):
     """Return accuracies of all draws of a set in per cent, by way."""
     features = one.views(name)
     labels, tested = labels_of(own)
-    found = {}
+    found, which = {}, (one.method, one.img_size, one.row)
     for name in VIEWED if one.again else READINGS:
         read = read_of(features, name).double()
         read = rotate(read.flatten(0, 1))[0].unflatten(0, read.shape[:2])
-        several = name in GRID['compared'] and not one.again
+        several = which in COMPARED and name in GRID['compared']
         number = len(CLASSIFIERS) if several else 1
         kinds = [*CLASSIFIERS][:number]
         for kind, count in product(kinds, counts):

@@ -11,8 +11,9 @@ from unittest.mock import patch
 import pandas as pd
 import torch
 from few_photographs import GRID, labels_of
-from frozen import FILES, WEIGHTS, kept, photographs
+from frozen import DATA, FILES, WEIGHTS, kept, photographs, read_list
 
+import mmclca
 from mmclca.apis import Probe
 from mmclca.datasets.photographs import Photographs, check_photographs
 from mmclca.fitting import model
@@ -50,7 +51,12 @@ def values():
         for one in GRID['fine_tuned']
     ]
     rows = pd.DataFrame(rows).merge(pd.DataFrame(whole), how='left')
-    return dict(trained=partial(table, rows))
+    drawn = [
+        kept(RESULTS / f'drawn_{count}.json', fitted, count)
+        for count in GRID['drawn']
+    ]
+    shown = pd.DataFrame(drawn).to_dict('records')
+    return dict(trained=partial(table, rows), drawn=shown)
 
 
 def measured(backbone, name, crops):
@@ -81,9 +87,34 @@ def fine_tuned(backbone, name):
         plain = plain_model(plan.pretrained, 224, len(known.classes))
         plain['head']['loss'] = config.model.head.loss
         config.model = plain
-        path = train(config, None, log, 'Training')
+        path = train(config, 'bf16', log, 'Training')
         right = accuracy(Probe(path, None, plan.device), test)
     return dict(backbone=backbone, set=name, crops=3, fine_tuned=right)
+
+
+def fitted(count):
+    """Fit to so many photographs of each drawn cultivar, as users do: test
+    accuracies in per cent of the probe and of what is made of it."""
+    with TemporaryDirectory() as folder:
+        place, found = Path(folder, 'photographs'), dict(count=count)
+        link(DATA / 'drawn_cultivars', place, train=count, test=None)
+        options = dict(weights=WEIGHTS / FILES['deit-tiny-p16'])
+        options.update(out=Path(folder, 'model'), budget='0.3GMACs')
+        for name, probe_only in (('probe', True), ('fit', False)):
+            facts = mmclca.fit(place, probe_only=probe_only, **options).facts
+            found[name] = round(100 * facts['held_out']['accuracy'], 2)
+    folds = round(100 * facts['probe']['accuracy'], 2)
+    return dict(found, folds=folds, final=facts['final'])
+
+
+def link(root, place, **splits):
+    """Link the first images of each class of splits into folders."""
+    for split, most in splits.items():
+        rows = pd.Series(read_list(root / f'{split}.txt'))
+        for path in rows.groupby(rows).head(most).index:
+            file = place / split / path.removeprefix('images/')
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.symlink_to((root / path).resolve())
 
 
 @contextmanager
