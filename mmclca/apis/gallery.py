@@ -15,14 +15,11 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from mmclca.datasets.photographs import Photographs
-from mmclca.evaluation.retrieval import (
-    knn_scores,
-    mean_over_matched,
-    measure_queries,
-)
+from mmclca.evaluation.retrieval import mean_over_matched, measure_queries
 from mmclca.models.retrievers import (
     cosine_similarity,
     hide_same_files,
+    nearest_votes,
     positions_of,
 )
 from mmclca.utils.files import replace_file
@@ -183,7 +180,7 @@ def _vote(entries, similarity, names, neighbours) -> None:
     classes = sorted(set(names))
     labels = torch.tensor([classes.index(name) for name in names])
     alone = (similarity == -torch.inf).all(dim=1)
-    scores = knn_scores(similarity, labels, len(classes), neighbours)
+    scores = nearest_votes(similarity, labels, len(classes), neighbours)
     for entry, row, skip in zip(entries, scores, alone, strict=True):
         if not skip:
             entry['knn_class'] = classes[int(row.argmax())]

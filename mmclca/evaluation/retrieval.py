@@ -94,36 +94,6 @@ def mean_over_matched(measured: dict[str, Tensor]) -> dict[str, float]:
     }
 
 
-def knn_scores(
-    similarity: Tensor,
-    labels: Tensor,
-    num_classes: int,
-    k: int = 5,
-    temperature: float = 0.07,
-) -> Tensor:
-    """Scores of classes by a vote of the k nearest images.
-
-    A vote weighs exp(similarity / temperature): Wu et al., `Unsupervised
-    Feature Learning via Non-Parametric Instance Discrimination
-    <https://arxiv.org/abs/1805.01978>`_ (2018), section 3.4.
-
-    Args:
-        similarity (Tensor): (N, M), of cosines.
-        labels (Tensor): Classes of the gallery (M,).
-        num_classes (int): Number of classes.
-        k (int): How many vote; all, where there are fewer. Defaults to 5.
-        temperature (float): Small: the nearest decides. Defaults to 0.07.
-
-    Returns:
-        Tensor: (N, num_classes), each row with a sum of 1.
-    """
-    nearest, order = similarity.topk(min(k, similarity.shape[1]), dim=1)
-    votes = (nearest / temperature).softmax(dim=1)
-    # not len(votes), of which an export makes a constant
-    scores = votes.new_zeros(votes.shape[0], num_classes)
-    return scores.scatter_add_(1, labels[order], votes)
-
-
 @METRICS.register_module()
 class RetrievalMetric(BaseMetric):
     """mAP over the whole ranking, and recall@k, in per cent.

@@ -53,25 +53,29 @@ ROOMS = (  # from the top
 # mmclca/cli by that and --explain (47), mmclca/datasets by series (75),
 # mmclca/apis by views (28), tools/research by what fit tells and training
 # gains (270).
+# mmclca/models by Grafit, mmclca/engine by the hook of its bank,
+# mmclca/datasets by data with levels, mmclca/evaluation, mmclca/apis,
+# mmclca/visualization and mmclca/cli by what is measured of and drawn from
+# representations.
 BUDGET = {
     'mmclca': 177,
-    'mmclca/apis': 1405,
+    'mmclca/apis': 1402,
     'mmclca/benchmark': 935,
-    'mmclca/checkpoints': 1465,
-    'mmclca/cli': 2889,
-    'mmclca/datasets': 2621,
+    'mmclca/checkpoints': 1467,
+    'mmclca/cli': 2892,
+    'mmclca/datasets': 2758,
     'mmclca/deployment': 343,
-    'mmclca/engine': 877,
-    'mmclca/evaluation': 471,
+    'mmclca/engine': 930,
+    'mmclca/evaluation': 460,
     'mmclca/fitting': 1341,
-    'mmclca/models': 5335,
+    'mmclca/models': 5640,
     'mmclca/page': 463,
     'mmclca/sweep': 781,
     'mmclca/utils': 256,
     'mmclca/visualization': 1005,
     'tools': 540,
     'tools/research': 844,
-    'tests': 27307,
+    'tests': 27741,
 }
 
 

@@ -3,6 +3,7 @@
 
 import json
 import shutil
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -10,10 +11,13 @@ import cv2
 import numpy as np
 from mmengine.utils import track_parallel_progress, track_progress
 
+from mmclca.utils.files import write_rows
+
 from ..photographs import Photographs
 from ..photographs.lists import PARTS, lines_of_lists, split_sizes, write_lists
-from .cultivars import draw_leaf, make_cultivars
+from .cultivars import draw_leaf, make_species
 
+LEVELS = 'levels.csv'  # the species of each class
 MARK = 'synthetic_leaves.json'  # says that a folder is ours, and its options
 
 
@@ -23,7 +27,7 @@ def draw_data_set(out: Path, options: dict, jobs: int = 1) -> Photographs:
     Args:
         out (Path): A folder that is not there, is empty, or was drawn.
         options (dict): ``classes``, ``per_class``, ``size``, ``seed``,
-            ``difference``, ``val_fraction``, ``test_fraction``.
+            ``difference``, ``val_fraction``, ``test_fraction``, ``species``.
         jobs (int): Processes. Defaults to 1.
 
     Raises:
@@ -38,8 +42,13 @@ def draw_data_set(out: Path, options: dict, jobs: int = 1) -> Photographs:
             )
     number, seed = options['per_class'], options['seed']
     images = _plan(out, options)
-    cultivars = make_cultivars(options['classes'], seed, options['difference'])
+    look = options['classes'], seed, options['difference']
+    species, cultivars = zip(
+        *make_species(options['species'], *look), strict=True
+    )
     _take_over(out, options)
+    if options['species'] > 1:
+        write_rows(out / LEVELS, _level_rows(images.classes, species))
     tasks = [
         (path, cultivars[label], [seed, label, position % number])
         for position, (path, label) in enumerate(
@@ -53,6 +62,14 @@ def draw_data_set(out: Path, options: dict, jobs: int = 1) -> Photographs:
         track_parallel_progress(task, tasks, jobs, chunksize=16)
     write_lists(lines_of_lists(images, out, PARTS), force=True)
     return images
+
+
+def _level_rows(classes: list[str], species: Sequence[int]) -> list:
+    rows = zip(classes, species, strict=True)
+    return [
+        ('class', 'species'),
+        *((name, f'species_{number + 1:02d}') for name, number in rows),
+    ]
 
 
 def _plan(out: Path, options: dict) -> Photographs:
