@@ -14,34 +14,53 @@ from mmclca.utils.files import read_bytes, read_rows
 from mmclca.utils.messages import not_one_of, printable
 
 
-def read_level(
-    table: str | PathLike, level: str | None = None
-) -> dict[str, str]:
-    """Read the coarse class of each class.
+def read_levels(table: str | PathLike) -> dict[str, dict[str, str]]:
+    """Read the coarse classes of classes.
 
     Args:
         table (str | Path): A ``.csv`` file whose first row has titles: first
             the classes, then a column for each level.
-        level (str, optional): One of these titles. Defaults to None: the
-            second column.
+
+    Returns:
+        dict[str, dict[str, str]]: By the title of a level the coarse class of
+        each class.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If it has no such level, or a class has two coarse ones.
+        ValueError: If it has no level, or a class has two coarse ones.
     """
     rows = read_rows(table)
-    titles = list(rows[0]) if rows else []
-    if level not in titles[1:] and (level or len(titles) < 2):
-        raise ValueError(f'{table}: {not_one_of(level, titles[1:])}')
-    coarse_of = {}
+    title, *levels = rows[0] if rows else ['']
+    if not levels:
+        raise ValueError(
+            f'{table} has no levels: give a row of titles, classes in the '
+            'first column, and a column for each level'
+        )
+    found = {level: {} for level in levels}
     for row in rows:
-        name, coarse = row[titles[0]], row[level or titles[1]]
-        if coarse_of.setdefault(name, coarse) != coarse:
-            raise ValueError(
-                f'{table}: {printable(name)} is in {coarse_of[name]} and in '
-                f'{coarse}, give each class one'
-            )
-    return coarse_of
+        for level, coarse_of in found.items():
+            name, coarse = row[title], row[level]
+            if coarse_of.setdefault(name, coarse) != coarse:
+                raise ValueError(
+                    f'{table}: {printable(name)} is in {coarse_of[name]} and '
+                    f'in {coarse}, give each class one {level}'
+                )
+    return found
+
+
+def read_level(
+    table: str | PathLike, level: str | None = None
+) -> dict[str, str]:
+    """Read one of :func:`read_levels`, the first one for None.
+
+    Raises:
+        ValueError: If the table has no such level.
+    """
+    found = read_levels(table)
+    level = level or next(iter(found))
+    if level not in found:
+        raise ValueError(f'{table}: {not_one_of(level, found)}')
+    return found[level]
 
 
 def coarse_labels(
@@ -61,7 +80,7 @@ def coarse_labels(
     Raises:
         ValueError: If a class is not among them.
     """
-    unknown = [name for name in names if name not in coarse_of]
+    unknown = sorted({str(name) for name in names if name not in coarse_of})
     if unknown:
         raise ValueError(
             f'{source} has no row for {len(unknown)} classes, such as '

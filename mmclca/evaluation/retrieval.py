@@ -27,7 +27,10 @@ def average_precision(similarity: Tensor, relevant: Tensor) -> Tensor:
     Returns:
         Tensor: (N,), NaN where nothing is relevant.
     """
-    hits = _ranked(similarity, relevant)
+    return _precision(_ranked(similarity, relevant))
+
+
+def _precision(hits: Tensor) -> Tensor:
     ranks = torch.arange(1, hits.shape[1] + 1, device=hits.device)
     precision = hits.cumsum(dim=1) / ranks
     return (precision * hits).sum(dim=1) / hits.sum(dim=1)
@@ -44,7 +47,10 @@ def recall_at(similarity: Tensor, relevant: Tensor, k: int) -> Tensor:
     Returns:
         Tensor: (N,), 0 or 1, NaN where nothing is relevant.
     """
-    hits = _ranked(similarity, relevant)
+    return _found(_ranked(similarity, relevant), k)
+
+
+def _found(hits: Tensor, k: int) -> Tensor:
     found = hits[:, :k].any(dim=1).double()
     return found.masked_fill(~hits.any(dim=1), torch.nan)
 
@@ -69,10 +75,9 @@ def measure_queries(
         dict[str, Tensor]: ``mAP`` and ``recall@k``, (N,), NaN where nothing
         is relevant.
     """
-    measured = {
-        f'recall@{k}': recall_at(similarity, relevant, k) for k in recalls
-    }
-    return dict(mAP=average_precision(similarity, relevant), **measured)
+    hits = _ranked(similarity, relevant)
+    measured = {f'recall@{k}': _found(hits, k) for k in recalls}
+    return dict(mAP=_precision(hits), **measured)
 
 
 def mean_over_matched(measured: dict[str, Tensor]) -> dict[str, float]:

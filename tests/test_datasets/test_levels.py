@@ -51,7 +51,7 @@ def test_classes_of_a_table(leaves):
     ('table', 'level', 'message'),
     [
         (TABLE, 'order', "no 'order'; there are genus, family"),
-        ('class\noak\n', None, 'no None; there are '),
+        ('class\noak\n', None, 'has no levels'),
         (f'{TABLE}oak,Robur,Fagaceae\n', None, 'in Quercus and in Robur'),
         (TABLE.replace('elm', 'fir'), None, '1 classes, such as elm'),
     ],

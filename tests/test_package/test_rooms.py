@@ -59,14 +59,14 @@ ROOMS = (  # from the top
 # representations.
 BUDGET = {
     'mmclca': 177,
-    'mmclca/apis': 1402,
+    'mmclca/apis': 1447,
     'mmclca/benchmark': 935,
     'mmclca/checkpoints': 1467,
-    'mmclca/cli': 2892,
-    'mmclca/datasets': 2758,
+    'mmclca/cli': 2919,
+    'mmclca/datasets': 2768,
     'mmclca/deployment': 343,
     'mmclca/engine': 930,
-    'mmclca/evaluation': 460,
+    'mmclca/evaluation': 461,
     'mmclca/fitting': 1341,
     'mmclca/models': 5640,
     'mmclca/page': 463,
@@ -75,7 +75,7 @@ BUDGET = {
     'mmclca/visualization': 1005,
     'tools': 540,
     'tools/research': 844,
-    'tests': 27741,
+    'tests': 27823,
 }
 
 

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 import toy_backbones  # noqa: F401 registers them
 from mmengine.config import Config
 from mmengine.logging import MessageHub
-from mmengine.runner import Runner
+from mmengine.runner import Runner, load_checkpoint
 from mmpretrain.structures import DataSample
 from small_models import arch
 from tiny_run import write_run
@@ -36,11 +36,11 @@ LABELS = torch.tensor([0, 1, 2, 0, 1, 3, 0, 1])
 NORM = dict(type='LN')
 
 
-def grafit(backbone=VIT, **settings):
+def grafit(backbone=VIT, projector='mlp', **settings):
     """A model with a bank of eight images."""
     torch.manual_seed(0)
     small = dict(hidden=8, out_channels=6, num_classes=4, norm_cfg=NORM, k=3)
-    small.update(type='mmclca.Grafit', num_views=2)
+    small.update(type='mmclca.Grafit', projector=projector, num_views=2)
     model = MODELS.build({**small, **settings, 'backbone': backbone})
     model.head.start(LABELS)
     MessageHub.get_current_instance().update_info('max_iters', 10)
@@ -89,6 +89,27 @@ def test_losses_bank_and_target_by_definition():
     model.loss(inputs, rest)
     moved = model.target.module.neck.layers[0].weight - before
     assert 0 < moved.mean() < 0.004
+
+
+def test_its_backbone_starts_a_classifier(tmp_path):
+    head = dict(type='LinearClsHead', num_classes=2, in_channels=24)
+    model = MODELS.build(
+        dict(type='ImageClassifier', backbone=PLAIN, head=head)
+    )
+    own = grafit(PLAIN).state_dict()
+    torch.save(dict(state_dict=own), tmp_path / 'own.pth')
+    load_checkpoint(model, str(tmp_path / 'own.pth'))
+    assert model.backbone.conv.weight.equal(own['backbone.conv.weight'])
+
+
+@pytest.mark.parametrize(
+    ('projector', 'millions'), [('mlp', 32.957760), ('fc', 23.770304)]
+)
+def test_parameters_are_those_of_the_thesis(projector, millions):
+    trunk = dict(type='ResNet', depth=50)
+    sizes = dict(hidden=4096, out_channels=None, norm_cfg=dict(type='BN1d'))
+    model = grafit(trunk, projector, instance_weight=0, **sizes)
+    assert sum(p.numel() for p in model.parameters()) == 1e6 * millions
 
 
 def test_without_instance_loss_it_is_snca():
