@@ -30,7 +30,7 @@ from mmclca.utils.files import replace_file
 from mmclca.utils.messages import printable
 
 RECALLS = (1, 5, 10)
-ENTRIES = 2**22  # similarities at a time, whose ranking takes some 200 MB
+ENTRIES = 2**23  # similarities at a time, whose ranking takes some 400 MB
 # numbers of images that vote, of which folds choose, and their temperature
 VOTERS = (10, 15, 20, 25, 30)
 SIGMA = 0.05
@@ -214,20 +214,11 @@ def choose_voters(gallery: Gallery, folds: int = 5) -> tuple[int, float]:
     return max(VOTERS, key=right.get), SIGMA
 
 
-def at_level(
-    gallery: Gallery,
-    queries: Photographs,
-    features: Tensor,
-    coarse_of: dict[str, str],
-) -> tuple[Gallery, Photographs, Tensor]:
-    """Give images the coarse classes of theirs, for :func:`look_up`."""
-
-    def coarser(images: Photographs) -> Photographs:
-        names = [name and coarse_of.get(name) for name in images.names]
-        return Photographs.named(images.paths, names, images.source)
-
-    found = replace(gallery, images=coarser(gallery.images))
-    return found, coarser(queries), features
+def at_level(images: Photographs, coarse_of: dict[str, str]) -> Photographs:
+    """Give images the coarse classes of theirs."""
+    labels, names = coarse_labels(images.classes, coarse_of, 'the table')
+    found = [x if x is None else labels[x] for x in images.labels]
+    return replace(images, labels=found, classes=names)
 
 
 def _coarse(theirs, ours, ranking, coarse_of) -> Tensor:

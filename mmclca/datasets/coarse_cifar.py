@@ -34,8 +34,6 @@ class CoarseCIFAR100(CIFAR100):
             raise ValueError(
                 f'{file} has no coarse labels: give cifar-100-python'
             )
-        pairs = zip(images, entry['coarse_labels'], strict=True)
-        return [
-            dict(image, fine_label=image['gt_label'], gt_label=int(coarse))
-            for image, coarse in pairs
-        ]
+        for image, coarse in zip(images, entry['coarse_labels'], strict=True):
+            image.update(fine_label=image['gt_label'], gt_label=int(coarse))
+        return images

@@ -117,14 +117,10 @@ class CoarseDataset(CustomDataset):
         table = read_level(self.levels, self.level)
         labels, names = coarse_labels(self.CLASSES, table, self.levels)
         self._metainfo['classes'] = tuple(names)
-        return [
-            dict(
-                image,
-                fine_label=image['gt_label'],
-                gt_label=labels[image['gt_label']],
-            )
-            for image in images
-        ]
+        for image in images:
+            fine = image['gt_label']
+            image.update(fine_label=fine, gt_label=labels[fine])
+        return images
 
 
 @DATASETS.register_module()

@@ -32,8 +32,8 @@ def average_precision(similarity: Tensor, relevant: Tensor) -> Tensor:
 
 def _precision(hits: Tensor) -> Tensor:
     ranks = torch.arange(1, hits.shape[1] + 1, device=hits.device)
-    precision = hits.cumsum(dim=1) / ranks
-    return (precision * hits).sum(dim=1) / hits.sum(dim=1)
+    precision = hits.cumsum(dim=1, dtype=torch.float).div_(ranks).mul_(hits)
+    return precision.sum(dim=1) / hits.sum(dim=1)
 
 
 def recall_at(similarity: Tensor, relevant: Tensor, k: int) -> Tensor:

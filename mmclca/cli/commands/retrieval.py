@@ -8,6 +8,8 @@ python tools/retrieval.py CKPT --gallery my_leaves/ --queries new_leaves/
 
 import sys
 from contextlib import redirect_stdout
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from mmclca.utils.messages import say
@@ -141,8 +143,10 @@ def run(args):
         gallery, *queries, *how, next(iter(levels.values()), {})
     )
     for level, coarse_of in levels.items():
-        of = apis.gallery.at_level(gallery, *queries, coarse_of)
-        _, found = apis.gallery.look_up(*of, 1, args.neighbours)
+        at_level = partial(apis.gallery.at_level, coarse_of=coarse_of)
+        some = replace(gallery, images=at_level(gallery.images))
+        ours = at_level(queries[0]), queries[1], 1, args.neighbours
+        _, found = apis.gallery.look_up(some, *ours)
         metrics |= {f'{level} {x}': found[x] for x in LEVEL if x in found}
     if args.out:
         apis.output.write_neighbours(entries, metrics, args.out)

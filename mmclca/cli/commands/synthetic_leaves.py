@@ -20,8 +20,7 @@ def parse_args():
     parser = Parser(__doc__)
     parser.add('out', 'folder to make', type=Path)
     parser.add('--classes', 'cultivars to draw', 8)
-    kinds = 'species that these are of; several are listed in levels.csv'
-    parser.add('--species', kinds, 1, type=positive)
+    parser.add('--species', 'of these, see levels.csv', 1, type=positive)
     parser.add('--per-class', 'images a class, all splits together', 30)
     parser.add('--size', 'pixels', 224)
     parser.add('--seed', 'of the cultivars and their leaves', 0)

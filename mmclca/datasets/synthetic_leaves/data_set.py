@@ -3,7 +3,6 @@
 
 import json
 import shutil
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -48,7 +47,9 @@ def draw_data_set(out: Path, options: dict, jobs: int = 1) -> Photographs:
     )
     _take_over(out, options)
     if options['species'] > 1:
-        write_rows(out / LEVELS, _level_rows(images.classes, species))
+        names = [f'species_{number + 1:02d}' for number in species]
+        rows = zip(images.classes, names, strict=True)
+        write_rows(out / LEVELS, [('class', 'species'), *rows])
     tasks = [
         (path, cultivars[label], [seed, label, position % number])
         for position, (path, label) in enumerate(
@@ -62,14 +63,6 @@ def draw_data_set(out: Path, options: dict, jobs: int = 1) -> Photographs:
         track_parallel_progress(task, tasks, jobs, chunksize=16)
     write_lists(lines_of_lists(images, out, PARTS), force=True)
     return images
-
-
-def _level_rows(classes: list[str], species: Sequence[int]) -> list:
-    rows = zip(classes, species, strict=True)
-    return [
-        ('class', 'species'),
-        *((name, f'species_{number + 1:02d}') for name, number in rows),
-    ]
 
 
 def _plan(out: Path, options: dict) -> Photographs:

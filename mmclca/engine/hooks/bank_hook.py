@@ -6,46 +6,26 @@ from mmengine.hooks import Hook
 from torch import Tensor
 
 from mmclca.datasets.batches import batches, dataset_of
-from mmclca.models import Grafit
 from mmclca.registry import HOOKS
 from mmclca.utils.wrappers import inner_model
 
 
 @HOOKS.register_module()
 class BankHook(Hook):
-    """Give :class:`Grafit` its bank, a row for each training image.
+    """Give ``mmclca.Grafit`` its bank, a row for each training image.
 
     Before validation and tests all rows are made anew from the training
     images, prepared as the test images are; after a validation, training
     goes on with its own rows.
-
-    Args:
-        batch_size (int): Images at a time. Defaults to 64.
     """
 
     priority = 'HIGH'
 
-    def __init__(self, batch_size: int = 64):
-        self.batch_size = batch_size
-        self.own = None
-
     def before_run(self, runner) -> None:
-        """Size the bank, before weights are loaded.
-
-        Raises:
-            ValueError: If the model has no bank.
-        """
-        model = inner_model(runner.model)
-        if not isinstance(model, Grafit):
-            raise ValueError(
-                f'{type(model).__name__} has no bank: BankHook is for '
-                'mmclca.Grafit, remove it from custom_hooks'
-            )
-        infos = dataset_of(runner.cfg, 'train', pipeline=[])
-        labels = [
-            infos.get_data_info(i)['gt_label'] for i in range(len(infos))
-        ]
-        model.head.start(torch.tensor(labels))
+        """Size the bank, before weights are loaded."""
+        images = dataset_of(runner.cfg, 'train', pipeline=[])
+        labels = torch.from_numpy(images.get_gt_labels())
+        inner_model(runner.model).head.start(labels)
         runner.cfg.model.num_images = len(labels)
 
     def before_val(self, runner) -> None:
@@ -72,7 +52,7 @@ class BankHook(Hook):
         own = range(rank, len(images), processes)
         rows, training = torch.zeros_like(model.head.bank), model.training
         model.eval()
-        for batch in batches(model, images, own, self.batch_size):
+        for batch in batches(model, images, own):
             (found,) = model.extract_feat(batch.images)
             rows[batch.positions] = F.normalize(found.to(rows), dim=1)
         model.train(training)

@@ -72,12 +72,8 @@ def is_alone(index: Tensor, labels: Tensor) -> Tensor:
 
 def check_index(index: Tensor, rows: int) -> None:
     """Refuse rows that a bank does not have."""
-    wrong = index[(index < 0) | (index >= rows)]
-    if len(wrong):
-        raise ValueError(
-            f'index {int(wrong[0])} is outside the bank, whose rows are 0 to '
-            f'{rows - 1}: make the bank of the images that are trained on'
-        )
+    for value in (index.min(), index.max()):
+        integer(0, rows - 1, index=int(value))
 
 
 def instance_loss(online: Sequence[Tensor], target: Sequence[Tensor]):
@@ -96,14 +92,10 @@ def instance_loss(online: Sequence[Tensor], target: Sequence[Tensor]):
         Tensor: The loss, in -1 to 1.
 
     Raises:
-        ValueError: If there are not two views or more of both.
+        ValueError: If there is one view.
     """
     views = len(online)
-    if views < 2 or len(target) != views:
-        raise ValueError(
-            f'{views} online and {len(target)} target views: as many of '
-            'both are needed, 2 or more'
-        )
+    integer(least=2, views=views)
     first = F.normalize(torch.stack([*online]), dim=-1)
     second = F.normalize(torch.stack([*target]), dim=-1).detach()
     pairs = (first.sum(dim=0) * second.sum(dim=0)).sum(dim=-1)
@@ -169,11 +161,7 @@ def knn_scores(
     Raises:
         ValueError: If k is no integer of 1 to N.
     """
-    integer(k=k)
-    if k > len(bank):
-        raise ValueError(
-            f'k={k} is more than the {len(bank)} rows of the bank'
-        )
+    integer(k=k, most=len(bank))
     similarity = cosine_similarity(queries, bank)
     return nearest_votes(similarity, labels, num_classes, k, sigma)
 
@@ -210,11 +198,7 @@ def ranking_scores(
 
 
 def ranked_similarity(
-    similarity: Tensor,
-    gallery_coarse: Tensor,
-    ranking: str,
-    sigma: float = 0.05,
-    query_coarse: Tensor | None = None,
+    similarity, gallery_coarse, ranking, sigma=0.05, query_coarse=None
 ) -> Tensor:
     """Make ranking scores of cosines; minus infinity stays what it is.
 
@@ -241,7 +225,7 @@ def ranked_similarity(
         votes = nearest_votes(
             similarity, gallery_coarse, number, None, sigma
         ).clamp(LEAST, 1 - LEAST)
-        return similarity + votes.logit()[:, gallery_coarse]
+        return votes.logit()[:, gallery_coarse].add_(similarity)
     if query_coarse is None:
         raise ValueError(
             "ranking='oracle' needs the coarse classes of the queries: give "

@@ -26,21 +26,15 @@ from .grafit import (
 PROJECTORS = dict(mlp=256, fc=128)  # channels of the embedding
 
 
-class Projector(nn.Module):
+class Projector(nn.Sequential):
     """A neck that turns the last output of a backbone into an embedding.
 
     Feature maps are averaged over places, of tokens the first is taken.
-
-    Args:
-        layers (nn.Module): (B, C) to (B, D).
     """
 
-    def __init__(self, layers: nn.Module):
-        super().__init__()
-        self.layers = layers
-
     def forward(self, feats: tuple[Tensor, ...]) -> tuple[Tensor]:
-        return (self.layers(one_feature(feats[-1])),)
+        """(B, ...) to (B, D)."""
+        return (super().forward(one_feature(feats[-1])),)
 
 
 def one_feature(x: Tensor) -> Tensor:
@@ -65,11 +59,10 @@ def channels_of(backbone: nn.Module) -> int:
     """Find how many channels a backbone gives, by a black image."""
     side = vars(backbone).get('img_size', 64)
     shape = (side, side) if isinstance(side, int) else side
-    training = backbone.training
     backbone.eval()
-    feats = backbone(torch.zeros(1, 3, *shape))
-    backbone.train(training)
-    return one_feature(feats[-1]).shape[1]
+    channels = one_feature(backbone(torch.zeros(1, 3, *shape))[-1]).shape[1]
+    backbone.train()
+    return channels
 
 
 class BankHead(ClsHead):
@@ -108,8 +101,8 @@ class BankHead(ClsHead):
     @torch.no_grad()
     def update(self, embedding: Tensor, index: Tensor) -> None:
         """Update the rows of the batches of all processes."""
-        both = (torch.cat(all_gather(x.detach())) for x in (embedding, index))
-        embedding, index = both
+        index = torch.cat(all_gather(index))
+        embedding = torch.cat(all_gather(embedding.detach()))
         bank = self.bank.clone()  # the loss needs the old one for its gradient
         bank[index] = halfway(bank[index], embedding, True)
         self.bank = bank
@@ -159,9 +152,8 @@ class Grafit(ImageClassifier):
             ``ImageClassifier``.
 
     Raises:
-        ValueError: If the projector or the reduction is unknown, sigma is not
-            above 0, the weight is negative, or there is an instance loss
-            and one view.
+        ValueError: If the projector or the reduction is unknown, or there is
+            an instance loss and one view.
     """
 
     def __init__(
@@ -185,20 +177,15 @@ class Grafit(ImageClassifier):
         one_of(PROJECTORS, projector=projector)
         one_of(REDUCTIONS[:2], reduction=reduction)
         integer(num_views=num_views, least=1 + bool(instance_weight))
-        if sigma <= 0 or instance_weight < 0:
-            raise ValueError(
-                f'sigma={sigma} must be above 0, instance_weight='
-                f'{instance_weight} must not be negative'
-            )
         preprocessor = dict(type='mmclca.ViewsDataPreprocessor')
         preprocessor.update(data_preprocessor or {})
         super().__init__(backbone, data_preprocessor=preprocessor, **kwargs)
-        channels, width = channels_of(self.backbone), out_channels
-        width = width or PROJECTORS[projector]
-        layers = nn.Linear(channels, width)
+        width = out_channels or PROJECTORS[projector]
+        channels = channels_of(self.backbone)
+        layers = [nn.Linear(channels, width)]
         if projector == 'mlp':
             layers = mlp(channels, hidden, width, norm_cfg)
-        self.neck = Projector(layers)
+        self.neck = Projector(*layers)
         self.head = BankHead(num_images, width, num_classes, k, sigma)
         self.num_views = num_views
         self.sigma = sigma
