@@ -188,7 +188,7 @@ def _vote_of_others(model: nn.Module, read: Callable) -> float:
     return (votes.argmax(dim=1) == labels).double().mean().item()
 
 
-def energy(model: nn.Module, read: Read) -> dict[str, Tensor]:
+def pca(model: nn.Module, read: Read) -> dict[str, Tensor]:
     """Measure how much of the variance the first principal components hold.
 
     Of final features of unit length. Touvron's thesis, section 2.6: it bends
@@ -226,7 +226,7 @@ def draw_curves(
     save(figure, out)
 
 
-def write_tables(tables: dict[str, Tensor], out: Path) -> None:
+def write_numbers(tables: dict[str, Tensor], out: Path) -> None:
     """Write tables as one ``.csv`` file: title, row, then its numbers."""
     rows = []
     for title, table in tables.items():

@@ -168,7 +168,7 @@ def test_mistakes_end_in_a_line(tool, capsys, name, words, message):
 
 
 @pytest.mark.parametrize(
-    'kind', ['maps', 'attention', 'fourier', 'probe', 'reinit', 'energy']
+    'kind', ['maps', 'attention', 'fourier', 'probe', 'reinit', 'pca']
 )
 def test_kinds_of_studies_of_layers(draw, folder, kind):
     words = f'--kind {kind} --feature mean --num-images 16 --batch-size 8'

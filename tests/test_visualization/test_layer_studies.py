@@ -93,7 +93,7 @@ def test_layers_drawn_anew(model, read):
 def test_energy_ends_at_the_number_of_directions(model, read, monkeypatch):
     drawn = torch.randn(50, 3) @ torch.randn(3, 16)
     monkeypatch.setattr(study, 'image_features', lambda *_: (drawn, []))
-    (found,) = study.energy(model, read).values()
+    (found,) = study.pca(model, read).values()
     assert found[0] == 0 and found[2] < 0.999
     assert_close(found[3:], torch.ones(14, 1).double())
 
@@ -115,7 +115,7 @@ def test_reduced_models(read, reducer):
 
 def test_what_is_written(tmp_path):
     tables = dict(a=torch.tensor([[1.0, 2.0]]), b=torch.tensor([[3.0]] * 2))
-    study.write_tables(tables, tmp_path / 'a.csv')
+    study.write_numbers(tables, tmp_path / 'a.csv')
     lines = (tmp_path / 'a.csv').read_text().splitlines()
     assert lines == ['a,0,1.0,2.0', 'b,0,3.0', 'b,1,3.0']
     study.draw_curves(tables, str(tmp_path / 'a.png'), 'layer', 'head')

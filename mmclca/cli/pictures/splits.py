@@ -17,7 +17,7 @@ CURVES = dict(
     fourier=('frequency', 'layer'),
     probe=('layer', ''),
     reinit=('layers', ''),
-    energy=('components', ''),
+    pca=('components', ''),
 )
 STAGES = ('backbone', 'neck', 'pre_logits')
 # options of sklearn.manifold.TSNE, n_iter being max_iter
@@ -95,7 +95,7 @@ def add_cka(parser):
         'cka, maps: how alike features, or maps of attention, of layers are; '
         'attention: how far and widely heads look; fourier: frequencies of '
         'features; probe: accuracy of a linear classifier by layer; reinit: '
-        'of nearest images, with first or last layers drawn anew; energy: of '
+        'of nearest images, with first or last layers drawn anew; pca: energy of '
         'principal components of the final features',
         'cka',
         choices=('cka', 'maps', *CURVES),
@@ -146,7 +146,7 @@ def draw_cka(args):
         reduce_at = [model.backbone.reduce_at for model, *_ in opened]
         how = names or ('', ''), (reduce_at[0], reduce_at[-1]), args.kind
         visualization.cka.draw_cka(tables[args.kind], args.out, *how)
-    study.write_tables(tables, args.out.with_suffix('.csv'))
+    study.write_numbers(tables, args.out.with_suffix('.csv'))
     return args.out
 
 
