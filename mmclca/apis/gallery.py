@@ -204,9 +204,8 @@ def choose_voters(gallery: Gallery, folds: int = 5) -> tuple[int, float]:
     named = [i for i, x in enumerate(images.labels) if x is not None]
     labels = torch.tensor([images.labels[i] for i in named])
     features, number = gallery.features[named], len(images.classes)
-    step = 1 + ENTRIES // max(len(named), 1)
     for known, tested in Units(labels).folds(folds, seed=0):
-        for rows in torch.as_tensor(tested).split(step):
+        for rows in torch.as_tensor(tested).split(1 + ENTRIES // len(known)):
             similar = cosine_similarity(features[rows], features[known])
             for k in VOTERS:
                 votes = nearest_votes(similar, labels[known], number, k, SIGMA)
@@ -216,7 +215,7 @@ def choose_voters(gallery: Gallery, folds: int = 5) -> tuple[int, float]:
 
 def at_level(images: Photographs, coarse_of: dict[str, str]) -> Photographs:
     """Give images the coarse classes of theirs."""
-    labels, names = coarse_labels(images.classes, coarse_of, 'the table')
+    labels, names = coarse_labels(images.classes, coarse_of)
     found = [x if x is None else labels[x] for x in images.labels]
     return replace(images, labels=found, classes=names)
 
@@ -224,7 +223,7 @@ def at_level(images: Photographs, coarse_of: dict[str, str]) -> Photographs:
 def _coarse(theirs, ours, ranking, coarse_of) -> Tensor:
     """Coarse labels of a gallery, then of the queries where they count."""
     names = dict(cosine=[], conditional=theirs).get(ranking, theirs + ours)
-    return torch.tensor(coarse_labels(names, coarse_of, 'the table')[0])
+    return torch.tensor(coarse_labels(names, coarse_of)[0])
 
 
 def _nearest(gallery, queries, similarity, ranked, topk) -> list[dict]:

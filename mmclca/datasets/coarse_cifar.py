@@ -6,6 +6,7 @@ from mmpretrain.datasets import CIFAR100
 
 from mmclca.registry import DATASETS
 from mmclca.utils.files import read_bytes
+from mmclca.utils.messages import one_of
 
 
 @DATASETS.register_module()
@@ -27,13 +28,9 @@ class CoarseCIFAR100(CIFAR100):
     def load_data_list(self) -> list[dict]:
         """List the images."""
         images = super().load_data_list()
-        folder = Path(self.data_prefix['root'], self.base_folder)
-        file = folder / self.split
+        file = Path(self.data_prefix['root'], self.base_folder, self.split)
         entry = pickle.loads(read_bytes(file), encoding='latin1')
-        if 'coarse_labels' not in entry:
-            raise ValueError(
-                f'{file} has no coarse labels: give cifar-100-python'
-            )
+        one_of(entry, key='coarse_labels')
         for image, coarse in zip(images, entry['coarse_labels'], strict=True):
             image.update(fine_label=image['gt_label'], gt_label=int(coarse))
         return images

@@ -11,7 +11,7 @@ from mmpretrain.datasets.base_dataset import BaseDataset
 
 from mmclca.registry import DATASETS
 from mmclca.utils.files import read_bytes, read_rows
-from mmclca.utils.messages import not_one_of, printable
+from mmclca.utils.messages import one_of, printable
 
 
 def read_levels(table: str | PathLike) -> dict[str, dict[str, str]]:
@@ -58,20 +58,19 @@ def read_level(
     """
     found = read_levels(table)
     level = level or next(iter(found))
-    if level not in found:
-        raise ValueError(f'{table}: {not_one_of(level, found)}')
+    one_of(found, level=level)
     return found[level]
 
 
 def coarse_labels(
-    names: Sequence[str], coarse_of: dict[str, str], source: str | PathLike
+    names: Sequence[str], coarse_of: dict[str, str], source: str = 'the table'
 ) -> tuple[list[int], list[str]]:
     """Number the coarse classes of some classes.
 
     Args:
         names (Sequence[str]): The classes.
         coarse_of (dict[str, str]): Of :func:`read_level`.
-        source (str | Path): Where that is from.
+        source (str): Where that is from. Defaults to 'the table'.
 
     Returns:
         tuple[list[int], list[str]]: A coarse label for each, and the names
@@ -146,9 +145,8 @@ class INaturalist(BaseDataset):
         """List the images."""
         source = Path(self.data_root, 'categories.json')
         categories = json.loads(read_bytes(source))
-        if any(self.level not in one for one in categories):
-            known = sorted(set.intersection(*map(set, categories)))
-            raise ValueError(f'{source}: {not_one_of(self.level, known)}')
+        known = set.intersection(*map(set, categories))
+        one_of(sorted(known), level=self.level)
         names = {one['id']: str(one[self.level]) for one in categories}
         classes = sorted(set(names.values()))
         self._metainfo['classes'] = tuple(classes)

@@ -27,13 +27,7 @@ def average_precision(similarity: Tensor, relevant: Tensor) -> Tensor:
     Returns:
         Tensor: (N,), NaN where nothing is relevant.
     """
-    return _precision(_ranked(similarity, relevant))
-
-
-def _precision(hits: Tensor) -> Tensor:
-    ranks = torch.arange(1, hits.shape[1] + 1, device=hits.device)
-    precision = hits.cumsum(dim=1, dtype=torch.float).div_(ranks).mul_(hits)
-    return precision.sum(dim=1) / hits.sum(dim=1)
+    return measure_queries(similarity, relevant, ())['mAP']
 
 
 def recall_at(similarity: Tensor, relevant: Tensor, k: int) -> Tensor:
@@ -47,12 +41,7 @@ def recall_at(similarity: Tensor, relevant: Tensor, k: int) -> Tensor:
     Returns:
         Tensor: (N,), 0 or 1, NaN where nothing is relevant.
     """
-    return _found(_ranked(similarity, relevant), k)
-
-
-def _found(hits: Tensor, k: int) -> Tensor:
-    found = hits[:, :k].any(dim=1).double()
-    return found.masked_fill(~hits.any(dim=1), torch.nan)
+    return measure_queries(similarity, relevant, (k,))[f'recall@{k}']
 
 
 def _ranked(similarity: Tensor, relevant: Tensor) -> Tensor:
@@ -76,8 +65,13 @@ def measure_queries(
         is relevant.
     """
     hits = _ranked(similarity, relevant)
-    measured = {f'recall@{k}': _found(hits, k) for k in recalls}
-    return dict(mAP=_precision(hits), **measured)
+    ranks = torch.arange(1, hits.shape[1] + 1, device=hits.device)
+    precision = hits.cumsum(dim=1, dtype=torch.float).div_(ranks).mul_(hits)
+    measured = dict(mAP=precision.sum(dim=1) / hits.sum(dim=1))
+    for k in recalls:
+        found, none = hits[:, :k].any(dim=1).double(), ~hits.any(dim=1)
+        measured[f'recall@{k}'] = found.masked_fill(none, torch.nan)
+    return measured
 
 
 def mean_over_matched(measured: dict[str, Tensor]) -> dict[str, float]:

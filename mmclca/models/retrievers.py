@@ -57,13 +57,14 @@ def nearest_votes(
     Returns:
         Tensor: (N, num_classes), each row with a sum of 1.
     """
-    rows, number = similarity.shape
-    voters = labels.expand(rows, number)
+    voters = labels.expand_as(similarity)
     if k is not None:
-        similarity, order = similarity.topk(min(k, number), dim=1)
+        k = min(k, similarity.shape[1])
+        similarity, order = similarity.topk(k, dim=1)
         voters = labels[order]
     votes = (similarity / temperature).softmax(dim=1)
-    scores = votes.new_zeros(rows, num_classes)
+    # not len(votes), of which an export makes a constant
+    scores = votes.new_zeros(votes.shape[0], num_classes)
     return scores.scatter_add_(1, voters, votes)
 
 

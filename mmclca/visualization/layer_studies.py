@@ -76,7 +76,9 @@ def attention(model: nn.Module, read: Read) -> dict[str, Tensor]:
 def _spread(weights: Tensor, tokens: Tokens) -> Tensor:
     """Attention (B, H, N, N) to distance and entropy, (B, H, 2)."""
     share = tokens.patch_weights.to(weights)
-    at = F.normalize(share, p=1, dim=-1) @ _places(share)
+    line = torch.arange(_side(share)).to(share)
+    places = torch.cartesian_prod(line, line)
+    at = F.normalize(share, p=1, dim=-1) @ places  # (B, N, 2)
     known = share.any(dim=-1, keepdim=True).to(share)  # (B, N, 1)
     pairs = F.normalize(weights * known.mT[:, None], p=1, dim=-1)
     far = (pairs * torch.cdist(at, at)[:, None]).sum(dim=-1)  # (B, H, N)
@@ -122,12 +124,6 @@ def _side(share: Tensor) -> int:
     return round(share.shape[-1] ** 0.5)
 
 
-def _places(share: Tensor) -> Tensor:
-    """Rows and columns of the patches of weights (B, N, P), (P, 2)."""
-    line = torch.arange(_side(share)).to(share)
-    return torch.cartesian_prod(line, line)
-
-
 @torch.no_grad()
 def fourier(model: nn.Module, read: Read) -> dict[str, Tensor]:
     """Measure the frequencies of features over the grid of patches.
@@ -164,8 +160,7 @@ def reinit(model: nn.Module, read: Read) -> dict[str, Tensor]:
     found = []
     for k in range(number + 1):
         ends = range(k), range(number - k, number)
-        models = (_drawn_anew(model, layers) for layers in ends)
-        found.append([_vote_of_others(one, read) for one in models])
+        found.append([_accuracy(_drawn_anew(model, x), read) for x in ends])
     titles = (f'accuracy, {end} layers anew' for end in ('first', 'last'))
     return dict(zip(titles, torch.tensor(found).T[..., None], strict=True))
 
@@ -179,11 +174,10 @@ def _drawn_anew(model: nn.Module, layers: Iterable[int]) -> nn.Module:
     return copied
 
 
-def _vote_of_others(model: nn.Module, read: Callable) -> float:
+def _accuracy(model: nn.Module, read: Callable) -> float:
     features, labels = image_features(model, read(), 'backbone')
     labels = torch.tensor(labels)
-    similarity = cosine_similarity(features, features)
-    similarity.fill_diagonal_(-torch.inf)
+    similarity = cosine_similarity(features, features).fill_diagonal_(-2)
     votes = nearest_votes(similarity, labels, int(labels.max()) + 1)
     return (votes.argmax(dim=1) == labels).double().mean().item()
 

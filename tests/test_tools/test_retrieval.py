@@ -153,4 +153,4 @@ def test_levels_of_a_table(retrieve, folder, tmp_path):
 def test_a_ranking_without_levels(folder, monkeypatch, capsys):
     words = str(folder / 'tiny.pth'), '--ranking', 'conditional'
     assert end_of(monkeypatch, TOOL, *words) == 2
-    assert 'needs --coarse TABLE' in capsys.readouterr().err
+    assert 'the table has no row for 4 classes' in capsys.readouterr().err

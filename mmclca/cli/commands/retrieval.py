@@ -67,7 +67,7 @@ def add_levels(parser):
     parser.add(
         '--coarse TABLE',
         'a .csv file with titles: classes, then a column for each coarser '
-        'level; mAP and the vote are measured at all of them',
+        'level, at all of which is measured',
     )
     parser.add(
         '--ranking',
@@ -100,8 +100,6 @@ def add_outputs(parser):
 
 
 def check(args):
-    if args.ranking != 'cosine' and not args.coarse:
-        raise ValueError(f'--ranking {args.ranking} needs --coarse TABLE')
     if args.index and (args.gallery or args.save_index):
         raise ValueError('--index is a gallery already: leave out the other')
     for path in filter(None, (args.out, args.save_index)):

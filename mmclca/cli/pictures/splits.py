@@ -95,7 +95,7 @@ def add_cka(parser):
         'cka, maps: how alike features, or maps of attention, of layers are; '
         'attention: how far and widely heads look; fourier: frequencies of '
         'features; probe: accuracy of a linear classifier by layer; reinit: '
-        'of nearest images, with first or last layers drawn anew; pca: energy of '
+        'of nearest images, with first or last layers anew; pca: energy of '
         'principal components of the final features',
         'cka',
         choices=('cka', 'maps', *CURVES),

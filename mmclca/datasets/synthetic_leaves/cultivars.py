@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
+from mmclca.utils.messages import integer
+
 from .painting import paint_leaf
 from .shape import grow_leaf
 
@@ -109,11 +111,7 @@ def make_species(num_species, num_classes, seed=0, difference=1.0):
         ValueError: If there are more species than cultivars, or see
             :func:`make_cultivars`.
     """
-    if num_species > num_classes > 0:
-        raise ValueError(
-            f'num_species is {num_species}; {num_classes} cultivars allow as '
-            'many at most'
-        )
+    integer(most=max(num_classes, 1), num_species=num_species)
     species = make_cultivars(num_species, seed, difference)
     inside = difference / 3 if num_species > 1 else difference
     owners = [i * num_species // num_classes for i in range(num_classes)]

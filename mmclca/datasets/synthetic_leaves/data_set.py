@@ -42,9 +42,8 @@ def draw_data_set(out: Path, options: dict, jobs: int = 1) -> Photographs:
     number, seed = options['per_class'], options['seed']
     images = _plan(out, options)
     look = options['classes'], seed, options['difference']
-    species, cultivars = zip(
-        *make_species(options['species'], *look), strict=True
-    )
+    made = make_species(options['species'], *look)
+    species, cultivars = zip(*made, strict=True)
     _take_over(out, options)
     if options['species'] > 1:
         names = [f'species_{number + 1:02d}' for number in species]

@@ -45,16 +45,14 @@ class BankHook(Hook):
     def _rows(self, runner) -> Tensor:
         """Embed the training images, each process its share."""
         model, cfg = inner_model(runner.model), runner.cfg
-        loader = cfg.get('test_dataloader') or cfg.val_dataloader
-        pipeline = loader.dataset.pipeline
+        pipeline = cfg.test_dataloader.dataset.pipeline
         images = dataset_of(cfg, 'train', pipeline=pipeline)
         rank, processes = get_dist_info()
         own = range(rank, len(images), processes)
-        rows, training = torch.zeros_like(model.head.bank), model.training
-        model.eval()
+        rows = torch.zeros_like(model.head.bank)
+        model.eval()  # as the loops do next
         for batch in batches(model, images, own):
             (found,) = model.extract_feat(batch.images)
             rows[batch.positions] = F.normalize(found.to(rows), dim=1)
-        model.train(training)
         all_reduce(rows)
         return rows

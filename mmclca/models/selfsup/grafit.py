@@ -56,8 +56,8 @@ def knn_loss(
     own, alone = index[:, None], is_alone(index, labels)
     least = torch.finfo(logits.dtype).min
     logits = logits.scatter(1, own, least)
-    counted = (labels == labels[own]) | alone[:, None]
-    same = logits.masked_fill(~counted, least)
+    others = (labels != labels[own]) & ~alone[:, None]
+    same = logits.masked_fill(others, least)
     each = logits.logsumexp(dim=1) - same.logsumexp(dim=1)
     if reduction == 'none':
         return each

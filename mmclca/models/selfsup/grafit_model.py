@@ -93,8 +93,7 @@ class BankHead(ClsHead):
             labels (Tensor): Coarse classes of the training images (N,).
         """
         chance = torch.Generator().manual_seed(0)
-        channels = self.bank.shape[1]
-        rows = torch.rand(len(labels), channels, generator=chance)
+        rows = torch.rand(len(labels), self.bank.shape[1], generator=chance)
         self.bank = F.normalize(2 * rows - 1, dim=1).to(self.bank)
         self.labels = labels.to(self.labels)
 
@@ -218,8 +217,7 @@ class Grafit(ImageClassifier):
                 f'{self.num_views}: set num_views of MultiView to the same'
             )
         head = self.head
-        rows = [sample.sample_idx for sample in data_samples]
-        index = torch.tensor(rows, device=head.bank.device)
+        index = head.labels.new_tensor([x.sample_idx for x in data_samples])
         first, losses = embed(self, views[0])
         settings = head.labels, self.sigma, self.reduction
         losses['knn_loss'] = knn_loss(first, head.bank, index, *settings)

@@ -22,14 +22,11 @@ class ViewsDataPreprocessor(ClsDataPreprocessor):
     def forward(self, data: dict, training: bool = False) -> dict:
         """See ``ClsDataPreprocessor``."""
         views = data['inputs']
-        if torch.is_tensor(views) or _is_image(views[0]):
+        batched = torch.is_tensor(views)
+        if batched or (torch.is_tensor(views[0]) and views[0].dim() == 3):
             return super().forward(data, training)
         done = [
             super(ViewsDataPreprocessor, self).forward(dict(data, inputs=one))
             for one in views
         ]
         return dict(done[0], inputs=[one['inputs'] for one in done])
-
-
-def _is_image(x) -> bool:
-    return torch.is_tensor(x) and x.dim() == 3
