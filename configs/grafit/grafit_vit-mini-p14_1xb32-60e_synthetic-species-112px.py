@@ -8,9 +8,6 @@
 # Cost: 0.12 GMACs, 3.74 M parameters.
 # Command: python tools/train.py \
 #   configs/grafit/grafit_vit-mini-p14_1xb32-60e_synthetic-species-112px.py
-# SNCA+: --cfg-options model.instance_weight=0 model.num_views=1
-#   train_dataloader.dataset.pipeline.1.num_views=1; SNCA: model.projector=fc
-#   besides.
 _base_ = [
     '../_base_/models/grafit_vit-mini-p14.py',
     '../_base_/datasets/synthetic-species_112.py',

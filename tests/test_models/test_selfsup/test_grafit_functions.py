@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from mmclca.models.retrievers import nearest_votes
 from mmclca.models.selfsup.grafit import (
     instance_loss,
     knn_loss,
@@ -78,6 +79,9 @@ def test_properties(drawn):
     order = coarse[rank['oracle'].argsort(dim=1, descending=True)]
     first = order == coarse[index][:, None]
     assert first.long().diff(dim=1).le(0).all()
+    similarity = rank['cosine']
+    votes = [nearest_votes(similarity + c, labels, 4, 5, 0.05) for c in (0, 3)]
+    near(votes[0], votes[1])
     constant = ranking_scores(
         embedding.detach(), bank, 0 * coarse, 'conditional'
     )
