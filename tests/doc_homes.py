@@ -112,6 +112,10 @@ NOT_RUN = [  # commands, and why
         r'work_dirs/queries',
         'the runs and the data that a page was measured with',
     ),
+    (
+        r'configs/grafit/|synthetic_species|work_dirs/ce/',
+        'hours of training; tests/test_models/test_selfsup',
+    ),
     (r'drawn_cotton80', 'the data that a page was measured with'),
     (r'tools/benchmark/throughput\.py', 'a benchmark of minutes, or of a GPU'),
 ]

@@ -4,7 +4,8 @@
 import json
 import os
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import isnan
 from os import PathLike
 from pathlib import Path
@@ -14,21 +15,25 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from mmclca.datasets.levels import coarse_labels
 from mmclca.datasets.photographs import Photographs
-from mmclca.evaluation.retrieval import (
-    knn_scores,
-    mean_over_matched,
-    measure_queries,
-)
+from mmclca.datasets.units import Units
+from mmclca.evaluation.retrieval import mean_over_matched, measure_queries
 from mmclca.models.retrievers import (
     cosine_similarity,
     hide_same_files,
+    nearest_votes,
     positions_of,
 )
+from mmclca.models.selfsup.grafit import ranked_similarity
 from mmclca.utils.files import replace_file
 from mmclca.utils.messages import printable
 
 RECALLS = (1, 5, 10)
+ENTRIES = 2**23  # similarities at a time, whose ranking takes some 400 MB
+# numbers of images that vote, of which folds choose, and their temperature
+VOTERS = (10, 15, 20, 25, 30)
+SIGMA = 0.05
 
 
 @dataclass
@@ -54,8 +59,13 @@ class Gallery:
             Tensor: Cosines (N, M), minus infinity where both are one file.
         """
         similarity = cosine_similarity(features, self.features)
-        hide_same_files(similarity, paths, positions_of(self.images.paths))
+        hide_same_files(similarity, paths, self.positions)
         return similarity
+
+    @cached_property
+    def positions(self) -> dict[str, list[int]]:
+        """Positions of its files."""
+        return positions_of(self.images.paths)
 
 
 def write_gallery(gallery: Gallery, path: str | PathLike) -> None:
@@ -124,15 +134,24 @@ def look_up(
     features: Tensor,
     topk: int = 10,
     neighbours: int = 5,
+    ranking: str = 'cosine',
+    coarse_of: dict[str, str] = {},
 ) -> tuple[list[dict], dict[str, float]]:
     """Find the nearest gallery images of queries.
+
+    Some queries at a time, so that memory does not grow with their number.
 
     Args:
         gallery (Gallery): The gallery.
         queries (Photographs): The queries.
         features (Tensor): Their features (N, C).
         topk (int): Gallery images to name for each. Defaults to 10.
-        neighbours (int): How many vote on the class. Defaults to 5.
+        neighbours (int): How many vote on the class; 0: as many as
+            :func:`choose_voters` says. Defaults to 5.
+        ranking (str): What comes first: see :func:`.ranked_similarity`.
+            Defaults to 'cosine'.
+        coarse_of (dict[str, str]): The coarse class of each class, for other
+            rankings. Defaults to {}.
 
     Returns:
         tuple[list[dict], dict[str, float]]: For each query ``image``,
@@ -147,11 +166,24 @@ def look_up(
         classes are all new to the gallery it has only the numbers, with a
         warning.
     """
-    similarity = gallery.similarity(queries.paths, features)
-    entries = _nearest(gallery, queries, similarity, topk)
-    _vote(entries, similarity, gallery.images.names, neighbours)
-    relevant = _same_class(queries.names, gallery.images.names)
-    measured = measure_queries(similarity, relevant, RECALLS)
+    voting = (neighbours,) if neighbours else choose_voters(gallery)
+    images, entries, parts = gallery.images, [], []
+    labels = torch.tensor([-1 if x is None else x for x in images.labels])
+    known = {name: label for label, name in enumerate(images.classes)}
+    wanted = torch.tensor([known.get(name, -2) for name in queries.names])
+    coarse = _coarse(images.names, queries.names, ranking, coarse_of)
+    for rows in torch.arange(len(queries)).split(1 + ENTRIES // len(images)):
+        some = queries.select(rows.tolist())
+        similarity = gallery.similarity(some.paths, features[rows])
+        theirs, ours = coarse[: len(images)], coarse[len(images) :]
+        ours = ours[rows] if len(ours) else None
+        ranked = ranked_similarity(similarity, theirs, ranking, SIGMA, ours)
+        found = _nearest(gallery, some, similarity, ranked, topk)
+        _vote(found, similarity, labels, images.classes, *voting)
+        relevant = wanted[rows, None] == labels
+        parts.append(measure_queries(ranked, relevant, RECALLS))
+        entries += found
+    measured = {x: torch.cat([part[x] for part in parts]) for x in parts[0]}
     precisions = measured['mAP'].tolist()
     for entry, precision in zip(entries, precisions, strict=True):
         if not isnan(precision):
@@ -159,9 +191,44 @@ def look_up(
     return entries, _metrics(entries, measured)
 
 
-def _nearest(gallery, queries, similarity, topk) -> list[dict]:
+def choose_voters(gallery: Gallery, folds: int = 5) -> tuple[int, float]:
+    """Choose how many images vote by folds of the gallery.
+
+    Touvron's thesis, section 2.5: 10, 15, 20, 25 or 30, with a temperature of
+    0.05.
+
+    Returns:
+        tuple[int, float]: The number and the temperature.
+    """
+    images, right = gallery.images, dict.fromkeys(VOTERS, 0)
+    named = [i for i, x in enumerate(images.labels) if x is not None]
+    labels = torch.tensor([images.labels[i] for i in named])
+    features, number = gallery.features[named], len(images.classes)
+    for known, tested in Units(labels).folds(folds, seed=0):
+        for rows in torch.as_tensor(tested).split(1 + ENTRIES // len(known)):
+            similar = cosine_similarity(features[rows], features[known])
+            for k in VOTERS:
+                votes = nearest_votes(similar, labels[known], number, k, SIGMA)
+                right[k] += int((votes.argmax(dim=1) == labels[rows]).sum())
+    return max(VOTERS, key=right.get), SIGMA
+
+
+def at_level(images: Photographs, coarse_of: dict[str, str]) -> Photographs:
+    """Give images the coarse classes of theirs."""
+    labels, names = coarse_labels(images.classes, coarse_of)
+    found = [x if x is None else labels[x] for x in images.labels]
+    return replace(images, labels=found, classes=names)
+
+
+def _coarse(theirs, ours, ranking, coarse_of) -> Tensor:
+    """Coarse labels of a gallery, then of the queries where they count."""
+    names = dict(cosine=[], conditional=theirs).get(ranking, theirs + ours)
+    return torch.tensor(coarse_labels(names, coarse_of)[0])
+
+
+def _nearest(gallery, queries, similarity, ranked, topk) -> list[dict]:
     paths, names = gallery.images.paths, gallery.images.names
-    order = similarity.argsort(dim=1, descending=True, stable=True)
+    order = ranked.argsort(dim=1, descending=True, stable=True)
     entries = []
     rows = zip(queries.paths, queries.names, similarity, order, strict=True)
     for path, name, row, ranking in rows:
@@ -174,28 +241,18 @@ def _nearest(gallery, queries, similarity, topk) -> list[dict]:
     return entries
 
 
-def _vote(entries, similarity, names, neighbours) -> None:
+def _vote(entries, similarity, labels, classes, k, temperature=0.07) -> None:
     """Add the class that the nearest images with a class vote for."""
-    named = [i for i, name in enumerate(names) if name is not None]
-    if not named:
+    if not classes:
         return
-    similarity, names = similarity[:, named], [names[i] for i in named]
-    classes = sorted(set(names))
-    labels = torch.tensor([classes.index(name) for name in names])
+    similarity = similarity.masked_fill(labels < 0, -torch.inf)
     alone = (similarity == -torch.inf).all(dim=1)
-    scores = knn_scores(similarity, labels, len(classes), neighbours)
+    how = labels.clamp(min=0), len(classes), k, temperature
+    scores = nearest_votes(similarity, *how)
     for entry, row, skip in zip(entries, scores, alone, strict=True):
         if not skip:
             entry['knn_class'] = classes[int(row.argmax())]
             entry['knn_score'] = float(row.max())
-
-
-def _same_class(queries, gallery) -> Tensor:
-    """Compare classes (N, M); no class is like no other."""
-    numbers = {name: i for i, name in enumerate({*queries, *gallery} - {None})}
-    ours = torch.tensor([numbers.get(name, -1) for name in queries])
-    theirs = torch.tensor([numbers.get(name, -2) for name in gallery])
-    return ours[:, None] == theirs
 
 
 def _metrics(

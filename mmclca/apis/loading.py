@@ -142,6 +142,8 @@ def names_of_last(model: nn.Module) -> list[str]:
     Raises:
         ValueError: If the head has no linear last layer.
     """
+    if not any(True for _ in model.head.parameters()):
+        return []  # of a bank
     last = last_linear(model.head)
     fitted = {id(parameter) for parameter in last.parameters()}
     return [name for name, p in model.named_parameters() if id(p) in fitted]

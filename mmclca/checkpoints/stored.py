@@ -236,6 +236,7 @@ def _below(package: str, modules: str) -> list[str]:
 # of which modules the type of a model may be
 CLASSIFIERS = (
     *_below('mmclca.models', 'baselines.classifiers classifiers'),
+    'mmclca.models.selfsup.grafit_model',
     'mmpretrain.models.classifiers.image',
 )
 # and a type in a model, by the setting that holds it
@@ -259,6 +260,7 @@ PARTS = dict(
     reducer=('mmclca.models.reduction.reducers',),
     cache=('mmclca.models.reduction.cross_layer_cache',),
     data_preprocessor=(
+        'mmclca.models.selfsup.views',
         'mmengine.model.base_model.data_preprocessor',
         'mmpretrain.models.utils.data_preprocessor',
     ),
@@ -279,7 +281,7 @@ LAYERS = (
 )
 # data sets that are folders or lists; others open pickles, or fetch theirs
 DATA_SETS = (
-    'mmclca.datasets.ultra_fgvc',
+    *_below('mmclca.datasets', 'levels ultra_fgvc'),
     'mmengine.dataset.dataset_wrapper',
     *_below(
         'mmpretrain.datasets',
@@ -300,7 +302,7 @@ TEXTS = (
     *('arch', 'approximate', 'bias', 'communication', 'contrast'),
     *('drop_path_mode', 'ending', 'ffn_type', 'fusion', 'fusion_mode'),
     *('graph_conv_type', 'interpolate_mode', 'last_block', 'mode'),
-    *('out_type', 'padding', 'pooling', 'reduction', 'style'),
+    *('out_type', 'padding', 'pooling', 'projector', 'reduction', 'style'),
     # of transforms
     *('algorithm_keys', 'backend', 'color_format', 'color_type', 'direction'),
     *('edge', 'imdecode_backend', 'input_key', 'interpolation'),
@@ -309,7 +311,7 @@ TEXTS = (
     # of data sets: names, and folders and lists of this machine, which are
     # read as text where a split of the data is asked for
     *('ann_file', 'classes', 'data_prefix', 'data_root', 'dataset'),
-    *('extensions', 'img_path', 'split'),
+    *('extensions', 'img_path', 'level', 'levels', 'split'),
 )
 # file clients, of which one imports from a folder that is named to it
 NEVER = ('backend_args', 'file_client_args', 'trust_remote_code')

@@ -7,9 +7,11 @@ import mmengine.utils  # noqa: F401 its bars keep the output of their import
 with redirect_stdout(None):
     import mmpretrain.datasets  # noqa: F401
 
+from .coarse_cifar import CoarseCIFAR100
 from .decoding import LoadPhotograph
 from .image_cache import CacheImages
 from .imagenet_v2 import ImageNetV2
+from .levels import CoarseDataset, INaturalist
 from .samplers import AtLeastSampler, ClampedBatchSampler, RepeatAugSampler
 from .ultra_fgvc import UltraFGVC
 
@@ -17,6 +19,9 @@ __all__ = [
     'AtLeastSampler',
     'CacheImages',
     'ClampedBatchSampler',
+    'CoarseCIFAR100',
+    'CoarseDataset',
+    'INaturalist',
     'ImageNetV2',
     'LoadPhotograph',
     'RepeatAugSampler',

@@ -27,10 +27,7 @@ def average_precision(similarity: Tensor, relevant: Tensor) -> Tensor:
     Returns:
         Tensor: (N,), NaN where nothing is relevant.
     """
-    hits = _ranked(similarity, relevant)
-    ranks = torch.arange(1, hits.shape[1] + 1, device=hits.device)
-    precision = hits.cumsum(dim=1) / ranks
-    return (precision * hits).sum(dim=1) / hits.sum(dim=1)
+    return measure_queries(similarity, relevant, ())['mAP']
 
 
 def recall_at(similarity: Tensor, relevant: Tensor, k: int) -> Tensor:
@@ -44,9 +41,7 @@ def recall_at(similarity: Tensor, relevant: Tensor, k: int) -> Tensor:
     Returns:
         Tensor: (N,), 0 or 1, NaN where nothing is relevant.
     """
-    hits = _ranked(similarity, relevant)
-    found = hits[:, :k].any(dim=1).double()
-    return found.masked_fill(~hits.any(dim=1), torch.nan)
+    return measure_queries(similarity, relevant, (k,))[f'recall@{k}']
 
 
 def _ranked(similarity: Tensor, relevant: Tensor) -> Tensor:
@@ -69,10 +64,14 @@ def measure_queries(
         dict[str, Tensor]: ``mAP`` and ``recall@k``, (N,), NaN where nothing
         is relevant.
     """
-    measured = {
-        f'recall@{k}': recall_at(similarity, relevant, k) for k in recalls
-    }
-    return dict(mAP=average_precision(similarity, relevant), **measured)
+    hits = _ranked(similarity, relevant)
+    ranks = torch.arange(1, hits.shape[1] + 1, device=hits.device)
+    precision = hits.cumsum(dim=1, dtype=torch.float).div_(ranks).mul_(hits)
+    measured = dict(mAP=precision.sum(dim=1) / hits.sum(dim=1))
+    for k in recalls:
+        found, none = hits[:, :k].any(dim=1).double(), ~hits.any(dim=1)
+        measured[f'recall@{k}'] = found.masked_fill(none, torch.nan)
+    return measured
 
 
 def mean_over_matched(measured: dict[str, Tensor]) -> dict[str, float]:
@@ -92,36 +91,6 @@ def mean_over_matched(measured: dict[str, Tensor]) -> dict[str, float]:
         name: 100 * float(values[matched].double().mean())
         for name, values in measured.items()
     }
-
-
-def knn_scores(
-    similarity: Tensor,
-    labels: Tensor,
-    num_classes: int,
-    k: int = 5,
-    temperature: float = 0.07,
-) -> Tensor:
-    """Scores of classes by a vote of the k nearest images.
-
-    A vote weighs exp(similarity / temperature): Wu et al., `Unsupervised
-    Feature Learning via Non-Parametric Instance Discrimination
-    <https://arxiv.org/abs/1805.01978>`_ (2018), section 3.4.
-
-    Args:
-        similarity (Tensor): (N, M), of cosines.
-        labels (Tensor): Classes of the gallery (M,).
-        num_classes (int): Number of classes.
-        k (int): How many vote; all, where there are fewer. Defaults to 5.
-        temperature (float): Small: the nearest decides. Defaults to 0.07.
-
-    Returns:
-        Tensor: (N, num_classes), each row with a sum of 1.
-    """
-    nearest, order = similarity.topk(min(k, similarity.shape[1]), dim=1)
-    votes = (nearest / temperature).softmax(dim=1)
-    # not len(votes), of which an export makes a constant
-    scores = votes.new_zeros(votes.shape[0], num_classes)
-    return scores.scatter_add_(1, labels[order], votes)
 
 
 @METRICS.register_module()

@@ -12,6 +12,7 @@ from mmclca.apis import Probe, TokenReductionInferencer, find_images
 from mmclca.apis.inferencer import ANSWER
 from mmclca.benchmark.timing import RUNTIMES, find_runtime
 from mmclca.checkpoints.fitted import model_file
+from mmclca.datasets.levels import read_level
 from mmclca.datasets.photographs import (
     Checked,
     Photographs,
@@ -21,7 +22,7 @@ from mmclca.datasets.photographs import (
 from mmclca.utils.messages import integer, one_of
 
 from .model import cost_of, make_plan, parse_budget, time_of
-from .probing import measure, run_probe, series_of
+from .probing import coarse_line, measure, run_probe, series_of
 from .record import FitRecord, ModelFolder
 from .report import write_report
 from .screen import (
@@ -53,6 +54,7 @@ def fit(
     overwrite: bool = False,
     pixels: str | None = None,
     device: str | None = None,
+    coarse: str | PathLike | None = None,
 ) -> 'FittedModel':
     """Fit a model to photographs, and say how good it is.
 
@@ -92,6 +94,9 @@ def fit(
             weights know were normalized. Defaults to None: as timm says.
         device (str, optional): Where it runs. Defaults to None: on a GPU if
             there is one.
+        coarse (str | Path, optional): A table of classes and the coarser
+            ones that they belong to, such as cultivars and species, to say
+            how well both are found. Defaults to None.
 
     Returns:
         FittedModel: What the folder holds, ready to predict.
@@ -107,6 +112,7 @@ def fit(
         find_runtime(runtime, 'cpu')
     if budget is not None:
         parse_budget(budget)
+    coarse_of = coarse and read_level(coarse)
     call = dict(
         photographs=os.path.abspath(photographs),
         budget=budget,
@@ -127,8 +133,11 @@ def fit(
             record = files.known(record) or record
         given = device, log, overwrite, probe_only
         record = do_steps(files, record, checked, *given)
-        if explain:
+        if coarse or explain:
             plan = make_plan(files, record, checked, device)
+        if coarse:
+            log.tell_user(coarse_line(plan, coarse_of))
+        if explain:
             log.tell_user(*explain_lines(plan, record))
     return FittedModel(out, device)
 

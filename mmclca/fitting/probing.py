@@ -76,6 +76,13 @@ def fit_classifier(plan: Plan, probe: Probe, some: Photographs) -> OutOfFold:
     return found
 
 
+def coarse_line(plan: Plan, coarse_of: dict[str, str]) -> str:
+    """Say how well classes are found inside their coarse classes."""
+    found = fit_classifier(plan, probe_of(plan), plan.training)
+    right, inside = found.inside(plan.training.classes, coarse_of)
+    return f'Coarse classes: {right:.1%} right; classes inside: {inside:.1%}'
+
+
 def best_probe(plan: Plan) -> tuple[Plan, OutOfFold]:
     """Estimate a probe of the candidate that is best whatever it costs."""
     best = most_accurate(plan)

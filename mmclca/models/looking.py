@@ -89,8 +89,9 @@ def _copy(module: nn.Module) -> nn.Module:
 class Recorded:
     """Hold the tokens that a layer's attention reads and those it leaves.
 
-    ``left`` is before what the cache puts back; ``attn`` is the mean of the
-    attention over heads, (B, N, N). Features of the tokens do not count.
+    ``left`` is before what the cache puts back; ``attn`` what an
+    :class:`AttentionRecorder` makes of the attention. Features of the tokens
+    do not count.
     """
 
     entered: Tokens
@@ -137,7 +138,16 @@ class Recorder(TokenReducer):
 
 
 class AttentionRecorder(Recorder):
-    """Record the attention of each layer too, which is not fused then."""
+    """Record the attention of each layer too, which is not fused then.
+
+    ``summary`` is what is kept of the attention (B, H, N, N) and the tokens
+    that it reads.
+    """
+
+    @staticmethod
+    def summary(weights: Tensor, tokens: Tokens) -> Tensor:
+        """Average over heads, (B, N, N)."""
+        return weights.mean(dim=1)
 
     def softmax(self, tokens: Tokens) -> Callable:
         softmax = super().softmax(tokens) or nn.Softmax(dim=-1)
@@ -145,7 +155,7 @@ class AttentionRecorder(Recorder):
 
         def record(logits: Tensor) -> Tensor:
             weights = softmax(logits)
-            recorded.attn = weights.mean(dim=1)
+            recorded.attn = self.summary(weights, tokens)
             return weights
 
         return record
@@ -162,6 +172,34 @@ def recording(model: nn.Module, recorder: type = Recorder) -> nn.Module:
     copied = shallow_copy(model)
     copied.backbone.reducer = recorder(copied.backbone.reducer)
     return copied
+
+
+def layer_outputs(
+    model: nn.Module, read: Callable[[Tensor, Tokens], Tensor]
+) -> Callable[[Tensor], list[Tensor]]:
+    """Return what reads the output of each layer, of images (B, 3, H, W).
+
+    Args:
+        model (nn.Module): A classifier.
+        read (Callable): What to take of an output (B, N, C) and of its tokens
+            as the reducer left them.
+    """
+    backbone, found = recording(model).backbone, []
+    layers, feed = backbone.reducer.layers, backbone.feed
+
+    def note(layer, x):
+        x = feed(layer, x)
+        found.append(read(x, layers[-1].left))
+        return x
+
+    def look(images: Tensor) -> list[Tensor]:
+        found.clear()
+        layers.clear()
+        backbone.forward_tokens(images)
+        return [*found]
+
+    backbone.feed = note
+    return look
 
 
 @torch.no_grad()

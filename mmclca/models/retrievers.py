@@ -26,9 +26,46 @@ def cosine_similarity(queries: Tensor, gallery: Tensor) -> Tensor:
         gallery (Tensor): Features (M, C).
 
     Returns:
-        Tensor: (N, M), in -1 to 1. Nothing of size N x M x C is made.
+        Tensor: (N, M), in -1 to 1. Nothing of size N x M x C is made, and no
+        copy of the gallery.
     """
-    return F.normalize(queries, dim=-1) @ F.normalize(gallery, dim=-1).T
+    length = gallery.norm(dim=-1).clamp_min(1e-12)
+    return (F.normalize(queries, dim=-1) @ gallery.T).div_(length)
+
+
+def nearest_votes(
+    similarity: Tensor,
+    labels: Tensor,
+    num_classes: int,
+    k: int | None = 5,
+    temperature: float = 0.07,
+) -> Tensor:
+    """Scores of classes by a vote of the k nearest images.
+
+    A vote weighs exp(similarity / temperature): Wu et al., `Unsupervised
+    Feature Learning via Non-Parametric Instance Discrimination
+    <https://arxiv.org/abs/1805.01978>`_ (2018), section 3.4.
+
+    Args:
+        similarity (Tensor): (N, M), of cosines.
+        labels (Tensor): Classes of the gallery (M,).
+        num_classes (int): Number of classes.
+        k (int, optional): How many vote; all, where there are fewer, or
+            for None. Defaults to 5.
+        temperature (float): Small: the nearest decides. Defaults to 0.07.
+
+    Returns:
+        Tensor: (N, num_classes), each row with a sum of 1.
+    """
+    voters = labels.expand_as(similarity)
+    if k is not None:
+        k = min(k, similarity.shape[1])
+        similarity, order = similarity.topk(k, dim=1)
+        voters = labels[order]
+    votes = (similarity / temperature).softmax(dim=1)
+    # not len(votes), of which an export makes a constant
+    scores = votes.new_zeros(votes.shape[0], num_classes)
+    return scores.scatter_add_(1, voters, votes)
 
 
 def positions_of(paths: Iterable[str]) -> dict[str, list[int]]:

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Compare the features of layers (CKA)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import torch
@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from mmclca.datasets.batches import Batch
-from mmclca.models.looking import recording
+from mmclca.models.looking import as_reducible, layer_outputs
+from mmclca.models.reduction.tokens import Tokens
 
 from .figures import save
 
@@ -29,6 +30,28 @@ FEATURES = dict(
 )
 
 
+def feature_reader(
+    model: nn.Module, feature: str
+) -> tuple[nn.Module, Callable]:
+    """Return a model and what :func:`.layer_outputs` reads of its layers.
+
+    Raises:
+        ValueError: If the tokens of the backbone cannot be followed, or
+            there is no CLS in its layers for 'cls'.
+    """
+    backbone = as_reducible(model.backbone)
+    if feature == 'cls' and not backbone.num_prefix:
+        raise ValueError(
+            f"feature='cls': {backbone.no_cls}; give 'mean' or 'all'"
+        )
+
+    def read(x: Tensor, left: Tokens) -> Tensor:
+        counts = (left.weights > 0).to(x).unsqueeze(-1)
+        return FEATURES[feature](x, counts, left.num_prefix)
+
+    return model, read
+
+
 @torch.no_grad()
 def gram_matrices(
     model: nn.Module, batches: Iterable[Batch], feature: str = 'cls'
@@ -39,35 +62,16 @@ def gram_matrices(
         list[Tensor]: (L, B, B) a batch, for L layers, float64.
 
     Raises:
-        ValueError: If the tokens of the backbone cannot be followed, or
-            there is no CLS in its layers for 'cls'.
+        ValueError: See :func:`feature_reader`.
     """
-    backbone = recording(model).backbone
-    if feature == 'cls' and not backbone.num_prefix:
-        raise ValueError(
-            f"feature='cls': {backbone.no_cls}; give 'mean' or 'all'"
-        )
-    layers, feed = backbone.reducer.layers, backbone.feed
-    grams = []
+    model, read = feature_reader(model, feature)
 
-    def note(layer, x):
-        x = out = feed(layer, x)
-        left = layers[-1].left
-        counts = (left.weights > 0).to(x).unsqueeze(-1)
-        x = FEATURES[feature](x, counts, left.num_prefix)
-        x = x.double()  # before a product that would lose digits
-        grams.append(x @ x.T)
-        return out
+    def gram(x: Tensor, left: Tokens) -> Tensor:
+        x = read(x, left).double()  # before a product that would lose digits
+        return x @ x.T
 
-    backbone.feed = note
-    return [_of_batch(backbone, batch, grams, layers) for batch in batches]
-
-
-def _of_batch(backbone, batch: Batch, grams: list, layers: list) -> Tensor:
-    grams.clear()
-    layers.clear()
-    backbone.forward_tokens(batch.images)
-    return torch.stack(grams)
+    look = layer_outputs(model, gram)
+    return [torch.stack(look(batch.images)) for batch in batches]
 
 
 def hsic(first: Tensor, second: Tensor) -> Tensor:
@@ -126,6 +130,7 @@ def draw_cka(
     out: str,
     names: tuple[str, str] = ('', ''),
     reduce_at: tuple[Sequence[int], Sequence[int]] = ((), ()),
+    label: str = 'CKA',
 ) -> None:
     """Draw how much alike layers are.
 
@@ -135,12 +140,13 @@ def draw_cka(
         names (tuple[str, str]): Of the two models. Defaults to none.
         reduce_at (tuple): Layers of each that reduce, to be marked.
             Defaults to none.
+        label (str): What the colours are. Defaults to 'CKA'.
     """
     rows, columns = similarity.shape
     size = 2 + 0.35 * columns, 1.2 + 0.35 * rows
     figure = Figure(size, layout='constrained')
     axis = figure.subplots()
-    draw_matrix(axis, similarity, 'CKA', origin='lower')
+    draw_matrix(axis, similarity, label, origin='lower')
     _number_layers(axis.yaxis, rows, names[0], reduce_at[0])
     _number_layers(axis.xaxis, columns, names[1], reduce_at[1])
     axis.tick_params(axis='x', labelrotation=90)

@@ -9,10 +9,19 @@ from safetensors.torch import save_file
 from tiny_model import write_tiny
 from tiny_run import CLASSES, write_images
 
+import mmclca.apis.gallery
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import extract_features, extract_logits
-from mmclca.apis.gallery import Gallery, look_up, read_gallery, write_gallery
+from mmclca.apis.gallery import (
+    VOTERS,
+    Gallery,
+    choose_voters,
+    look_up,
+    read_gallery,
+    write_gallery,
+)
 from mmclca.datasets.photographs import Photographs, images_at, images_of_split
+from mmclca.models.selfsup.grafit import ranking_scores
 
 ANGLES = dict(a0=0, a1=10, b0=40, b1=65, c0=180)  # of features, in degrees
 
@@ -206,3 +215,57 @@ def test_wrong_places(inferencer, tmp_path):
     config.val_dataloader = None
     with pytest.raises(ValueError, match='no val_dataloader with a dataset'):
         images_of_split(config, 'val')
+
+
+def images_of(entry):
+    return [near['image'] for near in entry['neighbours']]
+
+
+LEVELS = dict(a='x', b='y', c='x')
+
+
+@pytest.mark.parametrize('ranking', ['cosine', 'conditional', 'oracle'])
+def test_rankings_some_queries_at_a_time(monkeypatch, ranking):
+    queries = Photographs.named(['p', 'q', 'r'], ['a', 'b', 'c'], 'new')
+    features = features_at(50, 60, 170)
+    how = gallery_of(), queries, features, 5, 2, ranking, LEVELS
+    entries, found = look_up(*how)
+    gallery = how[0]
+    theirs = torch.tensor([0, 0, 1, 1, 0])
+    scores = ranking_scores(
+        features, gallery.features, theirs, ranking, 0.05, theirs[[0, 2, 4]]
+    )
+    for entry, row in zip(entries, scores, strict=True):
+        order = [gallery.images.paths[i] for i in row.argsort(descending=True)]
+        assert images_of(entry) == order
+    if ranking == 'oracle':
+        assert found['mAP'] == 100
+    monkeypatch.setattr(mmclca.apis.gallery, 'ENTRIES', 1)
+    some, again = look_up(*how)
+    assert again == pytest.approx(found)
+    for one, other in zip(some, entries, strict=True):
+        assert images_of(one) == images_of(other)
+
+
+def test_folds_choose_how_many_vote():
+    torch.manual_seed(0)
+    labels = [i % 2 for i in range(80)]
+    features = features_at(*(60.0 * torch.tensor(labels)))
+    features += 0.6 * torch.randn(80, 2)
+    names = [f'class {label}' for label in labels]
+    images = Photographs.named([f'{i}' for i in range(80)], names, 'here')
+    gallery = Gallery(images, features, 'model', 'backbone')
+    k, sigma = choose_voters(gallery)
+    assert (k, sigma) == (choose_voters(gallery)[0], 0.05) and k in VOTERS
+    entries, _ = look_up(gallery, images, features, 1, 0)
+    by_hand, _ = look_up(gallery, images, features, 1, k)
+    pairs = zip(entries, by_hand, strict=True)
+    same = [one['knn_class'] == other['knn_class'] for one, other in pairs]
+    assert sum(same) >= 70  # the temperature is another
+
+
+def test_a_ranking_needs_a_level_for_each_class():
+    gallery = gallery_of()
+    how = gallery, gallery.images, gallery.features, 1, 1, 'conditional'
+    with pytest.raises(ValueError, match='no row for 1 classes, such as c'):
+        look_up(*how, dict(a='x', b='y'))

@@ -7,9 +7,9 @@ import torch
 from mmclca.evaluation.retrieval import (
     RetrievalMetric,
     average_precision,
-    knn_scores,
     recall_at,
 )
+from mmclca.models.retrievers import nearest_votes
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_what_cannot_be_found_does_not_count(rankings):
 def test_votes_by_a_loop(rankings):
     similarity = rankings[0]
     labels = torch.tensor([0, 1, 2] * 4)
-    found = knn_scores(similarity, labels, 3, k=5, temperature=0.5)
+    found = nearest_votes(similarity, labels, 3, k=5, temperature=0.5)
     for row, scores in zip(similarity, found, strict=True):
         votes = [0.0, 0.0, 0.0]
         for i in row.argsort(descending=True)[:5]:
@@ -76,10 +76,10 @@ def test_votes_by_a_loop(rankings):
 
 def test_the_nearest_alone_decides_and_few_images_are_enough(rankings):
     labels = torch.arange(12)
-    one = knn_scores(rankings[0], labels, 12, k=1)
+    one = nearest_votes(rankings[0], labels, 12, k=1)
     assert torch.equal(one.argmax(1), rankings[0].argmax(1))
     assert (one.max(1).values == 1).all()
-    assert knn_scores(rankings[0], labels, 12, k=99).sum(1).tolist() == (
+    assert nearest_votes(rankings[0], labels, 12, k=99).sum(1).tolist() == (
         pytest.approx([1] * 9)
     )
 

@@ -249,3 +249,15 @@ def test_verbs_take_the_model(copy, place, tmp_path, run, capsys):
     names = [r['pred_class'] for r in model.predict(new) if r['known']]
     assert names.count('larch') > 1
     assert not (copy.folder / '.draft').exists()
+
+
+def test_classes_inside_coarse_ones(copy, place, capsys, tmp_path):
+    table = tmp_path / 'levels.csv'
+    rows = [f'{name},{i % 2}' for i, name in enumerate(copy.facts['classes'])]
+    table.write_text('\n'.join(['class,species', *rows]))
+    call(place, out=copy.folder, coarse=table)
+    said = capsys.readouterr().out
+    assert 'Coarse classes: ' in said and '% right; classes inside: ' in said
+    with pytest.raises(ValueError, match='is in 0 and in 2'):
+        table.write_text(f'class,species\n{rows[0]}\n{rows[0][:-1]}2\n')
+        call(place, out=copy.folder, coarse=table)

@@ -53,25 +53,29 @@ ROOMS = (  # from the top
 # mmclca/cli by that and --explain (47), mmclca/datasets by series (75),
 # mmclca/apis by views (28), tools/research by what fit tells, training
 # gains, calibration, fine-tuning and drawn cultivars (330).
+# mmclca/models by Grafit, mmclca/engine by the hook of its bank,
+# mmclca/datasets by data with levels, mmclca/evaluation, mmclca/apis,
+# mmclca/visualization and mmclca/cli by what is measured of and drawn from
+# representations.
 BUDGET = {
     'mmclca': 177,
-    'mmclca/apis': 1405,
+    'mmclca/apis': 1445,
     'mmclca/benchmark': 935,
-    'mmclca/checkpoints': 1465,
-    'mmclca/cli': 2889,
-    'mmclca/datasets': 2621,
+    'mmclca/checkpoints': 1467,
+    'mmclca/cli': 2970,
+    'mmclca/datasets': 2748,
     'mmclca/deployment': 343,
-    'mmclca/engine': 877,
-    'mmclca/evaluation': 471,
-    'mmclca/fitting': 1341,
-    'mmclca/models': 5335,
+    'mmclca/engine': 916,
+    'mmclca/evaluation': 459,
+    'mmclca/fitting': 1350,
+    'mmclca/models': 5623,
     'mmclca/page': 463,
     'mmclca/sweep': 781,
     'mmclca/utils': 256,
-    'mmclca/visualization': 1005,
+    'mmclca/visualization': 1126,
     'tools': 540,
-    'tools/research': 904,
-    'tests': 27307,
+    'tools/research': 903,
+    'tests': 27950,
 }
 
 

@@ -165,3 +165,22 @@ def test_mistakes_end_in_a_line(tool, capsys, name, words, message):
     assert exit_code(tool, name, f'{out} {words}') == 2
     *_, line = capsys.readouterr().err.splitlines()
     assert re.search(rf'^{name}.py: error: .*{message}', line)
+
+
+@pytest.mark.parametrize(
+    'kind', ['maps', 'attention', 'fourier', 'probe', 'reinit', 'pca']
+)
+def test_kinds_of_studies_of_layers(draw, folder, kind):
+    words = f'--kind {kind} --feature mean --num-images 16 --batch-size 8'
+    assert draw('vis_cka', f'0.pth {words}').std() > 10
+    rows = (folder / 'out.csv').read_text().splitlines()
+    assert len(rows) >= 3 and all(len(row.split(',')) > 2 for row in rows)
+
+
+def test_layers_of_pretrained_weights(draw, folder):
+    stored = torch.load(folder / '0.pth', weights_only=False)
+    names = [n for n in stored['state_dict'] if n.startswith('backbone.')]
+    kept = {name: stored['state_dict'][name] for name in names}
+    torch.save(dict(state_dict=kept), folder / 'pretrained.pth')
+    words = '--kind maps --other 0.pth --num-images 8 --batch-size 8'
+    assert draw('vis_cka', f'tiny.py pretrained.pth {words}').std() > 10

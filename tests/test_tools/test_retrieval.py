@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 from tiny_model import write_tiny
-from tiny_run import CLASSES, ROOT, exit_code, run_tool, write_images
+from tiny_run import CLASSES, ROOT, end_of, exit_code, run_tool, write_images
 
 from mmclca.apis import output
 from mmclca.visualization import figures
@@ -138,3 +138,19 @@ def test_drawn_queries_are_spread_over_all(monkeypatch, tmp_path):
     output.draw_neighbours(entries, tmp_path / 's.png', 8, 5)
     found = [int(name.split()[1]) for name in drawn]
     assert found == [0, 1, 3, 5, 7, 9, 11, 13]
+
+
+def test_levels_of_a_table(retrieve, folder, tmp_path):
+    table = tmp_path / 'levels.csv'
+    rows = [f'{name},{name[0] in "ae"},all' for name in CLASSES]
+    table.write_text('\n'.join(['class,vowel,tree', *rows]))
+    places = '--queries', folder / 'new', '--gallery', folder / 'data'
+    more = '--coarse', table, '--ranking', 'oracle', '--neighbours', '0'
+    printed = retrieve(*places, *more).out
+    assert 'vowel mAP: ' in printed and 'tree knn_top1: 100.00 %' in printed
+
+
+def test_a_ranking_without_levels(folder, monkeypatch, capsys):
+    words = str(folder / 'tiny.pth'), '--ranking', 'conditional'
+    assert end_of(monkeypatch, TOOL, *words) == 2
+    assert 'the table has no row for 4 classes' in capsys.readouterr().err

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mmclca.datasets.levels import coarse_labels
 from mmclca.evaluation.accuracy import accuracy, recalls, wilson
 
 from .classifiers import Linear, Task, best, fit_linear
@@ -47,6 +48,22 @@ class OutOfFold:
     def accuracy(self) -> Tensor:
         """Share of the tested images that is right, of each repeat (R,)."""
         return accuracy(self.logits, self.labels)
+
+    def inside(self, classes: Sequence[str], coarse_of: dict) -> tuple:
+        """Share of images whose coarse class is named rightly, and share whose
+        class is, among those of its coarse class; means over repeats.
+
+        Args:
+            classes (Sequence[str]): Names of the classes.
+            coarse_of (dict[str, str]): Their coarse classes.
+        """
+        coarse = torch.tensor(coarse_labels(classes, coarse_of)[0])
+        own, scores = coarse[self.labels], self.logits
+        best = [scores[..., coarse == x].amax(-1) for x in coarse.unique()]
+        same = (coarse == own[:, None]).to(scores)
+        right = accuracy(torch.stack(best, dim=-1), own)
+        inside = accuracy(scores + same.log(), self.labels)
+        return right.mean().item(), inside.mean().item()
 
     @property
     def macro_recall(self) -> float:

@@ -68,6 +68,11 @@ def parse_args():
         choices=['balanced'],
     )
     parser.flag('--best', 'short for --budget best')
+    parser.add(
+        '--coarse TABLE',
+        'classes, such as cultivars, and coarse ones, such as species: says '
+        'how well both are found (.csv with titles)',
+    )
     parser.flag(
         '--explain',
         'say why the model was chosen, and what all tokens would give',

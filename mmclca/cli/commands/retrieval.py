@@ -8,14 +8,17 @@ python tools/retrieval.py CKPT --gallery my_leaves/ --queries new_leaves/
 
 import sys
 from contextlib import redirect_stdout
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from mmclca.utils.messages import say
 
 from .. import Parser, model_files, plain_errors
-from ..arguments import check_file, file_named, positive
-from ..packages import apis, evaluation, visualization
+from ..arguments import check_file, file_named, positive, whole
+from ..packages import apis, datasets, evaluation, visualization
 
+LEVEL = ('mAP', 'knn_top1')  # measured at each level
 PLACE = 'a folder with a folder a class, or a .txt list of "path label"'
 
 
@@ -31,8 +34,12 @@ def parse_args():
         choices=['backbone', 'pre_logits'],
     )
     parser.add('--topk', 'images to name', 10, type=positive)
-    votes = 'images that vote on the class'
-    parser.add('--neighbours', votes, 5, type=positive)
+    votes = (
+        'images that vote on the class; 0: 10 to 30, chosen by folds of the '
+        'gallery (default: 5)'
+    )
+    parser.add('--neighbours', votes, 5, type=whole)
+    add_levels(parser)
     add_outputs(parser)
     parser.share('--device', '--cfg-options')
     return parser.parse_args()
@@ -54,6 +61,22 @@ def add_places(parser):
         'split of the config)',
     )
     parser.share('--batch-size')
+
+
+def add_levels(parser):
+    parser.add(
+        '--coarse TABLE',
+        'a .csv file with titles: classes, then a column for each coarser '
+        'level, at all of which is measured',
+    )
+    parser.add(
+        '--ranking',
+        'what comes first: alike images; with the log-odds of their coarse '
+        'class (first level of --coarse), for which the gallery votes; those '
+        'of the coarse class of the query',
+        'cosine',
+        choices=['cosine', 'conditional', 'oracle'],
+    )
 
 
 def add_outputs(parser):
@@ -107,14 +130,22 @@ def make_gallery(args, inferencer):
 
 def run(args):
     check(args)
+    levels = datasets.levels.read_levels(args.coarse) if args.coarse else {}
     inferencer = model_files.load(args, args.config, args.checkpoint)
     gallery = make_gallery(args, inferencer)
     queries = gallery.images, gallery.features
     if args.queries or not (args.gallery or args.index):
         queries = embed(args, inferencer, args.queries, 'test')
+    how = args.topk, args.neighbours, args.ranking
     entries, metrics = apis.gallery.look_up(
-        gallery, *queries, args.topk, args.neighbours
+        gallery, *queries, *how, next(iter(levels.values()), {})
     )
+    for level, coarse_of in levels.items():
+        at_level = partial(apis.gallery.at_level, coarse_of=coarse_of)
+        some = replace(gallery, images=at_level(gallery.images))
+        ours = at_level(queries[0]), queries[1], 1, args.neighbours
+        _, found = apis.gallery.look_up(some, *ours)
+        metrics |= {f'{level} {x}': found[x] for x in LEVEL if x in found}
     if args.out:
         apis.output.write_neighbours(entries, metrics, args.out)
     if args.sheet:

@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 from .. import Parser, plain_errors
+from ..arguments import positive
 from ..packages import datasets
 
 
@@ -19,6 +20,7 @@ def parse_args():
     parser = Parser(__doc__)
     parser.add('out', 'folder to make', type=Path)
     parser.add('--classes', 'cultivars to draw', 8)
+    parser.add('--species', 'of these, see levels.csv', 1, type=positive)
     parser.add('--per-class', 'images a class, all splits together', 30)
     parser.add('--size', 'pixels', 224)
     parser.add('--seed', 'of the cultivars and their leaves', 0)

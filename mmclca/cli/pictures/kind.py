@@ -8,7 +8,7 @@ from pathlib import Path
 from .. import model_files
 from ..arguments import Parser, whole
 from ..mistakes import plain_errors
-from ..packages import datasets, visualization
+from ..packages import apis, datasets, visualization
 
 
 @dataclass(frozen=True)
@@ -92,11 +92,22 @@ def add_split(parser):
 
 def load(args, files=None):
     """Load the model that the command line names, and no images."""
+    return model_files.load(args, *files_of(args, files or args.files))
+
+
+def files_of(args, files):
+    """Tell the config from the checkpoint, once a picture can be written."""
     visualization.figures.check_picture(args.out)
-    config, checkpoint, images = model_files.sort_files(files or args.files)
+    config, checkpoint, images = model_files.sort_files(files)
     if images:
         raise ValueError(f'{images[0]}: no images are read, leave them out')
-    return model_files.load(args, config, checkpoint)
+    return config, checkpoint
+
+
+def load_network(args, files):
+    """Load a model whose last layer may be missing, as after pre-training."""
+    how = *files_of(args, files), args.cfg_options, args.device
+    return apis.loading.load_classifier(*how, new_last_layer=True)
 
 
 def load_with_views(args):

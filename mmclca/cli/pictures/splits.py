@@ -1,15 +1,24 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Pictures of a model, alone or on the images of a split."""
 
+from functools import partial
 from pathlib import Path
 
 from .. import model_files
 from ..arguments import positive
-from ..packages import configs, datasets, torch, visualization
-from .kind import add_model, add_split, check_labels, load
+from ..packages import apis, configs, datasets, torch, visualization
+from .kind import add_model, add_split, check_labels, load, load_network
 
 # of visualization.cka, and of models whose features are drawn
 FEATURES = ('cls', 'mean', 'all')
+# studies of layers that are curves: what rows and columns are
+CURVES = dict(
+    attention=('layer', 'head'),
+    fourier=('frequency', 'layer'),
+    probe=('layer', ''),
+    reinit=('layers', ''),
+    pca=('components', ''),
+)
 STAGES = ('backbone', 'neck', 'pre_logits')
 # options of sklearn.manifold.TSNE, n_iter being max_iter
 TSNE = dict(
@@ -82,6 +91,16 @@ def draw_confusions(args):
 def add_cka(parser):
     add_split(parser)
     parser.add(
+        '--kind',
+        'cka, maps: how alike features, or maps of attention, of layers are; '
+        'attention: how far and widely heads look; fourier: frequencies of '
+        'features; probe: accuracy of a linear classifier by layer; reinit: '
+        'of nearest images, with first or last layers anew; pca: energy of '
+        'principal components of the final features',
+        'cka',
+        choices=('cka', 'maps', *CURVES),
+    )
+    parser.add(
         '--other',
         'another model to compare with',
         nargs='+',
@@ -110,30 +129,58 @@ def add_cka(parser):
 
 
 def draw_cka(args):
-    """Draw the similarity (linear CKA) of what layers make of images: of
-    each two layers of a model, or of the layers of one model and those of
-    another
+    """Draw what the layers of a model make of images: how alike they are, of
+    each two layers (linear CKA) of one model or of two, or what --kind says;
+    the numbers go into a .csv file beside the picture
     """
-    grams, reduce_at, paths = grams_of(args)
-    others, names = (grams, reduce_at, paths), ('', '')
-    if args.other:
-        others = grams_of(args, args.other)
-        names = ('the first model', 'the other model')
-    check_same(args, [paths, others[2]])
-    both = (reduce_at, others[1])
-    similar = visualization.cka.cka(grams, others[0])
-    visualization.cka.draw_cka(similar, args.out, names, both)
+    study = visualization.layer_studies
+    files = [args.files, *filter(None, [args.other])]
+    opened = [open_split(args, one) for one in files]
+    check_same(args, [paths for *_, paths in opened])
+    if args.kind in CURVES:
+        tables = curves_of(args, *opened[0][:2])
+        study.draw_curves(tables, args.out, *CURVES[args.kind])
+    else:
+        tables = {args.kind: similarity_of(args, opened)}
+        names = ('the first model', 'the other model') if args.other else ()
+        reduce_at = [model.backbone.reduce_at for model, *_ in opened]
+        how = names or ('', ''), (reduce_at[0], reduce_at[-1]), args.kind
+        visualization.cka.draw_cka(tables[args.kind], args.out, *how)
+    study.write_numbers(tables, args.out.with_suffix('.csv'))
     return args.out
 
 
-def grams_of(args, files=None):
-    """Compute Gram matrices; give the layers that reduce and images too."""
-    model = load(args, files).model
+def similarity_of(args, opened):
+    """Compare each layer of a model with each one of the last model."""
+    (one, read, _), (other, read_again, _) = opened[0], opened[-1]
+    if args.kind == 'maps':
+        pairs = zip(read(), read_again(), strict=True)
+        return visualization.layer_studies.maps(one, other, pairs)
+    gram_matrices = visualization.cka.gram_matrices
+    grams = [gram_matrices(x, read(), args.feature) for x, read, _ in opened]
+    return visualization.cka.cka(grams[0], grams[-1])
+
+
+def curves_of(args, model, read):
+    """Measure what is drawn as curves."""
+    study = visualization.layer_studies
+    if args.kind != 'probe':
+        return getattr(study, args.kind)(model, read)
+    features, labels = study.layer_features(model, read(), args.feature)
+    classes, labels = torch.tensor(labels).unique(return_inverse=True)
+    how = labels, len(classes)
+    found = [apis.probe.out_of_fold(x.float(), *how) for x in features]
+    right = [one.accuracy.mean() for one in found]
+    return dict(accuracy=torch.stack(right)[:, None])
+
+
+def open_split(args, files):
+    """Load a model; give what reads images anew, and their names."""
+    model = load_network(args, files)
     dataset = datasets.batches.dataset_of(model._config, args.split)
     indices = chosen(len(dataset), args.num_images, args.batch_size)
-    read = datasets.batches.batches(model, dataset, indices, args.batch_size)
-    grams = visualization.cka.gram_matrices(model, read, args.feature)
-    return grams, model.backbone.reduce_at, paths_of(dataset, indices)
+    how = model, dataset, indices, args.batch_size
+    return model, partial(datasets.batches.batches, *how), paths_of(*how[1:3])
 
 
 def chosen(length, num_images, batch_size):

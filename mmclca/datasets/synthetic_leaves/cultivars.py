@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
+from mmclca.utils.messages import integer
+
 from .painting import paint_leaf
 from .shape import grow_leaf
 
@@ -61,7 +63,7 @@ TRAITS = fields(Cultivar)
 SPECIMEN_NOISE = 0.12
 
 
-def make_cultivars(num_classes, seed=0, difference=1.0):
+def make_cultivars(num_classes, seed=0, difference=1.0, plant=None):
     """Design classes that are as different as a Latin hypercube allows.
 
     Every trait takes ``num_classes`` evenly spaced values, each once. Of
@@ -73,6 +75,8 @@ def make_cultivars(num_classes, seed=0, difference=1.0):
         seed (int): The same seed gives the same cultivars. Defaults to 0.
         difference (float): Distance between the cultivars: 0 makes them all
             alike, 1 is moderate, 1.5 is easy. Defaults to 1.
+        plant (Cultivar, optional): What they vary. Defaults to None: the
+            plant of the defaults.
 
     Returns:
         list[Cultivar]: One a class.
@@ -87,7 +91,37 @@ def make_cultivars(num_classes, seed=0, difference=1.0):
     rng = np.random.default_rng([seed, num_classes])
     deals = (_latin_hypercube(num_classes, rng) for _ in range(200))
     best = max(deals, key=_smallest_distance)
-    return [_vary(Cultivar(), row * difference) for row in best]
+    return [_vary(plant or Cultivar(), row * difference) for row in best]
+
+
+def make_species(num_species, num_classes, seed=0, difference=1.0):
+    """Design cultivars of several species, a third as different as these.
+
+    Args:
+        num_species (int): Number of species.
+        num_classes (int): Cultivars of all, as many of each as it goes.
+        seed (int): See :func:`make_cultivars`. Defaults to 0.
+        difference (float): Distance between species. Defaults to 1.
+
+    Returns:
+        list[tuple[int, Cultivar]]: The species of each class, from 0, and
+        its traits.
+
+    Raises:
+        ValueError: If there are more species than cultivars, or see
+            :func:`make_cultivars`.
+    """
+    integer(most=max(num_classes, 1), num_species=num_species)
+    species = make_cultivars(num_species, seed, difference)
+    inside = difference / 3 if num_species > 1 else difference
+    owners = [i * num_species // num_classes for i in range(num_classes)]
+    return [
+        (number, cultivar)
+        for number, plant in enumerate(species)
+        for cultivar in make_cultivars(
+            owners.count(number), seed + number, inside, plant
+        )
+    ]
 
 
 def draw_leaf(cultivar, rng, size=224):

@@ -10,10 +10,13 @@ import cv2
 import numpy as np
 from mmengine.utils import track_parallel_progress, track_progress
 
+from mmclca.utils.files import write_rows
+
 from ..photographs import Photographs
 from ..photographs.lists import PARTS, lines_of_lists, split_sizes, write_lists
-from .cultivars import draw_leaf, make_cultivars
+from .cultivars import draw_leaf, make_species
 
+LEVELS = 'levels.csv'  # the species of each class
 MARK = 'synthetic_leaves.json'  # says that a folder is ours, and its options
 
 
@@ -23,7 +26,7 @@ def draw_data_set(out: Path, options: dict, jobs: int = 1) -> Photographs:
     Args:
         out (Path): A folder that is not there, is empty, or was drawn.
         options (dict): ``classes``, ``per_class``, ``size``, ``seed``,
-            ``difference``, ``val_fraction``, ``test_fraction``.
+            ``difference``, ``val_fraction``, ``test_fraction``, ``species``.
         jobs (int): Processes. Defaults to 1.
 
     Raises:
@@ -38,8 +41,14 @@ def draw_data_set(out: Path, options: dict, jobs: int = 1) -> Photographs:
             )
     number, seed = options['per_class'], options['seed']
     images = _plan(out, options)
-    cultivars = make_cultivars(options['classes'], seed, options['difference'])
+    look = options['classes'], seed, options['difference']
+    made = make_species(options['species'], *look)
+    species, cultivars = zip(*made, strict=True)
     _take_over(out, options)
+    if options['species'] > 1:
+        names = [f'species_{number + 1:02d}' for number in species]
+        rows = zip(images.classes, names, strict=True)
+        write_rows(out / LEVELS, [('class', 'species'), *rows])
     tasks = [
         (path, cultivars[label], [seed, label, position % number])
         for position, (path, label) in enumerate(

@@ -3,6 +3,7 @@ from .atomic_checkpoint_hook import (
     AtomicCheckpointHook,
     LastBestCheckpointHook,
 )
+from .bank_hook import BankHook
 from .class_count_hook import ClassCountHook
 from .compile_hook import CompileHook
 from .gradient_stats_hook import EpochMaximaHook, GradientStatsHook
@@ -15,6 +16,7 @@ from .tuning_scope_hook import TuningScopeHook
 
 __all__ = [
     'AtomicCheckpointHook',
+    'BankHook',
     'ClassCountHook',
     'CompileHook',
     'EpochMaximaHook',

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ..backbones import Reducible
 from ..heads import DistilledHead
 from ..heads.token_heads import FUSIONS
-from ..looking import recording
+from ..looking import layer_outputs
 
 READ = dict(cls='CLS', dist='distillation token', logits='both')
 
@@ -74,19 +74,9 @@ def token_cosines(model: nn.Module, images: Iterable[Tensor]) -> Tensor:
             f'{type(model.backbone).__name__} has no distillation token to '
             'compare CLS with: dist_token=True gives one'
         )
-    backbone = recording(model).backbone
-    layers, feed, left = backbone.reducer.layers, backbone.feed, []
-
-    def note(layer, x):
-        left.append(feed(layer, x))
-        return left[-1]
-
-    backbone.feed = note
-    found = []
+    look, found = layer_outputs(model, lambda x, left: x[:, :2]), []
     for x in images:
-        left.clear()
-        layers.clear()
-        backbone.forward_tokens(x)
-        pairs = torch.stack([y[:, :2] for y in (layers[0].entered.x, *left)])
+        first = model.backbone.embed(x)[0].x[:, :2]
+        pairs = torch.stack([first, *look(x)])
         found.append(F.cosine_similarity(*pairs.unbind(2), dim=-1))
     return torch.cat(found, dim=1).mean(dim=1)

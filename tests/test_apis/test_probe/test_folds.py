@@ -171,3 +171,16 @@ def test_all_views_are_fitted_to_and_the_first_is_tested(classifier):
     known = [fit_linear(*rows, 3, classifier, s) for s in strengths]
     scores = [one.scores(views[test, 0]) for one in known]
     assert any(torch.allclose(logits, x, atol=1e-4) for x in scores)
+
+
+def test_classes_inside_coarse_ones():
+    names, coarse_of = 'abc', dict(a='x', b='y', c='x')
+    found = out_of_fold(*drawn([2, 2, 2]), 3)
+    nan = torch.nan
+    # right; wrong inside x; wrong species, right inside it; not tested
+    rows = [[3, 0, 1], [1, 0, 2], [1, 3, 2], [nan] * 3]
+    found.logits = torch.tensor([rows])
+    found.labels = torch.tensor([0, 0, 2, 1])
+    assert found.inside(names, coarse_of) == pytest.approx((2 / 3, 2 / 3))
+    with pytest.raises(ValueError, match='no row for 1 classes, such as c'):
+        found.inside(names, dict(a='x', b='y'))

@@ -1,0 +1,27 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# iNaturalist 2018 with its 1,118 families as labels, prepared as Grafit does:
+# four views in training. level= 'kingdom' to 'genus' and 'name' for others.
+# The environment variable MMCLCA_DATA names the folder of data sets; in it,
+# inat2018 has train_val2018, train2018.json, val2018.json, categories.json.
+_base_ = ['./imagenet_224.py', './leaves_views_224.py']
+num_classes = 1118
+inat = dict(
+    _delete_=True,
+    type='mmclca.INaturalist',
+    data_root='{{$MMCLCA_DATA:data}}/inat2018',
+    level='family',
+)
+train_dataloader = dict(
+    sampler=dict(_delete_=True, type='DefaultSampler', shuffle=True),
+    dataset=dict(
+        **inat, ann_file='train2018.json', pipeline=_base_.four_views
+    ),
+)
+val_dataloader = dict(
+    dataset=dict(
+        **inat, ann_file='val2018.json', pipeline=_base_.test_pipeline
+    )
+)
+test_dataloader = val_dataloader
+val_evaluator = dict(topk=(1,))
+test_evaluator = val_evaluator

@@ -1,0 +1,162 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Classes and the coarser ones that they belong to."""
+
+import json
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+
+from mmpretrain.datasets import CustomDataset
+from mmpretrain.datasets.base_dataset import BaseDataset
+
+from mmclca.registry import DATASETS
+from mmclca.utils.files import read_bytes, read_rows
+from mmclca.utils.messages import one_of, printable
+
+
+def read_levels(table: str | PathLike) -> dict[str, dict[str, str]]:
+    """Read the coarse classes of classes.
+
+    Args:
+        table (str | Path): A ``.csv`` file whose first row has titles: first
+            the classes, then a column for each level.
+
+    Returns:
+        dict[str, dict[str, str]]: By the title of a level the coarse class of
+        each class.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it has no level, or a class has two coarse ones.
+    """
+    rows = read_rows(table)
+    title, *levels = rows[0] if rows else ['']
+    if not levels:
+        raise ValueError(
+            f'{table} has no levels: give a row of titles, classes in the '
+            'first column, and a column for each level'
+        )
+    found = {level: {} for level in levels}
+    for row in rows:
+        for level, coarse_of in found.items():
+            name, coarse = row[title], row[level]
+            if coarse_of.setdefault(name, coarse) != coarse:
+                raise ValueError(
+                    f'{table}: {printable(name)} is in {coarse_of[name]} and '
+                    f'in {coarse}, give each class one {level}'
+                )
+    return found
+
+
+def read_level(
+    table: str | PathLike, level: str | None = None
+) -> dict[str, str]:
+    """Read one of :func:`read_levels`, the first one for None.
+
+    Raises:
+        ValueError: If the table has no such level.
+    """
+    found = read_levels(table)
+    level = level or next(iter(found))
+    one_of(found, level=level)
+    return found[level]
+
+
+def coarse_labels(
+    names: Sequence[str], coarse_of: dict[str, str], source: str = 'the table'
+) -> tuple[list[int], list[str]]:
+    """Number the coarse classes of some classes.
+
+    Args:
+        names (Sequence[str]): The classes.
+        coarse_of (dict[str, str]): Of :func:`read_level`.
+        source (str): Where that is from. Defaults to 'the table'.
+
+    Returns:
+        tuple[list[int], list[str]]: A coarse label for each, and the names
+        of the coarse classes.
+
+    Raises:
+        ValueError: If a class is not among them.
+    """
+    unknown = sorted({str(name) for name in names if name not in coarse_of})
+    if unknown:
+        raise ValueError(
+            f'{source} has no row for {len(unknown)} classes, such as '
+            f'{printable(unknown[0])}: give each class one'
+        )
+    coarse = sorted({coarse_of[name] for name in names})
+    return [coarse.index(coarse_of[name]) for name in names], coarse
+
+
+@DATASETS.register_module()
+class CoarseDataset(CustomDataset):
+    """mmpretrain's ``CustomDataset`` with the labels of a coarser level.
+
+    Those of the classes are kept as ``fine_label``.
+
+    Args:
+        levels (str): Table of the classes, see :func:`read_level`.
+        level (str, optional): Which level. Defaults to None: its second
+            column.
+        **settings: Of ``CustomDataset``, with the names of the classes.
+
+    Raises:
+        ValueError: See :func:`read_level` and :func:`coarse_labels`.
+    """
+
+    def __init__(self, levels: str, level: str | None = None, **settings):
+        self.levels = levels
+        self.level = level
+        super().__init__(**settings)
+
+    def load_data_list(self) -> list[dict]:
+        """List the images."""
+        images = super().load_data_list()
+        table = read_level(self.levels, self.level)
+        labels, names = coarse_labels(self.CLASSES, table, self.levels)
+        self._metainfo['classes'] = tuple(names)
+        for image in images:
+            fine = image['gt_label']
+            image.update(fine_label=fine, gt_label=labels[fine])
+        return images
+
+
+@DATASETS.register_module()
+class INaturalist(BaseDataset):
+    """iNaturalist 2018 and 2019, with the classes of a level.
+
+    Args:
+        level (str): 'kingdom', 'phylum', 'class', 'order', 'family',
+            'genus', or 'name' for species. Defaults to 'name'.
+        **settings: ``ann_file``, the released list of a split, such as
+            ``train2018.json``; ``data_root`` with the released
+            ``categories.json``; and others of mmpretrain's ``BaseDataset``.
+
+    Raises:
+        ValueError: If the categories have no such level.
+    """
+
+    def __init__(self, level: str = 'name', **settings):
+        self.level = level
+        super().__init__(**settings)
+
+    def load_data_list(self) -> list[dict]:
+        """List the images."""
+        source = Path(self.data_root, 'categories.json')
+        categories = json.loads(read_bytes(source))
+        known = set.intersection(*map(set, categories))
+        one_of(sorted(known), level=self.level)
+        names = {one['id']: str(one[self.level]) for one in categories}
+        classes = sorted(set(names.values()))
+        self._metainfo['classes'] = tuple(classes)
+        number = {name: label for label, name in enumerate(classes)}
+        listed = json.loads(read_bytes(self.ann_file))
+        paths = {one['id']: one['file_name'] for one in listed['images']}
+        return [
+            dict(
+                img_path=str(Path(self.img_prefix, paths[one['image_id']])),
+                gt_label=number[names[one['category_id']]],
+            )
+            for one in listed['annotations']
+        ]

@@ -1,0 +1,236 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Grafit: coarse labels are learned so that fine classes separate.
+
+Touvron's thesis (2022), chapter 2; `Grafit: Learning fine-grained image
+representations with coarse labels <https://arxiv.org/abs/2011.12982>`_. The
+losses and scores are functions of embeddings, which they normalize.
+"""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from mmclca.utils.messages import integer, one_of
+
+from ..retrievers import cosine_similarity, nearest_votes
+
+RANKINGS = ('cosine', 'conditional', 'oracle')
+REDUCTIONS = ('mean', 'counted', 'none')
+LEAST = 1e-6  # probability of a coarse class, of which log-odds are taken
+
+
+def knn_loss(
+    embedding: Tensor,
+    bank: Tensor,
+    index: Tensor,
+    labels: Tensor,
+    sigma: float = 0.05,
+    reduction: str = 'mean',
+) -> Tensor:
+    """Compute how little the neighbours of images are of their class.
+
+    Equations 2.2 and 2.3 of the thesis, against the rows of a bank without
+    the image's own. An image alone in its class adds 0.
+
+    Args:
+        embedding (Tensor): Of the batch (B, D), in which there are gradients.
+        bank (Tensor): Embeddings of all training images (N, D).
+        index (Tensor): Rows of the batch in the bank (B,).
+        labels (Tensor): Coarse classes of the bank (N,).
+        sigma (float): Temperature. Defaults to 0.05.
+        reduction (str): 'mean' over the batch, 'counted' over the images that
+            are not alone, or 'none'. Defaults to 'mean'.
+
+    Returns:
+        Tensor: The loss, (B,) for 'none'.
+
+    Raises:
+        ValueError: If the reduction is unknown or an index is outside.
+    """
+    one_of(REDUCTIONS, reduction=reduction)
+    check_index(index, len(bank))
+    with torch.autocast(embedding.device.type, enabled=False):
+        logits = cosine_similarity(embedding.to(bank), bank) / sigma
+    own, alone = index[:, None], is_alone(index, labels)
+    least = torch.finfo(logits.dtype).min
+    logits = logits.scatter(1, own, least)
+    others = (labels != labels[own]) & ~alone[:, None]
+    same = logits.masked_fill(others, least)
+    each = logits.logsumexp(dim=1) - same.logsumexp(dim=1)
+    if reduction == 'none':
+        return each
+    number = len(each) if reduction == 'mean' else (~alone).sum().clamp(min=1)
+    return each.sum() / number
+
+
+def is_alone(index: Tensor, labels: Tensor) -> Tensor:
+    """Tell which rows (B,) of a bank have a class (N,) of their own."""
+    return (labels == labels[index][:, None]).sum(dim=1) == 1
+
+
+def check_index(index: Tensor, rows: int) -> None:
+    """Refuse rows that a bank does not have."""
+    for value in (index.min(), index.max()):
+        integer(0, rows - 1, index=int(value))
+
+
+def instance_loss(online: Sequence[Tensor], target: Sequence[Tensor]):
+    """Compute how little views of an image predict each other.
+
+    Equation 2.1 of the thesis: minus the mean cosine over ordered pairs of
+    different views, and over the batch.
+
+    Args:
+        online (Sequence[Tensor]): What the predictor makes of V views, each
+            (B, D).
+        target (Sequence[Tensor]): What the target network makes of them; no
+            gradients go there.
+
+    Returns:
+        Tensor: The loss, in -1 to 1.
+
+    Raises:
+        ValueError: If there is one view.
+    """
+    views = len(online)
+    integer(least=2, views=views)
+    first = F.normalize(torch.stack([*online]), dim=-1)
+    second = F.normalize(torch.stack([*target]), dim=-1).detach()
+    pairs = (first.sum(dim=0) * second.sum(dim=0)).sum(dim=-1)
+    pairs = pairs - (first * second).sum(dim=(0, 2))  # without i = j
+    return -pairs.mean() / (views * (views - 1))
+
+
+def update_bank(
+    bank: Tensor, embedding: Tensor, index: Tensor, renormalise: bool = True
+) -> Tensor:
+    """Move rows of a bank halfway to new embeddings.
+
+    Thesis, section 2.3; normalized again as in SNCA.
+
+    Args:
+        bank (Tensor): (N, D).
+        embedding (Tensor): (B, D).
+        index (Tensor): Rows (B,).
+        renormalise (bool): Whether the new rows get unit length. Defaults to
+            True.
+
+    Returns:
+        Tensor: The new bank (N, D), of unit rows but for those.
+
+    Raises:
+        ValueError: If an index is outside.
+    """
+    check_index(index, len(bank))
+    bank = F.normalize(bank, dim=1)
+    bank[index] = halfway(bank[index], embedding, renormalise)
+    return bank
+
+
+def halfway(rows: Tensor, embedding: Tensor, renormalise: bool) -> Tensor:
+    """Move rows (B, D) of a bank halfway to embeddings."""
+    rows = (rows + F.normalize(embedding.to(rows), dim=1)) / 2
+    return F.normalize(rows, dim=1) if renormalise else rows
+
+
+def knn_scores(
+    queries: Tensor,
+    bank: Tensor,
+    labels: Tensor,
+    k: int,
+    sigma: float,
+    num_classes: int,
+) -> Tensor:
+    """Classify images by the vote of their k nearest rows of a bank.
+
+    Equation 2.6 of the thesis.
+
+    Args:
+        queries (Tensor): Embeddings (Q, D).
+        bank (Tensor): (N, D).
+        labels (Tensor): Classes of the bank (N,), of any level.
+        k (int): How many vote.
+        sigma (float): Temperature of their cosines.
+        num_classes (int): Number of classes.
+
+    Returns:
+        Tensor: (Q, num_classes), each row with a sum of 1.
+
+    Raises:
+        ValueError: If k is no integer of 1 to N.
+    """
+    integer(k=k, most=len(bank))
+    similarity = cosine_similarity(queries, bank)
+    return nearest_votes(similarity, labels, num_classes, k, sigma)
+
+
+def ranking_scores(
+    queries: Tensor,
+    gallery: Tensor,
+    gallery_coarse: Tensor,
+    ranking: str,
+    sigma: float = 0.05,
+    query_coarse: Tensor | None = None,
+) -> Tensor:
+    """Score a gallery for category-level retrieval: higher is earlier.
+
+    Args:
+        queries (Tensor): Embeddings (Q, D).
+        gallery (Tensor): (N, D).
+        gallery_coarse (Tensor): Coarse classes of the gallery (N,).
+        ranking (str): See :func:`ranked_similarity`.
+        sigma (float): Temperature of the vote. Defaults to 0.05.
+        query_coarse (Tensor, optional): Coarse classes of the queries (Q,),
+            for 'oracle'. Defaults to None.
+
+    Returns:
+        Tensor: (Q, N).
+
+    Raises:
+        ValueError: See :func:`ranked_similarity`.
+    """
+    similarity = cosine_similarity(queries, gallery)
+    return ranked_similarity(
+        similarity, gallery_coarse, ranking, sigma, query_coarse
+    )
+
+
+def ranked_similarity(
+    similarity, gallery_coarse, ranking, sigma=0.05, query_coarse=None
+) -> Tensor:
+    """Make ranking scores of cosines; minus infinity stays what it is.
+
+    Args:
+        similarity (Tensor): (Q, N).
+        gallery_coarse (Tensor): Coarse classes of the gallery (N,).
+        ranking (str): 'cosine'; 'conditional', with the log-odds of the coarse
+            class of a gallery image, for which all of the gallery votes:
+            equation 2.5 of the thesis; 'oracle', the coarse class of the
+            query first.
+        sigma (float): Temperature of the vote. Defaults to 0.05.
+        query_coarse (Tensor, optional): Coarse classes of the queries (Q,),
+            for 'oracle'. Defaults to None.
+
+    Raises:
+        ValueError: If the ranking is unknown, or 'oracle' and the coarse
+            classes of the queries are not known.
+    """
+    one_of(RANKINGS, ranking=ranking)
+    if ranking == 'cosine':
+        return similarity
+    if ranking == 'conditional':
+        number = int(gallery_coarse.max()) + 1
+        votes = nearest_votes(
+            similarity, gallery_coarse, number, None, sigma
+        ).clamp(LEAST, 1 - LEAST)
+        return votes.logit()[:, gallery_coarse].add_(similarity)
+    if query_coarse is None:
+        raise ValueError(
+            "ranking='oracle' needs the coarse classes of the queries: give "
+            "query_coarse=, or ranking='conditional'"
+        )
+    other = query_coarse[:, None] != gallery_coarse
+    # two sort keys: cosines span 2, and small numbers lose no digits
+    return similarity - 2.5 * other

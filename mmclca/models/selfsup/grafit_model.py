@@ -1,0 +1,251 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The model of Grafit: networks, projector, predictor and memory bank."""
+
+import torch
+import torch.nn.functional as F
+from mmengine.dist import all_gather
+from mmpretrain.models import ImageClassifier
+from mmpretrain.models.heads import ClsHead
+from mmpretrain.models.utils import CosineEMA, build_norm_layer
+from mmpretrain.structures import DataSample
+from torch import Tensor, nn
+
+from mmclca.registry import MODELS
+from mmclca.utils.messages import integer, one_of
+
+from ..backbones import Reducible
+from .grafit import (
+    REDUCTIONS,
+    halfway,
+    instance_loss,
+    is_alone,
+    knn_loss,
+    knn_scores,
+)
+
+PROJECTORS = dict(mlp=256, fc=128)  # channels of the embedding
+
+
+class Projector(nn.Sequential):
+    """A neck that turns the last output of a backbone into an embedding.
+
+    Feature maps are averaged over places, of tokens the first is taken.
+    """
+
+    def forward(self, feats: tuple[Tensor, ...]) -> tuple[Tensor]:
+        """(B, ...) to (B, D)."""
+        return (super().forward(one_feature(feats[-1])),)
+
+
+def one_feature(x: Tensor) -> Tensor:
+    """One feature an image (B, C), of a map, of tokens or of itself."""
+    if x.dim() == 4:
+        return x.mean(dim=(2, 3))
+    return x[:, 0] if x.dim() == 3 else x
+
+
+def mlp(in_channels: int, hidden: int, out_channels: int, norm_cfg: dict):
+    """Linear, norm, ReLU, linear, as in BYOL."""
+    return nn.Sequential(
+        nn.Linear(in_channels, hidden),
+        build_norm_layer(norm_cfg, hidden),
+        nn.ReLU(inplace=True),
+        nn.Linear(hidden, out_channels),
+    )
+
+
+@torch.no_grad()
+def channels_of(backbone: nn.Module) -> int:
+    """Find how many channels a backbone gives, by a black image."""
+    side = vars(backbone).get('img_size', 64)
+    shape = (side, side) if isinstance(side, int) else side
+    backbone.eval()
+    channels = one_feature(backbone(torch.zeros(1, 3, *shape))[-1]).shape[1]
+    backbone.train()
+    return channels
+
+
+class BankHead(ClsHead):
+    """Classify embeddings by the nearest rows of a bank, which it keeps.
+
+    Args:
+        num_images (int): Rows of the bank.
+        channels (int): Channels of an embedding.
+        num_classes (int): Coarse classes.
+        k (int): How many vote; all, where there are fewer.
+        sigma (float): Temperature.
+    """
+
+    def __init__(self, num_images, channels, num_classes, k, sigma):
+        super().__init__()
+        integer(num_classes=num_classes, k=k)
+        self.num_classes = num_classes
+        self.k = k
+        self.sigma = sigma
+        labels = torch.zeros(num_images, dtype=torch.long)
+        self.register_buffer('bank', torch.zeros(num_images, channels))
+        self.register_buffer('labels', labels)
+
+    def start(self, labels: Tensor) -> None:
+        """Begin a bank of random rows, alike in all processes.
+
+        Args:
+            labels (Tensor): Coarse classes of the training images (N,).
+        """
+        chance = torch.Generator().manual_seed(0)
+        rows = torch.rand(len(labels), self.bank.shape[1], generator=chance)
+        self.bank = F.normalize(2 * rows - 1, dim=1).to(self.bank)
+        self.labels = labels.to(self.labels)
+
+    @torch.no_grad()
+    def update(self, embedding: Tensor, index: Tensor) -> None:
+        """Update the rows of the batches of all processes."""
+        index = torch.cat(all_gather(index))
+        embedding = torch.cat(all_gather(embedding.detach()))
+        bank = self.bank.clone()  # the loss needs the old one for its gradient
+        bank[index] = halfway(bank[index], embedding, True)
+        self.bank = bank
+
+    def forward(self, feats: tuple[Tensor]) -> Tensor:
+        """Embeddings to logarithms of class scores (B, num_classes)."""
+        embedding, k = self.pre_logits(feats), min(self.k, len(self.bank))
+        settings = k, self.sigma, self.num_classes
+        scores = knn_scores(embedding, self.bank, self.labels, *settings)
+        return scores.clamp_min(torch.finfo(scores.dtype).tiny).log()
+
+
+@MODELS.register_module()
+class Grafit(ImageClassifier):
+    """Learns coarse classes so that fine ones separate.
+
+    The kNN loss of the first view, over a memory bank of all training
+    images, plus the instance loss between views. In evaluation it is a
+    classifier by the k nearest rows of the bank. It takes
+    ``mmclca.ViewsDataPreprocessor`` and ``mmclca.BankHook``, which sizes the
+    bank and fills it before tests.
+
+    Without the instance loss there are no predictor and no target network:
+    SNCA with ``projector='fc'``, SNCA+ with 'mlp'.
+
+    Args:
+        backbone (dict): Config of any backbone that gives feature maps or
+            CLS, with a reducer or without.
+        projector (str): 'mlp' or 'fc', one linear layer. Defaults to 'mlp'.
+        num_views (int): Views of an image. Defaults to 4.
+        sigma (float): Temperature of the kNN loss and of the vote.
+            Defaults to 0.05.
+        instance_weight (float): Weight of the instance loss. Defaults to 1.
+        reduction (str): Of the kNN loss: 'mean' or 'counted'. Defaults to
+            'mean'.
+        out_channels (int, optional): Of an embedding. Defaults to None: 256
+            for 'mlp', 128 for 'fc'.
+        hidden (int): Channels within MLPs. Defaults to 4096.
+        momentum (float): Share of the target network that is kept at first,
+            rising to 1 by a cosine. Defaults to 0.996.
+        norm_cfg (dict): Norm within MLPs. Defaults to dict(type='BN1d').
+        num_classes (int): Coarse classes. Defaults to 1000.
+        num_images (int): Rows of the bank, which ``BankHook`` sets.
+            Defaults to 0.
+        k (int): How many rows vote. Defaults to 20.
+        **kwargs: ``pretrained``, ``data_preprocessor`` and ``init_cfg`` of
+            ``ImageClassifier``.
+
+    Raises:
+        ValueError: If the projector or the reduction is unknown, or there is
+            an instance loss and one view.
+    """
+
+    def __init__(
+        self,
+        backbone: dict,
+        projector: str = 'mlp',
+        num_views: int = 4,
+        sigma: float = 0.05,
+        instance_weight: float = 1.0,
+        reduction: str = 'mean',
+        out_channels: int | None = None,
+        hidden: int = 4096,
+        momentum: float = 0.996,
+        norm_cfg: dict = dict(type='BN1d'),
+        num_classes: int = 1000,
+        num_images: int = 0,
+        k: int = 20,
+        data_preprocessor: dict | None = None,
+        **kwargs,
+    ):
+        one_of(PROJECTORS, projector=projector)
+        one_of(REDUCTIONS[:2], reduction=reduction)
+        integer(num_views=num_views, least=1 + bool(instance_weight))
+        preprocessor = dict(type='mmclca.ViewsDataPreprocessor')
+        preprocessor.update(data_preprocessor or {})
+        super().__init__(backbone, data_preprocessor=preprocessor, **kwargs)
+        width = out_channels or PROJECTORS[projector]
+        channels = channels_of(self.backbone)
+        layers = [nn.Linear(channels, width)]
+        if projector == 'mlp':
+            layers = mlp(channels, hidden, width, norm_cfg)
+        self.neck = Projector(*layers)
+        self.head = BankHead(num_images, width, num_classes, k, sigma)
+        self.num_views = num_views
+        self.sigma = sigma
+        self.instance_weight = instance_weight
+        self.reduction = reduction
+        if instance_weight:
+            self.predictor = mlp(width, hidden, width, norm_cfg)
+            self.target = CosineEMA(self.online, momentum=1 - momentum)
+
+    @property
+    def online(self) -> nn.ModuleDict:
+        """The networks that the target network follows."""
+        return nn.ModuleDict(dict(backbone=self.backbone, neck=self.neck))
+
+    def loss(
+        self, inputs: list[Tensor] | Tensor, data_samples: list[DataSample]
+    ) -> dict:
+        """Losses by name, and ``alone``, how many images had no other one of
+        their class; updates the bank.
+
+        Args:
+            inputs (list[Tensor] | Tensor): V views (B, 3, H, W), or one.
+            data_samples (list[DataSample]): ``sample_idx`` of each is its row
+                in the bank.
+        """
+        views = inputs if isinstance(inputs, list) else [inputs]
+        if len(views) != self.num_views:
+            raise ValueError(
+                f'{len(views)} views of each image came, num_views='
+                f'{self.num_views}: set num_views of MultiView to the same'
+            )
+        head = self.head
+        index = head.labels.new_tensor([x.sample_idx for x in data_samples])
+        first, losses = embed(self, views[0])
+        settings = head.labels, self.sigma, self.reduction
+        losses['knn_loss'] = knn_loss(first, head.bank, index, *settings)
+        losses['alone'] = is_alone(index, head.labels).sum().to(first)
+        if self.instance_weight:
+            rest = [embed(self, view)[0] for view in views[1:]]
+            loss = self._instance_loss(views, [first, *rest])
+            losses['instance_loss'] = self.instance_weight * loss
+        head.update(first, index)
+        return losses
+
+    def _instance_loss(self, views, embeddings) -> Tensor:
+        online = [self.predictor(one) for one in embeddings]
+        with torch.no_grad():
+            self.target.update_parameters(self.online)
+            target = self.target.module
+            targets = [embed(target, view)[0] for view in views]
+        return instance_loss(online, targets)
+
+
+def embed(networks: nn.Module, images: Tensor) -> tuple[Tensor, dict]:
+    """Embed images (B, 3, H, W) with a ``backbone`` and a ``neck``.
+
+    Returns:
+        tuple[Tensor, dict]: (B, D), and the losses of a reducer.
+    """
+    backbone = networks.backbone
+    if not isinstance(backbone, Reducible):
+        return networks.neck(backbone(images))[0], {}
+    feats, tokens = backbone.forward_tokens(images)
+    return networks.neck(feats)[0], backbone.reducer.loss(tokens)

@@ -1,0 +1,128 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Data sets with levels, of tiny trees as they are released."""
+
+import json
+import pickle
+
+import pytest
+from PIL import Image
+
+from mmclca.datasets.levels import read_level
+from mmclca.datasets.synthetic_leaves.cultivars import (
+    make_cultivars,
+    make_species,
+)
+from mmclca.registry import DATASETS
+
+TABLE = 'class,genus,family\noak,Quercus,Fagaceae\nelm,Ulmus,Ulmaceae\n'
+TABLE += 'beech,Fagus,Fagaceae\n'
+
+
+def build(kind, **settings):
+    return DATASETS.build(dict(type=f'mmclca.{kind}', pipeline=[], **settings))
+
+
+def labels_of(dataset, name='gt_label'):
+    return [info[name] for info in map(dataset.get_data_info, range(3))]
+
+
+@pytest.fixture
+def leaves(tmp_path):
+    (tmp_path / 'levels.csv').write_text(TABLE)
+    for name in ('beech', 'elm', 'oak'):
+        (tmp_path / 'images' / name).mkdir(parents=True)
+        Image.new('RGB', (8, 8)).save(tmp_path / 'images' / name / '0.png')
+    return tmp_path
+
+
+def test_classes_of_a_table(leaves):
+    settings = dict(
+        data_root=str(leaves / 'images'), levels=str(leaves / 'levels.csv')
+    )
+    genus = build('CoarseDataset', **settings)
+    family = build('CoarseDataset', level='family', **settings)
+    assert genus.CLASSES == ('Fagus', 'Quercus', 'Ulmus')
+    assert family.CLASSES == ('Fagaceae', 'Ulmaceae')
+    assert labels_of(family) == [0, 1, 0]
+    assert labels_of(family, 'fine_label') == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ('table', 'level', 'message'),
+    [
+        (TABLE, 'order', "no 'order'; there are genus, family"),
+        ('class\noak\n', None, 'has no levels'),
+        (f'{TABLE}oak,Robur,Fagaceae\n', None, 'in Quercus and in Robur'),
+        (TABLE.replace('elm', 'fir'), None, '1 classes, such as elm'),
+    ],
+)
+def test_refused_tables(leaves, table, level, message):
+    file = leaves / 'levels.csv'
+    file.write_text(table)
+    settings = dict(data_root=str(leaves / 'images'), levels=str(file))
+    with pytest.raises(ValueError, match=message) as caught:
+        build('CoarseDataset', level=level, **settings)
+    assert '\n' not in str(caught.value)
+
+
+def test_inaturalist(tmp_path):
+    kinds = dict(family=['A', 'B', 'A'], name=['x', 'y', 'z'])
+    categories = [
+        dict(id=i, **{level: kinds[level][i] for level in kinds})
+        for i in range(3)
+    ]
+    (tmp_path / 'categories.json').write_text(json.dumps(categories))
+    images = [dict(id=7 + i, file_name=f'{i}.jpg') for i in range(3)]
+    pairs = [dict(image_id=9 - i, category_id=i) for i in range(3)]
+    content = json.dumps(dict(images=images, annotations=pairs))
+    (tmp_path / 'val.json').write_text(content)
+    place = dict(data_root=str(tmp_path), ann_file='val.json')
+    assert labels_of(build('INaturalist', **place)) == [0, 1, 2]
+    found = build('INaturalist', level='family', **place)
+    assert labels_of(found) == [0, 1, 0] and found.CLASSES == ('A', 'B')
+    assert found.get_data_info(0)['img_path'] == str(tmp_path / '2.jpg')
+    with pytest.raises(ValueError, match="no 'genus'.*family, id, name"):
+        build('INaturalist', level='genus', **place)
+
+
+def test_cifar(tmp_path, monkeypatch):
+    folder = tmp_path / 'cifar-100-python'
+    folder.mkdir()
+    batch = dict(data=[[0] * 3072] * 3, fine_labels=[5, 6, 7])
+    names = dict(coarse_label_names=['a', 'b'])
+    kind = DATASETS.get('mmclca.CoarseCIFAR100')
+    for name in ('train_list', 'test_list'):
+        monkeypatch.setattr(kind, name, [[name[:-5], None]])
+    monkeypatch.setattr(kind, 'meta', dict(kind.meta, md5=None))
+    for name in ('train', 'test'):
+        more = dict(coarse_labels=[1, 0, 1]) if name == 'train' else {}
+        (folder / name).write_bytes(pickle.dumps({**batch, **more}))
+    (folder / 'meta').write_bytes(pickle.dumps(names))
+    found = build('CoarseCIFAR100', data_root=str(tmp_path))
+    assert labels_of(found) == [1, 0, 1] and len(found.CLASSES) == 2
+    assert labels_of(found, 'fine_label') == [5, 6, 7]
+    with pytest.raises(ValueError, match="no 'coarse_labels'"):
+        build('CoarseCIFAR100', data_root=str(tmp_path), split='test')
+
+
+def test_cultivars_of_a_species_are_alike():
+    made = make_species(3, 7, seed=2)
+    assert [species for species, _ in made] == [0, 0, 0, 1, 1, 2, 2]
+    widths = [cultivar.width for _, cultivar in made]
+    plants = [plant.width for plant in make_cultivars(3, 2)]
+    for (species, _), width in zip(made, widths, strict=True):
+        assert abs(width - plants[species]) <= 0.12 / 3 + 1e-9
+    assert len(set(widths)) >= 6
+    assert [c for _, c in make_species(1, 5, 4)] == make_cultivars(5, 4)
+    with pytest.raises(ValueError, match='num_species=8 must be'):
+        make_species(8, 7)
+
+
+def test_drawn_leaves_list_their_species(tmp_path):
+    from mmclca.datasets.synthetic_leaves.data_set import draw_data_set
+
+    options = dict(classes=3, species=2, per_class=2, size=32, seed=0)
+    more = dict(difference=1.0, val_fraction=0.5, test_fraction=0.0)
+    draw_data_set(tmp_path / 'out', {**options, **more})
+    table = read_level(tmp_path / 'out/levels.csv', 'species')
+    assert list(table.values()) == ['species_01', 'species_01', 'species_02']

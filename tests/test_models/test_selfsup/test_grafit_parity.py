@@ -1,0 +1,107 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Losses, bank and scores of Grafit: what is stored of each, in float64."""
+
+import importlib.util
+import json
+from functools import cache
+
+import pytest
+import torch
+from tiny_run import ROOT
+
+from mmclca.evaluation.retrieval import average_precision
+from mmclca.models.selfsup.grafit import (
+    instance_loss,
+    knn_loss,
+    knn_scores,
+    ranking_scores,
+    update_bank,
+)
+
+FOLDER = ROOT.parent / 'shared/parity/family'
+if not FOLDER.is_dir():
+    pytest.skip('no ../shared/parity/family', allow_module_level=True)
+CASES = json.loads((FOLDER / 'cases.json').read_text())['cases']
+
+
+@cache
+def drawing():
+    spec = importlib.util.spec_from_file_location('w', FOLDER / 'weights.py')
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def cases(system):
+    found = [case for case in CASES if case['system'] == system]
+    return pytest.mark.parametrize('case', found, ids=lambda c: c['name'])
+
+
+def given(case, name):
+    return drawing().given(case, name)
+
+
+def near(found, expected, scale=1e-6):
+    found = torch.as_tensor(found, dtype=torch.float64)
+    expected = torch.as_tensor(expected, dtype=torch.float64)
+    limit = scale * max(1, expected.abs().max().item())
+    torch.testing.assert_close(found, expected, rtol=0, atol=limit)
+
+
+@cases('grafit_loss')
+def test_losses_are_those_stored(case):
+    views, expect = range(case['views']), case['expect']
+    online = [given(case, f'online{v}').requires_grad_() for v in views]
+    target = [given(case, f'target{v}').requires_grad_() for v in views]
+    embedding = given(case, 'embedding').requires_grad_()
+    rest = (
+        given(case, 'bank'),
+        *map(torch.tensor, (case['index'], case['labels'])),
+    )
+    rest = *rest, case['sigma']
+    each = knn_loss(embedding, *rest, reduction='none')
+    near(each, [value or 0.0 for value in expect['knn_each']])
+    counted = knn_loss(embedding, *rest, reduction='counted')
+    near(counted, expect['knn_mean_counted'])
+    knn, instance = knn_loss(embedding, *rest), instance_loss(online, target)
+    near(knn, expect['knn_mean_batch'])
+    near(instance, expect['instance'])
+    near(knn + instance, expect['total'])
+    (knn + instance).backward()
+    near(drawing().sums(embedding.grad), expect['grad_embedding'])
+    for view, tensor in enumerate(online):
+        near(tensor.grad.norm(), expect['grad_norm'][f'online{view}'])
+    assert all(tensor.grad is None for tensor in target)
+
+
+@cases('grafit_bank')
+def test_bank_is_that_stored(case):
+    bank, embedding = given(case, 'bank'), given(case, 'embedding')
+    index, expect = torch.tensor(case['index']), case['expect']
+    found = update_bank(bank, embedding, index, case['renormalise'])
+    near(drawing().sums(found), expect['bank'])
+    near(found[index].norm(dim=1), expect['norms'])
+    for row, values in expect['rows'].items():
+        near(found[int(row)][: len(values)], values)
+
+
+@cases('grafit_knn')
+def test_votes_are_those_stored(case):
+    bank, labels = given(case, 'bank'), torch.tensor(case['labels'])
+    settings = case['k'], case['sigma'], case['num_classes']
+    scores = knn_scores(given(case, 'queries'), bank, labels, *settings)
+    near(scores, case['expect']['scores'])
+    assert scores.argmax(1).tolist() == case['expect']['prediction']
+
+
+@cases('grafit_retrieval')
+@pytest.mark.parametrize('ranking', ['cosine', 'conditional', 'oracle'])
+def test_rankings_are_those_stored(case, ranking):
+    bank, coarse = given(case, 'bank'), torch.tensor(case['coarse_of'])
+    labels = torch.tensor(case['labels'])
+    wanted = torch.tensor(case['query_labels'])
+    known = dict(sigma=case['sigma'], query_coarse=coarse[wanted])
+    gallery = bank, coarse[labels], ranking
+    scores = ranking_scores(given(case, 'queries'), *gallery, **known)
+    found = average_precision(scores, wanted[:, None] == labels)
+    near(found, case['expect']['ap'][ranking])

@@ -1,0 +1,122 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Studies of layers, each by its definition on a tiny model."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from small_models import build, classifier, reduced_model, vit
+from small_models import images as noise
+from torch.testing import assert_close
+
+from mmclca.datasets.batches import Batch
+from mmclca.models.looking import layer_outputs
+from mmclca.visualization import layer_studies as study
+
+PLACES = torch.cartesian_prod(torch.arange(4.0), torch.arange(4.0)).double()
+
+
+@pytest.fixture
+def model():
+    """Six layers of two heads that keep all tokens, 4 x 4 patches."""
+    torch.manual_seed(0)
+    return build(classifier(vit(6))).double().eval()
+
+
+@pytest.fixture
+def read():
+    """Two batches of four images of two classes, anew at each call."""
+    torch.manual_seed(1)
+    found = noise(8).double().split(4)
+    return lambda: [Batch(x, [0, 1, 0, 1], [''] * 4) for x in found]
+
+
+def maps_of(model, read):
+    """Attention of each layer, (L, N, H, T, T)."""
+    found = []
+    for batch in read():
+        x = model.backbone.embed(batch.images)[0].x
+        rows = []
+        for layer in model.backbone.layers:
+            qkv = layer.attn.qkv(layer.ln1(x)).unflatten(2, (3, 2, 8))
+            q, k, _ = qkv.permute(2, 0, 3, 1, 4)
+            rows.append((q @ k.mT / 8**0.5).softmax(-1))
+            x = layer(x)
+        found.append(torch.stack(rows))
+    return torch.cat(found, dim=1)
+
+
+def test_how_far_and_widely_heads_look(model, read):
+    seen = maps_of(model, read)
+    spread = study.attention(model, read)
+    entropy = -(seen * seen.log()).sum(-1).mean((1, 3))
+    assert_close(spread['entropy'], entropy)
+    patches = seen[..., 1:, 1:]
+    far = (PLACES[:, None] - PLACES).norm(dim=-1)
+    far = (patches * far).sum(-1) / patches.sum(-1)
+    assert_close(spread['distance'], far.mean((1, 3)))
+
+
+def test_maps_of_patches(model, read):
+    seen = maps_of(model, read).mean(dim=2)[..., 1:, 1:].flatten(2)
+    unit = F.normalize(seen, dim=-1)
+    pairs = zip(read(), read(), strict=True)
+    found = study.maps(model, model, pairs)
+    assert_close(found, torch.einsum('lnp,mnp->lm', unit, unit) / 8)
+    assert_close(found.diagonal(), torch.ones(6).double())
+
+
+def test_frequencies(model, read):
+    look = layer_outputs(model, lambda x, left: x[:, 1:])
+    with torch.no_grad():
+        tokens = [torch.stack(look(batch.images)) for batch in read()]
+    grid = torch.cat(tokens, dim=1).unflatten(2, (4, 4))
+    size = torch.fft.fft2(grid, dim=(2, 3)).abs().log().mean(dim=(1, 4))
+    expected = torch.stack([size[:, i, i] - size[:, 0, 0] for i in range(3)])
+    assert_close(study.fourier(model, read)['amplitude'], expected)
+
+
+def test_layers_drawn_anew(model, read):
+    before = {name: x.clone() for name, x in model.state_dict().items()}
+    torch.manual_seed(0)
+    first, last = study.reinit(model, read).values()
+    assert first.shape == last.shape == (7, 1)
+    assert first[0] == last[0]
+    assert all(x.equal(before[name]) for name, x in model.state_dict().items())
+    changed = study._drawn_anew(model, [4, 5]).backbone.layers
+    same = [
+        a.ffn.layers[1].weight.equal(b.ffn.layers[1].weight)
+        for a, b in zip(changed, model.backbone.layers, strict=True)
+    ]
+    assert same == [True] * 4 + [False] * 2
+
+
+def test_energy_ends_at_the_number_of_directions(model, read, monkeypatch):
+    drawn = torch.randn(50, 3) @ torch.randn(3, 16)
+    monkeypatch.setattr(study, 'image_features', lambda *_: (drawn, []))
+    (found,) = study.pca(model, read).values()
+    assert found[0] == 0 and found[2] < 0.999
+    assert_close(found[3:], torch.ones(14, 1).double())
+
+
+@pytest.mark.parametrize('reducer', ['EViT', 'ToMe', 'ATS', 'SiT'])
+def test_reduced_models(read, reducer):
+    torch.manual_seed(0)
+    model = reduced_model(reducer)
+    spread = study.attention(model, read)
+    found = [
+        *spread.values(),
+        study.maps(model, model, zip(read(), read(), strict=True)),
+        study.fourier(model, read)['amplitude'],
+        *study.layer_features(model, read(), 'mean')[0],
+    ]
+    assert all(table.isfinite().all() for table in found)
+    assert (spread['distance'] <= 18**0.5).all()
+
+
+def test_what_is_written(tmp_path):
+    tables = dict(a=torch.tensor([[1.0, 2.0]]), b=torch.tensor([[3.0]] * 2))
+    study.write_numbers(tables, tmp_path / 'a.csv')
+    lines = (tmp_path / 'a.csv').read_text().splitlines()
+    assert lines == ['a,0,1.0,2.0', 'b,0,3.0', 'b,1,3.0']
+    study.draw_curves(tables, str(tmp_path / 'a.png'), 'layer', 'head')
+    assert (tmp_path / 'a.png').stat().st_size > 5000
