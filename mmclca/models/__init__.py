@@ -11,6 +11,7 @@ from .losses import ThresholdedBCE
 from .reduction.cross_layer_cache import CrossLayerCache
 from .reduction.reducers import *  # noqa: F403
 from .retrievers import *  # noqa: F403
+from .selfsup import *  # noqa: F403
 from .stems import ConvStem, HMLPStem
 from .variants import Variant, list_methods, reduction_of, with_reduction
 
