@@ -139,3 +139,45 @@ def mirl(case):
         ),
         head=dict(type='mmclca.MIRLHead', mode=case['mode']),
     )
+
+
+def part(case, prefix):
+    """Weights of one of the networks of a case, without its prefix."""
+    named = weights(case).items()
+    return {
+        key.removeprefix(prefix): value
+        for key, value in named
+        if key.startswith(prefix)
+    }
+
+
+def distilled(case, folder):
+    """Config of a distilled one, whose teacher's file is in a folder."""
+    path = str(folder / 'teacher.pth')
+    torch.save({'model': part(case, 'tch_model.')}, path)
+    distill = [
+        dict(
+            type=f'mmclca.{kind}Distillation',
+            layers=case[f'{key}_layers'],
+            adapter=case[f'{key}_adapter'],
+            weight=case[f'{key}_alpha'],
+        )
+        for key, kind in (('attn', 'Attention'), ('hidden', 'Hidden'))
+        if case[f'{key}_layers']
+    ]
+    teacher = dict(backbone=encoder(case, 'teacher_'), checkpoint=path)
+    return mae(
+        case, type='mmclca.DistilledMAE', teacher=teacher, distill=distill
+    )
+
+
+def adapters(case, model):
+    """Our adapters by their names in the public code."""
+    return {
+        f'{kind}_adapter.adapter{int(layer) - shift}.weight': (
+            f'distill.{place}.adapters.{layer}.weight'
+        )
+        for place, (kind, shift) in enumerate((('attn', 1), ('hidden', 0)))
+        if place < len(model.distill)
+        for layer in model.distill[place].adapters
+    }

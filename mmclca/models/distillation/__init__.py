@@ -1,4 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from .encoder_teacher import EncoderTeacher
+from .layers import (
+    AttentionDistillation,
+    HiddenDistillation,
+    attention_distillation,
+)
 from .losses import (
     Compared,
     DeiTDistillation,
@@ -9,10 +15,14 @@ from .losses import (
 from .teacher import Teacher
 
 __all__ = [
+    'AttentionDistillation',
     'Compared',
     'DeiTDistillation',
+    'EncoderTeacher',
+    'HiddenDistillation',
     'LogitDistillation',
     'Teacher',
     'TokenDistillation',
+    'attention_distillation',
     'deit_distillation',
 ]

@@ -1,12 +1,17 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-from .encoder import SegmentedMAEViT, fixed_masks
+from .distilled_mae import DistilledMAE
+from .encoder import SegmentedMAEViT
+from .masking import fixed_masks
 from .mirl import MIRL, MIRLHead
 from .mirl_decoders import MIRLDecoders
+from .moco_v3 import moco_v3_loss
 
 __all__ = [
+    'DistilledMAE',
     'MIRL',
     'MIRLDecoders',
     'MIRLHead',
     'SegmentedMAEViT',
     'fixed_masks',
+    'moco_v3_loss',
 ]

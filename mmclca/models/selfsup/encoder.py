@@ -1,10 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The encoder of masked autoencoders, and which patches it sees."""
+"""The encoder of masked autoencoders."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 
 import torch
 from mmcv.cnn.bricks.transformer import PatchEmbed
@@ -20,39 +17,15 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import integer
 
 from ..backbones.base import ForeignWeights, set_drop_path, settings_of
+from ..distillation.layers import Layers
 from ..stems import build_stem
+from .masking import Encoded, count_visible
 
 LAYER_NORM = dict(type='LN', eps=1e-6)
 # parameters of a classifier's head, in the files of all
 OF_CLASSES = re.compile(
     r'(module\.)?head(_dist)?\.(weight|bias|fc\.|layers\.)'
 )
-
-
-@dataclass
-class Encoded:
-    """Hold what an encoder makes of the visible patches of images.
-
-    Args:
-        borders (list[Tensor]): CLS and visible patches, with positions,
-            before the first layer and after each, (B, 1 + V, C).
-        ids_shuffle (Tensor): Patches of an image in the order in which they
-            were drawn, (B, N): the first V are visible.
-    """
-
-    borders: list[Tensor]
-    ids_shuffle: Tensor
-
-    @property
-    def ids_restore(self) -> Tensor:
-        """Place of each patch in ``ids_shuffle``, (B, N)."""
-        return self.ids_shuffle.argsort(dim=1)
-
-    @property
-    def mask(self) -> Tensor:
-        """1 for a patch that is masked, else 0, (B, N)."""
-        num_visible = self.borders[0].size(1) - 1
-        return (self.ids_restore >= num_visible).float()
 
 
 @MODELS.register_module()
@@ -115,7 +88,7 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
             **vit,
         )
         set_drop_path(self)
-        self.num_visible = _num_visible(self.num_patches, mask_ratio)
+        self.num_visible = count_visible(self.num_patches, mask_ratio)
         self.num_segments = _num_segments(self.num_layers, num_segments)
         self.patch_size, self.norm_cfg = patch_size, norm_cfg
         self.with_cp = with_cp
@@ -211,6 +184,11 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
         each."""
         return seen.borders[:: self.num_layers // self.num_segments]
 
+    def layers_of(self, seen: Encoded) -> Layers:
+        """Return what entered each layer, for what compares layers."""
+        *entered, last = seen.borders
+        return Layers(self, entered, self.finish(last))
+
     def _load_hook(self, state_dict, prefix, metadata, *_):
         if 'source' in metadata:
             _refuse_classifier(metadata['source'])
@@ -218,17 +196,6 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
 
     def _prepare_pos_embed(self, *_):
         """mmpretrain's load hook, in whose place is that of the base"""
-
-
-def _num_visible(num_patches: int, mask_ratio: float) -> int:
-    num_visible = int(num_patches * (1 - mask_ratio))
-    if not 0 < num_visible < num_patches:
-        raise ValueError(
-            f'mask_ratio={mask_ratio!r} leaves {num_visible} of {num_patches} '
-            'patches visible: give a number between 0 and 1 that leaves at '
-            'least one, and masks one'
-        )
-    return num_visible
 
 
 def _num_segments(num_layers: int, num_segments: int) -> int:
@@ -250,23 +217,3 @@ def _refuse_classifier(source) -> None:
             'of pre-training is due here: give one as tools/train.py writes '
             'it, or a release of MAE, MAE-Lite or MIRL'
         )
-
-
-@contextmanager
-def fixed_masks(model: nn.Module, ids_shuffle: Tensor) -> Iterator[None]:
-    """Have all encoders of a model mask the same patches, in a ``with``.
-
-    A teacher sees what its student sees, so that this reaches it, too.
-
-    Args:
-        model (nn.Module): A model of pre-training.
-        ids_shuffle (Tensor): See :class:`Encoded`, (B, N).
-    """
-    encoders = [m for m in model.modules() if isinstance(m, SegmentedMAEViT)]
-    for encoder in encoders:
-        encoder.fixed_shuffle = ids_shuffle
-    try:
-        yield
-    finally:
-        for encoder in encoders:
-            encoder.fixed_shuffle = None

@@ -5,14 +5,20 @@ import torch
 from parity import close
 from pretraining_parity import (
     DRAWN,
+    adapters,
     built,
     check_gradients,
     check_sums,
+    distilled,
     each,
     losses_of,
     mae,
     mirl,
+    weights,
 )
+
+from mmclca.models.distillation import attention_distillation
+from mmclca.models.selfsup import moco_v3_loss
 
 
 @each('mae', 'mae_lite')
@@ -56,3 +62,58 @@ def test_residual_learning(case, tmp_path):
         model.backbone.encode(DRAWN.images(case), order)
     )
     check_sums(z, expect['segment_sums'])
+
+
+@each('mae_distill')
+def test_distillation_in_pretraining(case, tmp_path):
+    expect = case['expect']
+    model = built(distilled(case, tmp_path), case, tmp_path)
+    ours = adapters(case, model)
+    for key, name in ours.items():
+        model.get_parameter(name).data.copy_(weights(case)[key])
+    attention, *hidden = [*losses_of(model, case).values()][1:]
+    assert close(attention, case['attn_alpha'] * expect['attn_loss'])
+    if hidden:
+        assert close(*hidden, case['hidden_alpha'] * expect['hidden_loss'])
+    norms = {
+        k.removeprefix('model.'): v for k, v in expect['grad_norm'].items()
+    }
+    check_gradients(model, norms, ours)
+
+
+@each('attention_distill_loss')
+def test_attention_of_one_layer(case):
+    found, each_loss = 0, case['expect']['each']
+    for layer, expected in zip(case['layers'], each_loss, strict=True):
+        given = {
+            name: DRAWN.given(case, f'{name}{layer}').requires_grad_()
+            for name in ('student_q', 'student_k', 'teacher_q', 'teacher_k')
+        }
+        heads = [given[n].size(1) for n in ('teacher_q', 'student_q')]
+        key = f'attn_adapter.adapter{layer - 1}.weight'
+        adapter = None
+        if case['adapter']:
+            adapter = DRAWN.tensor(case['seed'], key, (*heads, 1, 1))
+            adapter = adapter[:, :, 0, 0].double().requires_grad_()
+        loss = attention_distillation(**given, adapter=adapter)
+        assert close(loss.detach(), expected)
+        found = found + loss
+    found.backward()
+    assert close(found.detach(), case['expect']['loss'])
+    norms = case['expect']['grad_norm']
+    assert close(given['student_q'].grad.norm(), norms[f'q{layer}'])
+    assert close(given['student_k'].grad.norm(), norms[f'k{layer}'])
+    if adapter is not None:
+        assert close(adapter.grad.norm(), norms[key])
+
+
+@each('moco_v3_loss')
+def test_contrast(case):
+    expect = case['expect']
+    views = ('q1', 'q2', 'k1', 'k2')
+    given = {n: DRAWN.given(case, n).requires_grad_() for n in views}
+    loss = moco_v3_loss(**given, tau=case['tau'])
+    loss.backward()
+    assert close(loss.detach(), expect['loss'])
+    check_sums([given['q1'].grad], [expect['grad_q1']])
+    check_sums([given['q2'].grad], [expect['grad_q2']])
