@@ -5,10 +5,13 @@ from unittest.mock import patch
 
 import pytest
 import torch
+from mmengine.config import Config
 from mmengine.runner import load_checkpoint
 from small_models import CACHE, build, classifier, images, vit
 from small_selfsup import MAE, SIDE, mirl
 
+from mmclca.checkpoints.architecture import backbone_of
+from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.releases import WeightSource
 from mmclca.registry import MODELS
 
@@ -107,3 +110,22 @@ def test_a_truncated_network_starts_a_deeper_one(pretrained):
 def test_refused(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
         started(str(tmp_path), **options)
+
+
+def test_fit_reads_the_network_out_of_its_config(pretrained, tmp_path):
+    """Heads, which the shapes of weights do not tell, among them."""
+    encoder, path = pretrained
+    config = Config(dict(model=dict(MAE, backbone=backbone_config(encoder))))
+    meta = dict(cfg=config.pretty_text)
+    torch.save(dict(torch.load(path), meta=meta), path)
+    settings = backbone_of(open_checkpoint(path))
+    assert settings['type'] == 'mmclca.TokenReductionViT'
+    assert settings['arch']['num_heads'] == 2
+    model = MODELS.build(dict(settings, img_size=SIDE))
+    load_checkpoint(model, path)
+    assert torch.equal(model.ln1.weight, encoder.ln1.weight)
+
+
+def backbone_config(encoder):
+    segments = encoder.num_segments
+    return dict(MAE['backbone'], num_segments=segments)
