@@ -21,7 +21,7 @@ class PartialInit:
     :class:`TokenReductionViT`; the layers that a file has not are new with
     ``first``. For the comparisons in section 4 of `A Closer Look at
     Self-Supervised Lightweight Vision Transformers
-    <https://arxiv.org/abs/2205.14443>`_, and in section 3.1 of `Masked Image
+    <https://arxiv.org/abs/2205.14443>`_, and in section 2.2 of `Masked Image
     Residual Learning for Scaling Deeper Vision Transformers
     <https://arxiv.org/abs/2309.14136>`_.
 

@@ -35,6 +35,7 @@ class Reducible(ForeignWeights):
 
     with_cp = False
     final_norm = False  # whether ``finish`` normalizes
+    rel_pos_bias = False  # whether there is a ``position_bias``
     is_distilled = False  # whether a distillation token follows CLS
     may_be_new = ('cache.', 'reducer.')
     # why there is none where ``num_prefix`` is 0
@@ -87,11 +88,16 @@ class Reducible(ForeignWeights):
         return tokens.x + update, attended
 
     def key_bias(self, layer: nn.Module, tokens: Tokens) -> Tensor | None:
-        """Return what is added to the logits of a layer, that of the reducer.
+        """Return what is added to the logits of a layer.
 
-        (B, 1, 1, N), or with more rows and heads; None: nothing.
+        That of the reducer, (B, 1, 1, N), and of positions, (B, H, N, N);
+        None: nothing.
         """
-        return self.reducer.key_bias(tokens)
+        bias = self.reducer.key_bias(tokens)
+        if not self.rel_pos_bias:
+            return bias
+        own = self.position_bias(layer, tokens)
+        return own if bias is None else own + bias
 
     @property
     def has_cls(self) -> bool:

@@ -26,8 +26,6 @@ class RelativePositions:
     (B, H, N, N), which fused attention takes.
     """
 
-    rel_pos_bias = False
-
     def set_relative_positions(self, branches: int) -> None:
         """Build the tables.
 
@@ -44,11 +42,10 @@ class RelativePositions:
                 'layers, and TopK, EViT, DynamicViT, ATS or no reducer'
             )
         self.rel_pos_bias = True
-        index = BEiTAttention(
-            1, 1, tuple(self.patch_resolution), use_rel_pos_bias=True
-        ).relative_position_index
-        num_entries = int(index.max()) + 1
+        beit = BEiTAttention(1, 1, tuple(self.patch_resolution), True)
+        num_entries = beit.num_relative_distance
         # the last place is none: an entry of zero beyond the table
+        index = beit.relative_position_index
         index = F.pad(index, (0, 1, 0, 1), value=num_entries)
         self.register_buffer('relative_index', index, persistent=False)
         for layer in self.layers:
@@ -57,11 +54,8 @@ class RelativePositions:
         tables = (f'layers.{i}.attn.{TABLE}' for i in range(len(self.layers)))
         self.may_be_new = (*self.may_be_new, *tables)
 
-    def key_bias(self, layer: nn.Module, tokens: Tokens) -> Tensor | None:
-        """See :class:`Reducible`."""
-        bias = super().key_bias(layer, tokens)
-        if not self.rel_pos_bias:
-            return bias
+    def position_bias(self, layer: nn.Module, tokens: Tokens) -> Tensor:
+        """Look up the bias of each two tokens, (B or 1, H, N, N)."""
         if tokens.num_patches != len(self.relative_index) - 2:
             raise ValueError(
                 f'rel_pos_bias=True takes images of img_size={self.img_size}'
@@ -69,8 +63,7 @@ class RelativePositions:
         places = patch_places(tokens)
         index = self.relative_index[places[:, :, None], places[:, None]]
         table = F.pad(getattr(layer.attn, TABLE), (0, 0, 0, 1))
-        own = table[index].permute(0, 3, 1, 2)  # (B, H, N, N)
-        return own if bias is None else own + bias
+        return table[index].permute(0, 3, 1, 2)
 
 
 def patch_places(tokens: Tokens) -> Tensor:

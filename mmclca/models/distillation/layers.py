@@ -76,7 +76,7 @@ def attention_distillation(
     The mean squared difference of the logits before the softmax, each head
     of the teacher with a linear mix of the student's. `A Closer Look at
     Self-Supervised Lightweight Vision Transformers
-    <https://arxiv.org/abs/2205.14443>`_, section 5, equation 2.
+    <https://arxiv.org/abs/2205.14443>`_, section 5, equation 3.
 
     Args:
         student_q (Tensor): Queries (B, H_s, N, D).

@@ -39,7 +39,7 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
     see `Masked Autoencoders Are Scalable Vision Learners
     <https://arxiv.org/abs/2111.06377>`_, for the segments `Masked Image
     Residual Learning for Scaling Deeper Vision Transformers
-    <https://arxiv.org/abs/2309.14136>`_, section 3.2.
+    <https://arxiv.org/abs/2309.14136>`_, section 3.1.
 
     Args:
         arch (str | dict): As in ``VisionTransformer``. Defaults to 'base'.

@@ -34,9 +34,9 @@ class MIRLHead(MAEPretrainHead):
     """Losses of MIRL's decoders, on pixels normalized patch by patch.
 
     `Masked Image Residual Learning for Scaling Deeper Vision Transformers
-    <https://arxiv.org/abs/2309.14136>`_, section 3.3, equation 4: the
+    <https://arxiv.org/abs/2309.14136>`_, section 3.1, equations 6 and 7: the
     prediction of segment g, the main part, and that of segment G - g + 1,
-    the residual, are added. Section 4.3 compares it with the other modes. All
+    the residual, are added. Section 4.2 compares it with the other modes. All
     losses are divided by their number, so that they add up to their mean.
 
     Args:

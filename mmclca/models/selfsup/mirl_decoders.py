@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, one_of
 
-from .mirl_layers import InterlayerLayer, PlainLayer, UnitLinear
+from .mirl_layers import InterconnectedLayer, PlainLayer, UnitLinear
 
 IN_CHANNELS, MLP_RATIO = 3, 4
 
@@ -79,9 +79,9 @@ class MIRLDecoders(BaseModule):
     """A decoder for each segment of an encoder.
 
     `Masked Image Residual Learning for Scaling Deeper Vision Transformers
-    <https://arxiv.org/abs/2309.14136>`_, sections 3.3 and 3.4. Decoder g
-    makes the pixels of all patches of z_g and mask tokens; with dense
-    interlayer decoding (DID) it attends, as its memory, to the embedded
+    <https://arxiv.org/abs/2309.14136>`_, section 3.1. Decoder g
+    makes the pixels of all patches of z_g and mask tokens; with densely
+    interconnected decoding (DID) it attends, as its memory, to the embedded
     z_0 to z_{g-1}. No decoder shares weights with another one.
 
     Args:
@@ -137,7 +137,7 @@ class MIRLDecoders(BaseModule):
             return nn.Sequential(first, nn.Linear(embed_dims, D))
 
         def layer(place):
-            kind = InterlayerLayer if place < num_reading else PlainLayer
+            kind = InterconnectedLayer if place < num_reading else PlainLayer
             return kind(D, heads, MLP_RATIO * D, norm_cfg=norm_cfg)
 
         self.decoders = ModuleList(

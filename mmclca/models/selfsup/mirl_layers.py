@@ -44,11 +44,12 @@ class PlainLayer(TransformerEncoderLayer):
         return super().forward(x)
 
 
-class InterlayerLayer(TransformerEncoderLayer):
-    """Layer with dense interlayer decoding between attention and FFN.
+class InterconnectedLayer(TransformerEncoderLayer):
+    """Layer with densely interconnected decoding, before the FFN.
 
     `Masked Image Residual Learning for Scaling Deeper Vision Transformers`,
-    section 3.4. The norms of queries and memory are those of the public code.
+    section 3.1, equation 8. The norms of queries and memory are those of the
+    public code.
     """
 
     def __init__(self, embed_dims: int, num_heads: int, hidden: int, **norm):

@@ -103,7 +103,7 @@ def test_a_residual_of_zero_is_truncated_mae():
 
 
 @pytest.mark.parametrize('did', ('first', 'all'))
-def test_zeroed_interlayer_decoding_is_none(did):
+def test_zeroed_interconnection_is_none(did):
     with_did = build(mirl(2, did=did)).double()
     without = build(mirl(2, did=None)).double()
     without.load_state_dict(with_did.state_dict(), strict=False)
