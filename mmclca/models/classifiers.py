@@ -182,16 +182,11 @@ class DistilledClassifier(ImageClassifier):
         return built
 
     def _build_encoder_teacher(self, teacher: dict) -> EncoderTeacher:
-        if not self.has_tokens:
-            raise ValueError(
-                f'{type(self).__name__} gives no layers to compare with a '
-                "teacher's: use TokenReductionClassifier"
-            )
         backbone = self.backbone
-        if backbone.reduces or backbone.cache is not None:
+        if not self.has_tokens or backbone.reduces or backbone.cache:
             raise ValueError(
-                'teacher: layers are compared token by token, and the student '
-                'reduces or caches its tokens: leave out reducer and cache'
+                'teacher: layers are compared token by token, which takes a '
+                'TokenReductionClassifier without reducer and cache'
             )
         built = EncoderTeacher(**teacher, student=backbone)
         self.distill = nn.ModuleList(built.losses)

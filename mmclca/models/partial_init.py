@@ -70,8 +70,7 @@ class PartialInit:
 
     def _count(self, total: int) -> int:
         """Count the layers that are taken."""
-        if self.last is None:
-            integer(least=0, most=total, first=self.first)
-            return self.first
-        integer(least=0, most=total, last=self.last)
-        return total - self.last
+        name = 'first' if self.last is None else 'last'
+        count = getattr(self, name)
+        integer(least=0, most=total, **{name: count})
+        return count if name == 'first' else total - count

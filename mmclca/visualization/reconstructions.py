@@ -38,33 +38,27 @@ def reconstructions(model: MAE, inputs: Tensor) -> list[dict]:
         scale = (patches.var(dim=-1, keepdim=True) + 1e-6) ** 0.5
     found = dict(image=patches, visible=patches * (1 - hidden))
     for name, pred in made:
-        if name.startswith(('main', 'residual')):
-            found[name] = pred * scale + mean * name.startswith('main')
-        else:
-            whole = pred * scale + mean
-            found[name] = torch.where(hidden > 0, whole, patches)
-    pictures = {
-        name: _to_pixels(model.data_preprocessor, head.unpatchify(x))
-        for name, x in found.items()
-    }
-    return [
-        {name: batch[i] for name, batch in pictures.items()}
-        for i in range(len(inputs))
-    ]
+        found[name] = pred * scale + mean * ('residual' not in name)
+        if name.startswith(('made', 'sum')):
+            found[name] = torch.where(hidden > 0, found[name], patches)
+    made = (
+        _to_pixels(model.data_preprocessor, head.unpatchify(x))
+        for x in found.values()
+    )
+    rows = zip(*made, strict=True)
+    return [dict(zip(found, row, strict=True)) for row in rows]
 
 
 def _made(model: MAE, images: Tensor) -> tuple[Tensor, list]:
     """Return the mask (B, N, 1), and predictions with their names."""
-    if not isinstance(model, MIRL):
+    if isinstance(model, MIRL):
+        preds, mask = model.predict_pixels(images)
+    else:
         latent, mask, ids_restore = model.backbone(images)
         preds = [model.neck(latent, ids_restore)]
-    else:
-        preds, mask = model.predict_pixels(images)
-    made = [('reconstruction', preds[0])]
+    made = [(f'made {i}', pred) for i, pred in enumerate(preds, start=1)]
     if len(preds) > 1 and model.head.mode == 'residual':
         made = list(_pairs(preds))
-    elif len(preds) > 1:
-        made = [(f'decoder {i}', x) for i, x in enumerate(preds, start=1)]
     return mask.unsqueeze(-1).to(images), made
 
 

@@ -16,7 +16,7 @@ from mmclca.models import TokenReductionClassifier
 
 CONFIGS = [
     path
-    for name in ('mae_lite', 'mirl')
+    for name in ('beit', 'mae_lite', 'mirl')
     for path in sorted(FOLDER.glob(f'{name}/*.py'))
 ]
 BEFORE = [path for path in CONFIGS if '_in1k-' in path.stem]

@@ -90,16 +90,8 @@ def label_of(text, names):
 
 
 def add_reconstruction(parser):
-    parser.add(
-        'files',
-        'a config of pre-training (path or name), its weights and images, in '
-        'any order',
-        nargs='+',
-        metavar='CONFIG CHECKPOINT IMAGE',
-    )
-    add_leaves(parser)
+    add_images(parser)
     parser.add('--seed', 'of leaves and masks', 0)
-    add_out(parser)
 
 
 def draw_reconstruction(args):

@@ -33,9 +33,9 @@ class RelativePositions:
             ValueError: If the reducer makes tokens that lie nowhere, or
                 layers have several attentions.
         """
-        kind = type(self.reducer).__name__
         mixes = self.reduces and not self.reducer.keeps_places
         if mixes or branches > 1:
+            kind = type(self.reducer).__name__
             wrong = kind if mixes else f'branches={branches}'
             raise ValueError(
                 f'rel_pos_bias=True does not go with {wrong}: it takes plain '

@@ -7,7 +7,7 @@ import torch
 from mmcv.cnn.bricks.transformer import PatchEmbed
 from mmengine.model import ModuleList
 from mmpretrain.models.backbones import VisionTransformer
-from mmpretrain.models.utils import resize_pos_embed, to_2tuple
+from mmpretrain.models.utils import resize_pos_embed
 from torch import Tensor, nn
 from torch.nn.init import trunc_normal_
 
@@ -16,7 +16,7 @@ from mmclca.utils.messages import integer, one_of
 
 from ..layers.parallel import ParallelLayer
 from ..reduction.tokens import Tokens, featmap
-from ..stems import build_stem
+from ..stems import build_stem_of
 from .base import first_layers, set_drop_path, settings_of
 from .reducible import Reducible
 from .relative_positions import RelativePositions
@@ -283,13 +283,8 @@ class TokenReductionViT(
         if self.cache is not None:
             self.cache.requires_grad_(self.frozen_stages <= 0)
         if stem is not None:
-            self.patch_embed = build_stem(
-                stem,
-                img_size=self.img_size,
-                patch_size=to_2tuple(patch_size),
-                patch_resolution=tuple(self.patch_resolution),
-                in_channels=in_channels,
-                embed_dims=self.embed_dims,
+            self.patch_embed = build_stem_of(
+                self, stem, patch_size, in_channels
             )
         if rel_pos_bias:
             self.set_relative_positions(branches)

@@ -96,6 +96,9 @@ def attention_distillation(
 class LayerDistillation(nn.Module):
     """Base of losses that compare layers of equal number.
 
+    A subclass has ``size_of`` a backbone, what its adapters map, ``build``
+    of an adapter from one size to another, and ``compare`` of a layer.
+
     Args:
         layers (Sequence[int]): Which.
         adapter (bool): Whether what the student has is mapped to the
@@ -148,18 +151,6 @@ class LayerDistillation(nn.Module):
         if self.adapter:
             made = {str(layer): self.build(*sizes) for layer in self.layers}
             self.adapters.update(made)
-
-    def size_of(self, backbone: nn.Module) -> int:
-        """Measure what an adapter maps."""
-        raise NotImplementedError
-
-    def build(self, ours: int, theirs: int) -> nn.Module:
-        """Build an adapter from the size of a student to a teacher's."""
-        raise NotImplementedError
-
-    def compare(self, layer: int, ours: Layers, theirs: Layers) -> Tensor:
-        """Compute the loss of one layer, without its weight."""
-        raise NotImplementedError
 
     def forward(self, ours: Layers, theirs: Layers) -> dict[str, Tensor]:
         """Add up the losses of all layers, by one name."""

@@ -249,12 +249,10 @@ def _check_kind(losses: list[nn.Module], of_layers: bool) -> None:
     """Refuse losses that such a teacher gives nothing for."""
     for loss in losses:
         if isinstance(loss, LayerDistillation) != of_layers:
-            reads, part = ('class scores', 'model')
-            if not of_layers:
-                reads, part = ('layers of an encoder', 'backbone')
             raise ValueError(
-                f'teacher: {type(loss).__name__} reads {reads}: give '
-                f'teacher=dict({part}=..., checkpoint=..., loss=...)'
+                f'teacher: {type(loss).__name__} does not go with it: layers '
+                'are compared with backbone=..., class scores and last tokens '
+                'with model=...'
             )
 
 

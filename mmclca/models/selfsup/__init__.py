@@ -1,4 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from .beit import StemBEiTViT
 from .distilled_mae import DistilledMAE
 from .encoder import SegmentedMAEViT
 from .masking import fixed_masks
@@ -12,6 +13,7 @@ __all__ = [
     'MIRLDecoders',
     'MIRLHead',
     'SegmentedMAEViT',
+    'StemBEiTViT',
     'fixed_masks',
     'moco_v3_loss',
 ]

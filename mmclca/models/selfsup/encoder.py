@@ -6,10 +6,7 @@ import re
 import torch
 from mmcv.cnn.bricks.transformer import PatchEmbed
 from mmpretrain.models.selfsup import MAEViT
-from mmpretrain.models.utils import (
-    build_2d_sincos_position_embedding,
-    to_2tuple,
-)
+from mmpretrain.models.utils import build_2d_sincos_position_embedding
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -18,7 +15,7 @@ from mmclca.utils.messages import integer
 
 from ..backbones.base import ForeignWeights, set_drop_path, settings_of
 from ..distillation.layers import Layers
-from ..stems import build_stem
+from ..stems import build_stem_of
 from .masking import Encoded, count_visible
 
 LAYER_NORM = dict(type='LN', eps=1e-6)
@@ -97,14 +94,7 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
         self.rename_on_load()
 
     def _build_stem(self, stem: dict) -> nn.Module:
-        built = build_stem(
-            stem,
-            img_size=self.img_size,
-            patch_size=to_2tuple(self.patch_size),
-            patch_resolution=tuple(self.patch_resolution),
-            in_channels=3,
-            embed_dims=self.embed_dims,
-        )
+        built = build_stem_of(self, stem, self.patch_size)
         if not hasattr(built, 'visible'):
             raise ValueError(
                 f'{type(built).__name__} mixes neighbouring patches, so that '
