@@ -20,9 +20,7 @@ from .masking import Encoded, count_visible
 
 LAYER_NORM = dict(type='LN', eps=1e-6)
 # parameters of a classifier's head, in the files of all
-OF_CLASSES = re.compile(
-    r'(module\.)?head(_dist)?\.(weight|bias|fc\.|layers\.)'
-)
+OF_CLASSES = re.compile(r'(module\.)?head(_dist)?\.(weight|fc\.|layers\.)')
 
 
 @MODELS.register_module()
@@ -199,8 +197,7 @@ def _num_segments(num_layers: int, num_segments: int) -> int:
 
 
 def _refuse_classifier(source) -> None:
-    keys = (key.removeprefix('module.') for key in source.keys)
-    heads = [key for key in keys if OF_CLASSES.match(key)]
+    heads = [key for key in source.keys if OF_CLASSES.match(key)]
     if heads:
         raise ValueError(
             f'{source.name} is of a classifier ({heads[0]}), and a checkpoint '

@@ -4,7 +4,7 @@
 import pytest
 import torch
 from mmengine.runner import load_checkpoint
-from small_models import build
+from small_models import arch, build
 from small_selfsup import MAE, SIDE, encoder, shuffle
 
 from mmclca.models.selfsup import fixed_masks
@@ -105,3 +105,15 @@ def test_the_cost_of_mae_tiny():
     ]
     fixed = model.pos_embed.numel()
     assert [counts[0] + fixed, counts[1]] == [5_524_416, 205_152]
+
+
+def test_the_mask_token_of_beit_replaces_what_a_stem_makes():
+    """So that pixels of masked patches have no effect."""
+    layers = dict(arch=arch(2), img_size=SIDE, layer_scale_init_value=0.1)
+    model = build(dict(type='mmclca.StemBEiTViT', stem=HMLP, **layers))
+    model.eval()
+    mask = (torch.arange(16) % 3 == 0).view(1, 4, 4).expand(2, -1, -1)
+    hidden = mask.repeat_interleave(16, 1).repeat_interleave(16, 2)[:, None]
+    (found,) = model(IMAGES, mask)
+    (other,) = model(IMAGES.masked_fill(hidden, 5.0), mask)
+    assert torch.equal(found, other)
