@@ -21,6 +21,7 @@ CONFIGS = [
 ]
 BEFORE = [p for p in CONFIGS if re.search('_(in1k|leaves)-', p.stem)]
 AFTER = [path for path in CONFIGS if path not in BEFORE]
+AFTER = [path for path in AFTER if 'clca' not in path.stem]
 RECIPES = [
     path
     for path in BEFORE

@@ -3,6 +3,7 @@ from .encoder_teacher import EncoderTeacher
 from .layers import (
     AttentionDistillation,
     HiddenDistillation,
+    LayerDistillation,
     attention_distillation,
 )
 from .losses import (
@@ -20,6 +21,7 @@ __all__ = [
     'DeiTDistillation',
     'EncoderTeacher',
     'HiddenDistillation',
+    'LayerDistillation',
     'LogitDistillation',
     'Teacher',
     'TokenDistillation',
