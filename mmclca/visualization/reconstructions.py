@@ -1,8 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """What a masked autoencoder sees of images, and what it makes of the rest."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import torch
 from matplotlib.figure import Figure
@@ -58,15 +56,11 @@ def _made(model: MAE, images: Tensor) -> tuple[Tensor, list]:
         preds = [model.neck(latent, ids_restore)]
     made = [(f'made {i}', pred) for i, pred in enumerate(preds, start=1)]
     if len(preds) > 1 and model.head.mode == 'residual':
-        made = list(_pairs(preds))
+        made = []
+        for i, joined in enumerate(add_residuals(preds), start=1):
+            parts = dict(main=preds[i - 1], residual=preds[-i], sum=joined)
+            made += [(f'{name} {i}', part) for name, part in parts.items()]
     return mask.unsqueeze(-1).to(images), made
-
-
-def _pairs(preds: list[Tensor]) -> Iterator[tuple[str, Tensor]]:
-    for i, joined in enumerate(add_residuals(preds), start=1):
-        yield f'main {i}', preds[i - 1]
-        yield f'residual {i}', preds[-i]
-        yield f'sum {i}', joined
 
 
 def _to_pixels(preprocessor, images: Tensor) -> np.ndarray:

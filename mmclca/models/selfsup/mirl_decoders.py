@@ -167,15 +167,9 @@ class MIRLDecoders(BaseModule):
         """
         made = zip(self.decoders, segments[1:], strict=True)
         embedded = [decoder.embed(z) for decoder, z in made]
-        found = zip(
-            self.decoders,
-            embedded,
-            self.memories(segments[0], embedded),
-            strict=True,
-        )
-        return [
-            decoder(x, memory, ids_restore) for decoder, x, memory in found
-        ]
+        memories = self.memories(segments[0], embedded)
+        parts = zip(self.decoders, embedded, memories, strict=True)
+        return [decoder(*part, ids_restore) for decoder, *part in parts]
 
     def memories(
         self, z_0: Tensor, embedded: list[Tensor]
