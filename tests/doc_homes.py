@@ -116,6 +116,11 @@ NOT_RUN = [  # commands, and why
         r'configs/grafit/|synthetic_species|work_dirs/ce/',
         'hours of training; tests/test_models/test_selfsup',
     ),
+    (
+        r'_leaves-112px\.py|-40e_synthetic-leaves-|PartialInit|'
+        r'vis_reconstruction',
+        'test_tools/test_pretraining_script.py, test_models/test_selfsup',
+    ),
     (r'drawn_cotton80', 'the data that a page was measured with'),
     (r'tools/benchmark/throughput\.py', 'a benchmark of minutes, or of a GPU'),
 ]

@@ -27,6 +27,9 @@ PATCHES = 'patch_embed.projection.weight'
 FFN = 'layers.0.ffn.layers.0.0.weight'
 VIT = 'mmclca.TokenReductionViT'
 RESMLP = 'mmclca.ResMLP'
+# encoders of pre-training, and of their settings those of a classifier's
+PRETRAINED = ('MoCoV3ViT', 'mmclca.SegmentedMAEViT')
+SHARED = ('arch', 'img_size', 'patch_size', 'norm_cfg', 'stem')
 # in what its images and head leave no choice
 FIXED = ('in_channels', 'multiclass')
 TAKEN = (
@@ -74,6 +77,8 @@ def _stored(checkpoint: dict, kind: str) -> dict | None:
         if kind != VIT:
             raise
         return None  # of another network, whose config is not needed
+    if stored.get('type') in PRETRAINED:
+        return {k: stored[k] for k in SHARED if k in stored} | dict(type=VIT)
     kinds = [kind for kind, _ in KINDS.values()]
     return stored if stored.get('type') in kinds else None
 

@@ -13,11 +13,16 @@ import torch
 from mmengine.logging import MMLogger
 from torch import Tensor
 
+from mmclca.utils.lazy import lazy
 from mmclca.utils.messages import printable
 
 from .error import CheckpointError
 from .families import BARE, FAMILIES, Family
 
+pretraining = lazy('mmclca.checkpoints.families.pretraining')
+
+# of masked autoencoders; what a file with these is renamed by
+DECODER = re.compile(r'(module\.)?(model\.)?decoder_(embed|pred)\d*\.')
 # likely first: mmengine, MoCo v3, open_clip; DeiT, MAE, the CLCA authors,
 # TokenReduction; DINO, of whose two networks the teacher is the better one
 WRAPPERS = ('state_dict', 'model', 'teacher')
@@ -149,7 +154,11 @@ def unwrap(checkpoint, name: str) -> dict:
         )
     if wrapper is None:
         _refuse_unknown(weights, name)
+    keys = [str(key) for key in weights]
+    if any(map(DECODER.match, keys)):
+        weights = pretraining.rename_pretraining(weights)
     weights = name_source(weights, name)
+    source_of(weights).keys = keys
     if wrapper == 'state_dict':
         return dict(checkpoint, state_dict=weights)
     return weights

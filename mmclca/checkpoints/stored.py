@@ -242,7 +242,7 @@ CLASSIFIERS = (
 # and a type in a model, by the setting that holds it
 PARTS = dict(
     backbone=(
-        *_below('mmclca.models', 'backbones baselines'),
+        *_below('mmclca.models', 'backbones baselines selfsup.encoder'),
         *_below('mmpretrain.models', 'backbones selfsup.mocov3'),
     ),
     stem=('mmclca.models.stems',),

@@ -8,6 +8,7 @@ from .layers.attention_pool import AttentionPool
 from .looking import as_reducible, shallow_copy
 from .lora import LoRAModel
 from .losses import ThresholdedBCE
+from .partial_init import PartialInit
 from .reduction.cross_layer_cache import CrossLayerCache
 from .reduction.reducers import *  # noqa: F403
 from .retrievers import *  # noqa: F403
@@ -21,6 +22,7 @@ __all__ = [
     'CrossLayerCache',
     'HMLPStem',
     'LoRAModel',
+    'PartialInit',
     'ThresholdedBCE',
     'Variant',
     'as_reducible',

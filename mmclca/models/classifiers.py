@@ -15,9 +15,11 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import one_of
 
 from .backbones import Reducible
-from .distillation import Teacher
+from .distillation import EncoderTeacher, Teacher
+from .distillation.layers import Layers
 from .distillation.teacher import check_options
 from .heads import CLAHead, DistilledHead, LayerFusionHead, PerClassHead
+from .looking import recording
 
 STAGES = ('backbone', 'pre_logits')
 
@@ -130,8 +132,9 @@ class DistilledClassifier(ImageClassifier):
         neck (dict, optional): Config of a neck. Defaults to None.
         head (dict, optional): Config of the head. Defaults to None.
         teacher (dict, optional): ``model``, ``checkpoint`` and ``loss`` of a
-            frozen classifier to distill from; see :class:`Teacher`.
-            Defaults to None.
+            frozen classifier to distill from, see :class:`Teacher`; or with
+            ``backbone`` in place of ``model`` an encoder without a head, see
+            :class:`EncoderTeacher`. Defaults to None.
         **kwargs: ``pretrained``, ``train_cfg`` (batch augmentations),
             ``data_preprocessor`` and ``init_cfg`` of ``ImageClassifier``.
 
@@ -158,6 +161,8 @@ class DistilledClassifier(ImageClassifier):
         if teacher is None:
             return None
         check_options(teacher)
+        if 'backbone' in teacher:
+            return self._build_encoder_teacher(teacher)
         usual = isinstance(self.head, ClsHead) and (
             type(self.head).loss in (ClsHead.loss, DistilledHead.loss)
         )
@@ -174,6 +179,17 @@ class DistilledClassifier(ImageClassifier):
                 "teacher's: use TokenReductionClassifier, or a loss of class "
                 'scores, DeiTDistillation or LogitDistillation'
             )
+        return built
+
+    def _build_encoder_teacher(self, teacher: dict) -> EncoderTeacher:
+        backbone = self.backbone
+        if not self.has_tokens or backbone.reduces or backbone.cache:
+            raise ValueError(
+                'teacher: layers are compared token by token, which takes a '
+                'TokenReductionClassifier without reducer and cache'
+            )
+        built = EncoderTeacher(**teacher, student=backbone)
+        self.distill = nn.ModuleList(built.losses)
         return built
 
     def init_weights(self) -> None:
@@ -197,7 +213,7 @@ class DistilledClassifier(ImageClassifier):
         return self._losses(inputs, data_samples, *self.look(inputs))
 
     def _losses(self, inputs, data_samples, feats, tokens) -> dict:
-        if self.teacher is None:
+        if self.teacher is None or self.teacher.compares_layers:
             return self.head.loss(feats, data_samples)
         # once: the head may have batch statistics
         both = isinstance(self.head, DistilledHead)
@@ -276,8 +292,13 @@ class TokenReductionClassifier(DistilledClassifier):
             data_samples (list[DataSample]): Their annotations.
         """
         self._check_teacher()
-        feats, tokens = self.look(inputs)
+        follows = self.teacher is not None and self.teacher.compares_layers
+        model = recording(self) if follows else self
+        feats, tokens = model.look(inputs)
         losses = self._losses(inputs, data_samples, feats, tokens)
+        if follows:
+            layers = Layers.recorded(model.backbone, tokens.x)
+            losses |= self.teacher.teach(inputs, self, layers)
         return losses | self.backbone.reducer.loss(tokens)
 
     def _check_teacher(self) -> None:

@@ -205,6 +205,21 @@ class HMLPStem(Stem):
         return self(patches.transpose(-1, -2).flatten(-2))[0]
 
 
+def build_stem_of(
+    vit: nn.Module, stem: dict, patch_size: int | tuple, in_channels: int = 3
+) -> nn.Module:
+    """Build a stem for a vision transformer of mmpretrain's; see
+    :func:`build_stem`."""
+    return build_stem(
+        stem,
+        patch_size=to_2tuple(patch_size),
+        patch_resolution=tuple(vit.patch_resolution),
+        img_size=vit.img_size,
+        in_channels=in_channels,
+        embed_dims=vit.embed_dims,
+    )
+
+
 def build_stem(
     stem: dict,
     patch_size: tuple[int, int],

@@ -2,6 +2,7 @@
 from .cam import class_activation_maps
 from .figures import Heated, contact_sheet, draw_heat_maps
 from .pooling import class_attention, pooled, pooling_maps
+from .reconstructions import reconstruction_figure, reconstructions
 from .rollout import rollout
 from .survivors import (
     Survivors,
@@ -24,6 +25,8 @@ __all__ = [
     'legend',
     'pooled',
     'pooling_maps',
+    'reconstruction_figure',
+    'reconstructions',
     'rollout',
     'survivors',
     'survivors_figure',

@@ -58,6 +58,8 @@ def test_by_hand(runner):
             'train/grad_norm_all': math.sqrt(squares),
             'train/grad_max_backbone': 4.0,
             'train/grad_max_head': 3.0,
+            'train/grad_norm_backbone': math.sqrt(22.25),
+            'train/grad_norm_head': math.sqrt(10),
         }
     )
     runner.message_hub.clear()
@@ -130,7 +132,7 @@ def test_a_part_that_is_not_there(runner):
     runner.model.headless.requires_grad_(False)
     with pytest.raises(ValueError, match='begins with neck') as error:
         hook.before_train(runner)
-    assert 'The model has backbone, head' in str(error.value)
+    assert 'There are backbone, head' in str(error.value)
 
 
 def test_visualizers_get_what_was_clipped_and_accumulated(tmp_path):

@@ -11,6 +11,8 @@ import torch
 from mmpretrain import get_model
 from tiny_run import ROOT, environment, run_tool, write_run
 
+from mmclca.models import SegmentedMAEViT
+
 pytestmark = [pytest.mark.slow, pytest.mark.first]
 
 # Runs in the processes; a loss is the mean over all of them.
@@ -59,6 +61,47 @@ model = dict(
     ),
 )
 custom_hooks += [dict(type='mmclca.TuningScopeHook', scope='attn')]
+"""
+# with the same masks in any number of processes
+PRETRAINED = """
+custom_imports = dict(imports=['record_losses', 'same_masks'])
+train_dataloader = dict(collate_fn=dict(type='default_collate'))
+model = dict(
+    _delete_=True,
+    type='mmclca.MIRL',
+    data_preprocessor=dict(
+        type='SelfSupDataPreprocessor', mean=[127.5] * 3, std=[127.5] * 3
+    ),
+    backbone=dict(
+        type='mmclca.SegmentedMAEViT',
+        arch=dict(
+            embed_dims=24,
+            num_layers=4,
+            num_heads=2,
+            feedforward_channels=48,
+        ),
+        img_size=32,
+        patch_size=8,
+        num_segments=4,
+    ),
+    neck=dict(
+        type='mmclca.MIRLDecoders',
+        decoder_embed_dims=12,
+        decoder_depth=1,
+        decoder_num_heads=2,
+    ),
+    head=dict(type='mmclca.MIRLHead'),
+)
+"""
+MASKS = """
+import torch
+from mmclca.models import SegmentedMAEViT
+
+def draw_shuffle(self, x):
+    order = torch.arange(self.num_patches, device=x.device)
+    return order.flip(0).expand(len(x), -1)
+
+SegmentedMAEViT.draw_shuffle = draw_shuffle
 """
 TEACHER = """
 _base_ = 'tiny.py'
@@ -126,6 +169,14 @@ def test_two_processes_give_the_losses_and_metrics_of_one(folder, taught):
         teacher = get_model(str(folder / 'teacher.py'))
         torch.save(teacher.state_dict(), folder / 'teacher.pth')
         (folder / 'recorded.py').write_text(CONFIG + TAUGHT)
+    checkpoints = learn_alike(folder)
+    assert evaluate(folder, 2, checkpoints[1]) == evaluate(
+        folder, 1, checkpoints[0]
+    )
+
+
+def learn_alike(folder):
+    """Check the losses and weights of both; the paths of the weights."""
     losses, checkpoint = train(folder, processes=1, batch_size=8)
     both_losses, both = train(folder, processes=2, batch_size=4)
     assert len(losses) == 4  # two epochs of 16 images
@@ -137,4 +188,13 @@ def test_two_processes_give_the_losses_and_metrics_of_one(folder, taught):
         rtol=1e-5,
         atol=1e-6,
     )
-    assert evaluate(folder, 2, both) == evaluate(folder, 1, checkpoint)
+    return checkpoint, both
+
+
+def test_pretraining_in_two_processes_is_that_of_one(folder, monkeypatch):
+    (folder / 'recorded.py').write_text(CONFIG + PRETRAINED)
+    (folder / 'same_masks.py').write_text(MASKS)
+    draw = SegmentedMAEViT.draw_shuffle
+    monkeypatch.setattr(SegmentedMAEViT, 'draw_shuffle', draw)  # put back
+    learn_alike(folder)
+    sys.modules.pop('same_masks', None)

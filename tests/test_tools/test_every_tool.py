@@ -202,6 +202,10 @@ ELSEWHERE = {
     'deployment/export.py': 'test_tools/test_export.py',
     'deployment/infer_onnx.py': 'test_tools/test_export.py',
     'sweep.py': 'test_tools/test_sweep.py',
+    'visualization/vis_reconstruction.py': (
+        'test_engine/test_reconstruction_hook.py'
+    ),
+    'research/long_tail.py': 'test_research/test_long_tail.py',
     'research/pages.py': 'test_research/test_pages.py',
     'research/plot_sweep.py': 'test_research/test_pages.py',
     'dev/count_lines.py': 'test_package/test_rooms.py',

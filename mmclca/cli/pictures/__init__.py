@@ -16,6 +16,9 @@ KINDS = {
     'vis_confusions': Kind(splits.add_confusions, splits.draw_confusions),
     'vis_cross_patch': Kind(splits.add_cross_patch, splits.draw_cross_patch),
     'vis_pooling': Kind(images.add_pooling, images.draw_pooling),
+    'vis_reconstruction': Kind(
+        images.add_reconstruction, images.draw_reconstruction
+    ),
     'vis_rollout': Kind(add_images, images.draw_rollout),
     'vis_tsne': Kind(splits.add_tsne, splits.draw_tsne),
 }

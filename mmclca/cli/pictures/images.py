@@ -89,6 +89,30 @@ def label_of(text, names):
     )
 
 
+def add_reconstruction(parser):
+    add_images(parser)
+    parser.add('--seed', 'of leaves and masks', 0)
+
+
+def draw_reconstruction(args):
+    """Draw a row an image: the image, its visible patches, and what a masked
+    autoencoder makes of them; of MIRL the main part, the residual and the sum
+    of each pair of segments
+    """
+    config, checkpoint, places = model_files.sort_files(args.files)
+    images = images_of(args, places, args.seed)
+    cfg, opened = apis.loading.config_and_weights(
+        config, checkpoint, args.cfg_options
+    )
+    model = apis.loading.build_classifier(cfg)
+    checkpoints.loading.load_trained(model, opened)
+    prepare = datasets.batches.Preparation(cfg, model.backbone.img_size)
+    inputs = torch.stack([prepare(image)['inputs'] for _, image in images])
+    torch.manual_seed(args.seed)
+    figure = visualization.reconstruction_figure(model.eval(), inputs)
+    return visualization.figures.save(figure, args.out)
+
+
 def add_cam(parser):
     add_images(parser, '--save-path --out')
     parser.add(

@@ -10,6 +10,7 @@ from .gradient_stats_hook import EpochMaximaHook, GradientStatsHook
 from .keep_rate_warm_up_hook import KeepRateWarmUpHook
 from .probe_init_hook import ProbeInitHook
 from .progress_hook import ProgressHook
+from .reconstruction_hook import ReconstructionHook
 from .save_trainable_hook import SaveTrainableHook
 from .token_visualization_hook import TokenVisualizationHook
 from .tuning_scope_hook import TuningScopeHook
@@ -25,6 +26,7 @@ __all__ = [
     'LastBestCheckpointHook',
     'ProbeInitHook',
     'ProgressHook',
+    'ReconstructionHook',
     'SaveTrainableHook',
     'TokenVisualizationHook',
     'TuningScopeHook',

@@ -63,22 +63,26 @@ class GradientStatsHook(EpochMaximaHook):
 
     - ``grad_max``: the largest magnitude of all;
     - ``grad_max_PART``: that of a part of the model;
+    - ``grad_norm_PART``: the Euclidean norm of its gradients;
     - ``grad_max_mean``, ``grad_max_std``: mean and standard deviation over
       parameters of each parameter's largest magnitude;
     - ``grad_norm_all``: the Euclidean norm of all gradients.
 
     Args:
-        parts (tuple[str]): Names with which parameters begin, for a maximum
-            of their own. Defaults to ``('backbone', 'head')``.
+        parts (tuple[str] | dict[str, list[str]]): Names with which
+            parameters begin, for values of their own; or such names by what
+            to call them, as of the layers of a segment. Defaults to
+            ``('backbone', 'head')``.
 
     Raises:
         ValueError: At the start of training, if a part has no parameters
             that are trained.
     """
 
-    def __init__(self, parts: tuple[str, ...] = ('backbone', 'head')):
+    def __init__(self, parts: tuple[str, ...] | dict = ('backbone', 'head')):
         super().__init__(['grad_max', *(f'grad_max_{part}' for part in parts)])
-        self.parts = tuple(parts)
+        named = isinstance(parts, dict)
+        self.parts = parts if named else {part: [part] for part in parts}
         self.names = {}
 
     def before_train(self, runner) -> None:
@@ -89,14 +93,14 @@ class GradientStatsHook(EpochMaximaHook):
             if param.requires_grad
         }
         self.names = {
-            part: [p for name, p in trained.items() if _within(name, part)]
-            for part in self.parts
+            part: [p for n, p in trained.items() if _within(n, starts)]
+            for part, starts in self.parts.items()
         }
         empty = [part for part, params in self.names.items() if not params]
         if empty:
             raise ValueError(
-                f'GradientStatsHook(parts={self.parts}): no parameter that '
-                f'is trained begins with {", ".join(empty)}. The model has '
+                f'GradientStatsHook(parts={(*self.parts,)}): no parameter '
+                f'that is trained begins with {", ".join(empty)}. There are '
                 f'{", ".join(sorted({n.partition(".")[0] for n in trained}))}'
             )
         params = list(trained.values())
@@ -124,12 +128,15 @@ class GradientStatsHook(EpochMaximaHook):
         for part, params in self.names.items():
             if any(param.grad is not None for param in params):
                 stats[f'grad_max_{part}'] = _maxima(params).max()
+                grads = [p.grad for p in params if p.grad is not None]
+                norms = torch.stack(torch._foreach_norm(grads))
+                stats[f'grad_norm_{part}'] = norms.norm()
         values = torch.stack(list(stats.values())).tolist()
         return dict(zip(stats, (v / scale for v in values), strict=True))
 
 
-def _within(name: str, part: str) -> bool:
-    return name == part or name.startswith(f'{part}.')
+def _within(name: str, starts: list[str]) -> bool:
+    return any(f'{name}.'.startswith(f'{start}.') for start in starts)
 
 
 def _maxima(params: list[Tensor]) -> Tensor:

@@ -3,6 +3,7 @@ from .base import ForeignWeights, fuse, fusible
 from .cait import CaiT
 from .patch_convnet import PatchConvNet
 from .reducible import Reducible, reduces
+from .relative_positions import RelativePositions
 from .resmlp import ResMLP
 from .token_reduction_vit import TokenReductionViT, ViTEmbedding
 
@@ -11,6 +12,7 @@ __all__ = [
     'ForeignWeights',
     'PatchConvNet',
     'Reducible',
+    'RelativePositions',
     'ResMLP',
     'TokenReductionViT',
     'ViTEmbedding',

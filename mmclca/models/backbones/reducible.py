@@ -35,6 +35,7 @@ class Reducible(ForeignWeights):
 
     with_cp = False
     final_norm = False  # whether ``finish`` normalizes
+    rel_pos_bias = False  # whether there is a ``position_bias``
     is_distilled = False  # whether a distillation token follows CLS
     may_be_new = ('cache.', 'reducer.')
     # why there is none where ``num_prefix`` is 0
@@ -79,12 +80,24 @@ class Reducible(ForeignWeights):
         Args:
             layer (nn.Module): One of ``layers``.
             tokens (Tokens): What enters; :meth:`normalize` is applied here.
-            key_bias (Tensor, optional): See :meth:`TokenReducer.key_bias`.
+            key_bias (Tensor, optional): See :meth:`key_bias`.
             softmax (Callable, optional): See :meth:`TokenReducer.softmax`.
         """
         x = self.normalize(layer, tokens.x)
         update, attended = attend(layer.attn, x, key_bias, softmax)
         return tokens.x + update, attended
+
+    def key_bias(self, layer: nn.Module, tokens: Tokens) -> Tensor | None:
+        """Return what is added to the logits of a layer.
+
+        That of the reducer, (B, 1, 1, N), and of positions, (B, H, N, N);
+        None: nothing.
+        """
+        bias = self.reducer.key_bias(tokens)
+        if not self.rel_pos_bias:
+            return bias
+        own = self.position_bias(layer, tokens)
+        return own if bias is None else own + bias
 
     @property
     def has_cls(self) -> bool:
@@ -110,8 +123,8 @@ class Reducible(ForeignWeights):
             tuple[Tensor, Tokens]: The attention, mean over heads, (B, N), and
             the tokens that it is paid to.
         """
-        key_bias = self.reducer.key_bias(entered)
         layer = self.layers[-1]
+        key_bias = self.key_bias(layer, entered)
         _, attended = self.attend(layer, entered, key_bias, softmax=None)
         return attended.cls_attn().float().mean(dim=1), entered
 
@@ -281,7 +294,10 @@ class Reducible(ForeignWeights):
             if reducer.needs_attention:
                 tokens = self._reduce_ahead(layer, tokens, stage)
         x, attended = self.attend(
-            layer, tokens, reducer.key_bias(tokens), reducer.softmax(tokens)
+            layer,
+            tokens,
+            self.key_bias(layer, tokens),
+            reducer.softmax(tokens),
         )
         tokens = tokens.with_x(x)
         if stage is not None:
@@ -291,7 +307,7 @@ class Reducible(ForeignWeights):
     def _reduce_ahead(self, layer, tokens: Tokens, stage: int) -> Tokens:
         """Reduce before a layer by what its attention would see."""
         with torch.no_grad():
-            key_bias = self.reducer.key_bias(tokens)
+            key_bias = self.key_bias(layer, tokens)
             if type(self).attend is not Reducible.attend:
                 ahead = self.attend(layer, tokens, key_bias, softmax=None)[1]
             else:  # leaves out what it reads

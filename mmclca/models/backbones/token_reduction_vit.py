@@ -7,7 +7,7 @@ import torch
 from mmcv.cnn.bricks.transformer import PatchEmbed
 from mmengine.model import ModuleList
 from mmpretrain.models.backbones import VisionTransformer
-from mmpretrain.models.utils import resize_pos_embed, to_2tuple
+from mmpretrain.models.utils import resize_pos_embed
 from torch import Tensor, nn
 from torch.nn.init import trunc_normal_
 
@@ -16,9 +16,10 @@ from mmclca.utils.messages import integer, one_of
 
 from ..layers.parallel import ParallelLayer
 from ..reduction.tokens import Tokens, featmap
-from ..stems import build_stem
+from ..stems import build_stem_of
 from .base import first_layers, set_drop_path, settings_of
 from .reducible import Reducible
+from .relative_positions import RelativePositions
 
 
 class ViTEmbedding:
@@ -145,7 +146,9 @@ OUTPUT_FORMS = dict(
 
 
 @MODELS.register_module()
-class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
+class TokenReductionViT(
+    RelativePositions, ViTEmbedding, Reducible, VisionTransformer
+):
     """Vision transformer whose tokens are reduced on the way.
 
     mmpretrain's ``VisionTransformer`` with the same parameter names, and equal
@@ -195,6 +198,9 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
         depth (int, optional): Layers of ``arch`` to build, from the first:
             weights of the others are left out on load. Defaults to None,
             all.
+        rel_pos_bias (bool): Whether attention is biased by how patches lie
+            to each other, see :class:`RelativePositions`. Defaults to
+            False.
         with_cp (bool): Whether to recompute activations in the backward pass
             to save memory. Defaults to False.
         **vit: The other arguments of ``VisionTransformer``. With
@@ -217,8 +223,9 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
             one is needed (``dist_token`` follows it), if ``num_registers`` is
             no number of tokens, if ``arch`` is not known or lacks a size, if
             ``depth`` is no number of layers or ``branches`` none of
-            branches, if there is no such ``drop_path_mode``, or if patches of
-            the stem are not of ``patch_size``.
+            branches, if there is no such ``drop_path_mode``, if patches of
+            the stem are not of ``patch_size``, or if ``rel_pos_bias`` does
+            not go with the reducer or ``branches``.
     """
 
     may_be_new = (*Reducible.may_be_new, 'ln1.', 'ln2.')
@@ -247,6 +254,7 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
         branches: int = 1,
         drop_path_mode: str = 'linear',
         depth: int | None = None,
+        rel_pos_bias: bool = False,
         with_cp: bool = False,
         **vit,
     ):
@@ -275,14 +283,11 @@ class TokenReductionViT(ViTEmbedding, Reducible, VisionTransformer):
         if self.cache is not None:
             self.cache.requires_grad_(self.frozen_stages <= 0)
         if stem is not None:
-            self.patch_embed = build_stem(
-                stem,
-                img_size=self.img_size,
-                patch_size=to_2tuple(patch_size),
-                patch_resolution=tuple(self.patch_resolution),
-                in_channels=in_channels,
-                embed_dims=self.embed_dims,
+            self.patch_embed = build_stem_of(
+                self, stem, patch_size, in_channels
             )
+        if rel_pos_bias:
+            self.set_relative_positions(branches)
         self.set_embedding(dist_token, with_cls_pos, num_registers)
         if self.frozen_stages > 0:  # before an optimizer asks
             self._freeze_stages()

@@ -25,6 +25,7 @@ from mmclca.utils.random_state import same_random_state
 
 from ..looking import as_reducible
 from ..reduction.attention import at_least_float32
+from .layers import LayerDistillation
 from .losses import Compared, standardize
 
 CHANNELS = (1, 3, 1, 1)
@@ -62,6 +63,8 @@ class Teacher:
         ValueError: If a loss or the size is not allowed.
     """
 
+    compares_layers = False  # what an encoder is asked for
+
     def __init__(
         self,
         model: str | dict | None,
@@ -71,6 +74,7 @@ class Teacher:
     ):
         listed = [loss] if isinstance(loss, dict) else loss
         self.losses = [MODELS.build(one) for one in listed]
+        _check_kind(self.losses, self.compares_layers)
         if img_size is not None:
             integer(img_size=img_size)
         self.config, self.checkpoint = model, checkpoint
@@ -221,19 +225,35 @@ class Teacher:
 
 
 def check_options(options: dict) -> None:
-    """Refuse what are no options of a teacher."""
+    """Refuse what are no options of a teacher, or of an encoder as one."""
     known = signature(Teacher).parameters
+    encoder = {'backbone', 'checkpoint', 'loss'}
     if not (
         isinstance(options, dict)
-        and {'model', 'checkpoint', 'loss'} <= options.keys() <= known.keys()
+        and (
+            {'model', 'checkpoint', 'loss'} <= options.keys() <= known.keys()
+            or options.keys() == encoder
+        )
         and isinstance(options['checkpoint'], str)
         and isinstance(options['loss'], dict | list | tuple)
     ):
         raise ValueError(
             f'teacher={options!r} is not allowed: give a dict with model, '
             'checkpoint (the path or address of trained weights) and loss, a '
-            'dict or a list of them; also there is img_size'
+            'dict or a list of them; also there is img_size. In place of '
+            'model, backbone is for an encoder without a head'
         )
+
+
+def _check_kind(losses: list[nn.Module], of_layers: bool) -> None:
+    """Refuse losses that such a teacher gives nothing for."""
+    for loss in losses:
+        if isinstance(loss, LayerDistillation) != of_layers:
+            raise ValueError(
+                f'teacher: {type(loss).__name__} does not go with it: layers '
+                'are compared with backbone=..., class scores and last tokens '
+                'with model=...'
+            )
 
 
 def _check_tokens(model: nn.Module, student: nn.Module) -> None:

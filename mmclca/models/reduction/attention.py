@@ -20,7 +20,8 @@ class Attended:
         q (Tensor): Queries (B, H, N, D).
         k (Tensor): Keys (B, H, N, D).
         v (Tensor): Values (B, H, N, D).
-        key_bias (Tensor, optional): Added to the logits, (B, 1, 1, N).
+        key_bias (Tensor, optional): Added to the logits, (B, 1, 1, N), or a
+            row a query, (B, H, N, N).
     """
 
     q: Tensor
@@ -32,10 +33,14 @@ class Attended:
         """Compute with what weights some queries read, (B, H, n, N).
 
         Args:
-            q (Tensor): Those queries, (B, H, n, D).
+            q (Tensor): Those queries, (B, H, n, D): the first ones, unless
+                all have the same bias.
             softmax (Callable, optional): See :func:`attend`.
         """
-        logits = _logits(q, self.k, self.key_bias)
+        bias = self.key_bias
+        if bias is not None:  # where rows differ, they are all or CLS's
+            bias = bias[..., : q.size(2), :]
+        logits = _logits(q, self.k, bias)
         return logits.softmax(-1) if softmax is None else softmax(logits)
 
     def cls_attn(self) -> Tensor:
@@ -141,7 +146,8 @@ def attend(
             a layer.
         x (Tensor): Normalized tokens (B, N, C).
         key_bias (Tensor, optional): Added to the logits of each key,
-            (B, 1, 1, N); attention stays fused.
+            (B, 1, 1, N), or of each pair, (B, H, N, N); attention stays
+            fused.
         softmax (Callable, optional): Turns logits (B, H, N, N) into weights
             in place of the softmax; attention is not fused then.
 

@@ -72,6 +72,7 @@ class ATS(CountedReducer):
     """
 
     needs_cls_token = True
+    keeps_places = True
 
     def between(
         self, tokens: Tokens, attended: Attended, stage: int

@@ -50,6 +50,7 @@ class TokenReducer(BaseModule):
     needs_cls_token = False  # whether it reads what CLS attends to
     can_protect = False  # whether it keeps ``tokens.num_protected``
     needs_attention = False  # whether it has an ``ahead``
+    keeps_places = False  # whether tokens that it leaves are patches as before
     needs_teacher = False  # whether its loss compares tokens with a teacher's
 
     def __init__(

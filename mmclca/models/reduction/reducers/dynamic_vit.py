@@ -89,6 +89,8 @@ class DynamicViT(CountedReducer):
             channels are no multiple of 4.
     """
 
+    keeps_places = True
+
     def __init__(
         self, keep_rate=None, num_tokens=None, loss_weight=2.0, **backbone
     ):

@@ -56,6 +56,7 @@ class TopK(CountedReducer):
 
     needs_cls_token = True
     can_protect = True
+    keeps_places = True
 
     def between(
         self, tokens: Tokens, attended: Attended, stage: int

@@ -1,0 +1,4 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# ViT-B/16 of 48 layers, what MIRL's encoder becomes.
+_base_ = './vit-base-averaged-p16.py'
+model = dict(backbone=dict(arch=dict(num_layers=48)))

@@ -1,0 +1,23 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# ViT-Ti/16 of 12 heads, whose patches are averaged for a linear classifier:
+# what MAE-Lite's encoder becomes. Its final norm is left out, that of the
+# average is new.
+_base_ = './_vit-base-p16.py'
+model = dict(
+    backbone=dict(
+        arch=dict(
+            _delete_=True,
+            embed_dims=192,
+            num_layers=12,
+            num_heads=12,
+            feedforward_channels=768,
+        ),
+        out_type='avg_featmap',
+        final_norm=False,
+    ),
+    head=dict(
+        type='LinearClsHead',
+        in_channels=192,
+        init_cfg=dict(type='TruncNormal', layer='Linear', std=2e-5),
+    ),
+)

@@ -1,0 +1,15 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+# MAE-Lite: ViT-Ti/16 of 12 heads pre-trained on leaves without labels, 112 px.
+# Reproduces: nothing.
+# Expected: not measured.
+# Evaluation: none; configs/sweeps/pretraining.py fine-tunes what it writes.
+# Cost: of whole images 0.28 GMACs, 5.71 M parameters.
+# Command: python tools/train.py \
+#   configs/mae_lite/mae_vit-tiny-p16_1xb64-100e_leaves-112px.py
+_base_ = [
+    '../_base_/models/mae_vit-tiny-p16.py',
+    '../_base_/datasets/leaves-unlabelled_112.py',
+    '../_base_/schedules/pretraining-leaves_100e.py',
+    '../_base_/pretraining_runtime.py',
+]
+model = dict(backbone=dict(img_size=112), neck=dict(num_patches=49))

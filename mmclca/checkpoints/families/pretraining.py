@@ -1,0 +1,63 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Masked autoencoders with their decoders: MAE and MAE-Lite, MIRL."""
+
+import re
+
+from torch import Tensor
+
+from .vit import EMBEDDING, LAYERS, layer_renames
+
+DECODER = r'neck.decoders.\1'
+BLOCK, LAYER = r'decoder_blocks(\d+)\.(\d+)', rf'{DECODER}.layers.\2'
+MAE = (
+    (r'mask_token$', 'neck.mask_token'),
+    (r'decoder_(embed|pos_embed|pred)\b', r'neck.decoder_\1'),
+    (r'decoder_norm\.', 'neck.ln1.'),
+    *layer_renames(r'decoder_blocks\.(\d+)', r'neck.decoder_blocks.\1'),
+)
+MIRL = (
+    (r'norm_low\.', 'neck.memory.0.'),
+    (r'decoder_embed0_1\.', 'neck.memory.1.'),
+    (r'norm(\d+)\.', rf'{DECODER}.embed.0.'),
+    (r'decoder_embed(\d+)\.', rf'{DECODER}.embed.1.'),
+    (r'mask_token(\d+)$', rf'{DECODER}.mask_token'),
+    (r'decoder_pos_embed(\d+)$', rf'{DECODER}.pos_embed'),
+    (rf'{BLOCK}\.norm1\.', rf'{LAYER}.ln1.'),
+    (rf'{BLOCK}\.norm4\.', rf'{LAYER}.ln2.'),
+    (rf'{BLOCK}\.norm2\.', rf'{LAYER}.ln_query.'),
+    (rf'{BLOCK}\.norm3\.', rf'{LAYER}.ln_memory.'),
+    (rf'{BLOCK}\.(attn|cross_attn)\.', rf'{LAYER}.\3.'),
+    (rf'{BLOCK}\.mlp\.fc1\.', rf'{LAYER}.ffn.layers.0.0.'),
+    (rf'{BLOCK}\.mlp\.fc2\.', rf'{LAYER}.ffn.layers.1.'),
+    (r'decoder_norm(\d+)\.', rf'{DECODER}.ln.'),
+    (r'decoder_pred(\d+)\.weight(_v)?$', rf'{DECODER}.pred.weight'),
+    (r'decoder_pred(\d+)\.', rf'{DECODER}.pred.'),
+)
+ENCODER = (*EMBEDDING, *LAYERS, (r'norm\.', 'backbone.ln1.'))
+RENAMES = (*MIRL, *MAE, *ENCODER)
+# what training has beside the model: a teacher and what it is compared by;
+# gains of MIRL's predictors are 1
+LEFT_OUT = re.compile(
+    r'(tch_model|attn_adapter|hidden_adapter)\.|.*\.weight_g$'
+)
+
+
+def rename_pretraining(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Give weights with decoders the names of a model of pre-training.
+
+    The names of the encoder are those of a classifier, so that these weights
+    start one, too.
+    """
+    named = {re.sub(r'^(module\.)?(model\.)?', '', str(k)): k for k in weights}
+    return {
+        _renamed(name): weights[key]
+        for name, key in named.items()
+        if not LEFT_OUT.match(name)
+    }
+
+
+def _renamed(name: str) -> str:
+    for pattern, new in RENAMES:
+        if re.match(pattern, name):
+            return re.sub(pattern, new, name, count=1)
+    return name

@@ -1,0 +1,85 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Bias of attention by how patches lie to each other, also when they are
+fewer.
+"""
+
+import torch
+import torch.nn.functional as F
+from mmpretrain.models.utils import BEiTAttention
+from torch import Tensor, nn
+
+from ..reduction.tokens import Tokens
+from ..reduction.trace import Appended, Kept
+
+TABLE = 'relative_position_bias_table'
+
+
+class RelativePositions:
+    """Mixin of :class:`TokenReductionViT`: relative position bias.
+
+    As in `BEiT: BERT Pre-Training of Image Transformers
+    <https://arxiv.org/abs/2106.08254>`_, each layer has a table, here of
+    zeros at first, of a number a head for each offset of two patches, and
+    three for CLS as query, as key, and as both, which hold for the whole
+    prefix. A patch keeps its place through reductions; fused and cached
+    tokens and registers have none, and no bias. The bias makes a map of
+    (B, H, N, N), which fused attention takes.
+    """
+
+    def set_relative_positions(self, branches: int) -> None:
+        """Build the tables.
+
+        Raises:
+            ValueError: If the reducer makes tokens that lie nowhere, or
+                layers have several attentions.
+        """
+        mixes = self.reduces and not self.reducer.keeps_places
+        if mixes or branches > 1:
+            kind = type(self.reducer).__name__
+            wrong = kind if mixes else f'branches={branches}'
+            raise ValueError(
+                f'rel_pos_bias=True does not go with {wrong}: it takes plain '
+                'layers, and TopK, EViT, DynamicViT, ATS or no reducer'
+            )
+        self.rel_pos_bias = True
+        beit = BEiTAttention(1, 1, tuple(self.patch_resolution), True)
+        num_entries = beit.num_relative_distance
+        # the last place is none: an entry of zero beyond the table
+        index = beit.relative_position_index
+        index = F.pad(index, (0, 1, 0, 1), value=num_entries)
+        self.register_buffer('relative_index', index, persistent=False)
+        for layer in self.layers:
+            table = torch.zeros(num_entries, layer.attn.num_heads)
+            layer.attn.register_parameter(TABLE, nn.Parameter(table))
+        tables = (f'layers.{i}.attn.{TABLE}' for i in range(len(self.layers)))
+        self.may_be_new = (*self.may_be_new, *tables)
+
+    def position_bias(self, layer: nn.Module, tokens: Tokens) -> Tensor:
+        """Look up the bias of each two tokens, (B or 1, H, N, N)."""
+        if tokens.num_patches != len(self.relative_index) - 2:
+            raise ValueError(
+                f'rel_pos_bias=True takes images of img_size={self.img_size}'
+            )
+        places = patch_places(tokens)
+        index = self.relative_index[places[:, :, None], places[:, None]]
+        table = F.pad(getattr(layer.attn, TABLE), (0, 0, 0, 1))
+        return table[index].permute(0, 3, 1, 2)
+
+
+def patch_places(tokens: Tokens) -> Tensor:
+    """Number the patches that tokens are, from 1, (B or 1, N).
+
+    0 for the prefix, and P + 1 for what is no patch of the P.
+    """
+    none = tokens.num_patches + 1
+    places = torch.arange(none, device=tokens.x.device)
+    places = F.pad(places[1:], (tokens.num_prefix, 0))[None]
+    for record in tokens.trace:
+        if isinstance(record, Kept):
+            rows = places.expand(len(record.index), -1)
+            places = rows.gather(1, record.index)
+            made = 0 if record.mix is None else record.mix.size(1)
+            places = F.pad(places, (0, made), value=none)
+        elif isinstance(record, Appended):
+            places = F.pad(places, (0, record.num_tokens), value=none)
+    return places

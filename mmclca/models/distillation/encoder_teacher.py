@@ -1,0 +1,126 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""A frozen encoder without a head, whose layers a student learns from."""
+
+from collections.abc import Sequence
+
+import torch
+from mmpretrain.apis import ModelHub
+from torch import Tensor, nn
+
+from mmclca.registry import MODELS
+from mmclca.utils.messages import one_of
+
+from .layers import Layers, follow
+from .teacher import Teacher
+
+MASKED, WHOLE = 'mmclca.SegmentedMAEViT', 'mmclca.TokenReductionViT'
+KINDS = ('MAEViT', 'VisionTransformer', MASKED, WHOLE)
+# of a teacher's own training
+OTHERS = ('init_cfg', 'mask_ratio', 'num_segments', 'with_cp')
+
+
+class EncoderTeacher(Teacher):
+    """A :class:`Teacher` that is an encoder, as pre-training leaves it.
+
+    It sees the images of the student as they are, and of them what the
+    student sees: all patches, or those that are visible.
+
+    Args:
+        backbone (str | dict): Config of a plain vision transformer or the
+            encoder of a masked autoencoder, or the name of a config of
+            mmpretrain that has one. Images have the size of the student's.
+        checkpoint (str): Path or address of its trained weights.
+        loss (dict | Sequence[dict]): Config of
+            :class:`AttentionDistillation` or :class:`HiddenDistillation`, or
+            several.
+        student (nn.Module): Backbone of the student.
+
+    Raises:
+        ValueError: If the config is none of these, if its patches are of
+            another size than the student's, or a loss does not fit both.
+    """
+
+    compares_layers = True
+
+    def __init__(
+        self,
+        backbone: str | dict,
+        checkpoint: str,
+        loss: dict | Sequence[dict],
+        student: nn.Module,
+    ):
+        super().__init__(None, checkpoint, loss)
+        encoder = _encoder_of(backbone, student)
+        self.config = dict(type='ImageClassifier', backbone=encoder)
+        with torch.device('meta'):
+            built = MODELS.build(encoder)
+        _check_patches(built, student)
+        for one in self.losses:
+            one.fit(student, built)
+
+    def match_names(self, names: Sequence[str] | None) -> None:
+        """Nothing to match: an encoder names no classes."""
+
+    def _build(self, config: dict, student: nn.Module) -> nn.Module:
+        return MODELS.build(config)
+
+    def teach(
+        self,
+        inputs: Tensor,
+        student: nn.Module,
+        ours: Layers,
+        ids_shuffle: Tensor | None = None,
+    ) -> dict[str, Tensor]:
+        """Compute the losses by name.
+
+        Args:
+            inputs (Tensor): Images (B, 3, H, W), as the student sees them.
+            student (nn.Module): The student, which has the losses as its
+                ``distill``.
+            ours (Layers): What it makes of them.
+            ids_shuffle (Tensor, optional): Order of the patches, of which
+                the first are visible. Defaults to None, all are.
+
+        Raises:
+            ValueError: See :class:`Teacher`.
+        """
+        self.prepare(student)
+        if not self.is_read:
+            self._read()
+        theirs = self.look(inputs, ids_shuffle)
+        named = [loss(ours, theirs) for loss in student.distill]
+        return {name: loss for one in named for name, loss in one.items()}
+
+    @torch.no_grad()
+    def look(self, inputs: Tensor, ids_shuffle: Tensor | None) -> Layers:
+        """Run the encoder on what the student sees of images."""
+        model = self.model.to(inputs)
+        if ids_shuffle is None:
+            return follow(model, inputs)
+        return model.backbone.layers_of(
+            model.backbone.encode(inputs, ids_shuffle)
+        )
+
+
+def _encoder_of(backbone: str | dict, student: nn.Module) -> dict:
+    """Write the config of a teacher that sees what a student sees."""
+    if isinstance(backbone, str):
+        backbone = ModelHub.get(backbone).config.model.backbone
+    kind = backbone.get('type') if isinstance(backbone, dict) else backbone
+    one_of(KINDS, **{'type of the teacher': kind})
+    settings = {k: v for k, v in backbone.items() if k not in OTHERS}
+    settings.update(type=WHOLE, img_size=student.img_size)
+    if hasattr(student, 'mask_ratio'):
+        settings.update(type=MASKED, mask_ratio=student.mask_ratio)
+    return settings
+
+
+def _check_patches(teacher: nn.Module, student: nn.Module) -> None:
+    ours, theirs = (tuple(one.patch_resolution) for one in (student, teacher))
+    if ours != theirs:
+        height, width = student.img_size
+        raise ValueError(
+            f'teacher: it cuts images of {height} x {width} px into {theirs} '
+            f'patches, the student into {ours}: give one of the same '
+            'patch_size'
+        )

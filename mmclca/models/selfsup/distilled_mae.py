@@ -1,0 +1,75 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from collections.abc import Sequence
+
+from mmengine.model import ModuleList
+from mmpretrain.models.selfsup import MAE
+from torch import Tensor
+
+from mmclca.registry import MODELS
+
+from ..distillation.encoder_teacher import EncoderTeacher
+
+
+@MODELS.register_module()
+class DistilledMAE(MAE):
+    """mmpretrain's ``MAE`` that also learns from the layers of a teacher.
+
+    `A Closer Look at Self-Supervised Lightweight Vision Transformers
+    <https://arxiv.org/abs/2205.14443>`_, section 5: the attention of a small
+    encoder is compared with that of a larger one that was pre-trained in the
+    same way. Both see the same visible patches. The teacher is no part of
+    the parameters.
+
+    Args:
+        backbone (dict): Config of a :class:`SegmentedMAEViT`.
+        neck (dict): Config of mmpretrain's ``MAEPretrainDecoder``.
+        head (dict): Config of mmpretrain's ``MAEPretrainHead``.
+        teacher (dict): ``backbone`` and ``checkpoint`` of an
+            :class:`EncoderTeacher`.
+        distill (Sequence[dict]): Configs of :class:`AttentionDistillation`
+            and :class:`HiddenDistillation`.
+        **kwargs: ``data_preprocessor``, ``pretrained`` and ``init_cfg`` of
+            ``MAE``.
+
+    Raises:
+        ValueError: If the teacher or a loss does not fit the backbone; where
+            a training begins, if the teacher cannot be had, or is a
+            classifier.
+    """
+
+    def __init__(
+        self,
+        backbone: dict,
+        neck: dict,
+        head: dict,
+        *,
+        teacher: dict,
+        distill: Sequence[dict],
+        **kwargs,
+    ):
+        super().__init__(backbone, neck, head, **kwargs)
+        self.teacher = EncoderTeacher(
+            **teacher, loss=distill, student=self.backbone
+        )
+        self.distill = ModuleList(self.teacher.losses)
+
+    def init_weights(self) -> None:
+        """Initialize parameters, and see that there is the teacher."""
+        super().init_weights()
+        self.teacher.prepare(self)
+
+    def loss(self, inputs: Tensor, data_samples=None, **kwargs) -> dict:
+        """Compute the loss of pixels and those of the teacher, by name.
+
+        Args:
+            inputs (Tensor): Images (B, 3, H, W).
+            data_samples (list[DataSample], optional): Not used.
+        """
+        seen = self.backbone.encode(inputs)
+        layers = self.backbone.layers_of(seen)
+        pred = self.neck(layers.left, seen.ids_restore)
+        loss = self.head.loss(pred, inputs, seen.mask)
+        order = seen.ids_shuffle
+        return dict(
+            loss=loss, **self.teacher.teach(inputs, self, layers, order)
+        )

@@ -1,0 +1,206 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The encoder of masked autoencoders."""
+
+import re
+
+import torch
+from mmcv.cnn.bricks.transformer import PatchEmbed
+from mmpretrain.models.selfsup import MAEViT
+from mmpretrain.models.utils import build_2d_sincos_position_embedding
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from mmclca.registry import MODELS
+from mmclca.utils.messages import integer
+
+from ..backbones.base import ForeignWeights, set_drop_path, settings_of
+from ..distillation.layers import Layers
+from ..stems import build_stem_of
+from .masking import Encoded, count_visible
+
+LAYER_NORM = dict(type='LN', eps=1e-6)
+# parameters of a classifier's head, in the files of all
+OF_CLASSES = re.compile(r'(module\.)?head(_dist)?\.(weight|fc\.|layers\.)')
+
+
+@MODELS.register_module()
+class SegmentedMAEViT(ForeignWeights, MAEViT):
+    """mmpretrain's ``MAEViT``, cut into segments of as many layers each.
+
+    In the place of ``MAEViT`` in ``MAE`` it computes the same. Beyond that
+    its shuffles can be given (:func:`fixed_masks`), tokens between layers
+    come out (:meth:`encode`, :meth:`segments`), its stem may be any that
+    commutes with masking, and releases are renamed on load. For the masking
+    see `Masked Autoencoders Are Scalable Vision Learners
+    <https://arxiv.org/abs/2111.06377>`_, for the segments `Masked Image
+    Residual Learning for Scaling Deeper Vision Transformers
+    <https://arxiv.org/abs/2309.14136>`_, section 3.1.
+
+    Args:
+        arch (str | dict): As in ``VisionTransformer``. Defaults to 'base'.
+        img_size (int): Side of an image in pixels. Defaults to 224.
+        patch_size (int): Side of a patch in pixels. Defaults to 16.
+        mask_ratio (float): Share of the patches that is masked, between 0
+            and 1. Defaults to 0.75.
+        norm_cfg (dict): Config of the norms. Defaults to LayerNorm with an
+            eps of 1e-6.
+        num_segments (int): 1, or an even divisor of the number of layers.
+            Defaults to 1.
+        stem (dict, optional): Config of a stem with a method ``visible``, as
+            :class:`HMLPStem`, which is run on the visible patches alone.
+            Defaults to None, mmpretrain's ``PatchEmbed``.
+        with_cp (bool): Whether to recompute activations in the backward pass
+            to save memory. Defaults to False.
+        **vit: Other arguments of ``MAEViT``.
+
+    Raises:
+        ValueError: If ``arch`` is not known, if ``mask_ratio`` leaves no
+            patch visible or masks none, if ``num_segments`` is neither 1 nor
+            an even divisor, or if the patches of the stem overlap; when a
+            file is loaded, if it is a classifier's.
+    """
+
+    fixed_shuffle = None  # see fixed_masks
+
+    def __init__(
+        self,
+        arch: str | dict = 'base',
+        img_size: int = 224,
+        patch_size: int = 16,
+        mask_ratio: float = 0.75,
+        norm_cfg: dict = LAYER_NORM,
+        num_segments: int = 1,
+        stem: dict | None = None,
+        with_cp: bool = False,
+        **vit,
+    ):
+        super().__init__(
+            settings_of(arch, self.arch_zoo),
+            img_size,
+            patch_size,
+            norm_cfg=norm_cfg,
+            mask_ratio=mask_ratio,
+            **vit,
+        )
+        set_drop_path(self)
+        self.num_visible = count_visible(self.num_patches, mask_ratio)
+        self.num_segments = _num_segments(self.num_layers, num_segments)
+        self.patch_size, self.norm_cfg = patch_size, norm_cfg
+        self.with_cp = with_cp
+        if stem is not None:
+            self.patch_embed = self._build_stem(stem)
+        self.rename_on_load()
+
+    def _build_stem(self, stem: dict) -> nn.Module:
+        built = build_stem_of(self, stem, self.patch_size)
+        if not hasattr(built, 'visible'):
+            raise ValueError(
+                f'{type(built).__name__} mixes neighbouring patches, so that '
+                "what is masked would be seen: give dict(type='mmclca."
+                "HMLPStem'), or no stem"
+            )
+        return built
+
+    def init_weights(self) -> None:
+        """Initialize as ``MAEViT``; stems initialize themselves."""
+        super(MAEViT, self).init_weights()
+        positions = build_2d_sincos_position_embedding(
+            self.patch_resolution, self.embed_dims, cls_token=True
+        )
+        self.pos_embed.data.copy_(positions)
+        if isinstance(self.patch_embed, PatchEmbed):
+            weight = self.patch_embed.projection.weight.data
+            nn.init.xavier_uniform_(weight.flatten(1))
+        nn.init.normal_(self.cls_token, std=0.02)
+
+    def forward(self, x: Tensor, mask: bool | None = True):
+        """See ``MAEViT``; without a mask, plain features of all patches."""
+        if not mask:
+            return super().forward(x, mask=None)
+        seen = self.encode(x)
+        return self.finish(seen.borders[-1]), seen.mask, seen.ids_restore
+
+    def encode(self, x: Tensor, ids_shuffle: Tensor | None = None) -> Encoded:
+        """Run the layers on the visible patches of images.
+
+        Args:
+            x (Tensor): Images (B, 3, H, W).
+            ids_shuffle (Tensor, optional): See :class:`Encoded`. Defaults to
+                None: drawn, or as :func:`fixed_masks` says.
+        """
+        if ids_shuffle is None:
+            ids_shuffle = self.draw_shuffle(x)
+        borders = [self.embed_visible(x, ids_shuffle[:, : self.num_visible])]
+        for layer in self.layers:
+            borders.append(self._run(layer, borders[-1]))
+        return Encoded(borders, ids_shuffle)
+
+    def draw_shuffle(self, x: Tensor) -> Tensor:
+        """Draw the order of the patches of images, or take the fixed one."""
+        if self.fixed_shuffle is not None:
+            return self.fixed_shuffle.to(x.device)
+        noise = torch.rand(x.size(0), self.num_patches, device=x.device)
+        return noise.argsort(dim=1)
+
+    def embed_visible(self, x: Tensor, ids_keep: Tensor) -> Tensor:
+        """Map images to CLS and the patches ``ids_keep``, (B, 1 + V, C)."""
+        index = ids_keep.unsqueeze(-1).expand(-1, -1, self.embed_dims)
+        cls_pos, pos_embed = self.pos_embed.split((1, self.num_patches), 1)
+        if isinstance(self.patch_embed, PatchEmbed):
+            patches = (self.patch_embed(x)[0] + pos_embed).gather(1, index)
+        else:
+            places = pos_embed.expand(x.size(0), -1, -1).gather(1, index)
+            patches = self.patch_embed.visible(x, ids_keep) + places
+        cls_token = (self.cls_token + cls_pos).expand(x.size(0), -1, -1)
+        return torch.cat((cls_token, patches), dim=1)
+
+    def _run(self, layer: nn.Module, x: Tensor) -> Tensor:
+        if self.with_cp and torch.is_grad_enabled():
+            return checkpoint(layer, x, use_reentrant=False)
+        return layer(x)
+
+    def normalize(self, layer: nn.Module, x: Tensor) -> Tensor:
+        """Normalize tokens for the attention of a layer."""
+        return layer.ln1(x)
+
+    def finish(self, x: Tensor) -> Tensor:
+        """Normalize tokens after the last layer."""
+        return self.ln1(x)
+
+    def segments(self, seen: Encoded) -> list[Tensor]:
+        """Return z_0 to z_G, what enters the first segment and leaves
+        each."""
+        return seen.borders[:: self.num_layers // self.num_segments]
+
+    def layers_of(self, seen: Encoded) -> Layers:
+        """Return what entered each layer, for what compares layers."""
+        *entered, last = seen.borders
+        return Layers(self, entered, self.finish(last))
+
+    def _load_hook(self, state_dict, prefix, metadata, *_):
+        if 'source' in metadata:
+            _refuse_classifier(metadata['source'])
+        super()._load_hook(state_dict, prefix, metadata)
+
+    def _prepare_pos_embed(self, *_):
+        """mmpretrain's load hook, in whose place is that of the base"""
+
+
+def _num_segments(num_layers: int, num_segments: int) -> int:
+    integer(num_segments=num_segments)
+    if num_segments > 1 and num_segments % 2 or num_layers % num_segments:
+        raise ValueError(
+            f'num_segments={num_segments} is not allowed with {num_layers} '
+            'layers: give 1, or an even number that divides them'
+        )
+    return num_segments
+
+
+def _refuse_classifier(source) -> None:
+    heads = [key for key in source.keys if OF_CLASSES.match(key)]
+    if heads:
+        raise ValueError(
+            f'{source.name} is of a classifier ({heads[0]}), and a checkpoint '
+            'of pre-training is due here: give one as tools/train.py writes '
+            'it, or a release of MAE, MAE-Lite or MIRL'
+        )

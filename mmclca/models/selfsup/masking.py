@@ -1,0 +1,66 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Which patches a masked autoencoder sees, and what it makes of them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+
+@dataclass
+class Encoded:
+    """Hold what an encoder makes of the visible patches of images.
+
+    Args:
+        borders (list[Tensor]): CLS and visible patches, with positions,
+            before the first layer and after each, (B, 1 + V, C).
+        ids_shuffle (Tensor): Patches of an image in the order in which they
+            were drawn, (B, N): the first V are visible.
+    """
+
+    borders: list[Tensor]
+    ids_shuffle: Tensor
+
+    @property
+    def ids_restore(self) -> Tensor:
+        """Place of each patch in ``ids_shuffle``, (B, N)."""
+        return self.ids_shuffle.argsort(dim=1)
+
+    @property
+    def mask(self) -> Tensor:
+        """1 for a patch that is masked, else 0, (B, N)."""
+        num_visible = self.borders[0].size(1) - 1
+        return (self.ids_restore >= num_visible).float()
+
+
+def count_visible(num_patches: int, mask_ratio: float) -> int:
+    """Count the patches that are not masked; ValueError if none, or all."""
+    num_visible = int(num_patches * (1 - mask_ratio))
+    if not 0 < num_visible < num_patches:
+        raise ValueError(
+            f'mask_ratio={mask_ratio!r} leaves {num_visible} of {num_patches} '
+            'patches visible: give a number between 0 and 1 that leaves at '
+            'least one, and masks one'
+        )
+    return num_visible
+
+
+@contextmanager
+def fixed_masks(model: nn.Module, ids_shuffle: Tensor) -> Iterator[None]:
+    """Have all encoders of a model mask the same patches, in a ``with``.
+
+    A teacher sees what its student sees, so that this reaches it, too.
+
+    Args:
+        model (nn.Module): A model of pre-training.
+        ids_shuffle (Tensor): See :class:`Encoded`, (B, N).
+    """
+    encoders = [m for m in model.modules() if hasattr(m, 'fixed_shuffle')]
+    for encoder in encoders:
+        encoder.fixed_shuffle = ids_shuffle
+    try:
+        yield
+    finally:
+        for encoder in encoders:
+            encoder.fixed_shuffle = None

@@ -1,0 +1,193 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The decoders of MIRL, one a segment, and what they read of earlier ones.
+
+Shapes: B images, N patches, V of them visible, C channels of the encoder, D
+of the decoders, M tokens of the memory, g (1 + V) for decoder g.
+"""
+
+import torch
+from mmengine.model import BaseModule, ModuleList
+from mmpretrain.models.utils import (
+    build_2d_sincos_position_embedding,
+    build_norm_layer,
+)
+from torch import Tensor, nn
+
+from mmclca.registry import MODELS
+from mmclca.utils.messages import integer, one_of
+
+from .mirl_layers import InterconnectedLayer, PlainLayer, UnitLinear
+
+IN_CHANNELS, MLP_RATIO = 3, 4
+
+
+class Decoder(BaseModule):
+    """Decoder of one segment; see :class:`MIRLDecoders`.
+
+    Args:
+        embed (nn.Module): From tokens of the segment to D channels.
+        layers (list[nn.Module]): Layers (x, memory) to x.
+        num_patches (int): Patches N of an image.
+        norm (nn.Module): The last norm.
+        pred (nn.Linear): From D channels to the pixels of a patch.
+    """
+
+    def __init__(self, embed, layers, num_patches, norm, pred):
+        super().__init__()
+        self.embed, self.ln, self.pred = embed, norm, pred
+        self.layers = ModuleList(layers)
+        self.mask_token = nn.Parameter(torch.zeros(1, 1, pred.in_features))
+        self.pos_embed = nn.Parameter(
+            torch.zeros(1, 1 + num_patches, pred.in_features),
+            requires_grad=False,
+        )
+
+    def init_weights(self) -> None:
+        """Initialize positions, which are fixed, and the mask token."""
+        super().init_weights()
+        side = round((self.pos_embed.size(1) - 1) ** 0.5)
+        dims = self.pos_embed.size(-1)
+        positions = build_2d_sincos_position_embedding(
+            side, dims, cls_token=True
+        )
+        self.pos_embed.data.copy_(positions)
+        nn.init.normal_(self.mask_token, std=0.02)
+
+    def forward(
+        self, x: Tensor, memory: Tensor | None, ids_restore: Tensor
+    ) -> Tensor:
+        """Predict the pixels of all patches, (B, N, P * P * 3).
+
+        Args:
+            x (Tensor): Embedded tokens of the segment, (B, 1 + V, D).
+            memory (Tensor, optional): Those of earlier ones, (B, M, D).
+            ids_restore (Tensor): See :class:`Encoded`, (B, N).
+        """
+        B, N = ids_restore.shape
+        masked = self.mask_token.expand(B, N + 1 - x.size(1), -1)
+        patches = torch.cat((x[:, 1:], masked), dim=1)
+        index = ids_restore.unsqueeze(-1).expand(-1, -1, x.size(-1))
+        x = torch.cat((x[:, :1], patches.gather(1, index)), dim=1)
+        x = x + self.pos_embed
+        for layer in self.layers:
+            x = layer(x, memory)
+        return self.pred(self.ln(x))[:, 1:]
+
+
+@MODELS.register_module()
+class MIRLDecoders(BaseModule):
+    """A decoder for each segment of an encoder.
+
+    `Masked Image Residual Learning for Scaling Deeper Vision Transformers
+    <https://arxiv.org/abs/2309.14136>`_, section 3.1. Decoder g
+    makes the pixels of all patches of z_g and mask tokens; with densely
+    interconnected decoding (DID) it attends, as its memory, to the embedded
+    z_0 to z_{g-1}. No decoder shares weights with another one.
+
+    Args:
+        decoder_embed_dims (int): Channels D of the decoders.
+        decoder_depth (int): Layers of each decoder.
+        decoder_num_heads (int): Heads of their attention.
+        did (str, optional): Layers of a decoder that read the memory:
+            'first', as in the paper, or 'all', as in the public code; None:
+            no layer. Defaults to 'first'.
+        weight_norm (bool): Whether the weights of the last layer are
+            normalized, for each input over all pixels, with a gain of 1.
+            Defaults to True.
+        num_segments (int): Segments G; ``MIRL`` fills it in, and the others.
+        num_patches (int): Patches N of an image.
+        patch_size (int): Side P of a patch in pixels.
+        embed_dims (int): Channels C of the encoder.
+        norm_cfg (dict): Config of the norms.
+
+    Raises:
+        ValueError: If a number is no positive integer, if the heads do not
+            divide the channels, these are no multiple of 4, or ``did`` is not
+            allowed.
+    """
+
+    def __init__(
+        self,
+        decoder_embed_dims: int,
+        decoder_depth: int,
+        decoder_num_heads: int,
+        did: str | None = 'first',
+        weight_norm: bool = True,
+        *,
+        num_segments: int,
+        num_patches: int,
+        patch_size: int,
+        embed_dims: int,
+        norm_cfg: dict,
+    ):
+        super().__init__()
+        D, heads = decoder_embed_dims, decoder_num_heads
+        _check_sizes(D, decoder_depth, heads)
+        if did is not None:
+            one_of(('first', 'all'), did=did)
+        num_reading = {None: 0, 'first': 1, 'all': decoder_depth}[did]
+        pixels = patch_size**2 * IN_CHANNELS
+        linear = UnitLinear if weight_norm else nn.Linear
+
+        def norm(channels):
+            return build_norm_layer(norm_cfg, channels)
+
+        def embedding(is_last=False):  # the encoder has the last norm
+            first = nn.Identity() if is_last else norm(embed_dims)
+            return nn.Sequential(first, nn.Linear(embed_dims, D))
+
+        def layer(place):
+            kind = InterconnectedLayer if place < num_reading else PlainLayer
+            return kind(D, heads, MLP_RATIO * D, norm_cfg=norm_cfg)
+
+        self.decoders = ModuleList(
+            Decoder(
+                embedding(is_last=g == num_segments),
+                [layer(place) for place in range(decoder_depth)],
+                num_patches,
+                norm(D),
+                linear(D, pixels),
+            )
+            for g in range(1, num_segments + 1)
+        )
+        self.memory = embedding() if did else None  # of z_0
+
+    def forward(
+        self, segments: list[Tensor], ids_restore: Tensor
+    ) -> list[Tensor]:
+        """Predict the pixels of all patches by each decoder.
+
+        Args:
+            segments (list[Tensor]): z_0 to z_G, the last one normalized,
+                (B, 1 + V, C).
+            ids_restore (Tensor): See :class:`Encoded`, (B, N).
+
+        Returns:
+            list[Tensor]: A prediction a segment, (B, N, P * P * 3).
+        """
+        made = zip(self.decoders, segments[1:], strict=True)
+        embedded = [decoder.embed(z) for decoder, z in made]
+        memories = self.memories(segments[0], embedded)
+        parts = zip(self.decoders, embedded, memories, strict=True)
+        return [decoder(*part, ids_restore) for decoder, *part in parts]
+
+    def memories(
+        self, z_0: Tensor, embedded: list[Tensor]
+    ) -> list[Tensor | None]:
+        """Join, for each decoder, what earlier ones read, (B, M, D)."""
+        if self.memory is None:
+            return [None] * len(embedded)
+        earlier = [self.memory(z_0), *embedded]
+        return [torch.cat(earlier[:g], dim=1) for g in range(1, len(earlier))]
+
+
+def _check_sizes(dims: int, depth: int, heads: int) -> None:
+    integer(
+        decoder_embed_dims=dims, decoder_depth=depth, decoder_num_heads=heads
+    )
+    if dims % heads or dims % 4:
+        raise ValueError(
+            f'decoder_embed_dims={dims} is not allowed with '
+            f'decoder_num_heads={heads}: give a multiple of both the heads '
+            'and 4'
+        )

@@ -1,0 +1,81 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What a masked autoencoder sees of images, and what it makes of the rest."""
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from mmpretrain.models.selfsup import MAE
+from torch import Tensor
+
+from mmclca.models.selfsup.mirl import MIRL, add_residuals
+
+from .figures import Panel, picture_grid
+
+
+@torch.no_grad()
+def reconstructions(model: MAE, inputs: Tensor) -> list[dict]:
+    """Reconstruct images whose patches are masked at random.
+
+    Args:
+        model (MAE): A masked autoencoder or a :class:`MIRL`.
+        inputs (Tensor): BGR images (B, 3, H, W), uint8.
+
+    Returns:
+        list[dict[str, np.ndarray]]: RGB pictures (H, W, 3) of each image, by
+        name: the image, its visible patches, and what each decoder makes;
+        of a pair of segments the main part, the residual and the sum. Visible
+        patches are put back into what stands for a whole image.
+    """
+    data = dict(inputs=inputs, data_samples=[])
+    images = model.data_preprocessor(data)['inputs']
+    head, patches = model.head, model.head.patchify(images)
+    hidden, made = _made(model, images)
+    mean, scale = torch.zeros(()), torch.ones(())
+    if head.norm_pix:
+        mean = patches.mean(dim=-1, keepdim=True)
+        scale = (patches.var(dim=-1, keepdim=True) + 1e-6) ** 0.5
+    found = dict(image=patches, visible=patches * (1 - hidden))
+    for name, pred in made:
+        found[name] = pred * scale + mean * ('residual' not in name)
+        if name.startswith(('made', 'sum')):
+            found[name] = torch.where(hidden > 0, found[name], patches)
+    made = (
+        _to_pixels(model.data_preprocessor, head.unpatchify(x))
+        for x in found.values()
+    )
+    rows = zip(*made, strict=True)
+    return [dict(zip(found, row, strict=True)) for row in rows]
+
+
+def _made(model: MAE, images: Tensor) -> tuple[Tensor, list]:
+    """Return the mask (B, N, 1), and predictions with their names."""
+    if isinstance(model, MIRL):
+        preds, mask = model.predict_pixels(images)
+    else:
+        latent, mask, ids_restore = model.backbone(images)
+        preds = [model.neck(latent, ids_restore)]
+    made = [(f'made {i}', pred) for i, pred in enumerate(preds, start=1)]
+    if len(preds) > 1 and model.head.mode == 'residual':
+        made = []
+        for i, joined in enumerate(add_residuals(preds), start=1):
+            parts = dict(main=preds[i - 1], residual=preds[-i], sum=joined)
+            made += [(f'{name} {i}', part) for name, part in parts.items()]
+    return mask.unsqueeze(-1).to(images), made
+
+
+def _to_pixels(preprocessor, images: Tensor) -> np.ndarray:
+    """Undo what is done to images before a model, (B, H, W, 3)."""
+    if preprocessor._enable_normalize:
+        images = images * preprocessor.std + preprocessor.mean
+    if not preprocessor._channel_conversion:
+        images = images.flip(1)
+    return images.clamp(0, 255).permute(0, 2, 3, 1).byte().cpu().numpy()
+
+
+def reconstruction_figure(model: MAE, inputs: Tensor) -> Figure:
+    """Draw a row an image; see :func:`reconstructions`."""
+    rows = [
+        [Panel(picture, name) for name, picture in one.items()]
+        for one in reconstructions(model, inputs)
+    ]
+    return picture_grid(rows)[0]

@@ -1,0 +1,47 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Small models of pre-training: four layers, 4 x 4 patches of 16 px."""
+
+import torch
+from small_models import arch
+
+SIDE = 64
+PIXELS = dict(type='PixelReconstructionLoss', criterion='L2')
+DECODERS = dict(decoder_embed_dims=12, decoder_depth=2, decoder_num_heads=3)
+
+
+def encoder(**options):
+    """Config of an encoder."""
+    shared = dict(type='mmclca.SegmentedMAEViT', arch=arch(4), img_size=SIDE)
+    return shared | options
+
+
+def shuffle(batch_size, seed=0):
+    """Orders of the patches, (B, 16)."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(batch_size, 16, generator=generator).argsort(dim=1)
+
+
+MAE = dict(
+    type='MAE',
+    backbone=encoder(),
+    neck=dict(
+        type='MAEPretrainDecoder',
+        num_patches=16,
+        embed_dim=16,
+        decoder_embed_dim=12,
+        decoder_depth=2,
+        decoder_num_heads=3,
+    ),
+    head=dict(type='MAEPretrainHead', norm_pix=True, loss=PIXELS),
+)
+
+
+def mirl(num_segments=2, mode='residual', num_layers=4, **neck):
+    """Config of a MIRL."""
+    layers = arch(num_layers)
+    return dict(
+        type='mmclca.MIRL',
+        backbone=encoder(num_segments=num_segments, arch=layers),
+        neck=dict(type='mmclca.MIRLDecoders', **DECODERS, **neck),
+        head=dict(type='mmclca.MIRLHead', mode=mode),
+    )

@@ -1,0 +1,92 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Configs of pre-training and of what follows it."""
+
+import re
+from copy import deepcopy
+from itertools import takewhile
+
+import pytest
+from doc_pages import header_commands
+from every_config import FOLDER, build, each, metafile, read
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import DefaultScope
+from tiny_run import ROOT
+
+from mmclca.models import TokenReductionClassifier
+
+CONFIGS = [
+    path
+    for name in ('beit', 'mae_lite', 'mirl')
+    for path in sorted(FOLDER.glob(f'{name}/*.py'))
+]
+BEFORE = [p for p in CONFIGS if re.search('_(in1k|leaves)-', p.stem)]
+AFTER = [path for path in CONFIGS if path not in BEFORE]
+AFTER = [path for path in AFTER if 'clca' not in path.stem]
+RECIPES = [
+    path
+    for path in BEFORE
+    if '_in1k-' in path.stem and 'beit' not in path.stem
+]
+SEGMENTS = {'small-54': (6, 9), 'base': (2, 6), 'base-24': (4, 6)}
+
+
+@each(CONFIGS)
+def test_headers(path):
+    lines = path.read_text().splitlines()
+    text = '\n'.join(takewhile(lambda line: line.startswith('#'), lines))
+    for word in ('Reproduces', 'Expected', 'Evaluation', 'Command'):
+        assert f'\n# {word}: ' in text
+    words = sum(header_commands(path), [])
+    assert path.relative_to(ROOT).as_posix() in words
+    cost = metafile()[path.stem]['Metadata']
+    params = f'{cost["Parameters"] / 1e6:.2f} M parameters'
+    whole = 'of whole images ' if path in BEFORE else ''
+    gmacs = f'{cost["FLOPs"] / 1e9:.2f} GMACs'
+    assert f'\n# Cost: {whole}{gmacs}, {params}' in text
+
+
+@each(RECIPES)
+def test_recipes_of_pretraining(path):
+    """Rates, decay and length; batches that are those of the name."""
+    cfg, gpus = read(path), re.search(r'_(\d+)xb(\d+)-(\d+)e', path.stem)
+    gpus, per_gpu, epochs = map(int, gpus.groups())
+    assert cfg.train_dataloader.batch_size == per_gpu
+    batch = gpus * per_gpu
+    assert cfg.auto_scale_lr.base_batch_size == batch
+    assert cfg.train_cfg.max_epochs == epochs
+    optimizer = cfg.optim_wrapper.optimizer
+    assert optimizer.lr == pytest.approx(1.5e-4 * batch / 256)
+    warmup, fall = cfg.param_scheduler
+    assert (warmup.end, fall.begin) == (40, 40)
+    assert fall.get('end', epochs) == epochs
+    assert 'val_dataloader' not in cfg
+
+
+@each([path for path in RECIPES if '-300e_' in path.stem])
+def test_segments(path):
+    model = build(path)
+    name = re.search('vit-([a-z]+(-[0-9]+)?)-p16', path.stem)[1]
+    segments, layers = SEGMENTS.get(name, (6, 8))
+    assert model.backbone.num_segments == segments
+    assert len(model.backbone.layers) == segments * layers
+
+
+@each(AFTER)
+def test_fine_tuning(path):
+    """A new norm of averages, and rates that fall from layer to layer."""
+    model, cfg = build(path), read(path)
+    assert type(model) is TokenReductionClassifier
+    backbone = model.backbone
+    assert (backbone.out_type, backbone.final_norm) == ('avg_featmap', False)
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        wrapper = build_optim_wrapper(model, deepcopy(cfg.optim_wrapper))
+    rates = {id(p): g['lr'] for g in wrapper.param_groups for p in g['params']}
+    rates = {n: rates[id(p)] for n, p in model.named_parameters()}
+    decay = cfg.optim_wrapper.paramwise_cfg.layer_decay_rate
+    base = cfg.optim_wrapper.optimizer.lr
+    depth = len(backbone.layers)
+    stem = rates['backbone.patch_embed.projection.weight']
+    assert stem == pytest.approx(base * decay ** (depth + 1))
+    last = f'backbone.layers.{depth - 1}.attn.qkv.weight'
+    assert rates[last] == pytest.approx(base * decay)
+    assert rates['head.fc.weight'] == rates['backbone.ln2.weight'] == base

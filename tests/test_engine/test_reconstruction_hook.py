@@ -1,0 +1,142 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Pre-training by mmengine's runner: pictures, logs, a run that goes on."""
+
+import json
+
+import mmcv
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.runner import Runner
+from small_models import build
+from small_selfsup import MAE, SIDE, mirl
+from tiny_run import ROOT, run_tool, write_images
+
+from mmclca.registry import HOOKS
+from mmclca.visualization import reconstructions
+
+NORMAL = dict(
+    type='SelfSupDataPreprocessor',
+    mean=[120.0, 110.0, 100.0],
+    std=[60.0] * 3,
+    to_rgb=True,
+)
+SEGMENTS = {
+    f'segment{g}': [f'backbone.layers.{i}' for i in (2 * g - 2, 2 * g - 1)]
+    for g in (1, 2)
+}
+
+
+def config(folder, model, hooks=(), epochs=2):
+    if not (folder / 'data').exists():
+        write_images(folder / 'data', size=SIDE)
+    return Config(
+        dict(
+            default_scope='mmpretrain',
+            model=dict(model, data_preprocessor=NORMAL),
+            train_dataloader=dict(
+                batch_size=8,
+                num_workers=0,
+                sampler=dict(type='DefaultSampler', shuffle=True),
+                collate_fn=dict(type='default_collate'),
+                dataset=dict(
+                    type='CustomDataset',
+                    data_root=str(folder / 'data'),
+                    with_label=False,
+                    pipeline=[
+                        dict(
+                            type='mmclca.CacheImages',
+                            transforms=[dict(type='LoadImageFromFile')],
+                        ),
+                        dict(type='RandomResizedCrop', scale=SIDE),
+                        dict(type='PackInputs'),
+                    ],
+                ),
+            ),
+            train_cfg=dict(by_epoch=True, max_epochs=epochs),
+            optim_wrapper=dict(
+                optimizer=dict(type='AdamW', lr=0.001), accumulative_counts=2
+            ),
+            custom_hooks=list(hooks),
+            visualizer=dict(
+                type='UniversalVisualizer',
+                vis_backends=[dict(type='LocalVisBackend')],
+            ),
+            default_hooks=dict(logger=dict(type='LoggerHook', interval=1)),
+            randomness=dict(seed=0),
+            work_dir=str(folder / 'work'),
+            experiment_name=folder.name,
+        )
+    )
+
+
+def test_pictures_and_norms_of_segments(tmp_path):
+    hooks = (
+        dict(type='mmclca.ReconstructionHook', interval=2, num_images=3),
+        dict(type='mmclca.GradientStatsHook', parts=SEGMENTS),
+    )
+    cfg = config(tmp_path, mirl(2), hooks)
+    runner = Runner.from_cfg(cfg)
+    runner.train()
+    (picture,) = tmp_path.glob('work/*/vis_data/vis_image/*.png')
+    assert picture.name == 'reconstructions_2.png'
+    assert mmcv.imread(picture).std() > 10
+    (file,) = tmp_path.glob('work/*/vis_data/scalars.json')
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    named = [line for line in lines if 'grad_norm_segment2' in line]
+    for line in named:
+        parts = [line[f'grad_norm_segment{g}'] for g in (1, 2)]
+        assert 0 < np.hypot(*parts) < line['grad_norm_all']
+    assert named and all('loss_pair1' in line for line in named)
+
+
+def test_a_run_goes_on(tmp_path):
+    part = config(tmp_path, MAE, epochs=1)
+    part.work_dir = str(tmp_path / 'parts')
+    Runner.from_cfg(part).train()
+    again = config(tmp_path, MAE)
+    again.work_dir, again.resume = part.work_dir, True
+    again.experiment_name = 'again'
+    resumed = Runner.from_cfg(again)
+    resumed.train()
+    assert resumed.iter == 4
+    assert (tmp_path / 'parts/epoch_2.pth').is_file()
+
+
+def test_the_parts_of_a_picture():
+    """Visible patches stay; main part and residual add up to the sum."""
+    model = build(dict(mirl(2), data_preprocessor=NORMAL)).eval()
+    inputs = torch.randint(0, 255, (2, 3, SIDE, SIDE), dtype=torch.uint8)
+    torch.manual_seed(1)
+    (found, _) = reconstructions(model, inputs)
+    assert [*found] == ['image', 'visible', 'main 1', 'residual 1', 'sum 1']
+    image = inputs[0].flip(0).permute(1, 2, 0).numpy().astype(int)
+    assert abs(found['image'].astype(int) - image).max() <= 1
+    grey = np.array(NORMAL['mean'])
+    hidden = (abs(found['visible'] - grey) < 1).all(axis=-1)
+    assert hidden.mean() == pytest.approx(0.75, abs=0.01)
+    kept = abs(found['sum 1'].astype(int) - found['image'])[~hidden]
+    assert kept.max() == 0
+    parts = found['main 1'].astype(int) + found['residual 1'] - grey
+    inside = (found['sum 1'] > 2) & (found['sum 1'] < 253)
+    inside &= (found['main 1'] % 255 > 0) & (found['residual 1'] % 255 > 0)
+    inside &= hidden[..., None]
+    assert abs(parts - found['sum 1'])[inside].max() <= 3
+
+
+def test_the_picture_tool(tmp_path, monkeypatch):
+    cfg = config(tmp_path, MAE)
+    cfg.dump(tmp_path / 'mae.py')
+    torch.save(build(MAE).state_dict(), tmp_path / 'mae.pth')
+    monkeypatch.chdir(tmp_path)
+    tool = ROOT / 'tools/visualization/vis_reconstruction.py'
+    words = 'mae.py mae.pth data/ash/0.png --leaves 1 --out made.png'
+    run_tool(monkeypatch, tool, *words.split())
+    assert mmcv.imread(tmp_path / 'made.png').std() > 10
+
+
+@pytest.mark.parametrize('name', ('interval', 'num_images'))
+def test_refused(name):
+    with pytest.raises(ValueError, match=f'{name}=0'):
+        HOOKS.build({'type': 'mmclca.ReconstructionHook', name: 0})

@@ -1,0 +1,134 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Relative position bias, as in BEiT and through reductions."""
+
+import pytest
+import torch
+from mmengine.runner import load_checkpoint
+from small_models import CACHE, REDUCERS, build, images, vit
+
+from mmclca.models.backbones.relative_positions import TABLE
+from mmclca.registry import MODELS
+
+PLACED = ('ATS', 'DynamicViT', 'EViT', 'TopK')
+
+
+def biased(reducer=None, cache=None, num_layers=3, **options):
+    places = dict(reduce_at=(1,)) if reducer or cache else {}
+    if reducer:
+        places['reducer'] = dict(type=f'mmclca.{reducer}', keep_rate=0.5)
+    options = places | options
+    return vit(num_layers, rel_pos_bias=True, cache=cache, **options)
+
+
+def pair_bias(table, places, side=4):
+    """The bias of each two tokens, (H, N, N), one by one.
+
+    A place is a row and a column of a patch, 'cls' or None.
+    """
+    width = 2 * side - 1
+    found = torch.zeros(len(places), len(places), table.size(1)).to(table)
+    for i, query in enumerate(places):
+        for j, key in enumerate(places):
+            if query is None or key is None:
+                continue
+            if 'cls' in (query, key):
+                both = query == key
+                entry = -1 if both else (-3 if query == 'cls' else -2)
+            else:
+                down, right = query[0] - key[0], query[1] - key[1]
+                entry = (down + side - 1) * width + right + side - 1
+            found[i, j] = table[entry]
+    return found.permute(2, 0, 1)
+
+
+def test_it_is_beits():
+    """The same layers with the same tables, tokens for tokens."""
+    own = build(biased(out_type='raw')).double().eval()
+    theirs = MODELS.build(
+        dict(
+            type='BEiTViT',
+            arch=own.arch_settings,
+            img_size=32,
+            patch_size=8,
+            out_type='raw',
+            layer_scale_init_value=0.0,
+            layer_cfgs=dict(bias=True),
+            final_norm=True,
+            use_abs_pos_emb=True,
+            norm_cfg=dict(type='LN', eps=1e-6),
+        )
+    )
+    theirs.double().eval()
+    _, unused = theirs.load_state_dict(own.state_dict(), strict=False)
+    assert not unused
+    x = images().double()
+    torch.testing.assert_close(own(x)[0], theirs(x)[0])
+
+
+@pytest.mark.parametrize('name', PLACED)
+@pytest.mark.parametrize('cache', (None, CACHE))
+def test_tokens_keep_their_places(name, cache):
+    """What the bias adds is that of the patches kept, zero for others."""
+    model = build(biased(name, cache)).double().eval()
+    seen, key_bias = [], model.key_bias
+
+    def note(layer, tokens):
+        seen.append((layer, tokens, key_bias(layer, tokens)))
+        return seen[-1][-1]
+
+    model.key_bias = note
+    model.forward_tokens(images(1).double())
+    layer, tokens, bias = seen[-1]
+    weights = tokens.patch_weights[0]
+    own = model.reducer.key_bias(tokens)
+    places = []
+    for i, row in enumerate(weights):
+        alone = (row > 0).sum() == 1 and row.max() == 1
+        where = divmod(int(row.argmax()), 4) if alone else None
+        places.append('cls' if i == 0 else where)
+    assert sum(place is not None for place in places) > 2
+    expected = pair_bias(getattr(layer.attn, TABLE), places)
+    expected = expected if own is None else expected + own
+    torch.testing.assert_close(bias, expected.expand_as(bias))
+
+
+def test_training_and_scores_of_cls():
+    """Tables are trained, and the score of patches has their bias."""
+    model = build(biased('DynamicViT')).train()
+    outs, _ = model.forward_tokens(images())
+    outs[-1].square().sum().backward()
+    tables = [p for n, p in model.named_parameters() if TABLE in n]
+    assert len(tables) == 3
+    assert all(table.grad.abs().sum() > 0 for table in tables)
+    layer = model.layers[0]
+    tokens, _ = model.embed(images())
+    _, attended = model.attend(
+        layer, tokens, model.key_bias(layer, tokens), None
+    )
+    whole = attended.weights(attended.q)
+    torch.testing.assert_close(attended.cls_attn(), whole[:, :, 0])
+
+
+def test_it_starts_from_weights_without_it(tmp_path):
+    plain = build(vit(3))
+    path = str(tmp_path / 'plain.pth')
+    torch.save(plain.state_dict(), path)
+    model = MODELS.build(biased())
+    load_checkpoint(model, path)
+    x = images()
+    torch.testing.assert_close(model.eval()(x), plain.eval()(x))
+
+
+@pytest.mark.parametrize(
+    'name', sorted({*REDUCERS} - {*PLACED, 'TokenReducer'})
+)
+def test_reducers_without_places_are_refused(name):
+    with pytest.raises(ValueError, match=f'does not go with {name}:'):
+        MODELS.build(biased(name))
+
+
+def test_branches_and_other_sizes_are_refused():
+    with pytest.raises(ValueError, match='branches=2: it takes plain'):
+        MODELS.build(biased(branches=2))
+    with pytest.raises(ValueError, match='takes images of img_size'):
+        build(biased())(images(height=64))

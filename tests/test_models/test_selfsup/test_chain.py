@@ -1,0 +1,131 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""From pre-training to classifiers: all of an encoder, or some layers."""
+
+from unittest.mock import patch
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.runner import load_checkpoint
+from small_models import CACHE, build, classifier, images, vit
+from small_selfsup import MAE, SIDE, mirl
+
+from mmclca.checkpoints.architecture import backbone_of
+from mmclca.checkpoints.opening import open_checkpoint
+from mmclca.checkpoints.releases import WeightSource
+from mmclca.registry import MODELS
+
+LAYERS = range(4)
+
+
+@pytest.fixture(params=(MAE, mirl(2)), ids=('mae', 'mirl'))
+def pretrained(request, tmp_path):
+    """Encoder of a model of pre-training, and the file of all of it."""
+    model = build(request.param)
+    path = str(tmp_path / 'pretrained.pth')
+    torch.save({'state_dict': model.state_dict()}, path)
+    return model.backbone, path
+
+
+def backbone(num_layers=4, **options):
+    return vit(num_layers, img_size=SIDE, patch_size=16, **options)
+
+
+def test_a_clca_classifier_starts_from_it(pretrained):
+    """What is new and what is dropped is said; features are the encoder's."""
+    encoder, path = pretrained
+    reducer = dict(type='mmclca.EViT', keep_rate=0.5)
+    places = dict(reducer=reducer, reduce_at=(1, 2), cache=CACHE)
+    clca = MODELS.build(classifier(backbone(**places), cla=True))
+    said = []
+    end = WeightSource.end
+
+    def note(source):
+        said.append(str(source.report))
+        end(source)
+
+    with patch.object(WeightSource, 'end', note):
+        load_checkpoint(clca, path)
+    assert 'new, not loaded: head.' in said[0]
+    assert 'not used here: neck.' in said[0]
+    plain = MODELS.build(classifier(backbone(out_type='raw')))
+    load_checkpoint(plain, path)
+    x = images(height=SIDE)
+    found = plain.eval().backbone(x)[-1]
+    torch.testing.assert_close(found, encoder.eval()(x, None)[-1])
+    weight = 'layers.2.attn.qkv.weight'
+    own = clca.backbone.get_parameter(weight)
+    assert torch.equal(own, encoder.get_parameter(weight))
+
+
+def started(path, total=4, **options):
+    """What layers of a model are those of a file, and a model from scratch."""
+    init = dict(type='mmclca.PartialInit', checkpoint=path, **options)
+    model = MODELS.build(classifier(backbone(total), init_cfg=init))
+    model.init_weights()
+    return model
+
+
+def equal_layers(model, encoder):
+    pairs = zip(model.backbone.layers, encoder.layers, strict=False)
+    return [
+        all(
+            torch.equal(p, q)
+            for p, q in zip(a.parameters(), b.parameters(), strict=True)
+        )
+        for a, b in pairs
+    ]
+
+
+@pytest.mark.parametrize(
+    ('options', 'taken'),
+    ((dict(first=1), 1), (dict(last=1), 3), (dict(first=0), 0)),
+)
+def test_some_layers(pretrained, options, taken):
+    encoder, path = pretrained
+    model = started(path, **options)
+    assert equal_layers(model, encoder) == [i < taken for i in LAYERS]
+    assert torch.equal(model.backbone.cls_token, encoder.cls_token)
+    fresh = model.backbone.layers[-1].ffn.layers[0][0].weight
+    assert 0 < fresh.std() < 0.5 and model.is_init
+    again = MODELS.build(classifier(backbone()))
+    again.load_state_dict(model.state_dict())  # a test needs no file
+
+
+def test_a_truncated_network_starts_a_deeper_one(pretrained):
+    encoder, path = pretrained
+    model = started(path, total=6, first=4)
+    assert equal_layers(model, encoder) == [True] * 4
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    (
+        ({}, 'the one or the other'),
+        (dict(first=1, last=1), 'the one or the other'),
+        (dict(first=5), 'first=5'),
+        (dict(last=5), 'last=5'),
+    ),
+)
+def test_refused(tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        started(str(tmp_path), **options)
+
+
+def test_fit_reads_the_network_out_of_its_config(pretrained, tmp_path):
+    """Heads, which the shapes of weights do not tell, among them."""
+    encoder, path = pretrained
+    config = Config(dict(model=dict(MAE, backbone=backbone_config(encoder))))
+    meta = dict(cfg=config.pretty_text)
+    torch.save(dict(torch.load(path), meta=meta), path)
+    settings = backbone_of(open_checkpoint(path))
+    assert settings['type'] == 'mmclca.TokenReductionViT'
+    assert settings['arch']['num_heads'] == 2
+    model = MODELS.build(dict(settings, img_size=SIDE))
+    load_checkpoint(model, path)
+    assert torch.equal(model.ln1.weight, encoder.ln1.weight)
+
+
+def backbone_config(encoder):
+    segments = encoder.num_segments
+    return dict(MAE['backbone'], num_segments=segments)

@@ -1,0 +1,200 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Distillation of layers, in pre-training and in fine-tuning."""
+
+from copy import deepcopy
+
+import pytest
+import torch
+from mmpretrain.structures import DataSample
+from small_models import CACHE, RESMLP, arch, build, classifier, vit
+from small_selfsup import MAE, SIDE, encoder, shuffle
+
+from mmclca.models.selfsup import fixed_masks
+from mmclca.registry import MODELS
+
+IMAGES = torch.randn(2, 3, SIDE, SIDE)
+ATTENTION = dict(type='mmclca.AttentionDistillation', layers=(4,))
+HIDDEN = dict(type='mmclca.HiddenDistillation', layers=(0, 4))
+ORDER = shuffle(2)
+SAMPLES = [DataSample().set_gt_label(i) for i in range(2)]
+WIDE = dict(arch(4, 24), num_heads=3)
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Stores an encoder, or any model, and returns the file."""
+
+    def store(model=None, heads={}):
+        path = str(tmp_path / 'teacher.pth')
+        model = model or build(encoder(arch=WIDE))
+        torch.save(model.state_dict() | heads, path)
+        return path
+
+    return store
+
+
+def distilled(path, *distill, backbone=None, **options):
+    teacher = dict(backbone=backbone or encoder(arch=WIDE), checkpoint=path)
+    options = dict(teacher=teacher, distill=distill, **options)
+    return dict(MAE, type='mmclca.DistilledMAE', **options)
+
+
+def losses_of(model):
+    with fixed_masks(model, ORDER):
+        return model.loss(IMAGES, None)
+
+
+def test_teacher_sees_the_same_patches_and_is_no_part(file):
+    model = build(distilled(file(), ATTENTION, HIDDEN))
+    seen = []
+    model.init_weights()
+    teacher = model.teacher.model
+    assert teacher is not None
+    model.teacher._read()
+    encode = model.teacher.model.backbone.encode
+    model.teacher.model.backbone.encode = lambda x, order: (
+        seen.append(order) or encode(x, order)
+    )
+    losses = losses_of(model)
+    assert torch.equal(seen[0], ORDER)
+    assert [*losses] == [
+        'loss',
+        'loss_distill_attention_4',
+        'loss_distill_hidden_0_4',
+    ]
+    sum(losses.values()).backward()
+    teacher = model.teacher.model
+    assert not teacher.training
+    assert all(p.grad is None for p in teacher.parameters())
+    assert [name for name in model.state_dict() if 'distill' in name] == [
+        'distill.0.adapters.4.weight',
+        'distill.1.adapters.0.weight',
+        'distill.1.adapters.4.weight',
+    ]
+    assert not [name for name in model.state_dict() if 'teacher' in name]
+    assert deepcopy(model).teacher is model.teacher
+
+
+def test_a_student_that_is_its_teacher_has_no_loss(file):
+    """And without a weight the loss is that of MAE, whatever the teacher."""
+    none = dict(ATTENTION, adapter=False), dict(HIDDEN, adapter=False)
+    model = build(distilled('', *none, backbone=encoder()))
+    model.teacher.checkpoint = file(model.backbone)
+    losses = losses_of(model)
+    assert losses.pop('loss') > 0
+    assert all(value == 0 for value in losses.values())
+    mae = MODELS.build(MAE)
+    mae.load_state_dict(model.state_dict())
+    weightless = build(distilled(file(), dict(ATTENTION, weight=0.0)))
+    weightless.load_state_dict(mae.state_dict(), strict=False)
+    assert sum(losses_of(weightless).values()) == losses_of(mae)['loss']
+
+
+def test_logits_are_compared_before_the_softmax(file):
+    """A bias of all keys leaves what a layer makes, not what is compared."""
+    model = build(distilled(file(), ATTENTION))
+    before = losses_of(model)
+    bias = model.backbone.layers[3].attn.qkv.bias.data
+    bias[16:32] += 1.0
+    after = losses_of(model)
+    torch.testing.assert_close(before.pop('loss'), after.pop('loss'))
+    assert abs(sum(before.values()) - sum(after.values())) > 1e-3
+
+
+@pytest.mark.parametrize('loss', (ATTENTION, [ATTENTION, HIDDEN]))
+def test_fine_tuning_has_the_same_teachers(file, loss):
+    backbone = vit(4, img_size=SIDE, patch_size=16)
+    teacher = dict(backbone=encoder(arch=WIDE), checkpoint=file(), loss=loss)
+    model = build(classifier(backbone, teacher=teacher)).train()
+    losses = model.loss(IMAGES, SAMPLES)
+    plain = build(classifier(backbone))
+    plain.load_state_dict(model.state_dict(), strict=False)
+    assert losses['loss'] == plain.loss(IMAGES, SAMPLES)['loss']
+    # by hand: mixed logits of the last layer, all patches
+    theirs = MODELS.build(encoder(arch=WIDE))
+    theirs.load_state_dict(torch.load(teacher['checkpoint']))
+    every = torch.arange(16).expand(2, -1)
+    theirs.num_visible = 16
+    seen = theirs.layers_of(theirs.encode(IMAGES, every))
+    q, k = seen.queries_and_keys(4)
+    mix = model.distill[0].adapters['4']
+    target = (q @ k.mT / q.size(-1) ** 0.5).detach()
+    x = plain.backbone.embed(IMAGES)[0].x
+    for layer in plain.backbone.layers[:3]:
+        x = layer(x)
+    last = plain.backbone.layers[3]
+    qkv = (
+        last.attn.qkv(last.ln1(x)).view(2, 17, 3, 2, 8).permute(2, 0, 3, 1, 4)
+    )
+    logits = mix(qkv[0] @ qkv[1].mT / 8**0.5)
+    expected = (logits - target).square().mean()
+    torch.testing.assert_close(losses['loss_distill_attention_4'], expected)
+
+
+def test_a_teacher_by_the_name_of_mmpretrains_config():
+    name = 'mae_vit-base-p16_8xb512-amp-coslr-1600e_in1k'
+    config = distilled('', dict(ATTENTION, layers=(2,)), backbone=name)
+    model = MODELS.build(config)
+    assert model.distill[0].adapters['2'].weight.shape[:2] == (12, 2)
+
+
+REFUSED = {
+    'layer 5 is not in': [dict(ATTENTION, layers=(5,))],
+    'layer 0 is not in': [dict(ATTENTION, layers=(0,))],
+    'layer -1 is not in': [dict(HIDDEN, layers=(-1,))],
+    'the student has 2 heads, the teacher 3': [dict(ATTENTION, adapter=False)],
+    '16 channels, the teacher 24': [dict(HIDDEN, adapter=False)],
+    'has no layer': [dict(ATTENTION, layers=())],
+    'weight=-1': [dict(ATTENTION, weight=-1)],
+    'does not go with it': [dict(type='mmclca.DeiTDistillation')],
+}
+
+
+@pytest.mark.parametrize('message', REFUSED)
+def test_losses_that_do_not_fit_are_refused(message):
+    with pytest.raises(ValueError, match=message) as error:
+        MODELS.build(distilled('', *REFUSED[message]))
+    assert '\n' not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ('backbone', 'message'),
+    (
+        (encoder(arch=WIDE, patch_size=8), 'same patch_size'),
+        (dict(type='ResNet', depth=18), 'type of the teacher: no .ResNet'),
+        ('no-such-config', 'no-such-config'),
+    ),
+)
+def test_teachers_that_do_not_fit_are_refused(backbone, message):
+    with pytest.raises(ValueError, match=message) as error:
+        MODELS.build(distilled('', ATTENTION, backbone=backbone))
+    assert '\n' not in str(error.value)
+
+
+def test_a_classifier_is_no_teacher_of_pretraining(file):
+    path = file(heads={'head.weight': torch.zeros(2, 24)})
+    with pytest.raises(ValueError, match='pre-training is due') as error:
+        MODELS.build(distilled(path, ATTENTION)).init_weights()
+    assert '\n' not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ('student', 'message'),
+    (
+        (classifier(vit(4, cache=CACHE, reduce_at=(1,))), 'token by token'),
+        (
+            dict(classifier(RESMLP), type='mmclca.DistilledClassifier'),
+            'token by token',
+        ),
+    ),
+)
+def test_students_without_all_their_tokens_are_refused(student, message):
+    teacher = dict(backbone=encoder(), checkpoint='', loss=ATTENTION)
+    with pytest.raises(ValueError, match=message):
+        MODELS.build(dict(student, teacher=teacher))
+
+
+def test_layers_are_of_an_encoder():
+    teacher = dict(model=None, checkpoint='', loss=ATTENTION)
+    with pytest.raises(ValueError, match='does not go with it'):
+        MODELS.build(classifier(vit(4), teacher=teacher))

@@ -1,0 +1,119 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The encoder of masked autoencoders against mmpretrain's, and its stems."""
+
+import pytest
+import torch
+from mmengine.runner import load_checkpoint
+from small_models import arch, build
+from small_selfsup import MAE, SIDE, encoder, shuffle
+
+from mmclca.models.selfsup import fixed_masks
+from mmclca.registry import MODELS
+
+HMLP = dict(type='mmclca.HMLPStem', norm_cfg=dict(type='LN2d', eps=1e-6))
+IMAGES = torch.randn(2, 3, SIDE, SIDE)
+
+
+def test_it_is_mmpretrains_encoder():
+    """The same numbers, and the same patches drawn."""
+    ours = build(encoder())
+    theirs = MODELS.build(encoder(type='MAEViT'))
+    ours.init_weights()
+    theirs.load_state_dict(ours.state_dict())
+    for mask in (True, None):
+        found = []
+        for model in (ours, theirs):
+            torch.manual_seed(3)
+            found.append(model(IMAGES, mask))
+        for one, other in zip(*found, strict=True):
+            assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize('norm', ('BN', 'LN2d'))
+def test_a_stem_sees_visible_patches_alone(norm):
+    """It commutes with masking: what is masked has no effect."""
+    stem = dict(HMLP, norm_cfg=dict(type=norm))
+    model = build(encoder(stem=stem)).double().eval()
+    images, order = IMAGES.double(), shuffle(2)
+    seen = model.encode(images, order)
+    masked = seen.mask.view(2, 1, 4, 4).bool()
+    masked = masked.repeat_interleave(16, 2).repeat_interleave(16, 3)
+    again = model.encode(images.masked_fill(masked, 7.0), order)
+    assert torch.equal(seen.borders[-1], again.borders[-1])
+    tokens = model.patch_embed(images)[0] + model.pos_embed[:, 1:]
+    index = order[:, :4, None].expand(-1, -1, tokens.size(-1))
+    visible = seen.borders[0][:, 1:]
+    torch.testing.assert_close(visible, tokens.gather(1, index))
+
+
+def test_segments_checkpointing_and_fixed_masks():
+    model = build(encoder(num_segments=2, with_cp=True)).train()
+    with fixed_masks(model, shuffle(2)):
+        seen = model.encode(IMAGES)
+    assert torch.equal(seen.ids_shuffle, shuffle(2))
+    assert not torch.equal(model.encode(IMAGES).ids_shuffle, shuffle(2))
+    z = model.segments(seen)
+    assert [x is seen.borders[i] for x, i in zip(z, (0, 2, 4), strict=True)]
+    seen.borders[-1].sum().backward()
+    gradient = model.layers[0].attn.qkv.weight.grad.clone()
+    model.zero_grad()
+    model.with_cp = False
+    model.encode(IMAGES, shuffle(2)).borders[-1].sum().backward()
+    assert torch.equal(model.layers[0].attn.qkv.weight.grad, gradient)
+
+
+REFUSED = {
+    'num_segments=3': dict(num_segments=3),
+    'num_segments=8': dict(num_segments=8),
+    'mask_ratio=0': dict(mask_ratio=0),
+    'mask_ratio=1': dict(mask_ratio=1),
+    'ConvStem mixes': dict(stem=dict(type='mmclca.ConvStem')),
+    'lacks num_heads': dict(arch=dict(embed_dims=16, num_layers=1)),
+}
+
+
+@pytest.mark.parametrize('message', REFUSED)
+def test_refused(message):
+    with pytest.raises(ValueError, match=message) as error:
+        build(encoder(**REFUSED[message]))
+    assert '\n' not in str(error.value)
+
+
+def test_a_classifier_is_no_start(tmp_path):
+    weights = build(encoder()).state_dict()
+    weights |= {'head.fc.weight': torch.zeros(2, 16)}
+    path = str(tmp_path / 'classifier.pth')
+    torch.save(weights, path)
+    with pytest.raises(ValueError, match='pre-training is due') as error:
+        load_checkpoint(build(MAE), path)
+    assert '\n' not in str(error.value)
+
+
+def test_the_cost_of_mae_tiny():
+    """Spec of MAE-Lite: 5.524 M parameters, and 0.205 M of its decoder."""
+    sizes = dict(embed_dims=192, num_heads=12, feedforward_channels=768)
+    sizes['num_layers'] = 12
+    with torch.device('meta'):
+        model = MODELS.build(encoder(arch=sizes, img_size=224))
+        neck = dict(embed_dim=192, decoder_embed_dim=96, decoder_num_heads=3)
+        neck = MODELS.build(
+            dict(type='MAEPretrainDecoder', decoder_depth=1, **neck)
+        )
+    counts = [
+        sum(p.numel() for p in one.parameters() if p.requires_grad)
+        for one in (model, neck)
+    ]
+    fixed = model.pos_embed.numel()
+    assert [counts[0] + fixed, counts[1]] == [5_524_416, 205_152]
+
+
+def test_the_mask_token_of_beit_replaces_what_a_stem_makes():
+    """So that pixels of masked patches have no effect."""
+    layers = dict(arch=arch(2), img_size=SIDE, layer_scale_init_value=0.1)
+    model = build(dict(type='mmclca.StemBEiTViT', stem=HMLP, **layers))
+    model.eval()
+    mask = (torch.arange(16) % 3 == 0).view(1, 4, 4).expand(2, -1, -1)
+    hidden = mask.repeat_interleave(16, 1).repeat_interleave(16, 2)[:, None]
+    (found,) = model(IMAGES, mask)
+    (other,) = model(IMAGES.masked_fill(hidden, 5.0), mask)
+    assert torch.equal(found, other)

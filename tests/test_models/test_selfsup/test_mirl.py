@@ -1,0 +1,201 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""What holds of masked image residual learning before any training."""
+
+import pytest
+import torch
+from small_models import arch, build
+from small_selfsup import DECODERS, MAE, SIDE, encoder, mirl, shuffle
+
+from mmclca.evaluation.cost import Counter
+from mmclca.models.selfsup import fixed_masks
+from mmclca.models.selfsup.mirl import add_residuals
+from mmclca.registry import MODELS
+
+IMAGES = torch.randn(2, 3, SIDE, SIDE, dtype=torch.float64)
+ORDER = shuffle(2)
+
+
+def losses_of(model):
+    with fixed_masks(model, ORDER):
+        return model.loss(IMAGES, None)
+
+
+@pytest.fixture
+def model():
+    return build(mirl(4)).double()
+
+
+def predictions(model):
+    """Leaves of gradients, a prediction a decoder, and the mask."""
+    with fixed_masks(model, ORDER):
+        preds, mask = model.predict_pixels(IMAGES)
+    return [p.detach().requires_grad_() for p in preds], mask
+
+
+def test_main_and_residual_are_added(model):
+    """Gradients are equal, swapping changes nothing, visible ones neither."""
+    preds, mask = predictions(model)
+    losses = model.head.loss(preds, IMAGES, mask)
+    assert [*losses] == ['loss_pair1', 'loss_pair2']
+    total = sum(losses.values())
+    total.backward()
+    assert torch.equal(preds[0].grad, preds[3].grad)
+    assert torch.equal(preds[1].grad, preds[2].grad)
+    swapped = model.head.loss(preds[::-1], IMAGES, mask)
+    assert losses == {k: v.detach() for k, v in swapped.items()}
+    moved = [p + 9 * (1 - mask[..., None]) for p in preds]
+    assert sum(model.head.loss(moved, IMAGES, mask).values()) == total
+
+
+def test_equal_pairs_have_their_loss_as_total(model):
+    main, _, _, residual = predictions(model)[0]
+    mask = torch.ones(2, 16)
+    preds = [main, main, residual, residual]
+    losses = model.head.loss(preds, IMAGES, mask)
+    target = model.head.construct_target(IMAGES)
+    error = (add_residuals(preds)[0] - target).square().mean()
+    torch.testing.assert_close(sum(losses.values()), error)
+
+
+def test_reach_of_a_pair(model):
+    """Pair 2 of four segments leaves the last one, and its norm, alone."""
+    losses_of(model)['loss_pair2'].backward()
+    reached = [
+        all(p.grad is not None for p in layer.parameters())
+        for layer in model.backbone.layers
+    ]
+    assert reached == [True, True, True, False]
+    last = [*model.backbone.layers[3].parameters(), model.backbone.ln1.weight]
+    assert all(p.grad is None for p in last)
+
+
+def test_one_segment_is_mmpretrains_mae():
+    own = build(mirl(1, did=None, weight_norm=False)).double()
+    names = {
+        'decoders.0.embed.1.': 'decoder_embed.',
+        'decoders.0.pos_embed': 'decoder_pos_embed',
+        'decoders.0.mask_token': 'mask_token',
+        'decoders.0.layers.': 'decoder_blocks.',
+        'decoders.0.ln.': 'ln1.',
+        'decoders.0.pred.': 'decoder_pred.',
+    }
+    weights = {}
+    for key, value in own.state_dict().items():
+        for ours, theirs in names.items():
+            key = key.replace(ours, theirs)
+        weights[key] = value
+    mae = MODELS.build(MAE).double()
+    mae.load_state_dict(weights)
+    assert losses_of(own)['loss_pair1'] == losses_of(mae)['loss']
+
+
+def test_a_residual_of_zero_is_truncated_mae():
+    whole = build(mirl(2, did=None)).double()
+    part = build(mirl(1, num_layers=2, did=None)).double()
+    pred = whole.neck.decoders[1].pred
+    for parameter in pred.parameters():
+        torch.nn.init.zeros_(parameter)
+    first = whole.neck.decoders[0]
+    missing, _ = part.load_state_dict(whole.state_dict(), strict=False)
+    part.backbone.ln1.load_state_dict(first.embed[0].state_dict())
+    assert missing == []
+    assert losses_of(whole) == losses_of(part)
+
+
+@pytest.mark.parametrize('did', ('first', 'all'))
+def test_zeroed_interconnection_is_none(did):
+    with_did = build(mirl(2, did=did)).double()
+    without = build(mirl(2, did=None)).double()
+    without.load_state_dict(with_did.state_dict(), strict=False)
+    assert losses_of(with_did) != losses_of(without)
+    for name, parameter in with_did.named_parameters():
+        if 'cross_attn.proj' in name:
+            torch.nn.init.zeros_(parameter)
+    assert losses_of(with_did) == losses_of(without)
+
+
+def test_bands_add_up_to_the_target():
+    """In both orders; a constant image has no fine part."""
+    head = build(mirl(2, 'coarse2fine')).head.double()
+    preds = [torch.zeros(2, 16, 768, dtype=torch.float64)] * 2
+    coarse, fine = (target for _, target in head.parts(preds, IMAGES))
+    other = build(mirl(2, 'fine2coarse')).head.double()
+    assert torch.equal(other.parts(preds, IMAGES)[0][1], fine)
+    target = other.construct_target(IMAGES)
+    torch.testing.assert_close(coarse + fine, target)
+    flat = other.fine_part(torch.ones_like(IMAGES))
+    assert flat.abs().max() < 1e-3
+
+
+@pytest.mark.parametrize('mode', ('multi_decoder', 'coarse2fine'))
+def test_every_parameter_is_trained(mode):
+    model = build(mirl(2, mode)).double()
+    losses = losses_of(model)
+    assert [*losses] == ['loss_decoder1', 'loss_decoder2']
+    sum(losses.values()).backward()
+    trained = [p.grad for p in model.parameters() if p.requires_grad]
+    assert all(grad is not None for grad in trained)
+
+
+@pytest.mark.parametrize(
+    ('sizes', 'segments', 'decoder', 'millions', 'gigas'),
+    (
+        ((768, 24, 3072), 4, (512, 2, 16), (170.853, 32.987), 15.166),
+        ((384, 54, 1536), 6, (384, 1, 12), (96.193, 17.025), 8.431),
+    ),
+)
+def test_parameters_and_cost(sizes, segments, decoder, millions, gigas):
+    """ViT-B-24 as in the paper and ViT-S-54 as in the code."""
+    names = ('embed_dims', 'num_layers', 'feedforward_channels')
+    layers = dict(zip(names, sizes, strict=True), num_heads=12)
+    config = mirl(segments)
+    config['backbone'].update(arch=layers, img_size=224)
+    config['neck'].update(zip(DECODERS, decoder, strict=True))
+    with torch.device('meta'):
+        model = MODELS.build(config)
+        image = torch.zeros(1, 3, 224, 224)
+    counter = Counter()
+    with torch.no_grad(), counter:
+        model.predict_pixels(image)
+    trained = [p for p in model.neck.parameters() if p.requires_grad]
+    counts = [
+        round(sum(p.numel() for p in parameters) / 1e6, 3)
+        for parameters in (model.backbone.parameters(), trained)
+    ]
+    assert counts == list(millions)
+    assert round(counter.others() / 1e9, 3) == gigas
+
+
+def changed(part, **options):
+    config = mirl(2)
+    return dict(config, **{part: config[part] | options})
+
+
+REFUSED = {
+    'do you mean residual': changed('head', mode='residuals'),
+    'needs a shallow': mirl(1, 'coarse2fine'),
+    'size=4': changed('head', size=4),
+    'did: no': changed('neck', did='last'),
+    'a multiple of both': changed('neck', decoder_num_heads=5),
+    'decoder_depth=0': changed('neck', decoder_depth=0),
+    'num_segments=3': mirl(3),
+    'num_segments=4 is not allowed with 6 layers': mirl(4, num_layers=6),
+}
+
+
+@pytest.mark.parametrize('message', REFUSED)
+def test_refused(message):
+    with pytest.raises(ValueError, match=message) as error:
+        MODELS.build(REFUSED[message])
+    assert '\n' not in str(error.value)
+
+
+def test_it_starts_as_its_releases_do():
+    model = MODELS.build(mirl(2))
+    model.init_weights()
+    decoder = model.neck.decoders[0]
+    assert decoder.pos_embed[:, 1:].std() > 0.5
+    assert 0.01 < decoder.mask_token.std() < 0.04
+    reference = MODELS.build(encoder(type='MAEViT', arch=arch(4)))
+    reference.init_weights()
+    assert torch.equal(model.backbone.pos_embed, reference.pos_embed)

@@ -1,0 +1,27 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The script from images without labels to a classifier in one file."""
+
+import re
+import subprocess
+
+import pytest
+from tiny_run import ROOT, environment
+
+pytestmark = pytest.mark.slow
+
+
+def test_from_images_without_labels_to_a_classifier(tmp_path):
+    done = subprocess.run(
+        ['bash', 'demo/pretraining.sh', str(tmp_path), '1', '4'],
+        cwd=ROOT,
+        env=environment(),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert not done.returncode, done.stdout[-2000:]
+    dropped = re.findall(r'not used here: (neck\S+)', done.stdout)
+    assert dropped[0] == 'neck.mask_token,'
+    assert re.search(r'new, not loaded: .*backbone\.cache', done.stdout)
+    for file in ('reconstructions.png', 'clca.pt2', 'fitted/model.pth'):
+        assert (tmp_path / file).is_file(), file

@@ -1,0 +1,56 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""List a part of a folder of images whose classes differ in size.
+
+    python tools/research/long_tail.py imagenet/train --least 5
+
+The first class keeps all its images, the last one ``--least``; between them
+sizes fall by one factor, as in ImageNet-LT. Which class comes first, and
+which images are kept, is drawn by ``--seed``. Writes ``train_lt.txt`` into the
+folder, lines of path and label, as ``CustomDataset`` reads them.
+"""
+
+import random
+from pathlib import Path
+
+from mmclca import cli
+from mmclca.utils.image_suffixes import IMAGE_SUFFIXES
+
+
+def long_tail(images, least, seed=0):
+    """Keep a part of the images of each class, a dict of lists by name."""
+    draw = random.Random(seed)
+    names = sorted(images)
+    draw.shuffle(names)
+    most = max(map(len, images.values()))
+    factor = (least / most) ** (1 / max(1, len(names) - 1))
+    sizes = {name: round(most * factor**i) for i, name in enumerate(names)}
+    return {
+        name: sorted(draw.sample(found, min(sizes[name], len(found))))
+        for name, found in sorted(images.items())
+    }
+
+
+def main():
+    parser = cli.Parser(description=__doc__.partition('\n')[0])
+    parser.add('folder', 'has a folder a class', type=Path)
+    parser.add('--least', 'images of the smallest class', 5)
+    parser.add('--seed', 'of classes and images', 0)
+    args = parser.parse_args()
+    folders = [path for path in args.folder.iterdir() if path.is_dir()]
+    images = {
+        path.name: [
+            str(file.relative_to(args.folder))
+            for file in sorted(path.rglob('*'))
+            if file.suffix.lower() in IMAGE_SUFFIXES
+        ]
+        for path in folders
+    }
+    kept = long_tail(images, args.least, args.seed).values()
+    lines = [f'{x} {label}' for label, one in enumerate(kept) for x in one]
+    (args.folder / 'train_lt.txt').write_text('\n'.join(lines) + '\n')
+    print(f'{args.folder / "train_lt.txt"}: {len(lines)} of '
+          f'{sum(map(len, images.values()))} images')  # fmt: skip
+
+
+if __name__ == '__main__':
+    cli.run(main)
