@@ -127,7 +127,7 @@ def check_types(settings, place):
     if not isinstance(settings, dict):
         return
     name = settings.get('type')
-    if isinstance(name, str):
+    if isinstance(name, str) and name[0] != '.':  # LoRA: an expression
         found = [r.get(name) for r in REGISTRIES if r.get(name)]
         assert found, f'{place}: no {name} in any registry'
         names = settings.keys() - {'type', '_delete_', 'convert_to_iter_based'}
