@@ -1,32 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# Training pipeline of Grafit on leaves: four views of an image, each cut,
-# flipped, changed by RandAugment and erased.
-four_views = [
-    dict(type='LoadImageFromFile'),
-    dict(
-        type='MultiView',
-        num_views=4,
-        transforms=[
-            [
-                dict(
-                    type='RandomResizedCrop',
-                    scale=112,
-                    crop_ratio_range=(0.3, 1.0),
-                    interpolation='bicubic',
-                ),
-                dict(type='RandomFlip', prob=0.5, direction='horizontal'),
-                dict(
-                    type='RandAugment',
-                    policies='timm_increasing',
-                    num_policies=2,
-                    total_level=10,
-                    magnitude_level=9,
-                    magnitude_std=0.5,
-                    hparams=dict(pad_val=[255, 255, 255]),
-                ),
-                dict(type='RandomErasing', erase_prob=0.25),
-            ]
-        ],
-    ),
-    dict(type='PackInputs'),
-]
+# Training pipeline of Grafit on leaves, views of 112 px.
+_base_ = ['leaves_views_224.py']
+four_views = _base_.four_views
+four_views[1].transforms[0][0].scale = 112

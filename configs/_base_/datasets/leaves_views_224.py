@@ -17,12 +17,12 @@ four_views = [
                 dict(type='RandomFlip', prob=0.5, direction='horizontal'),
                 dict(
                     type='RandAugment',
+                    hparams=dict(pad_val=[255, 255, 255]),
                     policies='timm_increasing',
                     num_policies=2,
                     total_level=10,
                     magnitude_level=9,
                     magnitude_std=0.5,
-                    hparams=dict(pad_val=[255, 255, 255]),
                 ),
                 dict(type='RandomErasing', erase_prob=0.25),
             ]
