@@ -3,6 +3,7 @@
 
 import re
 import subprocess
+import sys
 
 import pytest
 from tiny_run import ROOT, environment
@@ -14,7 +15,7 @@ def test_from_images_without_labels_to_a_classifier(tmp_path):
     done = subprocess.run(
         ['bash', 'demo/pretraining.sh', str(tmp_path), '1', '4'],
         cwd=ROOT,
-        env=environment(),
+        env=environment(PYTHON=sys.executable),
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
