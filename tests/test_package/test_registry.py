@@ -60,7 +60,7 @@ def test_mmpretrain_finds_types_and_names(tmp_path):
     builds = [build + SHOW for build in BUILDS.values()]
     run_python('-c', FORKS, *builds, NAMES, cwd=tmp_path)
     names = (tmp_path / 'names.txt').read_text().split()
-    folders = ('clca', 'deit', 'deit3', 'parallel')
+    folders = ('clca', 'deit', 'deit3', 'mae_lite', 'parallel')
     found = (ROOT.glob(f'configs/{name}/*clca*.py') for name in folders)
     assert names == sorted(path.stem for paths in found for path in paths)
 
