@@ -149,6 +149,25 @@ trained += [
 fine_tuned = [
     ('deit-tiny-p16', name) for name in ('coffee5', 'grape5', 'seedlings12')
 ]
+# of the recipe, one at a time; weights and set
+changes = {
+    'a quarter of the rate': {'optim_wrapper.optimizer.lr': 5e-4},
+    'average of five epochs': {
+        'custom_hooks': [
+            dict(
+                type='EMAHook',
+                ema_type='StochasticWeightAverage',
+                begin_epoch=15,
+            )
+        ]
+    },
+}
+changed = [
+    (backbone, name, change)
+    for backbone, name, crops in trained
+    for change in changes
+    if crops > 1
+]
 # photographs a class of drawn cultivars
 drawn = (8, 15, 30, 100, 300)
 # of the picture, by the size of images

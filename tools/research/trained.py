@@ -26,6 +26,7 @@ from mmclca.sweep.report import markdown
 
 RESULTS = Path('docs/results/few_photographs_trained')
 SHARES = (0.25, 0.5, 0.75, 1.0)  # of what was trained, in the weights
+KEYS = ['backbone', 'set', 'crops']
 TITLES = {
     'folds': 'probe, by folds',
     'probe': 'probe, test',
@@ -50,7 +51,13 @@ def values():
         kept(RESULTS / f'whole_{"_".join(one)}.json', fine_tuned, *one)
         for one in GRID['fine_tuned']
     ]
-    rows = pd.DataFrame(rows).merge(pd.DataFrame(whole), how='left')
+    others = [
+        kept(RESULTS / f'{"_".join(one)}.json', changed, *one)
+        for one in GRID['changed']
+    ]
+    for found in (whole, others):
+        own = pd.DataFrame(found).groupby(KEYS, as_index=False).first()
+        rows = pd.DataFrame(rows).merge(own, how='left')
     drawn = [
         kept(RESULTS / f'drawn_{count}.json', fitted, count)
         for count in GRID['drawn']
@@ -115,6 +122,21 @@ def link(root, place, **splits):
             file = place / split / path.removeprefix('images/')
             file.parent.mkdir(parents=True, exist_ok=True)
             file.symlink_to((root / path).resolve())
+
+
+def changed(backbone, name, change):
+    """Train on from a probe of three crops by a recipe that differs in one
+    thing; gives the accuracy of ridge regression on it in per cent."""
+    with planned(backbone, name) as (plan, known, test, log):
+        folder, probe = plan.files.path, probe_of(plan)
+        strength = fit_classifier(plan, probe, known).strength
+        start = Path(folder, 'start.pth')
+        probe.save(start)
+        config = training_config(plan, known, start, Path(folder, 'work'))
+        config.merge_from_dict(GRID['changes'][change])
+        path = train(config, 'bf16', log, 'Training')
+        right = accuracy(refitted(plan, path, known, strength), test)
+    return {'backbone': backbone, 'set': name, 'crops': 3, change: right}
 
 
 @contextmanager
