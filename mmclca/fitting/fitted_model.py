@@ -85,7 +85,7 @@ def fit(
         probe_only (bool): Whether to leave the network as it came.
             Defaults to False.
         explain (bool): Whether to say why the model was chosen, and what the
-            most accurate one would give. Defaults to False.
+            first candidate would give. Defaults to False.
         class_weights (str, optional): 'balanced' for classes that count
             alike. Defaults to None: photographs count alike.
         overwrite (bool): Whether to replace what another call has written.
@@ -129,8 +129,7 @@ def fit(
         found = read_photographs(call['photographs'], call['labels'], groups)
         checked = check_photographs(found)
         record = FitRecord.of_call(call, checked)
-        if not overwrite:
-            record = files.known(record) or record
+        record = (not overwrite and files.known(record)) or record
         given = device, log, overwrite, probe_only
         record = do_steps(files, record, checked, *given)
         if coarse or explain:

@@ -162,9 +162,10 @@ def end_lines(
     """Say how good the model is, how sure that is, and what to type next."""
     place = shlex.quote(str(folder))
     program = shlex.quote(os.path.basename(sys.executable))
-    again = f'{program} -m mmclca export {place} writes it anew'
+    again = f'of the model before: {program} -m mmclca export {place}'
+    int8 = {name: ' --int8' * ('.int8.' in name) for name in gone}
     return [
-        *(f'Removed {x} of the model before: {again}' for x in gone),
+        *(f'Removed {x} {again}{int8[x]} writes it anew' for x in gone),
         f'How good: {_accuracy(record.best)}',
         f'How sure: {_how_sure(record)}',
         f'Strangers: {_strangers(record.threshold)}',
@@ -174,7 +175,7 @@ def end_lines(
 
 
 def explain_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
-    """Say why a model was chosen, and what the most accurate would give."""
+    """Say why a model was chosen, and what the first would give."""
     if plan.variant.out_type is None:
         yield f'Why {words(plan.variant)}: others were not measured'
         return
@@ -184,7 +185,7 @@ def explain_lines(plan: Plan, record: FitRecord) -> Iterator[str]:
         is_chosen = words(variant) == words(plan.variant)
         chosen = '  <- this model' * is_chosen
         yield f'  {accuracy:.1f}%  {words(variant)}{chosen}'
-    yield '  (mean of nine sets, three photographs a class)'
+    yield '  (mean of nine sets, three photographs a class; first: least risk)'
     best, found = best_probe(plan)
     gmacs = count_config(best.config.model).flops / 1e9
     share = float(found.accuracy.mean()) if found.independent else None
