@@ -1,43 +1,20 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Cases of pre-training, where they are at hand, and models as they ask.
+"""Cases of pre-training, where they are at hand, and models as they ask."""
 
-Cases and what draws their tensors lie beside the checkout, in
-``shared/parity/family``; without them all that imports this is skipped.
-"""
+from functools import partial
 
-import sys
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-
-import pytest
 import torch
 from mmengine.runner import load_checkpoint
 from parity import close
+from public_cases import by_system, public
 
 from mmclca.checkpoints.families.pretraining import rename_pretraining
 from mmclca.models.selfsup import fixed_masks
 from mmclca.registry import MODELS
 
-FOLDER = Path(__file__).parents[2] / 'shared/parity/family'
-if not (FOLDER / 'cases.json').is_file():
-    pytest.skip('no ../shared/parity/family', allow_module_level=True)
-
-
-def public():
-    """The module that draws weights and inputs of the cases."""
-    spec = spec_from_file_location('family_weights', FOLDER / 'weights.py')
-    sys.modules[spec.name] = module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-DRAWN = public()
+DRAWN = public('family')
 CASES, SHAPES = DRAWN.load()
-
-
-def each(*systems):
-    found = [case for case in CASES if case['system'] in systems]
-    return pytest.mark.parametrize('case', found, ids=lambda c: c['name'])
+each = partial(by_system, CASES)
 
 
 def encoder(case, prefix='', **options):

@@ -71,11 +71,7 @@ def measured(backbone, name, crops):
     or three crops; gives accuracies in per cent."""
     zooms = patch.object(model, 'ZOOMS', model.ZOOMS[: crops - 1])
     with zooms, planned(backbone, name) as (plan, known, test, log):
-        folder, probe = plan.files.path, probe_of(plan)
-        found = fit_classifier(plan, probe, known)
-        start = Path(folder, 'start.pth')
-        probe.save(start)
-        config = training_config(plan, known, start, Path(folder, 'work'))
+        probe, found, config = begin(plan, known)
         path = train(config, None, log, 'Training')
         row = compare(plan, probe, path, test)
         anew = refitted(plan, path, known, found.strength)
@@ -83,6 +79,17 @@ def measured(backbone, name, crops):
     told = round(100 * float(found.accuracy.mean()), 2)
     facts = dict(backbone=backbone, set=name, crops=crops)
     return dict(facts, photographs=len(known), folds=told, **row)
+
+
+def begin(plan, known):
+    """Fit a probe to train on from; gives it, what its folds found and the
+    config of the training."""
+    folder, probe = plan.files.path, probe_of(plan)
+    found = fit_classifier(plan, probe, known)
+    start = Path(folder, 'start.pth')
+    probe.save(start)
+    config = training_config(plan, known, start, Path(folder, 'work'))
+    return probe, found, config
 
 
 def fine_tuned(backbone, name):
@@ -128,14 +135,10 @@ def changed(backbone, name, change):
     """Train on from a probe of three crops by a recipe that differs in one
     thing; gives the accuracy of ridge regression on it in per cent."""
     with planned(backbone, name) as (plan, known, test, log):
-        folder, probe = plan.files.path, probe_of(plan)
-        strength = fit_classifier(plan, probe, known).strength
-        start = Path(folder, 'start.pth')
-        probe.save(start)
-        config = training_config(plan, known, start, Path(folder, 'work'))
+        _, found, config = begin(plan, known)
         config.merge_from_dict(GRID['changes'][change])
         path = train(config, 'bf16', log, 'Training')
-        right = accuracy(refitted(plan, path, known, strength), test)
+        right = accuracy(refitted(plan, path, known, found.strength), test)
     return {'backbone': backbone, 'set': name, 'crops': 3, change: right}
 
 

@@ -1,24 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # MAE-Lite: ViT-Ti/16 of 12 heads, a decoder of one layer.
+_base_ = ['_masked-autoencoder.py']
 model = dict(
     type='MAE',
-    data_preprocessor=dict(
-        type='SelfSupDataPreprocessor',
-        mean=[123.675, 116.28, 103.53],
-        std=[58.395, 57.12, 57.375],
-        to_rgb=True,
-    ),
     backbone=dict(
-        type='mmclca.SegmentedMAEViT',
         arch=dict(
             embed_dims=192,
             num_layers=12,
             num_heads=12,
             feedforward_channels=768,
-        ),
-        img_size=224,
-        patch_size=16,
-        mask_ratio=0.75,
+        )
     ),
     neck=dict(
         type='MAEPretrainDecoder',
@@ -35,8 +26,4 @@ model = dict(
         patch_size=16,
         loss=dict(type='PixelReconstructionLoss', criterion='L2'),
     ),
-    init_cfg=[
-        dict(type='Xavier', layer='Linear', distribution='uniform'),
-        dict(type='Constant', layer='LayerNorm', val=1.0, bias=0.0),
-    ],
 )

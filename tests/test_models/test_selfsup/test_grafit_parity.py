@@ -1,13 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Losses, bank and scores of Grafit: what is stored of each, in float64."""
 
-import importlib.util
-import json
-from functools import cache
+from functools import partial
 
 import pytest
 import torch
-from tiny_run import ROOT
+from public_cases import by_system, public
 
 from mmclca.evaluation.retrieval import average_precision
 from mmclca.models.selfsup.grafit import (
@@ -18,27 +16,12 @@ from mmclca.models.selfsup.grafit import (
     update_bank,
 )
 
-FOLDER = ROOT.parent / 'shared/parity/family'
-if not FOLDER.is_dir():
-    pytest.skip('no ../shared/parity/family', allow_module_level=True)
-CASES = json.loads((FOLDER / 'cases.json').read_text())['cases']
-
-
-@cache
-def drawing():
-    spec = importlib.util.spec_from_file_location('w', FOLDER / 'weights.py')
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def cases(system):
-    found = [case for case in CASES if case['system'] == system]
-    return pytest.mark.parametrize('case', found, ids=lambda c: c['name'])
+DRAWN = public('family')
+cases = partial(by_system, DRAWN.load()[0])
 
 
 def given(case, name):
-    return drawing().given(case, name)
+    return DRAWN.given(case, name)
 
 
 def near(found, expected, scale=1e-6):
@@ -68,7 +51,7 @@ def test_losses_are_those_stored(case):
     near(instance, expect['instance'])
     near(knn + instance, expect['total'])
     (knn + instance).backward()
-    near(drawing().sums(embedding.grad), expect['grad_embedding'])
+    near(DRAWN.sums(embedding.grad), expect['grad_embedding'])
     for view, tensor in enumerate(online):
         near(tensor.grad.norm(), expect['grad_norm'][f'online{view}'])
     assert all(tensor.grad is None for tensor in target)
@@ -79,7 +62,7 @@ def test_bank_is_that_stored(case):
     bank, embedding = given(case, 'bank'), given(case, 'embedding')
     index, expect = torch.tensor(case['index']), case['expect']
     found = update_bank(bank, embedding, index, case['renormalise'])
-    near(drawing().sums(found), expect['bank'])
+    near(DRAWN.sums(found), expect['bank'])
     near(found[index].norm(dim=1), expect['norms'])
     for row, values in expect['rows'].items():
         near(found[int(row)][: len(values)], values)
