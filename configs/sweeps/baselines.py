@@ -68,4 +68,8 @@ weights = dict.fromkeys(
 )
 # the images are small and decoded only once: separate worker processes would
 # only compete with the training
-options = {'train_dataloader.num_workers': 0, 'test_dataloader.num_workers': 0}
+options = {
+    'optim_wrapper.type': 'mmclca.BF16OptimWrapper',
+    'train_dataloader.num_workers': 0,
+    'test_dataloader.num_workers': 0,
+}

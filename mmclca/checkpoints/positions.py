@@ -16,6 +16,7 @@ from .families.family import POS_EMBED
 
 FOREIGN_POS_EMBED = POS_EMBED.removeprefix('backbone.')
 NAMES = ('pos_embed', 'cls_token', 'cache.clr', 'cache.clr_pos')
+DIST = 'dist_token'
 
 
 def fit_positions(
@@ -24,11 +25,12 @@ def fit_positions(
     """Bring positions and CLR tokens into the backbone's form, in place.
 
     Rows of CLR tokens (the CLCA authors keep them at the end) move to
-    ``cache.clr_pos``; CLR tokens that are missing are copies of CLS; rows of
-    zeros are added where a file has no position for CLS and the distillation
-    token (DeiT III), or its rows are added to these tokens where the
-    backbone has none; the grid is resized as timm does it. Rows that are no
-    grid are left as they are, see :func:`explain_rows`.
+    ``cache.clr_pos``; CLR tokens and a distillation token that are missing
+    are copies of CLS, that with its position; rows of zeros are added where a
+    file has no position for CLS and the distillation token (DeiT III), or
+    its rows are added to these tokens where the backbone has none; the grid is
+    resized as timm does it. Rows that are no grid are left as they are, see
+    :func:`explain_rows`.
 
     Args:
         backbone (ForeignWeights): The backbone that is to be loaded.
@@ -37,11 +39,12 @@ def fit_positions(
 
     Returns:
         tuple[list[str], list[str]]: What was resized, in words, and the keys
-        of CLR tokens that are new.
+        of tokens that are new.
     """
     resized, cls_rows = _fit_pos_embed(backbone, state_dict, prefix)
     # before CLS takes up its position: theirs is in cache.clr_pos
     new = _init_clr(backbone, state_dict, prefix, cls_rows)
+    new += _init_dist(backbone, state_dict, prefix)
     if cls_rows is not None and not _num_cls_rows(backbone):
         _add_to_tokens(backbone, cls_rows, state_dict, prefix)
     return resized, new
@@ -79,6 +82,8 @@ def _fit_pos_embed(
         return [], None
     num_cls, old, num_clr = layout
     cls_rows, patches, clr_rows = pos.split((num_cls, prod(old), num_clr), 1)
+    if DIST in own and prefix + DIST not in state_dict:
+        cls_rows = cls_rows.repeat(1, 2, 1)
     if joined:
         no_rows = torch.zeros_like(state_dict[clr])
         state_dict[clr_pos] = clr_rows if num_cls else no_rows
@@ -184,6 +189,20 @@ def explain_rows(backbone, own: dict, state_dict: dict, prefix: str) -> str:
         'from the number of rows: set img_size to that of the model in the '
         'file)'
     )
+
+
+def _init_dist(backbone, state_dict: dict, prefix: str) -> list[str]:
+    """Initialize a distillation token that is missing by CLS, in place.
+
+    Returns:
+        list[str]: The keys of what is new.
+    """
+    cls_token, dist = prefix + 'cls_token', prefix + DIST
+    wanted = DIST in dict(backbone.named_parameters())
+    if not wanted or dist in state_dict or cls_token not in state_dict:
+        return []
+    state_dict[dist] = state_dict[cls_token].clone()
+    return [dist]
 
 
 def _init_clr(

@@ -5,6 +5,7 @@ A config is composed of base configs, which are found by name.
 """
 
 import os
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -192,7 +193,7 @@ def compose(
         require_settings(cfg, *NEEDED)
         _check_metric(cfg.test_evaluator)
         _set(cfg, cell)
-        cfg.merge_from_dict(options)
+        cfg.merge_from_dict(deepcopy(options))  # which takes `_delete_` out
     except (AssertionError, KeyError, TypeError, ValueError) as error:
         listed = ', '.join(map(str, files))
         raise ValueError(

@@ -90,13 +90,16 @@ def test_clr_tokens_start_at_cls(with_cls_pos, tmp_path):
     assert torch.equal(cache.clr_pos, pos)
 
 
-@pytest.mark.parametrize('size', [32, 48])
-def test_a_plain_file_is_refused_by_a_distilled_model(size, tmp_path):
-    with pytest.raises(
-        CheckpointError, match='1 p.* dist_token is missi'
-    ) as e:
-        load(theirs().state_dict(), ours(img_size=size, **DISTILLED), tmp_path)
-    assert 'are arch, img_size, patch_size and dist_token' in str(e.value)
+@pytest.mark.parametrize('with_cls_pos', [True, False])
+@torch.no_grad()
+def test_the_token_starts_as_cls_of_a_plain_file(with_cls_pos, tmp_path):
+    there = theirs()
+    here = ours(with_cls_pos=with_cls_pos, **DISTILLED)
+    backbone = load(there.state_dict(), here, tmp_path).backbone
+    x = images(32)
+    cls_token, dist_token = backbone(x)[0].chunk(2, dim=1)
+    assert torch.equal(cls_token, dist_token)
+    assert not torch.equal(cls_token, torch.zeros_like(cls_token))
 
 
 @pytest.mark.parametrize('size', [32, 48])

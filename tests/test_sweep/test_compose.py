@@ -20,6 +20,7 @@ from mmclca.sweep.compose import (
     compose,
     find,
     names,
+    read,
 )
 from mmclca.sweep.compose import MODELS as MODEL_CONFIGS
 
@@ -81,6 +82,14 @@ def test_seed_weights_options_and_hooks():
     assert compose(CELL).optim_wrapper.optimizer.lr == 1e-4
 
 
+def test_options_serve_every_cell_of_a_block():
+    optimizer = dict(_delete_=True, type='Lamb', lr=3e-3)
+    options = {'optim_wrapper.optimizer': optimizer}
+    for seed in (1, 2):
+        cfg = compose(replace(CELL, seed=seed), options)
+        assert cfg.optim_wrapper.optimizer == dict(type='Lamb', lr=3e-3)
+
+
 def test_no_method_is_all_tokens():
     cell = replace(CELL, method='none', keep_rate=1.0, clca='base')
     assert cell.name == 'leaf40-224px_deit-tiny-p16_none-kr100_base_seed2'
@@ -111,10 +120,19 @@ def test_sizes_of_other_steps():
     assert pipeline[0] == dict(type='LoadImageFromFile')
 
 
-# a classifier over several layers is none of them, nor what has no CLS,
-# nor compared networks of their own forward pass
-OTHERS = ('lf', 'cait', 'resmlp', 'patch', 'transfg', 'ffvt', 'sim', 'cle')
-CLCA_CONFIGS = [n for n in names(MODEL_CONFIGS) if not n.startswith(OTHERS)]
+def has_ablations(name):
+    """Whether a config is a classifier of CLS of our ViT's last layer."""
+    model = read(find(MODEL_CONFIGS, name)).get('model', {})
+    backbone = dict(type=None, out_type='cls_token') | model['backbone']
+    return (
+        'head' in model
+        and not name.startswith('lf')
+        and backbone['type'] == 'mmclca.TokenReductionViT'
+        and backbone['out_type'] == 'cls_token'
+    )
+
+
+CLCA_CONFIGS = list(filter(has_ablations, names(MODEL_CONFIGS)))
 QUICK = ('vit-base-p16', 'clca')  # the cells above have a file
 
 
