@@ -5,7 +5,6 @@ What is missing among the results that need no training is measured first.
 """
 
 import json
-from functools import partial
 from pathlib import Path
 
 import few_photographs
@@ -31,44 +30,44 @@ def of_few_photographs(out):
     return few_photographs.values(out) | more
 
 
-def from_scratch(name):
-    """Return what the template of runs from scratch asks for."""
-    folder = RESULTS / f'{name}_from_scratch'
-    results = read_results(folder)
-    starts = {
-        file.stem: json.loads(file.read_text())
-        for file in folder.glob('starts/*.json')
-    }
-    return dict(results=results, table=partial(table_of_runs, results, starts))
+def runs(sweep):
+    """Return the results of a sweep."""
+    return read_results(RESULTS / sweep)
 
 
-def table_of_runs(results, starts, names):
+def table_of_runs(sweep, rows):
     """Return a row a model: accuracy by seed, also of probes of the initial
     weights where these were measured, and costs.
 
     Args:
-        results (list[dict]): Of the runs.
-        starts (dict[str, dict[str, float]]): Of probes, by names of cells.
-        names (dict[str, str]): Of models, by the ``variant`` of their cells.
+        sweep (str): Folder of the results.
+        rows (dict[str, dict]): What the cells of a model have, by its name.
     """
-    rows = []
-    for variant, name in names.items():
+    results = runs(sweep)
+    starts = {
+        file.stem: json.loads(file.read_text())
+        for file in (RESULTS / sweep).glob('starts/*.json')
+    }
+    table = []
+    for name, own in rows.items():
         row = dict(model=name)
-        runs = [r for r in results if r['cell']['variant'] == variant]
-        for run in sorted(runs, key=lambda run: run['cell']['seed']):
+        chosen = [r for r in results if own.items() <= r['cell'].items()]
+        for run in sorted(chosen, key=lambda run: run['cell']['seed']):
             cell = Cell(**run['cell'])
             row[f'top-1, seed {cell.seed}'] = f'{run["accuracy"]:.1f}'
             if cell.name in starts:
                 start = max(starts[cell.name].values())
                 row[f'before training, seed {cell.seed}'] = f'{start:.1f}'
-        mean = pd.json_normalize(runs).mean(numeric_only=True)
+        mean = pd.json_normalize(chosen).mean(numeric_only=True)
+        row['mean'] = f'{mean.accuracy:.1f}'
         row['parameters (M)'] = f'{mean.params / 1e6:.2f}'
         row['GMACs'] = f'{mean.gmacs:.3f}'
+        row['memory (MiB)'] = f'{mean.peak_memory_mb:.0f}'
         row['CPU min'] = f'{mean.cpu_seconds / 60:.1f}'
         row['images/s, training'] = f'{mean["throughput.train"]:.0f}'
         row['images/s, test'] = f'{mean["throughput.test"]:.0f}'
-        rows.append(row)
-    return markdown(pd.DataFrame(rows), ('model',))
+        table.append(row)
+    return markdown(pd.DataFrame(table), ('model',))
 
 
 def render(template, values):
@@ -85,16 +84,14 @@ def render(template, values):
 
 def main():
     parser = cli.Parser(description=__doc__)
-    own = dict(few_photographs=of_few_photographs, reducers=reducers.values)
-    pages = (*own, 'family', 'architectures')
+    pages = sorted(file.name[:-6] for file in RESULTS.glob('*.md.j2'))
     parser.add('page', 'which one', choices=pages)
     parser.add('--out', 'folder to write to', Path('docs'), type=Path)
     args = parser.parse_args()
+    own = dict(few_photographs=of_few_photographs, reducers=reducers.values)
     with cli.plain_errors():
-        if args.page in own:
-            values = own[args.page](args.out)
-        else:
-            values = from_scratch(args.page)
+        of_sweeps = dict(runs=runs, table=table_of_runs)
+        values = own[args.page](args.out) if args.page in own else of_sweeps
         file = args.out / 'results' / f'{args.page}.md'
         replace_text(file, render(RESULTS / f'{args.page}.md.j2', values))
     print(file)
