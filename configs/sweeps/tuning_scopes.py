@@ -19,13 +19,11 @@ _few = {'optim_wrapper.optimizer.lr': 1e-3}
 
 
 def _scope(scope, of=''):
+    parts = ['head'] if scope == 'head' else [f'{of}backbone', f'{of}head']
     hooks = [
         dict(type='mmclca.ClassCountHook'),
         dict(type='mmclca.TuningScopeHook', scope=scope),
-        dict(
-            type='mmclca.GradientStatsHook',
-            parts=[f'{of}backbone', f'{of}head'],
-        ),
+        dict(type='mmclca.GradientStatsHook', parts=parts),
     ]
     few = scope in ('head', 'lora')
     return {'custom_hooks': hooks, **(_few if few else {})}

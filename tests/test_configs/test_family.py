@@ -20,13 +20,10 @@ DISTILLED = FOLDER / (
     'deit/deit-tiny-distilled-p16_4xb256-300e_imagenet-224px.py'
 )
 IMAGENET = [path for path in FAMILY if '_imagenet-' in path.stem]
-OTHER_SETS = [  # before ImageNet-1k, and after it
-    path
-    for path in FAMILY
-    if '_imagenet21k-' in path.stem or '_flowers-' in path.stem
-]
 LEAF40 = [path for path in FAMILY if '_leaf40-' in path.stem]
-CLASSES = dict(leaf40=40, imagenet=1000, imagenet21k=19167, flowers=102)
+# before ImageNet-1k, and after it
+OTHER_SETS = dict(imagenet21k=19167, flowers=102, cifar100=100, inat18=8142)
+CLASSES = dict(leaf40=40, imagenet=1000) | OTHER_SETS
 NARROW = dict(
     _delete_=True,
     embed_dims=16,
@@ -41,7 +38,9 @@ def test_each_folder_has_leaves_and_imagenet():
         folders = {path.parent.name for path in paths}
         assert folders == {path.parent.name for path in FAMILY}
     assert len(folders) == 6
-    assert {*LEAF40, *IMAGENET, *OTHER_SETS} == {*FAMILY}
+    others = {*FAMILY} - {*LEAF40} - {*IMAGENET}
+    found = {path.stem.split('_')[-1].split('-')[0] for path in others}
+    assert found == {*OTHER_SETS}
 
 
 @each(VITS)

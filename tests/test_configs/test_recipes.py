@@ -27,6 +27,12 @@ RECIPES = {
     'deit/deit-small-distilled-p16_4xb256-1000e_flowers-224px': (
         *('AdamW', 1e-4, 0.05, 1024, 1000, 1e-5, SMOOTHED, 0.8, 1, (0, 0.1)),
     ),
+    'deit/deit-base-distilled-p16_4xb256-1000e_cifar100-224px': (
+        *('AdamW', 1e-5, 0.05, 1024, 1000, 1e-5, SMOOTHED, 0.8, 1, (0, 0.1)),
+    ),
+    'deit/deit-base-distilled-p16_4xb256-360e_inat18-224px': (
+        *('AdamW', 1e-4, 0.05, 1024, 360, 1e-5, SMOOTHED, 0.8, 1, (0, 0.1)),
+    ),
     'cait/cait-xxs24-p16_4xb256-400e_imagenet-224px': (
         *('AdamW', 1e-3, 0.05, 1024, 400, 1e-5, SMOOTHED, 0.8, 1, 0.05),
     ),
@@ -41,6 +47,15 @@ RECIPES = {
     ),
     'patchconvnet/patchconvnet-s60_8xb256-400e_imagenet-224px': (
         *('Lamb', 3e-3, 0.01, 2048, 400, 1e-5, SMOOTHED, 0.8, 1, 0.15),
+    ),
+    'patchconvnet/patchconvnet-s60_8xb128-10e_imagenet-384px': (
+        *('Lamb', 1e-5, 0.01, 1024, 10, 1e-5, SMOOTHED, 0.8, 1, 0.05),
+    ),
+    'patchconvnet/patchconvnet-s60_8xb256-90e_imagenet21k-224px': (
+        *('Lamb', 3e-3, 0.01, 2048, 90, 1e-5, SMOOTHED, 0.8, 1, 0.15),
+    ),
+    'patchconvnet/patchconvnet-s60_8xb128-100e_imagenet-384px': (
+        *('Lamb', 5e-4, 0.01, 1024, 100, 1e-5, SMOOTHED, 0.8, 1, 0.05),
     ),
     'parallel/par-vit-small-18x2-p16_8xb256-300e_imagenet-224px': (
         *('Lamb', 4e-3, 0.02, 2048, 300, 1e-6, BCE, 0.1, 1, 0.05),
@@ -172,6 +187,9 @@ DATA = {
     'imagenet-src_224': (224, 224, *SRC, *THREE),
     'imagenet21k_224': (224, 224, *SRC, *THREE),
     'flowers-deit_224': (256, 224, *DEIT),
+    'inat18-deit_224': (256, 224, *DEIT),
+    'imagenet-patchconvnet_384': (384, 384, *A2),
+    'imagenet21k-patchconvnet_224': (224, 224, *A2),
 }
 
 
