@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-# DeiT-B/16 with a distillation token (ImageNet-1k) on iNaturalist 2018, 224 px.
+# DeiT-B/16 with a distillation token (ImageNet-1k) on iNaturalist 2018 at 224
+# px.
 # Reproduces: the recipe of transfer in Touvron's thesis, section 3.7.
 # Expected: not measured; quoted from the thesis: 73.7 % top-1.
 # Evaluation: validation split, last checkpoint.
