@@ -164,6 +164,9 @@ SHARED = {
         '(default: that in the folder of the model)',
         type=Path,
     ),
+    '--index FILE': dict(
+        meaning='images to find: a file that retrieval.py --save-index wrote'
+    ),
     '--out': dict(
         meaning='write the results to a .csv or .json file',
         type=file_named('.csv', '.json'),

@@ -10,11 +10,15 @@ from pathlib import Path
 
 import gradio as gr
 import numpy as np
+import torch
 from PIL import Image
 
 from mmclca.apis import TokenReductionInferencer
+from mmclca.apis.gallery import Gallery, look_up
 from mmclca.apis.output import ANSWER
 from mmclca.datasets.decoding import MAX_PIXELS
+from mmclca.datasets.photographs import Photographs
+from mmclca.models.classifiers import feature_of
 from mmclca.visualization.painting import KEPT, MERGED
 from mmclca.visualization.survivors import MIXED, SWATCHES, Survivors, legend
 
@@ -25,6 +29,7 @@ QUEUE = 'model'  # one request at a time, or they would slow each other
 MEGABYTES = 50  # of a file; Gradio refuses more
 PREVIEW = 1024  # pixels of the longer side of the picture shown
 FIRST = 6  # classes that are named
+ALIKE = 8  # images of the gallery
 TITLE = 'Identify a leaf, and see what the model looks at'
 INTRODUCTION = (
     'Drop a photograph or a scan of a leaf. A model cuts it into small '
@@ -72,15 +77,21 @@ class Callbacks:
         inferencer (TokenReductionInferencer): The trained model.
         uploads (str | Path): Folder in which pictures arrive; none from
             elsewhere is read.
+        gallery (Gallery, optional): Images of which those most like a leaf
+            are shown. Defaults to None: none are.
 
     Raises:
         ValueError: If the tokens of the backbone cannot be reduced.
     """
 
     def __init__(
-        self, inferencer: TokenReductionInferencer, uploads: str | Path
+        self,
+        inferencer: TokenReductionInferencer,
+        uploads: str | Path,
+        gallery: Gallery | None = None,
     ):
         self.variants = Variants(inferencer)
+        self.gallery = gallery
         self.uploads = Path(uploads).resolve()
 
     def read_upload(self, upload: dict | None):
@@ -117,16 +128,35 @@ class Callbacks:
         return gr.Slider(value=rate, interactive=False, info=info)
 
     def predict(self, packed: dict | None, method: str, keep_rate: float):
-        """Yield classes, row, pictures, their colours; then the costs too."""
+        """Yield classes, row, pictures, their colours, images that are alike;
+        then the costs too."""
         if packed is None:
-            yield [None] * 5
+            yield [None] * 6
             return
         found = answer(self.variants.at(method, keep_rate), packed)
         looks = [(look.text, look.text) for look in legend([found.survivors])]
         pictures = _pictures(found.survivors)
-        yield found.scores, [found.cells], pictures, looks, None
+        alike = self._alike(packed) if self.gallery else None
+        yield found.scores, [found.cells], pictures, looks, alike, None
         costs = self.variants.costs(method, keep_rate, packed, found.gmacs)
-        yield *[gr.skip()] * 4, costs
+        yield *[gr.skip()] * 5, costs
+
+    @torch.no_grad()
+    def _alike(self, packed: dict) -> list[tuple[Image.Image, str]]:
+        """Images of the gallery most like a leaf, with class and cosine."""
+        model = self.variants.trained.model
+        data = model.data_preprocessor(dict(inputs=[packed['inputs']]))
+        feature = feature_of(model, data['inputs'], self.gallery.stage)
+        leaf = Photographs.named(['leaf'], [None], 'the page')
+        (entry,), _ = look_up(self.gallery, leaf, feature.cpu(), ALIKE)
+        return [
+            (
+                _preview(read_leaf(one['image'])),
+                f'{one["name"] or ""} {one["similarity"]:.2f}',
+            )
+            for one in entry['neighbours']
+            if Path(one['image']).is_file()
+        ]
 
 
 def _preview(image: np.ndarray) -> Image.Image:
@@ -178,7 +208,7 @@ def build_page(
                 leaf, uploads = _leaf(examples)
                 controls = _controls(callbacks.variants)
             with gr.Column(scale=7, min_width=480):
-                results = _results()
+                results = _results(callbacks.gallery is not None)
         _connect(callbacks, leaf, uploads, *controls, results)
     return page
 
@@ -233,9 +263,9 @@ def _label(method: str, own: str | None) -> str:
     return ': '.join(filter(None, (method, METHODS.get(method)))) + trained
 
 
-def _results() -> list:
-    """Return the best classes, the row of a table, the stages, and the
-    cost."""
+def _results(with_gallery: bool) -> list:
+    """Return the best classes, the row of a table, the stages, images that
+    are alike, and the cost."""
     plain = dict(interactive=False, buttons=[])
     classes = gr.Label(label='Best guesses', elem_id='classes')
     row = gr.Dataframe(headers=[*ANSWER], elem_id='row', **plain)
@@ -254,9 +284,17 @@ def _results() -> list:
         show_label=False,
         elem_id='legend',
     )
+    alike = gr.Gallery(
+        columns=4,
+        label='Images like yours',
+        format='png',
+        elem_id='alike',
+        visible=with_gallery,
+        **plain,
+    )
     gr.Markdown('Computing cost of this leaf')
     costs = gr.Dataframe(headers=COSTS, elem_id='costs', **plain)
-    return [classes, row, pictures, looks, costs]
+    return [classes, row, pictures, looks, alike, costs]
 
 
 def _connect(

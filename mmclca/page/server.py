@@ -8,6 +8,7 @@ from unittest.mock import patch
 import gradio as gr
 
 from mmclca.apis import TokenReductionInferencer
+from mmclca.apis.gallery import Gallery
 
 from .blocks import MEGABYTES, Callbacks, about_model, build_page
 from .leaves import examples_for
@@ -22,6 +23,7 @@ def served(
     port: int | None = None,
     host: str = HOST,
     name: str = '',
+    gallery: Gallery | None = None,
 ) -> Iterator[tuple[str, gr.Blocks]]:
     """Serve the page of a trained model until the context is left.
 
@@ -35,6 +37,8 @@ def served(
         host (str): Address to listen at. Defaults to ``HOST``, which this
             computer alone reaches; '0.0.0.0' is all of its addresses.
         name (str): Name of the checkpoint, to be shown. Defaults to ''.
+        gallery (Gallery, optional): Of the model; the images most like a leaf
+            are shown. Defaults to None: none are.
 
     Yields:
         tuple[str, gr.Blocks]: Address of the page, and the page.
@@ -46,7 +50,7 @@ def served(
         tempfile.TemporaryDirectory(prefix='mmclca_page_') as folder,
         patch.dict(os.environ, _environment(folder, host)),
     ):
-        callbacks = Callbacks(inferencer, folder)
+        callbacks = Callbacks(inferencer, folder, gallery)
         classes = inferencer.classes
         about = about_model(name, classes)
         page = build_page(callbacks, examples_for(classes, folder), about)

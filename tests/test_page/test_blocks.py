@@ -9,6 +9,9 @@ from tiny_model import write_tiny
 from tiny_run import CLASSES
 
 from mmclca.apis import TokenReductionInferencer
+from mmclca.apis.features import extract_features
+from mmclca.apis.gallery import Gallery
+from mmclca.datasets.photographs import Photographs
 
 pytest.importorskip('gradio', reason='extra demo: pip install gradio')
 
@@ -27,8 +30,8 @@ def callbacks(tmp_path):
     return Callbacks(model, tmp_path / 'uploads')
 
 
-def sent(folder, name='leaf.png', size=(32, 32)):
-    noise = np.random.default_rng(0).integers(0, 255, (32, 32, 3), np.uint8)
+def sent(folder, name='leaf.png', size=(32, 32), seed=0):
+    noise = np.random.default_rng(seed).integers(0, 255, (32, 32, 3), np.uint8)
     Image.fromarray(noise).resize(size).save(folder / name)
     return dict(path=folder / name)
 
@@ -38,7 +41,7 @@ def test_a_leaf_is_answered(callbacks):
     shown, packed = callbacks.read_upload(upload)
     assert shown.size == (1024, 512)
     first, (*_, costs) = callbacks.predict(packed, 'SiT', 0.5)
-    scores, (row,), pictures, looks, no_costs = first
+    scores, (row,), pictures, looks, alike, no_costs = first
     assert set(scores) == set(CLASSES) and row[0] == next(iter(scores))
     captions = [caption for _, caption in pictures]
     assert captions[0] == '16 squares' and captions[1].endswith(', mixed')
@@ -46,7 +49,24 @@ def test_a_leaf_is_answered(callbacks):
     here, plain = costs
     assert no_costs is None and plain[1] > here[1] > 0
     assert here[0] == 'SiT, keep rate 0.5'
-    assert [*callbacks.predict(None, 'SiT', 0.5)] == [[None] * 5]
+    assert alike is None
+    assert [*callbacks.predict(None, 'SiT', 0.5)] == [[None] * 6]
+
+
+def test_images_that_are_alike(callbacks):
+    paths = [
+        str(sent(callbacks.uploads, f'{seed}.png', seed=seed)['path'])
+        for seed in range(3)
+    ]
+    images = Photographs.named([*paths, 'gone.png'], CLASSES, 'here')
+    model = callbacks.variants.trained
+    features, _ = extract_features(model, paths)
+    features = torch.cat((features, -features[:1]))
+    callbacks.gallery = Gallery(images, features, 'tiny', 'pre_logits')
+    packed = callbacks.read_upload(dict(path=paths[1]))[1]
+    alike = [*callbacks.predict(packed, 'SiT', 0.5)][0][4]
+    assert len(alike) == 3 and alike[0][0].size == (32, 32)
+    assert alike[0][1] == 'beech 1.00'
 
 
 def test_the_slider_follows_the_method(callbacks):

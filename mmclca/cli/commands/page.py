@@ -12,7 +12,7 @@ from mmclca.utils.extras import require
 
 from .. import Parser, model_files, plain_errors
 from ..arguments import CHECKPOINT
-from ..packages import model_index, page
+from ..packages import apis, evaluation, model_index, page
 
 
 def parse_args():
@@ -28,7 +28,8 @@ def parse_args():
         'without a password',
         '127.0.0.1',
     )
-    parser.share('--reject THRESHOLD.json', '--device', '--cfg-options')
+    parser.share('--index FILE', '--reject THRESHOLD.json')
+    parser.share('--device', '--cfg-options')
     return parser.parse_args()
 
 
@@ -39,13 +40,21 @@ def trained(args):
     return model, Path(checkpoint).name
 
 
+def read_gallery(path, model):
+    known = evaluation.open_set.fingerprint(model.model)
+    return apis.gallery.read_gallery(path, known, 'pre_logits')
+
+
 def main(args):
     # ended by its system, it removes what was uploaded as with Ctrl-C
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with plain_errors():
         require('gradio', extra='demo')
         model, name = trained(args)
-        served = page.server.served(model, args.port, args.host, name=name)
+        gallery = args.index and read_gallery(args.index, model)
+        served = page.server.served(
+            model, args.port, args.host, name, gallery
+        )
         with served as (address, blocks):
             print(f'The page is at {address} until Ctrl-C is pressed.')
             blocks.block_thread()

@@ -50,10 +50,7 @@ def add_places(parser):
         '--gallery PLACE',
         f'images to find: {PLACE} (default: the training split of the config)',
     )
-    parser.add(
-        '--index FILE',
-        'a gallery that --save-index wrote, in place of --gallery',
-    )
+    parser.share('--index FILE')
     parser.add(
         '--queries PLACE',
         'images to look for, as for --gallery; they need no class (default: '
