@@ -52,9 +52,7 @@ def main(args):
         require('gradio', extra='demo')
         model, name = trained(args)
         gallery = args.index and read_gallery(args.index, model)
-        served = page.server.served(
-            model, args.port, args.host, name, gallery
-        )
+        served = page.server.served(model, args.port, args.host, name, gallery)
         with served as (address, blocks):
             print(f'The page is at {address} until Ctrl-C is pressed.')
             blocks.block_thread()
