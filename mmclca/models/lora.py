@@ -18,8 +18,8 @@ class LoRAModel(_LoRAModel):
     all but its own parameters out of checkpoints, a new head and a reducer
     too. Here checkpoints are whole, by the names of the classifier, and
     :class:`SaveTrainableHook` makes them small; weights of a model without
-    LoRA are loaded as it loads them. With ``TuningScopeHook(scope='lora')``
-    the head and a reducer train besides.
+    LoRA are loaded as it loads them. All outside of the backbone, a reducer
+    and a cache train besides.
 
     Args:
         module (dict): Config of the classifier.
@@ -62,6 +62,14 @@ class LoRAModel(_LoRAModel):
             )
         self._set_lora_trainable()
         self._register_state_dict_hooks()
+
+    def _set_lora_trainable(self) -> None:
+        """Freeze the backbone, but for what trains in every scope."""
+        # when the model is built: an optimizer may leave out what is frozen
+        for name, parameter in self.module.named_parameters():
+            steps = name.split('.')
+            trains = {'reducer', 'cache'} & {*steps} or '.lora_' in name
+            parameter.requires_grad_('backbone' not in steps or bool(trains))
 
     def __getattr__(self, name: str):
         """Ask the classifier, for its parts too."""

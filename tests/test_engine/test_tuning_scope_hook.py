@@ -170,7 +170,9 @@ def test_what_has_no_such_part_is_refused():
 
 def test_lora_trains_beside_head_and_reducer(tuned, tmp_path):
     saving = dict(type='mmclca.SaveTrainableHook')
-    runner = tuned('lora', saving, lora=True)
+    # with which an optimizer is built of what trains by then
+    wrapper = dict(paramwise_cfg=dict(flat_decay_mult=0.0))
+    runner = tuned('lora', saving, lora=True, optim_wrapper=wrapper)
     own = rf'{LAYER}attn\.qkv\.lora_|{ALWAYS}'
     names = runner.model.state_dict().keys()
     trained = {name for name in names if re.match(own, name)}

@@ -79,9 +79,9 @@ def tune_only(model: nn.Module, scope: str) -> tuple[int, int]:
             "model of type='mmclca.LoRAModel'"
         )
     for _, parameter, part in found:
-        # what a config froze stays so; LoRAModel freezes all but its own
-        trains = parameter.requires_grad or scope == 'lora'
-        parameter.requires_grad_(trains and part in SCOPES[scope])
+        # what a config, or LoRAModel, froze stays so
+        trains = parameter.requires_grad and part in SCOPES[scope]
+        parameter.requires_grad_(trains)
     train = sum(p.numel() for _, p, _ in found if p.requires_grad)
     return train, sum(p.numel() for _, p, _ in found)
 
