@@ -69,6 +69,8 @@ def test_rank_one_convolutions_are_those_of_the_adjacency():
     expected = made[torch.arange(2), anchor].unsqueeze(1)
     torch.testing.assert_close(gcn(attn, 4), expected)
     assert not torch.equal(gcn.train()(attn, 4), gcn(attn, 4))
+    for weight in gcn.parameters():  # as they start
+        assert 0.9 < weight.abs().max() * weight.size(1) ** 0.5 <= 1
 
 
 @each_network
