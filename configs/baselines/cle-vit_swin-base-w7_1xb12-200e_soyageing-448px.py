@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # CLE-ViT with all tokens.
 # Swin-B (ImageNet-21k, ImageNet-1k) on SoyAgeing, 448 px.
-# Reproduces: the recipe of the public code, as it is for SoyLocal.
+# Reproduces: the recipe of the public code for these cultivars.
 # Expected: not measured here.
 # Evaluation: test split, last checkpoint.
 # Cost: 61.75 GMACs, 86.95 M parameters.

@@ -5,10 +5,10 @@ import re
 
 import numpy as np
 import pytest
-from every_config import BASELINES, FOLDER, build, each, read
+from every_config import BASELINES, FOLDER, build, each, piece, read
 from mmengine.dataset import Compose
 from mmengine.optim import build_optim_wrapper
-from mmpretrain.registry import TRANSFORMS
+from mmpretrain.registry import MODELS, TRANSFORMS
 from PIL import Image
 
 from mmclca.sweep.grid import read_grid
@@ -51,6 +51,10 @@ def test_config(path, tmp_path):
     twice = 1 + (path.stem.startswith('cle-vit') and data == 'soygene')
     groups = wrapper.param_groups
     assert min(g['lr'] for g in groups) == pytest.approx(lr * twice)
+    flat = [g for g in groups if g['params'][0].ndim == 1]
+    assert not any(g['weight_decay'] for g in flat)
+    smoothing = 0.1 if kind == 'cle-vit' else 0
+    assert cfg.model.get('label_smoothing', 0) == smoothing
     assert cfg.val_dataloader.dataset.split == 'test'
     Image.fromarray(np.zeros((90, 70, 3), np.uint8)).save(tmp_path / 'a.png')
     for loader, views in ((cfg.train_dataloader, 2), (cfg.test_dataloader, 1)):
@@ -60,6 +64,12 @@ def test_config(path, tmp_path):
         )['inputs']
         wide = int(size) * (views if kind == 'cle-vit' else 1)
         assert inputs.shape == (3, int(size), wide)
+
+
+def test_the_head_of_ffvt_begins_with_zeros():
+    head = MODELS.build(piece('models/ffvt_vit-base-p16')['model']['head'])
+    head.init_weights()
+    assert not head.fc.weight.any()
 
 
 def test_the_grid_has_one_recipe():

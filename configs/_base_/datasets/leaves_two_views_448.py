@@ -11,7 +11,7 @@ two_views = [
                 scale=448,
                 crop_ratio_range=(0.67, 1.0),
                 backend='pillow',
-                interpolation='bicubic',
+                interpolation='bilinear',
             ),
             dict(type='ColorJitter', brightness=0.3),
             dict(
@@ -19,6 +19,7 @@ two_views = [
                 magnitude_range=(0, 15),
                 magnitude_std='inf',
                 prob=1.0,
+                pad_val=0,
             ),
             dict(type='RandomFlip', prob=0.5, direction='horizontal'),
         ],

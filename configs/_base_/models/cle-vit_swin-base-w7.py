@@ -1,9 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # CLE-ViT: Swin-B with windows of 7 patches, trained on ImageNet-21k and then
-# on ImageNet-1k; the public code takes the weights before the latter.
+# on ImageNet-1k; the public code takes the weights before the latter. Label
+# smoothing is that of the public code.
 _base_ = './_linear-classifier.py'
 model = dict(
     type='mmclca.CLEViTClassifier',
+    label_smoothing=0.1,
     backbone=dict(
         type='SwinTransformer', arch='base', img_size=224, drop_path_rate=0.5
     ),

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # FFVT: ViT-B/16, trained on ImageNet-21k, 12 tokens of each layer, the last
-# block new; dropout is that of the public code.
+# block new; dropout, and a head of zeros, are those of the public code.
 _base_ = './_linear-classifier.py'
 model = dict(
     backbone=dict(
@@ -11,6 +11,9 @@ model = dict(
         num_tokens=12,
         drop_rate=0.1,
     ),
-    head=dict(in_channels=768),
+    head=dict(
+        in_channels=768,
+        init_cfg=dict(_delete_=True, type='Constant', layer='Linear', val=0.0),
+    ),
 )
 load_from = 'timm://vit_base_patch16_224.orig_in21k'

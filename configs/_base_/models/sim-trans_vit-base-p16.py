@@ -5,5 +5,5 @@ _base_ = './transfg_vit-base-p16.py'
 model = dict(
     contrast='sim_trans',
     backbone=dict(type='mmclca.SIMTrans'),
-    head=dict(type='mmclca.SIMTransHead', init_cfg=None),
+    head=dict(type='mmclca.SIMTransHead'),
 )

@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # TransFG: ViT-B/16, trained on ImageNet-21k, patches of 16 px every 12 px, the
-# last block new; dropout and contrast are those of the public code.
+# last block new; dropout, contrast and PyTorch's own start of the head are
+# those of the public code.
 _base_ = './_linear-classifier.py'
 model = dict(
     type='mmclca.ContrastiveClassifier',
@@ -13,6 +14,6 @@ model = dict(
         stride=12,
         drop_rate=0.1,
     ),
-    head=dict(in_channels=768),
+    head=dict(in_channels=768, init_cfg=None),
 )
 load_from = 'timm://vit_base_patch16_224.orig_in21k'

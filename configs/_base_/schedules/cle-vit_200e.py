@@ -1,7 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # The recipe of CLE-ViT's public code: AdamW with a learning rate of 1e-3 for
 # each 512 images of a batch, here of 12, five times that for the head; 20
-# epochs of warm-up, then a line down; gradients clipped.
+# epochs of warm-up, then a line down; gradients clipped. It trains in half
+# precision: tools/train.py --amp, on a GPU.
 optim_wrapper = dict(
     optimizer=dict(type='AdamW', lr=1e-3 * 12 / 512, weight_decay=0.05),
     clip_grad=dict(max_norm=5.0),
@@ -10,6 +11,7 @@ optim_wrapper = dict(
         custom_keys={
             'relative_position_bias_table': dict(decay_mult=0.0),
             'head': dict(lr_mult=5.0),
+            'head.fc.bias': dict(lr_mult=5.0, decay_mult=0.0),
         },
     ),
 )

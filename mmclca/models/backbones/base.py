@@ -27,6 +27,7 @@ def settings_of(
     if wrong:
         raise ValueError(f'arch={arch!r}: {"; ".join(wrong)}')
     heads, dims = arch.get('num_heads', 1), arch['embed_dims']
+    integer(num_heads=heads)
     if dims % heads:
         raise ValueError(
             f'arch: num_heads={heads} does not divide embed_dims={dims}: give '

@@ -17,11 +17,18 @@ from .losses import (
 )
 
 CONTRASTS = dict(transfg=transfg_contrast, sim_trans=sim_trans_contrast)
-CLE_VIT_CONTRASTS = ('released', 'triplet')
 
 
 def _labels(data_samples: list[DataSample]) -> Tensor:
     return torch.cat([sample.gt_label for sample in data_samples])
+
+
+def _refuse_mixing(model: ImageClassifier) -> None:
+    if vars(model.data_preprocessor).get('batch_augments') is not None:
+        raise ValueError(
+            f'{type(model).__name__} compares classes, which batch augments '
+            '(Mixup, CutMix) mix: leave them out'
+        )
 
 
 @MODELS.register_module()
@@ -42,7 +49,8 @@ class ContrastiveClassifier(ImageClassifier):
         **kwargs: The other arguments of ``ImageClassifier``.
 
     Raises:
-        ValueError: If there is no such contrast.
+        ValueError: If there is no such contrast, or if batch augments
+            (Mixup, CutMix) would mix the classes that it compares.
     """
 
     def __init__(
@@ -55,6 +63,7 @@ class ContrastiveClassifier(ImageClassifier):
     ):
         one_of(CONTRASTS, contrast=contrast)
         super().__init__(*classifier, **kwargs)
+        _refuse_mixing(self)
         self.contrast = CONTRASTS[contrast]
         self.options = {} if margin is None else dict(margin=margin)
         self.contrast_weight = contrast_weight
@@ -81,8 +90,8 @@ class CLEViTClassifier(ImageClassifier):
     <https://doi.org/10.24963/ijcai.2023/504>`_, for any backbone.
     The views come side by side from :class:`ShuffledView`; in evaluation
     there is one, and this is an ``ImageClassifier``. Features are the last
-    output of the backbone, or of the neck. The cross entropy is plain: the
-    ``loss`` of the head is not asked.
+    output of the backbone, or of the neck. The ``loss`` of the head is not
+    asked.
 
     Args:
         *classifier: The first arguments of ``ImageClassifier``.
@@ -95,12 +104,15 @@ class CLEViTClassifier(ImageClassifier):
         swap_weight (float): Of the shuffled view. Defaults to 1.0.
         contrast_weight (float): Of the contrast. Defaults to 1.0.
         margin (float): Of the triplet. Defaults to 1.0.
+        label_smoothing (float): Of both cross entropies, 0.1 in the public
+            code. Defaults to 0.0.
         **kwargs: The other arguments of ``ImageClassifier``.
 
     Raises:
-        ValueError: If there is no such contrast; in training, if images are
-            square, which two views side by side are not, or if there is no
-            other image for a triplet.
+        ValueError: If there is no such contrast, or if batch augments
+            (Mixup, CutMix) would mix the classes; in training, if images are
+            square or of an odd width, which two views side by side are not,
+            or if there is no other image for a triplet.
     """
 
     def __init__(
@@ -111,13 +123,15 @@ class CLEViTClassifier(ImageClassifier):
         swap_weight: float = 1.0,
         contrast_weight: float = 1.0,
         margin: float = 1.0,
+        label_smoothing: float = 0.0,
         **kwargs,
     ):
-        one_of(CLE_VIT_CONTRASTS, contrast=contrast)
+        one_of(('released', 'triplet'), contrast=contrast)
         super().__init__(*classifier, **kwargs)
+        _refuse_mixing(self)
         self.contrast = contrast
         released = contrast_weight * (contrast == 'released')
-        self.weights = origin_weight, swap_weight, released
+        self.options = origin_weight, swap_weight, released, label_smoothing
         self.contrast_weight = contrast_weight
         self.margin = margin
 
@@ -128,17 +142,16 @@ class CLEViTClassifier(ImageClassifier):
             inputs (Tensor): Two views side by side, (B, 3, H, 2W).
             data_samples (list[DataSample]): Annotations of the images.
         """
-        if inputs.size(-1) == inputs.size(-2):
-            side = inputs.size(-1)
+        height, width = inputs.shape[-2:]
+        if width == height or width % 2:
             raise ValueError(
-                f'images of {side} x {side} px are one view, not two side by '
+                f'images of {height} x {width} px are not two views side by '
                 'side: put the augmentations of the training pipeline into '
                 "dict(type='mmclca.ShuffledView', transforms=[...])"
             )
         feats = self.extract_feat(torch.cat(inputs.chunk(2, dim=-1)))
         features, labels = feats[-1], _labels(data_samples)
-        scores = self.head(feats)
-        loss = cle_vit_loss(scores, features, labels, *self.weights)
+        loss = cle_vit_loss(self.head(feats), features, labels, *self.options)
         losses = dict(loss=loss)
         if self.contrast == 'triplet':
             losses['loss_triplet'] = self._triplet(features)

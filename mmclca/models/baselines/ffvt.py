@@ -42,12 +42,9 @@ class FFVT(BaselineViT):
 
     def __init__(self, *args, num_tokens: int = 12, **vit):
         integer(num_tokens=num_tokens)
-        self.num_tokens = num_tokens  # before the grid is checked
+        # before the grid is checked
+        self.num_parts = self.num_tokens = num_tokens
         super().__init__(*args, **vit)
-
-    def check_grid(self, height: int, width: int) -> None:
-        """Refuse fewer patches than are chosen in a layer."""
-        self.check_parts(self.num_tokens, height, width)
 
     def forward(self, x: Tensor) -> tuple[Tensor]:
         """Map images (B, 3, H, W) to CLS of the last block, (B, C)."""

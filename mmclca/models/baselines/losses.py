@@ -67,6 +67,7 @@ def cle_vit_loss(
     origin: float,
     swap: float,
     contrast: float,
+    label_smoothing: float = 0.0,
 ) -> Tensor:
     """Sum the loss of CLE-ViT's public code.
 
@@ -79,13 +80,15 @@ def cle_vit_loss(
         origin (float): Weight of the cross entropy of the first view.
         swap (float): Of the second, shuffled one.
         contrast (float): Of the contrast.
+        label_smoothing (float): Of both cross entropies, 0.1 in the public
+            code. Defaults to 0.0.
     """
-    first, second = logits.chunk(2)
-    return (
-        origin * F.cross_entropy(first, labels)
-        + swap * F.cross_entropy(second, labels)
-        + contrast * transfg_contrast(features, labels)
+    first, second = (
+        F.cross_entropy(view, labels, label_smoothing=label_smoothing)
+        for view in logits.chunk(2)
     )
+    alike = transfg_contrast(features, labels)
+    return origin * first + swap * second + contrast * alike
 
 
 def cle_vit_triplet(

@@ -10,8 +10,6 @@ from mmclca.checkpoints.families.family import POS_EMBED
 MARK = 'transformer.encoder.'
 # parameters of SIM-Trans that no output depends on
 DEAD = r'transformer\.(embeddings\.struc|encoder\.part_structure\.(?!gcn\.))'
-# what becomes a part of others
-JOINED = r'\.attn\.(key|value)\.'
 # patterns and what takes their place, one after the other in each name
 RENAMES = (
     (r'^transformer\.embeddings\.position_embeddings$', POS_EMBED),
@@ -44,10 +42,10 @@ def rename_release(state_dict: dict, prefix: str, metadata: dict) -> None:
     dead = [name for name in weights if re.match(DEAD, name)]
     if 'source' in metadata:
         metadata['source'].begin().unused += dead
+    _join_projections(weights)
     for name in weights:
-        if name not in dead and not re.search(JOINED, name):
-            new = prefix + own_name(name)
-            state_dict[new] = _with_keys_and_values(name, weights)
+        if name not in dead:
+            state_dict[prefix + own_name(name)] = weights[name]
 
 
 def own_name(name: str) -> str:
@@ -57,9 +55,13 @@ def own_name(name: str) -> str:
     return name
 
 
-def _with_keys_and_values(name: str, weights: dict) -> torch.Tensor:
-    """Join the projections to queries, keys and values, which are apart."""
-    if '.attn.query.' not in name:
-        return weights[name]
-    apart = [name.replace('query', of) for of in ('query', 'key', 'value')]
-    return torch.cat([weights[part] for part in apart])
+def _join_projections(weights: dict) -> None:
+    """Join the projections to queries, keys and values, in place.
+
+    Where one of them lacks there is none: the load says what is missing.
+    """
+    for name in [name for name in weights if '.attn.query.' in name]:
+        names = [name.replace('query', of) for of in ('query', 'key', 'value')]
+        apart = [weights.pop(part) for part in names if part in weights]
+        if len(apart) == len(names):
+            weights[name] = torch.cat(apart)

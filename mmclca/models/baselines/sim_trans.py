@@ -72,7 +72,8 @@ class StructureGCN(nn.Module):
 
 
 def _weight(*shape: int) -> nn.Parameter:
-    return nn.Parameter(nn.init.xavier_uniform_(torch.empty(shape)))
+    """Draw within 1 / sqrt(outputs), as the public code does."""
+    return nn.Parameter((2 * torch.rand(shape) - 1) / shape[1] ** 0.5)
 
 
 @MODELS.register_module()

@@ -78,9 +78,10 @@ class TransFG(BaselineViT):
         super().__init__(*args, **vit)
         self.keep_maps = keep_maps
 
-    def check_grid(self, height: int, width: int) -> None:
-        """Refuse fewer patches than parts, which are as many as heads."""
-        self.check_parts(self.arch_settings['num_heads'], height, width)
+    @property
+    def num_parts(self) -> int:
+        """Patches that are chosen, one of each head."""
+        return self.arch_settings['num_heads']
 
     def forward(self, x: Tensor) -> tuple[Tensor]:
         """Map images (B, 3, H, W) to CLS of the last block, (B, C)."""

@@ -6,17 +6,23 @@ from collections.abc import Callable
 import torch
 from mmengine.model import ModuleList
 from mmpretrain.models.backbones import VisionTransformer
+from mmpretrain.models.utils import to_2tuple
 from torch import Tensor, nn
 
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.utils.messages import one_of
+from mmclca.utils.messages import integer, one_of
 
 from ..backbones import ForeignWeights, ViTEmbedding
 from ..backbones.base import set_drop_path, settings_of
 from ..reduction.attention import Attended, attend
 from .releases import rename_release
 
-LAST_BLOCKS = ('new', 'pretrained')
+# of ``VisionTransformer``; others would change nothing here
+OPTIONS = (
+    *('in_channels', 'drop_rate', 'drop_path_rate', 'qkv_bias', 'norm_cfg'),
+    *('interpolate_mode', 'layer_scale_init_value', 'pre_norm', 'init_cfg'),
+    'frozen_stages',
+)
 
 
 class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
@@ -44,12 +50,14 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         **vit: ``in_channels``, ``drop_rate`` (after the embedding and in
             FFNs; 0.1 in the public codes), ``drop_path_rate``, ``qkv_bias``,
             ``norm_cfg``, ``interpolate_mode``, ``layer_scale_init_value``,
-            ``pre_norm`` and ``init_cfg`` of ``VisionTransformer``.
+            ``pre_norm``, ``init_cfg`` and ``frozen_stages`` (at most
+            ``num_layers - 2``) of ``VisionTransformer``.
 
     Raises:
         ValueError: If ``arch`` is not known, or has too few layers for a last
-            block; if there is no such ``last_block``, or the grid of patches
-            is not one that the method goes with.
+            block; if there is no such ``last_block`` or option, a size or
+            ``frozen_stages`` is none, or the grid of patches is not one that
+            the method goes with.
     """
 
     # an embedding of CLS and patches alone
@@ -68,9 +76,15 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         last_block: str = 'new',
         **vit,
     ):
-        one_of(LAST_BLOCKS, last_block=last_block)
+        one_of(('new', 'pretrained'), last_block=last_block)
+        for name in vit:
+            one_of(OPTIONS, option=name)
+        for side in () if stride is None else to_2tuple(stride):
+            integer(stride=side)
         settings = settings_of(arch, self.arch_zoo)
-        self._check_depth(settings['num_layers'])
+        depth = settings['num_layers']
+        integer(self.min_layers, num_layers=depth)
+        integer(-1, depth - 2, frozen_stages=vit.get('frozen_stages', -1))
         patch_cfg = dict(stride=stride or patch_size, padding=0)
         super().__init__(
             settings, img_size, patch_size, patch_cfg=patch_cfg, **vit
@@ -82,30 +96,16 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         self.last_block = last_block
         # what it begins with in a plain vision transformer
         self.plain_name = f'layers.{len(self.layers)}.'
-        if last_block == 'new':
-            self.may_be_new = (*self.may_be_new, 'last_layers.')
-            self.may_be_left = (self.plain_name,)
         self.check_grid(*self.patch_resolution)
         self.rename_on_load()
 
-    def _check_depth(self, num_layers: int) -> None:
-        if num_layers < self.min_layers:
-            raise ValueError(
-                f'num_layers={num_layers}: the last block of '
-                f'{type(self).__name__} is missing, for it comes after '
-                f'{self.min_layers - 1} or more others: set num_layers to '
-                f'{self.min_layers} or more'
-            )
-
     def check_grid(self, height: int, width: int) -> None:
-        """Refuse a grid of patches that the method does not go with."""
-
-    def check_parts(self, parts: int, height: int, width: int) -> None:
-        """Refuse a grid of fewer patches than are chosen of it."""
-        if height * width < parts:
+        """Refuse a grid of fewer patches than ``num_parts``."""
+        if height * width < self.num_parts:
             raise ValueError(
-                f'{type(self).__name__} chooses {parts} parts, of {height} x '
-                f'{width} patches: give it larger images or smaller patches'
+                f'{type(self).__name__} chooses {self.num_parts} parts, of '
+                f'{height} x {width} patches: give it larger images or '
+                'smaller patches'
             )
 
     def start(self, x: Tensor) -> Tensor:
@@ -134,22 +134,28 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         return (self.ln1(x[:, 0]),)
 
     def fit_weights(self, state_dict: dict, prefix: str) -> list[str]:
-        """See :class:`ForeignWeights`: the last block of plain weights."""
-        keys = [key for key in state_dict if key.startswith(prefix)]
-        names = [key[len(prefix) :] for key in keys]
-        last, own = self.plain_name, 'last_layers.0.'
-        found = [name for name in names if name.startswith(last)]
-        if any(name.startswith(own) for name in names):
-            return []
-        if any(name.startswith('layers.') for name in names) and not found:
+        """See :class:`ForeignWeights`: the last block of plain weights.
+
+        It may be new, and theirs be left, where no part of its own came.
+        """
+        own, last = 'last_layers.0.', self.plain_name
+        owned, found, layers = (
+            [key for key in state_dict if key.startswith(prefix + start)]
+            for start in (own, last, 'layers.')
+        )
+        if layers and not (owned or found):
             raise CheckpointError(
                 f'the last block is missing in the weights, {own} or {last}: '
                 'set num_layers to that of their model'
             )
-        if self.last_block == 'pretrained':
-            for name in found:
-                new = prefix + name.replace(last, own)
-                state_dict[new] = state_dict.pop(prefix + name)
+        is_new = self.last_block == 'new' and not owned
+        others = {*self.may_be_new} - {own}
+        self.may_be_new = (*others, *[own] * is_new)
+        self.may_be_left = (last,) * is_new
+        if self.last_block == 'pretrained' and not owned:
+            for key in found:
+                new = prefix + own + key.removeprefix(prefix + last)
+                state_dict[new] = state_dict.pop(key)
         return []
 
     def _load_hook(self, state_dict, prefix, metadata, *_):

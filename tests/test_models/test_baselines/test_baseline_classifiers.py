@@ -40,13 +40,12 @@ def test_a_contrast_beside_the_loss_of_the_head(contrast):
 
 def test_the_released_loss_of_two_views():
     weights = dict(origin_weight=1.0, swap_weight=0.75, contrast_weight=2.0)
-    model = built('CLEViTClassifier', **weights)
+    model = built('CLEViTClassifier', **weights, label_smoothing=0.1)
     first, second = images(4), images(4).flip(-1)
     found = model.loss(torch.cat((first, second), dim=-1), samples())
     feats = model.extract_feat(torch.cat((first, second)))
-    expected = losses.cle_vit_loss(
-        model.head(feats), feats[-1], torch.tensor(LABELS), 1.0, 0.75, 2.0
-    )
+    given = model.head(feats), feats[-1], torch.tensor(LABELS)
+    expected = losses.cle_vit_loss(*given, 1.0, 0.75, 2.0, 0.1)
     assert found.keys() == {'loss'}
     torch.testing.assert_close(found['loss'], expected)
 
@@ -66,7 +65,8 @@ def test_the_triplet_of_two_views():
 @pytest.mark.parametrize(
     ('options', 'x', 'message'),
     [
-        ({}, images(4), 'images of 32 x 32 px are one view'),
+        ({}, images(4), 'images of 32 x 32 px are not two views'),
+        ({}, torch.zeros(4, 3, 32, 65), 'images of 32 x 65 px are not two'),
         (
             dict(contrast='triplet'),
             torch.zeros(1, 3, 32, 64),
@@ -80,10 +80,16 @@ def test_batches_that_are_refused(options, x, message):
         model.loss(x, samples()[: len(x)])
 
 
-@pytest.mark.parametrize('kind', ['ContrastiveClassifier', 'CLEViTClassifier'])
-def test_contrasts_that_are_refused(kind):
+@pytest.mark.parametrize(
+    ('kind', 'contrast'),
+    [('ContrastiveClassifier', 'transfg'), ('CLEViTClassifier', 'released')],
+)
+def test_contrasts_that_are_refused(kind, contrast):
     with pytest.raises(ValueError, match="contrast: no 'triple'"):
         built(kind, contrast='triple')
+    mixup = dict(augments=dict(type='Mixup', alpha=0.8))
+    with pytest.raises(ValueError, match=f'{kind} compares classes, which'):
+        built(kind, contrast=contrast, train_cfg=mixup)
 
 
 def test_the_second_view_is_erased_and_shuffled():

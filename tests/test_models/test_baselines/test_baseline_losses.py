@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from mmclca.models.baselines.losses import (
+    cle_vit_loss,
     cle_vit_triplet,
     shuffle_parts,
     sim_trans_contrast,
@@ -69,6 +70,15 @@ def test_contrasts_of_one_image_and_of_zeros_are_finite(loss):
     features = torch.zeros(1, 4, requires_grad=True)
     loss(features, torch.tensor([0])).backward()
     assert features.grad.isfinite().all()
+
+
+def test_label_smoothing_of_cle_vit():
+    labels, logp = LABELS[:3], FEATURES[:6].log_softmax(dim=-1)
+    own = logp[torch.arange(6), labels.repeat(2)]
+    terms = -0.8 * own - 0.2 * logp.mean(dim=-1)
+    found = cle_vit_loss(FEATURES[:6], FEATURES[:6], labels, 1, 0.5, 0, 0.2)
+    expected = terms[:3].mean() + 0.5 * terms[3:].mean()
+    torch.testing.assert_close(found, expected)
 
 
 def test_triplet_of_cle_vit():

@@ -90,19 +90,38 @@ def test_the_last_block_of_plain_weights(kind, last_block, plain, tmp_path):
     load_checkpoint(again, str(tmp_path / 'own.pth'))
     for name, tensor in again.state_dict().items():
         assert torch.equal(tensor, model.state_dict()[name]), name
+    load_checkpoint(again, str(tmp_path / 'plain.pth'))  # new once more
+
+
+def without(model, start):
+    own = model.state_dict()
+    return {name: own[name] for name in own if not name.startswith(start)}
 
 
 @KINDS
-def test_weights_without_a_last_block(kind, plain, tmp_path):
-    own = plain.state_dict()
-    short = {k: own[k] for k in own if not k.startswith('blocks.2.')}
-    torch.save(short, tmp_path / 'short.pth')
-    options = dict(num_tokens=2) if kind is FFVT else {}
-    with pytest.raises(CheckpointError, match='last block is missing') as e:
-        load_checkpoint(
-            kind(ARCH, **SIZES, **options), str(tmp_path / 'short.pth')
-        )
-    assert '\n' not in str(e.value)
+def test_weights_of_another_last_block(kind, plain, tmp_path):
+    """None, that of a deeper network, and a part of one."""
+    options = dict(SIZES, num_tokens=2) if kind is FFVT else SIZES
+    model = kind(ARCH, **options)
+    deeper = kind(dict(ARCH, num_layers=4), **options).state_dict()
+    lost = 'last_layers.0.ln1.bias'
+    path = str(tmp_path / 'other.pth')
+    for weights, message in (
+        (without(plain, 'blocks.2.'), 'last block is missing'),
+        (deeper, r' layers\.2\.ln1\.weight has no place'),
+        (without(model, lost), f': 1 parameters are wrong: {lost} is missing'),
+    ):
+        torch.save(weights, path)
+        with pytest.raises(CheckpointError, match=message) as error:
+            load_checkpoint(model, path)
+        assert '\n' not in str(error.value)
+
+
+def test_the_last_of_two_layers():
+    """The names of an FFN have numbers of layers, too."""
+    arch = dict(ARCH, num_layers=2)
+    model = FFVT(arch, **SIZES, num_tokens=2, last_block='pretrained')
+    model.load_state_dict(TokenReductionViT(arch, **SIZES).state_dict())
 
 
 def test_dead_parameters_are_dropped_and_reported():
@@ -119,3 +138,13 @@ def test_dead_parameters_are_dropped_and_reported():
     rename_release(weights, '', dict(source=source))
     assert [*weights] == ['head.layers.4.bias', 'backbone.structure.gc1']
     assert source.report.unused == dead
+
+
+@pytest.mark.parametrize('lost', [None, 'query', 'key', 'value'])
+def test_projections_are_joined_where_all_are_there(lost):
+    start = 'transformer.encoder.layer.0.attn.'
+    came = [part for part in ('query', 'key', 'value') if part != lost]
+    weights = {f'{start}{part}.bias': torch.ones(2) for part in came}
+    rename_release(weights, '', {})
+    joined = weights.get('backbone.layers.0.attn.qkv.bias')
+    assert joined is None if lost else joined.shape == (6,)

@@ -69,6 +69,8 @@ def test_rank_one_convolutions_are_those_of_the_adjacency():
     expected = made[torch.arange(2), anchor].unsqueeze(1)
     torch.testing.assert_close(gcn(attn, 4), expected)
     assert not torch.equal(gcn.train()(attn, 4), gcn(attn, 4))
+    for weight in gcn.parameters():  # as they start
+        assert 0.9 < weight.abs().max() * weight.size(1) ** 0.5 <= 1
 
 
 @each_network
@@ -91,6 +93,13 @@ def test_the_last_block_is_the_deepest_layer():
     assert depths == [(4, 6), (5, 6)]
 
 
+def test_frozen_layers_come_before_the_last_block():
+    model = TransFG(**SMALL, frozen_stages=2).train()
+    first, second, *others = [*model.layers, *model.last_layers, model.ln1]
+    assert not first.training and not second.training
+    assert all(p.requires_grad for part in others for p in part.parameters())
+
+
 def test_dropout_is_not_in_attention():
     model = TransFG(**SMALL, drop_rate=0.1)
     blocks = [*model.layers, *model.last_layers]
@@ -100,12 +109,13 @@ def test_dropout_is_not_in_attention():
 @pytest.mark.parametrize(
     ('kind', 'options', 'message'),
     [
-        (
-            TransFG,
-            dict(arch=arch(1)),
-            'num_layers=1: the last block of TransF',
-        ),
-        (SIMTrans, dict(arch=arch(2)), 'last block of SIMTrans is missing'),
+        (TransFG, dict(arch=arch(1)), 'num_layers=1 must be an integer, 2 or'),
+        (SIMTrans, dict(arch=arch(2)), 'num_layers=2 must be an integer, 3'),
+        (FFVT, dict(arch=dict(arch(4), num_heads=0)), 'num_heads=0 must be'),
+        (TransFG, dict(stride=0), 'stride=0 must be an integer, 1 or more'),
+        (SIMTrans, dict(stride=(6, '6')), "stride='6' must be an integer"),
+        (FFVT, dict(out_type='raw'), "option: no 'out_type'; there are in_ch"),
+        (FFVT, dict(frozen_stages=3), 'frozen_stages=3 must .* -1 to 2'),
         (FFVT, dict(num_tokens=17), 'FFVT chooses 17 parts, of 4 x 4 patches'),
         (FFVT, dict(num_tokens=0), 'num_tokens=0 must be an integer, 1 or'),
         (TransFG, dict(img_size=8), 'TransFG chooses 2 parts, of 1 x 1 patch'),
