@@ -13,7 +13,7 @@ from mmpretrain.models.utils import to_2tuple
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
-from mmclca.models import as_reducible, shallow_copy
+from mmclca.models import as_reducible, shallow_copy, without_lora
 from mmclca.registry import MODELS
 
 
@@ -205,4 +205,4 @@ def count_config(model: dict, shape: tuple[int, int] | None = None) -> Cost:
 
 def _build(model: dict, device: str) -> nn.Module:
     with torch.device(device):
-        return MODELS.build(model)
+        return without_lora(MODELS.build(model))
