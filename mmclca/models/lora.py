@@ -53,21 +53,17 @@ class LoRAModel(_LoRAModel):
         if data_preprocessor is not None:
             module = dict(data_preprocessor=data_preprocessor, **module)
         self.module = MODELS.build(module)
-        if 'backbone' not in dict(self.module.named_children()):
-            raise ValueError(
-                f'{type(self.module).__name__} has no backbone, whose weights '
-                'LoRA would leave as they are: give an ImageClassifier'
-            )
         if not next(self.module.parameters()).is_meta:
             self.module.init_weights()  # what is added begins with zeros
         self.alpha, self.rank, self.drop_rate = alpha, rank, drop_rate
         self.targets, self.applied = targets, False
         self.apply_lora()
-        if not self.applied:
+        parts = dict(self.module.named_children())
+        if not self.applied or 'backbone' not in parts:
             raise ValueError(
                 f'targets={targets!r}: no linear layer of '
-                f'{type(self.module).__name__} has such a name; give a '
-                "regular expression, as [dict(type='.*qkv')]"
+                f'{type(self.module).__name__} has such a name, or it has no '
+                "backbone; give a regular expression, [dict(type='.*qkv')]"
             )
         self._set_lora_trainable()
         self._register_state_dict_hooks()
