@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 
 import torch
-from mmengine.model import BaseModel
+from mmengine.model import BaseModel, BaseModule
 from mmpretrain.models.peft import LoRAModel as _LoRAModel
 from mmpretrain.models.peft.lora import LoRALinear
 from torch import nn
@@ -54,7 +54,8 @@ class LoRAModel(_LoRAModel):
             module = dict(data_preprocessor=data_preprocessor, **module)
         self.module = MODELS.build(module)
         if not next(self.module.parameters()).is_meta:
-            self.module.init_weights()  # what is added begins with zeros
+            # what is added begins with zeros; a teacher is not asked for yet
+            BaseModule.init_weights(self.module)
         self.alpha, self.rank, self.drop_rate = alpha, rank, drop_rate
         self.targets, self.applied = targets, False
         self.apply_lora()

@@ -110,11 +110,6 @@ def test_a_teacher_has_the_same_classes(tmp_path, around):
     )
     teacher = dict(student, type='ImageClassifier')
     names = [f'c{n}' for n in (0, 1, 2, 3, 5)]
-    kept = dict(
-        state_dict=MODELS.build(teacher).state_dict(),
-        meta=dict(dataset_meta=dict(classes=names)),
-    )
-    torch.save(kept, tmp_path / 'teacher.pth')
     student['teacher'] = dict(
         model=teacher,
         checkpoint=str(tmp_path / 'teacher.pth'),
@@ -124,6 +119,11 @@ def test_a_teacher_has_the_same_classes(tmp_path, around):
     if around:
         student = dict(around, module=student)
     runner.model = MODELS.build(student)
+    kept = dict(
+        state_dict=MODELS.build(teacher).state_dict(),
+        meta=dict(dataset_meta=dict(classes=names)),
+    )
+    torch.save(kept, tmp_path / 'teacher.pth')
     with pytest.raises(ValueError, match="must be its own: no 'c4' "):
         runner.train()
 
