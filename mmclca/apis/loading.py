@@ -88,7 +88,8 @@ def load_classifier(
         new = names_of_last(model) if new_last_layer else ()
         source = load_trained(model, weights, new).source
         stored = stored_classes(weights)
-    model = without_lora(model)
+    if isinstance(model, LoRAModel):
+        model = without_lora(model)
     names = _class_names(model, stored, source, new_last_layer)
     model._dataset_meta = dict(classes=names)
     return model if device is None else model.to(device)
