@@ -15,6 +15,7 @@ _base_ = [
     '../_base_/default_runtime.py',
 ]
 model = dict(
+    data_preprocessor=dict(to_rgb=False),  # the data set brings RGB
     backbone=dict(type='ResNet_CIFAR'),
     num_views=8,
     num_classes=_base_.num_classes,

@@ -16,6 +16,7 @@ _base_ = [
     '../_base_/default_runtime.py',
 ]
 model = dict(
-    data_preprocessor=dict(num_classes=_base_.num_classes),
+    # the data set brings RGB
+    data_preprocessor=dict(num_classes=_base_.num_classes, to_rgb=False),
     head=dict(loss=_base_.loss, num_classes=_base_.num_classes),
 )

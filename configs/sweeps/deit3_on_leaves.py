@@ -23,7 +23,6 @@ _lamb = {
     'optim_wrapper.clip_grad': None,  # Lamb clips on its own
 }
 _bce = {
-    'model.data_preprocessor.num_classes': 16,
     'model.head.loss': dict(type='mmclca.ThresholdedBCE'),
     'model.train_cfg': dict(
         augments=[

@@ -19,7 +19,6 @@ _lamb = {
 }
 _own = {
     **_lamb,
-    'model.data_preprocessor.num_classes': 16,
     'model.head.loss': dict(
         type='LabelSmoothLoss', label_smooth_val=0.1, mode='original'
     ),

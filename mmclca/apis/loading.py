@@ -27,7 +27,7 @@ from mmclca.configs import (
     read_config,
     require_settings,
 )
-from mmclca.models import last_linear
+from mmclca.models import LoRAModel, last_linear, without_lora
 from mmclca.utils.files import read_lines, replace_bytes
 
 
@@ -41,7 +41,8 @@ def load_classifier(
     """Load a trained classifier, with its config and its class names.
 
     They are its ``_config`` and ``_dataset_meta``, as
-    ``mmpretrain.get_model`` sets them.
+    ``mmpretrain.get_model`` sets them. Weights of LoRA are added to those of
+    the classifier, which is returned alone.
 
     Args:
         model (str | Path | Config | BaseModel | None): A folder that fit
@@ -61,7 +62,7 @@ def load_classifier(
         ValueError: If there are no weights or they miss parameters, or the
             config has no model or no test data set.
     """
-    if not isinstance(model, BaseModel):
+    if not isinstance(model, BaseModel | LoRAModel):
         named = model
         model, weights = config_and_weights(model, weights, options)
         if weights is None:
@@ -87,6 +88,8 @@ def load_classifier(
         new = names_of_last(model) if new_last_layer else ()
         source = load_trained(model, weights, new).source
         stored = stored_classes(weights)
+    if isinstance(model, LoRAModel):
+        model = without_lora(model)
     names = _class_names(model, stored, source, new_last_layer)
     model._dataset_meta = dict(classes=names)
     return model if device is None else model.to(device)

@@ -87,7 +87,8 @@ def use_class_count(cfg):
     """Have the number of classes compared before weights are fetched."""
     hooks = cfg.get('custom_hooks') or []
     named = any('ClassCountHook' in str(hook['type']) for hook in hooks)
-    if 'num_classes' in (cfg.model.get('head') or {}) and not named:
+    model = cfg.model.get('module', cfg.model)  # LoRA is around it
+    if 'num_classes' in (model.get('head') or {}) and not named:
         checked = dict(type='mmclca.engine.hooks.ClassCountHook')
         cfg.custom_hooks = [*hooks, checked]
 

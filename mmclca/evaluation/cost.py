@@ -8,12 +8,11 @@ from functools import partial
 from math import prod
 
 import torch
-from mmpretrain.models import TimmClassifier
 from mmpretrain.models.utils import to_2tuple
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
-from mmclca.models import as_reducible, shallow_copy
+from mmclca.models import LoRAModel, as_reducible, shallow_copy
 from mmclca.registry import MODELS
 
 
@@ -173,11 +172,9 @@ def count(model: nn.Module, shape: tuple[int, int] | None = None) -> Cost:
 
 
 def _can_be_followed(model: nn.Module) -> bool:
-    if isinstance(model, TimmClassifier):  # has no backbone
-        return False
     try:
         as_reducible(model.backbone)
-    except ValueError:
+    except (AttributeError, ValueError):  # TimmClassifier has no backbone
         return False
     return True
 
@@ -205,4 +202,5 @@ def count_config(model: dict, shape: tuple[int, int] | None = None) -> Cost:
 
 def _build(model: dict, device: str) -> nn.Module:
     with torch.device(device):
-        return MODELS.build(model)
+        built = MODELS.build(model)
+    return built.merged() if isinstance(built, LoRAModel) else built

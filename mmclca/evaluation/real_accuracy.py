@@ -7,7 +7,7 @@ from mmengine.evaluator import BaseMetric
 
 from mmclca.registry import METRICS
 
-NUMBER = re.compile(r'(\d{8})\.\w+$')
+IMAGES = 50_000  # of validation
 
 
 @METRICS.register_module()
@@ -24,14 +24,20 @@ class ReaLAccuracy(BaseMetric):
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If there are no labels of an image.
+        ValueError: If it is no such list of all images, or an image has
+            another name.
     """
 
     default_prefix = 'accuracy'
 
     def __init__(self, labels: str, **settings):
         super().__init__(**settings)
-        self.place, self.labels = labels, load(labels)
+        self.labels = load(labels)
+        count, kinds = len(self.labels), {type(one) for one in self.labels}
+        if count != IMAGES or kinds != {list}:
+            raise ValueError(
+                f'{labels}: {count} entries, not {IMAGES} lists: get it anew'
+            )
 
     def process(self, data_batch, data_samples) -> None:
         """Note for each image with labels whether it is named rightly."""
@@ -41,15 +47,10 @@ class ReaLAccuracy(BaseMetric):
 
     def labels_of(self, path: str) -> list[int]:
         """Find the labels of an image by its name."""
-        found = NUMBER.search(path)
-        number = int(found[1]) if found else 0
-        if not 1 <= number <= len(self.labels):
-            raise ValueError(
-                f'{self.place} has labels of {len(self.labels)} images, none '
-                f'of {path}: names end with a number of eight digits, as '
-                'ILSVRC2012_val_00000001.JPEG'
-            )
-        return self.labels[number - 1]
+        (number,) = re.findall(r'(\d{8})\.\w+$', path) or [0]
+        if not 1 <= int(number) <= IMAGES:
+            raise ValueError(f'{path} is not named as ILSVRC2012_val_*.JPEG')
+        return self.labels[int(number) - 1]
 
     def compute_metrics(self, results: list[bool]) -> dict[str, float]:
         """Compute ``accuracy/top1``."""

@@ -6,7 +6,7 @@ from .head_variants import with_layer_fusion
 from .heads import *  # noqa: F403
 from .layers.attention_pool import AttentionPool
 from .looking import as_reducible, shallow_copy
-from .lora import LoRAModel
+from .lora import LoRAModel, without_lora
 from .losses import ThresholdedBCE
 from .partial_init import PartialInit
 from .reduction.cross_layer_cache import CrossLayerCache
@@ -31,4 +31,5 @@ __all__ = [
     'shallow_copy',
     'with_layer_fusion',
     'with_reduction',
+    'without_lora',
 ]

@@ -2,7 +2,10 @@
 """LoRA around a classifier, whose checkpoints are whole."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 
+import torch
+from mmengine.model import BaseModel, BaseModule
 from mmpretrain.models.peft import LoRAModel as _LoRAModel
 from mmpretrain.models.peft.lora import LoRALinear
 from torch import nn
@@ -33,7 +36,8 @@ class LoRAModel(_LoRAModel):
             config has it on its own. Defaults to None.
 
     Raises:
-        ValueError: If no linear layer has such a name.
+        ValueError: If no linear layer has such a name, or the classifier no
+            backbone.
     """
 
     def __init__(
@@ -50,15 +54,17 @@ class LoRAModel(_LoRAModel):
             module = dict(data_preprocessor=data_preprocessor, **module)
         self.module = MODELS.build(module)
         if not next(self.module.parameters()).is_meta:
-            self.module.init_weights()  # what is added begins with zeros
+            # what is added begins with zeros; a teacher is not asked for yet
+            BaseModule.init_weights(self.module)
         self.alpha, self.rank, self.drop_rate = alpha, rank, drop_rate
         self.targets, self.applied = targets, False
         self.apply_lora()
-        if not self.applied:
+        parts = dict(self.module.named_children())
+        if not self.applied or 'backbone' not in parts:
             raise ValueError(
                 f'targets={targets!r}: no linear layer of '
-                f'{type(self.module).__name__} has such a name; give a '
-                "regular expression, as [dict(type='.*qkv')]"
+                f'{type(self.module).__name__} has such a name, or it has no '
+                "backbone; give a regular expression, [dict(type='.*qkv')]"
             )
         self._set_lora_trainable()
         self._register_state_dict_hooks()
@@ -70,6 +76,18 @@ class LoRAModel(_LoRAModel):
             steps = name.split('.')
             trains = {'reducer', 'cache'} & {*steps} or '.lora_' in name
             parameter.requires_grad_('backbone' not in steps or bool(trains))
+
+    @torch.no_grad()
+    def merged(self) -> BaseModel:
+        """Return the plain classifier with the same outputs in evaluation; a
+        copy, of which all parameters may train."""
+        model = deepcopy(self.module)
+        for path, layer in [*model.named_modules()]:
+            if isinstance(layer, LoRALinear):
+                plain, up = layer.original_layer, layer.lora_up.weight
+                plain.weight += layer.scaling * up @ layer.lora_down.weight
+                model.set_submodule(path, plain)
+        return model.requires_grad_(True)
 
     def __getattr__(self, name: str):
         """Ask the classifier, for its parts too."""
@@ -84,6 +102,24 @@ class LoRAModel(_LoRAModel):
         for layer in self.modules():
             if isinstance(layer, LoRALinear):
                 layer._register_load_state_dict_pre_hook(_to_original)
+
+
+def without_lora(model: nn.Module) -> nn.Module:
+    """Return the plain classifier that a model is, or that LoRA is around.
+
+    A config that ``mmpretrain.get_model`` gave it becomes that of the plain
+    one.
+    """
+    if not isinstance(model, LoRAModel):
+        return model
+    plain, given = model.merged(), vars(model)
+    if '_config' in given:
+        config = deepcopy(given['_config'])
+        own = config.model.get('data_preprocessor')
+        config.model = config.model.module
+        config.model.setdefault('data_preprocessor', own)
+        plain._config, plain._dataset_meta = config, given['_dataset_meta']
+    return plain
 
 
 def _without_prefix(model, state_dict, prefix, metadata) -> None:

@@ -81,15 +81,11 @@ def find(kind: str, name: str, folders: tuple[Path, ...] = ()) -> Path:
         ValueError: If there is none; names those that there are.
     """
     files = _base_configs(kind, folders)
-    if name in files:
-        return files[name]
-    of_stem = (file for file in files.values() if file.stem == name)
-    if file := next(of_stem, None):
-        return file
-    looked_in = ', '.join(map(str, (*folders, home() / 'configs')))
-    raise ValueError(
-        f'{not_one_of(name, names(kind, folders))}; looked in {looked_in}'
-    )
+    named = {file.stem: file for file in files.values()} | files
+    if name in named:
+        return named[name]
+    places = ', '.join(map(str, (*folders, home() / 'configs')))
+    raise ValueError(f'{not_one_of(name, sorted(files))}; looked in {places}')
 
 
 def read(file: Path) -> dict:
@@ -194,6 +190,7 @@ def compose(
         _check_metric(cfg.test_evaluator)
         _set(cfg, cell)
         cfg.merge_from_dict(deepcopy(options))  # which takes `_delete_` out
+        _tell_classes(cfg.model)
     except (AssertionError, KeyError, TypeError, ValueError) as error:
         listed = ', '.join(map(str, files))
         raise ValueError(
@@ -234,11 +231,16 @@ def _check_metric(evaluator: dict | list) -> None:
         )
 
 
+def _tell_classes(model: dict) -> None:
+    """Tell the number of classes to what mixes images and their labels."""
+    mixes = (model.get('train_cfg') or {}).get('augments')
+    if mixes or 'num_classes' in model.get('data_preprocessor', ()):
+        model.data_preprocessor.num_classes = model.head.num_classes
+
+
 def _set(cfg: Config, cell: Cell) -> None:
     """Give a config what a cell says, in place."""
     cfg.model.head.num_classes = cfg.num_classes
-    if 'num_classes' in cfg.model.data_preprocessor:
-        cfg.model.data_preprocessor.num_classes = cfg.num_classes
     cfg.model = cell.model.apply(cfg.model)
     for loader in (cfg.train_dataloader, cfg.test_dataloader):
         set_image_size(loader.dataset, cell.size)

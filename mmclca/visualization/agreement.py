@@ -1,6 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Pictures of where models agree."""
 
+from collections.abc import Sequence
+
 from matplotlib.figure import Figure
 from torch import Tensor
 
@@ -13,7 +15,25 @@ from mmclca.models.distillation.agreement import (
 from .cka import draw_matrix
 from .figures import save
 
-__all__ = ['decisions', 'draw_agreement', 'token_cosines']
+__all__ = ['check_classes', 'decisions', 'draw_agreement', 'token_cosines']
+
+
+def check_classes(names: Sequence[list[str]]) -> None:
+    """Refuse models of other classes, which are compared by labels.
+
+    Args:
+        names (Sequence[list[str]]): Classes of each; labels, where names are
+            not known, are let through.
+
+    Raises:
+        ValueError: If some differ.
+    """
+    known = [one for one in names if one != [*map(str, range(len(one)))]]
+    if any(of_one != known[0] for of_one in known):
+        raise ValueError(
+            'the class names of the models are not the same, or in another '
+            'order: compare models of the same classes'
+        )
 
 
 def draw_agreement(

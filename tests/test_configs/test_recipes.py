@@ -244,3 +244,11 @@ def test_a_simple_crop_is_a_window_of_the_reflected_image():
         )
     }
     assert len(found) > 1
+
+
+@pytest.mark.parametrize(
+    'path', sorted(FOLDER.glob('*/*cifar*.py')), ids=lambda path: path.stem
+)
+def test_channels_of_cifar_stay_as_they_are(path):
+    assert 'CIFAR100' in read(path).train_dataloader.dataset.type
+    assert not build(path).data_preprocessor.to_rgb  # files are read as BGR

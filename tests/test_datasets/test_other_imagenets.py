@@ -12,12 +12,12 @@ from PIL import Image
 from mmclca.registry import DATASETS, METRICS
 
 PACK = [dict(type='LoadImageFromFile'), dict(type='PackInputs')]
-LABELS = [[7, 900], [], [3], [0, 1, 2]]
+LABELS = [[7, 900], [], [3], [0, 1, 2], *[[]] * 49_996]
 
 
 @pytest.fixture
 def root(tmp_path):
-    """Four images of validation, four lists of labels; twelve of V2."""
+    """Four images of validation, labels of all; twelve of V2."""
     (tmp_path / 'imagenet/meta').mkdir(parents=True)
     (tmp_path / 'imagenet/val').mkdir()
     names = [f'ILSVRC2012_val_{n:08d}.JPEG' for n in (4, 3, 2, 1)]
@@ -66,10 +66,14 @@ def test_folders_are_labels_not_in_the_order_of_texts(root):
 
 def test_what_is_missing_is_named(root):
     metric = real(root)
-    for path in ('a/ILSVRC2012_val_00000005.JPEG', 'a/0.png'):
+    for path in ('a/ILSVRC2012_val_00050001.JPEG', 'a/0.png'):
         sample = dict(img_path=path, pred_label=torch.tensor([3]))
-        with pytest.raises(ValueError, match=f'of 4 images, none of {path}'):
+        with pytest.raises(ValueError, match=f'{path} is not named as'):
             metric.process(None, [sample])
+    for wrong in (LABELS[1:], [3] * 50_000, {}):
+        (root / 'imagenet/real.json').write_text(json.dumps(wrong))
+        with pytest.raises(ValueError, match='real.json: .* not 50000 lists'):
+            real(root)
     (root / 'imagenet/real.json').unlink()
     with pytest.raises(FileNotFoundError):
         real(root)

@@ -1,12 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import pytest
 import torch
+from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 from mmpretrain.models import AverageClsScoreTTA
 from mmpretrain.registry import MODELS
 from small_models import RESMLP
 from torch.utils.data import DataLoader, Dataset
+
+from mmclca.engine.runner import use_class_count
 
 HEADS = {
     'LinearClsHead': dict(in_channels=4),
@@ -95,7 +98,11 @@ def test_model_under_test_time_augmentation(tmp_path):
         runner.test()
 
 
-def test_a_teacher_has_the_same_classes(tmp_path):
+LORA = dict(type='mmclca.LoRAModel', targets=[dict(type='.*mix')])
+
+
+@pytest.mark.parametrize('around', [None, LORA])
+def test_a_teacher_has_the_same_classes(tmp_path, around):
     student = dict(
         type='mmclca.DistilledClassifier',
         backbone=RESMLP,
@@ -103,17 +110,27 @@ def test_a_teacher_has_the_same_classes(tmp_path):
     )
     teacher = dict(student, type='ImageClassifier')
     names = [f'c{n}' for n in (0, 1, 2, 3, 5)]
-    kept = dict(
-        state_dict=MODELS.build(teacher).state_dict(),
-        meta=dict(dataset_meta=dict(classes=names)),
-    )
-    torch.save(kept, tmp_path / 'teacher.pth')
     student['teacher'] = dict(
         model=teacher,
         checkpoint=str(tmp_path / 'teacher.pth'),
         loss=dict(type='mmclca.DeiTDistillation'),
     )
     runner = build_runner(tmp_path)
+    if around:
+        student = dict(around, module=student)
     runner.model = MODELS.build(student)
+    kept = dict(
+        state_dict=MODELS.build(teacher).state_dict(),
+        meta=dict(dataset_meta=dict(classes=names)),
+    )
+    torch.save(kept, tmp_path / 'teacher.pth')
     with pytest.raises(ValueError, match="must be its own: no 'c4' "):
         runner.train()
+
+
+def test_a_run_with_lora_gets_the_hook():
+    plain = dict(head=dict(num_classes=5))
+    for model in (plain, dict(LORA, module=plain)):
+        cfg = Config(dict(model=model))
+        use_class_count(cfg)
+        assert cfg.custom_hooks[0].type.endswith('ClassCountHook')

@@ -166,6 +166,13 @@ def test_what_has_no_such_part_is_refused():
         ValueError, match="scope='lora': Image.* type='mmclca.LoRAModel'"
     ):
         tune_only(MODELS.build(model), 'lora')
+    timm = dict(type='TimmClassifier', model_name='test_vit', num_classes=5)
+    with pytest.raises(ValueError, match="'head': TimmClassifier has no back"):
+        tune_only(MODELS.build(timm), 'head')
+    with pytest.raises(ValueError, match='TimmClassifier .* no backbone'):
+        MODELS.build(dict(LORA, module=timm))
+    count, total = tune_only(MODELS.build(timm), 'full')
+    assert count == total
 
 
 def test_lora_trains_beside_head_and_reducer(tuned, tmp_path):

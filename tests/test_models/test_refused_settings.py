@@ -197,8 +197,8 @@ def test_a_cla_head_that_does_not_fit(options, named):
 @pytest.mark.parametrize(
     'teacher, head, message',
     [
-        ({}, {}, 'give a dict with model, checkpoint'),
-        ('teacher.py', {}, 'give a dict with model, checkpoint'),
+        ({}, {}, 'with model .which was config., checkpoint'),
+        ('teacher.py', {}, 'with model .which was config., checkpoint'),
         (dict(TAUGHT, checkpoint=None), {}, "'checkpoint': None.* the"),
         (dict(TAUGHT, logits=1), {}, "'logits': 1.* there is img_size"),
         (dict(TAUGHT, img_size=0), {}, 'img_size=0 must be an integer'),

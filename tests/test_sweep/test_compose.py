@@ -90,6 +90,13 @@ def test_options_serve_every_cell_of_a_block():
         assert cfg.optim_wrapper.optimizer == dict(type='Lamb', lr=3e-3)
 
 
+def test_what_mixes_knows_how_many_classes():
+    augments = [dict(type='Mixup', alpha=0.8)]
+    cfg = compose(CELL, {'model.train_cfg': dict(augments=augments)})
+    assert cfg.model.data_preprocessor.num_classes == 40
+    assert 'num_classes' not in compose(CELL).model.data_preprocessor
+
+
 def test_no_method_is_all_tokens():
     cell = replace(CELL, method='none', keep_rate=1.0, clca='base')
     assert cell.name == 'leaf40-224px_deit-tiny-p16_none-kr100_base_seed2'

@@ -60,7 +60,7 @@ def test_mean_and_spread_over_seeds(test, tmp_path):
         torch.nn.init.zeros_(model.head.fc.weight)
         model.head.fc.bias.data[label] = 100.0
         torch.save(model.state_dict(), f'{seed}.pth')
-    real = [[0], [3, 0], [], [3]]
+    real = [[0], [3, 0], [], [3], *[[]] * 49_996]
     (tmp_path / 'data/imagenet/real.json').write_text(json.dumps(real))
     shares = [test(f'{seed}.pth')['accuracy/top1'] for seed in (0, 1)]
     assert shares == pytest.approx([200 / 3, 200 / 3])

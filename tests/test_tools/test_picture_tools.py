@@ -36,6 +36,8 @@ def folder(tmp_path_factory):
             torch.nn.init.normal_(param, std=0.3)
         stored = dict(state_dict=model.state_dict(), meta=meta)
         torch.save(stored, folder / f'{seed}.pth')
+    meta['dataset_meta'] = dict(classes=CLASSES[::-1])
+    torch.save(stored, folder / 'renamed.pth')
     torch.save(model.backbone.state_dict(), folder / 'part.pth')
     (folder / 'text.png').write_text('no image')
     each = dict(PATCH_CONVNET, multiclass=4)
@@ -140,6 +142,7 @@ def test_tsne(draw):
         ('vis_cka', f'0.pth {IMAGE}', 'elm/0.png: no images are read'),
         ('vis_cka', '0.pth --batch-size 17', 'has 16 images'),
         ('vis_confusions', 'gone.pth', 'gone.pth'),
+        ('vis_agreement', '0.pth --other renamed.pth', 'class names of the m'),
         ('vis_cam', f'{CAM} --target-category 4 1 9', '4 9: .* 0 to 3'),
         ('vis_cam', f'{CAM} --target-layers 3', 'layer=3 is not there'),
         ('vis_cam', f'{CAM} --target-layers head', 'a number, or backbone.l'),

@@ -215,12 +215,14 @@ def draw_agreement(args):
     distilled one by CLS, by its distillation token and by both; beside it
     how alike these two tokens are in each layer
     """
-    study, rows, cosines, seen = visualization.agreement, {}, {}, []
+    study, rows, cosines = visualization.agreement, {}, {}
+    seen, named = [], []
     for n, files in enumerate((args.files, *(args.other or ())), start=1):
         model = load(args, files).model
         dataset = datasets.batches.dataset_of(model._config, args.split)
         every = range(len(dataset))
         seen.append(paths_of(dataset, every))
+        named.append(model._dataset_meta['classes'])
         how = model, dataset, every, args.batch_size
         name = f'{n}. {Path(files[-1]).stem}'
         found = study.decisions(name, model, images_read(*how))
@@ -228,22 +230,20 @@ def draw_agreement(args):
         if len(found) > 1:
             cosines[name] = study.token_cosines(model, images_read(*how))
     check_same(args, seen)
+    study.check_classes(named)
     study.draw_agreement(rows, cosines, args.out)
     return args.out
 
 
 def images_read(*how):
     """Yield images in batches, which are not kept."""
-    for batch in datasets.batches.batches(*how):
-        yield batch.images
+    return (batch.images for batch in datasets.batches.batches(*how))
 
 
 def check_same(args, seen):
     """Refuse models whose configs name other images."""
     if any(paths != seen[0] for paths in seen):
-        raise ValueError(
-            f'the {args.split} data of the configs are not the same images'
-        )
+        raise ValueError(f'the {args.split} images of the configs differ')
 
 
 def paths_of(dataset, indices):

@@ -40,11 +40,8 @@ class ClassCountHook(Hook):
         """
         model = inner_model(runner.model)
         # the properties of their names would build those that do not run
-        loops = dict(
-            train=runner._train_loop,
-            val=runner._val_loop,
-            test=runner._test_loop,
-        )
+        names = ('train', 'val', 'test')
+        loops = {name: getattr(runner, f'_{name}_loop') for name in names}
         counts = {}
         for name, loop in loops.items():
             if isinstance(loop, BaseLoop):
@@ -61,9 +58,10 @@ class ClassCountHook(Hook):
 
 
 def _check_teacher(model, metainfo: dict | None) -> None:
-    if isinstance(model, DistilledClassifier) and model.teacher:
-        model.teacher.prepare(model)
-        model.teacher.match_names((metainfo or {}).get('classes'))
+    for part in model.modules():  # LoRA may be around it
+        if isinstance(part, DistilledClassifier) and part.teacher:
+            part.teacher.prepare(part)
+            part.teacher.match_names((metainfo or {}).get('classes'))
 
 
 def _check(expected: int, counts: dict[str, int]) -> None:

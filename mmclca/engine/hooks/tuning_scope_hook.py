@@ -68,15 +68,17 @@ def tune_only(model: nn.Module, scope: str) -> tuple[int, int]:
         tuple[int, int]: How many numbers train, and how many there are.
 
     Raises:
-        ValueError: If there is no such scope, or none of it in the model.
+        ValueError: If there is no such scope, none of it in the model, or
+            no backbone, of which it would be a part.
     """
     one_of(SCOPES, scope=scope)
     found = list(parts(model))
-    if SCOPES[scope][0] not in {part for _, _, part in found}:
+    kinds = {part for _, _, part in found}
+    if scope != 'full' and (SCOPES[scope][0] not in kinds or len(kinds) < 2):
         raise ValueError(
-            f'scope={scope!r}: {type(model).__name__} has no parameters of '
-            f'that kind; there are {", ".join(SCOPES)}, and lora is for a '
-            "model of type='mmclca.LoRAModel'"
+            f'scope={scope!r}: {type(model).__name__} has no backbone with '
+            f'such parameters; there are {", ".join(SCOPES)}, lora for a '
+            "model of type='mmclca.LoRAModel', full for all"
         )
     for _, parameter, part in found:
         # what a config, or LoRAModel, froze stays so

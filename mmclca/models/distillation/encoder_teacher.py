@@ -94,7 +94,7 @@ class EncoderTeacher(Teacher):
     @torch.no_grad()
     def look(self, inputs: Tensor, ids_shuffle: Tensor | None) -> Layers:
         """Run the encoder on what the student sees of images."""
-        model = self.model.to(inputs)
+        model = self.like(inputs)
         if ids_shuffle is None:
             return follow(model, inputs)
         return model.backbone.layers_of(

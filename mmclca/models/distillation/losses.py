@@ -63,6 +63,14 @@ REDUCTIONS = ('mean', 'batchmean')
 LEAST_TAU = 1e-3
 
 
+def _check(kind: str, alpha: float, tau: float, reduction: str) -> None:
+    """Refuse settings that are none of :class:`DeiTDistillation`."""
+    one_of(KINDS, kind=kind)
+    one_of(REDUCTIONS, reduction=reduction)
+    check_range(most=1, alpha=alpha)
+    check_range(least=LEAST_TAU, tau=tau)
+
+
 def deit_distillation(
     cls_score: Tensor,
     dist_score: Tensor | None,
@@ -88,10 +96,13 @@ def deit_distillation(
         alpha (float): See there.
         tau (float): See there.
         reduction (str): See there.
+
+    Raises:
+        ValueError: If a setting is none of these.
     """
     if kind == 'none':
         return base_loss
-    one_of(KINDS, kind=kind)
+    _check(kind, alpha, tau, reduction)
     student = cls_score if dist_score is None else dist_score
     term = KINDS[kind](student, teacher_score, tau, reduction)
     return (1 - alpha) * base_loss + alpha * term
@@ -134,10 +145,7 @@ class DeiTDistillation(nn.Module):
         reduction: str = 'mean',
     ):
         super().__init__()
-        one_of(KINDS, kind=kind)
-        one_of(REDUCTIONS, reduction=reduction)
-        check_range(most=1, alpha=alpha)
-        check_range(least=LEAST_TAU, tau=tau)
+        _check(kind, alpha, tau, reduction)
         self.alpha = alpha
         self.term, self.options = KINDS[kind], (tau, reduction)
 

@@ -1,7 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """A frozen teacher: its files, and how it sees the images of a student."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from inspect import signature
 from pathlib import Path
@@ -14,7 +15,6 @@ from mmpretrain.models import BaseClassifier, TIMMBackbone
 from mmpretrain.models.utils import to_2tuple
 from torch import Tensor, nn
 
-from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.loading import fit_weights, refuse_broken
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.releases import name_source, source_of, weights_of
@@ -39,7 +39,7 @@ class Teacher:
     it. It follows the images of the student: their device, their type, and
     autocast. It sees what the student sees, normalized as its own
     ``data_preprocessor`` says and resized to the ``img_size`` of its
-    backbone, where it has one.
+    backbone, or to the size that timm gives one, where it has one.
 
     Its files are not asked for before :meth:`prepare`, which a training calls
     before its first iteration; its weights are read when the first batch
@@ -60,7 +60,8 @@ class Teacher:
             to None: that of its backbone, or else what the student sees.
 
     Raises:
-        ValueError: If a loss or the size is not allowed.
+        ValueError: If a loss or the size is not allowed, if there is no loss,
+            or two of one kind.
     """
 
     compares_layers = False  # what an encoder is asked for
@@ -80,7 +81,12 @@ class Teacher:
         self.config, self.checkpoint = model, checkpoint
         self.img_size = img_size
         self.compares_tokens = any(o.compares_tokens for o in self.losses)
-        self.model = self.classes = self.order = None
+        if img_size and self.compares_tokens:
+            raise ValueError(
+                'teacher: TokenDistillation compares patches of the same '
+                f'images: leave img_size={img_size} out'
+            )
+        self.model = self.classes = self.order = self.kept = None
         self.is_read = False
 
     def prepare(self, student: nn.Module) -> None:
@@ -96,7 +102,7 @@ class Teacher:
         """
         if self.model is not None:
             return
-        try:
+        with _one_line(self.config):
             config = _classifier_of(self.config)
             checkpoint = open_checkpoint(self.checkpoint, mapped=True)
             config = config or _classifier_in(stored_config(checkpoint))
@@ -104,8 +110,6 @@ class Teacher:
                 model = self._build(config, student)
             weights = _by_own_names(model, weights_of(checkpoint))
             model, _ = fit_weights(model, weights)
-        except (CheckpointError, KeyError, OSError, ValueError) as error:
-            raise ValueError(f'teacher: {error}') from error
         self.classes = stored_classes(checkpoint)
         self.model = model.eval().requires_grad_(False)
 
@@ -133,31 +137,37 @@ class Teacher:
         if not isinstance(model, BaseClassifier):
             raise ValueError(f'{type(model).__name__} is no classifier')
         self.rescale = _rescaling(student, model)
-        found = [one.img_size for one in _sized(model)]
-        size = self.img_size or (found[0] if found else None)
         # tokens are compared patch by patch, on the images of the student
-        self.size = None if self.compares_tokens or not size else size
+        own = None if self.compares_tokens else _size_of(model)
+        self.size = self.img_size or own
         if self.compares_tokens:
             _check_tokens(model, student)
-        self._check_answer(model, student)
+        self._check_answer(model, student, _size_of(student))
         return model
 
-    def _check_answer(self, model: nn.Module, student: nn.Module) -> None:
-        """Refuse a size or classes that do not fit, without any data."""
-        ours = [one.img_size for one in _sized(student)]
-        size = to_2tuple(self.size or (ours[0] if ours else 224))
-        blank = torch.zeros(1, 3, *size, device='meta')
+    def _check_answer(self, model, student: nn.Module, size) -> None:
+        """Refuse a size or classes that do not fit, without any data.
+
+        A student for any size does not tell it before the first batch.
+        """
+        size = self.size or size
+        sides = to_2tuple(size or 224)
+        blank = torch.zeros(1, 3, *sides, device='meta')
         try:
             scores = deepcopy(model).eval().to('meta')(blank)
         except (AssertionError, RuntimeError, TypeError) as error:
+            if size is None:
+                return
             first = str(error).strip().partition('\n')[0]
             raise ValueError(
-                f'it does not take images of {size} px: {first}'
+                f'it does not take images of {sides} px (teacher=dict('
+                f'img_size=...) gives it others): {first}'
             ) from error
         if not isinstance(scores, Tensor):
             raise ValueError(f'{type(model).__name__} has no head')
-        theirs, ours = scores.shape[-1], student.head.num_classes
-        if theirs != ours:
+        ours = student.head.num_classes
+        if scores.shape != (1, ours):
+            theirs = ' x '.join(map(str, scores.shape[1:]))
             raise ValueError(
                 f'it has classes (head.num_classes) {theirs}, the student '
                 f'{ours}; they must be the same'
@@ -185,6 +195,8 @@ class Teacher:
         """
         self.prepare(student)
         if not self.is_read:
+            with _one_line(self.config):
+                self._check_answer(self.model, student, inputs.shape[2:])
             self._read()
         scores, patches = self.answer(inputs, answers['tokens'])
         seen = Compared(
@@ -198,7 +210,7 @@ class Teacher:
     @torch.no_grad()
     def answer(self, inputs: Tensor, tokens=None):
         """Class scores; with tokens, the last patches (B, P, C) too."""
-        model, x = self.model.to(inputs), self.view(inputs)
+        model, x = self.like(inputs), self.view(inputs)
         order = slice(None) if self.order is None else self.order
         if not self.compares_tokens:
             return model(x)[:, order], None
@@ -208,6 +220,14 @@ class Teacher:
         if not model.backbone.final_norm:
             patches = standardize(patches)
         return model.head(feats)[:, order], patches
+
+    def like(self, inputs: Tensor) -> nn.Module:
+        """Return the model on the device of images, in their type, rounded
+        once from the weights as they were read."""
+        if next(self.model.parameters()).dtype != inputs.dtype:
+            self.kept = self.kept or deepcopy(self.model.state_dict())
+            self.model.to(inputs.dtype).load_state_dict(self.kept)
+        return self.model.to(inputs)
 
     def view(self, inputs: Tensor) -> Tensor:
         """Images of the student, normalized and sized for the teacher."""
@@ -238,10 +258,10 @@ def check_options(options: dict) -> None:
         and isinstance(options['loss'], dict | list | tuple)
     ):
         raise ValueError(
-            f'teacher={options!r} is not allowed: give a dict with model, '
-            'checkpoint (the path or address of trained weights) and loss, a '
-            'dict or a list of them; also there is img_size. In place of '
-            'model, backbone is for an encoder without a head'
+            f'teacher={options!r} is not allowed: give a dict with model '
+            '(which was config), checkpoint (the path or address of trained '
+            'weights) and loss, a dict or a list of them; also there is '
+            'img_size. In place of model, backbone is for an encoder'
         )
 
 
@@ -254,6 +274,12 @@ def _check_kind(losses: list[nn.Module], of_layers: bool) -> None:
                 'are compared with backbone=..., class scores and last tokens '
                 'with model=...'
             )
+    kinds = [(type(x), *(x.layers if of_layers else ())) for x in losses]
+    if not kinds or len({*kinds}) < len(kinds):
+        raise ValueError(
+            f'teacher: {len(kinds)} losses of {len({*kinds})} kinds: give '
+            'one, or several of different kinds'
+        )
 
 
 def _check_tokens(model: nn.Module, student: nn.Module) -> None:
@@ -276,10 +302,14 @@ def _check_tokens(model: nn.Module, student: nn.Module) -> None:
             )
 
 
-def _sized(model: nn.Module) -> list[nn.Module]:
-    """Return the backbone, in a list, if it says for what images it is."""
-    backbones = [m for n, m in model.named_children() if n == 'backbone']
-    return [one for one in backbones if hasattr(one, 'img_size')]
+def _size_of(model: nn.Module):
+    """Return for images of what size a classifier is built, None for any.
+
+    A backbone of timm says it in the part that cuts patches.
+    """
+    backbone = dict(model.named_children()).get('backbone', model)
+    sized = (one for one in backbone.modules() if hasattr(one, 'img_size'))
+    return next((one.img_size for one in sized), None)
 
 
 def _rescaling(student: nn.Module, teacher: nn.Module) -> tuple | None:
@@ -332,7 +362,21 @@ def _classifier_of(config: str | dict | None) -> dict | None:
     return _classifier_in(Config.fromfile(config))
 
 
+@contextmanager
+def _one_line(config: str | dict | None) -> Iterator[None]:
+    """Say in one line what is wrong with the teacher of a config."""
+    try:
+        yield
+    except Exception as error:  # what is wrong in it raises all kinds
+        said = ' '.join(str(error).split())
+        if isinstance(config, str) and config not in said:
+            said = f'{config}: {said}'
+        raise ValueError(f'teacher: {said}') from error
+
+
 def _classifier_in(config: Config) -> dict:
+    if 'model' not in config:
+        raise ValueError('the config has no model: give one of a classifier')
     model = config.model
     model.setdefault('data_preprocessor', config.get('data_preprocessor'))
     return model

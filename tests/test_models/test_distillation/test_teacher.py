@@ -248,6 +248,23 @@ def test_a_teacher_that_is_nan_is_refused_with_the_first_batch(distilled):
         ),
         (dict(plain_vit(), head=None), {}, 'ImageClassifier has no head'),
         (
+            dict(
+                plain_vit(),
+                backbone=dict(plain_vit()['backbone'], out_type='featmap'),
+                head=dict(type='LinearClsHead', num_classes=5, in_channels=4),
+            ),
+            dict(loss=LOGITS),
+            '16 x 4 x 5, the student 5',
+        ),
+        (
+            None,
+            dict(model=dict(type='TimmClassifier', model_name='tset_vit')),
+            '^teacher: Unknown model .tset_vit',
+        ),
+        (None, dict(loss=[]), 'teacher: 0 losses of 0 kinds'),
+        (None, dict(loss=[LOGITS, LOGITS]), 'teacher: 2 losses of 1 kinds'),
+        (None, dict(img_size=48), 'TokenDis.* leave img_size=48 out'),
+        (
             dict(plain_vit(), backbone=dict(type='LeNet5', num_classes=-1)),
             {},
             'teacher: the backbone is a LeNet5',
@@ -268,6 +285,34 @@ def test_a_teacher_that_is_nan_is_refused_with_the_first_batch(distilled):
 def test_what_does_not_fit_is_refused(distilled, teacher, options, message):
     with pytest.raises(ValueError, match=message):
         distilled(teacher=teacher, **options).init_weights()
+
+
+@pytest.mark.parametrize(
+    'text, message', [('a = 1', 'the config has no model'), ('a = (', '')]
+)
+def test_a_config_that_is_wrong_is_named(distilled, tmp_path, text, message):
+    (tmp_path / 'x.py').write_text(text)
+    with pytest.raises(ValueError, match=f'teacher: .*x.py.*{message}') as e:
+        distilled(model=str(tmp_path / 'x.py')).init_weights()
+    assert '\n' not in str(e.value)
+
+
+def test_images_of_another_size_than_a_teacher_takes(distilled):
+    teacher = dict(plain_vit(), backbone=dict(RESMLP))
+    teacher['head'] = dict(type='LinearClsHead', num_classes=5, in_channels=24)
+    model = distilled(teacher=teacher, loss=LOGITS)
+    model.init_weights()
+    model.teacher.size = None  # as of one that does not tell its size
+    with pytest.raises(ValueError, match=r'^teacher: .* \(48, 48\) px is not'):
+        model(images(4, 48), SAMPLES, mode='loss')
+
+
+def test_a_vit_of_timm_gets_its_own_size(distilled):
+    vit = dict(model_name='test_vit', img_size=48, num_classes=5)
+    teacher = dict(type='TimmClassifier', **vit)
+    model = distilled(teacher=teacher, loss=LOGITS)
+    teacher_of(model)
+    assert model.teacher.view(images(2)).shape == (2, 3, 48, 48)
 
 
 def test_checkpoint_of_another_model_is_refused(distilled, tmp_path):
@@ -410,6 +455,10 @@ def test_teacher_has_the_type_of_its_student(distilled, kind, read_before):
         model(images(4), SAMPLES, mode='loss')
     model.to(kind)(images(4).to(kind), SAMPLES, mode='loss')
     assert {p.dtype for p in teacher_of(model).parameters()} == {kind}
+    model.float()(images(4), SAMPLES, mode='loss')
+    stored = torch.load(model.teacher.checkpoint, weights_only=True)
+    for key, value in teacher_of(model).state_dict().items():
+        assert torch.equal(value, stored[key]), key
 
 
 def test_classes_are_matched_by_name(distilled, tmp_path):

@@ -1,0 +1,81 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""A model with LoRA, as tools open it: the plain one that it comes to."""
+
+import json
+from pathlib import Path
+
+import mmcv
+import pytest
+import torch
+from mmengine.config import Config
+from mmpretrain import get_model
+from tiny_run import CLASSES, ROOT, run_tool, write_run
+
+from mmclca.apis import TokenReductionInferencer
+from mmclca.deployment.program import noise
+
+LORA = dict(
+    type='mmclca.LoRAModel', rank=2, alpha=4, targets=[dict(type='.*qkv')]
+)
+
+
+@pytest.fixture
+def lora(tmp_path, monkeypatch):
+    """The model; its checkpoint is lora.pth in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    config = Config.fromfile(write_run(tmp_path))
+    config.model = dict(LORA, module=config.model.to_dict())
+    config.dump('lora.py')
+    model = get_model('lora.py')
+    for parameter in model.parameters():
+        parameter.data.add_(0.3 * torch.randn_like(parameter))
+    meta = dict(cfg=config.pretty_text, dataset_meta=dict(classes=CLASSES))
+    torch.save(dict(meta=meta, state_dict=model.state_dict()), 'lora.pth')
+    return model.eval()
+
+
+@torch.no_grad()
+def test_opened_it_is_plain_and_answers_alike(lora):
+    x = noise(4, (32, 32))
+    for given in (('lora.py', 'lora.pth'), (lora,)):
+        found = TokenReductionInferencer(*given, device='cpu').model
+        assert torch.allclose(found(x), lora(x), atol=1e-5)
+        assert not any('lora_' in name for name in found.state_dict())
+        assert found._config.model.type == 'ImageClassifier'
+        assert all(p.requires_grad for p in found.parameters())
+    assert any('lora_' in name for name in lora.state_dict())
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Runs a tool in this process; what it prints."""
+
+    def run(tool, *words):
+        run_tool(monkeypatch, ROOT / f'tools/{tool}.py', *words)
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_tools_take_it(lora, run):
+    config = 'lora.py', 'lora.pth'
+    image = 'data/elm/0.png'
+    run('predict', 'lora.pth', image, '--config', 'lora.py',
+        '--out', 'out.json', '--topk', '4')  # fmt: skip
+    (result,) = json.loads(Path('out.json').read_text())
+    pixels = torch.tensor(mmcv.imread(image)).permute(2, 0, 1).float()
+    with torch.no_grad():
+        wanted = lora(pixels[None] / 127.5 - 1).softmax(1)[0].tolist()
+    for one in result['classes']:
+        assert one['score'] == pytest.approx(wanted[one['label']], abs=1e-5)
+    # it keeps only what has the logits of PyTorch
+    run('deployment/export', *config)
+    run('visualization/vis_agreement', *config, '--out', 'out.png')
+
+
+def test_costs_are_those_of_the_plain_model(lora, run):
+    lora_cost, cost = (
+        json.loads(run('analysis_tools/get_flops', name, '--json'))
+        for name in ('lora.py', 'tiny.py')
+    )
+    assert lora_cost == cost and cost['parts']['FFN']
