@@ -144,9 +144,10 @@ def test_a_text_that_is_more_than_settings_is_not_used(folder, tmp_path):
 def test_files_of_training_are_not_asked_for(folder, tmp_path):
     config = Config.fromfile(folder / 'tiny.py')
     start = dict(type='Pretrained', checkpoint='http://gone.invalid/a.pth')
+    loss = dict(type='mmclca.DeiTDistillation')
     config.model.update(
         type='mmclca.TokenReductionClassifier',
-        teacher=dict(model='a.py', checkpoint='b.pth', loss=[]),
+        teacher=dict(model='a.py', checkpoint='b.pth', loss=loss),
         train_cfg=dict(augments=[dict(type='Mixup', alpha=0.8)]),
     )
     config.model.backbone.init_cfg = [start]
