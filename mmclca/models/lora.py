@@ -12,6 +12,8 @@ from torch import nn
 
 from mmclca.registry import MODELS
 
+from .tuning import tune_only
+
 
 @MODELS.register_module()
 class LoRAModel(_LoRAModel):
@@ -72,10 +74,7 @@ class LoRAModel(_LoRAModel):
     def _set_lora_trainable(self) -> None:
         """Freeze the backbone, but for what trains in every scope."""
         # when the model is built: an optimizer may leave out what is frozen
-        for name, parameter in self.module.named_parameters():
-            steps = name.split('.')
-            trains = {'reducer', 'cache'} & {*steps} or '.lora_' in name
-            parameter.requires_grad_('backbone' not in steps or bool(trains))
+        tune_only(self, 'lora')
 
     @torch.no_grad()
     def merged(self) -> BaseModel:
@@ -104,14 +103,12 @@ class LoRAModel(_LoRAModel):
                 layer._register_load_state_dict_pre_hook(_to_original)
 
 
-def without_lora(model: nn.Module) -> nn.Module:
-    """Return the plain classifier that a model is, or that LoRA is around.
+def without_lora(model: LoRAModel) -> BaseModel:
+    """Return the plain classifier that LoRA is around.
 
     A config that ``mmpretrain.get_model`` gave it becomes that of the plain
     one.
     """
-    if not isinstance(model, LoRAModel):
-        return model
     plain, given = model.merged(), vars(model)
     if '_config' in given:
         config = deepcopy(given['_config'])

@@ -128,22 +128,23 @@ class Callbacks:
         return gr.Slider(value=rate, interactive=False, info=info)
 
     def predict(self, packed: dict | None, method: str, keep_rate: float):
-        """Yield classes, row, pictures, their colours, images that are alike;
-        then the costs too."""
+        """Yield classes, row, pictures, their colours; then the costs too."""
         if packed is None:
-            yield [None] * 6
+            yield [None] * 5
             return
         found = answer(self.variants.at(method, keep_rate), packed)
         looks = [(look.text, look.text) for look in legend([found.survivors])]
         pictures = _pictures(found.survivors)
-        alike = self._alike(packed) if self.gallery else None
-        yield found.scores, [found.cells], pictures, looks, alike, None
+        yield found.scores, [found.cells], pictures, looks, None
         costs = self.variants.costs(method, keep_rate, packed, found.gmacs)
-        yield *[gr.skip()] * 5, costs
+        yield *[gr.skip()] * 4, costs
 
     @torch.no_grad()
-    def _alike(self, packed: dict) -> list[tuple[Image.Image, str]]:
-        """Images of the gallery most like a leaf, with class and cosine."""
+    def find_alike(self, packed: dict | None):
+        """Return images of the gallery most like a leaf, with class and
+        cosine."""
+        if packed is None or self.gallery is None:
+            return None
         model = self.variants.trained.model
         data = model.data_preprocessor(dict(inputs=[packed['inputs']]))
         feature = feature_of(model, data['inputs'], self.gallery.stage)
@@ -209,7 +210,7 @@ def build_page(
                 controls = _controls(callbacks.variants)
             with gr.Column(scale=7, min_width=480):
                 results = _results(callbacks.gallery is not None)
-        _connect(callbacks, leaf, uploads, *controls, results)
+        _connect(callbacks, leaf, uploads, *controls, *results)
     return page
 
 
@@ -264,8 +265,8 @@ def _label(method: str, own: str | None) -> str:
 
 
 def _results(with_gallery: bool) -> list:
-    """Return the best classes, the row of a table, the stages, images that
-    are alike, and the cost."""
+    """Return the best classes, the row of a table, the stages, and the cost;
+    then images that are alike."""
     plain = dict(interactive=False, buttons=[])
     classes = gr.Label(label='Best guesses', elem_id='classes')
     row = gr.Dataframe(headers=[*ANSWER], elem_id='row', **plain)
@@ -294,11 +295,11 @@ def _results(with_gallery: bool) -> list:
     )
     gr.Markdown('Computing cost of this leaf')
     costs = gr.Dataframe(headers=COSTS, elem_id='costs', **plain)
-    return [classes, row, pictures, looks, alike, costs]
+    return [classes, row, pictures, looks, costs], alike
 
 
 def _connect(
-    callbacks: Callbacks, leaf, uploads, method, keep_rate, results
+    callbacks: Callbacks, leaf, uploads, method, keep_rate, results, alike
 ) -> None:
     """Bind events to callbacks; after each of them comes a prediction."""
     packed = gr.State()  # the picture as the model takes it
@@ -309,6 +310,8 @@ def _connect(
         _bind(leaf.clear, lambda: None, [], [packed]),
         _bind(method.input, callbacks.select_method, [method], [keep_rate]),
     ]
+    for change in changes[:-1]:  # another leaf, or none
+        _bind(change.then, callbacks.find_alike, [packed], [alike])
     asked = [packed, method, keep_rate]
     for event in (*(change.then for change in changes), keep_rate.input):
         _bind(event, callbacks.predict, asked, results)

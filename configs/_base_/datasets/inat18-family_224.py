@@ -3,25 +3,12 @@
 # four views in training. level= 'kingdom' to 'genus' and 'name' for others.
 # The environment variable MMCLCA_DATA names the folder of data sets; in it,
 # inat2018 has train_val2018, train2018.json, val2018.json, categories.json.
-_base_ = ['./imagenet_224.py', './leaves_views_224.py']
+_base_ = ['./inat18-deit_224.py', './leaves_views_224.py']
 num_classes = 1118
-inat = dict(
-    _delete_=True,
-    type='mmclca.INaturalist',
-    data_root='{{$MMCLCA_DATA:data}}/inat2018',
-    level='family',
-)
 train_dataloader = dict(
-    sampler=dict(_delete_=True, type='DefaultSampler', shuffle=True),
-    dataset=dict(
-        **inat, ann_file='train2018.json', pipeline=_base_.four_views
-    ),
+    dataset=dict(level='family', pipeline=_base_.four_views)
 )
-val_dataloader = dict(
-    dataset=dict(
-        **inat, ann_file='val2018.json', pipeline=_base_.test_pipeline
-    )
-)
+val_dataloader = dict(dataset=dict(level='family'))
 test_dataloader = val_dataloader
 val_evaluator = dict(topk=(1,))
 test_evaluator = val_evaluator

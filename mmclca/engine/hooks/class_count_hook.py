@@ -40,8 +40,11 @@ class ClassCountHook(Hook):
         """
         model = inner_model(runner.model)
         # the properties of their names would build those that do not run
-        names = ('train', 'val', 'test')
-        loops = {name: getattr(runner, f'_{name}_loop') for name in names}
+        loops = dict(
+            train=runner._train_loop,
+            val=runner._val_loop,
+            test=runner._test_loop,
+        )
         counts = {}
         for name, loop in loops.items():
             if isinstance(loop, BaseLoop):

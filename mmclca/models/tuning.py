@@ -1,0 +1,85 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The parts of a classifier, and which of them a fine-tuning trains."""
+
+from collections.abc import Iterator
+
+from mmcv.cnn.bricks.norm import is_norm
+from torch import nn
+
+from mmclca.utils.messages import one_of
+
+from .layers.resmlp_layer import Affine
+
+# parts of a model, see `part_of`, that train in each scope
+ALWAYS = ('head', 'reducer')
+SCOPES = dict(
+    attn=('attn', 'pos_embed', *ALWAYS),
+    ffn=('ffn', 'pos_embed', *ALWAYS),
+    norm=('norm', 'pos_embed', *ALWAYS),
+    head=ALWAYS,
+    lora=('lora', *ALWAYS),
+    full=('attn', 'ffn', 'norm', 'pos_embed', 'lora', 'rest', *ALWAYS),
+)
+# parts by what the path of a module has in it, likely first
+NAMED = dict(
+    reducer=('reducer', 'cache'),
+    attn=('attn', 'mix'),
+    ffn=('ffn', 'mlp'),
+    pos_embed=('pos_embed',),
+)
+
+
+def part_of(path: str, module: nn.Module) -> str:
+    """Name the part of a classifier that a parameter or module is of.
+
+    Args:
+        path (str): Its name.
+        module (nn.Module): The module, or the one whose parameter it is.
+    """
+    steps = path.split('.')
+    if any(step.startswith('lora_') for step in steps):
+        return 'lora'
+    if 'backbone' not in steps:
+        return 'head'
+    named = [part for part, own in NAMED.items() if {*own} & {*steps}]
+    if named[:1] == ['reducer']:
+        return 'reducer'
+    if is_norm(module) or isinstance(module, Affine):
+        return 'norm'
+    if any(step.startswith('gamma') for step in steps):
+        return 'rest'
+    return named[0] if named else 'rest'
+
+
+def parts(model: nn.Module) -> Iterator[tuple[str, nn.Parameter, str]]:
+    """Yield the name of each parameter, itself, and its part."""
+    for path, module in model.named_modules():
+        for name, parameter in module.named_parameters(path, recurse=False):
+            yield name, parameter, part_of(name, module)
+
+
+def tune_only(model: nn.Module, scope: str) -> tuple[int, int]:
+    """Freeze what is not in a scope, in place.
+
+    Returns:
+        tuple[int, int]: How many numbers train, and how many there are.
+
+    Raises:
+        ValueError: If there is no such scope, none of it in the model, or
+            no backbone, of which it would be a part.
+    """
+    one_of(SCOPES, scope=scope)
+    found = list(parts(model))
+    kinds = {part for _, _, part in found}
+    if scope != 'full' and (SCOPES[scope][0] not in kinds or len(kinds) < 2):
+        raise ValueError(
+            f'scope={scope!r}: {type(model).__name__} has no backbone with '
+            f'such parameters; there are {", ".join(SCOPES)}, lora for a '
+            "model of type='mmclca.LoRAModel', full for all"
+        )
+    for _, parameter, part in found:
+        # what a config, or LoRAModel, froze stays so
+        trains = parameter.requires_grad and part in SCOPES[scope]
+        parameter.requires_grad_(trains)
+    train = sum(p.numel() for _, p, _ in found if p.requires_grad)
+    return train, sum(p.numel() for _, p, _ in found)
