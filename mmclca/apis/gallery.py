@@ -21,16 +21,16 @@ from mmclca.datasets.units import Units
 from mmclca.evaluation.retrieval import mean_over_matched, measure_queries
 from mmclca.models.retrievers import (
     cosine_similarity,
+    files_of,
     hide_same_files,
     nearest_votes,
-    positions_of,
 )
 from mmclca.models.selfsup.grafit import ranked_similarity
 from mmclca.utils.files import replace_file
 from mmclca.utils.messages import printable
 
 RECALLS = (1, 5, 10)
-ENTRIES = 2**23  # similarities at a time, whose ranking takes some 400 MB
+ENTRIES = 2**21  # similarities at a time, whose ranking takes some 100 MB
 # numbers of images that vote, of which folds choose, and their temperature
 VOTERS = (10, 15, 20, 25, 30)
 SIGMA = 0.05
@@ -59,13 +59,13 @@ class Gallery:
             Tensor: Cosines (N, M), minus infinity where both are one file.
         """
         similarity = cosine_similarity(features, self.features)
-        hide_same_files(similarity, paths, self.positions)
+        hide_same_files(similarity, paths, self.files)
         return similarity
 
     @cached_property
-    def positions(self) -> dict[str, list[int]]:
-        """Positions of its files."""
-        return positions_of(self.images.paths)
+    def files(self) -> Tensor:
+        """Its files, see :func:`.files_of`."""
+        return files_of(self.images.paths)
 
 
 def write_gallery(gallery: Gallery, path: str | PathLike) -> None:
@@ -121,7 +121,7 @@ def _check_file(gallery: Gallery) -> None:
     paths, features = gallery.images.paths, gallery.features
     if not paths or features.dim() != 2 or len(features) != len(paths):
         raise ValueError(f'{len(paths)} images, features {features.shape}')
-    if not features.isfinite().all():
+    if not torch.stack(features.aminmax()).isfinite().all():
         raise ValueError('features are not finite')
     for path in paths:
         if '://' in path:
