@@ -4,6 +4,7 @@
 import json
 import os
 import warnings
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isnan
@@ -30,7 +31,7 @@ from mmclca.utils.files import replace_file
 from mmclca.utils.messages import printable
 
 RECALLS = (1, 5, 10)
-ENTRIES = 2**21  # similarities at a time, whose ranking takes some 100 MB
+ENTRIES = 2**20  # similarities at a time, whose ranking takes some 50 MB
 # numbers of images that vote, of which folds choose, and their temperature
 VOTERS = (10, 15, 20, 25, 30)
 SIGMA = 0.05
@@ -167,7 +168,7 @@ def look_up(
         warning.
     """
     voting = (neighbours,) if neighbours else choose_voters(gallery)
-    images, entries, parts = gallery.images, [], []
+    images, entries, measured = gallery.images, [], defaultdict(list)
     labels = torch.tensor([-1 if x is None else x for x in images.labels])
     known = {name: label for label, name in enumerate(images.classes)}
     wanted = torch.tensor([known.get(name, -2) for name in queries.names])
@@ -181,14 +182,16 @@ def look_up(
         found = _nearest(gallery, some, similarity, ranked, topk)
         _vote(found, similarity, labels, images.classes, *voting)
         relevant = wanted[rows, None] == labels
-        parts.append(measure_queries(ranked, relevant, RECALLS))
+        found_of = measure_queries(ranked, relevant, RECALLS)
+        # small tensors that stay would keep large ones from being given back
+        for name, values in found_of.items():
+            measured[name] += values.tolist()
         entries += found
-    measured = {x: torch.cat([part[x] for part in parts]) for x in parts[0]}
-    precisions = measured['mAP'].tolist()
-    for entry, precision in zip(entries, precisions, strict=True):
+    for entry, precision in zip(entries, measured['mAP'], strict=True):
         if not isnan(precision):
             entry['average_precision'] = precision
-    return entries, _metrics(entries, measured)
+    tables = {name: torch.tensor(x) for name, x in measured.items()}
+    return entries, _metrics(entries, tables)
 
 
 def choose_voters(gallery: Gallery, folds: int = 5) -> tuple[int, float]:
@@ -227,13 +230,17 @@ def _coarse(theirs, ours, ranking, coarse_of) -> Tensor:
 
 
 def _nearest(gallery, queries, similarity, ranked, topk) -> list[dict]:
-    paths, names = gallery.images.paths, gallery.images.names
+    images = gallery.images
     order = ranked.argsort(dim=1, descending=True, stable=True)
     entries = []
     rows = zip(queries.paths, queries.names, similarity, order, strict=True)
     for path, name, row, ranking in rows:
         neighbours = [
-            dict(image=paths[i], name=names[i], similarity=float(row[i]))
+            dict(
+                image=images.paths[i],
+                name=images.name_of(i),
+                similarity=float(row[i]),
+            )
             for i in ranking[:topk].tolist()
             if row[i] > -torch.inf
         ]
