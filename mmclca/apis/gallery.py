@@ -226,6 +226,11 @@ def at_level(images: Photographs, coarse_of: dict[str, str]) -> Photographs:
 def _coarse(theirs, ours, ranking, coarse_of) -> Tensor:
     """Coarse labels of a gallery, then of the queries where they count."""
     names = dict(cosine=[], conditional=theirs).get(ranking, theirs + ours)
+    if None in names:
+        raise ValueError(
+            f'{ranking} ranking goes by classes, which {names.count(None)} '
+            'images have not: give folders or lists with classes'
+        )
     return torch.tensor(coarse_labels(names, coarse_of)[0])
 
 

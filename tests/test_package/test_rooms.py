@@ -69,16 +69,17 @@ ROOMS = (  # from the top
 # LoRA that is opened (10).
 # mmclca/visualization (44), mmclca/apis, mmclca/cli, mmclca/datasets and
 # mmclca/models by what studies of layers, levels and banks refuse in a line,
-# and figures in which heads and layers can be told apart.
+# and figures in which heads and layers can be told apart; mmclca/apis by
+# colours of coarse classes and memory too.
 BUDGET = {
     'mmclca': 177,
-    'mmclca/apis': 1454,
+    'mmclca/apis': 1472,
     'mmclca/benchmark': 935,
     'mmclca/checkpoints': 1535,
-    'mmclca/cli': 2997,
-    'mmclca/datasets': 2755,
+    'mmclca/cli': 3000,
+    'mmclca/datasets': 2758,
     'mmclca/deployment': 343,
-    'mmclca/engine': 902,
+    'mmclca/engine': 904,
     'mmclca/evaluation': 457,
     'mmclca/fitting': 1350,
     'mmclca/models': 6575,
@@ -88,7 +89,7 @@ BUDGET = {
     'mmclca/visualization': 1234,
     'tools': 543,
     'tools/research': 955,
-    'tests': 29457,
+    'tests': 29474,
 }
 
 
