@@ -4,6 +4,7 @@
 import json
 import os
 import warnings
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isnan
@@ -21,16 +22,16 @@ from mmclca.datasets.units import Units
 from mmclca.evaluation.retrieval import mean_over_matched, measure_queries
 from mmclca.models.retrievers import (
     cosine_similarity,
+    files_of,
     hide_same_files,
     nearest_votes,
-    positions_of,
 )
 from mmclca.models.selfsup.grafit import ranked_similarity
 from mmclca.utils.files import replace_file
 from mmclca.utils.messages import printable
 
 RECALLS = (1, 5, 10)
-ENTRIES = 2**23  # similarities at a time, whose ranking takes some 400 MB
+ENTRIES = 2**20  # similarities at a time, whose ranking takes some 50 MB
 # numbers of images that vote, of which folds choose, and their temperature
 VOTERS = (10, 15, 20, 25, 30)
 SIGMA = 0.05
@@ -59,13 +60,13 @@ class Gallery:
             Tensor: Cosines (N, M), minus infinity where both are one file.
         """
         similarity = cosine_similarity(features, self.features)
-        hide_same_files(similarity, paths, self.positions)
+        hide_same_files(similarity, paths, self.files)
         return similarity
 
     @cached_property
-    def positions(self) -> dict[str, list[int]]:
-        """Positions of its files."""
-        return positions_of(self.images.paths)
+    def files(self) -> Tensor:
+        """Its files, see :func:`.files_of`."""
+        return files_of(self.images.paths)
 
 
 def write_gallery(gallery: Gallery, path: str | PathLike) -> None:
@@ -121,7 +122,7 @@ def _check_file(gallery: Gallery) -> None:
     paths, features = gallery.images.paths, gallery.features
     if not paths or features.dim() != 2 or len(features) != len(paths):
         raise ValueError(f'{len(paths)} images, features {features.shape}')
-    if not features.isfinite().all():
+    if not torch.stack(features.aminmax()).isfinite().all():
         raise ValueError('features are not finite')
     for path in paths:
         if '://' in path:
@@ -167,7 +168,7 @@ def look_up(
         warning.
     """
     voting = (neighbours,) if neighbours else choose_voters(gallery)
-    images, entries, parts = gallery.images, [], []
+    images, entries, measured = gallery.images, [], defaultdict(list)
     labels = torch.tensor([-1 if x is None else x for x in images.labels])
     known = {name: label for label, name in enumerate(images.classes)}
     wanted = torch.tensor([known.get(name, -2) for name in queries.names])
@@ -181,14 +182,16 @@ def look_up(
         found = _nearest(gallery, some, similarity, ranked, topk)
         _vote(found, similarity, labels, images.classes, *voting)
         relevant = wanted[rows, None] == labels
-        parts.append(measure_queries(ranked, relevant, RECALLS))
+        found_of = measure_queries(ranked, relevant, RECALLS)
+        # small tensors that stay would keep large ones from being given back
+        for name, values in found_of.items():
+            measured[name] += values.tolist()
         entries += found
-    measured = {x: torch.cat([part[x] for part in parts]) for x in parts[0]}
-    precisions = measured['mAP'].tolist()
-    for entry, precision in zip(entries, precisions, strict=True):
+    for entry, precision in zip(entries, measured['mAP'], strict=True):
         if not isnan(precision):
             entry['average_precision'] = precision
-    return entries, _metrics(entries, measured)
+    tables = {name: torch.tensor(x) for name, x in measured.items()}
+    return entries, _metrics(entries, tables)
 
 
 def choose_voters(gallery: Gallery, folds: int = 5) -> tuple[int, float]:
@@ -223,17 +226,26 @@ def at_level(images: Photographs, coarse_of: dict[str, str]) -> Photographs:
 def _coarse(theirs, ours, ranking, coarse_of) -> Tensor:
     """Coarse labels of a gallery, then of the queries where they count."""
     names = dict(cosine=[], conditional=theirs).get(ranking, theirs + ours)
+    if None in names:
+        raise ValueError(
+            f'{ranking} ranking goes by classes, which {names.count(None)} '
+            'images have not: give folders or lists with classes'
+        )
     return torch.tensor(coarse_labels(names, coarse_of)[0])
 
 
 def _nearest(gallery, queries, similarity, ranked, topk) -> list[dict]:
-    paths, names = gallery.images.paths, gallery.images.names
+    images = gallery.images
     order = ranked.argsort(dim=1, descending=True, stable=True)
     entries = []
     rows = zip(queries.paths, queries.names, similarity, order, strict=True)
     for path, name, row, ranking in rows:
         neighbours = [
-            dict(image=paths[i], name=names[i], similarity=float(row[i]))
+            dict(
+                image=images.paths[i],
+                name=images.name_of(i),
+                similarity=float(row[i]),
+            )
             for i in ranking[:topk].tolist()
             if row[i] > -torch.inf
         ]

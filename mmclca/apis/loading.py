@@ -73,6 +73,11 @@ def load_classifier(
         require_settings(model, 'model', 'test_dataloader')
         check_patches(model)
         model = build_classifier(model)
+        if not hasattr(model.head, 'num_classes'):
+            raise ValueError(
+                f'{type(model).__name__} is no classifier: give its weights '
+                'with the config of one'
+            )
         device = device or ('cuda' if torch.cuda.is_available() else 'cpu')
     elif not hasattr(model, '_config'):
         raise ValueError(
@@ -140,14 +145,12 @@ def save_classifier(
 
 
 def names_of_last(model: nn.Module) -> list[str]:
-    """Return the names of the parameters of the last layer.
-
-    Raises:
-        ValueError: If the head has no linear last layer.
-    """
-    if not any(True for _ in model.head.parameters()):
-        return []  # of a bank
-    last = last_linear(model.head)
+    """Return the names of the parameters of the last layer, of the whole head
+    where that is not known."""
+    try:
+        last = last_linear(model.head)
+    except ValueError:
+        last = model.head
     fitted = {id(parameter) for parameter in last.parameters()}
     return [name for name, p in model.named_parameters() if id(p) in fitted]
 

@@ -224,7 +224,11 @@ def _neighbour_rows(entries):
 
 
 def draw_neighbours(
-    entries: Sequence[dict], path: Path, number: int = 8, nearest: int = 5
+    entries: Sequence[dict],
+    path: Path,
+    number: int = 8,
+    nearest: int = 5,
+    coarse_of: dict[str, str] = {},
 ) -> None:
     """Draw queries in the first row, and what they find below.
 
@@ -233,6 +237,8 @@ def draw_neighbours(
         path (Path): The picture.
         number (int): How many queries, evenly spread. Defaults to 8.
         nearest (int): Images below each. Defaults to 5.
+        coarse_of (dict[str, str]): The coarse class of each class, for a
+            colour of its own. Defaults to {}.
     """
     number = min(number, len(entries))
     columns = {}
@@ -243,7 +249,7 @@ def draw_neighbours(
         near = entry['neighbours'][:nearest]
         columns[heading] = [
             photograph(entry['image'], note=_of_query(entry)),
-            *(_neighbour(entry, one) for one in near),
+            *(_neighbour(entry, one, coarse_of) for one in near),
         ]
     contact_sheet(columns, path)
 
@@ -255,20 +261,24 @@ def _of_query(entry: dict) -> str:
     return f'vote: {entry["knn_class"]}' if 'knn_class' in entry else ''
 
 
-def _neighbour(entry: dict, one: dict) -> Panel:
+def _neighbour(entry: dict, one: dict, coarse_of: dict) -> Panel:
     """Return the picture of an image found, in the colour of right or
     wrong."""
     return photograph(
         one['image'],
         note=f'{one["similarity"]:.3f} {one["name"] or ""}'.strip(),
-        frame=FRAMES[_same(entry, one)],
+        frame=FRAMES[_same(entry, one, coarse_of)],
     )
 
 
-def _same(entry: dict, other: dict) -> bool | None:
+def _same(entry: dict, other: dict, coarse_of: dict) -> bool | str | None:
     """Compare an image found with the class of the query, or the one that is
-    voted for; None where there is none."""
+    voted for; 'coarse' where their coarse class is one, None where there is
+    none."""
     name = entry['name'] or entry.get('knn_class')
     if name is None or other['name'] is None:
         return None
+    if name != other['name'] and name in coarse_of:
+        same = coarse_of[name] == coarse_of.get(other['name'])
+        return 'coarse' if same else False
     return name == other['name']

@@ -27,7 +27,8 @@ def read_levels(table: str | PathLike) -> dict[str, dict[str, str]]:
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If it has no level, or a class has two coarse ones.
+        ValueError: If it has no level, a cell is empty, or a class has two
+            coarse ones.
     """
     rows = read_rows(table)
     title, *levels = rows[0] if rows else ['']
@@ -38,6 +39,11 @@ def read_levels(table: str | PathLike) -> dict[str, dict[str, str]]:
         )
     found = {level: {} for level in levels}
     for row in rows:
+        if None in row or not all(row.values()):
+            raise ValueError(
+                f'{table}: the row of {printable(row[title] or "no class")} '
+                f'has not {len(levels) + 1} cells, one for each title'
+            )
         for level, coarse_of in found.items():
             name, coarse = row[title], row[level]
             if coarse_of.setdefault(name, coarse) != coarse:
@@ -86,7 +92,8 @@ def coarse_labels(
             f'{printable(unknown[0])}: give each class one'
         )
     coarse = sorted({coarse_of[name] for name in names})
-    return [coarse.index(coarse_of[name]) for name in names], coarse
+    number = {name: label for label, name in enumerate(coarse)}
+    return [number[coarse_of[name]] for name in names], coarse
 
 
 @DATASETS.register_module()
@@ -134,7 +141,8 @@ class INaturalist(BaseDataset):
             ``categories.json``; and others of mmpretrain's ``BaseDataset``.
 
     Raises:
-        ValueError: If the categories have no such level.
+        ValueError: If the categories have no such level, or the list no
+            annotations, as those of tests.
     """
 
     def __init__(self, level: str = 'name', **settings):
@@ -152,6 +160,7 @@ class INaturalist(BaseDataset):
         self._metainfo['classes'] = tuple(classes)
         number = {name: label for label, name in enumerate(classes)}
         listed = json.loads(read_bytes(self.ann_file))
+        one_of(listed, part='annotations')
         paths = {one['id']: one['file_name'] for one in listed['images']}
         return [
             dict(

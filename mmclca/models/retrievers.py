@@ -4,6 +4,7 @@
 import os
 from collections.abc import Iterable
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from mmengine.dataset import BaseDataset
@@ -68,30 +69,28 @@ def nearest_votes(
     return scores.scatter_add_(1, voters, votes)
 
 
-def positions_of(paths: Iterable[str]) -> dict[str, list[int]]:
-    """Positions of each file among some images, once links are followed."""
-    found = {}
-    for position, path in enumerate(paths):
-        found.setdefault(os.path.realpath(path), []).append(position)
-    return found
+def files_of(paths: Iterable[str]) -> Tensor:
+    """Number the files of images (M,), once links are followed.
+
+    The numbers hold in this process; names would take gigabytes of millions.
+    """
+    numbers = (hash(os.path.realpath(path)) for path in paths)
+    return torch.from_numpy(np.fromiter(numbers, np.int64))
 
 
 def hide_same_files(
-    similarity: Tensor,
-    paths: Iterable[str | None],
-    positions: dict[str, list[int]],
+    similarity: Tensor, paths: Iterable[str | None], files: Tensor
 ) -> None:
     """Put minus infinity where a query and a gallery image are one file.
 
     Args:
         similarity (Tensor): (N, M), changed in place.
         paths (Iterable[str | None]): Files of the queries.
-        positions (dict[str, list[int]]): Of the gallery, see
-            :func:`positions_of`.
+        files (Tensor): Of the gallery (M,), see :func:`files_of`.
     """
     for row, path in zip(similarity, paths, strict=True):
         if path is not None:
-            row[positions.get(os.path.realpath(path), [])] = -torch.inf
+            row[files == hash(os.path.realpath(path))] = -torch.inf
 
 
 ENCODER = 'image_encoder.'
@@ -142,7 +141,7 @@ class TokenReductionRetriever(ImageToImageRetriever):
         )
         self.stage = stage
         self.labels = None  # of the gallery
-        self.positions = {}  # of files in it
+        self.files = None  # of the gallery
         self._register_load_state_dict_pre_hook(_enter_encoder)
 
     def extract_feat(self, inputs: Tensor) -> Tensor:
@@ -167,11 +166,11 @@ class TokenReductionRetriever(ImageToImageRetriever):
         infos = [dataset.get_data_info(i) for i in range(len(dataset))]
         if 'gt_label' in infos[0]:
             self.labels = torch.tensor([int(i['gt_label']) for i in infos])
-        self.positions = positions_of(info['img_path'] for info in infos)
+        self.files = files_of(info['img_path'] for info in infos)
 
     def prepare_prototype(self) -> None:
         """Turn the gallery into features."""
-        self.labels, self.positions = None, {}
+        self.labels = self.files = None
         if isinstance(self.prototype, dict):
             # mmengine cannot serialize a data set without images
             self.prototype['dataset']['serialize_data'] = False
@@ -201,7 +200,8 @@ class TokenReductionRetriever(ImageToImageRetriever):
                 'gallery with this model'
             )
         score = self.similarity_fn(inputs, self.prototype_vecs)
-        hide_same_files(score, files or [None] * len(score), self.positions)
+        if files and self.files is not None:
+            hide_same_files(score, files, self.files.to(score.device))
         pred_score, pred_label = score.sort(descending=True, dim=-1)
         return dict(score=score, pred_label=pred_label, pred_score=pred_score)
 

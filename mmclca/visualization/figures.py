@@ -23,8 +23,9 @@ from .painting import HEAT, paint_map
 
 DPI = 100
 LINE = 0.17  # inches of a line of text
-# of images that are right, wrong or neither; Okabe and Ito's colours
-FRAMES = {True: '#0072b2', False: '#e69f00', None: None}
+# of images that are right, in no more than their coarse class, wrong or
+# neither; Okabe and Ito's colours
+FRAMES = {True: '#0072b2', 'coarse': '#009e73', False: '#e69f00', None: None}
 
 
 @dataclass

@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterable
 from copy import deepcopy
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from matplotlib import colormaps
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from torch import Tensor, nn
 
 from mmclca.datasets.batches import Batch
@@ -21,12 +24,24 @@ from mmclca.models.looking import AttentionRecorder, layer_outputs, recording
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.retrievers import cosine_similarity, nearest_votes
 from mmclca.utils.files import write_rows
+from mmclca.utils.random_state import same_random_state
 
 from .cka import feature_reader
 from .figures import save
 from .tsne import image_features
 
 Read = Callable[[], Iterable[Batch]]
+# of tables by title: what their rows are, and their values
+AXES = dict(
+    distance=('layer', 'distance in patches'),
+    entropy=('layer', 'entropy in nats'),
+    amplitude=('frequency', 'log amplitude, less that at 0'),
+    highest=('layer', 'the same at the highest frequency'),
+    accuracy=('layer', 'accuracy'),
+    first=('first layers drawn anew', 'accuracy'),
+    last=('last layers drawn anew', 'accuracy'),
+    energy=('principal components', 'share of the variance'),
+)
 
 
 @torch.no_grad()
@@ -101,13 +116,21 @@ def maps(
 
     Returns:
         Tensor: (L, M), means over images.
+
+    Raises:
+        ValueError: If the numbers of patches differ.
     """
     found = []
     for batches in pairs:
-        seen = (
+        seen = [
             F.normalize(_seen(model, batch.images, _patch_map), dim=-1)
             for model, batch in zip((first, second), batches, strict=True)
-        )
+        ]
+        if len({x.shape[-1] for x in seen}) > 1:
+            raise ValueError(
+                'the models have different numbers of patches: give both '
+                'images and patches of one size'
+            )
         found.append(torch.einsum('lbp,mbp->blm', *seen).cpu())
     return torch.cat(found).mean(dim=0)
 
@@ -121,7 +144,14 @@ def _patch_map(weights: Tensor, tokens: Tokens) -> Tensor:
 
 def _side(share: Tensor) -> int:
     """Side of the grid, which is a square, of weights (B, N, P)."""
-    return round(share.shape[-1] ** 0.5)
+    patches = share.shape[-1]
+    side = round(patches**0.5)
+    if side**2 != patches:
+        raise ValueError(
+            f'{patches} patches are no square, as frequencies and distances '
+            'take: resize images to squares in the test pipeline'
+        )
+    return side
 
 
 @torch.no_grad()
@@ -132,7 +162,8 @@ def fourier(model: nn.Module, read: Read) -> dict[str, Tensor]:
     amplitude along the diagonal, less that of frequency 0.
 
     Returns:
-        dict[str, Tensor]: ``amplitude``, (F, L).
+        dict[str, Tensor]: ``amplitude``, (F, L), and ``highest``, its last
+        row as a curve over layers, (L, 1).
     """
 
     def curve(x: Tensor, left: Tokens) -> Tensor:
@@ -145,11 +176,13 @@ def fourier(model: nn.Module, read: Read) -> dict[str, Tensor]:
 
     look = layer_outputs(model, curve)
     found = _mean(read(), lambda images: torch.stack(look(images)))
-    return dict(amplitude=found.T)
+    return dict(amplitude=found.T, highest=found[:, -1:])
 
 
 def reinit(model: nn.Module, read: Read) -> dict[str, Tensor]:
     """Measure what the first or last k layers give: they are drawn anew.
+
+    Each time the same draws.
 
     Returns:
         dict[str, Tensor]: ``first`` and ``last``, (L + 1, 1): the share of
@@ -161,25 +194,45 @@ def reinit(model: nn.Module, read: Read) -> dict[str, Tensor]:
     for k in range(number + 1):
         ends = range(k), range(number - k, number)
         found.append([_accuracy(_drawn_anew(model, x), read) for x in ends])
-    titles = (f'accuracy, {end} layers anew' for end in ('first', 'last'))
-    return dict(zip(titles, torch.tensor(found).T[..., None], strict=True))
+    first, last = torch.tensor(found).T[..., None]
+    return dict(first=first, last=last)
 
 
 def _drawn_anew(model: nn.Module, layers: Iterable[int]) -> nn.Module:
     copied = deepcopy(model)
-    for layer in layers:
-        for part in copied.backbone.layers[layer].modules():
-            if hasattr(part, 'reset_parameters'):
-                part.reset_parameters()
+    with same_random_state():
+        torch.manual_seed(0)
+        for layer in layers:
+            for part in copied.backbone.layers[layer].modules():
+                if hasattr(part, 'reset_parameters'):
+                    part.reset_parameters()
     return copied
 
 
 def _accuracy(model: nn.Module, read: Callable) -> float:
     features, labels = image_features(model, read(), 'backbone')
-    labels = torch.tensor(labels)
+    labels, number = numbered(labels)
     similarity = cosine_similarity(features, features).fill_diagonal_(-2)
-    votes = nearest_votes(similarity, labels, int(labels.max()) + 1)
+    votes = nearest_votes(similarity, labels, number)
     return (votes.argmax(dim=1) == labels).double().mean().item()
+
+
+def numbered(labels: list[int]) -> tuple[Tensor, int]:
+    """Number the classes of images anew.
+
+    Returns:
+        tuple[Tensor, int]: Labels from 0, and the number of classes.
+
+    Raises:
+        ValueError: If there are no labels.
+    """
+    if not labels:
+        raise ValueError(
+            'the images have no classes, by which accuracy is measured: give '
+            '--split one that has'
+        )
+    classes, found = torch.tensor(labels).unique(return_inverse=True)
+    return found, len(classes)
 
 
 def pca(model: nn.Module, read: Read) -> dict[str, Tensor]:
@@ -197,26 +250,36 @@ def pca(model: nn.Module, read: Read) -> dict[str, Tensor]:
     return dict(energy=F.pad(share, (1, 0))[:, None])
 
 
-def draw_curves(
-    tables: dict[str, Tensor], out: str, x_label: str, series: str
-) -> None:
+def draw_curves(tables: dict[str, Tensor], out: str, series: str = '') -> None:
     """Draw the tables of a study side by side.
 
     Args:
-        tables (dict[str, Tensor]): Of a study.
+        tables (dict[str, Tensor]): Of a study, whose titles are in ``AXES``.
         out (str): Picture to write; its ending gives the format.
-        x_label (str): What the rows are.
-        series (str): What the columns are; '' for one.
+        series (str): What the columns are: 'head' for dots about the curve
+            of their mean, since heads of two layers are not the same ones;
+            else curves, by colours in their order. Defaults to '', for one.
     """
     figure = Figure((5 * len(tables), 3.6), layout='constrained')
-    axes = figure.subplots(1, len(tables), squeeze=False)[0]
+    # curves of one quantity alike, to be compared
+    how = dict(squeeze=False, sharey=not series)
+    axes = figure.subplots(1, len(tables), **how)[0]
     for axis, (title, table) in zip(axes, tables.items(), strict=True):
-        for number, curve in enumerate(table.T.tolist()):
-            name = f'{series} {number}'
-            axis.plot(curve, marker='o', markersize=3, label=name)
-        axis.set(xlabel=x_label, ylabel=title)
-        if series:
-            axis.legend(fontsize=6, frameon=False, ncols=2)
+        dots = series == 'head'
+        curves = (table.mean(dim=1, keepdim=True) if dots else table).T
+        if dots:
+            axis.plot(table.tolist(), 'o', color='tab:grey', markersize=3)
+        colours = colormaps['viridis'](np.linspace(0, 0.9, len(curves)))
+        for number, (curve, colour) in enumerate(
+            zip(curves, colours, strict=True)
+        ):
+            name = 'mean of heads (dots)' if dots else f'{series} {number}'
+            axis.plot(curve.tolist(), '.-', color=colour, label=name)
+        x_label, y_label = AXES[title]
+        axis.set(xlabel=x_label, ylabel=y_label)
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+        if dots or len(curves) > 1:
+            axis.legend(fontsize=7, frameon=False, ncols=2)
     save(figure, out)
 
 

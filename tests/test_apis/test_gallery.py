@@ -269,3 +269,7 @@ def test_a_ranking_needs_a_level_for_each_class():
     how = gallery, gallery.images, gallery.features, 1, 1, 'conditional'
     with pytest.raises(ValueError, match='no row for 1 classes, such as c'):
         look_up(*how, dict(a='x', b='y'))
+    queries = Photographs.named(['x'], [None], 'new')
+    how = gallery, queries, features_at(0), 1, 1, 'oracle', LEVELS
+    with pytest.raises(ValueError, match='oracle .* classes, which 1 images'):
+        look_up(*how)

@@ -54,6 +54,9 @@ def test_classes_of_a_table(leaves):
         ('class\noak\n', None, 'has no levels'),
         (f'{TABLE}oak,Robur,Fagaceae\n', None, 'in Quercus and in Robur'),
         (TABLE.replace('elm', 'fir'), None, '1 classes, such as elm'),
+        (f'{TABLE}fir,Abies\n', None, 'row of fir has not 3 cells'),
+        (f'{TABLE}fir,Abies,Pinaceae,x\n', None, 'of fir has not 3 cells'),
+        (f'{TABLE}fir,,Pinaceae\n', None, 'of fir has not 3 cells'),
     ],
 )
 def test_refused_tables(leaves, table, level, message):
@@ -83,6 +86,9 @@ def test_inaturalist(tmp_path):
     assert found.get_data_info(0)['img_path'] == str(tmp_path / '2.jpg')
     with pytest.raises(ValueError, match="no 'genus'.*family, id, name"):
         build('INaturalist', level='genus', **place)
+    (tmp_path / 'val.json').write_text(json.dumps(dict(images=images)))
+    with pytest.raises(ValueError, match="no 'annotations'.*images"):
+        build('INaturalist', **place)
 
 
 def test_cifar(tmp_path, monkeypatch):

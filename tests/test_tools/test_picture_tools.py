@@ -20,6 +20,7 @@ RANDOM = 'tiny.py --leaves 1'
 PART = f'{RANDOM} --pretrained part.pth'
 CAM = f'0.pth {IMAGE}'
 POOL = f'each/tiny.pth {IMAGE} --classes'
+FEW = '--num-images 8 --batch-size 8'
 TSNE = '--perplexity 3 --n-iter 250 --work-dir new'
 
 
@@ -141,6 +142,10 @@ def test_tsne(draw):
         ('vis_rollout', f'{CAM} --out gone/a.png', 'no folder gone'),
         ('vis_cka', f'0.pth {IMAGE}', 'elm/0.png: no images are read'),
         ('vis_cka', '0.pth --batch-size 17', 'has 16 images'),
+        ('vis_cka', '0.pth --kind pca --other 1.pth', 'leave out --other'),
+        ('vis_cka', f'0.pth --kind probe {FEW} --feature all', 'cls or mean'),
+        ('vis_cka', 'tiny.py 0.pth --cfg-options model.head=None',
+         'no classifier: give its weights with'),
         ('vis_confusions', 'gone.pth', 'gone.pth'),
         ('vis_agreement', '0.pth --other renamed.pth', 'class names of the m'),
         ('vis_cam', f'{CAM} --target-category 4 1 9', '4 9: .* 0 to 3'),
@@ -185,5 +190,23 @@ def test_layers_of_pretrained_weights(draw, folder):
     names = [n for n in stored['state_dict'] if n.startswith('backbone.')]
     kept = {name: stored['state_dict'][name] for name in names}
     torch.save(dict(state_dict=kept), folder / 'pretrained.pth')
-    words = '--kind maps --other 0.pth --num-images 8 --batch-size 8'
+    words = f'--kind maps --other 0.pth {FEW}'
     assert draw('vis_cka', f'tiny.py pretrained.pth {words}').std() > 10
+
+
+@pytest.mark.parametrize('head', ['DistilledHead', 'LinearClsHead'])
+def test_layers_of_other_models(draw, folder, head):
+    cfg = Config.fromfile(folder / 'tiny.py')
+    backbone = dict(cfg.model.backbone, reducer=None, cache=None, reduce_at=())
+    backbone['dist_token'] = head == 'DistilledHead'
+    cfg.model.backbone = backbone
+    if head == 'LinearClsHead':  # mmpretrain's own
+        plain = {k: backbone[k] for k in ('arch', 'img_size', 'patch_size')}
+        cfg.model.type = 'ImageClassifier'
+        cfg.model.backbone = dict(type='VisionTransformer', **plain)
+    head = f'mmclca.{head}' if backbone['dist_token'] else head
+    cfg.model.head = dict(type=head, num_classes=4, in_channels=24)
+    cfg.dump(folder / 'other.py')
+    model = get_model(cfg, pretrained=False)
+    torch.save(dict(state_dict=model.state_dict()), folder / 'other.pth')
+    assert draw('vis_cka', f'other.py other.pth {FEW}').std() > 10

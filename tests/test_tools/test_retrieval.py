@@ -106,6 +106,14 @@ def test_sheet_of_photographs_without_a_class(
         assert [cell.note for cell in cells] == [f'vote: {voted}', *lines]
         colours = [figures.FRAMES[n['name'] == voted] for n in near]
         assert [cell.frame for cell in cells] == [None, *colours]
+    coarse_of = dict(zip(CLASSES, 'aabb', strict=True))
+    found = ['ash', 'beech', 'elm', None]
+    near = [dict(image=entry['image'], name=n, similarity=1) for n in found]
+    one = dict(entry, name='ash', neighbours=near)
+    output.draw_neighbours([one], sheet, coarse_of=coarse_of)
+    *_, cells = drawn[-1].values()
+    colours = [figures.FRAMES[x] for x in (True, 'coarse', False, None)]
+    assert [cell.frame for cell in cells] == [None, *colours]
 
 
 @pytest.mark.parametrize(
@@ -153,4 +161,4 @@ def test_levels_of_a_table(retrieve, folder, tmp_path):
 def test_a_ranking_without_levels(folder, monkeypatch, capsys):
     words = str(folder / 'tiny.pth'), '--ranking', 'conditional'
     assert end_of(monkeypatch, TOOL, *words) == 2
-    assert 'the table has no row for 4 classes' in capsys.readouterr().err
+    assert 'conditional needs --coarse TABLE' in capsys.readouterr().err

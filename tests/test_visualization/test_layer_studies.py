@@ -72,15 +72,17 @@ def test_frequencies(model, read):
     grid = torch.cat(tokens, dim=1).unflatten(2, (4, 4))
     size = torch.fft.fft2(grid, dim=(2, 3)).abs().log().mean(dim=(1, 4))
     expected = torch.stack([size[:, i, i] - size[:, 0, 0] for i in range(3)])
-    assert_close(study.fourier(model, read)['amplitude'], expected)
+    found = study.fourier(model, read)
+    assert_close(found['amplitude'], expected)
+    assert_close(found['highest'][:, 0], expected[2])
 
 
 def test_layers_drawn_anew(model, read):
     before = {name: x.clone() for name, x in model.state_dict().items()}
-    torch.manual_seed(0)
     first, last = study.reinit(model, read).values()
     assert first.shape == last.shape == (7, 1)
     assert first[0] == last[0]
+    assert study.reinit(model, read)['last'].equal(last)
     assert all(x.equal(before[name]) for name, x in model.state_dict().items())
     changed = study._drawn_anew(model, [4, 5]).backbone.layers
     same = [
@@ -114,9 +116,35 @@ def test_reduced_models(read, reducer):
 
 
 def test_what_is_written(tmp_path):
-    tables = dict(a=torch.tensor([[1.0, 2.0]]), b=torch.tensor([[3.0]] * 2))
+    tables = dict(distance=torch.tensor([[1.0, 2.0]]))
+    tables['first'] = torch.tensor([[3.0], [4.0]])
     study.write_numbers(tables, tmp_path / 'a.csv')
     lines = (tmp_path / 'a.csv').read_text().splitlines()
-    assert lines == ['a,0,1.0,2.0', 'b,0,3.0', 'b,1,3.0']
-    study.draw_curves(tables, str(tmp_path / 'a.png'), 'layer', 'head')
-    assert (tmp_path / 'a.png').stat().st_size > 5000
+    assert lines == ['distance,0,1.0,2.0', 'first,0,3.0', 'first,1,4.0']
+
+
+def test_each_curve_has_its_colour(monkeypatch):
+    figures = []
+    monkeypatch.setattr(
+        study, 'save', lambda figure, _: figures.append(figure)
+    )
+    study.draw_curves(dict(amplitude=torch.rand(3, 12)), '', 'layer')
+    study.draw_curves(dict(distance=torch.rand(5, 12)), '', 'head')
+    (layers,), (heads,) = (figure.axes for figure in figures)
+    assert len({str(line.get_color()) for line in layers.lines}) == 12
+    assert [line.get_linestyle() for line in heads.lines] == [
+        *['None'] * 12,
+        '-',
+    ]
+
+
+def test_what_studies_refuse(model, read):
+    few = build(classifier(vit(6, patch_size=16))).double().eval()
+    with pytest.raises(ValueError, match='different numbers of patches'):
+        study.maps(model, few, zip(read(), read(), strict=True))
+    narrow = [Batch(batch.images[..., :16], [], []) for batch in read()]
+    for one in (study.attention, study.fourier):
+        with pytest.raises(ValueError, match='8 patches are no square'):
+            one(model, lambda: narrow)
+    with pytest.raises(ValueError, match='have no classes'):
+        study.reinit(model, lambda: [Batch(x.images, [], []) for x in read()])

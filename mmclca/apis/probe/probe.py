@@ -167,6 +167,7 @@ class Probe:
         self.model = load_classifier(
             config, weights, device=device, new_last_layer=True
         )
+        last_linear(self.model.head)  # refuses before images are read
         drop_references(self.model)  # they are of other images
         self.classes = self.model._dataset_meta['classes']
         self.batch_size = batch_size

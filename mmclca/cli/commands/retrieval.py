@@ -87,7 +87,8 @@ def add_outputs(parser):
         '--sheet PICTURE',
         'draw queries, each with its nearest images below, in blue frames '
         'where they are of its class (if it has none, of the one that is '
-        'voted for), else in orange ones',
+        'voted for), green ones where they are of its coarse class (first '
+        'level of --coarse), else orange ones',
         type=Path,
     )
     spread = 'how many to draw, evenly spread over all'
@@ -99,6 +100,8 @@ def add_outputs(parser):
 def check(args):
     if args.index and (args.gallery or args.save_index):
         raise ValueError('--index is a gallery already: leave out the other')
+    if args.ranking != 'cosine' and not args.coarse:
+        raise ValueError(f'--ranking {args.ranking} needs --coarse TABLE')
     for path in filter(None, (args.out, args.save_index)):
         check_file(path)
     if args.sheet:
@@ -134,9 +137,8 @@ def run(args):
     if args.queries or not (args.gallery or args.index):
         queries = embed(args, inferencer, args.queries, 'test')
     how = args.topk, args.neighbours, args.ranking
-    entries, metrics = apis.gallery.look_up(
-        gallery, *queries, *how, next(iter(levels.values()), {})
-    )
+    first = next(iter(levels.values()), {})
+    entries, metrics = apis.gallery.look_up(gallery, *queries, *how, first)
     for level, coarse_of in levels.items():
         at_level = partial(apis.gallery.at_level, coarse_of=coarse_of)
         some = replace(gallery, images=at_level(gallery.images))
@@ -147,7 +149,8 @@ def run(args):
         apis.output.write_neighbours(entries, metrics, args.out)
     if args.sheet:
         apis.output.draw_neighbours(
-            entries, args.sheet, args.sheet_queries, args.sheet_nearest
+            *(entries, args.sheet, args.sheet_queries, args.sheet_nearest),
+            first,
         )
     return entries, metrics
 

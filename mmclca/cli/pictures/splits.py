@@ -11,14 +11,9 @@ from .kind import add_model, add_split, check_labels, load, load_network
 
 # of visualization.cka, and of models whose features are drawn
 FEATURES = ('cls', 'mean', 'all')
-# studies of layers that are curves: what rows and columns are
-CURVES = dict(
-    attention=('layer', 'head'),
-    fourier=('frequency', 'layer'),
-    probe=('layer', ''),
-    reinit=('layers', ''),
-    pca=('components', ''),
-)
+# studies of layers: what the colours of a matrix, or some curves, are
+MATRICES = dict(cka='CKA', maps='cosine of maps of attention')
+CURVES = dict(attention='head', fourier='layer', probe='', reinit='', pca='')
 STAGES = ('backbone', 'neck', 'pre_logits')
 # options of sklearn.manifold.TSNE, n_iter being max_iter
 TSNE = dict(
@@ -98,7 +93,7 @@ def add_cka(parser):
         'of nearest images, with first or last layers anew; pca: energy of '
         'principal components of the final features',
         'cka',
-        choices=('cka', 'maps', *CURVES),
+        choices=(*MATRICES, *CURVES),
     )
     parser.add(
         '--other',
@@ -134,18 +129,25 @@ def draw_cka(args):
     the numbers go into a .csv file beside the picture
     """
     study = visualization.layer_studies
+    if args.other and args.kind in CURVES:
+        raise ValueError(
+            f'--kind {args.kind} is of one model: leave out --other, and '
+            'draw it once more'
+        )
     files = [args.files, *filter(None, [args.other])]
     opened = [open_split(args, one) for one in files]
     check_same(args, [paths for *_, paths in opened])
     if args.kind in CURVES:
         tables = curves_of(args, *opened[0][:2])
-        study.draw_curves(tables, args.out, *CURVES[args.kind])
+        study.draw_curves(tables, args.out, CURVES[args.kind])
     else:
         tables = {args.kind: similarity_of(args, opened)}
         names = ('the first model', 'the other model') if args.other else ()
-        reduce_at = [model.backbone.reduce_at for model, *_ in opened]
-        how = names or ('', ''), (reduce_at[0], reduce_at[-1]), args.kind
-        visualization.cka.draw_cka(tables[args.kind], args.out, *how)
+        as_reducible = visualization.cka.as_reducible
+        reduce_at = [as_reducible(x.backbone).reduce_at for x, *_ in opened]
+        how = names or ('', ''), (reduce_at[0], reduce_at[-1])
+        label = MATRICES[args.kind]
+        visualization.cka.draw_cka(tables[args.kind], args.out, *how, label)
     study.write_numbers(tables, args.out.with_suffix('.csv'))
     return args.out
 
@@ -166,9 +168,10 @@ def curves_of(args, model, read):
     study = visualization.layer_studies
     if args.kind != 'probe':
         return getattr(study, args.kind)(model, read)
+    if args.feature == 'all':  # gigabytes
+        raise ValueError('--kind probe takes --feature cls or mean')
     features, labels = study.layer_features(model, read(), args.feature)
-    classes, labels = torch.tensor(labels).unique(return_inverse=True)
-    how = labels, len(classes)
+    how = study.numbered(labels)
     found = [apis.probe.out_of_fold(x.float(), *how) for x in features]
     right = [one.accuracy.mean() for one in found]
     return dict(accuracy=torch.stack(right)[:, None])

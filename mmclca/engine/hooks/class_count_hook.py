@@ -2,7 +2,7 @@
 from mmengine.hooks import Hook
 from mmengine.runner import BaseLoop
 
-from mmclca.models import DistilledClassifier
+from mmclca.models import DistilledClassifier, Grafit
 from mmclca.registry import HOOKS
 from mmclca.utils.wrappers import inner_model
 
@@ -55,7 +55,9 @@ class ClassCountHook(Hook):
                 else:
                     counts[name] = len(metainfo['classes'])
         if counts:  # vis_scheduler's model has no head, either
-            _check(model.head.num_classes, counts)
+            inside = '' if isinstance(model, Grafit) else 'head.'
+            setting = f'model.{inside}num_classes'
+            _check(model.head.num_classes, counts, setting)
         if isinstance(loops['train'], BaseLoop):
             _check_teacher(model, loops['train'].dataloader.dataset.metainfo)
 
@@ -67,14 +69,14 @@ def _check_teacher(model, metainfo: dict | None) -> None:
             part.teacher.match_names((metainfo or {}).get('classes'))
 
 
-def _check(expected: int, counts: dict[str, int]) -> None:
+def _check(expected: int, counts: dict[str, int], setting: str) -> None:
     count, *others = set(counts.values())
     if {expected} != {count, *others}:
         found = [f'{n} in the {name} set' for name, n in counts.items()]
         fix = 'give all sets the same list of classes'
         if not others:
-            fix = f'add `--cfg-options model.head.num_classes={count}`'
+            fix = f'add `--cfg-options {setting}={count}`'
         raise ValueError(
-            f'model.head.num_classes is {expected}, but the classes are '
+            f'{setting} is {expected}, but the classes are '
             f'{", ".join(found)}: {fix}.'
         )

@@ -72,8 +72,12 @@ def is_alone(index: Tensor, labels: Tensor) -> Tensor:
 
 def check_index(index: Tensor, rows: int) -> None:
     """Refuse rows that a bank does not have."""
-    for value in (index.min(), index.max()):
-        integer(0, rows - 1, index=int(value))
+    outside = index[(index < 0) | (index >= rows)].tolist()
+    if outside:
+        raise ValueError(
+            f'index={outside[0]} must be an integer, 0 to {rows - 1}: a row '
+            'of the bank, in which mmclca.BankHook makes one for each image'
+        )
 
 
 def instance_loss(online: Sequence[Tensor], target: Sequence[Tensor]):

@@ -179,6 +179,13 @@ def test_a_run_keeps_its_bank_and_refills_it(config, tmp_path):
     assert found(str(image))[0]['pred_class'] == 'ash'
 
 
+def test_a_wrong_number_of_classes_says_where_it_is_set(config):
+    config.model.num_classes = 3
+    config.custom_hooks.append(dict(type='mmclca.ClassCountHook'))
+    with pytest.raises(ValueError, match='`--cfg-options model.num_classes=4'):
+        Runner.from_cfg(config).train()
+
+
 def one_of_two(rank, folder):
     """Train one step of a half of the batch; save losses and bank."""
     place = f'file://{folder}/meet'
