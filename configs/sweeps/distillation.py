@@ -6,7 +6,7 @@
 # table of their files and classes (names as in classes.txt) as TABLE,
 #   mmclca fit FOLDER_OF_THE_SET --labels TABLE --budget best \
 #     --out work_dirs/teachers/leaf40_dN
-# Results: none yet.
+# Results: docs/results/training.md.
 # Command: python tools/sweep.py configs/sweeps/distillation.py --jobs 2
 # The environment variables MMCLCA_DATA, MMCLCA_WEIGHTS and MMCLCA_TEACHERS
 # name the folders of data sets, weights and teachers.

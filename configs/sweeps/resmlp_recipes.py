@@ -3,7 +3,7 @@
 # recipe of configs/sweeps/architectures_from_scratch.py (AdamW), with LAMB, by
 # its own recipe (LAMB, mixing, smoothing), and by that with a PatchConvNet of
 # that sweep as teacher. 40 epochs.
-# Results: none yet.
+# Results: docs/results/training.md.
 # Command: python tools/sweep.py configs/sweeps/resmlp_recipes.py --jobs 2
 # The environment variable MMCLCA_TEACHERS names the folder with
 # patchconvnet_16.pth, the last checkpoint of that sweep's PatchConvNet.

@@ -3,7 +3,7 @@
 # with three photographs a class, 224 px; one seed at 288 px. Accuracy, memory
 # and seconds are in the results. The head and LoRA train at ten times the rate
 # of the others, with which they learn little in 50 epochs.
-# Results: none yet.
+# Results: docs/results/training.md.
 # Command: python tools/sweep.py configs/sweeps/tuning_scopes.py --jobs 1
 # The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders of
 # data sets and of weights.

@@ -9,12 +9,12 @@ import pytest
 from tiny_run import ROOT, run_tool
 
 TOOLS = ROOT / 'tools/research'
+FEW = pytest.param('few_photographs', marks=pytest.mark.slow)
+PAGES = ['reducers', 'family', 'architectures', 'training', FEW]
 FIGURES = ('accuracy_gmacs', 'methods', 'gradients', 'gradients_by_part')
 
 
-@pytest.mark.parametrize(
-    'page', ['few_photographs', 'reducers', 'family', 'architectures']
-)
+@pytest.mark.parametrize('page', PAGES)
 def test_a_page_is_as_it_is_stored(page, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     run_tool(monkeypatch, TOOLS / 'pages.py', page, '--out', tmp_path)

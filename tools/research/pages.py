@@ -67,7 +67,7 @@ def table_of_runs(sweep, rows):
         row['images/s, training'] = f'{mean["throughput.train"]:.0f}'
         row['images/s, test'] = f'{mean["throughput.test"]:.0f}'
         table.append(row)
-    return markdown(pd.DataFrame(table), ('model',))
+    return markdown(pd.DataFrame(table).fillna(''), ('model',))
 
 
 def render(template, values):
