@@ -5,12 +5,13 @@
 # them; their last block is new, as in the public codes, or the pre-trained
 # one.
 # leaf40 with two seeds, eight drawn cultivars of 18 training images with one.
-# Command: python tools/sweep.py configs/sweeps/baselines.py --jobs 1 \
+# Results: docs/results/baselines.md.
+# Command: python tools/sweep.py configs/sweeps/baselines.py --jobs 2 \
 #   --threads 1
 # The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders
 # of data sets and of weights; the cultivars are drawn by
 # python tools/dataset_converters/synthetic_leaves.py data/synthetic_leaves \
-#   --per-class 60 --size 128 --test-fraction 0.5
+#   --per-class 60 --size 128 --test-fraction 0.5 --difference 0.3
 clca = ['base']
 methods = ['none']
 keep_rates = [1.0]
