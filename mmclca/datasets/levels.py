@@ -3,6 +3,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from mmpretrain.datasets.base_dataset import BaseDataset
 from mmclca.registry import DATASETS
 from mmclca.utils.files import read_bytes, read_rows
 from mmclca.utils.messages import one_of, printable
+
+from .photographs import Photographs
 
 
 def read_levels(table: str | PathLike) -> dict[str, dict[str, str]]:
@@ -94,6 +97,13 @@ def coarse_labels(
     coarse = sorted({coarse_of[name] for name in names})
     number = {name: label for label, name in enumerate(coarse)}
     return [number[coarse_of[name]] for name in names], coarse
+
+
+def at_level(images: Photographs, coarse_of: dict[str, str]) -> Photographs:
+    """Give images the coarse classes of theirs; see :func:`coarse_labels`."""
+    labels, names = coarse_labels(images.classes, coarse_of)
+    found = [x if x is None else labels[x] for x in images.labels]
+    return replace(images, labels=found, classes=names)
 
 
 @DATASETS.register_module()

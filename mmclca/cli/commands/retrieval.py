@@ -140,15 +140,15 @@ def run(args):
     first = next(iter(levels.values()), {})
     entries, metrics = apis.gallery.look_up(gallery, *queries, *how, first)
     for level, coarse_of in levels.items():
-        at_level = partial(apis.gallery.at_level, coarse_of=coarse_of)
+        at_level = partial(datasets.levels.at_level, coarse_of=coarse_of)
         some = replace(gallery, images=at_level(gallery.images))
         ours = at_level(queries[0]), queries[1], 1, args.neighbours
         _, found = apis.gallery.look_up(some, *ours)
         metrics |= {f'{level} {x}': found[x] for x in LEVEL if x in found}
     if args.out:
-        apis.output.write_neighbours(entries, metrics, args.out)
+        apis.neighbours.write_neighbours(entries, metrics, args.out)
     if args.sheet:
-        apis.output.draw_neighbours(
+        apis.neighbours.draw_neighbours(
             *(entries, args.sheet, args.sheet_queries, args.sheet_nearest),
             first,
         )
