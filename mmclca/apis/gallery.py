@@ -213,8 +213,8 @@ def _measured(entries, ranked, relevant) -> list[dict[str, float]]:
     """Measure each query, whose entry gets its average precision."""
     tables = measure_queries(ranked, relevant, RECALLS)
     # small tensors that stay would keep large ones from being given back
-    numbers = [values.tolist() for values in tables.values()]
-    rows = [dict(zip(tables, x, strict=True)) for x in zip(*numbers)]
+    numbers = zip(*(x.tolist() for x in tables.values()), strict=True)
+    rows = [dict(zip(tables, one, strict=True)) for one in numbers]
     for entry, row in zip(entries, rows, strict=True):
         row['knn_top1'] = float(entry.get('knn_class') == entry['name'])
         if not isnan(row['mAP']):

@@ -16,11 +16,11 @@ from mmclca.utils.messages import integer, one_of
 from ..backbones import Reducible
 from .grafit import (
     REDUCTIONS,
-    halfway,
     instance_loss,
     is_alone,
     knn_loss,
     knn_scores,
+    update_bank,
 )
 
 PROJECTORS = dict(mlp=256, fc=128)  # channels of the embedding
@@ -102,9 +102,8 @@ class BankHead(ClsHead):
         """Update the rows of the batches of all processes."""
         index = torch.cat(all_gather(index))
         embedding = torch.cat(all_gather(embedding.detach()))
-        bank = self.bank.clone()  # the loss needs the old one for its gradient
-        bank[index] = halfway(bank[index], embedding, True)
-        self.bank = bank
+        # a new one: the loss needs the old one for its gradient
+        self.bank = update_bank(self.bank, embedding, index)
 
     def forward(self, feats: tuple[Tensor]) -> Tensor:
         """Embeddings to logarithms of class scores (B, num_classes)."""
