@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..arguments import positive
 from ..packages import apis, datasets, models, torch, visualization
-from .kind import add_split, load, load_network
+from .kind import add_split, load
 
 FEATURES = ('cls', 'mean', 'all')  # of visualization.cka
 # studies of layers: what the colours of a matrix, or some curves, are
@@ -66,7 +66,7 @@ def draw_cka(args):
             'draw it once more'
         )
     opened = [
-        open_split(args, load_network(args, files), partial(chosen, args))
+        open_split(args, load(args, files, True), partial(chosen, args))
         for files in filter(None, (args.files, args.other))
     ]
     check_same(args, [paths for *_, paths in opened])
@@ -161,7 +161,7 @@ def draw_agreement(args):
     study, rows, cosines = models.distillation.agreement, {}, {}
     seen, classes = [], []
     for n, files in enumerate((args.files, *(args.other or ())), start=1):
-        model, read, names = open_split(args, load(args, files).model)
+        model, read, names = open_split(args, load(args, files))
         seen.append(names)
         classes.append(model._dataset_meta['classes'])
         name = f'{n}. {Path(files[-1]).stem}'

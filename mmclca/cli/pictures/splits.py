@@ -45,7 +45,7 @@ def draw_cross_patch(args):
     """Draw rows of the matrices across patches of a ResMLP as maps of the
     patches that are read, and how sparse its matrices are in each layer
     """
-    backbone = load(args).model.backbone
+    backbone = load(args, args.files).backbone
     visualization.cross_patch.draw_cross_patch(
         backbone, args.out, args.layers, args.rows
     )
@@ -64,17 +64,11 @@ def draw_confusions(args):
     for each other; below it a row a pair: images of the one class that are
     right, those that are taken for the other class, and images of that
     """
-    inferencer = load(args)
-    model = inferencer.model
+    model, study = load(args, args.files), visualization.confusions
     dataset = datasets.batches.dataset_of(model._config, args.split)
-    every = range(len(dataset))
-    found = datasets.batches.batches(model, dataset, every, args.batch_size)
-    predictions = visualization.confusions.predict(
-        model, found, inferencer.classes
-    )
-    visualization.confusions.draw_confusions(
-        predictions, args.out, args.pairs, args.examples
-    )
+    found = datasets.batches.batches(model, dataset, None, args.batch_size)
+    predictions = study.predict(model, found, model._dataset_meta['classes'])
+    study.draw_confusions(predictions, args.out, args.pairs, args.examples)
     return args.out
 
 
