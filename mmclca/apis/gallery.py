@@ -18,11 +18,7 @@ from torch import Tensor
 from mmclca.datasets.levels import coarse_labels
 from mmclca.datasets.photographs import Photographs
 from mmclca.evaluation.retrieval import mean_over_matched, measure_queries
-from mmclca.models.retrievers import (
-    cosine_similarity,
-    files_of,
-    hide_same_files,
-)
+from mmclca.models import retrievers
 from mmclca.models.selfsup.grafit import ranked_similarity
 from mmclca.utils.files import replace_file
 from mmclca.utils.messages import printable
@@ -55,14 +51,14 @@ class Gallery:
         Returns:
             Tensor: Cosines (N, M), minus infinity where both are one file.
         """
-        similarity = cosine_similarity(features, self.features)
-        hide_same_files(similarity, paths, self.files)
+        similarity = retrievers.cosine_similarity(features, self.features)
+        retrievers.hide_same_files(similarity, paths, self.files)
         return similarity
 
     @cached_property
     def files(self) -> Tensor:
         """Its files, see :func:`.files_of`."""
-        return files_of(self.images.paths)
+        return retrievers.files_of(self.images.paths)
 
 
 def write_gallery(gallery: Gallery, path: str | PathLike) -> None:
