@@ -4,8 +4,7 @@
 import json
 import os
 import warnings
-from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import isnan
 from os import PathLike
@@ -18,23 +17,16 @@ from torch import Tensor
 
 from mmclca.datasets.levels import coarse_labels
 from mmclca.datasets.photographs import Photographs
-from mmclca.datasets.units import Units
 from mmclca.evaluation.retrieval import mean_over_matched, measure_queries
-from mmclca.models.retrievers import (
-    cosine_similarity,
-    files_of,
-    hide_same_files,
-    nearest_votes,
-)
+from mmclca.models import retrievers
 from mmclca.models.selfsup.grafit import ranked_similarity
 from mmclca.utils.files import replace_file
 from mmclca.utils.messages import printable
 
+from .voting import ENTRIES, SIGMA, choose_voters, vote
+
 RECALLS = (1, 5, 10)
-ENTRIES = 2**20  # similarities at a time, whose ranking takes some 50 MB
-# numbers of images that vote, of which folds choose, and their temperature
-VOTERS = (10, 15, 20, 25, 30)
-SIGMA = 0.05
+NEAREST = ('image', 'name', 'similarity')  # of an image that is found
 
 
 @dataclass
@@ -59,14 +51,14 @@ class Gallery:
         Returns:
             Tensor: Cosines (N, M), minus infinity where both are one file.
         """
-        similarity = cosine_similarity(features, self.features)
-        hide_same_files(similarity, paths, self.files)
+        similarity = retrievers.cosine_similarity(features, self.features)
+        retrievers.hide_same_files(similarity, paths, self.files)
         return similarity
 
     @cached_property
     def files(self) -> Tensor:
         """Its files, see :func:`.files_of`."""
-        return files_of(self.images.paths)
+        return retrievers.files_of(self.images.paths)
 
 
 def write_gallery(gallery: Gallery, path: str | PathLike) -> None:
@@ -148,7 +140,7 @@ def look_up(
         features (Tensor): Their features (N, C).
         topk (int): Gallery images to name for each. Defaults to 10.
         neighbours (int): How many vote on the class; 0: as many as
-            :func:`choose_voters` says. Defaults to 5.
+            :func:`.choose_voters` says. Defaults to 5.
         ranking (str): What comes first: see :func:`.ranked_similarity`.
             Defaults to 'cosine'.
         coarse_of (dict[str, str]): The coarse class of each class, for other
@@ -167,8 +159,10 @@ def look_up(
         classes are all new to the gallery it has only the numbers, with a
         warning.
     """
-    voting = (neighbours,) if neighbours else choose_voters(gallery)
-    images, entries, measured = gallery.images, [], defaultdict(list)
+    images, entries, measured = gallery.images, [], []
+    voting = (neighbours,)
+    if not neighbours:
+        voting = choose_voters(images, gallery.features)
     labels = torch.tensor([-1 if x is None else x for x in images.labels])
     known = {name: label for label, name in enumerate(images.classes)}
     wanted = torch.tensor([known.get(name, -2) for name in queries.names])
@@ -176,51 +170,14 @@ def look_up(
     for rows in torch.arange(len(queries)).split(1 + ENTRIES // len(images)):
         some = queries.select(rows.tolist())
         similarity = gallery.similarity(some.paths, features[rows])
-        theirs, ours = coarse[: len(images)], coarse[len(images) :]
-        ours = ours[rows] if len(ours) else None
+        ours = coarse[len(images) + rows] if ranking == 'oracle' else None
+        theirs = coarse[: len(images)]
         ranked = ranked_similarity(similarity, theirs, ranking, SIGMA, ours)
-        found = _nearest(gallery, some, similarity, ranked, topk)
-        _vote(found, similarity, labels, images.classes, *voting)
-        relevant = wanted[rows, None] == labels
-        found_of = measure_queries(ranked, relevant, RECALLS)
-        # small tensors that stay would keep large ones from being given back
-        for name, values in found_of.items():
-            measured[name] += values.tolist()
+        found = _nearest(images, some, similarity, ranked, topk)
+        vote(found, similarity, labels, images.classes, *voting)
+        measured += _measured(found, ranked, wanted[rows, None] == labels)
         entries += found
-    for entry, precision in zip(entries, measured['mAP'], strict=True):
-        if not isnan(precision):
-            entry['average_precision'] = precision
-    tables = {name: torch.tensor(x) for name, x in measured.items()}
-    return entries, _metrics(entries, tables)
-
-
-def choose_voters(gallery: Gallery, folds: int = 5) -> tuple[int, float]:
-    """Choose how many images vote by folds of the gallery.
-
-    Touvron's thesis, section 2.5: 10, 15, 20, 25 or 30, with a temperature of
-    0.05.
-
-    Returns:
-        tuple[int, float]: The number and the temperature.
-    """
-    images, right = gallery.images, dict.fromkeys(VOTERS, 0)
-    named = [i for i, x in enumerate(images.labels) if x is not None]
-    labels = torch.tensor([images.labels[i] for i in named])
-    features, number = gallery.features[named], len(images.classes)
-    for known, tested in Units(labels).folds(folds, seed=0):
-        for rows in torch.as_tensor(tested).split(1 + ENTRIES // len(known)):
-            similar = cosine_similarity(features[rows], features[known])
-            for k in VOTERS:
-                votes = nearest_votes(similar, labels[known], number, k, SIGMA)
-                right[k] += int((votes.argmax(dim=1) == labels[rows]).sum())
-    return max(VOTERS, key=right.get), SIGMA
-
-
-def at_level(images: Photographs, coarse_of: dict[str, str]) -> Photographs:
-    """Give images the coarse classes of theirs."""
-    labels, names = coarse_labels(images.classes, coarse_of)
-    found = [x if x is None else labels[x] for x in images.labels]
-    return replace(images, labels=found, classes=names)
+    return entries, _metrics(entries, measured)
 
 
 def _coarse(theirs, ours, ranking, coarse_of) -> Tensor:
@@ -234,48 +191,41 @@ def _coarse(theirs, ours, ranking, coarse_of) -> Tensor:
     return torch.tensor(coarse_labels(names, coarse_of)[0])
 
 
-def _nearest(gallery, queries, similarity, ranked, topk) -> list[dict]:
-    images = gallery.images
-    order = ranked.argsort(dim=1, descending=True, stable=True)
+def _nearest(images, queries, similarity, ranked, topk) -> list[dict]:
+    """Name queries, and the first images of their rankings."""
+    order = ranked.argsort(dim=1, descending=True, stable=True)[:, :topk]
     entries = []
     rows = zip(queries.paths, queries.names, similarity, order, strict=True)
     for path, name, row, ranking in rows:
-        neighbours = [
-            dict(
-                image=images.paths[i],
-                name=images.name_of(i),
-                similarity=float(row[i]),
-            )
-            for i in ranking[:topk].tolist()
-            if row[i] > -torch.inf
-        ]
+        near = ranking[row[ranking] > -torch.inf]
+        some = images.select(near.tolist())
+        facts = zip(some.paths, some.names, row[near].tolist(), strict=True)
+        neighbours = [dict(zip(NEAREST, one, strict=True)) for one in facts]
         entries.append(dict(image=path, name=name, neighbours=neighbours))
     return entries
 
 
-def _vote(entries, similarity, labels, classes, k, temperature=0.07) -> None:
-    """Add the class that the nearest images with a class vote for."""
-    if not classes:
-        return
-    similarity = similarity.masked_fill(labels < 0, -torch.inf)
-    alone = (similarity == -torch.inf).all(dim=1)
-    how = labels.clamp(min=0), len(classes), k, temperature
-    scores = nearest_votes(similarity, *how)
-    for entry, row, skip in zip(entries, scores, alone, strict=True):
-        if not skip:
-            entry['knn_class'] = classes[int(row.argmax())]
-            entry['knn_score'] = float(row.max())
+def _measured(entries, ranked, relevant) -> list[dict[str, float]]:
+    """Measure each query, whose entry gets its average precision."""
+    tables = measure_queries(ranked, relevant, RECALLS)
+    # small tensors that stay would keep large ones from being given back
+    numbers = zip(*(x.tolist() for x in tables.values()), strict=True)
+    rows = [dict(zip(tables, one, strict=True)) for one in numbers]
+    for entry, row in zip(entries, rows, strict=True):
+        row['knn_top1'] = float(entry.get('knn_class') == entry['name'])
+        if not isnan(row['mAP']):
+            entry['average_precision'] = row['mAP']
+    return rows
 
 
 def _metrics(
-    entries: list[dict], measured: dict[str, Tensor]
+    entries: list[dict], measured: list[dict[str, float]]
 ) -> dict[str, float]:
+    """Average what was measured of queries with a class."""
     labelled = sum(entry['name'] is not None for entry in entries)
     if not labelled:
         return {}
-    right = [entry.get('knn_class') == entry['name'] for entry in entries]
-    knn_top1 = torch.tensor(right, dtype=torch.float64)
-    means = mean_over_matched(dict(measured, knn_top1=knn_top1))
+    means = mean_over_matched(measured)
     if not means:
         named = sorted({entry['name'] for entry in entries} - {None})
         some = printable(', '.join(named[:3]))
@@ -285,5 +235,5 @@ def _metrics(
             'folders, or lines of classes.txt, alike in both',
             stacklevel=3,
         )
-    queries = int((~measured['mAP'].isnan()).sum())
+    queries = sum('average_precision' in entry for entry in entries)
     return dict(means, queries=queries, unmatched=labelled - queries)

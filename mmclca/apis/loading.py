@@ -127,12 +127,13 @@ def config_and_weights(
     return config, weights
 
 
-def build_classifier(config: Config) -> BaseModel:
-    """Build the model of a config, before its weights are loaded."""
+def build_classifier(config: Config, start: str | bool = False) -> BaseModel:
+    """Build the model of a config, before its weights are loaded; it may
+    start from a file that has some of them."""
     # mmcv looks up layers and steps of mmpretrain in it, and imports a name
     # that it does not find
     init_default_scope('mmpretrain')
-    return get_model(config, pretrained=False)
+    return get_model(config, pretrained=start)
 
 
 def save_classifier(

@@ -9,23 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from mmclca.datasets.batches import view_of_input
-from mmclca.utils.files import write_rows
+from mmclca.utils.files import replace_bytes, write_rows
 from mmclca.visualization import check_reduces, draw_survivors, survivors
-from mmclca.visualization.figures import (
-    FRAMES,
-    Panel,
-    contact_sheet,
-    photograph,
-)
 
 from .inferencer import ANSWER, TokenReductionInferencer, answer_of
 
 MAPS = ('kept', 'attribution', 'cls_attention')
 NUMBERS = ('tokens', 'gmacs')
 WORDS = {True: 'yes', False: 'no', None: ''}
-# of a query of a gallery, and of each image that it finds
-QUERY = ('image', 'name', 'knn_class', 'knn_score', 'average_precision')
-NEAREST = ('image', 'name', 'similarity')
 
 
 def best_classes(
@@ -93,9 +84,7 @@ def write_json(
         )
         for result in results
     ]
-    layout = dict(indent=1, ensure_ascii=False, default=np.ndarray.tolist)
-    with open_text(path) as file:
-        json.dump(entries, file, **layout)
+    dump_json(entries, path)
 
 
 def write_csv(
@@ -139,14 +128,12 @@ def _cell(value):
     return ' '.join(map(str, value)) if isinstance(value, list) else value
 
 
-def open_text(path: str | Path):
-    """Open a file of results to write to it; its folder is made."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+def dump_json(content, path: str | Path) -> None:
+    """Write what JSON and arrays take, in one step; its folder is made."""
+    layout = dict(indent=1, ensure_ascii=False, default=np.ndarray.tolist)
+    text = json.dumps(content, **layout)
     # names of files may be no UTF-8
-    return path.open(
-        'w', encoding='utf-8', errors='surrogateescape', newline=''
-    )
+    replace_bytes(Path(path), text.encode(errors='surrogateescape'))
 
 
 def draw_prediction(
@@ -201,84 +188,3 @@ def picture_paths(images: Sequence[str], folder: str | Path) -> list[Path]:
             'one: give another folder'
         )
     return pictures
-
-
-def write_neighbours(
-    entries: Sequence[dict], metrics: dict[str, float], path: Path
-) -> None:
-    """Write queries with what they find, as .json or as .csv."""
-    if path.suffix == '.csv':
-        write_rows(path, _neighbour_rows(entries))
-        return
-    with open_text(path) as file:
-        content = dict(metrics=metrics, queries=entries)
-        json.dump(content, file, indent=1, ensure_ascii=False)
-
-
-def _neighbour_rows(entries):
-    ranks = range(1, 1 + max(len(e['neighbours']) for e in entries))
-    yield [*QUERY, *(f'{key}_{rank}' for rank in ranks for key in NEAREST)]
-    for entry in entries:
-        near = [one[key] for one in entry['neighbours'] for key in NEAREST]
-        yield [*(entry.get(fact) for fact in QUERY), *near]
-
-
-def draw_neighbours(
-    entries: Sequence[dict],
-    path: Path,
-    number: int = 8,
-    nearest: int = 5,
-    coarse_of: dict[str, str] = {},
-) -> None:
-    """Draw queries in the first row, and what they find below.
-
-    Args:
-        entries (Sequence[dict]): The queries.
-        path (Path): The picture.
-        number (int): How many queries, evenly spread. Defaults to 8.
-        nearest (int): Images below each. Defaults to 5.
-        coarse_of (dict[str, str]): The coarse class of each class, for a
-            colour of its own. Defaults to {}.
-    """
-    number = min(number, len(entries))
-    columns = {}
-    for rank in range(number):
-        entry = entries[rank * len(entries) // number]
-        # names may repeat
-        heading = f'{rank + 1}: {Path(entry["image"]).name}'
-        near = entry['neighbours'][:nearest]
-        columns[heading] = [
-            photograph(entry['image'], note=_of_query(entry)),
-            *(_neighbour(entry, one, coarse_of) for one in near),
-        ]
-    contact_sheet(columns, path)
-
-
-def _of_query(entry: dict) -> str:
-    """Return the class of a query, or the one that is voted for."""
-    if entry['name'] is not None:
-        return entry['name']
-    return f'vote: {entry["knn_class"]}' if 'knn_class' in entry else ''
-
-
-def _neighbour(entry: dict, one: dict, coarse_of: dict) -> Panel:
-    """Return the picture of an image found, in the colour of right or
-    wrong."""
-    return photograph(
-        one['image'],
-        note=f'{one["similarity"]:.3f} {one["name"] or ""}'.strip(),
-        frame=FRAMES[_same(entry, one, coarse_of)],
-    )
-
-
-def _same(entry: dict, other: dict, coarse_of: dict) -> bool | str | None:
-    """Compare an image found with the class of the query, or the one that is
-    voted for; 'coarse' where their coarse class is one, None where there is
-    none."""
-    name = entry['name'] or entry.get('knn_class')
-    if name is None or other['name'] is None:
-        return None
-    if name != other['name'] and name in coarse_of:
-        same = coarse_of[name] == coarse_of.get(other['name'])
-        return 'coarse' if same else False
-    return name == other['name']

@@ -6,20 +6,11 @@ from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
 from mmclca.evaluation.cost import Counter
-from mmclca.models import as_reducible
-from mmclca.models.looking import (
-    Recorded,
-    Recorder,
-    assigned,
-    grid_of,
-    recording,
-    share_out,
-    survivor_maps,
-)
+from mmclca.models import as_reducible, looking
 from mmclca.models.reduction.tokens import Tokens
 
 
-class LastLayerRecorder(Recorder):
+class LastLayerRecorder(looking.Recorder):
     """Records the tokens of each layer, features of the last one only."""
 
     def key_bias(self, tokens: Tokens) -> Tensor | None:
@@ -86,12 +77,12 @@ def predict_with_facts(
         list[DataSample]: Predictions, with what :func:`token_facts` says and
         ``gmacs``.
     """
-    copied = recording(model, LastLayerRecorder)
+    copied = looking.recording(model, LastLayerRecorder)
     samples = copied(**data, mode='predict')
     backbone, images = as_reducible(model.backbone), data['inputs']
     layers = copied.backbone.reducer.layers
     read = backbone.read_by_cls(images, layers[-1].entered)
-    facts = token_facts(layers, read, grid_of(backbone, images))
+    facts = token_facts(layers, read, looking.grid_of(backbone, images))
     for sample, image, fact in zip(samples, images, facts, strict=True):
         gmacs = count(image, fact['tokens']) / 1e9
         sample.set_data(dict(fact, gmacs=gmacs))
@@ -99,7 +90,9 @@ def predict_with_facts(
 
 
 def token_facts(
-    layers: list[Recorded], read: tuple[Tensor, Tokens], hw: tuple[int, int]
+    layers: list[looking.Recorded],
+    read: tuple[Tensor, Tokens],
+    hw: tuple[int, int],
 ) -> list[dict]:
     """Describe what became of the tokens of each image of a batch.
 
@@ -112,10 +105,13 @@ def token_facts(
     left = [layer.left for layer in layers]
     counts = [(tokens.weights > 0).sum(dim=1) for tokens in left]
     counts = torch.stack(counts, dim=1).tolist()
-    kept = [stage.cpu().numpy() for stage in survivor_maps(left[-1], hw)]
-    attribution = attribute(attention, weights).unflatten(1, hw).cpu().numpy()
-    painted = paint_attention(attention, weights).unflatten(1, hw)
-    painted = painted.cpu().numpy()
+    kept = [
+        stage.cpu().numpy() for stage in looking.survivor_maps(left[-1], hw)
+    ]
+    attribution, painted = (
+        spread(attention, weights).unflatten(1, hw).cpu().numpy()
+        for spread in (attribute, paint_attention)
+    )
     return [
         dict(
             tokens=tokens,
@@ -141,7 +137,7 @@ def attribute(attention: Tensor, weights: Tensor) -> Tensor:
     Returns:
         Tensor: (B, P); all zero where no token stands for a patch.
     """
-    patches = share_out(attention, weights)
+    patches = looking.share_out(attention, weights)
     total = patches.sum(dim=-1, keepdim=True)
     return patches / total.masked_fill(total == 0, 1.0)
 
@@ -156,5 +152,5 @@ def paint_attention(attention: Tensor, weights: Tensor) -> Tensor:
     Returns:
         Tensor: (B, P); 0 where a patch was dropped.
     """
-    token = assigned(weights)
+    token = looking.assigned(weights)
     return attention.gather(1, token.clamp(min=0)) * (token >= 0)

@@ -159,10 +159,21 @@ SHARED = {
     '--batch-size': dict(
         meaning='images at a time', default=32, type=positive
     ),
+    '-r --rescale-factor': dict(
+        meaning='of the size at which images are drawn, 320 px high by '
+        'default',
+        default=1.0,
+        type=factor,
+    ),
     '--reject THRESHOLD.json': dict(
         meaning='file of open_set.py: it says what is of no known class '
         '(default: that in the folder of the model)',
         type=Path,
+    ),
+    '--class-weights': dict(
+        meaning='balanced: classes count alike, whatever their number of '
+        'images (default: images count alike)',
+        choices=['balanced'],
     ),
     '--index FILE': dict(
         meaning='images to find: a file that retrieval.py --save-index wrote'

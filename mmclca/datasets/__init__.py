@@ -7,11 +7,10 @@ import mmengine.utils  # noqa: F401 its bars keep the output of their import
 with redirect_stdout(None):
     import mmpretrain.datasets  # noqa: F401
 
-from .coarse_cifar import CoarseCIFAR100
 from .decoding import LoadPhotograph
 from .image_cache import CacheImages
 from .imagenet_v2 import ImageNetV2
-from .levels import CoarseDataset, INaturalist
+from .levels import CoarseCIFAR100, CoarseDataset, INaturalist
 from .samplers import AtLeastSampler, ClampedBatchSampler, RepeatAugSampler
 from .ultra_fgvc import UltraFGVC
 

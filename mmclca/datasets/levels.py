@@ -1,17 +1,21 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Classes and the coarser ones that they belong to."""
+"""Classes, the coarser ones that they belong to, and data sets with both."""
 
 import json
+import pickle
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
-from mmpretrain.datasets import CustomDataset
+from mmpretrain.datasets import CIFAR100, CustomDataset
 from mmpretrain.datasets.base_dataset import BaseDataset
 
 from mmclca.registry import DATASETS
 from mmclca.utils.files import read_bytes, read_rows
 from mmclca.utils.messages import one_of, printable
+
+from .photographs import Photographs
 
 
 def read_levels(table: str | PathLike) -> dict[str, dict[str, str]]:
@@ -96,6 +100,13 @@ def coarse_labels(
     return [number[coarse_of[name]] for name in names], coarse
 
 
+def at_level(images: Photographs, coarse_of: dict[str, str]) -> Photographs:
+    """Give images the coarse classes of theirs; see :func:`coarse_labels`."""
+    labels, names = coarse_labels(images.classes, coarse_of)
+    found = [x if x is None else labels[x] for x in images.labels]
+    return replace(images, labels=found, classes=names)
+
+
 @DATASETS.register_module()
 class CoarseDataset(CustomDataset):
     """mmpretrain's ``CustomDataset`` with the labels of a coarser level.
@@ -169,3 +180,30 @@ class INaturalist(BaseDataset):
             )
             for one in listed['annotations']
         ]
+
+
+@DATASETS.register_module()
+class CoarseCIFAR100(CIFAR100):
+    """CIFAR-100 with its 20 coarse labels.
+
+    Those of the 100 classes are kept as ``fine_label``.
+
+    Args:
+        **settings: Of mmpretrain's ``CIFAR100``.
+
+    Raises:
+        ValueError: If the file has no coarse labels.
+    """
+
+    meta = dict(CIFAR100.meta, key='coarse_label_names')
+    METAINFO = {}  # the names are in the files
+
+    def load_data_list(self) -> list[dict]:
+        """List the images."""
+        images = super().load_data_list()
+        file = Path(self.data_prefix['root'], self.base_folder, self.split)
+        entry = pickle.loads(read_bytes(file), encoding='latin1')
+        one_of(entry, key='coarse_labels')
+        for image, coarse in zip(images, entry['coarse_labels'], strict=True):
+            image.update(fine_label=image['gt_label'], gt_label=int(coarse))
+        return images

@@ -10,6 +10,7 @@ from mmpretrain.datasets import RepeatAugSampler as _RepeatAugSampler
 from torch.utils.data import BatchSampler
 
 from mmclca.registry import DATA_SAMPLERS
+from mmclca.utils.messages import integer
 
 
 @DATA_SAMPLERS.register_module()
@@ -30,10 +31,7 @@ class AtLeastSampler(DefaultSampler):
     """
 
     def __init__(self, dataset, min_samples: int, **kwargs):
-        if type(min_samples) is not int or min_samples < 1:
-            raise ValueError(
-                f'min_samples={min_samples!r} must be a positive integer'
-            )
+        integer(min_samples=min_samples)
         super().__init__(dataset, **kwargs)
         wanted = max(len(dataset), min_samples)
         self.num_samples = math.ceil(wanted / self.world_size)

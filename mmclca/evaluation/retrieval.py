@@ -6,6 +6,8 @@ to be found, such as the query itself, has minus infinity.
 """
 
 from collections.abc import Sequence
+from math import isnan
+from statistics import fmean
 
 import torch
 from mmengine.evaluator import BaseMetric
@@ -44,12 +46,6 @@ def recall_at(similarity: Tensor, relevant: Tensor, k: int) -> Tensor:
     return measure_queries(similarity, relevant, (k,))[f'recall@{k}']
 
 
-def _ranked(similarity: Tensor, relevant: Tensor) -> Tensor:
-    """Relevance by falling similarity; what cannot be found is not."""
-    order = similarity.argsort(dim=1, descending=True, stable=True)
-    return (relevant & (similarity > -torch.inf)).gather(1, order)
-
-
 def measure_queries(
     similarity: Tensor, relevant: Tensor, recalls: Sequence[int]
 ) -> dict[str, Tensor]:
@@ -64,7 +60,8 @@ def measure_queries(
         dict[str, Tensor]: ``mAP`` and ``recall@k``, (N,), NaN where nothing
         is relevant.
     """
-    hits = _ranked(similarity, relevant)
+    order = similarity.argsort(dim=1, descending=True, stable=True)
+    hits = (relevant & (similarity > -torch.inf)).gather(1, order)
     ranks = torch.arange(1, hits.shape[1] + 1, device=hits.device)
     precision = hits.cumsum(dim=1, dtype=torch.float).div_(ranks).mul_(hits)
     measured = dict(mAP=precision.sum(dim=1) / hits.sum(dim=1))
@@ -74,22 +71,22 @@ def measure_queries(
     return measured
 
 
-def mean_over_matched(measured: dict[str, Tensor]) -> dict[str, float]:
+def mean_over_matched(
+    measured: Sequence[dict[str, float]],
+) -> dict[str, float]:
     """Means in per cent over the queries that have an image to find.
 
     Args:
-        measured (dict[str, Tensor]): Of :func:`measure_queries`, and others
-            of each query (N,) beside them.
+        measured (Sequence[dict[str, float]]): Of each query the numbers of
+            :func:`measure_queries`, and others beside them.
 
     Returns:
         dict[str, float]: By the same names; empty where no query has one.
     """
-    matched = ~measured['mAP'].isnan()
-    if not matched.any():
-        return {}
+    matched = [one for one in measured if not isnan(one['mAP'])]
     return {
-        name: 100 * float(values[matched].double().mean())
-        for name, values in measured.items()
+        name: 100 * fmean(one[name] for one in matched)
+        for name in (matched[0] if matched else ())
     }
 
 
@@ -139,14 +136,11 @@ class RetrievalMetric(BaseMetric):
         Args:
             results (list): Of :meth:`process`.
         """
-        measured = {
-            name: torch.tensor([r[name] for r in results], dtype=torch.float64)
-            for name in results[0]
-        }
-        means = mean_over_matched(measured)
+        means = mean_over_matched(results)
         if not means:
             raise ValueError(
                 f'none of {len(results)} queries has another image of its '
                 'class in the gallery: take both from the same classes'
             )
-        return dict(means, unmatched=int(measured['mAP'].isnan().sum()))
+        unmatched = sum(isnan(one['mAP']) for one in results)
+        return dict(means, unmatched=unmatched)

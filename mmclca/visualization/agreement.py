@@ -6,16 +6,10 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from mmclca.models.distillation.agreement import (
-    decisions,
-    disagreement,
-    token_cosines,
-)
+from mmclca.models.distillation.agreement import disagreement
 
 from .cka import draw_matrix
 from .figures import save
-
-__all__ = ['check_classes', 'decisions', 'draw_agreement', 'token_cosines']
 
 
 def check_classes(names: Sequence[list[str]]) -> None:
@@ -42,8 +36,8 @@ def draw_agreement(
     """Draw how often models decide otherwise, and how alike tokens are.
 
     Args:
-        rows (dict[str, Tensor]): Of :func:`decisions`, of all models.
-        cosines (dict[str, Tensor]): Of :func:`token_cosines`, by model; may
+        rows (dict[str, Tensor]): Of :func:`.decisions`, of all models.
+        cosines (dict[str, Tensor]): Of :func:`.token_cosines`, by model; may
             be empty.
         out (str): Picture to write; its ending gives the format.
     """
@@ -51,15 +45,15 @@ def draw_agreement(
     size = parts * (3 + 0.55 * len(names)), 2.2 + 0.55 * len(names)
     figure = Figure(size, layout='constrained')
     first, *others = figure.subplots(1, parts, squeeze=False)[0]
-    draw_matrix(
-        first, disagreement(rows.values()), 'share of images decided otherwise'
-    )
+    label = 'share of images decided otherwise'
+    draw_matrix(first, disagreement(rows.values()), label)
     ticks = range(len(names))
     first.set_yticks(ticks, names, fontsize=8)
     first.set_xticks(ticks, names, fontsize=8, rotation=90)
-    for name, values in cosines.items():
-        others[0].plot(values.tolist(), marker='o', markersize=3, label=name)
-        others[0].set_xlabel('layers passed', fontsize=9)
-        others[0].set_ylabel('cosine of CLS and distillation token')
-        others[0].legend(fontsize=8, frameon=False)
+    for axis in others:
+        for name, values in cosines.items():
+            axis.plot(values.tolist(), marker='o', markersize=3, label=name)
+        axis.set_xlabel('layers passed', fontsize=9)
+        axis.set_ylabel('cosine of CLS and distillation token')
+        axis.legend(fontsize=8, frameon=False)
     save(figure, out)

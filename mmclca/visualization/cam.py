@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from mmclca.models import Reducible
 from mmclca.models.looking import grid_of, recording, share_out
 from mmclca.models.reduction.tokens import Tokens
-from mmclca.utils.messages import not_one_of
+from mmclca.utils.messages import one_of
 
 # keeps a quotient of sums finite
 EPS = 1e-8
@@ -60,8 +60,7 @@ def class_activation_maps(
             given.
     """
     method = method.lower()
-    if method not in METHODS:
-        raise ValueError(f'method: {not_one_of(method, METHODS)}')
+    one_of(METHODS, method=method)
     copied = recording(model)
     backbone, layers = copied.backbone, copied.backbone.layers
     if not -len(layers) <= layer < len(layers):

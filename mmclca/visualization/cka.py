@@ -30,10 +30,8 @@ FEATURES = dict(
 )
 
 
-def feature_reader(
-    model: nn.Module, feature: str
-) -> tuple[nn.Module, Callable]:
-    """Return a model and what :func:`.layer_outputs` reads of its layers.
+def feature_reader(model: nn.Module, feature: str) -> Callable:
+    """Return what :func:`.layer_outputs` reads of the layers of a model.
 
     Raises:
         ValueError: If the tokens of the backbone cannot be followed, or
@@ -49,7 +47,7 @@ def feature_reader(
         counts = (left.weights > 0).to(x).unsqueeze(-1)
         return FEATURES[feature](x, counts, left.num_prefix)
 
-    return model, read
+    return read
 
 
 @torch.no_grad()
@@ -64,7 +62,7 @@ def gram_matrices(
     Raises:
         ValueError: See :func:`feature_reader`.
     """
-    model, read = feature_reader(model, feature)
+    read = feature_reader(model, feature)
 
     def gram(x: Tensor, left: Tokens) -> Tensor:
         x = read(x, left).double()  # before a product that would lose digits

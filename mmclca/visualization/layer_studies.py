@@ -3,48 +3,31 @@
 
 The figures of `A Closer Look at Self-Supervised Lightweight Vision
 Transformers`. A study takes a model and what reads batches of images anew; it
-gives tables (X, S) of S curves by title. Of an image, which is a square, it
-keeps features or some numbers a layer, and never its attention.
+gives tables (X, S) of S curves by title, for :func:`.draw_curves`. Of an
+image, which is a square, it keeps features or some numbers a layer, and never
+its attention.
 """
 
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from pathlib import Path
+from functools import partial
 
-import numpy as np
 import torch
 import torch.nn.functional as F
-from matplotlib import colormaps
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from torch import Tensor, nn
 
 from mmclca.datasets.batches import Batch
 from mmclca.models.looking import AttentionRecorder, layer_outputs, recording
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.retrievers import cosine_similarity, nearest_votes
-from mmclca.utils.files import write_rows
 from mmclca.utils.random_state import same_random_state
 
 from .cka import feature_reader
-from .figures import save
-from .tsne import image_features
+from .tsne import collect, image_features
 
 Read = Callable[[], Iterable[Batch]]
-# of tables by title: what their rows are, and their values
-AXES = dict(
-    distance=('layer', 'distance in patches'),
-    entropy=('layer', 'entropy in nats'),
-    amplitude=('frequency', 'log amplitude, less that at 0'),
-    highest=('layer', 'the same at the highest frequency'),
-    accuracy=('layer', 'accuracy'),
-    first=('first layers drawn anew', 'accuracy'),
-    last=('last layers drawn anew', 'accuracy'),
-    energy=('principal components', 'share of the variance'),
-)
 
 
-@torch.no_grad()
 def layer_features(
     model: nn.Module, batches: Iterable[Batch], feature: str = 'cls'
 ) -> tuple[Tensor, list[int]]:
@@ -53,21 +36,16 @@ def layer_features(
     Returns:
         tuple[Tensor, list[int]]: (L, N, C), and the classes.
     """
-    look = layer_outputs(*feature_reader(model, feature))
-    found, labels = [], []
-    for batch in batches:
-        found.append(torch.stack(look(batch.images)).cpu())
-        labels += batch.labels
-    return torch.cat(found, dim=1), labels
+    look = layer_outputs(model, feature_reader(model, feature))
+    return collect(batches, lambda images: torch.stack(look(images)), dim=1)
 
 
 def _mean(batches: Iterable[Batch], look: Callable) -> Tensor:
     """Average what is made of images, (L, B, ...), over all of them."""
-    found = [look(batch.images).cpu() for batch in batches]
-    return torch.cat(found, dim=1).mean(dim=1)
+    return collect(batches, look, dim=1)[0].mean(dim=1)
 
 
-def _seen(model: nn.Module, images: Tensor, summary: Callable) -> Tensor:
+def _seen(model: nn.Module, summary: Callable, images: Tensor) -> Tensor:
     """Stack what is made of the attention of each layer, (L, B, ...)."""
     backbone = recording(model, AttentionRecorder).backbone
     backbone.reducer.summary = summary
@@ -75,7 +53,6 @@ def _seen(model: nn.Module, images: Tensor, summary: Callable) -> Tensor:
     return torch.stack([layer.attn for layer in backbone.reducer.layers])
 
 
-@torch.no_grad()
 def attention(model: nn.Module, read: Read) -> dict[str, Tensor]:
     """Measure how far and how widely each head looks.
 
@@ -84,7 +61,7 @@ def attention(model: nn.Module, read: Read) -> dict[str, Tensor]:
         patches, from the mean place of these; entropy in nats, of all tokens.
         Both (L, H), means over tokens and images.
     """
-    found = _mean(read(), lambda images: _seen(model, images, _spread))
+    found = _mean(read(), partial(_seen, model, _spread))
     return dict(zip(('distance', 'entropy'), found.unbind(-1), strict=True))
 
 
@@ -123,7 +100,7 @@ def maps(
     found = []
     for batches in pairs:
         seen = [
-            F.normalize(_seen(model, batch.images, _patch_map), dim=-1)
+            F.normalize(_seen(model, _patch_map, batch.images), dim=-1)
             for model, batch in zip((first, second), batches, strict=True)
         ]
         if len({x.shape[-1] for x in seen}) > 1:
@@ -154,7 +131,6 @@ def _side(share: Tensor) -> int:
     return side
 
 
-@torch.no_grad()
 def fourier(model: nn.Module, read: Read) -> dict[str, Tensor]:
     """Measure the frequencies of features over the grid of patches.
 
@@ -248,44 +224,3 @@ def pca(model: nn.Module, read: Read) -> dict[str, Tensor]:
     squares = torch.linalg.svdvals(unit - unit.mean(dim=0)).square()
     share = squares.cumsum(dim=0) / squares.sum()
     return dict(energy=F.pad(share, (1, 0))[:, None])
-
-
-def draw_curves(tables: dict[str, Tensor], out: str, series: str = '') -> None:
-    """Draw the tables of a study side by side.
-
-    Args:
-        tables (dict[str, Tensor]): Of a study, whose titles are in ``AXES``.
-        out (str): Picture to write; its ending gives the format.
-        series (str): What the columns are: 'head' for dots about the curve
-            of their mean, since heads of two layers are not the same ones;
-            else curves, by colours in their order. Defaults to '', for one.
-    """
-    figure = Figure((5 * len(tables), 3.6), layout='constrained')
-    # curves of one quantity alike, to be compared
-    how = dict(squeeze=False, sharey=not series)
-    axes = figure.subplots(1, len(tables), **how)[0]
-    for axis, (title, table) in zip(axes, tables.items(), strict=True):
-        dots = series == 'head'
-        curves = (table.mean(dim=1, keepdim=True) if dots else table).T
-        if dots:
-            axis.plot(table.tolist(), 'o', color='tab:grey', markersize=3)
-        colours = colormaps['viridis'](np.linspace(0, 0.9, len(curves)))
-        for number, (curve, colour) in enumerate(
-            zip(curves, colours, strict=True)
-        ):
-            name = 'mean of heads (dots)' if dots else f'{series} {number}'
-            axis.plot(curve.tolist(), '.-', color=colour, label=name)
-        x_label, y_label = AXES[title]
-        axis.set(xlabel=x_label, ylabel=y_label)
-        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-        if dots or len(curves) > 1:
-            axis.legend(fontsize=7, frameon=False, ncols=2)
-    save(figure, out)
-
-
-def write_numbers(tables: dict[str, Tensor], out: Path) -> None:
-    """Write tables as one ``.csv`` file: title, row, then its numbers."""
-    rows = []
-    for title, table in tables.items():
-        rows += [(title, x, *row) for x, row in enumerate(table.tolist())]
-    write_rows(out, rows)

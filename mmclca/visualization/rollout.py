@@ -4,12 +4,7 @@ from itertools import takewhile
 import torch
 from torch import Tensor, nn
 
-from mmclca.models.looking import (
-    AttentionRecorder,
-    Recorded,
-    grid_of,
-    recording,
-)
+from mmclca.models import looking
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import Appended
 
@@ -43,22 +38,22 @@ def rollout(model: nn.Module, images: Tensor) -> Tensor:
         ValueError: If the tokens of the backbone cannot be followed, or
             there is no CLS among them.
     """
-    backbone = recording(model, AttentionRecorder).backbone
+    backbone = looking.recording(model, looking.AttentionRecorder).backbone
     if not backbone.num_prefix:
         raise ValueError(f'rollout starts at CLS: {backbone.no_cls}')
     backbone.forward_tokens(images)
     layers = backbone.reducer.layers
     rows = roll(layers, backbone.cache)
-    hw = grid_of(backbone, images)
+    hw = looking.grid_of(backbone, images)
     first = layers[0].entered.num_prefix
     return rows[:, 0, first : first + hw[0] * hw[1]].unflatten(1, hw)
 
 
-def roll(layers: list[Recorded], cache: nn.Module | None) -> Tensor:
+def roll(layers: list[looking.Recorded], cache: nn.Module | None) -> Tensor:
     """Compute rows of the final over the input tokens; see :func:`rollout`.
 
     Args:
-        layers (list[Recorded]): Each layer, with its attention.
+        layers (list[looking.Recorded]): Each layer, with its attention.
         cache (CrossLayerCache, optional): That of the backbone.
 
     Returns:
@@ -76,7 +71,7 @@ def roll(layers: list[Recorded], cache: nn.Module | None) -> Tensor:
     return flow.x
 
 
-def _inputs(first: Recorded) -> Tokens:
+def _inputs(first: looking.Recorded) -> Tokens:
     """Make the sequence after the embedding, with a row of its own a token."""
     tokens = first.entered
     start = list(takewhile(lambda r: isinstance(r, Appended), tokens.trace))

@@ -13,13 +13,7 @@ from matplotlib.patches import Patch
 from torch import Tensor, nn
 
 from mmclca.datasets.batches import View
-from mmclca.models import reduces
-from mmclca.models.looking import (
-    assigned,
-    cached_by_stage,
-    grid_of,
-    stage_weights,
-)
+from mmclca.models import looking, reduces
 
 from .figures import Panel, add_heat_bar, picture_grid, save
 from .painting import (
@@ -116,7 +110,8 @@ class Stage:
         most = self.weights.amax(dim=0)
         if self.mixed:
             return f'\nweights {most.min():.3g} to {most.max():.3g}'
-        kind, token = kinds(self.weights), assigned(self.weights[None])[0]
+        kind = kinds(self.weights)
+        (token,) = looking.assigned(self.weights[None])
         number = {k: token[kind == k].unique().numel() for k in SWATCHES}
         words = {KEPT: 'kept', MERGED: 'merged', FUSED: 'fused'}
         counts = [
@@ -170,9 +165,9 @@ def survivors(model: nn.Module, views: Sequence[View]) -> list[Survivors]:
 
 def _survivors(backbone: nn.Module, one: View) -> Survivors:
     _, tokens = backbone.forward_tokens(one.batch)
-    hw = grid_of(backbone, one.batch)
-    weights = [stage[0].cpu() for stage in stage_weights(tokens)]
-    cached = [stage[0] for stage in cached_by_stage(tokens)]
+    hw = looking.grid_of(backbone, one.batch)
+    weights = [stage[0].cpu() for stage in looking.stage_weights(tokens)]
+    cached = [stage[0] for stage in looking.cached_by_stage(tokens)]
     cached = cached or [None] * len(weights)
     stages = [
         Stage(f'after layer {layer}', of, paint(one.image, of, hw), put_back)

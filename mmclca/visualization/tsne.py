@@ -2,7 +2,7 @@
 """Features of images as points of a plane."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import matplotlib
 import numpy as np
@@ -28,6 +28,26 @@ MARKERS = 'o^sDvPX*<>'
 
 
 @torch.no_grad()
+def collect(
+    batches: Iterable[Batch], look: Callable[[Tensor], Tensor], dim: int = 0
+) -> tuple[Tensor, list[int]]:
+    """Join what is made of images, batch by batch.
+
+    Args:
+        batches (Iterable[Batch]): The images.
+        look (Callable): What is made of a batch (B, 3, H, W).
+        dim (int): Its dimension that is that of images. Defaults to 0.
+
+    Returns:
+        tuple[Tensor, list[int]]: All of it, on the CPU, and the classes.
+    """
+    found, labels = [], []
+    for batch in batches:
+        found.append(look(batch.images).cpu())
+        labels += batch.labels
+    return torch.cat(found, dim), labels
+
+
 def image_features(
     model: nn.Module, batches: Iterable[Batch], stage: str = 'pre_logits'
 ) -> tuple[Tensor, list[int]]:
@@ -36,12 +56,9 @@ def image_features(
     Returns:
         tuple[Tensor, list[int]]: Features (N, C) and classes.
     """
-    features, labels = [], []
-    for batch in batches:
-        found = feature_of(model, batch.images, stage)
-        features.append(found.flatten(1).float().cpu())
-        labels += batch.labels
-    return torch.cat(features), labels
+    return collect(
+        batches, lambda x: feature_of(model, x, stage).flatten(1).float()
+    )
 
 
 def tsne(features: Tensor, **options) -> np.ndarray:

@@ -10,6 +10,7 @@ from torch.testing import assert_close
 
 from mmclca.datasets.batches import Batch
 from mmclca.models.looking import layer_outputs
+from mmclca.visualization import layer_figures
 from mmclca.visualization import layer_studies as study
 
 PLACES = torch.cartesian_prod(torch.arange(4.0), torch.arange(4.0)).double()
@@ -118,7 +119,7 @@ def test_reduced_models(read, reducer):
 def test_what_is_written(tmp_path):
     tables = dict(distance=torch.tensor([[1.0, 2.0]]))
     tables['first'] = torch.tensor([[3.0], [4.0]])
-    study.write_numbers(tables, tmp_path / 'a.csv')
+    layer_figures.write_numbers(tables, tmp_path / 'a.csv')
     lines = (tmp_path / 'a.csv').read_text().splitlines()
     assert lines == ['distance,0,1.0,2.0', 'first,0,3.0', 'first,1,4.0']
 
@@ -126,10 +127,11 @@ def test_what_is_written(tmp_path):
 def test_each_curve_has_its_colour(monkeypatch):
     figures = []
     monkeypatch.setattr(
-        study, 'save', lambda figure, _: figures.append(figure)
+        layer_figures, 'save', lambda figure, _: figures.append(figure)
     )
-    study.draw_curves(dict(amplitude=torch.rand(3, 12)), '', 'layer')
-    study.draw_curves(dict(distance=torch.rand(5, 12)), '', 'head')
+    draw = layer_figures.draw_curves
+    draw(dict(amplitude=torch.rand(3, 12)), '', 'layer')
+    draw(dict(distance=torch.rand(5, 12)), '', 'head')
     (layers,), (heads,) = (figure.axes for figure in figures)
     assert len({str(line.get_color()) for line in layers.lines}) == 12
     assert [line.get_linestyle() for line in heads.lines] == [

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from mmclca.datasets.units import Units
-from mmclca.utils.messages import not_one_of
+from mmclca.utils.messages import one_of
 
 
 class Linear(NamedTuple):
@@ -117,8 +117,7 @@ CLASSIFIERS = dict(
 
 def check_classifier(classifier: str) -> None:
     """Refuse a name that is no key of ``CLASSIFIERS``."""
-    if classifier not in CLASSIFIERS:
-        raise ValueError(f'classifier: {not_one_of(classifier, CLASSIFIERS)}')
+    one_of(CLASSIFIERS, classifier=classifier)
 
 
 def check_labels(labels: Tensor, num_classes: int) -> None:

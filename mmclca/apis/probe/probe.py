@@ -44,7 +44,7 @@ PARTS = ('backbone', 'neck', 'head')
 OF_LAST = ('num_classes', 'loss', 'topk', 'cal_acc')
 
 
-class FeatureCache:
+class FeatureCache(dict):
     """Features of one model by the contents of image files.
 
     A file of the folder holds those of a batch and is written in one step:
@@ -62,21 +62,15 @@ class FeatureCache:
     """
 
     def __init__(self, folder: str | Path | None, model: str):
+        super().__init__()
         self._folder = None if folder is None else Path(folder, model)
-        self._found: dict[str, Tensor] = {}
         if self._folder is not None:
             for part in sorted(self._folder.glob('*.safetensors')):
                 self._read(part)
 
-    def __contains__(self, digest: str) -> bool:
-        return digest in self._found
-
-    def __getitem__(self, digest: str) -> Tensor:
-        return self._found[digest]
-
     def add(self, digests: list[str], features: Tensor) -> None:
         """Keep the features (N, D) of image files, see ``digest_of_file``."""
-        self._found.update(zip(digests, features, strict=True))
+        self.update(zip(digests, features, strict=True))
         if self._folder is None or not digests:
             return
         facts = dict(digests=json.dumps(digests))
@@ -96,7 +90,7 @@ class FeatureCache:
             return  # no part of ours: its images go through the model
         if not features.isfinite().all():
             raise ValueError(f'{part} holds no finite numbers: remove it')
-        self._found.update(zip(digests, features, strict=True))
+        self.update(zip(digests, features, strict=True))
 
 
 def digest_of_file(path: str) -> str | None:
@@ -271,13 +265,9 @@ class Probe:
                 f'{len(classes)} class ({", ".join(classes)}): a classifier '
                 'needs images of two or more'
             )
+        settings = features, labels, len(classes), classifier
         found, fitted = fit_chosen(
-            features,
-            labels,
-            len(classes),
-            classifier,
-            class_weights=class_weights,
-            **folds,
+            *settings, class_weights=class_weights, **folds
         )
         put_classifier(self.model, fitted, found.temperature, classes)
         self.classes = list(classes)
@@ -360,13 +350,8 @@ def fit_to_images(
             'labels'
         )
     images = images.of_classes(sorted({*images.labels}))
-    found = probe.fit(
-        features,
-        images.labels,
-        images.classes,
-        groups=images.groups,
-        **options,
-    )
+    known = features, images.labels, images.classes
+    found = probe.fit(*known, groups=images.groups, **options)
     return images, features.shape[-1], found
 
 

@@ -9,7 +9,7 @@ same as JSON
 from pathlib import Path
 
 from .. import Parser, plain_errors
-from ..arguments import factor, positive
+from ..arguments import positive
 from ..packages import (
     configs,
     datasets,
@@ -30,13 +30,7 @@ def parse_args():
     parser.add('result', 'the .pkl of tools/test.py --out')
     parser.add('--out-dir', 'folder to write to', type=Path, required=True)
     parser.add('--topk', 'pictures of each kind', 20, type=positive)
-    parser.add(
-        '-r --rescale-factor',
-        'of the size at which images are drawn, 320 px high by default',
-        1.0,
-        type=factor,
-    )
-    parser.share('--cfg-options')
+    parser.share('-r --rescale-factor', '--cfg-options')
     return parser.parse_args()
 
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from .. import Parser, plain_errors
-from ..arguments import factor, positive
+from ..arguments import positive
 from ..packages import (
     configs,
     datasets,
@@ -59,12 +59,7 @@ def parse_args():
         'transformed',
         choices=MODES,
     )
-    parser.add(
-        '-r --rescale-factor',
-        'of the size at which images are drawn, 320 px high by default',
-        1.0,
-        type=factor,
-    )
+    parser.share('-r --rescale-factor')
     parser.add(
         '-c --channel-order',
         'of the images in the pipeline',

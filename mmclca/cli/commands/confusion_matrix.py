@@ -47,8 +47,7 @@ def matrix_of_checkpoint(args, cfg):
     """Test a checkpoint; gives the matrix and the names of the classes."""
     inferencer = model_files.load(args, args.config, args.ckpt_or_result)
     dataset = datasets.batches.dataset_of(cfg)
-    images = range(len(dataset))
-    found = datasets.batches.batches(inferencer.model, dataset, images, 32)
+    found = datasets.batches.batches(inferencer.model, dataset)
     matrix = visualization.confusions.predict(
         inferencer.model, found, inferencer.classes
     ).matrix()

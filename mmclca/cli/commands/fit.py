@@ -61,12 +61,7 @@ def parse_args():
     parser.add(
         '--folds', 'parts for the estimate', 5, type=partial(positive, least=2)
     )
-    parser.add(
-        '--class-weights',
-        'let classes count alike, however many photographs they have '
-        '(default: photographs count alike)',
-        choices=['balanced'],
-    )
+    parser.share('--class-weights')
     parser.flag('--best', 'short for --budget best')
     parser.add(
         '--coarse TABLE',

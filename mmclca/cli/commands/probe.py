@@ -97,12 +97,7 @@ def add_classifier(parser):
     parts = 'parts that the images are cut into'
     parser.add('--folds', parts, 5, type=partial(positive, least=2))
     parser.add('--repeats', 'how often they are cut', 5, type=positive)
-    parser.add(
-        '--class-weights',
-        'balanced: classes count alike, whatever their number of images '
-        '(default: images do)',
-        choices=['balanced'],
-    )
+    parser.share('--class-weights')
 
 
 def check(args):

@@ -9,7 +9,6 @@ python tools/retrieval.py CKPT --gallery my_leaves/ --queries new_leaves/
 import sys
 from contextlib import redirect_stdout
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from mmclca.utils.messages import say
@@ -139,19 +138,17 @@ def run(args):
     how = args.topk, args.neighbours, args.ranking
     first = next(iter(levels.values()), {})
     entries, metrics = apis.gallery.look_up(gallery, *queries, *how, first)
+    at_level = datasets.levels.at_level
     for level, coarse_of in levels.items():
-        at_level = partial(apis.gallery.at_level, coarse_of=coarse_of)
-        some = replace(gallery, images=at_level(gallery.images))
-        ours = at_level(queries[0]), queries[1], 1, args.neighbours
-        _, found = apis.gallery.look_up(some, *ours)
+        some = replace(gallery, images=at_level(gallery.images, coarse_of))
+        ours = at_level(queries[0], coarse_of), queries[1]
+        _, found = apis.gallery.look_up(some, *ours, 1, args.neighbours)
         metrics |= {f'{level} {x}': found[x] for x in LEVEL if x in found}
     if args.out:
-        apis.output.write_neighbours(entries, metrics, args.out)
+        apis.neighbours.write_neighbours(entries, metrics, args.out)
     if args.sheet:
-        apis.output.draw_neighbours(
-            *(entries, args.sheet, args.sheet_queries, args.sheet_nearest),
-            first,
-        )
+        how = args.sheet_queries, args.sheet_nearest, first
+        apis.neighbours.draw_neighbours(entries, args.sheet, *how)
     return entries, metrics
 
 

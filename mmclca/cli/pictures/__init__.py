@@ -5,14 +5,16 @@
 run, as they run a module of ``mmclca.cli.commands``.
 """
 
-from . import images, splits
+from . import comparisons, images, splits
 from .kind import Kind, add_images
 
 KINDS = {
     'draw_reduction': Kind(images.add_reduction, images.draw_reduction),
-    'vis_agreement': Kind(splits.add_agreement, splits.draw_agreement),
+    'vis_agreement': Kind(
+        comparisons.add_agreement, comparisons.draw_agreement
+    ),
     'vis_cam': Kind(images.add_cam, images.draw_cam),
-    'vis_cka': Kind(splits.add_cka, splits.draw_cka),
+    'vis_cka': Kind(comparisons.add_cka, comparisons.draw_cka),
     'vis_confusions': Kind(splits.add_confusions, splits.draw_confusions),
     'vis_cross_patch': Kind(splits.add_cross_patch, splits.draw_cross_patch),
     'vis_pooling': Kind(images.add_pooling, images.draw_pooling),

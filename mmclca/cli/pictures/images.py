@@ -9,23 +9,8 @@ from mmclca.utils.messages import not_one_of
 
 from .. import model_files
 from ..mistakes import plain_errors
-from ..packages import (
-    apis,
-    checkpoints,
-    datasets,
-    mmengine,
-    torch,
-    visualization,
-)
-from .kind import (
-    add_images,
-    add_leaves,
-    add_out,
-    check_labels,
-    images_of,
-    load_with_views,
-    views,
-)
+from ..packages import apis, checkpoints, datasets, torch, visualization
+from . import kind
 
 # of visualization.cam
 CAM_METHODS = (
@@ -40,19 +25,18 @@ def draw_rollout(args):
     count for the last CLS, by attention rollout through what is kept,
     fused, merged and cached
     """
-    inferencer, found = load_with_views(args)
+    inferencer, found = kind.load_with_views(args)
     rows = []
     for one in found:
-        maps = dict(
-            rollout=visualization.rollout(inferencer.model, one.batch)[0]
-        )
+        (drawn,) = visualization.rollout(inferencer.model, one.batch)
+        maps = dict(rollout=drawn)
         rows.append(visualization.Heated(one.title, one.image, maps))
     label = 'share of the patch in the last CLS'
     return visualization.draw_heat_maps(rows, args.out, label)
 
 
 def add_pooling(parser):
-    add_images(parser)
+    kind.add_images(parser)
     parser.add(
         '--classes',
         'names or labels of the classes to draw, where each has a query '
@@ -68,7 +52,7 @@ def draw_pooling(args):
     query (PatchConvNet, AttentionPool), one map with one query, a row a
     class layer and a map a head for CaiT
     """
-    inferencer, found = load_with_views(args)
+    inferencer, found = kind.load_with_views(args)
     names = list(inferencer.classes)
     labels = [label_of(text, names) for text in args.classes or ()]
     draw, model = visualization.pooled, inferencer.model
@@ -90,7 +74,7 @@ def label_of(text, names):
 
 
 def add_reconstruction(parser):
-    add_images(parser)
+    kind.add_images(parser)
     parser.add('--seed', 'of leaves and masks', 0)
 
 
@@ -100,7 +84,7 @@ def draw_reconstruction(args):
     of each pair of segments
     """
     config, checkpoint, places = model_files.sort_files(args.files)
-    images = images_of(args, places, args.seed)
+    images = kind.images_of(args, places, args.seed)
     cfg, opened = apis.loading.config_and_weights(
         config, checkpoint, args.cfg_options
     )
@@ -114,7 +98,7 @@ def draw_reconstruction(args):
 
 
 def add_cam(parser):
-    add_images(parser, '--save-path --out')
+    kind.add_images(parser, '--save-path --out')
     parser.add(
         '--target-layers --target-layer',
         'layers from 0, or from the last, -1, also as '
@@ -164,9 +148,9 @@ def draw_cam(args):
     bright as they speak for it (Grad-CAM of the tokens that a layer reads,
     put back in the places of their patches)
     """
-    inferencer, found = load_with_views(args)
+    inferencer, found = kind.load_with_views(args)
     labels = args.target_category or ()
-    check_labels('--target-category', labels, len(inferencer.classes))
+    kind.check_labels('--target-category', labels, len(inferencer.classes))
     rows = [activations(inferencer, one, args) for one in found]
     label = 'how much a patch speaks for it'
     return visualization.draw_heat_maps(rows, args.out, label)
@@ -218,9 +202,9 @@ def add_reduction(parser):
         'CHECKPOINT: what is missing, head and reducer, stays random',
         metavar='FILE',
     )
-    add_leaves(parser)
+    kind.add_leaves(parser)
     parser.add('--seed', 'of leaves and random weights', 0)
-    add_out(parser)
+    kind.add_out(parser)
 
 
 def draw_reduction(args):
@@ -230,7 +214,7 @@ def draw_reduction(args):
     config, checkpoint, places = model_files.sort_files(args.files, True)
     if checkpoint and args.pretrained:
         raise ValueError('a checkpoint and --pretrained: leave one out')
-    images = images_of(args, places, args.seed)
+    images = kind.images_of(args, places, args.seed)
     with plain_errors(config):
         cfg, opened = apis.loading.config_and_weights(
             config, checkpoint, args.cfg_options
@@ -239,18 +223,17 @@ def draw_reduction(args):
     gpu = 'cuda' if torch.cuda.is_available() else 'cpu'
     model = build(cfg, opened, args.pretrained).to(args.device or gpu)
     pipeline = datasets.batches.Preparation(cfg, model.backbone.img_size)
-    found = visualization.survivors(model, views(model, pipeline, images))
+    found = visualization.survivors(model, kind.views(model, pipeline, images))
     return visualization.draw_survivors(found, args.out)
 
 
 def build(cfg, checkpoint, pretrained):
     """Build the classifier of a config, with weights where there are any."""
-    model = apis.loading.build_classifier(cfg)
+    model = apis.loading.build_classifier(cfg, pretrained or False)
     visualization.check_reduces(model.backbone)
     if checkpoint:
         checkpoints.loading.load_trained(model, checkpoint)
     elif pretrained:
-        mmengine.runner.load_checkpoint(model, pretrained, map_location='cpu')
         checkpoints.loading.refuse_broken(model, pretrained)
     else:
         print(

@@ -90,24 +90,15 @@ def add_split(parser):
     parser.add('--split', 'images of which split', 'test', choices=splits)
 
 
-def load(args, files=None):
-    """Load the model that the command line names, and no images."""
-    return model_files.load(args, *files_of(args, files or args.files))
-
-
-def files_of(args, files):
-    """Tell the config from the checkpoint, once a picture can be written."""
+def load(args, files, new_last_layer=False):
+    """Load a model, once a picture can be written; its last layer may be
+    missing, as after pre-training."""
     visualization.figures.check_picture(args.out)
     config, checkpoint, images = model_files.sort_files(files)
     if images:
         raise ValueError(f'{images[0]}: no images are read, leave them out')
-    return config, checkpoint
-
-
-def load_network(args, files):
-    """Load a model whose last layer may be missing, as after pre-training."""
-    how = *files_of(args, files), args.cfg_options, args.device
-    return apis.loading.load_classifier(*how, new_last_layer=True)
+    how = args.cfg_options, args.device, new_last_layer
+    return apis.loading.load_classifier(config, checkpoint, *how)
 
 
 def load_with_views(args):

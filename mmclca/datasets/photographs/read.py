@@ -135,18 +135,12 @@ def read_folder(
         for path in parts
         if path not in images
     }
-    classes = sorted({name for _, name in taken.values()})
+    names = [name for _, name in taken.values()]
+    classes = sorted({*names})
     _check_classes(classes, images.values(), folder)
-    number = {name: i for i, name in enumerate(classes)}
-    return Photographs(
-        paths=list(taken),
-        labels=[number[name] for _, name in taken.values()],
-        classes=classes,
-        groups=None,
-        splits=[name for name, _ in taken.values()],
-        source=str(folder),
-        left_out=left_out,
-    )
+    found = Photographs.named([*taken], names, str(folder), classes)
+    splits = [name for name, _ in taken.values()]
+    return replace(found, splits=splits, left_out=left_out)
 
 
 def _is_split(parts) -> bool:

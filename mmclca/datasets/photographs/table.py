@@ -2,6 +2,7 @@
 """Tables of files and classes: which column is which, and whose rows."""
 
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 from mmclca.utils.extras import require
@@ -62,18 +63,15 @@ def read_table(
     # of two equal rows the first
     rows = {path: row for row, path in reversed([*enumerate(paths)])}
     rows = sorted(row for path, row in rows.items() if path not in left_out)
-    classes = sorted({names[row] for row in rows})
+    taken, named = [paths[row] for row in rows], [names[row] for row in rows]
+    classes = sorted({*named})
     _check_classes(classes, columns['label'], table)
-    number = {name: i for i, name in enumerate(classes)}
     shown = list(cells[groups]) if groups in cells.columns else None
-    return Photographs(
-        paths=[paths[row] for row in rows],
-        labels=[number[names[row]] for row in rows],
-        classes=classes,
+    return replace(
+        Photographs.named(taken, named, str(table), classes),
         # a cell without a name is a group of its own
         groups=shown and [shown[row] or paths[row] for row in rows],
         splits=[splits[row] for row in rows],
-        source=str(table),
         left_out=left_out,
     )
 

@@ -3,6 +3,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -70,18 +71,14 @@ def _plan(out: Path, options: dict) -> Photographs:
     names = [f'cultivar_{name:02d}' for name in names]
     fractions = options['val_fraction'], options['test_fraction']
     sizes = split_sizes(number, *fractions)
-    return Photographs(
-        [
-            str(out / 'images' / name / f'{name}_{index:04d}.jpg')
-            for name in names
-            for index in range(1, number + 1)
-        ],
-        np.repeat(range(len(names)), number).tolist(),
-        names,
-        groups=None,
-        splits=np.repeat(PARTS, sizes).tolist() * len(names),
-        source=str(out),
-    )
+    paths = [
+        str(out / 'images' / name / f'{name}_{index:04d}.jpg')
+        for name in names
+        for index in range(1, number + 1)
+    ]
+    classes = np.repeat(names, number).tolist()
+    found = Photographs.named(paths, classes, str(out), names)
+    return replace(found, splits=np.repeat(PARTS, sizes).tolist() * len(names))
 
 
 def _take_over(out: Path, options: dict) -> None:

@@ -129,14 +129,9 @@ def update_bank(
     """
     check_index(index, len(bank))
     bank = F.normalize(bank, dim=1)
-    bank[index] = halfway(bank[index], embedding, renormalise)
+    rows = (bank[index] + F.normalize(embedding.to(bank), dim=1)) / 2
+    bank[index] = F.normalize(rows, dim=1) if renormalise else rows
     return bank
-
-
-def halfway(rows: Tensor, embedding: Tensor, renormalise: bool) -> Tensor:
-    """Move rows (B, D) of a bank halfway to embeddings."""
-    rows = (rows + F.normalize(embedding.to(rows), dim=1)) / 2
-    return F.normalize(rows, dim=1) if renormalise else rows
 
 
 def knn_scores(
@@ -195,10 +190,8 @@ def ranking_scores(
     Raises:
         ValueError: See :func:`ranked_similarity`.
     """
-    similarity = cosine_similarity(queries, gallery)
-    return ranked_similarity(
-        similarity, gallery_coarse, ranking, sigma, query_coarse
-    )
+    how = gallery_coarse, ranking, sigma, query_coarse
+    return ranked_similarity(cosine_similarity(queries, gallery), *how)
 
 
 def ranked_similarity(
@@ -226,10 +219,9 @@ def ranked_similarity(
         return similarity
     if ranking == 'conditional':
         number = int(gallery_coarse.max()) + 1
-        votes = nearest_votes(
-            similarity, gallery_coarse, number, None, sigma
-        ).clamp(LEAST, 1 - LEAST)
-        return votes.logit()[:, gallery_coarse].add_(similarity)
+        how = gallery_coarse, number, None, sigma
+        odds = nearest_votes(similarity, *how).logit(eps=LEAST)
+        return odds[:, gallery_coarse].add_(similarity)
     if query_coarse is None:
         raise ValueError(
             "ranking='oracle' needs the coarse classes of the queries: give "

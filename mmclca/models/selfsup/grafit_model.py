@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from mmengine.dist import all_gather
 from mmpretrain.models import ImageClassifier
 from mmpretrain.models.heads import ClsHead
-from mmpretrain.models.utils import CosineEMA, build_norm_layer
+from mmpretrain.models.utils import CosineEMA, build_norm_layer, to_2tuple
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
@@ -14,14 +14,7 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, one_of
 
 from ..backbones import Reducible
-from .grafit import (
-    REDUCTIONS,
-    halfway,
-    instance_loss,
-    is_alone,
-    knn_loss,
-    knn_scores,
-)
+from . import grafit
 
 PROJECTORS = dict(mlp=256, fc=128)  # channels of the embedding
 
@@ -57,8 +50,7 @@ def mlp(in_channels: int, hidden: int, out_channels: int, norm_cfg: dict):
 @torch.no_grad()
 def channels_of(backbone: nn.Module) -> int:
     """Find how many channels a backbone gives, by a black image."""
-    side = vars(backbone).get('img_size', 64)
-    shape = (side, side) if isinstance(side, int) else side
+    shape = to_2tuple(vars(backbone).get('img_size', 64))
     backbone.eval()
     channels = one_feature(backbone(torch.zeros(1, 3, *shape))[-1]).shape[1]
     backbone.train()
@@ -102,15 +94,16 @@ class BankHead(ClsHead):
         """Update the rows of the batches of all processes."""
         index = torch.cat(all_gather(index))
         embedding = torch.cat(all_gather(embedding.detach()))
-        bank = self.bank.clone()  # the loss needs the old one for its gradient
-        bank[index] = halfway(bank[index], embedding, True)
-        self.bank = bank
+        # a new one: the loss needs the old one for its gradient
+        self.bank = grafit.update_bank(self.bank, embedding, index)
 
     def forward(self, feats: tuple[Tensor]) -> Tensor:
         """Embeddings to logarithms of class scores (B, num_classes)."""
         embedding, k = self.pre_logits(feats), min(self.k, len(self.bank))
         settings = k, self.sigma, self.num_classes
-        scores = knn_scores(embedding, self.bank, self.labels, *settings)
+        scores = grafit.knn_scores(
+            embedding, self.bank, self.labels, *settings
+        )
         return scores.clamp_min(torch.finfo(scores.dtype).tiny).log()
 
 
@@ -174,7 +167,7 @@ class Grafit(ImageClassifier):
         **kwargs,
     ):
         one_of(PROJECTORS, projector=projector)
-        one_of(REDUCTIONS[:2], reduction=reduction)
+        one_of(grafit.REDUCTIONS[:2], reduction=reduction)
         integer(num_views=num_views, least=1 + bool(instance_weight))
         preprocessor = dict(type='mmclca.ViewsDataPreprocessor')
         preprocessor.update(data_preprocessor or {})
@@ -220,8 +213,10 @@ class Grafit(ImageClassifier):
         index = head.labels.new_tensor([x.sample_idx for x in data_samples])
         first, losses = embed(self, views[0])
         settings = head.labels, self.sigma, self.reduction
-        losses['knn_loss'] = knn_loss(first, head.bank, index, *settings)
-        losses['alone'] = is_alone(index, head.labels).sum().to(first)
+        losses['knn_loss'] = grafit.knn_loss(
+            first, head.bank, index, *settings
+        )
+        losses['alone'] = grafit.is_alone(index, head.labels).sum().to(first)
         if self.instance_weight:
             rest = [embed(self, view)[0] for view in views[1:]]
             loss = self._instance_loss(views, [first, *rest])
@@ -235,7 +230,7 @@ class Grafit(ImageClassifier):
             self.target.update_parameters(self.online)
             target = self.target.module
             targets = [embed(target, view)[0] for view in views]
-        return instance_loss(online, targets)
+        return grafit.instance_loss(online, targets)
 
 
 def embed(networks: nn.Module, images: Tensor) -> tuple[Tensor, dict]:

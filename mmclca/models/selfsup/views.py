@@ -22,8 +22,7 @@ class ViewsDataPreprocessor(ClsDataPreprocessor):
     def forward(self, data: dict, training: bool = False) -> dict:
         """See ``ClsDataPreprocessor``."""
         views = data['inputs']
-        batched = torch.is_tensor(views)
-        if batched or (torch.is_tensor(views[0]) and views[0].dim() == 3):
+        if torch.is_tensor(views[0]) and views[0].dim() == 3:
             return super().forward(data, training)
         done = [
             super(ViewsDataPreprocessor, self).forward(dict(data, inputs=one))

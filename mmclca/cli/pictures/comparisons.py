@@ -1,0 +1,180 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Pictures that compare layers, and models, on the images of a split."""
+
+from functools import partial
+from pathlib import Path
+
+from ..arguments import positive
+from ..packages import apis, datasets, models, torch, visualization
+from .kind import add_split, load
+
+FEATURES = ('cls', 'mean', 'all')  # of visualization.cka
+# studies of layers: what the colours of a matrix, or some curves, are
+MATRICES = dict(cka='CKA', maps='cosine of maps of attention')
+CURVES = dict(attention='head', fourier='layer', probe='', reinit='', pca='')
+
+
+def add_cka(parser):
+    add_split(parser)
+    parser.add(
+        '--kind',
+        'cka, maps: how alike features, or maps of attention, of layers are; '
+        'attention: how far and widely heads look; fourier: frequencies of '
+        'features; probe: accuracy of a linear classifier by layer; reinit: '
+        'of nearest images, with first or last layers anew; pca: energy of '
+        'principal components of the final features',
+        'cka',
+        choices=(*MATRICES, *CURVES),
+    )
+    parser.add(
+        '--other',
+        'another model to compare with',
+        nargs='+',
+        metavar='[CONFIG] CHECKPOINT',
+    )
+    parser.add(
+        '--feature',
+        'compare the CLS tokens, the mean of the others, or all tokens in '
+        'their order, which reducers change',
+        'cls',
+        choices=FEATURES,
+    )
+    parser.add(
+        '--num-images',
+        'images at most, evenly spread over the split; what does not fill a '
+        'batch is left out',
+        256,
+        type=positive,
+    )
+    parser.add(
+        '--batch-size',
+        'images that are compared with each other at a time, 4 or more',
+        32,
+        type=positive,
+    )
+
+
+def draw_cka(args):
+    """Draw what the layers of a model make of images: how alike they are, of
+    each two layers (linear CKA) of one model or of two, or what --kind says;
+    the numbers go into a .csv file beside the picture
+    """
+    figures = visualization.layer_figures
+    if args.other and args.kind in CURVES:
+        raise ValueError(
+            f'--kind {args.kind} is of one model: leave out --other, and '
+            'draw it once more'
+        )
+    opened = [
+        open_split(args, load(args, files, True), partial(chosen, args))
+        for files in filter(None, (args.files, args.other))
+    ]
+    check_same(args, [paths for *_, paths in opened])
+    if args.kind in CURVES:
+        tables = curves_of(args, *opened[0][:2])
+        figures.draw_curves(tables, args.out, CURVES[args.kind])
+    else:
+        tables = {args.kind: similarity_of(args, opened)}
+        names = ('the first model', 'the other model') if args.other else ()
+        backbones = [models.as_reducible(x.backbone) for x, *_ in opened]
+        reduce_at = backbones[0].reduce_at, backbones[-1].reduce_at
+        how = names or ('', ''), reduce_at, MATRICES[args.kind]
+        visualization.cka.draw_cka(tables[args.kind], args.out, *how)
+    figures.write_numbers(tables, args.out.with_suffix('.csv'))
+    return args.out
+
+
+def similarity_of(args, opened):
+    """Compare each layer of a model with each one of the last model."""
+    (one, read, _), (other, read_again, _) = opened[0], opened[-1]
+    if args.kind == 'maps':
+        pairs = zip(read(), read_again(), strict=True)
+        return visualization.layer_studies.maps(one, other, pairs)
+    gram_matrices = visualization.cka.gram_matrices
+    grams = [gram_matrices(x, read(), args.feature) for x, read, _ in opened]
+    return visualization.cka.cka(grams[0], grams[-1])
+
+
+def curves_of(args, model, read):
+    """Measure what is drawn as curves."""
+    study = visualization.layer_studies
+    if args.kind != 'probe':
+        return getattr(study, args.kind)(model, read)
+    if args.feature == 'all':  # gigabytes
+        raise ValueError('--kind probe takes --feature cls or mean')
+    features, labels = study.layer_features(model, read(), args.feature)
+    how = study.numbered(labels)
+    found = [apis.probe.out_of_fold(x.float(), *how) for x in features]
+    right = [one.accuracy.mean() for one in found]
+    return dict(accuracy=torch.stack(right)[:, None])
+
+
+def chosen(args, length):
+    """Choose positions of whole batches of images, whose classes are mixed."""
+    most = min(length, args.num_images)
+    number = most // args.batch_size
+    if not number:
+        raise ValueError(
+            f'the split has {length} images, of which --num-images are '
+            f'{args.num_images}: give --batch-size {most} or less'
+        )
+    wanted = number * args.batch_size
+    spread = [n * length // wanted for n in range(wanted)]
+    return [n for start in range(number) for n in spread[start::number]]
+
+
+def open_split(args, model, choose=range):
+    """Give a model, what reads images anew, and what these are called."""
+    dataset = datasets.batches.dataset_of(model._config, args.split)
+    indices = choose(len(dataset))
+    infos = map(dataset.get_data_info, indices)
+    # the folder of an image is its class in most data sets
+    names = [Path(info['img_path']).parts[-2:] for info in infos]
+    how = model, dataset, indices, args.batch_size
+    return model, partial(datasets.batches.batches, *how), names
+
+
+def check_same(args, seen):
+    """Refuse models whose configs name other images."""
+    if any(names != seen[0] for names in seen):
+        raise ValueError(f'the {args.split} images of the configs differ')
+
+
+def add_agreement(parser):
+    add_split(parser)
+    parser.add(
+        '--other',
+        'another model to compare with, a teacher or any other; for several, '
+        'once for each',
+        nargs='+',
+        action='append',
+        metavar='[CONFIG] CHECKPOINT',
+    )
+    parser.share('--batch-size')
+
+
+def draw_agreement(args):
+    """Draw on what share of images each two models decide otherwise, a
+    distilled one by CLS, by its distillation token and by both; beside it
+    how alike these two tokens are in each layer
+    """
+    study, rows, cosines = models.distillation.agreement, {}, {}
+    seen, classes = [], []
+    for n, files in enumerate((args.files, *(args.other or ())), start=1):
+        model, read, names = open_split(args, load(args, files))
+        seen.append(names)
+        classes.append(model._dataset_meta['classes'])
+        name = f'{n}. {Path(files[-1]).stem}'
+        found = study.decisions(name, model, images_of(read))
+        rows.update(found)
+        if len(found) > 1:
+            cosines[name] = study.token_cosines(model, images_of(read))
+    check_same(args, seen)
+    visualization.agreement.check_classes(classes)
+    visualization.agreement.draw_agreement(rows, cosines, args.out)
+    return args.out
+
+
+def images_of(read):
+    """Yield images in batches, which are not kept."""
+    return (batch.images for batch in read())
