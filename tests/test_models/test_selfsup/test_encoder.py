@@ -67,6 +67,7 @@ REFUSED = {
     'num_segments=8': dict(num_segments=8),
     'mask_ratio=0': dict(mask_ratio=0),
     'mask_ratio=1': dict(mask_ratio=1),
+    'mask_ratio=None': dict(mask_ratio=None),
     'ConvStem mixes': dict(stem=dict(type='mmclca.ConvStem')),
     'lacks num_heads': dict(arch=dict(embed_dims=16, num_layers=1)),
 }
@@ -79,9 +80,25 @@ def test_refused(message):
     assert '\n' not in str(error.value)
 
 
-def test_a_classifier_is_no_start(tmp_path):
+def test_what_was_loaded_stays(tmp_path):
+    """When all is initialized once more, and by an ``init_cfg``."""
+    path = str(tmp_path / 'pretrained.pth')
     weights = build(encoder()).state_dict()
-    weights |= {'head.fc.weight': torch.zeros(2, 16)}
+    torch.save(weights, path)
+    loaded = MODELS.build(encoder())
+    loaded.init_weights()
+    load_checkpoint(loaded, path)
+    init = dict(type='Pretrained', checkpoint=path)
+    for model in (loaded, MODELS.build(encoder(init_cfg=init))):
+        model.init_weights()
+        own = model.state_dict()
+        assert all(torch.equal(own[key], weights[key]) for key in own)
+
+
+@pytest.mark.parametrize('name', ('head.fc.weight', 'ifa_head.0.weight'))
+def test_a_classifier_is_no_start(name, tmp_path):
+    weights = build(encoder()).state_dict()
+    weights |= {name: torch.zeros(2, 16)}
     path = str(tmp_path / 'classifier.pth')
     torch.save(weights, path)
     with pytest.raises(ValueError, match='pre-training is due') as error:
