@@ -3,15 +3,20 @@
 
 import pytest
 import torch
+from mmengine.config import Config
 from mmengine.runner import load_checkpoint
 from small_models import arch, build
 from small_selfsup import MAE, SIDE, encoder, shuffle
+from tiny_run import ROOT
 
 from mmclca.models.selfsup import fixed_masks
 from mmclca.registry import MODELS
 
 HMLP = dict(type='mmclca.HMLPStem', norm_cfg=dict(type='LN2d', eps=1e-6))
 IMAGES = torch.randn(2, 3, SIDE, SIDE)
+FINE_TUNED = (
+    ROOT / 'configs/beit/vit-base-hmlp-p16_8xb128-100e_imagenet-224px.py'
+)
 
 
 def test_it_is_mmpretrains_encoder():
@@ -134,3 +139,23 @@ def test_the_mask_token_of_beit_replaces_what_a_stem_makes():
     (found,) = model(IMAGES, mask)
     (other,) = model(IMAGES.masked_fill(hidden, 5.0), mask)
     assert torch.equal(found, other)
+
+
+def test_a_classifier_starts_from_beit(tmp_path):
+    """A bias a layer, each the one that pre-training shares."""
+    shared = dict(arch=arch(2), img_size=SIDE, stem=HMLP)
+    before = build(dict(type='mmclca.StemBEiTViT', **shared))
+    bias = before.rel_pos_bias.relative_position_bias_table.data.normal_()
+    path = str(tmp_path / 'pretrained.pth')
+    weights = before.state_dict()
+    torch.save({f'backbone.{key}': weights[key] for key in weights}, path)
+    config = Config.fromfile(FINE_TUNED).model.backbone
+    init = dict(type='Pretrained', checkpoint=path, prefix='backbone.')
+    after = MODELS.build(dict(config, **shared, init_cfg=init))
+    after.init_weights()
+    for layer, own in zip(after.layers, before.layers, strict=True):
+        assert torch.equal(layer.attn.relative_position_bias_table, bias)
+        assert torch.equal(layer.attn.qkv.weight, own.attn.qkv.weight)
+    stem = before.patch_embed.projection[0].weight
+    assert torch.equal(after.patch_embed.projection[0].weight, stem)
+    assert after(IMAGES)[0].shape == (2, 16)
