@@ -17,6 +17,7 @@ from torch import Tensor
 from mmclca.registry import MODELS
 
 from .error import CheckpointError
+from .heads import heads_of_release
 from .loading import compare_weights, wrong_parameters
 from .releases import first, rename_to_backbone, source_of, weights_of
 from .stored import stored_backbone
@@ -48,7 +49,8 @@ def backbone_of(checkpoint: dict) -> dict:
     config in the file is more than plain settings.
     """
     named = weights_of(checkpoint)
-    name, weights = source_of(named).name, dict(named)
+    name, keys = source_of(named).name, source_of(named).keys
+    weights = dict(named)
     rename_to_backbone(weights, '')
     own = {
         key.removeprefix('foreign_'): value
@@ -57,7 +59,9 @@ def backbone_of(checkpoint: dict) -> dict:
     }
     kind, read = next((KINDS[key] for key in KINDS if key in own), PLAIN)
     try:
-        settings = _stored(checkpoint, kind) or dict(read(own), type=kind)
+        settings = _stored(checkpoint, kind) or dict(
+            _with_heads(read(own), keys), type=kind
+        )
     except KeyError as error:
         raise _refusal(kind, [f'{error.args[0]} is missing'], name) from error
     except IndexError as error:
@@ -143,6 +147,15 @@ def _vit(own: dict) -> dict:
     if isqrt(rows) ** 2 == rows:
         backbone['with_cls_pos'] = False
     return backbone
+
+
+def _with_heads(settings: dict, keys: list[str]) -> dict:
+    """Correct the heads, where the names in the file tell them."""
+    arch = settings['arch']
+    heads = heads_of_release(keys, arch['embed_dims'])
+    if heads:
+        arch['num_heads'] = heads
+    return settings
 
 
 def _heads(width: int) -> int:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from .error import CheckpointError
+from .heads import compare_heads
 from .opening import open_checkpoint
 from .positions import explain_rows, fit_positions
 from .releases import (
@@ -66,6 +67,7 @@ def load_into_backbone(
     fill_exactly(own, state_dict, prefix, report)
     report.new += new
     report.loaded = [key for key in report.loaded if key not in new]
+    compare_heads(backbone, source)
     source.end()
 
 

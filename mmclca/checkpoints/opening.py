@@ -36,7 +36,7 @@ from mmclca.utils.lazy import lazy
 
 from .error import CheckpointError
 from .fitted import model_file
-from .releases import name_source, unwrap
+from .releases import name_source, source_of, unwrap, weights_of
 
 downloading = lazy('mmclca.checkpoints.downloading')
 
@@ -135,6 +135,7 @@ def read_checkpoint(
     # goes on, to ask for a number of GPUs; today's config is under 'cfg'
     if isinstance(meta.get('config'), str):
         del meta['config']
+    source_of(weights_of(found)).meta = meta
     _add_base(found, meta, path, mapped)
     return found
 

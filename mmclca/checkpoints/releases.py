@@ -77,6 +77,8 @@ class WeightSource:
     Args:
         name (str): Path or address of the file, as the user gave it.
         keys (list[str]): The names in the file.
+        meta (dict): What the file holds beside its weights, as mmengine
+            writes it. Defaults to nothing.
         report (Report, optional): What the hooks of the load that goes on
             have reported. Defaults to None, none of them ran.
         answer (Callable): What is done with the report of a load. Defaults
@@ -85,6 +87,7 @@ class WeightSource:
 
     name: str
     keys: list[str]
+    meta: dict = field(default_factory=dict)
     report: Report | None = None
     answer: Callable[[Report], None] = Report.log
 

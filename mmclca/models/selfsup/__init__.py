@@ -3,6 +3,7 @@ from .beit import StemBEiTViT
 from .distilled_mae import DistilledMAE
 from .encoder import SegmentedMAEViT
 from .grafit_model import Grafit
+from .mae_decoder import CheckedMAEDecoder
 from .masking import fixed_masks
 from .mirl import MIRL, MIRLHead
 from .mirl_decoders import MIRLDecoders
@@ -10,6 +11,7 @@ from .moco_v3 import moco_v3_loss
 from .views import ViewsDataPreprocessor
 
 __all__ = [
+    'CheckedMAEDecoder',
     'DistilledMAE',
     'Grafit',
     'MIRL',

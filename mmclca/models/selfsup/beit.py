@@ -1,5 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from mmpretrain.models.selfsup import BEiTPretrainViT
+from torch import Tensor
 
 from mmclca.registry import MODELS
 
@@ -26,3 +27,8 @@ class StemBEiTViT(BEiTPretrainViT):
     def __init__(self, stem: dict, patch_size: int = 16, **beit):
         super().__init__(patch_size=patch_size, **beit)
         self.patch_embed = build_stem_of(self, stem, patch_size)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None):
+        """See ``BEiTPretrainViT``; without a mask, as in a classifier, plain
+        features."""
+        return super().forward(x, mask)

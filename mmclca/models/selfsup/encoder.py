@@ -5,6 +5,7 @@ import re
 
 import torch
 from mmcv.cnn.bricks.transformer import PatchEmbed
+from mmengine.model import BaseModule
 from mmpretrain.models.selfsup import MAEViT
 from mmpretrain.models.utils import build_2d_sincos_position_embedding
 from torch import Tensor, nn
@@ -20,7 +21,7 @@ from .masking import Encoded, count_visible
 
 LAYER_NORM = dict(type='LN', eps=1e-6)
 # parameters of a classifier's head, in the files of all
-OF_CLASSES = re.compile(r'(module\.)?head(_dist)?\.(weight|fc\.|layers\.)')
+OF_CLASSES = re.compile(r'(module\.)?(ifa_)?head(_dist)?\.(?!predictor)')
 
 
 @MODELS.register_module()
@@ -102,8 +103,15 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
         return built
 
     def init_weights(self) -> None:
-        """Initialize as ``MAEViT``; stems initialize themselves."""
-        super(MAEViT, self).init_weights()
+        """Initialize as ``MAEViT``, but once; stems initialize themselves.
+
+        The file of an ``init_cfg`` comes last.
+        """
+        if not self.is_init:  # what was loaded since then stays
+            self._draw()
+        BaseModule.init_weights(self)
+
+    def _draw(self) -> None:
         positions = build_2d_sincos_position_embedding(
             self.patch_resolution, self.embed_dims, cls_token=True
         )

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from ..reduction.reducers.base import check_range
+
 
 @dataclass
 class Encoded:
@@ -36,6 +38,7 @@ class Encoded:
 
 def count_visible(num_patches: int, mask_ratio: float) -> int:
     """Count the patches that are not masked; ValueError if none, or all."""
+    check_range(mask_ratio=mask_ratio)
     num_visible = int(num_patches * (1 - mask_ratio))
     if not 0 < num_visible < num_patches:
         raise ValueError(

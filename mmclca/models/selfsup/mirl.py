@@ -13,6 +13,7 @@ from mmclca.utils.messages import integer, one_of
 from ..reduction.reducers.base import check_range
 
 PIXELS = dict(type='PixelReconstructionLoss', criterion='L2')
+MOST = 63  # side of a filter, whose response is found on 64 x 64
 MODES = ('residual', 'multi_decoder', 'coarse2fine', 'fine2coarse')
 
 
@@ -48,8 +49,8 @@ class MIRLHead(MAEPretrainHead):
         sigma (float): Standard deviation in pixels of the Laplacian of
             Gaussian that finds the fine part. The paper does not say it.
             Defaults to 1.
-        size (int): Side of that filter in pixels, odd. Likewise. Defaults to
-            7.
+        size (int): Side of that filter in pixels, odd, 3 to 63. Likewise.
+            Defaults to 7.
         patch_size (int): Side of a patch in pixels; ``MIRL`` fills it in.
 
     Raises:
@@ -66,7 +67,7 @@ class MIRLHead(MAEPretrainHead):
     ):
         one_of(MODES, mode=mode)
         check_range(least=0.1, sigma=sigma)
-        integer(size=size)
+        integer(least=3, most=MOST, size=size)
         if size % 2 == 0:
             raise ValueError(f'size={size} must be odd, as 7')
         super().__init__(PIXELS, norm_pix=True, patch_size=patch_size)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, one_of
 
+from .mae_decoder import check_width
 from .mirl_layers import InterconnectedLayer, PlainLayer, UnitLinear
 
 IN_CHANNELS, MLP_RATIO = 3, 4
@@ -122,7 +123,8 @@ class MIRLDecoders(BaseModule):
     ):
         super().__init__()
         D, heads = decoder_embed_dims, decoder_num_heads
-        _check_sizes(D, decoder_depth, heads)
+        integer(decoder_depth=decoder_depth)
+        check_width(heads, decoder_embed_dims=D)
         if did is not None:
             one_of(('first', 'all'), did=did)
         num_reading = {None: 0, 'first': 1, 'all': decoder_depth}[did]
@@ -179,15 +181,3 @@ class MIRLDecoders(BaseModule):
             return [None] * len(embedded)
         earlier = [self.memory(z_0), *embedded]
         return [torch.cat(earlier[:g], dim=1) for g in range(1, len(earlier))]
-
-
-def _check_sizes(dims: int, depth: int, heads: int) -> None:
-    integer(
-        decoder_embed_dims=dims, decoder_depth=depth, decoder_num_heads=heads
-    )
-    if dims % heads or dims % 4:
-        raise ValueError(
-            f'decoder_embed_dims={dims} is not allowed with '
-            f'decoder_num_heads={heads}: give a multiple of both the heads '
-            'and 4'
-        )

@@ -119,6 +119,27 @@ def test_it_starts_from_weights_without_it(tmp_path):
     torch.testing.assert_close(model.eval()(x), plain.eval()(x))
 
 
+@pytest.mark.parametrize('side', (16, 56))
+def test_tables_of_another_grid_are_interpolated(tmp_path, side):
+    """What tells rows still does; that of CLS stays."""
+    model = build(biased(img_size=32))
+    table = model.layers[1].attn.get_parameter(TABLE)
+    rows = torch.arange(-3.0, 4).repeat_interleave(7)
+    table.data[:-3] = rows[:, None]
+    path = str(tmp_path / 'trained.pth')
+    torch.save(model.state_dict(), path)
+    other = MODELS.build(biased(img_size=side))
+    load_checkpoint(other, path)
+    found = other.layers[1].attn.get_parameter(TABLE)
+    torch.testing.assert_close(found[-3:], table[-3:])
+    wide = 2 * side // 8 - 1
+    found = found[:-3].view(wide, wide, -1)
+    rows = found[:, :1]
+    torch.testing.assert_close(found, rows.expand_as(found))
+    torch.testing.assert_close(rows.flip(0), -rows)
+    assert (rows.diff(dim=0) > 0).all() and rows.max() > 2
+
+
 @pytest.mark.parametrize(
     'name', sorted({*REDUCERS} - {*PLACED, 'TokenReducer'})
 )

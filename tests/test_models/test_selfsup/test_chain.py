@@ -7,15 +7,22 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.runner import load_checkpoint
-from small_models import CACHE, build, classifier, images, vit
+from mmpretrain.structures import DataSample
+from small_models import CACHE, arch, build, classifier, images, vit
 from small_selfsup import MAE, SIDE, mirl
+from tiny_run import ROOT
 
 from mmclca.checkpoints.architecture import backbone_of
+from mmclca.checkpoints.heads import heads_of_release
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.checkpoints.releases import WeightSource
 from mmclca.registry import MODELS
 
 LAYERS = range(4)
+FEW_SHOT = (
+    ROOT
+    / 'configs/few_shot/lf-evit-kr50_deit-tiny-p16_1xb32-20e_custom-224px.py'
+)
 
 
 @pytest.fixture(params=(MAE, mirl(2)), ids=('mae', 'mirl'))
@@ -56,6 +63,46 @@ def test_a_clca_classifier_starts_from_it(pretrained):
     weight = 'layers.2.attn.qkv.weight'
     own = clca.backbone.get_parameter(weight)
     assert torch.equal(own, encoder.get_parameter(weight))
+
+
+def test_a_few_shot_classifier_starts_from_it(tmp_path):
+    """Of twelve layers the nine that it has; all but three are trained."""
+    layers = arch(12)
+    encoder = build(dict(MAE, backbone=dict(MAE['backbone'], arch=layers)))
+    path = str(tmp_path / 'pretrained.pth')
+    torch.save({'state_dict': encoder.state_dict()}, path)
+    config = Config.fromfile(FEW_SHOT).model
+    config.backbone.update(arch=layers, img_size=SIDE)
+    config.head.update(in_channels=16, num_classes=3)
+    model = MODELS.build(config)
+    load_checkpoint(model, path)
+    assert equal_layers(model, encoder.backbone) == [True] * 9
+    samples = [DataSample().set_gt_label(label) for label in range(2)]
+    model.train().loss(images(height=SIDE), samples)['loss'].backward()
+    layers = model.backbone.layers
+    trained = [layer.ln1.weight.grad is not None for layer in layers]
+    assert trained == [False] * 3 + [True] * 6
+    assert model.head.fc.weight.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize('heads', (2, 4))
+def test_other_heads_are_said(pretrained, heads):
+    """Which the shapes of weights do not tell, but a config, or decoders."""
+    encoder, path = pretrained
+    config = Config(dict(model=dict(MAE, backbone=backbone_config(encoder))))
+    meta = dict(cfg=config.pretty_text)
+    torch.save(dict(torch.load(path), meta=meta), path)
+    other = dict(backbone(), arch=dict(arch(4), num_heads=heads))
+    model = MODELS.build(classifier(other))
+    with patch('mmclca.checkpoints.heads.MMLogger') as log:
+        load_checkpoint(model, path)
+    warned = log.get_current_instance().warning.call_args_list
+    assert len(warned) == (heads != 2)
+    assert all('is of 2 heads' in str(call) for call in warned)
+    names = ['module.model.decoder_embed.weight']
+    assert heads_of_release(names, 192) == heads_of_release(names, 384) == 12
+    assert heads_of_release(names, 768) is None
+    assert heads_of_release(['blocks.0.attn.qkv.weight'], 192) is None
 
 
 def started(path, total=4, **options):

@@ -3,15 +3,20 @@
 
 import pytest
 import torch
+from mmengine.config import Config
 from mmengine.runner import load_checkpoint
 from small_models import arch, build
 from small_selfsup import MAE, SIDE, encoder, shuffle
+from tiny_run import ROOT
 
 from mmclca.models.selfsup import fixed_masks
 from mmclca.registry import MODELS
 
 HMLP = dict(type='mmclca.HMLPStem', norm_cfg=dict(type='LN2d', eps=1e-6))
 IMAGES = torch.randn(2, 3, SIDE, SIDE)
+FINE_TUNED = (
+    ROOT / 'configs/beit/vit-base-hmlp-p16_8xb128-100e_imagenet-224px.py'
+)
 
 
 def test_it_is_mmpretrains_encoder():
@@ -67,6 +72,7 @@ REFUSED = {
     'num_segments=8': dict(num_segments=8),
     'mask_ratio=0': dict(mask_ratio=0),
     'mask_ratio=1': dict(mask_ratio=1),
+    'mask_ratio=None': dict(mask_ratio=None),
     'ConvStem mixes': dict(stem=dict(type='mmclca.ConvStem')),
     'lacks num_heads': dict(arch=dict(embed_dims=16, num_layers=1)),
 }
@@ -79,9 +85,25 @@ def test_refused(message):
     assert '\n' not in str(error.value)
 
 
-def test_a_classifier_is_no_start(tmp_path):
+def test_what_was_loaded_stays(tmp_path):
+    """When all is initialized once more, and by an ``init_cfg``."""
+    path = str(tmp_path / 'pretrained.pth')
     weights = build(encoder()).state_dict()
-    weights |= {'head.fc.weight': torch.zeros(2, 16)}
+    torch.save(weights, path)
+    loaded = MODELS.build(encoder())
+    loaded.init_weights()
+    load_checkpoint(loaded, path)
+    init = dict(type='Pretrained', checkpoint=path)
+    for model in (loaded, MODELS.build(encoder(init_cfg=init))):
+        model.init_weights()
+        own = model.state_dict()
+        assert all(torch.equal(own[key], weights[key]) for key in own)
+
+
+@pytest.mark.parametrize('name', ('head.fc.weight', 'ifa_head.0.weight'))
+def test_a_classifier_is_no_start(name, tmp_path):
+    weights = build(encoder()).state_dict()
+    weights |= {name: torch.zeros(2, 16)}
     path = str(tmp_path / 'classifier.pth')
     torch.save(weights, path)
     with pytest.raises(ValueError, match='pre-training is due') as error:
@@ -117,3 +139,23 @@ def test_the_mask_token_of_beit_replaces_what_a_stem_makes():
     (found,) = model(IMAGES, mask)
     (other,) = model(IMAGES.masked_fill(hidden, 5.0), mask)
     assert torch.equal(found, other)
+
+
+def test_a_classifier_starts_from_beit(tmp_path):
+    """A bias a layer, each the one that pre-training shares."""
+    shared = dict(arch=arch(2), img_size=SIDE, stem=HMLP)
+    before = build(dict(type='mmclca.StemBEiTViT', **shared))
+    bias = before.rel_pos_bias.relative_position_bias_table.data.normal_()
+    path = str(tmp_path / 'pretrained.pth')
+    weights = before.state_dict()
+    torch.save({f'backbone.{key}': weights[key] for key in weights}, path)
+    config = Config.fromfile(FINE_TUNED).model.backbone
+    init = dict(type='Pretrained', checkpoint=path, prefix='backbone.')
+    after = MODELS.build(dict(config, **shared, init_cfg=init))
+    after.init_weights()
+    for layer, own in zip(after.layers, before.layers, strict=True):
+        assert torch.equal(layer.attn.relative_position_bias_table, bias)
+        assert torch.equal(layer.attn.qkv.weight, own.attn.qkv.weight)
+    stem = before.patch_embed.projection[0].weight
+    assert torch.equal(after.patch_embed.projection[0].weight, stem)
+    assert after(IMAGES)[0].shape == (2, 16)
