@@ -6,10 +6,11 @@ from copy import deepcopy
 from itertools import takewhile
 
 import pytest
+import torch
 from doc_pages import header_commands
 from every_config import FOLDER, build, each, metafile, read
 from mmengine.optim import build_optim_wrapper
-from mmengine.registry import DefaultScope
+from mmengine.registry import PARAM_SCHEDULERS, DefaultScope
 from tiny_run import ROOT
 
 from mmclca.models import TokenReductionClassifier
@@ -60,6 +61,31 @@ def test_recipes_of_pretraining(path):
     assert (warmup.end, fall.begin) == (40, 40)
     assert fall.get('end', epochs) == epochs
     assert 'val_dataloader' not in cfg
+
+
+@each(RECIPES)
+def test_rates(path):
+    """Up for 40 epochs, then down: at the end a hundredth or less."""
+    cfg, parameter = read(path), torch.nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.SGD([parameter], lr=1.0)
+    schedulers = []
+    for options in cfg.param_scheduler:
+        options = dict(options, by_epoch=True)
+        options.pop('convert_to_iter_based', None)
+        default = dict(optimizer=optimizer)
+        built = PARAM_SCHEDULERS.build(options, default_args=default)
+        schedulers.append(built)
+    rates = []
+    for _ in range(cfg.train_cfg.max_epochs):
+        rates.append(optimizer.param_groups[0]['lr'])
+        optimizer.step()
+        for scheduler in schedulers:
+            scheduler.step()
+    assert rates[0] < 0.01 and rates[40] == pytest.approx(1.0)
+    assert 0 <= rates[-1] < 0.0101
+    if 'step' in path.stem:  # at 90 and 95 % of all epochs
+        falls = [rates[i] for i in (269, 270, 284, 285)]
+        assert falls == pytest.approx([1.0, 0.1, 0.1, 0.01])
 
 
 @each([path for path in RECIPES if '-300e_' in path.stem])

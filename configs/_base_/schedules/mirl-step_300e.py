@@ -4,6 +4,7 @@
 _base_ = './mae_400e.py'
 param_scheduler = [
     _base_.warmup,
-    dict(type='MultiStepLR', milestones=[270, 285], gamma=0.1, begin=40),
+    # milestones count from begin: epochs 270 and 285
+    dict(type='MultiStepLR', milestones=[230, 245], gamma=0.1, begin=40),
 ]
 train_cfg = dict(max_epochs=300)

@@ -116,11 +116,9 @@ def _encoder_of(backbone: str | dict, student: nn.Module) -> dict:
 
 
 def _check_patches(teacher: nn.Module, student: nn.Module) -> None:
-    ours, theirs = (tuple(one.patch_resolution) for one in (student, teacher))
+    ours, theirs = (tuple(one.stride) for one in (student, teacher))
     if ours != theirs:
-        height, width = student.img_size
         raise ValueError(
-            f'teacher: it cuts images of {height} x {width} px into {theirs} '
-            f'patches, the student into {ours}: give one of the same '
-            'patch_size'
+            f'teacher: it cuts images into patches of {theirs} px, the '
+            f'student of {ours} px: give one of the same patch_size'
         )

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
+from mmclca.utils.messages import integer
 
 from ..looking import recording
 from ..reduction.attention import project_qkv
@@ -107,8 +108,8 @@ class LayerDistillation(nn.Module):
         weight (float): Weight of the loss. Defaults to 1.
 
     Raises:
-        ValueError: If there is no layer, or the weight is negative; see
-            also :meth:`fit`.
+        ValueError: If there is no layer, one twice or one that is no number
+            of a layer, or the weight is negative; see also :meth:`fit`.
     """
 
     compares_tokens = False
@@ -120,11 +121,16 @@ class LayerDistillation(nn.Module):
     ):
         super().__init__()
         check_range(weight=weight)
+        name = f'{type(self).__name__}(layers={layers!r})'
+        if not isinstance(layers, Sequence) or not layers:
+            raise ValueError(f'{name} has no layer: give some, as (12,)')
+        if len({*layers}) < len(layers):
+            raise ValueError(f'{name} has a layer twice')
+        for layer in layers:
+            integer(least=self.first, **{f'{name}: layer': layer})
         self.layers, self.adapter = tuple(layers), adapter
         self.weight = weight
         self.adapters = nn.ModuleDict()
-        if not self.layers:
-            raise ValueError(f'{type(self).__name__}(layers=()) has no layer')
 
     def fit(self, student: nn.Module, teacher: nn.Module) -> None:
         """Build the adapters between two backbones.
@@ -134,8 +140,7 @@ class LayerDistillation(nn.Module):
                 adapters their sizes differ.
         """
         most = min(len(student.layers), len(teacher.layers))
-        places = range(self.first, most + 1)
-        wrong = [layer for layer in self.layers if layer not in places]
+        wrong = [layer for layer in self.layers if layer > most]
         name = type(self).__name__
         if wrong:
             raise ValueError(

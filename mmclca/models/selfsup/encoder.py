@@ -7,7 +7,10 @@ import torch
 from mmcv.cnn.bricks.transformer import PatchEmbed
 from mmengine.model import BaseModule
 from mmpretrain.models.selfsup import MAEViT
-from mmpretrain.models.utils import build_2d_sincos_position_embedding
+from mmpretrain.models.utils import (
+    build_2d_sincos_position_embedding,
+    to_2tuple,
+)
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -91,6 +94,11 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
         if stem is not None:
             self.patch_embed = self._build_stem(stem)
         self.rename_on_load()
+
+    @property
+    def stride(self) -> tuple[int, int]:
+        """Height and width of a patch in pixels."""
+        return to_2tuple(self.patch_size)
 
     def _build_stem(self, stem: dict) -> nn.Module:
         built = build_stem_of(self, stem, self.patch_size)

@@ -140,8 +140,11 @@ def test_a_teacher_by_the_name_of_mmpretrains_config():
 
 REFUSED = {
     'layer 5 is not in': [dict(ATTENTION, layers=(5,))],
-    'layer 0 is not in': [dict(ATTENTION, layers=(0,))],
-    'layer -1 is not in': [dict(HIDDEN, layers=(-1,))],
+    'layer=0 must be': [dict(ATTENTION, layers=(0,))],
+    'layer=-1 must be': [dict(HIDDEN, layers=(-1,))],
+    'layer=4.0 must be': [dict(ATTENTION, layers=(4.0,))],
+    'layers=4. has no layer': [dict(ATTENTION, layers=4)],
+    'a layer twice': [dict(ATTENTION, layers=(4, 4))],
     'the student has 2 heads, the teacher 3': [dict(ATTENTION, adapter=False)],
     '16 channels, the teacher 24': [dict(HIDDEN, adapter=False)],
     'has no layer': [dict(ATTENTION, layers=())],
@@ -161,6 +164,7 @@ def test_losses_that_do_not_fit_are_refused(message):
     ('backbone', 'message'),
     (
         (encoder(arch=WIDE, patch_size=8), 'same patch_size'),
+        (encoder(arch=WIDE, patch_size=20), 'same patch_size'),
         (dict(type='ResNet', depth=18), 'type of the teacher: no .ResNet'),
         ('no-such-config', 'no-such-config'),
     ),
