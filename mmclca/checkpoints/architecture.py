@@ -17,9 +17,14 @@ from torch import Tensor
 from mmclca.registry import MODELS
 
 from .error import CheckpointError
-from .heads import heads_of_release
 from .loading import compare_weights, wrong_parameters
-from .releases import first, rename_to_backbone, source_of, weights_of
+from .releases import (
+    first,
+    heads_of_release,
+    rename_to_backbone,
+    source_of,
+    weights_of,
+)
 from .stored import stored_backbone
 
 # channels of a head, but for the models whose heads are wider

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 
 from .error import CheckpointError
-from .heads import compare_heads
 from .opening import open_checkpoint
 from .positions import explain_rows, fit_positions
 from .releases import (
@@ -25,6 +24,7 @@ from .releases import (
     source_of,
     weights_of,
 )
+from .stored import compare_heads
 
 # tokens of others, which a backbone without them does not need
 MAY_BE_LEFT = ('cls_token', 'mask_token')

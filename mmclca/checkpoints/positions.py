@@ -9,7 +9,10 @@ from math import isqrt, prod
 
 import torch
 import torch.nn.functional as F
-from timm.layers import resample_abs_pos_embed
+from timm.layers import (
+    resample_abs_pos_embed,
+    resize_rel_pos_bias_table_simple,
+)
 from torch import Tensor
 
 from .families.family import POS_EMBED
@@ -17,6 +20,7 @@ from .families.family import POS_EMBED
 FOREIGN_POS_EMBED = POS_EMBED.removeprefix('backbone.')
 NAMES = ('pos_embed', 'cls_token', 'cache.clr', 'cache.clr_pos')
 DIST = 'dist_token'
+TABLE = 'relative_position_bias_table'
 
 
 def fit_positions(
@@ -47,7 +51,24 @@ def fit_positions(
     new += _init_dist(backbone, state_dict, prefix)
     if cls_rows is not None and not _num_cls_rows(backbone):
         _add_to_tokens(backbone, cls_rows, state_dict, prefix)
-    return resized, new
+    return resized + _fit_tables(backbone, state_dict, prefix), new
+
+
+def _fit_tables(backbone, state_dict: dict, prefix: str) -> list[str]:
+    """Interpolate relative positions of another square grid, in place."""
+    sides = set()
+    for name, own in backbone.named_parameters():
+        table = state_dict.get(prefix + name) if TABLE in name else None
+        if table is None or table.shape == own.shape:
+            continue
+        side = isqrt(max(len(table) - 3, 0))
+        if side**2 == len(table) - 3 and table.size(1) == own.size(1):
+            state_dict[prefix + name] = resize_rel_pos_bias_table_simple(
+                table, backbone.patch_resolution, own.shape
+            )
+            sides.add(side // 2 + 1)
+    grid = '{} x {}'.format(*backbone.patch_resolution)
+    return [f'{TABLE}s of {n} x {n} patches to {grid}' for n in sides]
 
 
 def _num_cls_rows(backbone) -> int:

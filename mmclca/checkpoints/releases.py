@@ -23,6 +23,8 @@ pretraining = lazy('mmclca.checkpoints.families.pretraining')
 
 # of masked autoencoders; what a file with these is renamed by
 DECODER = re.compile(r'(module\.)?(model\.)?decoder_(embed|pred)\d*\.')
+# channels of the encoders of twelve heads, MAE-Lite's and MIRL's
+TWELVE = (192, 384)
 # likely first: mmengine, MoCo v3, open_clip; DeiT, MAE, the CLCA authors,
 # TokenReduction; DINO, of whose two networks the teacher is the better one
 WRAPPERS = ('state_dict', 'model', 'teacher')
@@ -286,3 +288,17 @@ def rename_to_backbone(state_dict: dict, prefix: str) -> list[str]:
 
 def _names(state_dict: dict, prefix: str) -> list[str]:
     return [key[len(prefix) :] for key in state_dict if key.startswith(prefix)]
+
+
+def heads_of_release(keys: list[str], width: int) -> int | None:
+    """Count the heads of an encoder that comes with its decoders.
+
+    Args:
+        keys (list[str]): The names in the file.
+        width (int): Channels of the encoder.
+
+    Returns:
+        int | None: None for others than MAE-Lite's and MIRL's small ones.
+    """
+    decoded = any(map(DECODER.match, keys))
+    return 12 if decoded and width in TWELVE else None

@@ -20,6 +20,7 @@ from math import inf, nan
 import mmpretrain
 import torch
 from mmengine.config import Config
+from mmengine.logging import MMLogger
 from mmengine.registry import Registry
 from torch import Tensor
 
@@ -27,7 +28,13 @@ from mmclca.registry import DATASETS, MODELS, TRANSFORMS
 from mmclca.version import __version__
 
 from .opening import dict_in
-from .releases import source_of, weights_of
+from .releases import (
+    WeightSource,
+    heads_of_release,
+    name_source,
+    source_of,
+    weights_of,
+)
 
 # what a trained model does without; its teacher is in other files
 UNUSED = ('pretrained', 'teacher', 'train_cfg')
@@ -410,3 +417,34 @@ def _is_text(text: str, name: str) -> bool:
     elsewhere = '://' in text or text.startswith(('//', '\\\\'))
     unsafe = text.lower().endswith(UNSAFE_FILES)
     return name in TEXTS and not elsewhere and not unsafe
+
+
+def compare_heads(backbone, source: WeightSource) -> None:
+    """Warn in the log of weights of another number of heads.
+
+    Args:
+        backbone (ForeignWeights): The backbone that was loaded.
+        source (WeightSource): Where from.
+    """
+    ours = vars(backbone).get('arch_settings', {}).get('num_heads')
+    theirs = _stored_heads(backbone, source) or heads_of_release(
+        source.keys, backbone.embed_dims
+    )
+    if ours and theirs and ours != theirs:
+        MMLogger.get_current_instance().warning(
+            f'{source.name} is of {theirs} heads, this network has {ours}: '
+            'it does not compute what was learned, give arch=dict(..., '
+            f'num_heads={theirs})'
+        )
+
+
+def _stored_heads(backbone, source: WeightSource) -> int | None:
+    weights = name_source({}, source.name)
+    try:
+        stored = stored_backbone(dict(meta=source.meta, state_dict=weights))
+    except ValueError:  # of settings that are not read
+        return None
+    arch = (stored or {}).get('arch')
+    if isinstance(arch, str):
+        arch = backbone.arch_zoo.get(arch.lower())
+    return arch.get('num_heads') if isinstance(arch, dict) else None

@@ -3,12 +3,9 @@
 fewer.
 """
 
-from math import isqrt
-
 import torch
 import torch.nn.functional as F
 from mmpretrain.models.utils import BEiTAttention
-from timm.layers import resize_rel_pos_bias_table_simple
 from torch import Tensor, nn
 
 from ..reduction.tokens import Tokens
@@ -57,26 +54,6 @@ class RelativePositions:
             layer.attn.register_parameter(TABLE, nn.Parameter(table))
         tables = (f'layers.{i}.attn.{TABLE}' for i in range(len(self.layers)))
         self.may_be_new = (*self.may_be_new, *tables)
-
-    def fit_weights(self, state_dict: dict, prefix: str) -> list[str]:
-        """Interpolate tables of another square grid, in place."""
-        changes = super().fit_weights(state_dict, prefix)
-        sides = set()
-        for name, own in self.named_parameters():
-            table = state_dict.get(prefix + name)
-            if TABLE not in name or table is None or table.shape == own.shape:
-                continue
-            side = isqrt(max(len(table) - 3, 0))
-            if side**2 == len(table) - 3 and table.size(1) == own.size(1):
-                state_dict[prefix + name] = resize_rel_pos_bias_table_simple(
-                    table, self.patch_resolution, own.shape
-                )
-                sides.add(side // 2 + 1)
-        height, width = self.patch_resolution
-        return changes + [
-            f'{TABLE}s of {side} x {side} patches to {height} x {width}'
-            for side in sides
-        ]
 
     def position_bias(self, layer: nn.Module, tokens: Tokens) -> Tensor:
         """Look up the bias of each two tokens, (B or 1, H, N, N)."""

@@ -13,9 +13,8 @@ from small_selfsup import MAE, SIDE, mirl
 from tiny_run import ROOT
 
 from mmclca.checkpoints.architecture import backbone_of
-from mmclca.checkpoints.heads import heads_of_release
 from mmclca.checkpoints.opening import open_checkpoint
-from mmclca.checkpoints.releases import WeightSource
+from mmclca.checkpoints.releases import WeightSource, heads_of_release
 from mmclca.registry import MODELS
 
 LAYERS = range(4)
@@ -94,7 +93,7 @@ def test_other_heads_are_said(pretrained, heads):
     torch.save(dict(torch.load(path), meta=meta), path)
     other = dict(backbone(), arch=dict(arch(4), num_heads=heads))
     model = MODELS.build(classifier(other))
-    with patch('mmclca.checkpoints.heads.MMLogger') as log:
+    with patch('mmclca.checkpoints.stored.MMLogger') as log:
         load_checkpoint(model, path)
     warned = log.get_current_instance().warning.call_args_list
     assert len(warned) == (heads != 2)
