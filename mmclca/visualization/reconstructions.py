@@ -24,12 +24,17 @@ def reconstructions(model: MAE, inputs: Tensor) -> list[dict]:
         list[dict[str, np.ndarray]]: RGB pictures (H, W, 3) of each image, by
         name: the image, its visible patches, and what each decoder makes;
         of a pair of segments the main part, the residual and the sum. Visible
-        patches are put back into what stands for a whole image.
+        patches are put back into what stands for a whole image. Where the
+        loss compares normalized patches, each has the mean and deviation of
+        its own pixels, hidden ones too.
     """
+    training = model.training
+    model.eval()  # statistics of a stem's BatchNorm stay
     data = dict(inputs=inputs, data_samples=[])
     images = model.data_preprocessor(data)['inputs']
     head, patches = model.head, model.head.patchify(images)
     hidden, made = _made(model, images)
+    model.train(training)
     mean, scale = torch.zeros(()), torch.ones(())
     if head.norm_pix:
         mean = patches.mean(dim=-1, keepdim=True)

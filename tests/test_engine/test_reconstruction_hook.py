@@ -125,6 +125,17 @@ def test_the_parts_of_a_picture():
     assert abs(parts - found['sum 1'])[inside].max() <= 3
 
 
+def test_a_picture_leaves_a_training_as_it_is():
+    """Also statistics of a stem's norms."""
+    stem = dict(MAE['backbone'], stem=dict(type='mmclca.HMLPStem'))
+    model = build(dict(MAE, backbone=stem, data_preprocessor=NORMAL)).train()
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    reconstructions(model, torch.ones(2, 3, SIDE, SIDE, dtype=torch.uint8))
+    assert model.training and model.backbone.patch_embed.training
+    after = model.state_dict()
+    assert all(torch.equal(v, after[k]) for k, v in before.items())
+
+
 def test_the_picture_tool(tmp_path, monkeypatch):
     cfg = config(tmp_path, MAE)
     cfg.dump(tmp_path / 'mae.py')
