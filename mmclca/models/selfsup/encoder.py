@@ -24,7 +24,7 @@ from .masking import Encoded, count_visible
 
 LAYER_NORM = dict(type='LN', eps=1e-6)
 # parameters of a classifier's head, in the files of all
-OF_CLASSES = re.compile(r'(module\.)?(ifa_)?head(_dist)?\.(?!predictor)')
+OF_CLASSES = re.compile(r'([a-z]+\.)*(ifa_)?head(_dist)?\.(?!predictor)')
 
 
 @MODELS.register_module()

@@ -100,7 +100,7 @@ def test_what_was_loaded_stays(tmp_path):
         assert all(torch.equal(own[key], weights[key]) for key in own)
 
 
-@pytest.mark.parametrize('name', ('head.fc.weight', 'ifa_head.0.weight'))
+@pytest.mark.parametrize('name', ('model.head.weight', 'ifa_head.0.weight'))
 def test_a_classifier_is_no_start(name, tmp_path):
     weights = build(encoder()).state_dict()
     weights |= {name: torch.zeros(2, 16)}
