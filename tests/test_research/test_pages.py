@@ -10,7 +10,7 @@ from tiny_run import ROOT, run_tool
 
 TOOLS = ROOT / 'tools/research'
 FEW = pytest.param('few_photographs', marks=pytest.mark.slow)
-PAGES = ['reducers', 'family', 'architectures', 'training', FEW]
+PAGES = ['reducers', 'baselines', 'family', 'architectures', 'training', FEW]
 FIGURES = ('accuracy_gmacs', 'methods', 'gradients', 'gradients_by_part')
 
 
