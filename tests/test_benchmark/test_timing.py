@@ -54,6 +54,7 @@ def test_without_onnx_runtime():
         timing.find_runtime('onnx', 'cpu')
 
 
+@pytest.mark.slow
 def test_a_model_that_is_exported(tmp_path):
     found = find_weights(str(write_weights(tmp_path)), None)
     variant = candidates_of(found)[-1]

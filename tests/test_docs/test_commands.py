@@ -24,10 +24,11 @@ from tiny_run import ROOT
 
 # pages that take seconds; the others train, export or draw
 QUICK = (
-    *('README.md', 'docs/start.md', 'docs/inference.md', 'docs/data_sets.md'),
+    *('docs/start.md', 'docs/inference.md', 'docs/data_sets.md'),
     *('docs/weights.md', 'docs/fidelity.md', 'docs/extending.md'),
     'docs/methods/evit.md',
 )
+FIRST = {'README.md': (pytest.mark.slow, pytest.mark.first)}
 RUN = ('bash', 'inline', 'python')
 
 
@@ -145,7 +146,9 @@ def test_commands_have_a_home(page, tmp_path, monkeypatch, capsys):
 
 
 @each(
-    pytest.param(page, marks=() if page in QUICK else pytest.mark.slow)
+    page
+    if page in QUICK
+    else pytest.param(page, marks=FIRST.get(page, pytest.mark.slow))
     for page in RUNNABLE
 )
 def test_page(page, sandbox):

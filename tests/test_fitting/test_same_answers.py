@@ -24,6 +24,7 @@ from mmclca.fitting import FittedModel
 from mmclca.page import Variants
 from mmclca.page.variants import answer
 
+pytestmark = [pytest.mark.slow, pytest.mark.first]
 COLUMNS = ['pred_class', 'pred_score', 'known', 'known_score']
 YES_NO = {True: 'yes', False: 'no'}
 
@@ -57,7 +58,7 @@ def place(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(params=[True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.fixture(params=[True, False])
 def model(request, place, tmp_path):
     """A copy of the model, with or without its threshold."""
     folder = tmp_path / 'model'

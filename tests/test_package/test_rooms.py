@@ -92,7 +92,7 @@ BUDGET = {
     'mmclca/visualization': 1215,
     'tools': 543,
     'tools/research': 955,
-    'tests': 29605,
+    'tests': 29604,
 }
 
 

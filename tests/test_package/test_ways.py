@@ -38,6 +38,7 @@ def files_of():
     return files_of
 
 
+@pytest.mark.slow
 def test_fit_and_predict(tmp_path, files_of):
     torch.manual_seed(0)
     photographs, weights = write_photographs(tmp_path), write_weights(tmp_path)
