@@ -80,7 +80,7 @@ BUDGET = {
     'mmclca/benchmark': 935,
     'mmclca/checkpoints': 1604,
     'mmclca/cli': 2961,
-    'mmclca/datasets': 2745,
+    'mmclca/datasets': 2742,
     'mmclca/deployment': 343,
     'mmclca/engine': 904,
     'mmclca/evaluation': 454,

@@ -78,12 +78,7 @@ class Photographs:
     @property
     def names(self) -> list[str | None]:
         """The name of the class of each, None where it has none."""
-        return [self.name_of(i) for i in range(len(self))]
-
-    def name_of(self, position: int) -> str | None:
-        """The name of the class of one, None where it has none."""
-        label = self.labels[position]
-        return None if label is None else self.classes[label]
+        return [None if i is None else self.classes[i] for i in self.labels]
 
     def select(self, indices: Sequence[int]) -> 'Photographs':
         """Some of them, by position; the classes stay as they are."""

@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from mmpretrain.models.utils import BEiTAttention
 from torch import Tensor, nn
 
+from mmclca.checkpoints.positions import TABLE
+
 from ..reduction.tokens import Tokens
 from ..reduction.trace import Appended, Kept
-
-TABLE = 'relative_position_bias_table'
 
 
 class RelativePositions:
