@@ -19,7 +19,7 @@ from mmclca.utils.messages import integer
 
 from ..backbones.base import ForeignWeights, set_drop_path, settings_of
 from ..distillation.layers import Layers
-from ..stems import build_stem_of
+from ..stems import build_stem
 from .masking import Encoded, count_visible
 
 LAYER_NORM = dict(type='LN', eps=1e-6)
@@ -101,7 +101,7 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
         return to_2tuple(self.patch_size)
 
     def _build_stem(self, stem: dict) -> nn.Module:
-        built = build_stem_of(self, stem, self.patch_size)
+        built = build_stem(self, stem, self.patch_size)
         if not hasattr(built, 'visible'):
             raise ValueError(
                 f'{type(built).__name__} mixes neighbouring patches, so that '
