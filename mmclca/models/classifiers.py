@@ -298,7 +298,7 @@ class TokenReductionClassifier(DistilledClassifier):
         losses = self._losses(inputs, data_samples, feats, tokens)
         if follows:
             layers = Layers.recorded(model.backbone, tokens.x)
-            losses |= self.teacher.teach(inputs, self, layers)
+            losses |= self.teacher.teach(inputs, self, ours=layers)
         return losses | self.backbone.reducer.loss(tokens)
 
     def _check_teacher(self) -> None:

@@ -333,6 +333,3 @@ class TokenReductionViT(
                 'CLAHead reads CLS tokens without the final LayerNorm: set '
                 'final_norm=False in the backbone (it is True)'
             )
-
-    def _prepare_pos_embed(self, *_):
-        """mmpretrain's load hook, in whose place :class:`Reducible` has one"""

@@ -28,14 +28,18 @@ class Layers:
 
     Args:
         backbone (nn.Module): It has ``layers`` and ``normalize``.
-        entered (list[Tensor]): Tokens that enter each layer, (B, N, C).
+        borders (list[Tensor]): Tokens that enter each layer, (B, N, C).
         left (Tensor): Those that leave the last one, normalized where the
             backbone does that.
+        ids_shuffle (Tensor, optional): Order of the patches of each image,
+            (B, P), of which the tokens are the first. Defaults to None, they
+            are all.
     """
 
     backbone: nn.Module
-    entered: list[Tensor]
+    borders: list[Tensor]
     left: Tensor
+    ids_shuffle: Tensor | None = None
 
     @classmethod
     def recorded(cls, backbone: nn.Module, left: Tensor) -> 'Layers':
@@ -46,10 +50,10 @@ class Layers:
     def hidden(self, place: int) -> Tensor:
         """Return the tokens that the attention of a layer reads, from 0; of
         the place after the last layer those that leave it."""
-        if place == len(self.entered):
+        if place == len(self.backbone.layers):
             return self.left
         layer = self.backbone.layers[place]
-        return self.backbone.normalize(layer, self.entered[place])
+        return self.backbone.normalize(layer, self.borders[place])
 
     def queries_and_keys(self, layer: int) -> tuple[Tensor, Tensor]:
         """Compute those of a layer, counted from 1, (B, H, N, C / H)."""

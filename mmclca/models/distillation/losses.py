@@ -23,23 +23,23 @@ class Compared:
 
     Args:
         backbone (nn.Module): Of the student.
+        teacher_scores (Tensor): Class scores of the teacher, (B, K).
+        teacher_patches (Tensor, optional): Its last patches (B, P, C), after
+            a LayerNorm.
         base_loss (Tensor): Loss of the labels, of ``scores``.
         scores (Tensor): Class scores of the student (B, K), of CLS where it
             has a distillation token.
         dist_scores (Tensor, optional): Those of its distillation token.
         tokens (Tokens, optional): Its last tokens.
-        teacher_scores (Tensor): Class scores of the teacher, (B, K).
-        teacher_patches (Tensor, optional): Its last patches (B, P, C), after
-            a LayerNorm.
     """
 
     backbone: nn.Module
+    teacher_scores: Tensor
+    teacher_patches: Tensor | None
     base_loss: Tensor
     scores: Tensor
     dist_scores: Tensor | None
     tokens: Tokens | None
-    teacher_scores: Tensor
-    teacher_patches: Tensor | None = None
 
 
 def hard_term(scores, teacher_scores, tau=1.0, reduction='mean') -> Tensor:

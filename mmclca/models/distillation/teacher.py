@@ -187,7 +187,8 @@ class Teacher:
         Args:
             inputs (Tensor): Images (B, 3, H, W), as the student sees them.
             student (DistilledClassifier): The student.
-            **answers: What it makes of them; see :class:`Compared`.
+            **answers: What it makes of them: see :class:`Compared`, or
+                :class:`Layers`, as ``ours``.
 
         Raises:
             ValueError: See :meth:`prepare`; with the first batch, if weights
@@ -198,14 +199,13 @@ class Teacher:
             with _one_line(self.config):
                 self._check_answer(self.model, student, inputs.shape[2:])
             self._read()
-        scores, patches = self.answer(inputs, answers['tokens'])
-        seen = Compared(
-            student.backbone,
-            teacher_scores=scores,
-            teacher_patches=patches,
-            **answers,
-        )
-        return {k: v for loss in self.losses for k, v in loss(seen).items()}
+        found = self._losses(inputs, student, **answers)
+        return {name: loss for one in found for name, loss in one.items()}
+
+    def _losses(self, inputs: Tensor, student, **answers) -> list[dict]:
+        theirs = self.answer(inputs, answers['tokens'])
+        seen = Compared(student.backbone, *theirs, **answers)
+        return [loss(seen) for loss in self.losses]
 
     @torch.no_grad()
     def answer(self, inputs: Tensor, tokens=None):

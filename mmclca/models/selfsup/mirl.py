@@ -120,11 +120,8 @@ class MIRLHead(MAEPretrainHead):
 
 def add_residuals(preds: list[Tensor]) -> list[Tensor]:
     """Add each deep prediction to its shallow one; of one, itself."""
-    if len(preds) == 1:
-        return preds
-    half = len(preds) // 2
-    pairs = zip(preds[:half], reversed(preds), strict=False)
-    return [main + residual for main, residual in pairs]
+    pairs = range(len(preds) // 2)
+    return [preds[i] + preds[-1 - i] for i in pairs] or preds
 
 
 @MODELS.register_module()
@@ -179,6 +176,5 @@ class MIRL(MAE):
     def predict_pixels(self, inputs: Tensor) -> tuple[list[Tensor], Tensor]:
         """Return what the decoders make of images, and the mask."""
         seen = self.backbone.encode(inputs)
-        *segments, last = self.backbone.segments(seen)
-        segments.append(self.backbone.finish(last))
+        segments = [*self.backbone.segments(seen)[:-1], seen.left]
         return self.neck(segments, seen.ids_restore), seen.mask
