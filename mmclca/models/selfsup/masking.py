@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+
 from torch import Tensor, nn
 
 from ..distillation.layers import Layers
