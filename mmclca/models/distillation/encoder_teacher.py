@@ -54,7 +54,12 @@ class EncoderTeacher(Teacher):
         self.config = dict(type='ImageClassifier', backbone=encoder)
         with torch.device('meta'):
             built = MODELS.build(encoder)
-        _check_patches(built, student)
+        ours, theirs = (tuple(one.stride) for one in (student, built))
+        if ours != theirs:
+            raise ValueError(
+                f'teacher: it cuts images into patches of {theirs} px, the '
+                f'student of {ours} px: give one of the same patch_size'
+            )
         for one in self.losses:
             one.fit(student, built)
 
@@ -67,9 +72,7 @@ class EncoderTeacher(Teacher):
     def _check_answer(self, *_) -> None:
         """Nothing to check: the student's images have its size."""
 
-    def _losses(
-        self, inputs: Tensor, student: nn.Module, ours: Layers
-    ) -> list[dict]:
+    def _losses(self, inputs: Tensor, student, ours: Layers) -> list[dict]:
         """Compare with what the student made of images, ``ours``."""
         with torch.no_grad():
             theirs = self.look(inputs, ours.ids_shuffle)
@@ -94,12 +97,3 @@ def _encoder_of(backbone: str | dict, student: nn.Module) -> dict:
     if hasattr(student, 'mask_ratio'):
         settings.update(type=MASKED, mask_ratio=student.mask_ratio)
     return settings
-
-
-def _check_patches(teacher: nn.Module, student: nn.Module) -> None:
-    ours, theirs = (tuple(one.stride) for one in (student, teacher))
-    if ours != theirs:
-        raise ValueError(
-            f'teacher: it cuts images into patches of {theirs} px, the '
-            f'student of {ours} px: give one of the same patch_size'
-        )

@@ -151,15 +151,15 @@ class LayerDistillation(nn.Module):
                 f'{name}(layers={self.layers}): layer {wrong[0]} is not in '
                 f'both networks, which have {self.first} to {most}'
             )
-        sizes = self.size_of(student), self.size_of(teacher)
-        if not self.adapter and sizes[0] != sizes[1]:
-            raise ValueError(
-                f'{name}(adapter=False): the student has {sizes[0]} '
-                f'{self.measured}, the teacher {sizes[1]}: give adapter=True'
-            )
+        ours, theirs = self.size_of(student), self.size_of(teacher)
         if self.adapter:
-            made = {str(layer): self.build(*sizes) for layer in self.layers}
-            self.adapters.update(made)
+            for layer in self.layers:
+                self.adapters[str(layer)] = self.build(ours, theirs)
+        elif ours != theirs:
+            raise ValueError(
+                f'{name}(adapter=False): the student has {ours} '
+                f'{self.measured}, the teacher {theirs}: give adapter=True'
+            )
 
     def forward(self, ours: Layers, theirs: Layers) -> dict[str, Tensor]:
         """Add up the losses of all layers, by one name."""

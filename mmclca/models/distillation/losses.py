@@ -63,14 +63,6 @@ REDUCTIONS = ('mean', 'batchmean')
 LEAST_TAU = 1e-3
 
 
-def _check(kind: str, alpha: float, tau: float, reduction: str) -> None:
-    """Refuse settings that are none of :class:`DeiTDistillation`."""
-    one_of(KINDS, kind=kind)
-    one_of(REDUCTIONS, reduction=reduction)
-    check_range(most=1, alpha=alpha)
-    check_range(least=LEAST_TAU, tau=tau)
-
-
 def deit_distillation(
     cls_score: Tensor,
     dist_score: Tensor | None,
@@ -102,10 +94,10 @@ def deit_distillation(
     """
     if kind == 'none':
         return base_loss
-    _check(kind, alpha, tau, reduction)
-    student = cls_score if dist_score is None else dist_score
-    term = KINDS[kind](student, teacher_score, tau, reduction)
-    return (1 - alpha) * base_loss + alpha * term
+    loss = DeiTDistillation(kind, alpha, tau, reduction)
+    scores = cls_score, dist_score
+    seen = Compared(None, teacher_score, None, base_loss, *scores, None)
+    return sum(loss(seen).values())
 
 
 @MODELS.register_module()
@@ -145,7 +137,10 @@ class DeiTDistillation(nn.Module):
         reduction: str = 'mean',
     ):
         super().__init__()
-        _check(kind, alpha, tau, reduction)
+        one_of(KINDS, kind=kind)
+        one_of(REDUCTIONS, reduction=reduction)
+        check_range(most=1, alpha=alpha)
+        check_range(least=LEAST_TAU, tau=tau)
         self.alpha = alpha
         self.term, self.options = KINDS[kind], (tau, reduction)
 

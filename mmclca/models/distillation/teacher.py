@@ -4,7 +4,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from inspect import signature
 from pathlib import Path
 
 import torch
@@ -29,6 +28,12 @@ from .layers import LayerDistillation
 from .losses import Compared, standardize
 
 CHANNELS = (1, 3, 1, 1)
+# of a teacher in a config
+SETTINGS = (
+    {'model', 'checkpoint', 'loss'},
+    {'model', 'checkpoint', 'loss', 'img_size'},
+    {'backbone', 'checkpoint', 'loss'},
+)
 
 
 class Teacher:
@@ -246,14 +251,9 @@ class Teacher:
 
 def check_options(options: dict) -> None:
     """Refuse what are no options of a teacher, or of an encoder as one."""
-    known = signature(Teacher).parameters
-    encoder = {'backbone', 'checkpoint', 'loss'}
     if not (
         isinstance(options, dict)
-        and (
-            {'model', 'checkpoint', 'loss'} <= options.keys() <= known.keys()
-            or options.keys() == encoder
-        )
+        and options.keys() in SETTINGS
         and isinstance(options['checkpoint'], str)
         and isinstance(options['loss'], dict | list | tuple)
     ):

@@ -77,14 +77,9 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
         with_cp: bool = False,
         **vit,
     ):
-        super().__init__(
-            settings_of(arch, self.arch_zoo),
-            img_size,
-            patch_size,
-            norm_cfg=norm_cfg,
-            mask_ratio=mask_ratio,
-            **vit,
-        )
+        vit.update(norm_cfg=norm_cfg, mask_ratio=mask_ratio)
+        arch = settings_of(arch, self.arch_zoo)
+        super().__init__(arch, img_size, patch_size, **vit)
         set_drop_path(self)
         self.num_visible = count_visible(self.num_patches, mask_ratio)
         self.num_segments = _num_segments(self.num_layers, num_segments)
