@@ -22,7 +22,7 @@ from .families import BARE, FAMILIES, Family
 pretraining = lazy('mmclca.checkpoints.families.pretraining')
 
 # of masked autoencoders; what a file with these is renamed by
-DECODER = re.compile(r'(module\.)?(model\.)?decoder_(embed|pred)\d*\.')
+DECODED = re.compile(r'(module\.)?(model\.)?decoder_(embed|pred)\d*\.')
 # channels of the encoders of twelve heads, MAE-Lite's and MIRL's
 TWELVE = (192, 384)
 # likely first: mmengine, MoCo v3, open_clip; DeiT, MAE, the CLCA authors,
@@ -160,7 +160,7 @@ def unwrap(checkpoint, name: str) -> dict:
     if wrapper is None:
         _refuse_unknown(weights, name)
     keys = [str(key) for key in weights]
-    if any(map(DECODER.match, keys)):
+    if any(map(DECODED.match, keys)):
         weights = pretraining.rename_pretraining(weights)
     weights = name_source(weights, name)
     source_of(weights).keys = keys
@@ -300,5 +300,5 @@ def heads_of_release(keys: list[str], width: int) -> int | None:
     Returns:
         int | None: None for others than MAE-Lite's and MIRL's small ones.
     """
-    decoded = any(map(DECODER.match, keys))
+    decoded = any(map(DECODED.match, keys))
     return 12 if decoded and width in TWELVE else None

@@ -28,13 +28,7 @@ from mmclca.registry import DATASETS, MODELS, TRANSFORMS
 from mmclca.version import __version__
 
 from .opening import dict_in
-from .releases import (
-    WeightSource,
-    heads_of_release,
-    name_source,
-    source_of,
-    weights_of,
-)
+from .releases import WeightSource, heads_of_release, source_of, weights_of
 
 # what a trained model does without; its teacher is in other files
 UNUSED = ('pretrained', 'teacher', 'train_cfg')
@@ -439,9 +433,8 @@ def compare_heads(backbone, source: WeightSource) -> None:
 
 
 def _stored_heads(backbone, source: WeightSource) -> int | None:
-    weights = name_source({}, source.name)
     try:
-        stored = stored_backbone(dict(meta=source.meta, state_dict=weights))
+        stored = stored_backbone(dict(meta=source.meta))
     except ValueError:  # of settings that are not read
         return None
     arch = (stored or {}).get('arch')

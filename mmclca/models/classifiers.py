@@ -251,14 +251,8 @@ class TokenReductionClassifier(DistilledClassifier):
 
     has_tokens = True
 
-    def __init__(
-        self,
-        backbone: dict,
-        neck: dict | None = None,
-        head: dict | None = None,
-        **kwargs,
-    ):
-        super().__init__(backbone, neck, head, **kwargs)
+    def __init__(self, *parts, **kwargs):
+        super().__init__(*parts, **kwargs)
         if not isinstance(self.backbone, Reducible):
             raise ValueError(
                 f'{type(self.backbone).__name__} is not a backbone for '
@@ -298,7 +292,7 @@ class TokenReductionClassifier(DistilledClassifier):
         losses = self._losses(inputs, data_samples, feats, tokens)
         if follows:
             layers = Layers.recorded(model.backbone, tokens.x)
-            losses |= self.teacher.teach(inputs, self, layers)
+            losses |= self.teacher.teach(inputs, self, ours=layers)
         return losses | self.backbone.reducer.loss(tokens)
 
     def _check_teacher(self) -> None:

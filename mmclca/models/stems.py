@@ -23,26 +23,35 @@ class Stem(BaseModule):
     bottom, as mmpretrain's ``PatchEmbed`` does it, where a stem does not say
     otherwise. Convolutions keep PyTorch's initialization.
 
+    A subclass has ``sequence``, which makes the layers from images
+    (B, 3, 16 h, 16 w) to patches (B, C, h, w).
+
     Args:
-        projection (nn.Sequential): From images (B, 3, 16 h, 16 w) to patches
-            (B, C, h, w).
+        embed_dims (int): C, channels of a token. Defaults to 768.
         img_size (int | tuple[int, int]): Height and width of an image in
-            pixels, for ``init_out_size``.
+            pixels, for ``init_out_size``. Defaults to 224.
         patch_size (int | tuple[int, int]): Height and width of a patch in
-            pixels: 16.
+            pixels: 16, nothing else.
+        in_channels (int): Channels of an image. Defaults to 3.
+        norm_cfg (dict, optional): Config of the norms of maps. Defaults to
+            BatchNorm.
         init_cfg (dict, optional): As in ``BaseModule``. Defaults to None.
 
     Raises:
-        ValueError: If ``patch_size`` is not 16.
+        ValueError: If ``patch_size`` is not 16, or with ``norm_cfg`` of
+            LayerNorm over tokens.
     """
 
     stride = (SIDE, SIDE)
+    padder = AdaptivePadding
 
     def __init__(
         self,
-        projection: nn.Sequential,
-        img_size: int | tuple[int, int],
-        patch_size: int | tuple[int, int],
+        embed_dims: int = 768,
+        img_size: int | tuple[int, int] = 224,
+        patch_size: int | tuple[int, int] = SIDE,
+        in_channels: int = 3,
+        norm_cfg: dict | None = BATCH_NORM,
         init_cfg: dict | None = None,
     ):
         super().__init__(init_cfg)
@@ -55,8 +64,9 @@ class Stem(BaseModule):
         self.init_out_size = tuple(
             ceil(pixels / SIDE) for pixels in to_2tuple(img_size)
         )
-        self.padding = AdaptivePadding(SIDE, SIDE)
-        self.projection = projection
+        self.padding = self.padder(SIDE, SIDE)
+        layers = self.sequence(in_channels, embed_dims, norm_cfg)
+        self.projection = nn.Sequential(*layers)
 
     def forward(self, x: Tensor) -> tuple[Tensor, tuple[int, int]]:
         """Map images (B, 3, H, W) to tokens (B, N, C) and their grid (h,
@@ -94,28 +104,15 @@ class ConvStem(Stem):
     :class:`PatchConvNet`.
 
     Args:
-        embed_dims (int): C, channels of a token. Defaults to 768.
-        img_size (int | tuple[int, int]): Height and width of an image in
-            pixels. Defaults to 224.
-        patch_size (int | tuple[int, int]): 16, nothing else.
-        in_channels (int): Channels of an image. Defaults to 3.
         norm_cfg (dict, optional): As in :class:`HMLPStem`; None: no norm.
             Defaults to BatchNorm.
-        init_cfg (dict, optional): As in ``BaseModule``. Defaults to None.
-
-    Raises:
-        ValueError: See :class:`HMLPStem`.
+        **stem: Other arguments of :class:`Stem`.
     """
 
-    def __init__(
-        self,
-        embed_dims: int = 768,
-        img_size: int | tuple[int, int] = 224,
-        patch_size: int | tuple[int, int] = SIDE,
-        in_channels: int = 3,
-        norm_cfg: dict | None = BATCH_NORM,
-        init_cfg: dict | None = None,
-    ):
+    padder = nn.Identity  # what the convolutions pad is enough
+
+    def sequence(self, in_channels: int, embed_dims: int, norm_cfg) -> list:
+        """Return the layers, in their order."""
         widths = (in_channels, *(embed_dims // part for part in (8, 4, 2, 1)))
         layers = []
         for made_of, width in pairwise(widths):
@@ -123,9 +120,7 @@ class ConvStem(Stem):
             if norm_cfg is not None:
                 conv = nn.Sequential(conv, norm_of_maps(norm_cfg, width))
             layers += [conv, nn.GELU()]
-        projection = nn.Sequential(*layers[:-1])
-        super().__init__(projection, img_size, patch_size, init_cfg)
-        self.padding = nn.Identity()  # that of the convolutions is enough
+        return layers[:-1]
 
 
 @MODELS.register_module()
@@ -148,32 +143,16 @@ class HMLPStem(Stem):
     ==========================  ==================
 
     Args:
-        embed_dims (int): C, channels of a token. Defaults to 768.
-        img_size (int | tuple[int, int]): Height and width of an image in
-            pixels. Defaults to 224.
-        patch_size (int | tuple[int, int]): 16, nothing else.
-        in_channels (int): Channels of an image. Defaults to 3.
         norm_cfg (dict): ``dict(type='BN')`` or ``dict(type='LN2d',
             eps=1e-6)``, the LayerNorm over the channels at each place.
             Defaults to BatchNorm.
-        init_cfg (dict, optional): As in ``BaseModule``. Defaults to None.
-
-    Raises:
-        ValueError: If ``patch_size`` is not 16, or with ``norm_cfg`` of
-            LayerNorm over tokens.
+        **stem: Other arguments of :class:`Stem`.
     """
 
-    def __init__(
-        self,
-        embed_dims: int = 768,
-        img_size: int | tuple[int, int] = 224,
-        patch_size: int | tuple[int, int] = SIDE,
-        in_channels: int = 3,
-        norm_cfg: dict = BATCH_NORM,
-        init_cfg: dict | None = None,
-    ):
+    def sequence(self, in_channels: int, embed_dims: int, norm_cfg) -> list:
+        """Return the layers, in their order."""
         width = embed_dims // 4
-        projection = nn.Sequential(
+        return [
             nn.Conv2d(in_channels, width, 4, stride=4),
             norm_of_maps(norm_cfg, width),
             nn.GELU(),
@@ -182,8 +161,7 @@ class HMLPStem(Stem):
             nn.GELU(),
             nn.Conv2d(width, embed_dims, 2, stride=2),
             norm_of_maps(norm_cfg, embed_dims),
-        )
-        super().__init__(projection, img_size, patch_size, init_cfg)
+        ]
 
     def visible(self, x: Tensor, index: Tensor) -> Tensor:
         """Tokens of some patches, at the cost of these.
@@ -205,38 +183,21 @@ class HMLPStem(Stem):
         return self(patches.transpose(-1, -2).flatten(-2))[0]
 
 
-def build_stem_of(
-    vit: nn.Module, stem: dict, patch_size: int | tuple, in_channels: int = 3
-) -> nn.Module:
-    """Build a stem for a vision transformer of mmpretrain's; see
-    :func:`build_stem`."""
-    return build_stem(
-        stem,
-        patch_size=to_2tuple(patch_size),
-        patch_resolution=tuple(vit.patch_resolution),
-        img_size=vit.img_size,
-        in_channels=in_channels,
-        embed_dims=vit.embed_dims,
-    )
-
-
 def build_stem(
-    stem: dict,
-    patch_size: tuple[int, int],
-    patch_resolution: tuple[int, int],
-    **sizes,
+    vit: nn.Module, stem: dict, patch_size: int | tuple, in_channels: int = 3
 ) -> nn.Module:
     """Build what makes tokens of an image.
 
     Args:
+        vit (nn.Module): The backbone: of ``img_size``, ``patch_resolution``
+            and ``embed_dims``, which it fills in where the config does not
+            say them.
         stem (dict): Config of a module from images (B, 3, H, W) to tokens
             (B, N, C) and their grid (h, w), with ``init_out_size``, the grid
             of ``img_size``, and ``stride``, height and width of a patch in
             pixels.
-        patch_size (tuple[int, int]): That of the backbone.
-        patch_resolution (tuple[int, int]): Its grid of patches.
-        **sizes: ``img_size``, ``in_channels`` and ``embed_dims``, which the
-            backbone fills in where the config does not say them.
+        patch_size (int | tuple[int, int]): That of the backbone.
+        in_channels (int): Channels of an image. Defaults to 3.
 
     Raises:
         ValueError: If it is no config of a registered stem, or its patches
@@ -247,13 +208,16 @@ def build_stem(
             f'stem={stem!r} is no config with a type: give '
             "dict(type='mmclca.HMLPStem')"
         )
-    stem = MODELS.build(stem, default_args=dict(sizes, patch_size=patch_size))
-    stride, grid = tuple(stem.stride), tuple(stem.init_out_size)
-    if (stride, grid) != (patch_size, patch_resolution):
+    own = to_2tuple(patch_size), tuple(vit.patch_resolution)
+    sizes = dict(img_size=vit.img_size, embed_dims=vit.embed_dims)
+    sizes.update(patch_size=own[0], in_channels=in_channels)
+    stem = MODELS.build(stem, default_args=sizes)
+    made = tuple(stem.stride), tuple(stem.init_out_size)
+    if made != own:
         raise ValueError(
-            f'{type(stem).__name__} makes patches of {stride} px in a grid of '
-            f'{grid}, the backbone has {patch_size} and '
-            f'{patch_resolution}: give the patch_size of the stem, and leave '
-            'out img_size in stem, and patch_cfg'
+            f'{type(stem).__name__} makes patches of {made[0]} px in a grid '
+            f'of {made[1]}, the backbone has {own[0]} and {own[1]}: give the '
+            'patch_size of the stem, and leave out img_size in stem, and '
+            'patch_cfg'
         )
     return stem

@@ -44,11 +44,9 @@ def reconstructions(model: MAE, inputs: Tensor) -> list[dict]:
         found[name] = pred * scale + mean * ('residual' not in name)
         if name.startswith(('made', 'sum')):
             found[name] = torch.where(hidden > 0, found[name], patches)
-    made = (
-        _to_pixels(model.data_preprocessor, head.unpatchify(x))
-        for x in found.values()
-    )
-    rows = zip(*made, strict=True)
+    for name, x in found.items():
+        found[name] = _to_pixels(model.data_preprocessor, head.unpatchify(x))
+    rows = zip(*found.values(), strict=True)
     return [dict(zip(found, row, strict=True)) for row in rows]
 
 

@@ -9,10 +9,12 @@ which images are kept, is drawn by ``--seed``. Writes ``train_lt.txt`` into the
 folder, lines of path and label, as ``CustomDataset`` reads them.
 """
 
+import os
 import random
 from pathlib import Path
 
 from mmclca import cli
+from mmclca.datasets.photographs.read import read_folder
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES
 
 
@@ -36,20 +38,15 @@ def main():
     parser.add('--least', 'images of the smallest class', 5)
     parser.add('--seed', 'of classes and images', 0)
     args = parser.parse_args()
-    folders = [path for path in args.folder.iterdir() if path.is_dir()]
-    images = {
-        path.name: [
-            str(file.relative_to(args.folder))
-            for file in sorted(path.rglob('*'))
-            if file.suffix.lower() in IMAGE_SUFFIXES
-        ]
-        for path in folders
-    }
+    found = read_folder(args.folder, IMAGE_SUFFIXES)
+    images = {name: [] for name in found.classes}
+    for path, name in zip(found.paths, found.names, strict=True):
+        images[name].append(os.path.relpath(path, args.folder))
     kept = long_tail(images, args.least, args.seed).values()
     lines = [f'{x} {label}' for label, one in enumerate(kept) for x in one]
     (args.folder / 'train_lt.txt').write_text('\n'.join(lines) + '\n')
     print(f'{args.folder / "train_lt.txt"}: {len(lines)} of '
-          f'{sum(map(len, images.values()))} images')  # fmt: skip
+          f'{len(found)} images')  # fmt: skip
 
 
 if __name__ == '__main__':

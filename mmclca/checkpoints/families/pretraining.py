@@ -5,6 +5,8 @@ import re
 
 from torch import Tensor
 
+from ..releases import DECODED, renamed
+from .family import Family
 from .vit import EMBEDDING, LAYERS, layer_renames
 
 DECODER = r'neck.decoders.\1'
@@ -20,25 +22,22 @@ MIRL = (
     (r'decoder_embed0_1\.', 'neck.memory.1.'),
     (r'norm(\d+)\.', rf'{DECODER}.embed.0.'),
     (r'decoder_embed(\d+)\.', rf'{DECODER}.embed.1.'),
-    (r'mask_token(\d+)$', rf'{DECODER}.mask_token'),
-    (r'decoder_pos_embed(\d+)$', rf'{DECODER}.pos_embed'),
-    (rf'{BLOCK}\.norm1\.', rf'{LAYER}.ln1.'),
-    (rf'{BLOCK}\.norm4\.', rf'{LAYER}.ln2.'),
+    (r'(decoder_)?(mask_token|pos_embed)(\d+)$', r'neck.decoders.\3.\2'),
     (rf'{BLOCK}\.norm2\.', rf'{LAYER}.ln_query.'),
     (rf'{BLOCK}\.norm3\.', rf'{LAYER}.ln_memory.'),
-    (rf'{BLOCK}\.(attn|cross_attn)\.', rf'{LAYER}.\3.'),
-    (rf'{BLOCK}\.mlp\.fc1\.', rf'{LAYER}.ffn.layers.0.0.'),
-    (rf'{BLOCK}\.mlp\.fc2\.', rf'{LAYER}.ffn.layers.1.'),
+    (rf'{BLOCK}\.norm4\.', rf'{LAYER}.ln2.'),
+    (rf'{BLOCK}\.cross_attn\.', rf'{LAYER}.cross_attn.'),
+    *layer_renames(BLOCK, LAYER),
     (r'decoder_norm(\d+)\.', rf'{DECODER}.ln.'),
-    (r'decoder_pred(\d+)\.weight(_v)?$', rf'{DECODER}.pred.weight'),
-    (r'decoder_pred(\d+)\.', rf'{DECODER}.pred.'),
+    (r'decoder_pred(\d+)\.(weight|bias)(_v)?$', rf'{DECODER}.pred.\2'),
 )
 ENCODER = (*EMBEDDING, *LAYERS, (r'norm\.', 'backbone.ln1.'))
-RENAMES = (*MIRL, *MAE, *ENCODER)
-# what training has beside the model: a teacher and what it is compared by;
-# gains of MIRL's predictors are 1
-LEFT_OUT = re.compile(
-    r'(tch_model|attn_adapter|hidden_adapter)\.|.*\.weight_g$'
+PRETRAINING = Family(
+    mark=DECODED.pattern,
+    renames=(*MIRL, *MAE, *ENCODER, ('', '')),  # others keep their names
+    # what training has beside the model: a teacher and what it is compared
+    # by; gains of MIRL's predictors are 1
+    left_out=r'(tch_model|attn_adapter|hidden_adapter)\.|.*\.weight_g$',
 )
 
 
@@ -50,14 +49,7 @@ def rename_pretraining(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """
     named = {re.sub(r'^(module\.)?(model\.)?', '', str(k)): k for k in weights}
     return {
-        _renamed(name): weights[key]
+        renamed(name, PRETRAINING): weights[key]
         for name, key in named.items()
-        if not LEFT_OUT.match(name)
+        if not re.match(PRETRAINING.left_out, name)
     }
-
-
-def _renamed(name: str) -> str:
-    for pattern, new in RENAMES:
-        if re.match(pattern, name):
-            return re.sub(pattern, new, name, count=1)
-    return name

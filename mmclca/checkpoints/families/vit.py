@@ -19,7 +19,7 @@ EMBEDDING = (
 def layer_renames(block: str, layer: str, gamma1: str = 'attn.gamma1'):
     """Return the renames of a layer of attention and FFN."""
     return (
-        (rf'{block}\.norm([12])\.', rf'{layer}.ln\2.'),
+        (rf'{block}\.norm(?P<n>[12])\.', rf'{layer}.ln\g<n>.'),
         (rf'{block}\.attn\.', rf'{layer}.attn.'),
         (rf'{block}\.mlp\.fc1\.', rf'{layer}.ffn.layers.0.0.'),
         (rf'{block}\.mlp\.fc2\.', rf'{layer}.ffn.layers.1.'),

@@ -36,13 +36,11 @@ class ReconstructionHook(Hook):
         integer(interval=interval, num_images=num_images)
         self.interval, self.num_images = interval, num_images
 
+    @master_only
     def after_train_epoch(self, runner) -> None:
         """Draw, where it is time to."""
-        if self.every_n_epochs(runner, self.interval):
-            self._draw(runner)
-
-    @master_only
-    def _draw(self, runner) -> None:
+        if not self.every_n_epochs(runner, self.interval):
+            return
         dataset = runner.train_dataloader.dataset
         with same_random_state():
             chosen = spread(len(dataset), self.num_images)

@@ -134,6 +134,9 @@ class ForeignWeights:
     def _load_hook(self, state_dict, prefix, metadata, *_):
         load_into_backbone(self, state_dict, prefix, metadata)
 
+    def _prepare_pos_embed(self, *_):
+        """mmpretrain's load hook, in whose place is the one above"""
+
     def _checkpoint_filter(self, state_dict, prefix, metadata, *_):
         """Load hook that mmpretrain's classifiers put on themselves."""
         load_into_classifier(state_dict, prefix, metadata)

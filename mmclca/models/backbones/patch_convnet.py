@@ -239,15 +239,10 @@ class PatchConvNet(ForeignWeights, BaseBackbone):
         return self.pool.fit_weights(state_dict, f'{prefix}pool.')
 
     def _build_stem(self, stem: dict | None, in_channels: int) -> nn.Module:
-        sizes = dict(in_channels=in_channels, embed_dims=self.embed_dims)
-        if stem is None:
-            return PatchEmbed(kernel_size=SIDE, stride=SIDE, **sizes)
-        return build_stem(
-            stem,
-            img_size=self.img_size,
-            patch_size=(SIDE, SIDE),
-            patch_resolution=self.patch_resolution,
-            **sizes,
+        if stem is not None:
+            return build_stem(self, stem, SIDE, in_channels)
+        return PatchEmbed(
+            in_channels, self.embed_dims, kernel_size=SIDE, stride=SIDE
         )
 
     def _draw_positions(self) -> nn.Parameter:

@@ -16,7 +16,7 @@ from mmclca.utils.messages import integer, one_of
 
 from ..layers.parallel import ParallelLayer
 from ..reduction.tokens import Tokens, featmap
-from ..stems import build_stem_of
+from ..stems import build_stem
 from .base import first_layers, set_drop_path, settings_of
 from .reducible import Reducible
 from .relative_positions import RelativePositions
@@ -283,9 +283,7 @@ class TokenReductionViT(
         if self.cache is not None:
             self.cache.requires_grad_(self.frozen_stages <= 0)
         if stem is not None:
-            self.patch_embed = build_stem_of(
-                self, stem, patch_size, in_channels
-            )
+            self.patch_embed = build_stem(self, stem, patch_size, in_channels)
         if rel_pos_bias:
             self.set_relative_positions(branches)
         self.set_embedding(dist_token, with_cls_pos, num_registers)
@@ -335,6 +333,3 @@ class TokenReductionViT(
                 'CLAHead reads CLS tokens without the final LayerNorm: set '
                 'final_norm=False in the backbone (it is True)'
             )
-
-    def _prepare_pos_embed(self, *_):
-        """mmpretrain's load hook, in whose place :class:`Reducible` has one"""

@@ -165,6 +165,3 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
     def _checkpoint_filter(self, state_dict, prefix, metadata, *_):
         rename_release(state_dict, prefix, metadata)
         super()._checkpoint_filter(state_dict, prefix, metadata)
-
-    def _prepare_pos_embed(self, *_):
-        """mmpretrain's load hook, in whose place there is one here"""

@@ -54,7 +54,12 @@ class EncoderTeacher(Teacher):
         self.config = dict(type='ImageClassifier', backbone=encoder)
         with torch.device('meta'):
             built = MODELS.build(encoder)
-        _check_patches(built, student)
+        ours, theirs = (tuple(one.stride) for one in (student, built))
+        if ours != theirs:
+            raise ValueError(
+                f'teacher: it cuts images into patches of {theirs} px, the '
+                f'student of {ours} px: give one of the same patch_size'
+            )
         for one in self.losses:
             one.fit(student, built)
 
@@ -64,42 +69,21 @@ class EncoderTeacher(Teacher):
     def _build(self, config: dict, student: nn.Module) -> nn.Module:
         return MODELS.build(config)
 
-    def teach(
-        self,
-        inputs: Tensor,
-        student: nn.Module,
-        ours: Layers,
-        ids_shuffle: Tensor | None = None,
-    ) -> dict[str, Tensor]:
-        """Compute the losses by name.
+    def _check_answer(self, *_) -> None:
+        """Nothing to check: the student's images have its size."""
 
-        Args:
-            inputs (Tensor): Images (B, 3, H, W), as the student sees them.
-            student (nn.Module): The student, which has the losses as its
-                ``distill``.
-            ours (Layers): What it makes of them.
-            ids_shuffle (Tensor, optional): Order of the patches, of which
-                the first are visible. Defaults to None, all are.
+    def _losses(self, inputs: Tensor, student, ours: Layers) -> list[dict]:
+        """Compare with what the student made of images, ``ours``."""
+        with torch.no_grad():
+            theirs = self.look(inputs, ours.ids_shuffle)
+        return [loss(ours, theirs) for loss in student.distill]
 
-        Raises:
-            ValueError: See :class:`Teacher`.
-        """
-        self.prepare(student)
-        if not self.is_read:
-            self._read()
-        theirs = self.look(inputs, ids_shuffle)
-        named = [loss(ours, theirs) for loss in student.distill]
-        return {name: loss for one in named for name, loss in one.items()}
-
-    @torch.no_grad()
     def look(self, inputs: Tensor, ids_shuffle: Tensor | None) -> Layers:
         """Run the encoder on what the student sees of images."""
         model = self.like(inputs)
         if ids_shuffle is None:
             return follow(model, inputs)
-        return model.backbone.layers_of(
-            model.backbone.encode(inputs, ids_shuffle)
-        )
+        return model.backbone.encode(inputs, ids_shuffle)
 
 
 def _encoder_of(backbone: str | dict, student: nn.Module) -> dict:
@@ -113,12 +97,3 @@ def _encoder_of(backbone: str | dict, student: nn.Module) -> dict:
     if hasattr(student, 'mask_ratio'):
         settings.update(type=MASKED, mask_ratio=student.mask_ratio)
     return settings
-
-
-def _check_patches(teacher: nn.Module, student: nn.Module) -> None:
-    ours, theirs = (tuple(one.stride) for one in (student, teacher))
-    if ours != theirs:
-        raise ValueError(
-            f'teacher: it cuts images into patches of {theirs} px, the '
-            f'student of {ours} px: give one of the same patch_size'
-        )

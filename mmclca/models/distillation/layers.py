@@ -28,14 +28,18 @@ class Layers:
 
     Args:
         backbone (nn.Module): It has ``layers`` and ``normalize``.
-        entered (list[Tensor]): Tokens that enter each layer, (B, N, C).
+        borders (list[Tensor]): Tokens that enter each layer, (B, N, C).
         left (Tensor): Those that leave the last one, normalized where the
             backbone does that.
+        ids_shuffle (Tensor, optional): Order of the patches of each image,
+            (B, P), of which the tokens are the first. Defaults to None, they
+            are all.
     """
 
     backbone: nn.Module
-    entered: list[Tensor]
+    borders: list[Tensor]
     left: Tensor
+    ids_shuffle: Tensor | None = None
 
     @classmethod
     def recorded(cls, backbone: nn.Module, left: Tensor) -> 'Layers':
@@ -46,10 +50,10 @@ class Layers:
     def hidden(self, place: int) -> Tensor:
         """Return the tokens that the attention of a layer reads, from 0; of
         the place after the last layer those that leave it."""
-        if place == len(self.entered):
+        if place == len(self.backbone.layers):
             return self.left
         layer = self.backbone.layers[place]
-        return self.backbone.normalize(layer, self.entered[place])
+        return self.backbone.normalize(layer, self.borders[place])
 
     def queries_and_keys(self, layer: int) -> tuple[Tensor, Tensor]:
         """Compute those of a layer, counted from 1, (B, H, N, C / H)."""
@@ -147,15 +151,15 @@ class LayerDistillation(nn.Module):
                 f'{name}(layers={self.layers}): layer {wrong[0]} is not in '
                 f'both networks, which have {self.first} to {most}'
             )
-        sizes = self.size_of(student), self.size_of(teacher)
-        if not self.adapter and sizes[0] != sizes[1]:
-            raise ValueError(
-                f'{name}(adapter=False): the student has {sizes[0]} '
-                f'{self.measured}, the teacher {sizes[1]}: give adapter=True'
-            )
+        ours, theirs = self.size_of(student), self.size_of(teacher)
         if self.adapter:
-            made = {str(layer): self.build(*sizes) for layer in self.layers}
-            self.adapters.update(made)
+            for layer in self.layers:
+                self.adapters[str(layer)] = self.build(ours, theirs)
+        elif ours != theirs:
+            raise ValueError(
+                f'{name}(adapter=False): the student has {ours} '
+                f'{self.measured}, the teacher {theirs}: give adapter=True'
+            )
 
     def forward(self, ours: Layers, theirs: Layers) -> dict[str, Tensor]:
         """Add up the losses of all layers, by one name."""

@@ -23,23 +23,23 @@ class Compared:
 
     Args:
         backbone (nn.Module): Of the student.
+        teacher_scores (Tensor): Class scores of the teacher, (B, K).
+        teacher_patches (Tensor, optional): Its last patches (B, P, C), after
+            a LayerNorm.
         base_loss (Tensor): Loss of the labels, of ``scores``.
         scores (Tensor): Class scores of the student (B, K), of CLS where it
             has a distillation token.
         dist_scores (Tensor, optional): Those of its distillation token.
         tokens (Tokens, optional): Its last tokens.
-        teacher_scores (Tensor): Class scores of the teacher, (B, K).
-        teacher_patches (Tensor, optional): Its last patches (B, P, C), after
-            a LayerNorm.
     """
 
     backbone: nn.Module
+    teacher_scores: Tensor
+    teacher_patches: Tensor | None
     base_loss: Tensor
     scores: Tensor
     dist_scores: Tensor | None
     tokens: Tokens | None
-    teacher_scores: Tensor
-    teacher_patches: Tensor | None = None
 
 
 def hard_term(scores, teacher_scores, tau=1.0, reduction='mean') -> Tensor:
@@ -61,14 +61,6 @@ def soft_term(scores, teacher_scores, tau=1.0, reduction='mean') -> Tensor:
 KINDS = dict(hard=hard_term, soft=soft_term)
 REDUCTIONS = ('mean', 'batchmean')
 LEAST_TAU = 1e-3
-
-
-def _check(kind: str, alpha: float, tau: float, reduction: str) -> None:
-    """Refuse settings that are none of :class:`DeiTDistillation`."""
-    one_of(KINDS, kind=kind)
-    one_of(REDUCTIONS, reduction=reduction)
-    check_range(most=1, alpha=alpha)
-    check_range(least=LEAST_TAU, tau=tau)
 
 
 def deit_distillation(
@@ -102,10 +94,10 @@ def deit_distillation(
     """
     if kind == 'none':
         return base_loss
-    _check(kind, alpha, tau, reduction)
-    student = cls_score if dist_score is None else dist_score
-    term = KINDS[kind](student, teacher_score, tau, reduction)
-    return (1 - alpha) * base_loss + alpha * term
+    loss = DeiTDistillation(kind, alpha, tau, reduction)
+    scores = cls_score, dist_score
+    seen = Compared(None, teacher_score, None, base_loss, *scores, None)
+    return sum(loss(seen).values())
 
 
 @MODELS.register_module()
@@ -145,7 +137,10 @@ class DeiTDistillation(nn.Module):
         reduction: str = 'mean',
     ):
         super().__init__()
-        _check(kind, alpha, tau, reduction)
+        one_of(KINDS, kind=kind)
+        one_of(REDUCTIONS, reduction=reduction)
+        check_range(most=1, alpha=alpha)
+        check_range(least=LEAST_TAU, tau=tau)
         self.alpha = alpha
         self.term, self.options = KINDS[kind], (tau, reduction)
 

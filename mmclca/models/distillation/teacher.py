@@ -4,7 +4,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from inspect import signature
 from pathlib import Path
 
 import torch
@@ -29,6 +28,12 @@ from .layers import LayerDistillation
 from .losses import Compared, standardize
 
 CHANNELS = (1, 3, 1, 1)
+# of a teacher in a config
+SETTINGS = (
+    {'model', 'checkpoint', 'loss'},
+    {'model', 'checkpoint', 'loss', 'img_size'},
+    {'backbone', 'checkpoint', 'loss'},
+)
 
 
 class Teacher:
@@ -187,7 +192,8 @@ class Teacher:
         Args:
             inputs (Tensor): Images (B, 3, H, W), as the student sees them.
             student (DistilledClassifier): The student.
-            **answers: What it makes of them; see :class:`Compared`.
+            **answers: What it makes of them: see :class:`Compared`, or
+                :class:`Layers`, as ``ours``.
 
         Raises:
             ValueError: See :meth:`prepare`; with the first batch, if weights
@@ -198,14 +204,13 @@ class Teacher:
             with _one_line(self.config):
                 self._check_answer(self.model, student, inputs.shape[2:])
             self._read()
-        scores, patches = self.answer(inputs, answers['tokens'])
-        seen = Compared(
-            student.backbone,
-            teacher_scores=scores,
-            teacher_patches=patches,
-            **answers,
-        )
-        return {k: v for loss in self.losses for k, v in loss(seen).items()}
+        found = self._losses(inputs, student, **answers)
+        return {name: loss for one in found for name, loss in one.items()}
+
+    def _losses(self, inputs: Tensor, student, **answers) -> list[dict]:
+        theirs = self.answer(inputs, answers['tokens'])
+        seen = Compared(student.backbone, *theirs, **answers)
+        return [loss(seen) for loss in self.losses]
 
     @torch.no_grad()
     def answer(self, inputs: Tensor, tokens=None):
@@ -246,14 +251,9 @@ class Teacher:
 
 def check_options(options: dict) -> None:
     """Refuse what are no options of a teacher, or of an encoder as one."""
-    known = signature(Teacher).parameters
-    encoder = {'backbone', 'checkpoint', 'loss'}
     if not (
         isinstance(options, dict)
-        and (
-            {'model', 'checkpoint', 'loss'} <= options.keys() <= known.keys()
-            or options.keys() == encoder
-        )
+        and options.keys() in SETTINGS
         and isinstance(options['checkpoint'], str)
         and isinstance(options['loss'], dict | list | tuple)
     ):

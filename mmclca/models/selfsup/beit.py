@@ -4,7 +4,7 @@ from torch import Tensor
 
 from mmclca.registry import MODELS
 
-from ..stems import build_stem_of
+from ..stems import build_stem
 
 
 @MODELS.register_module()
@@ -26,7 +26,7 @@ class StemBEiTViT(BEiTPretrainViT):
 
     def __init__(self, stem: dict, patch_size: int = 16, **beit):
         super().__init__(patch_size=patch_size, **beit)
-        self.patch_embed = build_stem_of(self, stem, patch_size)
+        self.patch_embed = build_stem(self, stem, patch_size)
 
     def forward(self, x: Tensor, mask: Tensor | None = None):
         """See ``BEiTPretrainViT``; without a mask, as in a classifier, plain

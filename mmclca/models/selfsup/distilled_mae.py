@@ -37,17 +37,8 @@ class DistilledMAE(MAE):
             classifier.
     """
 
-    def __init__(
-        self,
-        backbone: dict,
-        neck: dict,
-        head: dict,
-        *,
-        teacher: dict,
-        distill: Sequence[dict],
-        **kwargs,
-    ):
-        super().__init__(backbone, neck, head, **kwargs)
+    def __init__(self, *mae, teacher: dict, distill: Sequence[dict], **kwargs):
+        super().__init__(*mae, **kwargs)
         self.teacher = EncoderTeacher(
             **teacher, loss=distill, student=self.backbone
         )
@@ -66,10 +57,6 @@ class DistilledMAE(MAE):
             data_samples (list[DataSample], optional): Not used.
         """
         seen = self.backbone.encode(inputs)
-        layers = self.backbone.layers_of(seen)
-        pred = self.neck(layers.left, seen.ids_restore)
+        pred = self.neck(seen.left, seen.ids_restore)
         loss = self.head.loss(pred, inputs, seen.mask)
-        order = seen.ids_shuffle
-        return dict(
-            loss=loss, **self.teacher.teach(inputs, self, layers, order)
-        )
+        return dict(loss=loss) | self.teacher.teach(inputs, self, ours=seen)

@@ -7,19 +7,16 @@ import torch
 from mmcv.cnn.bricks.transformer import PatchEmbed
 from mmengine.model import BaseModule
 from mmpretrain.models.selfsup import MAEViT
-from mmpretrain.models.utils import (
-    build_2d_sincos_position_embedding,
-    to_2tuple,
-)
+from mmpretrain.models.utils import build_2d_sincos_position_embedding
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from mmclca.registry import MODELS
 from mmclca.utils.messages import integer
 
-from ..backbones.base import ForeignWeights, set_drop_path, settings_of
-from ..distillation.layers import Layers
-from ..stems import build_stem_of
+from ..backbones import ForeignWeights, Reducible, ViTEmbedding
+from ..backbones.base import set_drop_path, settings_of
+from ..stems import build_stem
 from .masking import Encoded, count_visible
 
 LAYER_NORM = dict(type='LN', eps=1e-6)
@@ -65,6 +62,8 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
     """
 
     fixed_shuffle = None  # see fixed_masks
+    # as other vision transformers have them
+    stride, normalize = ViTEmbedding.stride, Reducible.normalize
 
     def __init__(
         self,
@@ -78,14 +77,9 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
         with_cp: bool = False,
         **vit,
     ):
-        super().__init__(
-            settings_of(arch, self.arch_zoo),
-            img_size,
-            patch_size,
-            norm_cfg=norm_cfg,
-            mask_ratio=mask_ratio,
-            **vit,
-        )
+        vit.update(norm_cfg=norm_cfg, mask_ratio=mask_ratio)
+        arch = settings_of(arch, self.arch_zoo)
+        super().__init__(arch, img_size, patch_size, **vit)
         set_drop_path(self)
         self.num_visible = count_visible(self.num_patches, mask_ratio)
         self.num_segments = _num_segments(self.num_layers, num_segments)
@@ -95,13 +89,8 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
             self.patch_embed = self._build_stem(stem)
         self.rename_on_load()
 
-    @property
-    def stride(self) -> tuple[int, int]:
-        """Height and width of a patch in pixels."""
-        return to_2tuple(self.patch_size)
-
     def _build_stem(self, stem: dict) -> nn.Module:
-        built = build_stem_of(self, stem, self.patch_size)
+        built = build_stem(self, stem, self.patch_size)
         if not hasattr(built, 'visible'):
             raise ValueError(
                 f'{type(built).__name__} mixes neighbouring patches, so that '
@@ -134,7 +123,7 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
         if not mask:
             return super().forward(x, mask=None)
         seen = self.encode(x)
-        return self.finish(seen.borders[-1]), seen.mask, seen.ids_restore
+        return seen.left, seen.mask, seen.ids_restore
 
     def encode(self, x: Tensor, ids_shuffle: Tensor | None = None) -> Encoded:
         """Run the layers on the visible patches of images.
@@ -149,7 +138,7 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
         borders = [self.embed_visible(x, ids_shuffle[:, : self.num_visible])]
         for layer in self.layers:
             borders.append(self._run(layer, borders[-1]))
-        return Encoded(borders, ids_shuffle)
+        return Encoded(self, borders, self.ln1(borders[-1]), ids_shuffle)
 
     def draw_shuffle(self, x: Tensor) -> Tensor:
         """Draw the order of the patches of images, or take the fixed one."""
@@ -160,46 +149,29 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
 
     def embed_visible(self, x: Tensor, ids_keep: Tensor) -> Tensor:
         """Map images to CLS and the patches ``ids_keep``, (B, 1 + V, C)."""
-        index = ids_keep.unsqueeze(-1).expand(-1, -1, self.embed_dims)
-        cls_pos, pos_embed = self.pos_embed.split((1, self.num_patches), 1)
         if isinstance(self.patch_embed, PatchEmbed):
-            patches = (self.patch_embed(x)[0] + pos_embed).gather(1, index)
+            index = ids_keep.unsqueeze(-1).expand(-1, -1, self.embed_dims)
+            patches = self.patch_embed(x)[0].gather(1, index)
         else:
-            places = pos_embed.expand(x.size(0), -1, -1).gather(1, index)
-            patches = self.patch_embed.visible(x, ids_keep) + places
-        cls_token = (self.cls_token + cls_pos).expand(x.size(0), -1, -1)
-        return torch.cat((cls_token, patches), dim=1)
+            patches = self.patch_embed.visible(x, ids_keep)
+        patches = patches + self.pos_embed[0, 1:][ids_keep]
+        cls_token = self.cls_token + self.pos_embed[:, :1]
+        return torch.cat((cls_token.expand(len(x), -1, -1), patches), dim=1)
 
     def _run(self, layer: nn.Module, x: Tensor) -> Tensor:
         if self.with_cp and torch.is_grad_enabled():
             return checkpoint(layer, x, use_reentrant=False)
         return layer(x)
 
-    def normalize(self, layer: nn.Module, x: Tensor) -> Tensor:
-        """Normalize tokens for the attention of a layer."""
-        return layer.ln1(x)
-
-    def finish(self, x: Tensor) -> Tensor:
-        """Normalize tokens after the last layer."""
-        return self.ln1(x)
-
     def segments(self, seen: Encoded) -> list[Tensor]:
         """Return z_0 to z_G, what enters the first segment and leaves
         each."""
         return seen.borders[:: self.num_layers // self.num_segments]
 
-    def layers_of(self, seen: Encoded) -> Layers:
-        """Return what entered each layer, for what compares layers."""
-        *entered, last = seen.borders
-        return Layers(self, entered, self.finish(last))
-
     def _load_hook(self, state_dict, prefix, metadata, *_):
         if 'source' in metadata:
             _refuse_classifier(metadata['source'])
         super()._load_hook(state_dict, prefix, metadata)
-
-    def _prepare_pos_embed(self, *_):
-        """mmpretrain's load hook, in whose place is that of the base"""
 
 
 def _num_segments(num_layers: int, num_segments: int) -> int:

@@ -6,6 +6,8 @@ from mmpretrain.registry import MODELS
 
 from mmclca.utils.messages import integer
 
+SIZES = dict(decoder_num_heads=16, decoder_embed_dim=512)
+
 
 def check_width(heads: int, **width: int) -> None:
     """Refuse a width, by its name, that goes with no such heads, or with no
@@ -26,24 +28,14 @@ class CheckedMAEDecoder(MAEPretrainDecoder):
     if its heads do not fit; this one where it is built.
 
     Args:
-        decoder_embed_dim (int): Its channels. Defaults to 512.
-        decoder_num_heads (int): Heads of its attention. Defaults to 16.
-        **options: Other arguments of ``MAEPretrainDecoder``.
+        **options: Arguments of ``MAEPretrainDecoder``.
 
     Raises:
         ValueError: If the heads, or 4, do not divide the channels.
     """
 
-    def __init__(
-        self,
-        *,
-        decoder_embed_dim: int = 512,
-        decoder_num_heads: int = 16,
-        **options,
-    ):
-        check_width(decoder_num_heads, decoder_embed_dim=decoder_embed_dim)
-        super().__init__(
-            decoder_embed_dim=decoder_embed_dim,
-            decoder_num_heads=decoder_num_heads,
-            **options,
-        )
+    def __init__(self, **options):
+        options = SIZES | options
+        heads, width = (options[name] for name in SIZES)
+        check_width(heads, decoder_embed_dim=width)
+        super().__init__(**options)

@@ -3,26 +3,21 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from ..distillation.layers import Layers
 from ..reduction.reducers.base import check_range
 
 
-@dataclass
-class Encoded:
+class Encoded(Layers):
     """Hold what an encoder makes of the visible patches of images.
 
-    Args:
-        borders (list[Tensor]): CLS and visible patches, with positions,
-            before the first layer and after each, (B, 1 + V, C).
-        ids_shuffle (Tensor): Patches of an image in the order in which they
-            were drawn, (B, N): the first V are visible.
+    ``borders`` are CLS and visible patches, with positions, before the first
+    layer and after each, (B, 1 + V, C); ``ids_shuffle`` the patches of an
+    image in the order in which they were drawn, (B, N): the first V are
+    visible.
     """
-
-    borders: list[Tensor]
-    ids_shuffle: Tensor
 
     @property
     def ids_restore(self) -> Tensor:

@@ -96,13 +96,12 @@ class MIRLHead(MAEPretrainHead):
         self, preds: list[Tensor], images: Tensor
     ) -> list[tuple[Tensor, Tensor]]:
         """Give what is predicted, and its target, both (B, N, P * P * 3)."""
-        target = self.construct_target(images)
+        halves = [self.construct_target(images)] * 2
         if self.mode == 'residual':
-            return [(joined, target) for joined in add_residuals(preds)]
-        if self.mode == 'multi_decoder':
-            return [(pred, target) for pred in preds]
-        fine = self.fine_part(images)
-        halves = [target - fine, fine]
+            preds = add_residuals(preds)
+        elif self.mode in MODES[2:]:
+            fine = self.fine_part(images)
+            halves = [halves[0] - fine, fine]
         if self.mode == 'fine2coarse':
             halves.reverse()
         half = len(preds) // 2
@@ -120,11 +119,8 @@ class MIRLHead(MAEPretrainHead):
 
 def add_residuals(preds: list[Tensor]) -> list[Tensor]:
     """Add each deep prediction to its shallow one; of one, itself."""
-    if len(preds) == 1:
-        return preds
-    half = len(preds) // 2
-    pairs = zip(preds[:half], reversed(preds), strict=False)
-    return [main + residual for main, residual in pairs]
+    pairs = range(len(preds) // 2)
+    return [preds[i] + preds[-1 - i] for i in pairs] or preds
 
 
 @MODELS.register_module()
@@ -137,9 +133,9 @@ class MIRL(MAE):
 
     Args:
         backbone (dict): Config of a :class:`SegmentedMAEViT`.
-        neck (dict): Config of :class:`MIRLDecoders`; sizes of the encoder
-            are filled in.
-        head (dict): Config of a :class:`MIRLHead`; likewise.
+        neck (dict): Config of :class:`MIRLDecoders`; the encoder is filled
+            in.
+        head (dict): Config of a :class:`MIRLHead`; its patches are.
         **kwargs: ``data_preprocessor``, ``pretrained`` and ``init_cfg`` of
             ``MAE``.
 
@@ -149,21 +145,14 @@ class MIRL(MAE):
 
     def __init__(self, backbone: dict, neck: dict, head: dict, **kwargs):
         encoder = MODELS.build(backbone)
-        patch_size = dict(patch_size=encoder.patch_size)
-        sizes = dict(
-            patch_size,
-            num_segments=encoder.num_segments,
-            num_patches=encoder.num_patches,
-            embed_dims=encoder.embed_dims,
-            norm_cfg=encoder.norm_cfg,
-        )
-        head = MODELS.build(head, default_args=patch_size)
+        patch_size = encoder.patch_size
+        head = MODELS.build(head, default_args=dict(patch_size=patch_size))
         if encoder.num_segments == 1 and head.mode in MODES[2:]:
             raise ValueError(
                 f'mode={head.mode!r} needs a shallow and a deep half: give '
                 'num_segments=2 or more'
             )
-        neck = MODELS.build(neck, default_args=sizes)
+        neck = MODELS.build(neck, default_args=dict(encoder=encoder))
         super().__init__(encoder, neck, head, **kwargs)
 
     def loss(self, inputs: Tensor, data_samples=None, **kwargs) -> dict:
@@ -179,6 +168,5 @@ class MIRL(MAE):
     def predict_pixels(self, inputs: Tensor) -> tuple[list[Tensor], Tensor]:
         """Return what the decoders make of images, and the mask."""
         seen = self.backbone.encode(inputs)
-        *segments, last = self.backbone.segments(seen)
-        segments.append(self.backbone.finish(last))
+        segments = [*self.backbone.segments(seen)[:-1], seen.left]
         return self.neck(segments, seen.ids_restore), seen.mask

@@ -5,6 +5,8 @@ Shapes: B images, N patches, V of them visible, C channels of the encoder, D
 of the decoders, M tokens of the memory, g (1 + V) for decoder g.
 """
 
+from math import isqrt
+
 import torch
 from mmengine.model import BaseModule, ModuleList
 from mmpretrain.models.utils import (
@@ -17,7 +19,7 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import integer, one_of
 
 from .mae_decoder import check_width
-from .mirl_layers import InterconnectedLayer, PlainLayer, UnitLinear
+from .mirl_layers import DecoderLayer, UnitLinear
 
 IN_CHANNELS, MLP_RATIO = 3, 4
 
@@ -38,20 +40,14 @@ class Decoder(BaseModule):
         self.embed, self.ln, self.pred = embed, norm, pred
         self.layers = ModuleList(layers)
         self.mask_token = nn.Parameter(torch.zeros(1, 1, pred.in_features))
-        self.pos_embed = nn.Parameter(
-            torch.zeros(1, 1 + num_patches, pred.in_features),
-            requires_grad=False,
+        positions = build_2d_sincos_position_embedding(
+            isqrt(num_patches), pred.in_features, cls_token=True
         )
+        self.pos_embed = nn.Parameter(positions, requires_grad=False)
 
     def init_weights(self) -> None:
-        """Initialize positions, which are fixed, and the mask token."""
+        """Initialize, the mask token too; positions are fixed."""
         super().init_weights()
-        side = round((self.pos_embed.size(1) - 1) ** 0.5)
-        dims = self.pos_embed.size(-1)
-        positions = build_2d_sincos_position_embedding(
-            side, dims, cls_token=True
-        )
-        self.pos_embed.data.copy_(positions)
         nn.init.normal_(self.mask_token, std=0.02)
 
     def forward(
@@ -95,11 +91,8 @@ class MIRLDecoders(BaseModule):
         weight_norm (bool): Whether the weights of the last layer are
             normalized, for each input over all pixels, with a gain of 1.
             Defaults to True.
-        num_segments (int): Segments G; ``MIRL`` fills it in, and the others.
-        num_patches (int): Patches N of an image.
-        patch_size (int): Side P of a patch in pixels.
-        embed_dims (int): Channels C of the encoder.
-        norm_cfg (dict): Config of the norms.
+        encoder (SegmentedMAEViT): ``MIRL`` fills it in: segments, patches,
+            channels and norms are as it has them.
 
     Raises:
         ValueError: If a number is no positive integer, if the heads do not
@@ -115,11 +108,7 @@ class MIRLDecoders(BaseModule):
         did: str | None = 'first',
         weight_norm: bool = True,
         *,
-        num_segments: int,
-        num_patches: int,
-        patch_size: int,
-        embed_dims: int,
-        norm_cfg: dict,
+        encoder: nn.Module,
     ):
         super().__init__()
         D, heads = decoder_embed_dims, decoder_num_heads
@@ -128,29 +117,27 @@ class MIRLDecoders(BaseModule):
         if did is not None:
             one_of(('first', 'all'), did=did)
         num_reading = {None: 0, 'first': 1, 'all': decoder_depth}[did]
-        pixels = patch_size**2 * IN_CHANNELS
+        C, norm_cfg = encoder.embed_dims, encoder.norm_cfg
+        pixels = encoder.patch_size**2 * IN_CHANNELS
         linear = UnitLinear if weight_norm else nn.Linear
 
-        def norm(channels):
-            return build_norm_layer(norm_cfg, channels)
-
         def embedding(is_last=False):  # the encoder has the last norm
-            first = nn.Identity() if is_last else norm(embed_dims)
-            return nn.Sequential(first, nn.Linear(embed_dims, D))
+            first = nn.Identity() if is_last else build_norm_layer(norm_cfg, C)
+            return nn.Sequential(first, nn.Linear(C, D))
 
         def layer(place):
-            kind = InterconnectedLayer if place < num_reading else PlainLayer
-            return kind(D, heads, MLP_RATIO * D, norm_cfg=norm_cfg)
+            reads, hidden = place < num_reading, MLP_RATIO * D
+            return DecoderLayer(D, heads, hidden, norm_cfg, reads)
 
         self.decoders = ModuleList(
             Decoder(
-                embedding(is_last=g == num_segments),
+                embedding(is_last=g == encoder.num_segments),
                 [layer(place) for place in range(decoder_depth)],
-                num_patches,
-                norm(D),
+                encoder.num_patches,
+                build_norm_layer(norm_cfg, D),
                 linear(D, pixels),
             )
-            for g in range(1, num_segments + 1)
+            for g in range(1, encoder.num_segments + 1)
         )
         self.memory = embedding() if did else None  # of z_0
 

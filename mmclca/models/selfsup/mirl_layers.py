@@ -37,30 +37,26 @@ class MemoryAttention(nn.Module):
         return self.proj(read.transpose(1, 2).flatten(2))
 
 
-class PlainLayer(TransformerEncoderLayer):
-    """Layer of a decoder that reads no memory."""
+class DecoderLayer(TransformerEncoderLayer):
+    """Layer of a decoder, which may read a memory, before the FFN.
 
-    def forward(self, x: Tensor, memory: Tensor | None) -> Tensor:
-        return super().forward(x)
-
-
-class InterconnectedLayer(TransformerEncoderLayer):
-    """Layer with densely interconnected decoding, before the FFN.
-
-    `Masked Image Residual Learning for Scaling Deeper Vision Transformers`,
-    section 3.1, equation 8. The norms of queries and memory are those of the
-    public code.
+    With densely interconnected decoding: `Masked Image Residual Learning for
+    Scaling Deeper Vision Transformers`, section 3.1, equation 8. The norms of
+    queries and memory are those of the public code.
     """
 
-    def __init__(self, embed_dims: int, num_heads: int, hidden: int, **norm):
-        super().__init__(embed_dims, num_heads, hidden, **norm)
-        self.ln_query = build_norm_layer(norm['norm_cfg'], embed_dims)
-        self.ln_memory = build_norm_layer(norm['norm_cfg'], embed_dims)
-        self.cross_attn = MemoryAttention(embed_dims, num_heads)
+    def __init__(self, embed_dims, num_heads, hidden, norm_cfg, reads: bool):
+        super().__init__(embed_dims, num_heads, hidden, norm_cfg=norm_cfg)
+        self.reads = reads
+        if reads:
+            self.ln_query = build_norm_layer(norm_cfg, embed_dims)
+            self.ln_memory = build_norm_layer(norm_cfg, embed_dims)
+            self.cross_attn = MemoryAttention(embed_dims, num_heads)
 
-    def forward(self, x: Tensor, memory: Tensor) -> Tensor:
+    def forward(self, x: Tensor, memory: Tensor | None) -> Tensor:
         x = x + self.attn(self.ln1(x))
-        x = x + self.cross_attn(self.ln_query(x), self.ln_memory(memory))
+        if self.reads:
+            x = x + self.cross_attn(self.ln_query(x), self.ln_memory(memory))
         return self.ffn(self.ln2(x), identity=x)
 
 

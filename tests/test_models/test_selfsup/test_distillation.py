@@ -115,7 +115,7 @@ def test_fine_tuning_has_the_same_teachers(file, loss):
     theirs.load_state_dict(torch.load(teacher['checkpoint']))
     every = torch.arange(16).expand(2, -1)
     theirs.num_visible = 16
-    seen = theirs.layers_of(theirs.encode(IMAGES, every))
+    seen = theirs.encode(IMAGES, every)
     q, k = seen.queries_and_keys(4)
     mix = model.distill[0].adapters['4']
     target = (q @ k.mT / q.size(-1) ** 0.5).detach()
