@@ -38,10 +38,9 @@ MAE = dict(
 
 def mirl(num_segments=2, mode='residual', num_layers=4, **neck):
     """Config of a MIRL."""
-    layers = arch(num_layers)
     return dict(
         type='mmclca.MIRL',
-        backbone=encoder(num_segments=num_segments, arch=layers),
+        backbone=encoder(num_segments=num_segments, arch=arch(num_layers)),
         neck=dict(type='mmclca.MIRLDecoders', **DECODERS, **neck),
         head=dict(type='mmclca.MIRLHead', mode=mode),
     )

@@ -88,11 +88,8 @@ def read_gallery(path: str | PathLike, model: str, stage: str) -> Gallery:
     try:
         with safe_open(path, 'pt') as file:
             facts, features = file.metadata(), file.get_tensor('features')
-        images = Photographs.named(
-            json.loads(facts['paths']),
-            json.loads(facts['names']),
-            facts['source'],
-        )
+        paths, names = (json.loads(facts[x]) for x in ('paths', 'names'))
+        images = Photographs.named(paths, names, facts['source'])
         found = Gallery(images, features, facts['model'], facts['stage'])
         _check_file(found)
     except (KeyError, SafetensorError, TypeError, ValueError) as error:

@@ -30,6 +30,9 @@ from mmclca.configs import (
 from mmclca.models import LoRAModel, last_linear, without_lora
 from mmclca.utils.files import read_lines, replace_bytes
 
+# of averaged tokens, which pre-training does not make
+NORM = ('backbone.ln2.weight', 'backbone.ln2.bias')
+
 
 def load_classifier(
     model: BaseModel | Config | str | PathLike | None,
@@ -55,7 +58,8 @@ def load_classifier(
         device (str | torch.device, optional): Where to run it. Defaults to
             None: where a built model is, else on a GPU if there is one.
         new_last_layer (bool): Whether the last layer of the head may be
-            missing in the weights, or of other classes. Defaults to False.
+            missing in the weights, or of other classes, and the norm of
+            averaged tokens missing. Defaults to False.
 
     Raises:
         CheckpointError: If the weights are of another model.
@@ -90,7 +94,7 @@ def load_classifier(
     if weights is not None:
         if not isinstance(weights, dict):
             weights = open_checkpoint(str(weights))
-        new = names_of_last(model) if new_last_layer else ()
+        new = (*names_of_last(model), *NORM) if new_last_layer else ()
         source = load_trained(model, weights, new).source
         stored = stored_classes(weights)
     if isinstance(model, LoRAModel):
