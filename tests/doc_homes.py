@@ -103,13 +103,13 @@ NOT_RUN = [  # commands, and why
     (r'--executor slurm', 'needs a cluster'),
     (
         r'configs/sweeps/(\w+\.py$|'
-        r'(leaf40|few_photographs|family|architectures|baselines)\w*\.py '
-        r'--jobs)',
+        r'(leaf40|few_photographs|family|architectures|baselines|pretraining)'
+        r'\w*\.py --jobs)',
         'hundreds of trainings; docs/sweeps.md runs a small grid',
     ),
     (
         r'(family|architectures)_from_scratch/\S+seed1|synthetic_leaves_16 |'
-        r'work_dirs/queries',
+        r'work_dirs/(queries|pretraining)',
         'the runs and the data that a page was measured with',
     ),
     (

@@ -2,7 +2,7 @@
 # MAE-Lite on leaves without labels, 112 px, that also learns the attention of
 # mae_vit-small-p16_1xb64-100e_leaves-112px, which is trained first.
 # Reproduces: nothing.
-# Expected: not measured.
+# Expected: docs/results/pretraining.md, 40 minutes each.
 # Evaluation: none; configs/sweeps/pretraining.py fine-tunes what it writes.
 # Cost: of whole images 0.28 GMACs, 5.71 M parameters.
 # Command: python tools/train.py \

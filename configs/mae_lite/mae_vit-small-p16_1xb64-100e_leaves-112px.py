@@ -2,7 +2,7 @@
 # A wider masked autoencoder on leaves without labels, 112 px: a teacher for
 # distilled-mae_vit-tiny-p16_1xb64-100e_leaves-112px.
 # Reproduces: nothing.
-# Expected: not measured.
+# Expected: docs/results/pretraining.md, 40 minutes each.
 # Evaluation: none; configs/sweeps/pretraining.py fine-tunes what it writes.
 # Cost: of whole images 1.10 GMACs, 21.84 M parameters.
 # Command: python tools/train.py \

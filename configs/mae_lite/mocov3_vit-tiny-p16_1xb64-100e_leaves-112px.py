@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # MoCo v3 of ViT-Ti/16 of 12 heads on leaves without labels, 112 px.
 # Reproduces: nothing.
-# Expected: not measured.
+# Expected: docs/results/pretraining.md, 40 minutes each.
 # Evaluation: none; configs/sweeps/pretraining.py fine-tunes what it writes.
 # Cost: of whole images 0.28 GMACs, 50.35 M parameters.
 # Command: python tools/train.py \

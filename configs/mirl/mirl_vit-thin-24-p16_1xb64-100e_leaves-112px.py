@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 # MIRL of 24 thin layers in four segments on leaves without labels, 112 px.
 # Reproduces: nothing.
-# Expected: not measured.
+# Expected: docs/results/pretraining.md, 40 minutes each.
 # Evaluation: none; configs/sweeps/pretraining.py fine-tunes what it writes.
 # Cost: of whole images 0.26 GMACs, 5.39 M parameters.
 # Command: python tools/train.py \

@@ -10,11 +10,11 @@ from tiny_run import ROOT, run_tool
 
 TOOLS = ROOT / 'tools/research'
 FEW = pytest.param('few_photographs', marks=pytest.mark.slow)
-PAGES = ['reducers', 'baselines', 'family', 'architectures', 'training', FEW]
+PAGES = ['reducers', 'baselines', 'family', 'architectures', 'training']
 FIGURES = ('accuracy_gmacs', 'methods', 'gradients', 'gradients_by_part')
 
 
-@pytest.mark.parametrize('page', PAGES)
+@pytest.mark.parametrize('page', [*PAGES, 'pretraining', FEW])
 def test_a_page_is_as_it_is_stored(page, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     run_tool(monkeypatch, TOOLS / 'pages.py', page, '--out', tmp_path)
