@@ -30,9 +30,7 @@ def _epochs(number):
 def _start(name, epochs, backbone=_wide):
     file = f'{_starts}/{name}/epoch_{epochs}.pth'
     return dict(
-        variant=name,
-        backbones=[backbone],
-        options={'load_from': file, **_epochs(30)},
+        variant=name, backbones=[backbone], options={'load_from': file}
     )
 
 
@@ -47,9 +45,10 @@ blocks = [
     _start('mirl', 32, _thin),
     _from_scratch(_wide),
     _from_scratch(_thin),
-    dict(variant='imagenet', backbones=['deit-tiny-p16'], options=_epochs(30)),
+    dict(variant='imagenet', backbones=['deit-tiny-p16']),
 ]
 options = {
+    **_epochs(30),
     'train_dataloader.sampler': dict(
         type='mmclca.AtLeastSampler', min_samples=320
     ),

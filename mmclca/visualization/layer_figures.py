@@ -40,19 +40,19 @@ def draw_curves(tables: dict[str, Tensor], out: str, series: str = '') -> None:
     # curves of one quantity alike, to be compared
     axes = figure.subplots(1, len(tables), squeeze=False, sharey=not series)[0]
     for axis, (title, table) in zip(axes, tables.items(), strict=True):
-        number = table.shape[1]
-        step = 1 + number // 13  # names of more would hide the curves
-        names = [f'{"_" * (i % step)}{series} {i}' for i in range(number)]
+        names = [f'{series} {number}' for number in range(table.shape[1])]
         if series == 'head':
             axis.plot(table.tolist(), 'o', color='tab:grey', markersize=3)
             table, names = table.mean(dim=1), ['mean of heads (dots)']
         colours = colormaps['viridis'](np.linspace(0, 0.9, len(names)))
         axis.set_prop_cycle(color=colours)
-        axis.plot(table.tolist(), '.-', label=names)
-        axis.set(**dict(zip(('xlabel', 'ylabel'), AXES[title], strict=True)))
+        lines = axis.plot(table.tolist(), '.-', label=names)
+        x_label, y_label = AXES[title]
+        axis.set(xlabel=x_label, ylabel=y_label)
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         if series == 'head' or len(names) > 1:
-            axis.legend(fontsize=7, frameon=False, ncols=2)
+            some = lines[:: 1 + len(lines) // 13]  # more hide the curves
+            axis.legend(handles=some, fontsize=7, frameon=False, ncols=2)
     save(figure, out)
 
 
