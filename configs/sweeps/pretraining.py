@@ -2,9 +2,9 @@
 # What pre-training without labels is good for with few labels: leaf40 at
 # 112 px, three photographs a class, 300 steps, two seeds. Each start had 40
 # minutes on one core, the networks from scratch 40 minutes more of training
-# with labels; beside them DeiT-Ti trained on ImageNet-1k. The starts are
-# trained first, by the commands in docs/results/pretraining.md.
-# Results: docs/results/pretraining.md, those from scratch are missing.
+# with labels, one seed; beside them DeiT-Ti trained on ImageNet-1k. The starts
+# are trained first, by the commands in docs/results/pretraining.md.
+# Results: docs/results/pretraining.md.
 # Command: python tools/sweep.py configs/sweeps/pretraining.py --jobs 2
 # The environment variables MMCLCA_DATA and MMCLCA_WEIGHTS name the folders of
 # data sets and of weights, MMCLCA_STARTS that of the starts.
@@ -35,7 +35,12 @@ def _start(name, epochs, backbone=_wide):
 
 
 def _from_scratch(backbone):
-    return dict(variant='scratch', backbones=[backbone], options=_epochs(315))
+    return dict(
+        variant='scratch',
+        backbones=[backbone],
+        seeds=[1],
+        options=_epochs(315),
+    )
 
 
 blocks = [
