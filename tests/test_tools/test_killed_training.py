@@ -94,7 +94,6 @@ def epochs_on_disk(work_dir):
     return last, max(map(epoch_of, work_dir.glob('epoch_*.pth')))
 
 
-@pytest.mark.first
 @pytest.mark.slow
 def test_kills_while_a_checkpoint_is_written(train, tmp_path):
     work_dir, draw = tmp_path / 'work_dirs/killed', random.Random(0)
