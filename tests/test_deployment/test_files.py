@@ -132,6 +132,7 @@ def test_int8_keeps_metadata_and_most_of_the_logits(exported, tmp_path):
     assert 1e-5 < error < 0.2 * expected.std()
 
 
+@pytest.mark.slow
 def test_nearness_is_that_of_pytorch_in_8_bits_too(tmp_path):
     config = classifier(vit(2, img_size=SIZE))
     head = dict(type='mmclca.NearestLinearHead', num_references=40)

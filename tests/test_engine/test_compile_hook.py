@@ -75,6 +75,7 @@ def weights(folder, epoch=3):
     return torch.load(path, weights_only=False)['state_dict']
 
 
+@pytest.mark.slow
 def test_run_is_the_same_and_each_shape_is_compiled_once(train, tmp_path):
     """One shape of batches in training, another in validation."""
     smaller = {

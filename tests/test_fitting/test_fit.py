@@ -104,6 +104,7 @@ def test_strangers_are_told_by_the_nearest_photograph(copy, place):
     assert again['known_score'] == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_weights_that_are_broken(place, tmp_path):
     weights = load_file(place / 'tiny.safetensors')
     weights['blocks.0.norm1.weight'][0] = torch.inf

@@ -73,6 +73,7 @@ def test_forward_in_a_compiled_model(gpu, name, train):
     assert len(losses) == (name == 'DynamicViT' and train)
 
 
+@pytest.mark.slow
 def test_atc_and_ats_ask_for_values_where_they_are_not_compiled(gpu):
     asking = []
     for name in REDUCERS:

@@ -61,6 +61,7 @@ def test_strangers(features):
     assert '| mean' in text and '1.000' in text
 
 
+@pytest.mark.slow
 def test_what_training_gains(shared, monkeypatch):
     few = few_of_leaf40(shared / 'data')
     monkeypatch.setattr(trained, 'WEIGHTS', shared / 'weights')

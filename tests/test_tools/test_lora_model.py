@@ -57,6 +57,7 @@ def run(monkeypatch, capsys):
     return run
 
 
+@pytest.mark.slow
 def test_tools_take_it(lora, run):
     config = 'lora.py', 'lora.pth'
     image = 'data/elm/0.png'

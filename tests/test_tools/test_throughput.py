@@ -58,6 +58,7 @@ def table(text):
     return [rows[0], *rows[2:]]
 
 
+@pytest.mark.slow
 def test_growth_with_the_image_size(tool, tmp_path, capsys):
     prefix = tmp_path / 'growth'
     chosen = ('--img-size', 32, 64, '--methods', 'EViT', '--keep-rates', 0.5)
