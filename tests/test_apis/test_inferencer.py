@@ -153,7 +153,7 @@ def test_tokens_and_gmacs_of_an_image_in_ats(images, tmp_path):
         assert result['gmacs'] == macs / 1e9
 
 
-def test_result_does_not_hang_on_the_batch(model, images):
+def test_result_does_not_depend_on_the_batch(model, images):
     inferencer = TokenReductionInferencer(model)
     together = inferencer(images, return_tokens=True)
     alone = inferencer(images, batch_size=1, return_tokens=True)

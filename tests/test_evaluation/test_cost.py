@@ -118,7 +118,7 @@ class KeepsPositive(TopK):
         return tokens.gather(index.expand(len(tokens.x), -1))
 
 
-def test_counts_on_the_cpu_what_hangs_on_the_image():
+def test_counts_on_the_cpu_what_depends_on_the_image():
     cost = count_config(tiny(reducer=dict(type=KeepsPositive)))
     assert cost.tokens[2:4] == [18, 17]
     assert list(cost.parts) == list(PARTS)

@@ -41,7 +41,7 @@ def test_no_bias_where_features_have_nothing_in_common():
     assert abs(cka(draw(), draw()).item()) < 0.1
 
 
-def test_value_does_not_hang_on_the_size_of_batches():
+def test_value_does_not_depend_on_the_size_of_batches():
     x = torch.randn(4096, 4).double()
     y = x[:, :2] + torch.randn(4096, 2)
     values = [
