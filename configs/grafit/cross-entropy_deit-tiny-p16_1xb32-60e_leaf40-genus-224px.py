@@ -3,7 +3,7 @@
 # training images per species: what Grafit is compared with.
 # Reproduces: nothing; the baseline of Touvron's thesis, section 2.5, on
 #   another set.
-# Expected: not measured here.
+# Expected: docs/grafit.md.
 # Evaluation: genera of the test split, last checkpoint; species as in
 #   docs/grafit.md.
 # Cost: 1.25 GMACs, 5.53 M parameters.

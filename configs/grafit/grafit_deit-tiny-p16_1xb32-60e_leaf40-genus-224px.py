@@ -2,7 +2,7 @@
 # Grafit: DeiT-Ti/16 (ImageNet-1k) on leaf40 by genus, 224 px, three training
 # images per species.
 # Reproduces: nothing; Grafit of Touvron's thesis (chapter 2) on another set.
-# Expected: not measured here.
+# Expected: docs/grafit.md, of two views.
 # Evaluation: genera of the test split by the bank, last checkpoint; species as
 #   in docs/grafit.md.
 # Cost: 1.25 GMACs, 11.98 M parameters.

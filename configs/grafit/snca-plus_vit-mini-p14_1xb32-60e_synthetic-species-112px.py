@@ -3,7 +3,7 @@
 # view. With model.projector=fc SNCA.
 # Reproduces: nothing; a baseline of Touvron's thesis, section 2.5, on another
 #   set.
-# Expected: not measured here.
+# Expected: docs/grafit.md, of half the layers.
 # Evaluation: species of the test split by the bank, last checkpoint; cultivars
 #   as in docs/grafit.md.
 # Cost: 0.12 GMACs, 1.80 M parameters.
