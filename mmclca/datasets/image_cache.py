@@ -243,7 +243,8 @@ class ImageStore:
             with open(self.folder / key, 'rb') as file:
                 image = np.load(file)
                 return image, literal_eval(file.read().decode())
-        except (OSError, EOFError, SyntaxError, ValueError):
+        # SystemError: some Pythons miscount in a parse, python/cpython#106905
+        except (OSError, EOFError, SyntaxError, SystemError, ValueError):
             return None
 
     def put(self, key: str, image: np.ndarray, more: dict) -> bool:
