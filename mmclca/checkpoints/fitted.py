@@ -4,9 +4,16 @@
 from os import PathLike
 from pathlib import Path
 
-from mmclca.utils.files import finish_replacing
+from mmclca.utils.folders import finish_replacing, newest, refuse_links
 
-THRESHOLD = 'threshold.json'
+MODEL, THRESHOLD = 'model.pth', 'threshold.json'
+# what fit writes, and replaces together
+FILES = (
+    *(MODEL, THRESHOLD, 'probe.pth', 'fit.json', 'photographs.csv'),
+    *('evidence.safetensors', 'report.html'),
+)
+# all else that fit writes
+OTHERS = ('.draft', '.lock', 'features', 'log.txt', 'pictures', 'training')
 WEIGHTS = ('.bin', '.ckpt', '.npz', '.pt', '.pth', '.safetensors')
 
 
@@ -18,11 +25,24 @@ def is_checkpoint(name) -> bool:
 
 
 def is_fitted(place: str | PathLike) -> bool:
-    """Tell whether a place is a folder with the model of a fit."""
-    folder = Path(place).expanduser()
-    if folder.is_dir():
-        finish_replacing(folder)
-    return (folder / 'model.pth').is_file()
+    """Return whether a place is a folder with the model of a fit.
+
+    Raises:
+        ValueError: If the model is a link, or behind one.
+    """
+    return newest(Path(place).expanduser(), MODEL).is_file()
+
+
+def prepare_writing(folder: Path) -> None:
+    """Complete an interrupted replacement of the files of a fit.
+
+    Whoever writes into such a folder calls this before.
+
+    Raises:
+        ValueError: If the folder holds links where fit writes.
+    """
+    refuse_links(folder, (*FILES, *OTHERS))
+    finish_replacing(folder, FILES)
 
 
 def model_file(place: str | PathLike) -> str:
@@ -33,7 +53,7 @@ def model_file(place: str | PathLike) -> str:
     """
     path = Path(place).expanduser()
     if is_fitted(path):
-        return str(path / 'model.pth')
+        return str(newest(path, MODEL))
     fit = f'mmclca fit PHOTOGRAPHS --out {place} writes it'
     if path.is_dir():
         raise FileNotFoundError(
@@ -50,5 +70,7 @@ def model_file(place: str | PathLike) -> str:
 
 def threshold_file(place: str | PathLike) -> Path | None:
     """Find the threshold of the model in such a folder, None without."""
-    path = Path(place).expanduser() / THRESHOLD
-    return path if is_fitted(place) and path.is_file() else None
+    if not is_fitted(place):
+        return None
+    path = newest(Path(place).expanduser(), THRESHOLD)
+    return path if path.is_file() and path.stat().st_size else None

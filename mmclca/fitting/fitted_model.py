@@ -19,6 +19,7 @@ from mmclca.datasets.photographs import (
     check_photographs,
     read_photographs,
 )
+from mmclca.utils.folders import remove_folder
 from mmclca.utils.messages import integer, one_of
 
 from .model import cost_of, make_plan, parse_budget, time_of
@@ -128,10 +129,13 @@ def fit(
     with Log() as log:
         found = read_photographs(call['photographs'], call['labels'], groups)
         checked = check_photographs(found)
-        record = FitRecord.of_call(call, checked)
-        record = (not overwrite and files.known(record)) or record
-        given = device, log, overwrite, probe_only
-        record = do_steps(files, record, checked, *given)
+        if not overwrite:
+            files.check_available()
+        with files.locked():
+            record = FitRecord.of_call(call, checked)
+            record = (not overwrite and files.known(record)) or record
+            given = device, log, overwrite, probe_only
+            record = do_steps(files, record, checked, *given)
         if coarse or explain:
             plan = make_plan(files, record, checked, device)
         if coarse:
@@ -188,9 +192,8 @@ def do_steps(
     seconds = before + time.perf_counter() - began
     record = files.publish(record, seconds=seconds)
     write_report(files.path)
-    if record.training:
-        for checkpoint in files.training.glob('*/*.pth'):
-            checkpoint.unlink()  # what it takes to go on, thrice a model
+    if record.training:  # it needs thrice the space of the model
+        remove_folder(files.training)
     gone = [file.name for file in exports if not file.exists()]
     log.tell_user(*end_lines(record, files.path, gone))
     return record
@@ -277,8 +280,8 @@ class FittedModel:
         files, place = ModelFolder(self.folder), Path(photographs).absolute()
         if name is None:
             _check_one_class(place)
-        had, name = files.read(), name or place.name
-        with Log() as log:
+        with Log() as log, files.locked():
+            had, name = files.read(), name or place.name
             checked = check_photographs(_joined(files, had, place, name))
             record = had.of_photographs(checked)
             _check_learned(had, record, name)

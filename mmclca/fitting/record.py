@@ -2,7 +2,9 @@
 """The record of a fitted model, and the folder that it lies in."""
 
 import json
-import shutil
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cached_property
@@ -10,14 +12,12 @@ from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
+from mmclca.checkpoints.fitted import FILES, MODEL, THRESHOLD, prepare_writing
 from mmclca.datasets.photographs import Checked
-from mmclca.utils.files import (
-    PARTIAL,
-    finish_replacing,
-    read_rows,
-    replace_files,
-    replace_text,
-)
+from mmclca.utils.files import read_rows, remove_partial_files, replace_text
+from mmclca.utils.folders import WHOLE, read_file, remove_folder, replace_files
 from mmclca.utils.provenance import versions
 from mmclca.version import __version__
 
@@ -101,9 +101,9 @@ class ModelFolder:
 
     def __init__(self, path: str | PathLike):
         self.path = Path(path)
-        self.model = self.path / 'model.pth'
+        self.model = self.path / MODEL
         self.probe = self.path / 'probe.pth'
-        self.threshold = self.path / 'threshold.json'
+        self.threshold = self.path / THRESHOLD
         self.table = self.path / 'photographs.csv'
         self.evidence = self.path / 'evidence.safetensors'
         self.report = self.path / 'report.html'
@@ -111,23 +111,50 @@ class ModelFolder:
         self.features = self.path / 'features'
         self.training = self.path / 'training'
         self.file = self.path / 'fit.json'
-        finish_replacing(self.path)
 
     @cached_property
     def draft(self) -> 'ModelFolder':
         """Hold the files that are being written."""
         return ModelFolder(self.path / '.draft')
 
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from writing into the folder.
+
+        Within the context, interrupted replacements of files are complete.
+
+        Raises:
+            ValueError: If another process writes into the folder, or it holds
+                links.
+        """
+        prepare_writing(self.path)
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock = self.path / '.lock'
+        try:
+            with FileLock(lock, timeout=0):
+                try:
+                    yield
+                finally:  # a call that was refused leaves nothing
+                    with suppress(OSError):
+                        lock.unlink()
+                        self.path.rmdir()
+        except Timeout:
+            raise ValueError(
+                f'{self.path} is in use by another fit or add-class: wait '
+                'until that ends, or choose another folder'
+            ) from None
+
     def read(self) -> FitRecord:
         """Read fit.json."""
-        if not self.file.is_file():
-            raise FileNotFoundError(
-                f'{self.path} is no folder of a fitted model, for it has no '
-                'fit.json: python -m mmclca fit PHOTOGRAPHS --out '
-                f'{self.path} makes one'
-            )
         try:
-            record = FitRecord(**json.loads(self.file.read_bytes()))
+            content = read_file(self.path, self.file.name)
+        except (FileNotFoundError, NotADirectoryError):
+            raise FileNotFoundError(
+                f'{self.path} is not a model folder: fit.json is missing; '
+                f'python -m mmclca fit PHOTOS --out {self.path} writes one'
+            ) from None
+        try:
+            record = FitRecord(**json.loads(content))
             # earlier versions knew no runtime
             call = record.call and dict(runtime=None) | record.call
             return replace(record, call=call)
@@ -152,7 +179,7 @@ class ModelFolder:
             if not _differences(had, record):
                 return had
         if not self.file.is_file():
-            self._check_empty()
+            self.check_available()
             if self.draft.path.is_dir():
                 self.log.unlink(missing_ok=True)
         self.discard_draft()
@@ -168,18 +195,25 @@ class ModelFolder:
             )
         return had
 
-    def _check_empty(self) -> None:
+    def check_available(self) -> None:
+        """Refuse a folder that holds files of others.
+
+        Raises:
+            ValueError: If it does, or is a file.
+        """
         if self.path.is_file():
             raise ValueError(
-                f'{self.path} is a file: give a folder with --out'
+                f'{self.path} is a file: choose a folder with --out'
             )
-        ours = {self.features}
+        if self.file.is_file() or (self.path / WHOLE / MODEL).is_file():
+            return
+        ours = {self.features, self.path / '.lock'}
         if self.draft.path.is_dir():  # of a fit that was interrupted
             ours |= {self.draft.path, self.log}
         if self.path.exists() and {*self.path.iterdir()} - ours:
             raise ValueError(
-                f'{self.path} is there and not empty: give another folder '
-                'with --out, or --overwrite to write into it'
+                f'{self.path} already exists and is not empty: choose another '
+                'folder with --out, or add --overwrite'
             )
 
     def exports(self) -> list[Path]:
@@ -192,8 +226,10 @@ class ModelFolder:
 
         What writers that were killed have left is removed.
         """
-        for partial in self.path.rglob(PARTIAL):
-            partial.unlink()
+        for place, *_ in os.walk(self.features):
+            remove_partial_files(Path(place))
+        for folder in (self.path, self.draft.path):
+            remove_partial_files(folder)
         self.draft.write(record)
 
     def add(self, record: FitRecord, **parts) -> FitRecord:
@@ -211,21 +247,21 @@ class ModelFolder:
         for file in self.exports() if self.draft.model.is_file() else ():
             file.unlink()
         self.draft.report.touch()  # empty: it is outdated
-        replace_files(self.path, self.draft.path)
+        replace_files(self.path, self.draft.path, FILES)
         return record
 
     def discard_draft(self) -> None:
         """Remove the draft, fit.json first, by which it is known."""
         if self.draft.path.is_dir():
             self.draft.file.unlink(missing_ok=True)
-            shutil.rmtree(self.draft.path)
+            remove_folder(self.draft.path)
 
     def clear(self) -> None:
         """Remove what another fit has left but the model, and features."""
         self.discard_draft()
         if self.file.is_file():  # else a folder of that name is of others
             self.log.unlink(missing_ok=True)
-            shutil.rmtree(self.training, ignore_errors=True)
+            remove_folder(self.training)
 
 
 def _differences(had: FitRecord, record: FitRecord) -> list[str]:

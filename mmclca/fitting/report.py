@@ -20,6 +20,7 @@ from PIL import Image, ImageOps
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.probe import error_slopes
+from mmclca.checkpoints.fitted import prepare_writing
 from mmclca.checkpoints.releases import first
 from mmclca.datasets.batches import view_of_input
 from mmclca.datasets.decoding import UndecodedError, decode, open_image
@@ -66,6 +67,7 @@ def write_report(folder: str | os.PathLike) -> Path:
         ValueError: If ``fit.json`` is damaged.
     """
     files = ModelFolder(folder)
+    prepare_writing(files.path)
     record, used = files.read(), files.used_rows()
     tested = tested_rows(used)
     wrong = [row for row in tested if row['predicted'] != row['class']]

@@ -7,5 +7,5 @@ leaves one JSON file.
 
 from mmclca.utils.extras import require
 
-NEEDED = ('filelock', 'pandas', 'submitit', 'tabulate')
+NEEDED = ('pandas', 'submitit', 'tabulate')
 require(*NEEDED, extra='sweep')

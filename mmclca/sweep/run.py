@@ -21,6 +21,7 @@ from mmclca.checkpoints.resuming import newest_checkpoint
 from mmclca.engine.runner import build_runner, set_loader_defaults
 from mmclca.evaluation.cost import count_config
 from mmclca.utils.files import replace_text
+from mmclca.utils.folders import refuse_links
 from mmclca.utils.provenance import provenance
 
 from .compose import Cell
@@ -83,6 +84,7 @@ def _run(cell: Cell, cfg: Config, root: Path, keep_checkpoints: bool) -> None:
         return
     if path.exists():
         set_aside(path)
+    refuse_links(root, [cell.name])
     folder = root / cell.name / digest
     replace_text(folder / 'config.py', cfg.pretty_text)
     # reading it imports the modules that it names

@@ -26,7 +26,6 @@ MIB = 2**20
 Written = TypeVar('Written')
 # what a writer that was killed leaves, as named below
 PARTIAL = '.*.' + '[0-9a-f]' * 32 + '*'
-WHOLE = '.whole'  # files of a folder that are to be in it, all or none
 
 
 def replace_file(
@@ -109,43 +108,6 @@ def remove_partial_files(folder: Path) -> None:
     """
     for partial in folder.glob(PARTIAL):
         partial.unlink(missing_ok=True)
-
-
-def replace_files(folder: Path, files: Path) -> None:
-    """Replace files of a folder in one step, whatever ends the writer.
-
-    Args:
-        folder (Path): The folder.
-        files (Path): A folder in it with the new files, which goes; an empty
-            one stands for a file that is no more.
-
-    Raises:
-        OSError: If they cannot be moved.
-    """
-    finish_replacing(folder)
-    files.rename(folder / WHOLE)  # the step
-    finish_replacing(folder)
-
-
-def finish_replacing(folder: Path) -> None:
-    """Go on with :func:`replace_files` where it was killed.
-
-    Who reads several files of the folder calls this before.
-
-    Args:
-        folder (Path): The folder.
-    """
-    if not (folder / WHOLE).is_dir():
-        return
-    for path in (folder / WHOLE).iterdir():
-        with suppress(FileNotFoundError):  # another process was quicker
-            if path.stat().st_size == 0:
-                (folder / path.name).unlink(missing_ok=True)
-                path.unlink()
-            else:
-                os.replace(path, folder / path.name)
-    with suppress(FileNotFoundError):
-        (folder / WHOLE).rmdir()
 
 
 def _sync(path: Path) -> None:

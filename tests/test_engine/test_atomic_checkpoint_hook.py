@@ -212,6 +212,24 @@ def test_best_ones_of_a_run_that_was_killed(train, tmp_path):
     assert damaged.exists() and not best.exists()
 
 
+@pytest.mark.parametrize('key', ['superseded', 'best_ckpt'])
+def test_resume_removes_no_file_if_checkpoint_names_it(train, tmp_path, key):
+    thesis = tmp_path / 'thesis.pth'
+    notes = tmp_path / 'work/notes.txt'
+    train(BEST)
+    for path in (thesis, notes):
+        path.touch()
+    last = tmp_path / 'work/epoch_3.pth'
+    checkpoint = torch.load(last, weights_only=False)
+    info = checkpoint['message_hub']['runtime_info']
+    info[key] = ['../thesis.pth', str(thesis), 'notes.txt']
+    if key == 'best_ckpt':
+        info.update(best_ckpt=str(notes), best_score=-1)
+    torch.save(checkpoint, last)
+    train(BEST, epochs=4)
+    assert thesis.exists() and notes.exists()
+
+
 def test_other_files_have_other_errors(tmp_path):
     (folder := tmp_path / 'results.pkl').mkdir()
     with pytest.raises(OSError, match='cannot be written') as error:

@@ -74,7 +74,7 @@ def test_features_and_the_model_outlive_the_rest(folder):
 
 def test_no_model(tmp_path):
     (tmp_path / 'model.pth').touch()
-    with pytest.raises(FileNotFoundError, match='no fit.json'):
+    with pytest.raises(FileNotFoundError, match='fit.json'):
         ModelFolder(tmp_path).read()
 
 

@@ -69,6 +69,8 @@ def check(args):
 
 def default_out(checkpoint, format, int8):
     """Name the file after the checkpoint, and in its folder."""
+    if fitted.is_fitted(checkpoint):
+        fitted.prepare_writing(Path(checkpoint))
     file = fitted.model_file(checkpoint)
     if '://' in file:
         file = file.rpartition('/')[2]

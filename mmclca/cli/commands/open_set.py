@@ -14,7 +14,7 @@ from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 
-from mmclca.checkpoints.fitted import THRESHOLD, is_fitted
+from mmclca.checkpoints.fitted import THRESHOLD, is_fitted, prepare_writing
 
 from .. import Parser, model_files, plain_errors
 from ..arguments import check_file, file_named
@@ -59,6 +59,7 @@ def default_out(checkpoint):
     if '://' in checkpoint:
         raise ValueError('weights from an address need --out')
     if is_fitted(checkpoint):
+        prepare_writing(Path(checkpoint))
         return Path(checkpoint, THRESHOLD)
     return Path(checkpoint).with_suffix('.threshold.json')
 

@@ -2,7 +2,6 @@
 """A data set of drawn leaves: images and their lists."""
 
 import json
-import shutil
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from mmengine.utils import track_parallel_progress, track_progress
 
 from mmclca.utils.files import write_rows
+from mmclca.utils.folders import remove_folder
 
 from ..photographs import Photographs
 from ..photographs.lists import PARTS, lines_of_lists, split_sizes, write_lists
@@ -85,7 +85,7 @@ def _take_over(out: Path, options: dict) -> None:
     """Mark a folder as ours; the images that it had go."""
     mark = out / MARK
     if mark.exists():
-        shutil.rmtree(out / 'images', ignore_errors=True)
+        remove_folder(out / 'images')
     elif out.exists() and any(out.iterdir()):
         raise ValueError(
             f'{out} is not empty, and its files were not drawn here (it has '

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from mmclca.utils.files import read_bytes, write_rows
+from mmclca.utils.folders import remove_folder
 from mmclca.utils.messages import track
 
 from ..decoding import open_image
@@ -72,7 +73,7 @@ def import_set(found, info, target, counts=True):
     images = listed_images(found, info, counts)
     names, files = _names(images, info), {}
     partial = target.with_name(f'.{target.name}.partial')
-    shutil.rmtree(partial, ignore_errors=True)
+    remove_folder(partial)
     try:
         for path, source in _decoded(found, images, info):
             is_path = isinstance(source, str)

@@ -1,4 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from operator import ge, le
@@ -13,6 +14,9 @@ from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.opening import load_from_file
 from mmclca.registry import HOOKS
 from mmclca.utils.files import remove_partial_files, replace_bytes
+
+# names that mmengine gives to checkpoints
+_NAMES = re.compile(r'(best_[^/]+|\w+_\d+)\.pth')
 
 
 class AtomicLocalBackend(LocalBackend):
@@ -68,7 +72,11 @@ class AtomicCheckpointHook(CheckpointHook):
     def before_train(self, runner) -> None:
         """Find and clean up what a run that was killed has left."""
         hub = runner.message_hub
-        last = Path(hub.get_info('last_ckpt', ''))
+        folder = Path(runner.work_dir)
+        if self.out_dir is not None:
+            folder = Path(self.out_dir, folder.name)
+        # a checkpoint from elsewhere must not lead to files elsewhere
+        last = folder / Path(hub.get_info('last_ckpt', '')).name
         if last.is_file():
             _recall_best(hub, last)
         super().before_train(runner)
@@ -94,6 +102,8 @@ class AtomicCheckpointHook(CheckpointHook):
     def _remove_superseded(self) -> None:
         while self.superseded and is_main_process():
             name = self.superseded.pop()
+            if not _NAMES.fullmatch(name):
+                continue  # a checkpoint from elsewhere may name any file
             path = self.disk.join_path(self.out_dir, name)
             if self.disk.isfile(path):
                 self.disk.remove(path)

@@ -176,5 +176,5 @@ def test_names_that_are_no_text(tmp_path):
 
 
 def test_a_folder_that_is_none(tmp_path):
-    with pytest.raises(FileNotFoundError, match='has no fit.json'):
+    with pytest.raises(FileNotFoundError, match='fit.json'):
         write_report(tmp_path)

@@ -1,0 +1,169 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Folders that may come from strangers: no entry is reached through a link.
+
+Archives and repositories keep symbolic links, so a folder that was downloaded
+may hold links to the files of the user.
+"""
+
+import os
+import shutil
+import stat
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+WHOLE = '.whole'  # a complete set of new files, which replaces the old one
+# Windows opens no folders; there, links are looked for before each access
+_HAS_HANDLES = os.open in os.supports_dir_fd
+_FOLDER = os.O_RDONLY | getattr(os, 'O_DIRECTORY', 0)
+_NO_LINK = getattr(os, 'O_NOFOLLOW', 0)
+
+
+def refuse_links(folder: Path, names: Iterable[str]) -> None:
+    """Raise if an entry of a folder, or anything below it, is a link.
+
+    Args:
+        folder (Path): The folder, which may itself be a link.
+        names (Iterable[str]): Names of its entries; absent ones are fine.
+
+    Raises:
+        ValueError: Names the first link.
+    """
+    for name in names:
+        for path in _paths_below(folder / name):
+            if path.is_symlink():
+                raise _link_error(path)
+
+
+def _paths_below(top: Path) -> Iterator[Path]:
+    yield top
+    for place, folders, files in os.walk(top):
+        yield from (Path(place, name) for name in (*folders, *files))
+
+
+def _link_error(path: Path) -> ValueError:
+    return ValueError(
+        f'{path} is a link, which is never followed: replace it with a copy '
+        'of its target, or remove it'
+    )
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder and all that it holds, if it exists.
+
+    Raises:
+        ValueError: If it is a link.
+    """
+    if folder.is_symlink():
+        raise _link_error(folder)
+    if folder.is_dir():
+        shutil.rmtree(folder)  # follows no links
+
+
+@contextmanager
+def _opened(folder: Path, *names: str) -> Iterator[tuple[Path, int | None]]:
+    """Open a folder in a folder, without following links to it.
+
+    Yields its path, and a handle (None where the platform has none).
+    """
+    path = folder.joinpath(*names)
+    if not _HAS_HANDLES:
+        refuse_links(folder, names)
+        yield path, None
+        return
+    handle = os.open(folder, _FOLDER)
+    try:
+        for name in names:
+            outer = handle
+            handle = os.open(name, _FOLDER | _NO_LINK, dir_fd=outer)
+            os.close(outer)
+        yield path, handle
+    finally:
+        os.close(handle)
+
+
+def _at(path: Path, handle: int | None, name: str) -> str | Path:
+    return path / name if handle is None else name
+
+
+def read_file(folder: Path, name: str) -> bytes:
+    """Read the newest version of a file of a folder.
+
+    Raises:
+        OSError: If there is no such file, or it is a pipe or a device.
+        ValueError: If it is a link.
+    """
+    path = newest(folder, name)
+    names = path.parent.relative_to(folder).parts
+    with _opened(folder, *names) as (place, handle):
+        flags = os.O_RDONLY | _NO_LINK | getattr(os, 'O_NONBLOCK', 0)
+        file = os.open(_at(place, handle, name), flags, dir_fd=handle)
+    with open(file, 'rb') as opened:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError(f'{path} is not a regular file')
+        return opened.read()
+
+
+def newest(folder: Path, name: str) -> Path:
+    """Find the newest version of a file of a folder, which need not exist.
+
+    After :func:`replace_files` was killed, that is in the complete set.
+
+    Raises:
+        ValueError: If it is a link, or behind one.
+    """
+    refuse_links(folder, [WHOLE, name])
+    new = folder / WHOLE / name
+    return new if new.is_file() else folder / name
+
+
+def replace_files(folder: Path, files: Path, names: Collection[str]) -> None:
+    """Replace files of a folder together, whatever ends the writer.
+
+    Args:
+        folder (Path): The folder.
+        files (Path): A folder in it with the new files, which is removed. An
+            empty file removes the one of its name.
+        names (Collection[str]): All names that the files may have.
+
+    Raises:
+        OSError: If they cannot be moved.
+        ValueError: If the folder holds links or other files in their place.
+    """
+    finish_replacing(folder, names)
+    refuse_links(folder, [files.name])
+    files.rename(folder / WHOLE)  # from here on, the new files are the newest
+    finish_replacing(folder, names)
+
+
+def finish_replacing(folder: Path, names: Collection[str]) -> None:
+    """Complete a :func:`replace_files` that was killed, before writing.
+
+    Raises:
+        ValueError: If the complete set is a link or holds other files.
+    """
+    refuse_links(folder, [WHOLE])
+    whole = folder / WHOLE
+    if not whole.is_dir():
+        return
+    if others := sorted({*os.listdir(whole)} - {*names}):
+        raise ValueError(
+            f'{whole / others[0]} is not a file that fit writes: remove it'
+        )
+    for name in names:
+        with suppress(FileNotFoundError):  # was not replaced
+            _move(folder, name)
+    whole.rmdir()
+
+
+def _move(folder: Path, name: str) -> None:
+    """Move a file of the complete set into the folder, or remove both."""
+    with _opened(folder) as old, _opened(folder, WHOLE) as new:
+        source, target = _at(*new, name), _at(*old, name)
+        if os.stat(source, dir_fd=new[1], follow_symlinks=False).st_size:
+            handles = dict(src_dir_fd=new[1], dst_dir_fd=old[1])
+            os.replace(source, target, **handles)
+            return
+        with suppress(FileNotFoundError):
+            os.unlink(target, dir_fd=old[1])
+        os.unlink(source, dir_fd=new[1])

@@ -1,0 +1,70 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pytest
+
+from mmclca.checkpoints.fitted import is_fitted
+from mmclca.utils.folders import (
+    WHOLE,
+    finish_replacing,
+    newest,
+    read_file,
+    remove_folder,
+    replace_files,
+)
+
+NAMES = ('model.pth', 'fit.json')
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder whose replacement was killed after the first file."""
+    folder = tmp_path / 'model'
+    (folder / WHOLE).mkdir(parents=True)
+    (folder / 'model.pth').write_text('new')
+    (folder / 'fit.json').write_text('old')
+    (folder / WHOLE / 'fit.json').write_text('new')
+    return folder
+
+
+def test_reader_sees_new_files_if_replacement_was_killed(folder):
+    before = {*folder.rglob('*')}
+    assert is_fitted(folder)
+    assert {read_file(folder, name) for name in NAMES} == {b'new'}
+    assert {*folder.rglob('*')} == before
+
+
+def test_writer_completes_replacement_that_was_killed(folder):
+    finish_replacing(folder, NAMES)
+    assert (folder / 'fit.json').read_text() == 'new'
+    assert not (folder / WHOLE).exists()
+
+
+def test_replacement_removes_file_if_new_one_is_empty(folder):
+    (folder / 'draft').mkdir()
+    (folder / 'draft/model.pth').touch()
+    replace_files(folder, folder / 'draft', NAMES)
+    assert [path.name for path in folder.iterdir()] == ['fit.json']
+
+
+def test_replacement_refuses_names_that_fit_does_not_write(folder):
+    (folder / WHOLE / '.bashrc').write_text('x')
+    with pytest.raises(ValueError, match='bashrc'):
+        finish_replacing(folder, NAMES)
+    assert not (folder / '.bashrc').exists()
+
+
+@pytest.mark.parametrize('name', ['fit.json', f'{WHOLE}/fit.json'])
+def test_link_to_a_file_is_refused(folder, tmp_path, name):
+    (tmp_path / 'secret').write_text('secret')
+    (folder / name).unlink()
+    (folder / name).symlink_to(tmp_path / 'secret')
+    for action in (newest, read_file):
+        with pytest.raises(ValueError, match=f'{name} is a link'):
+            action(folder, 'fit.json')
+
+
+def test_remove_folder_refuses_a_link(folder, tmp_path):
+    (tmp_path / 'link').symlink_to(folder)
+    with pytest.raises(ValueError, match='is a link'):
+        remove_folder(tmp_path / 'link')
+    remove_folder(folder)
+    assert not folder.exists()
