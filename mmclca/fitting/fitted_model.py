@@ -10,8 +10,10 @@ from pathlib import Path
 
 from mmclca.apis import Probe, TokenReductionInferencer, find_images
 from mmclca.apis.inferencer import ANSWER
+from mmclca.apis.probe.probe import digest_of_file
 from mmclca.benchmark.timing import RUNTIMES, find_runtime
 from mmclca.checkpoints.fitted import model_file
+from mmclca.checkpoints.releases import first
 from mmclca.datasets.levels import read_level
 from mmclca.datasets.photographs import (
     Checked,
@@ -22,7 +24,7 @@ from mmclca.datasets.photographs import (
 from mmclca.utils.folders import remove_folder
 from mmclca.utils.messages import integer, one_of
 
-from .model import cost_of, make_plan, parse_budget, time_of
+from .model import cost_of, make_plan, parse_budget, plan_of_known, time_of
 from .probing import coarse_line, measure, run_probe, series_of
 from .record import FitRecord, ModelFolder
 from .report import write_report
@@ -159,8 +161,12 @@ def do_steps(
     Each returns its part of the record, which is written at once; before the
     model is chosen nothing is.
     """
-    plan = make_plan(files, record, checked, device)
-    record = replace(record, **plan.facts())
+    given = files, record, checked, device
+    if checked.unopened:
+        plan = plan_of_known(*given)
+    else:
+        plan = make_plan(*given)
+        record = replace(record, **plan.facts())
     if overwrite:
         files.clear()
     files.begin(record)
@@ -177,8 +183,9 @@ def do_steps(
     log.tell_user(*probe_lines(record))
     # what training writes is no part of this draft
     record = files.publish(record, final=record.final or 'probe')
-    if record.series is None:
-        record = files.publish(record, series=series_of(plan))
+    if record.series is None or checked.unopened:
+        found = series_of(plan, record.series)
+        record = files.publish(record, series=found)
     log.tell_user(*series_lines(record))
     if 'runtime' not in record.cost:
         record = files.publish(record, cost=record.cost | time_of(plan))
@@ -191,7 +198,7 @@ def do_steps(
         record = files.add(record, held_out=found)
     seconds = before + time.perf_counter() - began
     record = files.publish(record, seconds=seconds)
-    write_report(files.path)
+    write_report(files.path, checked.digests.keys() - checked.unopened)
     if record.training:  # it needs thrice the space of the model
         remove_folder(files.training)
     gone = [file.name for file in exports if not file.exists()]
@@ -265,7 +272,8 @@ class FittedModel:
         """Teach the model a class, or more photographs of one.
 
         The classifier is fitted again, to all photographs; the network stays
-        as it is.
+        as it is. Known photographs need not be there any more: their features
+        are in the folder of the model.
 
         Args:
             photographs (str | Path): A folder of photographs of one class.
@@ -273,21 +281,30 @@ class FittedModel:
                 folder.
 
         Raises:
-            FileNotFoundError: If there is no such folder, or photographs of
-                the other classes are gone.
-            ValueError: If it has no photographs. The model stays as it was.
+            FileNotFoundError: If there is no such folder.
+            ValueError: If it has no photographs, or photographs of another
+                class. The model stays as it was.
         """
-        files, place = ModelFolder(self.folder), Path(photographs).absolute()
+        files, place = ModelFolder(self.folder), Path(photographs).expanduser()
+        place = Path(os.path.abspath(place))
         if name is None:
             _check_one_class(place)
         with Log() as log, files.locked():
             had, name = files.read(), name or place.name
-            checked = check_photographs(_joined(files, had, place, name))
+            rows = files.used_rows()
+            if not all(row['digest'] for row in rows):
+                raise ValueError(
+                    f'{files.table} is of an earlier version, without '
+                    'digests: fit again with --overwrite'
+                )
+            joined = _joined(rows, had, place, name)
+            known = {row['path']: row['digest'] for row in rows}
+            checked = check_photographs(joined, unopened=known)
             record = had.of_photographs(checked)
             _check_learned(had, record, name)
             if record.counts != had.counts:
                 training = had.training and dict(had.training, holdout=None)
-                fresh = dict(probe=None, series=None, held_out=None)
+                fresh = dict(probe=None, held_out=None)
                 record = replace(record, training=training, **fresh)
             else:
                 known = f'The model knows all photographs of {name} already'
@@ -299,25 +316,20 @@ class FittedModel:
 
 
 def _joined(
-    files: ModelFolder, record: FitRecord, place: Path, name: str
+    rows: list[dict], record: FitRecord, place: Path, name: str
 ) -> Photographs:
     """Join what a model was fitted to and a folder of a class, maybe new."""
     advice = 'give a folder of photographs of one class'
     if not place.is_dir():
         raise FileNotFoundError(f'there is no folder {place}: {advice}')
-    rows = files.used_rows()
-    known = [row['path'] for row in rows]
-    gone = [path for path in known if not os.path.isfile(path)]
-    if gone:
-        raise FileNotFoundError(
-            f'{len(gone)} of {len(rows)} photographs of the other classes are '
-            f'no longer there, as {gone[0]}: put them back, or fit anew to '
-            'those that there are'
-        )
     found = find_images([place])
     if not found:
         raise ValueError(f'{place} has no photographs: {advice}')
-    new = [path for path in found if path not in known]
+    digests = {path: digest_of_file(path) for path in found}
+    _check_class(rows, digests, place, name)
+    known = [row['path'] for row in rows]
+    seen = {row['digest'] for row in rows}
+    new = [path for path in found if digests[path] not in seen]
     names = [row['class'] for row in rows] + [name] * len(new)
     groups = None
     if rows[0]['group']:  # each new one is another
@@ -325,6 +337,22 @@ def _joined(
     paths, source = known + new, record.source
     joined = Photographs.named(paths, names, source, record.classes)
     return replace(joined, groups=groups, splits=['train'] * len(names))
+
+
+def _check_class(
+    rows: list[dict], digests: dict[str, str], place: Path, name: str
+) -> None:
+    """Refuse photos that the model knows as photos of another class."""
+    classes = {row['digest']: row['class'] for row in rows}
+    others = [classes.get(digest, name) for digest in digests.values()]
+    others = [x for x in others if x != name]
+    if others:
+        raise ValueError(
+            f'{len(others)} of {len(digests)} photos in {place} are already '
+            f'photos of {first(sorted({*others}), 3)}, and a photo has one '
+            'class: leave them out, or move them to the folder of the other '
+            'class and fit again'
+        )
 
 
 def _check_one_class(place: Path) -> None:

@@ -13,6 +13,7 @@ from math import ceil, inf
 import torch
 from mmengine.config import Config
 
+from mmclca.apis.loading import config_and_weights
 from mmclca.benchmark.timing import RUNTIMES, find_runtime, time_models
 from mmclca.datasets.photographs import Checked, Photographs
 from mmclca.datasets.pipelines import evaluation_pipeline
@@ -89,23 +90,44 @@ class Plan:
 def make_plan(
     files: ModelFolder, record: FitRecord, checked: Checked, device: str | None
 ) -> Plan:
-    """Find the weights and choose the model, or take those of the record.
+    """Find the weights and choose the model, or take that of the record.
 
     Milliseconds are measured anew in each call, and are never the same.
     """
     device = device or ('cuda' if torch.cuda.is_available() else 'cpu')
     call, number = record.call, len(checked.photographs.classes)
-    source = record.weights['source'] if record.weights else call['weights']
-    found = find_weights(source, call['pixels'])
+    found = find_weights(call['weights'], call['pixels'])
     if record.model:
-        chosen = {name: record.model[name] for name in CHOSEN}
-        layers = chosen['layers'] and tuple(chosen['layers'])
-        variant = Variant(**dict(chosen, layers=layers))
+        variant = _variant_of(record)
     else:
         limits = call['budget'], call['runtime']
         variant = choose_model(found, number, *limits, device)
     config = classifier_config(found, variant, number)
     return Plan(call, files, checked, found, variant, config, device)
+
+
+def _variant_of(record: FitRecord) -> Variant:
+    chosen = {name: record.model[name] for name in CHOSEN}
+    layers = chosen['layers'] and tuple(chosen['layers'])
+    return Variant(**dict(chosen, layers=layers))
+
+
+def plan_of_known(
+    files: ModelFolder, record: FitRecord, checked: Checked, device: str | None
+) -> Plan:
+    """Plan more photos for a model, which is read from its folder alone.
+
+    fit.json of a folder from elsewhere may name any file or address.
+    """
+    device = device or ('cuda' if torch.cuda.is_available() else 'cpu')
+    config, _ = config_and_weights(files.probe, None)
+    backbone = config.model.backbone.to_dict()
+    # the last layers are left out of some models
+    backbone['arch'] |= dict(num_layers=record.model['depth'])
+    name, pixels = record.weights['name'], PIXELS['imagenet']
+    found = Pretrained(name, str(files.probe), backbone, pixels, note='')
+    known = _variant_of(record), config, device
+    return Plan(record.call, files, checked, found, *known)
 
 
 def choose_model(

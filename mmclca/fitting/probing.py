@@ -2,6 +2,7 @@
 """The first step of a fit: a classifier on the network as it came."""
 
 import time
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from .model import Plan, most_accurate
 CLASSIFIER = 'ridge'
 COLUMNS = (
     *('path', 'class', 'group', 'split', 'used', 'why_not'),
-    *('predicted', 'p_given', 'p_predicted'),
+    *('predicted', 'p_given', 'p_predicted', 'digest'),
 )
 
 
@@ -53,10 +54,16 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
     return dict(probe=estimate, learning_curve=curve, threshold=threshold)
 
 
-def series_of(plan: Plan) -> dict[str, int]:
-    """Count photographs that show nearly the same as another, by class."""
-    features, _ = probe_of(plan).features(plan.training.paths)
-    return find_series(plan.training, features)
+def series_of(plan: Plan, known: dict[str, int] | None) -> dict[str, int]:
+    """Count photographs that show nearly the same as another, by class.
+
+    Photographs that are not opened have been counted before, in ``known``.
+    """
+    new = plan.training.without(plan.checked.unopened)
+    if not len(new):
+        return known
+    features, _ = probe_of(plan).features(new.paths)
+    return dict(Counter(known) + Counter(find_series(new, features)))
 
 
 def probe_of(plan: Plan, model: Path | None = None) -> Probe:
@@ -64,7 +71,8 @@ def probe_of(plan: Plan, model: Path | None = None) -> Probe:
     cached, and photographs to learn from are seen in several views."""
     given = (model, None) if model else (plan.config, plan.pretrained.source)
     cache = plan.files.features
-    return Probe(*given, plan.device, cache, zooms=plan.zooms)
+    more = dict(zooms=plan.zooms, unopened=plan.checked.unopened)
+    return Probe(*given, plan.device, cache, **more)
 
 
 def fit_classifier(plan: Plan, probe: Probe, some: Photographs) -> OutOfFold:
@@ -184,13 +192,15 @@ def table_of(checked: Checked, probabilities: Tensor) -> list[list]:
     found = checked.photographs
     names, groups = found.names, found.groups or [''] * len(found)
     facts = [*zip(found.paths, names, groups, found.splits, strict=True)]
+    digests = [checked.digests.get(path, '') for path in found.paths]
     learned = dict(zip(found.to_train(), probabilities, strict=True))
     rows = [
-        [*facts[i], True, '', *_named(found, i, learned[i])] for i in learned
+        [*facts[i], True, '', *_named(found, i, learned[i]), digests[i]]
+        for i in learned
     ]
     empty = [''] * 3
     rows += [
-        [*fact, False, f'held out in {fact[-1]}', *empty]
+        [*fact, False, f'held out in {fact[-1]}', *empty, digests[i]]
         for i, fact in enumerate(facts)
         if i not in learned
     ]
@@ -199,7 +209,7 @@ def table_of(checked: Checked, probabilities: Tensor) -> list[list]:
         reasons[path] = f'same as {kept}'
     for paths in checked.conflicts:
         reasons |= dict.fromkeys(paths, 'the same picture in two classes')
-    rows += [[x, *empty, False, why, *empty] for x, why in reasons.items()]
+    rows += [[x, *empty, False, why, *empty, ''] for x, why in reasons.items()]
     return [COLUMNS, *rows]
 
 

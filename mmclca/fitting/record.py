@@ -1,8 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The record of a fitted model, and the folder that it lies in."""
 
+import csv
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -16,11 +18,13 @@ from filelock import FileLock, Timeout
 
 from mmclca.checkpoints.fitted import FILES, MODEL, THRESHOLD, prepare_writing
 from mmclca.datasets.photographs import Checked
-from mmclca.utils.files import read_rows, remove_partial_files, replace_text
+from mmclca.utils.files import remove_partial_files, replace_text, rows_of
 from mmclca.utils.folders import WHOLE, read_file, remove_folder, replace_files
 from mmclca.utils.provenance import versions
 from mmclca.version import __version__
 
+# of a file; earlier versions wrote none
+_DIGEST = re.compile('([0-9a-f]{64})?')
 UNEVEN = 10  # times as many photographs in the largest class
 
 
@@ -109,6 +113,7 @@ class ModelFolder:
         self.report = self.path / 'report.html'
         self.log = self.path / 'log.txt'
         self.features = self.path / 'features'
+        self.pictures = self.path / 'pictures'
         self.training = self.path / 'training'
         self.file = self.path / 'fit.json'
 
@@ -164,8 +169,25 @@ class ModelFolder:
             ) from error
 
     def used_rows(self) -> list[dict]:
-        """Read the rows of photographs.csv of those that were used."""
-        return [row for row in read_rows(self.table) if row['used'] == 'True']
+        """Read the rows of photographs.csv of those that were used.
+
+        Raises:
+            ValueError: If the table is damaged.
+        """
+        try:
+            rows = rows_of(read_file(self.path, self.table.name))
+            rows = [row for row in rows if row['used'] == 'True']
+            found = [
+                _DIGEST.fullmatch(row.get('digest') or '') for row in rows
+            ]
+            for row, digest in zip(rows, found, strict=True):
+                row['digest'] = digest[0]
+            return rows
+        except (csv.Error, KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f'{self.table} is damaged ({error}): fit again with '
+                '--overwrite'
+            ) from error
 
     def write(self, record: FitRecord) -> None:
         """Replace fit.json."""

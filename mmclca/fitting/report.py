@@ -1,12 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The page that says what was found out about a model, with its pictures."""
 
-import base64
 import math
 import os
 import shlex
+from collections.abc import Container
 from functools import partial
-from io import BytesIO, StringIO
+from io import StringIO
 from operator import itemgetter
 from pathlib import Path
 
@@ -16,28 +16,25 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MultipleLocator, PercentFormatter
-from PIL import Image, ImageOps
+from PIL import Image
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.probe import error_slopes
 from mmclca.checkpoints.fitted import prepare_writing
 from mmclca.checkpoints.releases import first
 from mmclca.datasets.batches import view_of_input
-from mmclca.datasets.decoding import UndecodedError, decode, open_image
 from mmclca.models import reduces
-from mmclca.utils.files import read_bytes, replace_bytes
+from mmclca.utils.files import replace_bytes
 from mmclca.visualization import legend, survivors
 from mmclca.visualization.confusions import Predictions, most_confused
 from mmclca.visualization.survivors import Survivors
 
+from .pictures import Pictures, embedded
 from .record import ModelFolder
 
 __all__ = ['write_report']
 
 UNIT = '\N{NO-BREAK SPACE}%'
-SIDE = 160  # pixels of the longer side: twice what the page shows
-QUALITY = 72
-JPEG = b'\xff\xd8'
 LEAVES = 3
 LEAF_SIDE = 224
 BAR, SOFT, LINE, PAGE = '#0072b2', '#59636d', '#d8dee4', '#ffffff'
@@ -49,15 +46,19 @@ PICTURES = 3  # of a kind
 FACTOR = 2  # how far beyond what was measured an estimate goes
 
 
-def write_report(folder: str | os.PathLike) -> Path:
+def write_report(
+    folder: str | os.PathLike, opened: Container[str] = ()
+) -> Path:
     """Write what was found out about a model as a page to read.
 
     One file, ``report.html``, with its pictures in it, that loads nothing
     from elsewhere and runs no script. It is replaced in one step.
 
     Args:
-        folder (str | Path): The folder that ``fit`` wrote. Photographs
-            that are no longer where they were are left blank.
+        folder (str | Path): The folder that ``fit`` wrote.
+        opened (Container[str]): Paths of photos that may be opened. Defaults
+            to (): copies in the folder are shown, and photos without a copy
+            are left blank.
 
     Returns:
         Path: The file.
@@ -69,6 +70,8 @@ def write_report(folder: str | os.PathLike) -> Path:
     files = ModelFolder(folder)
     prepare_writing(files.path)
     record, used = files.read(), files.used_rows()
+    digests = {row['path']: row['digest'] for row in used}
+    pictures = Pictures(files.pictures, digests, opened)
     tested = tested_rows(used)
     wrong = [row for row in tested if row['predicted'] != row['class']]
     wrong.sort(key=itemgetter('p_given'))  # the most doubtful label first
@@ -82,11 +85,13 @@ def write_report(folder: str | os.PathLike) -> Path:
         tested=len(tested),
         grouped=any(row['group'] for row in used),
         classes=class_rows(record.probe['per_class']),
-        pairs=confused_pairs(tested, record.classes),
+        pairs=confused_pairs(tested, record.classes, pictures),
         wrong=len(wrong),
-        doubtful=[(x, thumbnail(x['path'], x['name'])) for x in wrong[:MOST]],
+        doubtful=[
+            (x, pictures.thumbnail(x['path'], x['name'])) for x in wrong[:MOST]
+        ],
         curve=dict(points=points, estimate=ahead, chart=drawn),
-        kept=what_is_kept(files.model, tested),
+        kept=what_is_kept(files.model, tested, pictures),
         folder=shlex.quote(str(files.path)),
     )
     # names of files need not be text
@@ -173,7 +178,9 @@ def class_rows(per_class: dict[str, dict]) -> dict:
     return dict(measured=rows, unmeasured=unmeasured)
 
 
-def confused_pairs(tested: list[dict], classes: list[str]) -> list[dict]:
+def confused_pairs(
+    tested: list[dict], classes: list[str], pictures: Pictures
+) -> list[dict]:
     """Find the pairs that are most often taken for each other, worst first.
 
     Each with ``one``, the class that is taken for the ``other`` one more
@@ -187,10 +194,10 @@ def confused_pairs(tested: list[dict], classes: list[str]) -> list[dict]:
     paths = [row['path'] for row in tested]
     found = Predictions(paths, labels, predicted, classes)
     pairs = most_confused(found.matrix(), PAIRS)
-    return [_pair(found, *pair) for pair in pairs]
+    return [_pair(found, pictures, *pair) for pair in pairs]
 
 
-def _pair(found: Predictions, a: int, b: int) -> dict:
+def _pair(found: Predictions, pictures: Pictures, a: int, b: int) -> dict:
     one, other, matrix = found.classes[a], found.classes[b], found.matrix()
     counts = [
         (one, other, matrix[a, b], matrix[a].sum()),
@@ -203,7 +210,7 @@ def _pair(found: Predictions, a: int, b: int) -> dict:
         f'{other}, recognized': found.taken_for(b, b),
     }
     groups = [
-        (title, [thumbnail(path, title) for path in paths[:PICTURES]])
+        (title, [pictures.thumbnail(path, title) for path in paths[:PICTURES]])
         for title, paths in kinds.items()
         if paths
     ]
@@ -229,45 +236,9 @@ def expected(points: list[dict]) -> dict | None:
     return dict(zip(names, shares, strict=True), photographs=wanted)
 
 
-def thumbnail(path: str, alt: str) -> dict:
-    """Make a photograph small, upright; see :func:`embedded`.
-
-    Empty where the file is gone or no longer an image.
-    """
-    try:
-        return embedded(_upright(path), alt, SIDE)
-    except (OSError, UndecodedError):
-        return dict(src='', alt=alt)
-
-
-def _upright(path: str) -> Image.Image:
-    """Read an image as it is seen.
-
-    A JPEG is read at a fraction of its size, in a tenth of the time.
-    """
-    content = read_bytes(path)
-    if not content.startswith(JPEG):
-        return Image.fromarray(decode(content)[..., ::-1])
-    image = open_image(BytesIO(content))
-    image.draft('RGB', (2 * SIDE, 2 * SIDE))
-    return ImageOps.exif_transpose(image)
-
-
-def embedded(image: Image.Image, alt: str, side: int) -> dict:
-    """Put an image into the page, as JPEG of at most some pixels a side.
-
-    Gives the attributes of its element: ``src``, the address that holds it,
-    ``width``, ``height`` and ``alt``, for those who do not see it.
-    """
-    image.thumbnail((side, side))
-    file, (width, height) = BytesIO(), image.size
-    image.convert('RGB').save(file, 'JPEG', quality=QUALITY, optimize=True)
-    content = base64.b64encode(file.getvalue()).decode()
-    src = f'data:image/jpeg;base64,{content}'
-    return dict(src=src, width=width, height=height, alt=alt)
-
-
-def what_is_kept(model: Path, tested: list[dict]) -> dict | None:
+def what_is_kept(
+    model: Path, tested: list[dict], pictures: Pictures
+) -> dict | None:
     """Draw what a model keeps of some photographs that it names right.
 
     ``rows``, for each photograph what to write below its pictures, and
@@ -280,10 +251,9 @@ def what_is_kept(model: Path, tested: list[dict]) -> dict | None:
     if not reduces(inferencer.model.backbone):
         return None
     views = [
-        view_of_input(inferencer.model, row['class'], packed['inputs'])
+        view_of_input(inferencer.model, row['class'], inputs)
         for row in _chosen(tested)
-        # else why it cannot be read
-        if not isinstance(packed := inferencer.prepare(row['path']), str)
+        if (inputs := pictures.view(inferencer, row['path'])) is not None
     ]
     found = survivors(inferencer.model, views)
     if not found:

@@ -75,7 +75,8 @@ def improve(plan: Plan, record: FitRecord, log: Log) -> dict:
     better = {}
     if found['accuracy'] >= found['probe_accuracy']:
         path = train(config, amp, log, 'Training')
-        probe = refitted(plan, path, known, strength, temperature)
+        more = temperature, files.features
+        probe = refitted(plan, path, known, strength, *more)
         threshold = write_model(plan, probe, near)
         better = dict(final='trained', held_out=None, threshold=threshold)
     training = dict(
@@ -157,12 +158,13 @@ def refitted(
     some: Photographs,
     strength: float,
     temperature: float = 1.0,
+    cache: Path | None = None,
 ) -> Probe:
     """Fit the classifier anew to what a trained network sees.
 
     Of nine sets that was never worse than the probe where that is weak.
     """
-    probe = Probe(path, None, plan.device, zooms=plan.zooms)
+    probe = Probe(path, None, plan.device, cache, zooms=plan.zooms)
     given = probe.views(some.paths)[0], some.labels, len(some.classes)
     more = strength, plan.call['class_weights']
     fitted = fit_linear(*given, CLASSIFIER, *more)

@@ -190,6 +190,11 @@ def write_rows(path: str | Path, rows: Iterable[Iterable]) -> None:
 
 def read_rows(path: str | Path) -> list[dict[str, str]]:
     """Return rows of a table, by the titles in its first one."""
-    text = read_bytes(path).decode('utf-8-sig', 'surrogateescape')
+    return rows_of(read_bytes(path))
+
+
+def rows_of(content: bytes) -> list[dict[str, str]]:
+    """Return rows of the content of a table, see :func:`read_rows`."""
+    text = content.decode('utf-8-sig', 'surrogateescape')
     rows = csv.DictReader(StringIO(text, newline=''))
     return [{key: from_cell(row[key]) for key in row} for row in rows]

@@ -48,6 +48,11 @@ def _link_error(path: Path) -> ValueError:
     )
 
 
+def is_below(path: str | os.PathLike, folder: Path) -> bool:
+    """Return whether a path, without the links in it, is below a folder."""
+    return Path(os.path.realpath(path)).is_relative_to(folder.resolve())
+
+
 def remove_folder(folder: Path) -> None:
     """Remove a folder and all that it holds, if it exists.
 

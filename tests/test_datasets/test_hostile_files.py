@@ -19,7 +19,7 @@ from mmclca.datasets.decoding import read_bgr
 from mmclca.datasets.image_files import check_headers, find_problem
 from mmclca.datasets.photographs import images_at
 from mmclca.datasets.photographs.check import look_at
-from mmclca.fitting.report import thumbnail
+from mmclca.fitting.pictures import Pictures
 from mmclca.page import read_leaf
 from mmclca.utils.files import read_lines
 
@@ -67,6 +67,7 @@ def refused(read, *errors):
     return reason
 
 
+COPIES = Pictures(Path('copies'), {'a.jpg': 'a'}, opened=['a.jpg'])
 READERS = dict(
     find_problem=find_problem,
     check_headers=lambda path: check_headers([path])[path],
@@ -74,7 +75,7 @@ READERS = dict(
     read_bgr=refused(read_bgr),
     read_image=refused(read_image, ValueError),
     read_leaf=refused(read_leaf, ValueError),
-    thumbnail=lambda path: 'none' * (not thumbnail(path, '')['src']),
+    thumbnail=lambda path: 'none' * (not COPIES.thumbnail(path, '')['src']),
     infer_onnx=lambda path: (
         'none' * (runpy.run_path(str(INFER))['read'](Path(path)) is None)
     ),

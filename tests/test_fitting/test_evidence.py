@@ -24,20 +24,22 @@ CHECKED = Checked(
     single=[],
     alike=[],
     split_groups=[],
+    digests={'/a/0.jpg': 'd0'},
 )
 
 
-TABLE = """path,class,group,split,used,why_not,predicted,p_given,p_predicted
-/a/0.jpg,ash,p1,train,True,,ash,0.900000,0.900000
-/a/1.jpg,ash,p1,train,True,,"elm, the",0.200000,0.800000
-/b/0.jpg,"elm, the",p2,train,True,,,,
-/b/1.jpg,"elm, the",p3,test,False,held out in test,,,
-/a/note.doc,,,,False,no image,,,
-/a/2.jpg,,,,False,cut short,,,
-/a/3.jpg,,,,False,same as /a/0.jpg,,,
-/b/5.jpg,,,,False,same as /b/1.jpg,,,
-/a/4.jpg,,,,False,the same picture in two classes,,,
-/b/4.jpg,,,,False,the same picture in two classes,,,
+TABLE = """path,class,group,split,used,why_not,predicted,p_given,p_predicted,\
+digest
+/a/0.jpg,ash,p1,train,True,,ash,0.900000,0.900000,d0
+/a/1.jpg,ash,p1,train,True,,"elm, the",0.200000,0.800000,
+/b/0.jpg,"elm, the",p2,train,True,,,,,
+/b/1.jpg,"elm, the",p3,test,False,held out in test,,,,
+/a/note.doc,,,,False,no image,,,,
+/a/2.jpg,,,,False,cut short,,,,
+/a/3.jpg,,,,False,same as /a/0.jpg,,,,
+/b/5.jpg,,,,False,same as /b/1.jpg,,,,
+/a/4.jpg,,,,False,the same picture in two classes,,,,
+/b/4.jpg,,,,False,the same picture in two classes,,,,
 """
 
 

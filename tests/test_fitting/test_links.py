@@ -14,6 +14,8 @@ from tiny_run import exit_code
 
 import mmclca
 from mmclca.cli.verbs import main
+from mmclca.fitting import FittedModel
+from mmclca.fitting.record import ModelFolder
 
 LINKS = ('.whole', '.draft', 'training', 'features', '.lock', 'log.txt')
 NEW = 'photographs/new'
@@ -64,12 +66,14 @@ def commands(place, model):
         '--weights',
         place / 'tiny.safetensors',
     ]
+    probe = ['probe', model, '--out', model.parent / 'new.pth']
     return dict(
         predict=['predict', model, place / 'new'],
         report=['report', model],
         add_class=['add-class', model, place / 'new/larch'],
         fit=[*fit, '--out', model, '--overwrite', '--probe-only'],
         export=['export', model],
+        probe=[*probe, '--images', place / 'photographs'],
         open_set=['open-set', model, '--known', place / 'photographs'],
     )
 
@@ -102,3 +106,80 @@ def test_nothing_behind_a_link_changes(
         assert code == (2 if name == '.whole' else 0)
     else:
         assert code == 2 and str(model / name) in capsys.readouterr().err
+
+
+@pytest.fixture(scope='module')
+def events():
+    """Files that are opened and addresses that are connected to."""
+    found = []
+
+    def note(event, arguments):
+        if event in ('open', 'socket.connect', 'socket.getaddrinfo'):
+            found.append(str(arguments))
+
+    sys.addaudithook(note)
+    return found
+
+
+@pytest.mark.parametrize(
+    'command', ['predict', 'report', 'add_class', 'probe']
+)
+@pytest.mark.parametrize('named', ['http://127.0.0.1:9/secret', 'secret'])
+def test_nothing_that_a_model_folder_names_is_opened(
+    place, tmp_path, monkeypatch, capsys, events, command, named
+):
+    model = tmp_path / 'model'
+    shutil.copytree(place / 'model', model)
+    facts = json.loads((model / 'fit.json').read_text())
+    if named == 'secret':
+        named = str(tmp_path / 'secret')
+        shutil.copytree(place / 'photographs', named)
+    facts['weights']['source'] = f'{named}.pth'
+    facts['call']['weights'] = f'{named}.pth'
+    (model / 'fit.json').write_text(json.dumps(facts))
+    table = (model / 'photographs.csv').read_text()
+    table = table.replace(str(place / 'photographs'), named)
+    (model / 'photographs.csv').write_text(table)
+    events.clear()
+    words = ['mmclca', *map(str, commands(place, model)[command])]
+    monkeypatch.setattr(sys, 'argv', words)
+    assert exit_code(main) == 0, capsys.readouterr().err
+    assert not [event for event in events if 'secret' in event]
+    page = (model / 'report.html').read_text()
+    if command in ('report', 'add_class'):
+        assert '<img' in page  # copies in the folder
+
+
+@pytest.mark.parametrize('digest', ['../../a', 'A' * 64, '0' * 65])
+def test_table_is_damaged_if_digest_is_not_hexadecimal(
+    place, tmp_path, digest
+):
+    shutil.copy(place / 'model/photographs.csv', tmp_path)
+    table = tmp_path / 'photographs.csv'
+    (row, *_) = ModelFolder(tmp_path).used_rows()
+    table.write_text(table.read_text().replace(row['digest'], digest))
+    with pytest.raises(ValueError, match='damaged'):
+        ModelFolder(tmp_path).used_rows()
+
+
+def test_add_class_refuses_photos_of_another_class(place, tmp_path):
+    shutil.copytree(place / 'model', tmp_path / 'model')
+    model = FittedModel(tmp_path / 'model')
+    before = content_of(tmp_path)
+    with pytest.raises(ValueError, match='already photos of ash'):
+        model.add_class(place / 'photographs/../photographs/ash', 'larch')
+    assert content_of(tmp_path) == before
+
+
+def test_add_class_stops_if_features_are_missing(place, tmp_path):
+    shutil.copytree(place / 'model', tmp_path / 'model')
+    shutil.rmtree(tmp_path / 'model/features')
+    with pytest.raises(ValueError, match='features .* missing'):
+        FittedModel(tmp_path / 'model').add_class(place / 'new/larch')
+
+
+def test_second_fit_stops_if_folder_is_in_use(place):
+    model = FittedModel(place / 'model')
+    lock = ModelFolder(model.folder).locked()
+    with lock, pytest.raises(ValueError, match='in use'):
+        model.add_class(place / 'new/larch')

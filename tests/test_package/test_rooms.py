@@ -41,7 +41,7 @@ BUDGET = {
     'mmclca/deployment': 343,
     'mmclca/engine': 903,
     'mmclca/evaluation': 454,
-    'mmclca/fitting': 1350,
+    'mmclca/fitting': 1500,
     'mmclca/models': 6482,
     'mmclca/page': 501,
     'mmclca/sweep': 781,

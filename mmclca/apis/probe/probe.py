@@ -101,11 +101,6 @@ def digest_of_file(path: str) -> str | None:
         return None
 
 
-def _with_digests(paths: Sequence[str | PathLike]) -> tuple[list, list]:
-    paths = [str(path) for path in paths]
-    return paths, [digest_of_file(path) for path in paths]
-
-
 class Probe:
     """A classifier in closed form on the features of a frozen model.
 
@@ -128,6 +123,9 @@ class Probe:
         zooms (Sequence[float]): Of further views of the images to learn from,
             of whose height and width only the middle is seen: 2 for a half.
             Defaults to (): there are none.
+        unopened (dict[str, str], optional): SHA-256 by path of images that
+            must not be opened; their features are in ``features_dir``.
+            Defaults to None.
 
     Attributes:
         model (BaseModel): The model; after :meth:`fit` with the classifier.
@@ -155,6 +153,7 @@ class Probe:
         features_dir: str | PathLike | None = None,
         batch_size: int = 32,
         zooms: Sequence[float] = (),
+        unopened: dict[str, str] | None = None,
     ):
         config, weights = config_and_weights(model, pretrained)
         weights = weights or config.get('load_from')
@@ -165,6 +164,7 @@ class Probe:
         drop_references(self.model)  # they are of other images
         self.classes = self.model._dataset_meta['classes']
         self.batch_size = batch_size
+        self._unopened = unopened or {}
         self._inferencer = TokenReductionInferencer(
             self.model, classes=self.classes
         )
@@ -191,7 +191,7 @@ class Probe:
         Raises:
             ValueError: If none can be read, or features are not finite.
         """
-        return self._view(*_with_digests(paths), 1.0)
+        return self._view(*self._with_digests(paths), 1.0)
 
     def views(
         self, paths: Sequence[str | PathLike]
@@ -200,13 +200,22 @@ class Probe:
 
         Features are (N, V, D), those of the whole image first.
         """
-        given = _with_digests(paths)
+        given = self._with_digests(paths)
         found = [self._view(*given, zoom) for zoom in self._caches]
         return torch.stack([x for x, _ in found], dim=1), found[0][1]
+
+    def _with_digests(self, paths) -> tuple[list[str], list[str | None]]:
+        paths, known = [str(path) for path in paths], self._unopened
+        return paths, [known.get(x) or digest_of_file(x) for x in paths]
 
     def _view(self, paths, digests, zoom) -> tuple[Tensor, dict[int, str]]:
         cache = self._caches[zoom]
         new = [i for i in range(len(paths)) if digests[i] not in cache]
+        if lost := [paths[i] for i in new if paths[i] in self._unopened]:
+            raise ValueError(
+                f'features of {len(lost)} images are missing, such as of '
+                f'{lost[0]}: fit again with --overwrite'
+            )
         unread = self._keep_features(paths, digests, new, zoom) if new else {}
         refuse_none_read(paths, unread)
         found = [cache[x] for i, x in enumerate(digests) if i not in unread]

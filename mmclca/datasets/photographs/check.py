@@ -8,7 +8,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from io import BytesIO
 
@@ -55,6 +55,9 @@ class Checked:
             capitals and spaces only.
         split_groups (list[str]): Groups that are trained on and also kept
             for validation or a test.
+        digests (dict[str, str]): SHA-256 of the files that were read, by path.
+        unopened (dict[str, str]): SHA-256 of files that must not be opened,
+            by path.
     """
 
     photographs: Photographs
@@ -66,6 +69,8 @@ class Checked:
     single: list[str]
     alike: list[tuple[str, ...]]
     split_groups: list[str]
+    digests: dict[str, str] = field(default_factory=dict)
+    unopened: dict[str, str] = field(default_factory=dict)
 
     def lines(self) -> list[str]:
         """Describe the problems, a line each."""
@@ -73,13 +78,17 @@ class Checked:
 
 
 def check_photographs(
-    photographs: Photographs, progress: Callable = track
+    photographs: Photographs,
+    progress: Callable = track,
+    unopened: dict[str, str] | None = None,
 ) -> Checked:
     """Open photographs, and leave out what would mislead.
 
     Args:
         photographs (Photographs): All of them.
         progress (Callable): Draws a bar, as ``mmclca.utils.messages.track``.
+        unopened (dict[str, str], optional): SHA-256 by path of files that
+            were checked before, and are not opened. Defaults to None.
 
     Returns:
         Checked: What is used, with its labels counted anew where a class is
@@ -88,7 +97,10 @@ def check_photographs(
     Raises:
         ValueError: If less than two classes are left.
     """
-    looks = look_at(photographs.paths, progress)
+    unopened = unopened or {}
+    looks = {path: Look('', digest) for path, digest in unopened.items()}
+    new = [path for path in photographs.paths if path not in unopened]
+    looks |= look_at(new, progress)
     unread = {path: x.problem for path, x in looks.items() if x.problem}
     read = {path: x for path, x in looks.items() if not x.problem}
     doubled, conflicts, leaks = _compare(photographs, same_pictures(read))
@@ -104,6 +116,8 @@ def check_photographs(
         single=_single(used),
         alike=_alike(used.classes),
         split_groups=_split_groups(used),
+        digests={path: x.digest for path, x in read.items()},
+        unopened=unopened,
     )
     if len(used.classes) < 2:
         found = '; '.join(checked.lines())
@@ -249,7 +263,11 @@ def same_pictures(looks: dict[str, Look]) -> list[list[str]]:
         list[list[str]]: Two or more paths each, in the order of ``looks``.
     """
     copies = keys_by({path: look.digest for path, look in looks.items()})
-    first = {paths[0]: looks[paths[0]].size for paths in copies.values()}
+    first = {
+        paths[0]: looks[paths[0]].size
+        for paths in copies.values()
+        if looks[paths[0]].small is not None
+    }
     close = [
         path
         for paths in keys_by(first).values()

@@ -2,6 +2,7 @@
 """What the page is made of."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from PIL import Image
 from tiny_model import write_tiny
 
 from mmclca.fitting import report
-from mmclca.fitting.report import chart, expected, thumbnail, what_is_kept
+from mmclca.fitting.pictures import Pictures
+from mmclca.fitting.report import chart, expected, what_is_kept
 
 NAMES = ('photographs', 'accuracy', 'low', 'high')
 
@@ -77,6 +79,11 @@ def tested(tmp_path_factory):
     return [{'path': path, 'class': x, 'predicted': y} for x, y in names]
 
 
+def pictures(folder, rows):
+    digests = {row['path']: 'a' for row in rows}
+    return Pictures(folder, digests, opened=digests)
+
+
 PLAIN = dict(reducer=None, reduce_at=())
 
 
@@ -85,11 +92,12 @@ def kept_by(folder, tested, name, **options):
     folder.mkdir()
     reducer = dict(type=f'mmclca.{name}', keep_rate=0.5)
     write_tiny(folder, **dict(reducer=reducer, cache=None) | options)
-    return what_is_kept(folder / 'tiny.pth', tested)
+    return what_is_kept(folder / 'tiny.pth', tested, pictures(folder, tested))
 
 
 def test_what_the_model_keeps(tmp_path, tested):
-    assert what_is_kept(tmp_path / 'tiny.pth', tested) is None
+    given = tested, pictures(tmp_path, tested)
+    assert what_is_kept(tmp_path / 'tiny.pth', *given) is None
     assert kept_by(tmp_path, tested, '', **PLAIN) is None  # it keeps all
     found = kept_by(tmp_path, tested, 'EViT', reduce_at=(0, 1))
     assert [row[0][0] for row in found['rows']] == ['ash', 'elm']
@@ -105,9 +113,12 @@ def test_what_the_model_keeps(tmp_path, tested):
     assert look.fill.startswith('linear-gradient(90deg, #000004')
 
 
-def test_a_thumbnail_is_small(tmp_path):
-    path = tmp_path / 'leaf.tif'
+def test_thumbnail_is_a_small_copy_in_the_folder(tmp_path):
+    path = str(tmp_path / 'leaf.tif')
     Image.new('CMYK', (400, 200), 200).save(path)
-    found = thumbnail(str(path), 'a leaf')
+    reader = Pictures(tmp_path / 'model/pictures', {path: 'a'})
+    assert reader.thumbnail(path, 'a leaf') == dict(src='', alt='a leaf')
+    found = replace(reader, opened=[path]).thumbnail(path, 'a leaf')
     assert found['src'] and found['alt'] == 'a leaf'
     assert (found['width'], found['height']) == (160, 80)
+    assert reader.thumbnail(path, 'a leaf') == found

@@ -1,0 +1,130 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Small copies of photos in a model folder, from which a report is made.
+
+``photographs.csv`` of a folder from elsewhere may name any file, so the photos
+that it names are not opened: a report reads the copies.
+"""
+
+import base64
+from collections.abc import Callable, Container
+from contextlib import suppress
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps
+from torch import Tensor
+
+from mmclca.apis import TokenReductionInferencer
+from mmclca.datasets.decoding import UndecodedError, decode, open_image
+from mmclca.utils.files import read_bytes, replace_bytes
+from mmclca.utils.folders import is_below, read_file
+
+SIDE = 160  # pixels of the longer side: twice what the page shows
+QUALITY = 72
+JPEG = b'\xff\xd8'
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Copies of photos by the digests of their files.
+
+    Args:
+        folder (Path): Folder of the copies, in that of the model. Photos in
+            the latter may be opened.
+        digests (dict[str, str]): SHA-256 of each photo, by path.
+        opened (Container[str]): Paths of photos that may be opened, of which
+            copies are written.
+    """
+
+    folder: Path
+    digests: dict[str, str]
+    opened: Container[str] = ()
+
+    def thumbnail(self, path: str, alt: str) -> dict:
+        """Return a small upright copy; see :func:`embedded`.
+
+        ``src`` is empty if there is no copy.
+        """
+        content = self._copy(path, 'jpg', lambda: _jpeg(_upright(path), SIDE))
+        with suppress(UndecodedError):
+            return _element(content, alt)
+        return dict(src='', alt=alt)
+
+    def view(
+        self, inferencer: TokenReductionInferencer, path: str
+    ) -> Tensor | None:
+        """Return a photo as the model takes it, BGR (3, H, W), uint8.
+
+        None if there is no copy.
+        """
+        content = self._copy(path, 'png', lambda: _png(inferencer, path))
+        with suppress(UndecodedError):
+            image = np.asarray(open_image(BytesIO(content)).convert('RGB'))
+            return torch.tensor(image).permute(2, 0, 1).flip(0)
+        return None
+
+    def _copy(self, path: str, kind: str, make: Callable) -> bytes:
+        """Make or read a copy; empty if there is none."""
+        name = f'{self.digests[path]}.{kind}'
+        with suppress(OSError, UndecodedError):
+            if path in self.opened:
+                content = make()
+                replace_bytes(self.folder / name, content, sync=False)
+                return content
+            if is_below(path, self.folder.parent):
+                return make()
+            return read_file(self.folder, name)
+        return b''
+
+
+def _upright(path: str) -> Image.Image:
+    """Read an image as it is seen.
+
+    A JPEG is read at a fraction of its size, in a tenth of the time.
+    """
+    content = read_bytes(path)
+    if not content.startswith(JPEG):
+        return Image.fromarray(decode(content)[..., ::-1])
+    image = open_image(BytesIO(content))
+    image.draft('RGB', (2 * SIDE, 2 * SIDE))
+    return ImageOps.exif_transpose(image)
+
+
+def _jpeg(image: Image.Image, side: int) -> bytes:
+    image.thumbnail((side, side))
+    file = BytesIO()
+    image.convert('RGB').save(file, 'JPEG', quality=QUALITY, optimize=True)
+    return file.getvalue()
+
+
+def _png(inferencer: TokenReductionInferencer, path: str) -> bytes:
+    packed = inferencer.prepare(path)
+    if isinstance(packed, str):
+        raise UndecodedError(packed)
+    image = packed['inputs'].flip(0).permute(1, 2, 0).contiguous()
+    file = BytesIO()
+    Image.fromarray(image.numpy()).save(file, 'PNG')
+    return file.getvalue()
+
+
+def _element(content: bytes, alt: str) -> dict:
+    """Return the attributes of an element that shows a JPEG file.
+
+    ``src``, the address that holds it, ``width``, ``height`` and ``alt``.
+    """
+    width, height = open_image(BytesIO(content)).size
+    src = f'data:image/jpeg;base64,{base64.b64encode(content).decode()}'
+    return dict(src=src, width=width, height=height, alt=alt)
+
+
+def embedded(image: Image.Image, alt: str, side: int) -> dict:
+    """Put an image into the page, as JPEG of at most ``side`` pixels a side.
+
+    Returns:
+        dict: Attributes of its element: ``src``, ``width``, ``height`` and
+        ``alt``, a description for screen readers.
+    """
+    return _element(_jpeg(image, side), alt)
