@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from mmclca.datasets.levels import coarse_labels
@@ -20,7 +20,7 @@ from mmclca.datasets.photographs import Photographs
 from mmclca.evaluation.retrieval import mean_over_matched, measure_queries
 from mmclca.models import retrievers
 from mmclca.models.selfsup.grafit import ranked_similarity
-from mmclca.utils.files import replace_file
+from mmclca.utils.files import replace_bytes
 from mmclca.utils.messages import printable
 
 from .voting import ENTRIES, SIGMA, choose_voters, vote
@@ -72,7 +72,7 @@ def write_gallery(gallery: Gallery, path: str | PathLike) -> None:
         stage=gallery.stage,
     )
     features = dict(features=gallery.features.contiguous())
-    replace_file(Path(path), lambda part: save_file(features, part, facts))
+    replace_bytes(Path(path), save(features, facts))
 
 
 def read_gallery(path: str | PathLike, model: str, stage: str) -> Gallery:
@@ -109,12 +109,15 @@ def read_gallery(path: str | PathLike, model: str, stage: str) -> Gallery:
 def _check_file(gallery: Gallery) -> None:
     """Refuse what fits nothing; a file of someone else has nothing fetched."""
     paths, features = gallery.images.paths, gallery.features
-    if not paths or features.dim() != 2 or len(features) != len(paths):
+    shape = len(paths), features[0].numel() if len(features) else 0
+    if 0 in shape or features.shape != shape:
         raise ValueError(f'{len(paths)} images, features {features.shape}')
     if not torch.stack(features.aminmax()).isfinite().all():
         raise ValueError('features are not finite')
+    if not features.is_floating_point():
+        raise ValueError(f'features are {features.dtype}, not floats')
     for path in paths:
-        if '://' in path:
+        if '://' in str(path) or not isinstance(path, str):
             raise ValueError(f'it names {path}, no file of this machine')
 
 

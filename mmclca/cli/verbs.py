@@ -2,12 +2,14 @@
 """Running of commands: by ``mmclca VERB``, by a tool, by MMPretrain."""
 
 import argparse
+import os
 import runpy
 import sys
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from io import TextIOWrapper
 from pathlib import Path
 from subprocess import CalledProcessError
 from tempfile import TemporaryDirectory
@@ -131,6 +133,26 @@ def _schedule(work_dir: str, name: str):
     return cfg
 
 
+def prepare_process() -> None:
+    """Print what a stream cannot encode as escapes, and expand ``~``.
+
+    Shells leave the ``~`` of ``--out=~/model`` and ``data_root=~/leaves``.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors='backslashreplace')
+    sys.argv[1:] = [
+        name + sign + os.path.expanduser(value)
+        for name, sign, value in map(_parts_of, sys.argv[1:])
+    ]
+
+
+def _parts_of(word: str) -> tuple[str, str, str]:
+    """Split a word of a command line into name, = and value."""
+    name, sign, value = word.partition('=')
+    return (name, sign, value) if sign else ('', '', word)
+
+
 def run(main: Callable[[], int | None]) -> None:
     """Run a tool; a mistake of the user and Ctrl-C end it in one line.
 
@@ -146,6 +168,7 @@ def run(main: Callable[[], int | None]) -> None:
             ``INTERRUPTED``, or that of the tool.
     """
     debug = '--debug' in sys.argv
+    prepare_process()
     try:
         code = main()
     except Mistake as error:

@@ -238,9 +238,11 @@ class FittedModel:
         self._read()
 
     def _read(self) -> None:
-        record = ModelFolder(self.folder).read()
+        files = ModelFolder(self.folder)
+        record = files.read()
         self.facts, self.classes = vars(record), record.classes
-        self.accuracy = record.best['accuracy']
+        with files.blamed():
+            self.accuracy = record.best['accuracy']
         vars(self).pop('_inferencer', None)
 
     @cached_property

@@ -15,6 +15,7 @@ from os import PathLike
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+from jinja2 import TemplateError
 
 from mmclca.checkpoints.fitted import FILES, MODEL, THRESHOLD, prepare_writing
 from mmclca.datasets.photographs import Checked
@@ -23,6 +24,8 @@ from mmclca.utils.folders import WHOLE, read_file, remove_folder, replace_files
 from mmclca.utils.provenance import versions
 from mmclca.version import __version__
 
+# of code that reads facts of the wrong type
+_WRONG = ArithmeticError, AttributeError, LookupError, TemplateError, TypeError
 # of a file; earlier versions wrote none
 _DIGEST = re.compile('([0-9a-f]{64})?')
 UNEVEN = 10  # times as many photographs in the largest class
@@ -163,10 +166,25 @@ class ModelFolder:
             # earlier versions knew no runtime
             call = record.call and dict(runtime=None) | record.call
             return replace(record, call=call)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise ValueError(
                 f'{self.file} is damaged ({error}): fit again with --overwrite'
             ) from error
+
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Blame fit.json for errors of code that only reads its facts.
+
+        Raises:
+            ValueError: If there are any.
+        """
+        try:
+            yield
+        except _WRONG as x:
+            raise ValueError(
+                f'{self.file} is damaged ({type(x).__name__}: {x}): fit again '
+                'with --overwrite'
+            ) from x
 
     def used_rows(self) -> list[dict]:
         """Read the rows of photographs.csv of those that were used.
@@ -177,6 +195,8 @@ class ModelFolder:
         try:
             rows = rows_of(read_file(self.path, self.table.name))
             rows = [row for row in rows if row['used'] == 'True']
+            if not rows:
+                raise ValueError('it lists no photos that were used')
             found = [
                 _DIGEST.fullmatch(row.get('digest') or '') for row in rows
             ]

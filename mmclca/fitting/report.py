@@ -30,7 +30,7 @@ from mmclca.visualization.confusions import Predictions, most_confused
 from mmclca.visualization.survivors import Survivors
 
 from .pictures import Pictures, embedded
-from .record import ModelFolder
+from .record import FitRecord, ModelFolder
 
 __all__ = ['write_report']
 
@@ -70,6 +70,19 @@ def write_report(
     files = ModelFolder(folder)
     prepare_writing(files.path)
     record, used = files.read(), files.used_rows()
+    with files.blamed():
+        text = _page_of(files, record, used, opened)
+    # names of files need not be text
+    replace_bytes(files.report, text.encode(errors='replace'))
+    return files.report
+
+
+def _page_of(
+    files: ModelFolder,
+    record: FitRecord,
+    used: list[dict],
+    opened: Container[str],
+) -> str:
     digests = {row['path']: row['digest'] for row in used}
     pictures = Pictures(files.pictures, digests, opened)
     tested = tested_rows(used)
@@ -78,7 +91,7 @@ def write_report(
     points = record.learning_curve
     ahead = expected(points)
     drawn = ahead and chart(points, ahead)
-    text = render(
+    return render(
         record=record,
         name=Path(record.source or files.path.resolve()).name,
         counts=[*record.counts.values()],
@@ -94,9 +107,6 @@ def write_report(
         kept=what_is_kept(files.model, tested, pictures),
         folder=shlex.quote(str(files.path)),
     )
-    # names of files need not be text
-    replace_bytes(files.report, text.encode(errors='replace'))
-    return files.report
 
 
 def render(**parts) -> str:

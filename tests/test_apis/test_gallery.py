@@ -119,7 +119,8 @@ def test_written_and_read(tmp_path):
         read_gallery(path, 'model', 'backbone')
     broken = gallery.features.index_fill(0, torch.tensor(2), torch.nan)
     facts['paths'] = json.dumps(gallery.images.paths)
-    for features in (gallery.features[:4], broken):
+    wrong = gallery.features[:4], broken, gallery.features.int()
+    for features in (*wrong, gallery.features[:, :0]):
         save_file(dict(features=features), path, facts)
         with pytest.raises(ValueError, match='is no gallery'):
             read_gallery(path, 'model', 'backbone')

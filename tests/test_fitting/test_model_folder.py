@@ -2,8 +2,10 @@
 from dataclasses import replace
 
 import pytest
+from report_folder import write_folder
 
 from mmclca.fitting.record import FitRecord, ModelFolder
+from mmclca.fitting.report import write_report
 
 CALL = dict(folds=5, budget=None, runtime=None)
 RECORD = FitRecord(call=CALL, photographs='a', counts=dict(ash=3))
@@ -89,8 +91,35 @@ def test_a_draft_that_is_of_no_use_is_discarded(folder):
         assert not draft.path.exists()
 
 
-@pytest.mark.parametrize('text', ['{', '3', '{"colour": 1}'])
+@pytest.mark.parametrize('text', ['{', '3', '{"colour": 1}', '[' * 100_000])
 def test_a_record_that_is_damaged(folder, text):
     folder.file.write_text(text)
     with pytest.raises(ValueError, match='is damaged .*--overwrite'):
         folder.read()
+
+
+DAMAGES = [
+    dict(counts=dict(ash='3')),
+    dict(counts={}),
+    dict(probe=None),
+    dict(probe=dict(accuracy='all')),
+    dict(learning_curve=[1, 2]),
+    dict(cost=3),
+    dict(model=[]),
+    dict(threshold='high'),
+]
+
+
+@pytest.mark.parametrize('change', DAMAGES, ids=str)
+def test_report_names_fit_json_if_a_fact_has_a_wrong_type(tmp_path, change):
+    write_folder(tmp_path, **change)
+    with pytest.raises(ValueError, match='fit.json is damaged'):
+        write_report(tmp_path)
+
+
+@pytest.mark.parametrize('content', [b'', b'path,class\n', b'\0' * 99])
+def test_table_is_refused_if_it_lists_no_photos(tmp_path, content):
+    write_folder(tmp_path)
+    (tmp_path / 'photographs.csv').write_bytes(content)
+    with pytest.raises(ValueError, match='photographs.csv is damaged'):
+        ModelFolder(tmp_path).used_rows()

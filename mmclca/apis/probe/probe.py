@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from mmengine.config import Config
 from mmengine.model import BaseModel
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from mmclca.datasets.photographs import Photographs
@@ -25,7 +25,7 @@ from mmclca.models.heads import (
     rebuild_head,
     set_last_linear,
 )
-from mmclca.utils.files import read_bytes, replace_file
+from mmclca.utils.files import read_bytes, replace_bytes
 
 from ..features import feature_batches, read_ones, refuse_none_read
 from ..inferencer import TokenReductionInferencer
@@ -56,13 +56,15 @@ class FeatureCache(dict):
             each model. None: in memory alone.
         model (str): What identifies the model, see
             :func:`mmclca.evaluation.open_set.digest`.
+        width (int): Number of channels of the features.
 
     Raises:
         ValueError: If features in the folder are not finite.
     """
 
-    def __init__(self, folder: str | Path | None, model: str):
+    def __init__(self, folder: str | Path | None, model: str, width: int):
         super().__init__()
+        self._width = width
         self._folder = None if folder is None else Path(folder, model)
         if self._folder is not None:
             for part in sorted(self._folder.glob('*.safetensors')):
@@ -75,17 +77,16 @@ class FeatureCache(dict):
             return
         facts = dict(digests=json.dumps(digests))
         name = sha256(facts['digests'].encode()).hexdigest()[:16]
-        replace_file(
-            self._folder / f'{name}.safetensors',
-            lambda part: save_file(dict(features=features), part, facts),
-            sync=False,
-        )
+        content = save(dict(features=features), facts)
+        replace_bytes(self._folder / f'{name}.safetensors', content, False)
 
     def _read(self, part: Path) -> None:
         try:
             with safe_open(part, 'pt') as file:
                 digests = json.loads(file.metadata()['digests'])
                 features = file.get_tensor('features')
+            if features.shape != (len(digests), self._width):
+                raise ValueError(f'features of shape {features.shape}')
         except (KeyError, SafetensorError, TypeError, ValueError):
             return  # no part of ours: its images go through the model
         if not features.isfinite().all():
@@ -160,7 +161,8 @@ class Probe:
         self.model = load_classifier(
             config, weights, device=device, new_last_layer=True
         )
-        last_linear(self.model.head)  # refuses before images are read
+        # refuses before images are read
+        width = last_linear(self.model.head).weight[0].numel()
         drop_references(self.model)  # they are of other images
         self.classes = self.model._dataset_meta['classes']
         self.batch_size = batch_size
@@ -169,10 +171,10 @@ class Probe:
             self.model, classes=self.classes
         )
         key = feature_key(self.model)
-        self._caches = {1.0: FeatureCache(features_dir, key)}
+        self._caches = {1.0: FeatureCache(features_dir, key, width)}
         for zoom in zooms:
             name = f'{key}-{zoom:.3f}'
-            self._caches[zoom] = FeatureCache(features_dir, name)
+            self._caches[zoom] = FeatureCache(features_dir, name, width)
 
     def features(
         self, paths: Sequence[str | PathLike]
