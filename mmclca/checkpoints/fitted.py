@@ -13,7 +13,10 @@ FILES = (
     *('evidence.safetensors', 'report.html'),
 )
 # all else that fit writes
-OTHERS = ('.draft', '.lock', 'features', 'log.txt', 'pictures', 'training')
+OTHERS = (
+    *('.draft', '.lock', 'features', 'log.txt', 'training'),
+    'pictures.safetensors',
+)
 WEIGHTS = ('.bin', '.ckpt', '.npz', '.pt', '.pth', '.safetensors')
 
 

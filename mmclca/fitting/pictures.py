@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from PIL import Image, ImageOps
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
 from torch import Tensor
 
 from mmclca.apis import TokenReductionInferencer
@@ -27,21 +29,29 @@ QUALITY = 72
 JPEG = b'\xff\xd8'
 
 
-@dataclass(frozen=True)
+@dataclass
 class Pictures:
     """Copies of photos by the digests of their files.
 
     Args:
-        folder (Path): Folder of the copies, in that of the model. Photos in
-            the latter may be opened.
+        file (Path): Their file, in the folder of the model. Photos in that
+            folder may be opened.
         digests (dict[str, str]): SHA-256 of each photo, by path.
-        opened (Container[str]): Paths of photos that may be opened, of which
-            copies are written.
+        opened (Container[str]): Paths of photos that may be opened.
     """
 
-    folder: Path
+    file: Path
     digests: dict[str, str]
     opened: Container[str] = ()
+
+    def __post_init__(self):
+        self._copies = {}
+        with suppress(FileNotFoundError, SafetensorError):
+            self._copies = load(read_file(self.file.parent, self.file.name))
+
+    def save(self) -> None:
+        """Replace the file."""
+        replace_bytes(self.file, save(self._copies))
 
     def thumbnail(self, path: str, alt: str) -> dict:
         """Return a small upright copy; see :func:`embedded`.
@@ -67,17 +77,12 @@ class Pictures:
         return None
 
     def _copy(self, path: str, kind: str, make: Callable) -> bytes:
-        """Make or read a copy; empty if there is none."""
+        """Make or look up a copy; empty if there is none."""
         name = f'{self.digests[path]}.{kind}'
-        with suppress(OSError, UndecodedError):
-            if path in self.opened:
-                content = make()
-                replace_bytes(self.folder / name, content, sync=False)
-                return content
-            if is_below(path, self.folder.parent):
-                return make()
-            return read_file(self.folder, name)
-        return b''
+        if path in self.opened or is_below(path, self.file.parent):
+            with suppress(OSError, UndecodedError):
+                self._copies[name] = np.frombuffer(make(), np.uint8)
+        return self._copies.get(name, np.empty(0, np.uint8)).tobytes()
 
 
 def _upright(path: str) -> Image.Image:

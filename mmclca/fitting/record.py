@@ -116,7 +116,7 @@ class ModelFolder:
         self.report = self.path / 'report.html'
         self.log = self.path / 'log.txt'
         self.features = self.path / 'features'
-        self.pictures = self.path / 'pictures'
+        self.pictures = self.path / 'pictures.safetensors'
         self.training = self.path / 'training'
         self.file = self.path / 'fit.json'
 

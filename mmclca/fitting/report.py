@@ -70,21 +70,20 @@ def write_report(
     files = ModelFolder(folder)
     prepare_writing(files.path)
     record, used = files.read(), files.used_rows()
+    digests = {row['path']: row['digest'] for row in used}
+    pictures = Pictures(files.pictures, digests, opened)
     with files.blamed():
-        text = _page_of(files, record, used, opened)
+        text = _page_of(files, record, used, pictures)
+    if opened:
+        pictures.save()
     # names of files need not be text
     replace_bytes(files.report, text.encode(errors='replace'))
     return files.report
 
 
 def _page_of(
-    files: ModelFolder,
-    record: FitRecord,
-    used: list[dict],
-    opened: Container[str],
+    files: ModelFolder, record: FitRecord, used: list[dict], pictures: Pictures
 ) -> str:
-    digests = {row['path']: row['digest'] for row in used}
-    pictures = Pictures(files.pictures, digests, opened)
     tested = tested_rows(used)
     wrong = [row for row in tested if row['predicted'] != row['class']]
     wrong.sort(key=itemgetter('p_given'))  # the most doubtful label first

@@ -81,7 +81,7 @@ def tested(tmp_path_factory):
 
 def pictures(folder, rows):
     digests = {row['path']: 'a' for row in rows}
-    return Pictures(folder, digests, opened=digests)
+    return Pictures(folder / 'pictures', digests, opened=digests)
 
 
 PLAIN = dict(reducer=None, reduce_at=())
@@ -116,9 +116,11 @@ def test_what_the_model_keeps(tmp_path, tested):
 def test_thumbnail_is_a_small_copy_in_the_folder(tmp_path):
     path = str(tmp_path / 'leaf.tif')
     Image.new('CMYK', (400, 200), 200).save(path)
-    reader = Pictures(tmp_path / 'model/pictures', {path: 'a'})
+    reader = Pictures(tmp_path / 'model/pictures.safetensors', {path: 'a'})
     assert reader.thumbnail(path, 'a leaf') == dict(src='', alt='a leaf')
-    found = replace(reader, opened=[path]).thumbnail(path, 'a leaf')
+    writer = replace(reader, opened=[path])
+    found = writer.thumbnail(path, 'a leaf')
+    writer.save()
     assert found['src'] and found['alt'] == 'a leaf'
     assert (found['width'], found['height']) == (160, 80)
-    assert reader.thumbnail(path, 'a leaf') == found
+    assert replace(reader).thumbnail(path, 'a leaf') == found
