@@ -52,7 +52,6 @@ BELOW = {
     'results': 'results/*',
     'benchmarks/README': """
 ViT-S/16 at 224 px <reducers_cpu>
-Where the time goes, ViT-S/16 <profile_cpu_vit-s_224px>
 ViT-B/16 at 448 px <throughput_cpu_vit-b_448px>
 Two threads <throughput_cpu_two_threads>
 Training, ViT-S/16 at 224 px <train_cpu_vit-s_224px>

@@ -15,6 +15,9 @@ from .candidates import Candidate
 from .memory import peak_memory
 from .steps import Setting, interleaved_seconds, step_of
 
+# models in memory, interleaved with the baseline; torch.compile gives up
+# after eight models of a kind, timm's among them
+AT_ONCE = 6
 Plan = dict[Candidate, list[Candidate]]
 
 
@@ -92,7 +95,6 @@ def compare(
     setting: Setting,
     rounds: int,
     warm_up: int,
-    at_once: int,
     with_memory: bool,
     missing: list[str],
 ) -> Iterator[Result]:
@@ -106,15 +108,12 @@ def compare(
         setting (Setting): What all are put through.
         rounds (int): Timed passes of each model.
         warm_up (int): Passes before these that are not counted.
-        at_once (int): Models that are in memory and interleaved with the
-            baseline. One of its passes is timed for each of their groups and
-            rounds.
         with_memory (bool): Whether to measure peaks of memory.
         missing (list[str]): Names of the models that run out of a GPU's
             memory are added: there is no result of them. Where the baseline
             does, there is none of those interleaved with it either.
     """
-    groups = list(_groups(plan, at_once))
+    groups = list(_groups(plan))
     passes = sum(map(len, groups)) * (rounds + warm_up)
     bar = ProgressBar(passes, file=sys.stderr)
     measured, peak = set(), cache(peak_memory)
@@ -139,11 +138,11 @@ def compare(
                 yield result
 
 
-def _groups(plan: Plan, at_once: int) -> Iterator[list[Candidate]]:
+def _groups(plan: Plan) -> Iterator[list[Candidate]]:
     """Models that are in memory at once, the baseline first."""
     for plain, candidates in plan.items():
-        for start in range(0, max(1, len(candidates)), at_once):
-            yield [plain, *candidates[start : start + at_once]]
+        for start in range(0, max(1, len(candidates)), AT_ONCE):
+            yield [plain, *candidates[start : start + AT_ONCE]]
 
 
 def _leave_out(candidate: Candidate, missing: list[str]) -> None:

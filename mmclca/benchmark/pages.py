@@ -4,7 +4,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from math import prod
 from pathlib import Path
 from statistics import median
@@ -16,7 +16,6 @@ import numpy as np
 from mmclca.utils.files import write_rows
 
 from .comparison import Result
-from .profile import PARTS, seconds_of_parts
 from .steps import Setting
 
 # title of a column, key of a record, format
@@ -130,29 +129,6 @@ def exponent_lines(fitted: list[dict]) -> list[str]:
     cells = [[*row[:3], *(f'{p:.2f}' for p in row[3:])] for row in rows]
     head = table_head([*fitted[0]])
     return ['', '## Exponents of the pixels', '', *head, *map(line, cells)]
-
-
-def profile_lines(
-    results: list[Result], setting: Setting, rounds: int, warm_up: int
-) -> list[str]:
-    """Return the section of a page on the time and share of each part of a
-    pass."""
-    parts = [f'{part}, ms (%)' for part in PARTS]
-    head = table_head(['model', 'px', 'method', 'batch', 'ms', *parts])
-    rows = [
-        _profile_line(one, replace(setting, batch=one.batch), rounds, warm_up)
-        for one in results
-    ]
-    return ['', '## Where the time of a forward pass goes', '', *head, *rows]
-
-
-def _profile_line(result, setting, rounds, warm_up) -> str:
-    candidate, size = result.candidate, result.candidate.size
-    parts = seconds_of_parts(candidate, setting, rounds, warm_up).values()
-    shares = [f'{1e3 * s:.1f} ({100 * s / sum(parts):.1f})' for s in parts]
-    model = [candidate.name or size.name, size.pixels, candidate.label]
-    whole = f'{1e3 * median(result.seconds):.1f}'
-    return line([*model, result.batch, whole, *shares])
 
 
 def write_comparison(

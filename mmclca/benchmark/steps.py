@@ -47,8 +47,6 @@ class Setting:
             None, eager.
         train (bool): Whether a pass is a training step (forward, loss,
             backward, optimizer) instead of inference. Defaults to False.
-        cpu_time (bool): Whether to count the time of the process on the CPU,
-            with one thread, instead of that of the clock. Defaults to False.
     """
 
     device: str = 'cpu'
@@ -57,7 +55,6 @@ class Setting:
     amp: str | None = None
     compile_mode: str | None = None
     train: bool = False
-    cpu_time: bool = False
 
     @property
     def on_gpu(self) -> bool:
@@ -89,7 +86,7 @@ class Setting:
             f'torch.compile ({mode})' if mode else 'eager',
             place + 's' * (not self.on_gpu and self.threads > 1),
         ]
-        return ', '.join(words + ['CPU time'] * self.cpu_time)
+        return ', '.join(words)
 
 
 def machine(setting: Setting, command: str) -> dict[str, str]:
@@ -271,13 +268,12 @@ def interleaved_seconds(
 
 
 def seconds_of(step: Callable[[], object], setting: Setting) -> float:
-    """Seconds of one pass: of the GPU, of the clock, or of this process."""
+    """Seconds of one pass, of the GPU or of the clock."""
     if setting.on_gpu:
         return _seconds_on_gpu(step, torch.device(setting.device))
-    now = time.process_time if setting.cpu_time else time.perf_counter
-    start = now()
+    start = time.perf_counter()
     step()
-    return now() - start
+    return time.perf_counter() - start
 
 
 def _seconds_on_gpu(step: Callable[[], object], device: torch.device) -> float:

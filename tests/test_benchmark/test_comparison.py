@@ -83,6 +83,7 @@ def test_table_csv_and_json_say_the_same(tmp_path):
 
 def test_groups_are_interleaved_with_timm(monkeypatch, capsys):
     groups = []
+    monkeypatch.setattr(comparison, 'AT_ONCE', 1)
 
     def interleaved_seconds(steps, setting, rounds, warm_up, after_each):
         groups.append([one.label for one in steps])
@@ -97,7 +98,6 @@ def test_groups_are_interleaved_with_timm(monkeypatch, capsys):
             Setting(batch=1),
             rounds=3,
             warm_up=1,
-            at_once=1,
             with_memory=False,
             missing=[],
         )
@@ -134,7 +134,6 @@ def compare_all():
         Setting(batch=1),
         rounds=2,
         warm_up=1,
-        at_once=2,
         with_memory=False,
         missing=missing,
     )
@@ -143,6 +142,7 @@ def compare_all():
 
 
 def test_a_model_out_of_memory_is_left_out(monkeypatch):
+    monkeypatch.setattr(comparison, 'AT_ONCE', 2)
     """Without timm there is nothing to compare with."""
     monkeypatch.setattr(comparison, 'step_of', run_out('EViT 0.5'))
     measured = ['timm', 'none', 'EViT 0.5 + CLCA']

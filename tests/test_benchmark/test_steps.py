@@ -121,8 +121,8 @@ def test_setting_in_words():
     assert Setting().words() == (
         'inference, batch 8, float32, eager, CPU, 1 thread'
     )
-    assert Setting(cpu_time=True).words([1, 4]) == (
-        'inference, batch 1/4, float32, eager, CPU, 1 thread, CPU time'
+    assert Setting().words([1, 4]) == (
+        'inference, batch 1/4, float32, eager, CPU, 1 thread'
     )
     setting = Setting('cuda', 2, 128, 'bf16', 'default', True)
     assert setting.words() == (
@@ -159,13 +159,6 @@ def test_turns_medians_and_warm_up(clock):
     times = median_milliseconds(models, Setting(), 3, after_each=after_each)
     assert times == dict(fast=1000, slow=2000)
     assert log == ['fast', 'told', 'slow', 'told'] * 5
-
-
-def test_time_of_other_processes_does_not_count(clock):
-    clock[0] = -1.0  # the clock's time stands still
-    of_cpu = Setting(cpu_time=True)
-    assert steps.seconds_of(lambda: sum(range(10**5)), of_cpu) > 0
-    assert steps.seconds_of(lambda: None, Setting()) == 0
 
 
 @pytest.mark.gpu

@@ -91,11 +91,11 @@ def test_another_baseline_and_several_batches(tool, config, tmp_path, capsys):
     """The methods are put into the baseline."""
     prefix = tmp_path / 'page'
     chosen = ('--methods', 'none', 'EViT', '--keep-rates', 0.5, '--clca', 'no')
-    options = ('--batch', 1, 2, 2, '--rounds', 1, '--cpu-time')
+    options = ('--batch', 1, 2, 2, '--rounds', 1)
     tool('--baseline', config, *chosen, *options, '--out', prefix)['main']()
     out = capsys.readouterr().out
     assert out.startswith('inference, batch 1/2, float32, eager')
-    assert '1 thread, CPU time\n' in out
+    assert '1 thread\n' in out
     rows = [row[:3] + row[8:9] for row in table(out)[1:]]
     assert rows == [
         ['mine', method, rate, batch]
@@ -156,7 +156,7 @@ def test_memory_where_it_costs_no_more(more, measured, tool, monkeypatch):
         'mmclca.benchmark.compare', lambda *args: given.extend(args) or ()
     )
     tool(*QUICK, '--methods', 'none', *more)['main']()
-    assert bool(given[5]) == bool(measured)
+    assert bool(given[4]) == bool(measured)
 
 
 @pytest.fixture
@@ -179,14 +179,13 @@ def test_a_model_out_of_memory_is_named(
 ):
     prefix = tmp_path / 'page'
     chosen = ('--methods', 'EViT', 'ATS', '--keep-rates', 0.5, '--clca', 'no')
-    options = ('--rounds', 1, '--profile', '--out', prefix)
+    options = ('--rounds', 1, '--out', prefix)
     tool('--baseline', config, *chosen, *options)['main']()
     name = 'ATS 0.5 (mine, 32 px)'
     assert f'\nout of memory: {name}\n' in capsys.readouterr().err
     text = prefix.with_suffix('.md').read_text()
     assert [row[1] for row in table(text)[1:]] == ['TopK', 'EViT']
     assert f'\n\nOut of memory: {name}.\n' in text
-    assert '## Where the time of a forward pass goes' in text
     assert 'reducers' not in text and 'throughput.py --baseline' in text
 
 
@@ -201,8 +200,9 @@ def test_what_was_measured_stays(tool, config, monkeypatch, tmp_path):
         return interleaved_seconds(*arguments)
 
     monkeypatch.setattr(results, 'interleaved_seconds', interrupted)
+    monkeypatch.setattr(results, 'AT_ONCE', 1)
     prefix = tmp_path / 'page'
-    chosen = ('--methods', 'none', 'EViT', '--at-once', 1, '--rounds', 2)
+    chosen = ('--methods', 'none', 'EViT', '--rounds', 2)
     with pytest.raises(KeyboardInterrupt):
         tool('--baseline', config, *chosen, '--out', prefix)['main']()
     rows = table(prefix.with_suffix('.md').read_text())
@@ -228,14 +228,12 @@ def test_what_was_measured_stays(tool, config, monkeypatch, tmp_path):
         ('--configs none.py', 'error: none.py: '),
         ('--configs mine.py mine.py', 'a row mine TopK 0.5 + CLC is there'),
         ('--train --batch 1', '--train --batch 1: at least 2'),
-        ('--train --profile', '--profile is of eager inference'),
         ('--train --fuse', '--fuse is of inference'),
         ('--compile --memory', '--memory: on a CPU'),
         (
             '--backend onnx --amp bf16 --train',
             'on the CPU: leave out --amp and --train',
         ),
-        ('--cpu-time --threads 2', '--cpu-time: with --device cpu'),
         ('--baseline none.py --arch base', '--arch is measured beside'),
     ],
 )

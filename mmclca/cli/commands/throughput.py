@@ -26,8 +26,6 @@ from ..arguments import check_file, keep_rate, positive, whole
 from ..packages import benchmark, configs, mmengine, mmpretrain, torch
 
 CLCA = dict(no=[False], yes=[True], both=[False, True])
-# torch.compile gives up after eight models of a kind, timm's among them
-MOST_COMPILED = 7
 TITLE = 'Speed of token reduction against its FLOPs'
 
 
@@ -89,11 +87,6 @@ def add_setting(parser):
     parser.add('--device', 'cpu, cuda or cuda:1', 'cpu')
     parser.add('--threads', 'threads on the CPU', 1, type=positive)
     parser.add('--batch', 'images in a batch', [8], type=positive, nargs='+')
-    parser.flag(
-        '--cpu-time',
-        'count the time of the process on the CPU, with one thread: on a busy '
-        'machine it is steadier than that of the clock',
-    )
     parser.add(
         '--amp',
         'automatic mixed precision (default: float32)',
@@ -129,16 +122,6 @@ def add_rounds(parser):
         '(default: with --train, where it can be)',
     )
     parser.add(
-        '--at-once',
-        'models in memory, interleaved with the baseline (default: '
-        '%(default)s); 1 is the steadiest and slowest',
-        6,
-        type=positive,
-    )
-    parser.flag(
-        '--profile', 'tell as well where the time of a forward pass goes'
-    )
-    parser.add(
         '--out PREFIX',
         'write PREFIX.md, PREFIX.csv, PREFIX.json and PREFIX.png',
     )
@@ -154,8 +137,6 @@ def fill_in(args):
         names = [*known.PLAINS, *([] if args.configs else known.METHODS)]
         args.methods = [] if args.baseline else names
     args.batch = list(dict.fromkeys(args.batch))
-    if args.compile:
-        args.at_once = min(args.at_once, MOST_COMPILED)
 
 
 def refused_names(args):
@@ -178,24 +159,17 @@ def refused_names(args):
 
 def refused_together(args):
     """Yield what is wrong with some options together."""
-    if args.profile and (args.compile or args.train):
-        yield '--profile is of eager inference'
     if args.fuse and args.train:
         yield '--fuse is of inference'
     if args.baseline and args.arch:
         yield "--arch is measured beside timm's ViT, not --baseline"
-    names = ('amp', 'compile', 'memory', 'profile', 'train')
+    names = ('amp', 'compile', 'memory', 'train')
     given = [f'--{name}' for name in names if vars(args)[name]]
     given += [f'--device {args.device}'] * (args.device != 'cpu')
     if args.backend == 'onnx' and given:
         yield (
             '--backend onnx is of inference in float32 on the CPU: leave out '
             f'{" and ".join(given)}'
-        )
-    if args.cpu_time and (args.device != 'cpu' or args.threads > 1):
-        yield (
-            '--cpu-time: with --device cpu and --threads 1 only, the time of '
-            'other threads would be added'
         )
     if args.train and min(args.batch) < 2:
         reason = 'for the BatchNorm of the CLA head'
@@ -211,7 +185,6 @@ def setting_of(args):
         args.amp,
         args.compile,
         args.train,
-        args.cpu_time,
     )
     obstacle = benchmark.memory.obstacle(setting)
     if args.memory and obstacle:
@@ -264,7 +237,7 @@ def measure(args, setting, planned, missing):
     """Measure all models; rows are printed as they come."""
     pages = benchmark.pages
     print(*pages.results_head(args.memory), sep='\n')
-    passes = args.rounds, args.warm_up, args.at_once, args.memory, missing
+    passes = args.rounds, args.warm_up, args.memory, missing
     for batch in args.batch:
         of_batch = replace(setting, batch=batch)
         for result in benchmark.compare(planned, of_batch, *passes):
@@ -306,9 +279,6 @@ def main(args):
         if args.out:  # what is there stays, whatever ends the program
             write(args, setting, facts, results, missing)
     more = pages.exponent_lines(pages.exponents(results))
-    if args.profile:
-        rounds = args.rounds, args.warm_up
-        more += pages.profile_lines(results, setting, *rounds)
     print(*more, sep='\n')
     if args.out and results:
         write(args, setting, facts, results, missing, more)
