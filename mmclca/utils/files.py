@@ -227,7 +227,16 @@ def write_rows(path: str | Path, rows: Iterable[Iterable]) -> None:
 
 
 def read_rows(path: str | Path) -> list[dict[str, str]]:
-    """Return rows of a table, by the titles in its first one."""
+    """Return rows of a table, by the titles in its first one.
+
+    Raises:
+        OSError: See :func:`open_file`.
+        ValueError: If a cell is too large.
+    """
     text = read_bytes(path).decode('utf-8-sig', 'surrogateescape')
     rows = csv.DictReader(StringIO(text, newline=''))
-    return [{key: from_cell(row[key]) for key in row} for row in rows]
+    try:
+        return [{key: from_cell(row[key]) for key in row} for row in rows]
+    except csv.Error as error:
+        number = rows.reader.line_num
+        raise ValueError(f'{path}: line {number}: {error}') from error
