@@ -28,10 +28,10 @@ _TAIL = 4096
 
 # folders that operating systems, storage devices and programs add
 _SYSTEM = re.compile(
-    r'\..*|__macosx|__pycache__|_?thumb(nail)?s|recycle([rd]|[._ ]?bin)'
+    r'\..*|__macosx|__pycache__|_?thumb(nail)?s|\$?recycle([rd]|[._ ]?bin)'
     r'|lost\+found|lost\.dir|found\.\d+|dfsrprivate|system volume information'
-    r'|network trash folder|temporary items|trashbox|.*\.lrdata|\$[a-z].*'
-    r'|@(__thumb|eadir|recently-snapshot|recycle|sharebin|snaps?|syno.*|tmp)'
+    r'|network trash folder|temporary items|trashbox|.*\.lrdata|\$extend'
+    r'|@(__thumb|eadir|recently-snapshot|recycle|sharebin|snaps?|syno[^.]*|tmp)'
     r'|[#~](recycle|snapshots?)',
     re.IGNORECASE,
 )
@@ -60,8 +60,7 @@ def files_below(folder, skipped=None):
             continue
         seen.add(here)
         images = [x for x in files if x.lower().endswith(PHOTOGRAPH_SUFFIXES)]
-        hidden = [x for x in images if not _shown(x)]
-        hidden += [x for x in folders if _SYSTEM.fullmatch(x)]
+        hidden = [x for x in folders + images if _SYSTEM.fullmatch(x)]
         skipped += [os.path.join(place, name) for name in hidden]
         folders[:] = [x for x in folders if x not in hidden]
         paths += [os.path.join(place, name) for name in files if _shown(name)]

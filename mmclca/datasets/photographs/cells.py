@@ -16,10 +16,12 @@ from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 
 from .spellings import clean
 
-# endings, and the packages that read them, next to pandas
-TABLES = {'.csv': (), '.tsv': (), '.xlsx': ('openpyxl',), '.ods': ('odf',)}
+# endings, and the packages that read them
+TABLES = {'.csv': (), '.tsv': ()}
+TABLES |= {'.xlsx': ('pandas', 'openpyxl'), '.ods': ('pandas', 'odf')}
 _SEPARATORS = ',;\t|'
-_LATIN = '[^\\W\\d_\x00-\x7f²³¹¼-¾]'
+_HIGH = '[^\\W\\d_\x00-\x7f²³¹¼-¾]'
+_LATIN = f'(?<=[A-Za-z]){_HIGH}|{_HIGH}(?=[A-Za-z])'
 # Hangul without rare vowels, doubled letters and rare final letters
 _HANGUL = ''.join(
     chr(0xAC00 + (first * 21 + vowel) * 28 + last)
@@ -31,8 +33,8 @@ _HANGUL = ''.join(
 # another encoding: patterns of texts, or of the bytes of one character. Rows
 # of Chinese and Japanese standards begin with the frequent characters.
 _FREQUENT = {
-    'cp1252': f'(?<=[A-Za-z]){_LATIN}|{_LATIN}(?=[A-Za-z])',
-    'cp1250': f'(?<=[A-Za-z]){_LATIN}|{_LATIN}(?=[A-Za-z])',
+    'cp1252': _LATIN,
+    'cp1250': _LATIN,
     'cp1251': '[а-яёіїє]',
     'gb18030': (rb'[\xc9-\xd7][\xa1-\xfe]', rb'[\xb0-\xc8][\xa1-\xfe]'),
     'big5': (rb'[\xa4-\xc6][\x40-\x7e]', rb'[\xa4-\xc6][\xa1-\xfe]'),
@@ -74,15 +76,12 @@ def read_cells(
         raise FileNotFoundError(f'there is no table {table}')
     if kind not in TABLES:
         raise ValueError(f'{table} is no table; {" ".join(TABLES)} are read')
-    if TABLES[kind]:
-        require('pandas', *TABLES[kind], extra='tables')
+    require(*TABLES[kind], extra='tables')
     try:
         if TABLES[kind]:
             return _columns(_rows_of_sheet(table), '', is_file), []
         text, notes = _decoded(table, known)
         return _columns(*_rows_of_text(text), is_file), notes
-    except OSError:
-        raise
     except Exception as error:  # of three packages, each with its own
         reason = ' '.join(str(error).split())
         raise ValueError(f'{table} cannot be read: {reason}') from error
@@ -143,7 +142,7 @@ def _rows_of_text(text: str) -> tuple[list[tuple[int, list[str]]], str]:
     def rating(separator: str) -> tuple[int, int]:
         rows = [row for _, row in found[separator]]
         lengths = Counter(len(row) for row in rows if len(row) > 1)
-        images = sum(_is_image(cell) for row in rows for cell in row)
+        images = sum(is_image(cell) for row in rows for cell in row)
         return max(lengths.values(), default=0), images
 
     best = max(found, key=rating)
@@ -153,18 +152,20 @@ def _rows_of_text(text: str) -> tuple[list[tuple[int, list[str]]], str]:
 def _split(text: str, separator: str) -> list[tuple[int, list[str]]]:
     """Return rows with the numbers of their lines, without comments."""
     reader = csv.reader(StringIO(text, newline=''), delimiter=separator)
-    rows = []
     try:
-        for row in reader:
-            is_comment = ''.join(row).lstrip().startswith('#')
-            if not is_comment or any(map(_is_image, row)):
-                rows.append((reader.line_num, row))
+        rows = [(reader.line_num, row) for row in reader]
     except csv.Error as error:
         raise ValueError(f'line {reader.line_num}: {error}') from error
-    return rows
+    comment = re.compile(r'\s*#').match
+    return [
+        (line, row)
+        for line, row in rows
+        if not comment(''.join(row)) or any(map(is_image, row))
+    ]
 
 
-def _is_image(cell: str) -> bool:
+def is_image(cell: str) -> bool:
+    """Return whether a name ends as those of images do."""
     return cell.strip().lower().endswith(PHOTOGRAPH_SUFFIXES)
 
 
@@ -174,9 +175,9 @@ def _columns(rows, separator: str, is_file: Callable) -> dict[str, list[str]]:
     if not rows:
         raise ValueError('it is empty')
     titles = [clean(cell) for cell in rows[0][1]]
-    if any(map(_is_image, titles)):
-        lengths = Counter(len(row) for _, row in rows)
-        titles = [''] * lengths.most_common(1)[0][0]
+    if any(map(is_image, titles)):
+        ((width, _),) = Counter(len(row) for _, row in rows).most_common(1)
+        titles = [''] * width
     else:
         rows = rows[1:]
     lines = [_of_width(*x, len(titles), separator, is_file) for x in rows]
@@ -190,9 +191,7 @@ def _columns(rows, separator: str, is_file: Callable) -> dict[str, list[str]]:
     return columns
 
 
-def _of_width(
-    line: int, row: list[str], width: int, separator: str, is_file: Callable
-) -> list[str]:
+def _of_width(line, row, width: int, separator, is_file) -> list[str]:
     """Fill up a row, or join the parts of a name with a separator in it.
 
     Raises:
@@ -209,8 +208,7 @@ def _of_width(
                 f'line {line} has {len(row)} cells, not {width}: write a name '
                 f'with a {separator} in it between double quotes'
             )
-        (i,) = found
-        row[i : i + end] = [joined[i]]
+        row[found[0] : found[0] + end] = [joined[found[0]]]
     return [from_cell(cell.strip()) for cell in row]
 
 

@@ -194,11 +194,7 @@ def _lines_of(checked: Checked) -> Iterator[str]:
         (several, 'pictures in several classes, used in none'),
         (leaks, 'left out of training, as validation or test has them too'),
         (untrained, 'classes without a photograph to train with, left out'),
-        (
-            alike,
-            'classes whose names differ in capitals or spaces only, or '
-            'look the same',
-        ),
+        (alike, 'classes whose names look the same'),
         (
             checked.split_groups,
             'groups in train that validation or test share',

@@ -13,20 +13,18 @@ from .spellings import clean
 Parts = Sequence[tuple[str, ...]]
 # words of folders that have all classes, in one variant or one part each
 _WORDS = (
-    r'(colou?r(ed)?|gr[ae]y(scale)?|rgb|nir|infrared|thermal|depth|masks?'
-    r'|segment(ed|ations?)|orig(inals?)?|aug(mented|mentations?)?|raw'
-    r'|processed|crop(s|ped)?|resized?|scaled|noisy|blurred|flipped|rotated'
-    r'|images?|imgs?|photos|pictures|labels|annotations'
-    r'|((k )?folds?|parts?|batch|sets?|subset|session|round|run|site|camera'
-    r'|cam|device|phone|version|v) (\d+|[a-d]|i+))'
+    r'(colou?r(ed)?|gr[ae]y(scale)?|rgb|nir|infrared|thermal|depth|masks?|raw'
+    r'|segment(ed|ations?)|orig(inals?)?|aug(mented|mentations?)?|processed'
+    r'|crop(s|ped)?|resized?|scaled|noisy|blurred|flipped|rotated|images?'
+    r'|imgs?|photos|pictures|labels|annotations|((k )?folds?|parts?|batch|run'
+    r'|sets?|subset|session|round|site|cam(era)?|device|phone|version|v)'
+    r' (\d+|[a-d]|i+))'
 )
 _VARIANT = re.compile(rf'(\d+ )?{_WORDS}( ({_WORDS}|data|\d+))*')
 _DENSE = 0.6  # share of all pairs of outer and inner folders that exist
 
 
-def find_levels(
-    parts: Parts, folder: Path
-) -> tuple[int | None, int, list[str]]:
+def find_levels(parts: Parts, folder: Path) -> tuple:
     """Find the levels of the paths that name splits and classes.
 
     Args:
@@ -43,12 +41,12 @@ def find_levels(
             classes, but cannot be read as splits.
     """
     deep = [part for part in parts if len(part) > 1]
-    swapped = [(part[1], part[0], *part[2:]) for part in deep]
+    swapped = [(x[1], x[0], *x[2:]) for x in deep if len(x) > 2]
     for split, label, found in (
         (0, 1, _are_splits(deep)),
         (1, 2, _are_splits(_without(deep, 0))),  # a folder around all
         (0, 2, _are_splits(_without(deep, 1))),  # such as train/images/rose
-        (1, 0, _are_splits(swapped, every=True)),
+        (1, 0, _are_splits(swapped)),
     ):
         if found:
             names = {x[split] for x in deep if split_named(x[split]) in PARTS}
@@ -59,9 +57,12 @@ def find_levels(
 
 
 def _without(parts: Parts, level: int) -> Parts:
-    """Drop a level if all paths have the same folder there."""
-    is_deep = all(len(part) > 3 for part in parts)
-    if len({part[level] for part in parts}) > 1 or not is_deep:
+    """Drop a level if the folders above it have one folder each there."""
+    above, here = (
+        {part[:end] for part in parts} for end in (level, level + 1)
+    )
+    is_deep = all(len(part) > level + 1 for part in parts)
+    if len(here) > len(above) or not is_deep:
         return []
     return [part[:level] + part[level + 1 :] for part in parts]
 
@@ -74,7 +75,7 @@ def _held(parts: Parts) -> dict[str, set[str]]:
     return held
 
 
-def _are_splits(parts: Parts, every: bool = False) -> bool:
+def _are_splits(parts: Parts) -> bool:
     """Return whether the first level is certainly splits: ``train`` may be a
     class, too, so other splits must have some of its classes, or none."""
     held = _held(parts)
@@ -82,8 +83,7 @@ def _are_splits(parts: Parts, every: bool = False) -> bool:
     train = {name for name in held if kinds[name] == 'train'}
     others = {name for name in held if kinds[name]} - train
     is_flat = any(len(part) < 3 for part in parts if part[0] in train)
-    left = held.keys() - train - others
-    if not train or is_flat or (left and (every or not others)):
+    if not train or is_flat or (not others and train < held.keys()):
         return False
     classes = set.union(*(held[name] for name in train))
     known = (not held[name] or held[name] & classes for name in others)
@@ -95,24 +95,26 @@ def _check_variants(parts: Parts, folder: Path) -> list[str]:
     held = defaultdict(set)  # also files, as images and masks share names
     for part in parts:
         held[part[0]].add(Path(part[1]).stem)
-    kinds = [split_named(name) for name in held]
-    variants = [_VARIANT.fullmatch(words_of(name)) for name in held]
     below = set().union(*held.values())
     pairs = sum(map(len, held.values()))
     is_same = pairs > _DENSE * len(held) * len(below) and len(below) > 1
+    kinds = [split_named(name) for name in held]
     if len(held) < 2 or not (is_same or all(kinds)):
         return []
     look = '{} look like splits or variants of the data, as each holds {}'
     look = look.format(*(abbreviated(sorted(x)) for x in (held, below)))
-    text = (
-        f'{folder}: {look}: name them train, val and test, or give one, such '
-        f'as {folder / min(held)}; if they are the classes, name the class of '
-        'each photo in a table (--labels TABLE)'
-    )
+    look += ', and none is train' * (all(kinds) and 'train' not in kinds)
+    advice = f'name them train, val and test, or give {folder / min(held)}'
     is_flat = any(len(part) == 2 for part in parts)
-    # numbers and dates are subfolders of a class
-    may_be = not is_flat and not any(re.search(r'\d', x) for x in below)
-    named = all(kinds) and not is_flat or all(variants)
-    if named or (may_be and any(kinds)):
-        raise ValueError(text)
-    return [text] if may_be and len(below) >= len(held) else []
+    # subfolders of a class are few or numbered, and classes seldom are
+    numbered = [any(re.search(r'\d', x) for x in y) for y in (held, below)]
+    may_be = not is_flat and not numbered[1]
+    variants = [_VARIANT.fullmatch(words_of(name)) for name in held]
+    is_named = all(variants) or (all(kinds) and not is_flat)
+    if is_named or (any(kinds) and may_be):
+        raise ValueError(
+            f'{folder}: {look}: {advice}; if they are the classes, name the '
+            'class of each photo in a table (--labels TABLE)'
+        )
+    is_likely = may_be and (numbered[0] or len(below) >= len(held))
+    return [f'{look}, but are read as classes; if not, {advice}'] * is_likely

@@ -8,10 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
-
 from ..image_files import files_below
-from .cells import read_cells
+from .cells import is_image, read_cells
 from .photographs import PARTS, Photographs, split_named, words_of
 from .spellings import clean
 
@@ -44,11 +42,8 @@ class FileNames:
     def __init__(self, place: Path, beside: Path):
         self.folders = place, beside
         self.skipped = []
-        self.paths = [
-            path
-            for path in files_below(str(place), self.skipped)
-            if path.lower().endswith(PHOTOGRAPH_SUFFIXES)
-        ]
+        below = files_below(str(place), self.skipped)
+        self.paths = [path for path in below if is_image(path)]
         self.known = defaultdict(list)
         for path in self.paths:
             name = clean(Path(path).relative_to(place).as_posix())
@@ -177,11 +172,8 @@ def _left_out(paths, names, files: FileNames, table: Path) -> dict[str, str]:
     classes = defaultdict(set)
     for path, name in zip(paths, names, strict=True):
         classes[path].add(name)
-    left_out = {
-        path: f'not in {table.name}'
-        for path in files.paths
-        if path not in classes
-    }
+    others = [path for path in files.paths if path not in classes]
+    left_out = dict.fromkeys(others, f'not in {table.name}')
     for path, found in classes.items():
         if '' in found:
             left_out[path] = f'without a class in {table.name}'
@@ -218,7 +210,7 @@ def find_columns(
         ValueError: If that is not clear; says which to rename.
     """
     titles = [title for title in cells if title != groups]
-    endings = _mostly(titles, cells, _is_image)
+    endings = _mostly(titles, cells, is_image)
     endings = endings or _mostly(titles, cells, files.find)
     file = _one_of(endings or titles, FILE, FILES, cells, 'files')
     others = [title for title in titles if title not in (file, *endings)]
@@ -232,15 +224,8 @@ def find_columns(
 
 def _mostly(titles, cells: dict, holds: Callable[[str], object]) -> list[str]:
     """Return the columns of which most of the first cells are such."""
-    shares = {
-        title: [bool(holds(cell)) for cell in cells[title][:100]]
-        for title in titles
-    }
-    return [title for title, x in shares.items() if 2 * sum(x) > len(x)]
-
-
-def _is_image(cell: str) -> bool:
-    return cell.lower().endswith(PHOTOGRAPH_SUFFIXES)
+    held = {x: [bool(holds(cell)) for cell in cells[x][:100]] for x in titles}
+    return [title for title, x in held.items() if 2 * sum(x) > len(x)]
 
 
 def _one_of(titles, first: str, known: set[str], cells, what: str) -> str:

@@ -97,3 +97,11 @@ def test_read_folder_names_both_readings_if_unclear(tmp_path):
     found = read_photographs(make(tmp_path, ['north', 'south'], TREES))
     assert found.classes == ['north', 'south']
     assert 'splits' in found.notes[0] and 'elm' in found.notes[0]
+
+
+def test_read_folder_reads_splits_if_each_has_a_folder_around(tmp_path):
+    make(tmp_path, ['seg_train'], ['seg_train'], TREES)
+    make(tmp_path, ['seg_test'], ['seg_test'], TREES)
+    found = read_photographs(make(tmp_path, ['seg_pred'], ['seg_pred']))
+    assert found.classes == TREES and len(found.left_out) == 1
+    assert sorted({*found.splits}) == ['test', 'train']
