@@ -90,9 +90,8 @@ def read_cells(
 def _rows_of_sheet(table: Path) -> list[tuple[int, list[str]]]:
     import pandas as pd
 
-    options = dict(dtype=str, keep_default_na=False, header=None)
-    cells = pd.read_excel(table, **options).fillna('')
-    return [*enumerate(cells.to_numpy().tolist(), 1)]
+    rows = pd.read_excel(table, dtype=str, keep_default_na=False, header=None)
+    return [*enumerate(rows.fillna('').to_numpy().tolist(), 1)]
 
 
 def _decoded(table: Path, known: Collection[str]) -> tuple[str, list[str]]:
@@ -127,7 +126,7 @@ def _frequency(text: str, encoding: str) -> float:
     if isinstance(patterns, str):
         return len(re.findall(patterns, text)) / max(len(letters), 1)
     often, fair = (re.compile(x, re.DOTALL).fullmatch for x in patterns)
-    codes = [letter.encode(encoding) for letter in letters]
+    codes = (letter.encode(encoding) for letter in letters)
     rated = (1 if often(x) else _FAIR * bool(fair(x)) for x in codes)
     return sum(rated) / max(len(letters), 1)
 
@@ -156,11 +155,10 @@ def _split(text: str, separator: str) -> list[tuple[int, list[str]]]:
         rows = [(reader.line_num, row) for row in reader]
     except csv.Error as error:
         raise ValueError(f'line {reader.line_num}: {error}') from error
-    comment = re.compile(r'\s*#').match
     return [
         (line, row)
         for line, row in rows
-        if not comment(''.join(row)) or any(map(is_image, row))
+        if ''.join(row).lstrip()[:1] != '#' or any(map(is_image, row))
     ]
 
 

@@ -67,21 +67,14 @@ def _without(parts: Parts, level: int) -> Parts:
     return [part[:level] + part[level + 1 :] for part in parts]
 
 
-def _held(parts: Parts) -> dict[str, set[str]]:
-    """Return the classes in each folder; files are not counted."""
-    held = defaultdict(set)
-    for part in parts:
-        held[part[0]].update(map(clean, part[1:2] if len(part) > 2 else ()))
-    return held
-
-
 def _are_splits(parts: Parts) -> bool:
     """Return whether the first level is certainly splits: ``train`` may be a
     class, too, so other splits must have some of its classes, or none."""
-    held = _held(parts)
-    kinds = {name: split_named(name) for name in held}
-    train = {name for name in held if kinds[name] == 'train'}
-    others = {name for name in held if kinds[name]} - train
+    held = defaultdict(set)
+    for part in parts:
+        held[part[0]].update(map(clean, part[1:2] if len(part) > 2 else ()))
+    train = {name for name in held if split_named(name) == 'train'}
+    others = {name for name in held if split_named(name)} - train
     is_flat = any(len(part) < 3 for part in parts if part[0] in train)
     if not train or is_flat or (not others and train < held.keys()):
         return False

@@ -12,7 +12,6 @@ _WORDS = dict(
     test=r'test(ing)?|测试(数据)?集?',
     unlabeled=r'(un|non?) ?label+(ed|s)?|无标签',
 )
-_AFTER = r'(sets?|data|images?|imgs?|dir|folder)?'
 
 
 def words_of(name: str) -> str:
@@ -30,7 +29,7 @@ def split_named(name: str) -> str | None:
     found = [
         split
         for split, word in _WORDS.items()
-        if re.search(rf'\b({word}){_AFTER}\b', words)
+        if re.search(rf'\b({word})(sets?|data|images?|imgs?)?\b', words)
     ]
     return found[0] if len(found) == 1 else None
 

@@ -17,9 +17,8 @@ FILE, LABEL = 'file', 'class'  # these win over all others
 # words without spaces between them
 FILES = {
     *('filename', 'filepath', 'path', 'id', '文件', '文件名', '图片', '图像'),
-    *('image', 'imagepath', 'imagename', 'imagefile', 'imageid', 'images'),
-    *('img', 'imgpath', 'imgname', 'imgid', 'photo', 'photoid', 'photograph'),
-    *('picture', 'pictureid'),
+    *('image', 'imagepath', 'imagename', 'imagefile', 'imageid', 'img'),
+    *('imgpath', 'imgname', 'imgid', 'photo', 'photograph', 'picture'),
 }
 LABELS = {
     *('classname', 'label', 'labels', 'category', 'target', 'name'),
@@ -114,8 +113,8 @@ def read_table(
     taken, named = [paths[row] for row in rows], [names[row] for row in rows]
     classes = sorted({*named})
     _check_classes(classes, columns['label'], table)
-    unused = [title for title in cells if _FOLD.search(words_of(title))]
-    for title in set(unused) - {columns['split'], groups}:
+    folds = {title for title in cells if _FOLD.search(words_of(title))}
+    for title in sorted(folds - {columns['split'], groups}):
         notes.append(f'not used: column {title!r}; only split is read')
     shown = cells.get(groups)
     return replace(
