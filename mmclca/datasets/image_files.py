@@ -3,6 +3,7 @@
 
 import glob
 import os
+import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
@@ -25,23 +26,43 @@ _END_MARKERS = dict(PNG=b'IEND\xaeB`\x82', JPEG=_JPEG_END, MPO=_JPEG_END)
 _TAIL = 4096
 
 
-def files_below(folder):
+# folders that operating systems, storage devices and programs add
+_SYSTEM = re.compile(
+    r'\..*|__macosx|__pycache__|_?thumb(nail)?s|\$?recycle([rd]|[._ ]?bin)'
+    r'|lost\+found|lost\.dir|found\.\d+|dfsrprivate|system volume information'
+    r'|network trash folder|temporary items|trashbox|.*\.lrdata|\$extend'
+    r'|@(__thumb|eadir|recently-snapshot|recycle|sharebin|snaps?|syno[^.]*|tmp)'
+    r'|[#~](recycle|snapshots?)',
+    re.IGNORECASE,
+)
+
+
+def files_below(folder, skipped=None):
     """Find the files in a folder and in all folders below.
 
-    Links are followed. What is hidden is passed over, and so are the folders
-    that macOS adds to an archive.
+    Links are followed. Hidden files and folders are skipped, and so are the
+    folders that operating systems and storage devices add.
+
+    Args:
+        folder (str): The folder.
+        skipped (list[str], optional): Gets the paths of skipped folders and
+            hidden images. Defaults to None.
 
     Returns:
         list[str]: Their paths, which begin with ``folder``, sorted.
     """
     paths, seen = [], set()
+    skipped = [] if skipped is None else skipped
     for place, folders, files in os.walk(folder, followlinks=True):
         here = os.path.realpath(place)
         if here in seen:  # a link to a folder above it
             folders.clear()
             continue
         seen.add(here)
-        folders[:] = [x for x in folders if x[0] != '.' and x != '__MACOSX']
+        images = [x for x in files if x.lower().endswith(PHOTOGRAPH_SUFFIXES)]
+        hidden = [x for x in folders + images if _SYSTEM.fullmatch(x)]
+        skipped += [os.path.join(place, name) for name in hidden]
+        folders[:] = [x for x in folders if x not in hidden]
         paths += [os.path.join(place, name) for name in files if _shown(name)]
     return sorted(paths)
 

@@ -12,18 +12,20 @@ from mmpretrain.datasets import CIFAR100, CustomDataset
 from mmpretrain.datasets.base_dataset import BaseDataset
 
 from mmclca.registry import DATASETS
-from mmclca.utils.files import read_bytes, read_rows
-from mmclca.utils.messages import one_of, printable
+from mmclca.utils.files import read_bytes
+from mmclca.utils.messages import one_of, printable, say
 
 from .photographs import Photographs
+from .photographs.cells import read_cells
+from .photographs.spellings import clean
 
 
 def read_levels(table: str | PathLike) -> dict[str, dict[str, str]]:
     """Read the coarse classes of classes.
 
     Args:
-        table (str | Path): A ``.csv`` file whose first row has titles: first
-            the classes, then a column for each level.
+        table (str | Path): A table as ``fit`` takes it, whose first row has
+            titles: first the classes, then a column for each level.
 
     Returns:
         dict[str, dict[str, str]]: By the title of a level the coarse class of
@@ -34,26 +36,28 @@ def read_levels(table: str | PathLike) -> dict[str, dict[str, str]]:
         ValueError: If it has no level, a cell is empty, or a class has two
             coarse ones.
     """
-    rows = read_rows(table)
-    title, *levels = rows[0] if rows else ['']
+    cells, notes = read_cells(Path(table))
+    say(*notes)
+    _, *levels = cells
     if not levels:
         raise ValueError(
             f'{table} has no levels: give a row of titles, classes in the '
             'first column, and a column for each level'
         )
     found = {level: {} for level in levels}
-    for row in rows:
-        if None in row or not all(row.values()):
+    for row in zip(*cells.values(), strict=True):
+        name, *coarser = map(clean, row)
+        if not (name and all(coarser)):
             raise ValueError(
-                f'{table}: the row of {printable(row[title] or "no class")} '
-                f'has not {len(levels) + 1} cells, one for each title'
+                f'{table}: the row of {printable(name or "no class")} '
+                f'has not {len(cells)} cells, one for each title'
             )
-        for level, coarse_of in found.items():
-            name, coarse = row[title], row[level]
-            if coarse_of.setdefault(name, coarse) != coarse:
+        for level, coarse in zip(levels, coarser, strict=True):
+            known = found[level].setdefault(name, coarse)
+            if known != coarse:
                 raise ValueError(
-                    f'{table}: {printable(name)} is in {coarse_of[name]} and '
-                    f'in {coarse}, give each class one {level}'
+                    f'{table}: {printable(name)} is in {known} and in '
+                    f'{coarse}, give each class one {level}'
                 )
     return found
 
@@ -89,7 +93,8 @@ def coarse_labels(
     Raises:
         ValueError: If a class is not among them.
     """
-    unknown = sorted({str(name) for name in names if name not in coarse_of})
+    names = [clean(name) for name in names]
+    unknown = sorted({name for name in names if name not in coarse_of})
     if unknown:
         raise ValueError(
             f'{source} has no row for {len(unknown)} classes, such as '

@@ -189,8 +189,16 @@ def write_rows(path: str | Path, rows: Iterable[Iterable]) -> None:
 
 
 def read_rows(path: str | Path) -> list[dict[str, str]]:
-    """Return rows of a table, by the titles in its first one."""
-    return rows_of(read_bytes(path))
+    """Return rows of a table, by the titles in its first one.
+
+    Raises:
+        OSError: See :func:`open_file`.
+        ValueError: If a cell is too large.
+    """
+    try:
+        return rows_of(read_bytes(path))
+    except csv.Error as error:
+        raise ValueError(f'{path}: {error}') from error
 
 
 def rows_of(content: bytes) -> list[dict[str, str]]:

@@ -115,3 +115,9 @@ def test_the_script_that_stands_alone():
     said = ["'=cmd|x!A0", '\x1b[31mrose', "'-2+3", "''=tulip", -0.5]
     assert [*map(script['to_cell'], [*NAMES, -0.5])] == said
     assert script['printable']('\x1b[31m\nrose') == r'\x1b[31m\nrose'
+
+
+def test_read_rows_names_line_if_cell_is_too_large(tmp_path):
+    write_rows(tmp_path / 'a.csv', [['path'], ['x' * 140_000]])
+    with pytest.raises(ValueError, match='line 2'):
+        read_rows(tmp_path / 'a.csv')

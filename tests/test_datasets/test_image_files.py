@@ -12,6 +12,7 @@ from mmclca.datasets.image_files import (
     MISSING,
     check_header,
     check_headers,
+    files_below,
     find_problem,
 )
 
@@ -79,3 +80,24 @@ def test_files_and_problems(tmp_path):
     assert [find_problem(path) for path in paths] == problems
     folder = str(tmp_path)
     assert 'IsADirectoryError' in check_headers([folder])[folder]
+
+
+@pytest.mark.parametrize(
+    'name',
+    [
+        *('@eaDir', '#recycle', '$RECYCLE.BIN', 'System Volume Information'),
+        *('lost+found', '.Trash-1000', '__MACOSX', '.ipynb_checkpoints'),
+        *('.thumbnails', '@Recently-Snapshot', '.@__thumb', 'LOST.DIR'),
+        *('Network Trash Folder', 'DfsrPrivate', '.dropbox.cache'),
+    ],
+)
+def test_files_below_skips_folders_of_systems(tmp_path, name):
+    for folder in ('ash', f'ash/{name}/deep', name):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / 'a.jpg').touch()
+    (tmp_path / 'ash/._a.jpg').touch()
+    skipped = []
+    found = files_below(str(tmp_path), skipped)
+    assert found == [str(tmp_path / 'ash/a.jpg')]
+    names = (name, f'ash/{name}', 'ash/._a.jpg')
+    assert sorted(skipped) == sorted(str(tmp_path / x) for x in names)

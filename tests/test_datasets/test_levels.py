@@ -55,7 +55,7 @@ def test_classes_of_a_table(leaves):
         (f'{TABLE}oak,Robur,Fagaceae\n', None, 'in Quercus and in Robur'),
         (TABLE.replace('elm', 'fir'), None, '1 classes, such as elm'),
         (f'{TABLE}fir,Abies\n', None, 'row of fir has not 3 cells'),
-        (f'{TABLE}fir,Abies,Pinaceae,x\n', None, 'of fir has not 3 cells'),
+        (f'{TABLE}fir,Abies,Pinaceae,x\n', None, 'line 5 has 4 cells'),
         (f'{TABLE}fir,,Pinaceae\n', None, 'of fir has not 3 cells'),
     ],
 )
@@ -66,6 +66,14 @@ def test_refused_tables(leaves, table, level, message):
     with pytest.raises(ValueError, match=message) as caught:
         build('CoarseDataset', level=level, **settings)
     assert '\n' not in str(caught.value)
+
+
+@pytest.mark.parametrize('encoding', ['utf-16', 'utf-8-sig', 'cp1252'])
+def test_read_level_reads_what_labels_read(tmp_path, encoding):
+    table = tmp_path / 'levels.csv'
+    text = 'sep=;\nclass;genus\nMöhre;Daucus\nRübe;Brassica\n;;\n'
+    table.write_bytes(text.encode(encoding))
+    assert read_level(table) == dict(Möhre='Daucus', Rübe='Brassica')
 
 
 def test_inaturalist(tmp_path):

@@ -62,6 +62,7 @@ def copy(place, said, tmp_path):
 
 def test_what_it_says_and_writes(said, place):
     assert said[0] == '16 photographs of 4 classes (4 a class)'
+    assert all(name in said[1] for name in CLASSES)
     *_, good, sure, strangers, following = said
     facts = json.loads((place / 'model' / 'fit.json').read_text())
     assert facts['held_out']['n'] == 8 and facts['final'] == 'probe'

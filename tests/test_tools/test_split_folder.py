@@ -219,3 +219,13 @@ def test_blanks_in_the_folders_name(run, leaves, capsys):
     assert run(leaves.rename(leaves.with_name('my, leaves'))) == 0
     out = capsys.readouterr().out
     assert 'my, leaves: blanks and commas end a setting; rename' in out
+
+
+def test_lists_can_be_read_if_folder_begins_with_space(run, leaves):
+    (leaves / 'oak').rename(leaves / ' oak')
+    save(leaves / 'elm/a\rb.png', 9)
+    assert run(leaves) == 0
+    paths = [path for path, _ in read(leaves, 'train.txt')]
+    assert all((leaves / path.strip()).is_file() for path in paths)
+    assert (leaves / 'classes.txt').read_text() == 'beech\nelm\noak\n'
+    assert not any('a\r' in path for path in paths)

@@ -21,6 +21,7 @@ from mmclca.utils.messages import track
 from ..decoding import by_pillow, decode, open_image
 from ..image_files import check_header
 from .photographs import Photographs
+from .spellings import look
 
 _MOST = 3  # names in a line
 # of the same picture in several splits, which one is kept
@@ -52,7 +53,7 @@ class Checked:
             with, and their photographs, which are left out.
         single (list[str]): Classes with one photograph to train with.
         alike (list[tuple[str, ...]]): Names of classes that differ in
-            capitals and spaces only.
+            capitals, spaces or characters that look the same.
         split_groups (list[str]): Groups that are trained on and also kept
             for validation or a test.
         digests (dict[str, str]): SHA-256 of the files that were read, by path.
@@ -164,8 +165,7 @@ def _single(photographs: Photographs) -> list[str]:
 
 
 def _alike(names: list[str]) -> list[tuple[str, ...]]:
-    plain = {name: ''.join(name.casefold().split()) for name in names}
-    found = (tuple(same) for same in keys_by(plain).values())
+    found = map(tuple, keys_by({name: look(name) for name in names}).values())
     return [same for same in found if len(same) > 1]
 
 
@@ -189,6 +189,8 @@ def _lines_of(checked: Checked) -> Iterator[str]:
         path = os.path.relpath(path, folder)
         return os.fsencode(path).decode(errors='replace')
 
+    yield from checked.photographs.notes
+    skipped = map(short, sorted(checked.photographs.skipped))
     left_out = checked.photographs.left_out
     for reason, number in Counter(left_out.values()).items():
         paths = (short(p) for p, other in left_out.items() if other == reason)
@@ -200,12 +202,13 @@ def _lines_of(checked: Checked) -> Iterator[str]:
     untrained = (f'{name}, {n}' for name, n in checked.untrained.items())
     alike = (' and '.join(names) for names in checked.alike)
     for names, what in (
+        (skipped, 'skipped system folders and hidden images'),
         (unread, 'cannot be read'),
         (same, 'doubled, and used once'),
         (several, 'pictures in several classes, used in none'),
         (leaks, 'left out of training, as validation or test has them too'),
         (untrained, 'classes without a photograph to train with, left out'),
-        (alike, 'classes whose names differ in capitals or spaces only'),
+        (alike, 'classes whose names look the same'),
         (
             checked.split_groups,
             'groups in train that validation or test share',
@@ -322,7 +325,8 @@ def _problem_of_name(path: str) -> str:
         path.encode()
     except UnicodeEncodeError:
         return 'its name is not in UTF-8: rename it'
-    return 'its name has a line break: rename it' * ('\n' in path)
+    breaks = any(character in path for character in '\n\r')
+    return 'its name has a line break: rename it' * breaks
 
 
 def keys_by(values: dict) -> dict:

@@ -11,9 +11,7 @@ import numpy as np
 
 from mmclca.utils.files import read_lines, replace_text
 
-from .photographs import Photographs
-
-PARTS = ('train', 'val', 'test')
+from .photographs import PARTS, Photographs
 
 
 def read_pairs(file: str | os.PathLike) -> list[tuple[str, str | None]]:
@@ -81,6 +79,8 @@ def lines_of_lists(
     )
     for split, path, label in rows:
         path = os.path.relpath(path, folder) if relative else path
+        # readers strip lines
+        path = path if path == path.lstrip() else os.path.join('.', path)
         lists.setdefault(split or 'train', []).append(f'{path} {label}')
     return {folder / f'{name}.txt': lines for name, lines in lists.items()}
 

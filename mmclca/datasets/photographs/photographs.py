@@ -1,25 +1,40 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import re
 from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 
-# by the names that people give to them
-SPLITS = dict(
-    train='train',
-    training='train',
-    val='val',
-    valid='val',
-    validation='val',
-    dev='val',
-    test='test',
-    testing='test',
+from .spellings import clean
+
+_WORDS = dict(
+    train=r'train(ing|val)?|训练(数据)?集?',
+    val=r'val(id(ation)?)?|dev(elopment)?|eval(uation)?|验证(数据)?集?',
+    test=r'test(ing)?|测试(数据)?集?',
+    unlabeled=r'(un|non?) ?label+(ed|s)?|无标签',
 )
 
 
+def words_of(name: str) -> str:
+    """Return the words of a name in lower case: 'train images 2' for
+    ``TrainImages_2``."""
+    name = re.sub(r'(?<=[^\W\dA-Z])(?=[A-Z])', ' ', clean(name))
+    name = re.sub(r'(?<=[^\W\d])(?=\d)|(?<=\d)(?=[^\W\d])', ' ', name)
+    return re.sub(r'[\W_]+', ' ', name).strip().lower()
+
+
 def split_named(name: str) -> str | None:
-    """Return the split that a folder or a cell of a table names, in any
-    case."""
-    return SPLITS.get(name.strip().lower())
+    """Return the split that a folder or a cell of a table names by a word,
+    such as ``Training Set``, or 'unlabeled'; None for none or several."""
+    words = words_of(name)
+    found = [
+        split
+        for split, word in _WORDS.items()
+        if re.search(rf'\b({word})(sets?|data|images?|imgs?)?\b', words)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+PARTS = 'train', 'val', 'test'
 
 
 @dataclass(frozen=True)
@@ -39,6 +54,9 @@ class Photographs:
         source (str): The folder or table that they are from.
         left_out (dict[str, str]): Files that were found there and not taken,
             and why.
+        skipped (list[str]): Hidden images, and folders of operating systems
+            and storage devices.
+        notes (list[str]): What was assumed, a line each.
     """
 
     paths: list[str]
@@ -48,6 +66,8 @@ class Photographs:
     splits: list[str]
     source: str
     left_out: dict[str, str] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     @classmethod
     def named(

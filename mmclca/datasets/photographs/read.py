@@ -13,9 +13,12 @@ from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 
 from ..batches import dataset_of
 from ..image_files import files_below, find_images
+from .cells import TABLES
+from .layout import find_levels
 from .lists import read_pairs
-from .photographs import Photographs, split_named
-from .table import TABLES, read_table
+from .photographs import PARTS, Photographs, split_named
+from .spellings import clean
+from .table import read_table
 
 EXAMPLE = 'rose/IMG_1.jpg, tulip/IMG_2.jpg and so on'
 
@@ -120,7 +123,8 @@ def read_folder(
     Raises:
         ValueError: If there are not at least two classes.
     """
-    files = [Path(path) for path in files_below(str(folder))]
+    skipped = []
+    files = [Path(path) for path in files_below(str(folder), skipped)]
     parts = {str(path): path.relative_to(folder).parts for path in files}
     images = {
         path: part
@@ -128,49 +132,34 @@ def read_folder(
         if path.lower().endswith(suffixes)
     }
     _check_images(images, parts, folder, suffixes)
-    split = _is_split(images.values())
-    taken, left_out = _assign(images, split)
+    *levels, notes = find_levels([*images.values()], folder)
+    taken, left_out = _assign(images, *levels)
     left_out |= {
         path: f'ending in {Path(path).suffix.lower() or "nothing"}'
         for path in parts
         if path not in images
     }
-    names = [name for _, name in taken.values()]
+    names = [clean(name) or name for _, name in taken.values()]
     classes = sorted({*names})
     _check_classes(classes, images.values(), folder)
     found = Photographs.named([*taken], names, str(folder), classes)
     splits = [name for name, _ in taken.values()]
-    return replace(found, splits=splits, left_out=left_out)
+    facts = dict(left_out=left_out, skipped=skipped, notes=notes)
+    return replace(found, splits=splits, **facts)
 
 
-def _is_split(parts) -> bool:
-    """Return whether the first level are splits: ``train`` may also be a
-    class."""
-    names = {part[0] for part in parts if len(part) > 1}
-    splits = {split_named(name) for name in names}
-    whole = splits == {'train'} or splits & {'val', 'test'}
-    return (
-        'train' in splits
-        and bool(whole)
-        and all(len(part) > 2 for part in parts if _trains(part))
-    )
-
-
-def _trains(part) -> bool:
-    return len(part) > 1 and split_named(part[0]) == 'train'
-
-
-def _assign(images, split) -> tuple[dict, dict]:
+def _assign(images, split: int | None, label: int) -> tuple[dict, dict]:
     """By path the split and the class; by path why others are left out."""
     taken, left_out = {}, {}
     for path, part in images.items():
-        name = split_named(part[0]) if split else ''
-        if name is None:
-            left_out[path] = 'beside train, val and test'
-        elif len(part) < 2 + split:
+        if len(part) < 2 + max(split or 0, label):
             left_out[path] = 'beside the folders of the classes'
+        elif split is None:
+            taken[path] = '', part[label]
+        elif (name := split_named(part[split])) in PARTS:
+            taken[path] = name, part[label]
         else:
-            taken[path] = name, part[split]
+            left_out[path] = 'beside train, val and test'
     return taken, left_out
 
 

@@ -1,31 +1,76 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Tables of files and classes: which column is which, and whose rows."""
 
+import os
+import re
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from mmclca.utils.extras import require
-from mmclca.utils.files import from_cell, read_bytes
-from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
-
 from ..image_files import files_below
-from .photographs import Photographs, split_named
+from .cells import is_image, read_cells
+from .photographs import PARTS, Photographs, split_named, words_of
+from .spellings import clean
 
 FILE, LABEL = 'file', 'class'  # these win over all others
+# words without spaces between them
 FILES = {
-    *('filename', 'file_name', 'filepath', 'file_path', 'path'),
-    *('image', 'image_path', 'image_name', 'img', 'img_path'),
-    *('photo', 'photograph', 'picture'),
+    *('filename', 'filepath', 'path', 'id', '文件', '文件名', '图片', '图像'),
+    *('image', 'imagepath', 'imagename', 'imagefile', 'imageid', 'img'),
+    *('imgpath', 'imgname', 'imgid', 'photo', 'photograph', 'picture'),
 }
 LABELS = {
-    *('class_name', 'label', 'category', 'target', 'name'),
-    *('species', 'cultivar', 'variety'),
+    *('classname', 'label', 'labels', 'category', 'target', 'name'),
+    *('species', 'cultivar', 'variety', '类别', '标签', '品种', '种类'),
 }
 SPLIT_TITLES = {'split', 'set', 'subset', 'partition'}
-# endings, and what reads them beside pandas
-TABLES = {'.csv': (), '.tsv': (), '.xlsx': ('openpyxl',), '.ods': ('odf',)}
-_SEPARATORS = ',;\t|'
+_FLAGS = {'1': True, 'true': True, 'yes': True, '0': False, 'false': False}
+_FLAGS |= {'no': False, '': ''}
+_FOLD = re.compile(r'\bfolds?\b|\bkfold\b|^is (train|val|test)')
+
+
+class FileNames:
+    """Images below a folder, by the names that may be meant for them.
+
+    Args:
+        place (Path): The folder.
+        beside (Path): Another folder, whose files are found by exact names.
+    """
+
+    def __init__(self, place: Path, beside: Path):
+        self.folders = place, beside
+        self.skipped = []
+        below = files_below(str(place), self.skipped)
+        self.paths = [path for path in below if is_image(path)]
+        self.known = defaultdict(list)
+        for path in self.paths:
+            name = clean(Path(path).relative_to(place).as_posix())
+            for x in {name, os.path.basename(name)}:
+                for spelling in (x, os.path.splitext(x)[0]):
+                    self.known[spelling.casefold()].append((spelling, path))
+
+    def find(self, name: str) -> str:
+        """Return the file of a name.
+
+        Args:
+            name (str): A path as it is, or as on Windows; or one in another
+                Unicode normalization or case, without its ending, or without
+                its folders, if there is one such file.
+
+        Returns:
+            str: Its path, empty if there is none or there are several.
+        """
+        spellings = (name, name.replace('\\', '/'))
+        for folder in self.folders:
+            for path in (os.path.join(folder, x) for x in spellings if name):
+                if os.path.isfile(path):
+                    return str(Path(path))
+        plain = clean(spellings[1]).removeprefix('./')
+        found = self.known.get(plain.casefold(), [])
+        same = [pair for pair in found if pair[0] == plain]
+        paths = {path for _, path in same or found}
+        return paths.pop() if len(paths) == 1 else ''
 
 
 def read_table(
@@ -51,58 +96,62 @@ def read_table(
             one, a split is none, or there are not at least two classes.
         ImportError: If a package that reads it is not installed.
     """
-    cells = read_cells(table)
+    files = FileNames(place, table.parent)
+    known = [os.path.basename(x) for x in files.paths if not x.isascii()]
+    cells, notes = read_cells(table, known[:50], files.find)
     try:
-        columns = find_columns(cells, groups)
+        columns = find_columns(cells, files, groups)
         splits = _splits(cells, columns['split'])
     except ValueError as error:
         raise ValueError(f'{table}: {error}') from error
-    names = list(cells[columns['label']])
-    paths = _find_files(list(cells[columns['file']]), place, table)
-    left_out = _left_out(paths, names, place, table)
+    names = [clean(name) for name in cells[columns['label']]]
+    paths = _find_files(cells[columns['file']], files, table)
+    left_out = _left_out(paths, names, files, table)
     # of two equal rows the first
     rows = {path: row for row, path in reversed([*enumerate(paths)])}
     rows = sorted(row for path, row in rows.items() if path not in left_out)
     taken, named = [paths[row] for row in rows], [names[row] for row in rows]
     classes = sorted({*named})
     _check_classes(classes, columns['label'], table)
-    shown = list(cells[groups]) if groups in cells.columns else None
+    folds = {title for title in cells if _FOLD.search(words_of(title))}
+    for title in sorted(folds - {columns['split'], groups}):
+        notes.append(f'not used: column {title!r}; only split is read')
+    shown = cells.get(groups)
     return replace(
         Photographs.named(taken, named, str(table), classes),
         # a cell without a name is a group of its own
         groups=shown and [shown[row] or paths[row] for row in rows],
         splits=[splits[row] for row in rows],
         left_out=left_out,
+        skipped=files.skipped,
+        notes=notes,
     )
 
 
-def _find_files(names: list[str], place: Path, table: Path) -> list[str]:
+def _find_files(names: list[str], files: FileNames, table: Path) -> list[str]:
     """Absolute paths of the files that a column names."""
-    found = {name: _find(name, place, table.parent) for name in names}
+    found = {name: files.find(name) for name in names}
     missing = [name for name, path in found.items() if not path]
     if missing:
         some = ', '.join(name or '(an empty cell)' for name in missing[:3])
         raise FileNotFoundError(
             f'{table} names {len(missing)} files that are not there, such as '
-            f'{some}: paths are seen from {place}, or from the folder of the '
-            'table'
+            f'{some}: paths are seen from {files.folders[0]}, or from the '
+            'folder of the table'
         )
     return [found[name] for name in names]
 
 
-def _find(name: str, *folders: Path) -> str:
-    """Return the file of a name, which may be written as on Windows; '' if
-    none."""
-    spellings = (name, name.replace('\\', '/'))
-    files = (folder / s for folder in folders for s in spellings if name)
-    return next((str(file) for file in files if file.is_file()), '')
-
-
-def _splits(cells, column: str | None) -> list[str]:
+def _splits(cells: dict, column: str | None) -> list[str]:
     if column is None:
-        return [''] * len(cells)
+        return [''] * len(next(iter(cells.values())))
+    if _is_flag(column, cells):
+        split = split_named(column)
+        other = 'test' if split == 'train' else 'train'
+        named = {'': '', True: split, False: other}
+        return [named[_FLAGS[cell.lower()]] for cell in cells[column]]
     named = {name: name and split_named(name) for name in cells[column]}
-    wrong = [name for name, split in named.items() if split is None]
+    wrong = [name for name in named if named[name] not in ('', *PARTS)]
     if wrong:
         raise ValueError(
             f'{wrong[0]!r} in the column {column!r} is no split: write train, '
@@ -111,16 +160,19 @@ def _splits(cells, column: str | None) -> list[str]:
     return [named[name] for name in cells[column]]
 
 
-def _left_out(paths, names, place: Path, table: Path) -> dict[str, str]:
+def _is_flag(title: str, cells: dict) -> bool:
+    """Return whether a column says of each row if it is of one split."""
+    is_named = words_of(title).startswith('is ') and split_named(title)
+    return bool(is_named) and {x.lower() for x in cells[title]} <= {*_FLAGS}
+
+
+def _left_out(paths, names, files: FileNames, table: Path) -> dict[str, str]:
     """By path why a file is not taken."""
     classes = defaultdict(set)
     for path, name in zip(paths, names, strict=True):
         classes[path].add(name)
-    left_out = {
-        path: f'not in {table.name}'
-        for path in files_below(str(place))
-        if path not in classes and path.lower().endswith(PHOTOGRAPH_SUFFIXES)
-    }
+    others = [path for path in files.paths if path not in classes]
+    left_out = dict.fromkeys(others, f'not in {table.name}')
     for path, found in classes.items():
         if '' in found:
             left_out[path] = f'without a class in {table.name}'
@@ -138,78 +190,16 @@ def _check_classes(classes, label: str, table: Path) -> None:
         )
 
 
-def read_cells(table: Path):
-    """Read a table; of a spreadsheet with several sheets the first one.
+def find_columns(
+    cells: dict[str, list[str]], files: FileNames, groups: str | None = None
+) -> dict[str, str | None]:
+    """Tell by titles and content what the columns of a table are.
 
     Args:
-        table (Path): The file. A text may be UTF-8, UTF-16 or of the Windows
-            of Western Europe, with commas, semicolons, tabs or bars.
-
-    Returns:
-        pandas.DataFrame: Texts without spaces around them, empty where there
-        is nothing. The columns are the titles in the first row; 'column 1'
-        and so on where it already names an image.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If it is of another kind, or cannot be read.
-        ImportError: If a package that reads it is not installed.
-    """
-    kind = table.suffix.lower()
-    if not table.is_file():
-        raise FileNotFoundError(f'there is no table {table}')
-    if kind not in TABLES:
-        raise ValueError(f'{table} is no table; {" ".join(TABLES)} are read')
-    require('pandas', *TABLES[kind], extra='tables')
-    try:
-        cells = _read(table, bool(TABLES[kind]))
-    except Exception as error:  # of three packages, each with its own
-        reason = ' '.join(str(error).split())
-        raise ValueError(f'{table} cannot be read: {reason}') from error
-    cells = cells.fillna('').map(lambda cell: from_cell(cell.strip()))
-    return _with_titles(cells[(cells != '').any(axis=1)])
-
-
-def _read(table: Path, is_spreadsheet: bool):
-    import pandas as pd
-
-    options = dict(dtype=str, keep_default_na=False, header=None)
-    if is_spreadsheet:
-        return pd.read_excel(table, **options)
-    content = read_bytes(table)
-    encoding = _encoding(content)
-    first = content.decode(encoding).lstrip().partition('\n')[0]
-    separator = max(_SEPARATORS, key=first.count)
-    return pd.read_csv(table, sep=separator, encoding=encoding, **options)
-
-
-def _encoding(content: bytes) -> str:
-    if content[:2] in (b'\xff\xfe', b'\xfe\xff'):
-        return 'utf-16'
-    try:
-        content.decode('utf-8-sig')
-    except UnicodeDecodeError:
-        return 'cp1252'
-    return 'utf-8-sig'
-
-
-def _with_titles(cells):
-    """Return the table below its titles, if the first row are titles."""
-    numbers = [f'column {i + 1}' for i in range(cells.shape[1])]
-    first = list(cells.iloc[0]) if len(cells) else []
-    if any(cell.lower().endswith(PHOTOGRAPH_SUFFIXES) for cell in first):
-        return cells.set_axis(numbers, axis=1)
-    titles = [title or n for title, n in zip(first, numbers, strict=False)]
-    twice = [title for title in titles if titles.count(title) > 1]
-    titles = [
-        f'{title} ({n})' if title in twice else title
-        for title, n in zip(titles, numbers, strict=False)
-    ]
-    return cells.iloc[1:].set_axis(titles or numbers, axis=1)
-
-
-def find_columns(cells, groups: str | None = None) -> dict[str, str | None]:
-    """Tell by titles and content what the columns of a table are.
+        cells (dict[str, list[str]]): Columns by their titles.
+        files (FileNames): The files that a column may name.
+        groups (str, optional): A column that is none of these. Defaults to
+            None.
 
     Returns:
         dict[str, str | None]: The titles of ``file``, ``label`` and
@@ -218,31 +208,36 @@ def find_columns(cells, groups: str | None = None) -> dict[str, str | None]:
     Raises:
         ValueError: If that is not clear; says which to rename.
     """
-    titles = [title for title in cells.columns if title != groups]
-    endings = [title for title in titles if _holds_files(cells[title])]
+    titles = [title for title in cells if title != groups]
+    endings = _mostly(titles, cells, is_image)
+    endings = endings or _mostly(titles, cells, files.find)
     file = _one_of(endings or titles, FILE, FILES, cells, 'files')
     others = [title for title in titles if title not in (file, *endings)]
-    splits = [title for title in others if title.lower() in SPLIT_TITLES]
-    others = [title for title in others if title not in splits[:1]]
+    splits = [x for x in others if words_of(x) in SPLIT_TITLES]
+    splits += [x for x in others if _is_flag(x, cells)]
+    others = [x for x in others if not _FOLD.search(words_of(x))]
+    others = [title for title in others if title not in splits]
     label = _one_of(others, LABEL, LABELS, cells, 'classes')
     return dict(file=file, label=label, split=next(iter(splits), None))
 
 
-def _holds_files(column) -> bool:
-    """Return whether most cells end as images do."""
-    return column.str.lower().str.endswith(PHOTOGRAPH_SUFFIXES).mean() > 0.5
+def _mostly(titles, cells: dict, holds: Callable[[str], object]) -> list[str]:
+    """Return the columns of which most of the first cells are such."""
+    held = {x: [bool(holds(cell)) for cell in cells[x][:100]] for x in titles}
+    return [title for title, x in held.items() if 2 * sum(x) > len(x)]
 
 
 def _one_of(titles, first: str, known: set[str], cells, what: str) -> str:
     """Return the title that has the first name, or alone has one that is
     known, or is alone."""
-    for names in ({first}, known, {title.lower() for title in titles}):
-        found = [title for title in titles if title.lower() in names]
+    plain = {title: words_of(title).replace(' ', '') for title in titles}
+    for names in ({first}, known, {*plain.values()}):
+        found = [title for title, name in plain.items() if name in names]
         if len(found) == 1:
             return found[0]
         if found:
             break
     raise ValueError(
         f'it is not clear which column has the {what}, of '
-        f'{", ".join(map(repr, cells.columns))}: give it the title {first!r}'
+        f'{", ".join(map(repr, cells))}: give it the title {first!r}'
     )

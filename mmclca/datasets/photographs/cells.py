@@ -1,0 +1,220 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Read the cells of a table, whichever program has written it."""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from io import StringIO
+from pathlib import Path
+from unicodedata import normalize
+
+from mmclca.utils.extras import require
+from mmclca.utils.files import from_cell, read_bytes
+from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
+
+from .spellings import clean
+
+# endings, and the packages that read them
+TABLES = {'.csv': (), '.tsv': ()}
+TABLES |= {'.xlsx': ('pandas', 'openpyxl'), '.ods': ('pandas', 'odf')}
+_SEPARATORS = ',;\t|'
+_HIGH = '[^\\W\\d_\x00-\x7f²³¹¼-¾]'
+_LATIN = f'(?<=[A-Za-z]){_HIGH}|{_HIGH}(?=[A-Za-z])'
+# Hangul without rare vowels, doubled letters and rare final letters
+_HANGUL = ''.join(
+    chr(0xAC00 + (first * 21 + vowel) * 28 + last)
+    for first in (0, 2, 3, 5, 6, 7, 9, 11, 12, 14, 15, 16, 17, 18)
+    for vowel in (0, 1, 4, 5, 6, 8, 9, 13, 17, 18, 20)
+    for last in (0, 1, 4, 8, 16, 17, 21)
+)
+# Frequent characters of each encoding, and those that are as frequent in
+# another encoding: patterns of texts, or of the bytes of one character. Rows
+# of Chinese and Japanese standards begin with the frequent characters.
+_FREQUENT = {
+    'cp1252': _LATIN,
+    'cp1250': _LATIN,
+    'cp1251': '[а-яёіїє]',
+    'gb18030': (rb'[\xc9-\xd7][\xa1-\xfe]', rb'[\xb0-\xc8][\xa1-\xfe]'),
+    'big5': (rb'[\xa4-\xc6][\x40-\x7e]', rb'[\xa4-\xc6][\xa1-\xfe]'),
+    'cp949': f'[{_HANGUL}]',
+    'cp932': (rb'[\x82\x83\x88-\x97].', rb'[\x98-\x9f\xe0-\xea].'),
+}
+_FAIR = 0.6
+
+
+def read_cells(
+    table: Path,
+    known: Collection[str] = (),
+    is_file: Callable[[str], object] = lambda name: False,
+) -> tuple[dict[str, list[str]], list[str]]:
+    """Read a table; of a spreadsheet with several sheets the first one.
+
+    Args:
+        table (Path): The file. A text may be Unicode or in an encoding of
+            Windows, with commas, semicolons, tabs or bars.
+        known (Collection[str]): Names of files, by which an encoding is
+            recognized. Defaults to ().
+        is_file (Callable): Whether a cell names a file; a cell with a
+            separator in it is recognized by this. Defaults to none.
+
+    Returns:
+        tuple[dict[str, list[str]], list[str]]: Texts by the titles in the
+        first row, without spaces around them, empty where there is nothing;
+        and a note on the encoding if it was guessed. Titles are 'column 1'
+        and so on where the first row names an image.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is of another kind, or cannot be read; names the
+            line.
+        ImportError: If a package that reads it is not installed.
+    """
+    kind = table.suffix.lower()
+    if not table.is_file():
+        raise FileNotFoundError(f'there is no table {table}')
+    if kind not in TABLES:
+        raise ValueError(f'{table} is no table; {" ".join(TABLES)} are read')
+    require(*TABLES[kind], extra='tables')
+    try:
+        if TABLES[kind]:
+            return _columns(_rows_of_sheet(table), '', is_file), []
+        text, notes = _decoded(table, known)
+        return _columns(*_rows_of_text(text), is_file), notes
+    except Exception as error:  # of three packages, each with its own
+        reason = ' '.join(str(error).split())
+        raise ValueError(f'{table} cannot be read: {reason}') from error
+
+
+def _rows_of_sheet(table: Path) -> list[tuple[int, list[str]]]:
+    import pandas as pd
+
+    rows = pd.read_excel(table, dtype=str, keep_default_na=False, header=None)
+    return [*enumerate(rows.fillna('').to_numpy().tolist(), 1)]
+
+
+def _decoded(table: Path, known: Collection[str]) -> tuple[str, list[str]]:
+    """Decode a text; say which encoding was assumed if it is not Unicode."""
+    content = read_bytes(table)
+    even, odd = (content[i::2].count(0) for i in (0, 1))
+    encoding = 'utf-16-be' if even > odd else 'utf-16-le'
+    encoding = encoding if 8 * max(even, odd) > len(content) else 'utf-8'
+    with suppress(UnicodeDecodeError):
+        return content.decode(encoding).lstrip('\ufeff'), []
+    encoding = _encoding(content, [normalize('NFC', name) for name in known])
+    return content.decode(encoding), [
+        f'{table.name} is not in UTF-8: read as {encoding}; save it as UTF-8 '
+        'if names are wrong'
+    ]
+
+
+def _encoding(content: bytes, known: Collection[str]) -> str:
+    """Choose the encoding in which most names of files are found, then by
+    its share of frequent characters."""
+    rated = {}
+    for encoding in _FREQUENT:
+        with suppress(UnicodeDecodeError):
+            text = content.decode(encoding)
+            hits = sum(name in text for name in known if not name.isascii())
+            rated[encoding] = hits, _frequency(text[:100_000], encoding)
+    return max(rated, key=rated.get, default='latin-1')
+
+
+def _frequency(text: str, encoding: str) -> float:
+    letters, patterns = re.findall(r'[^\x00-\x7f]', text), _FREQUENT[encoding]
+    if isinstance(patterns, str):
+        return len(re.findall(patterns, text)) / max(len(letters), 1)
+    often, fair = (re.compile(x, re.DOTALL).fullmatch for x in patterns)
+    codes = (letter.encode(encoding) for letter in letters)
+    rated = (1 if often(x) else _FAIR * bool(fair(x)) for x in codes)
+    return sum(rated) / max(len(letters), 1)
+
+
+def _rows_of_text(text: str) -> tuple[list[tuple[int, list[str]]], str]:
+    """Return lines, each with its number, and the separator that gives most
+    lines of one length, then most cells that end as images do."""
+    line = re.match(r'\s*"?sep=(.)"?[^\S\n]*\r?\n', text, re.IGNORECASE)
+    text = '\n' * bool(line) + text[line.end() if line else 0 :]
+    found = {x: _split(text, x) for x in (line[1] if line else _SEPARATORS)}
+
+    def rating(separator: str) -> tuple[int, int]:
+        rows = [row for _, row in found[separator]]
+        lengths = Counter(len(row) for row in rows if len(row) > 1)
+        images = sum(is_image(cell) for row in rows for cell in row)
+        return max(lengths.values(), default=0), images
+
+    best = max(found, key=rating)
+    return found[best], best
+
+
+def _split(text: str, separator: str) -> list[tuple[int, list[str]]]:
+    """Return rows with the numbers of their lines, without comments."""
+    reader = csv.reader(StringIO(text, newline=''), delimiter=separator)
+    try:
+        rows = [(reader.line_num, row) for row in reader]
+    except csv.Error as error:
+        raise ValueError(f'line {reader.line_num}: {error}') from error
+    return [
+        (line, row)
+        for line, row in rows
+        if ''.join(row).lstrip()[:1] != '#' or any(map(is_image, row))
+    ]
+
+
+def is_image(cell: str) -> bool:
+    """Return whether a name ends as those of images do."""
+    return cell.strip().lower().endswith(PHOTOGRAPH_SUFFIXES)
+
+
+def _columns(rows, separator: str, is_file: Callable) -> dict[str, list[str]]:
+    """Return columns by their titles."""
+    rows = [(line, row) for line, row in rows if any(map(str.strip, row))]
+    if not rows:
+        raise ValueError('it is empty')
+    titles = [clean(cell) for cell in rows[0][1]]
+    if any(map(is_image, titles)):
+        ((width, _),) = Counter(len(row) for _, row in rows).most_common(1)
+        titles = [''] * width
+    else:
+        rows = rows[1:]
+    lines = [_of_width(*x, len(titles), separator, is_file) for x in rows]
+    columns = {}
+    for i, title in enumerate(titles):
+        cells = _tidy([line[i] for line in lines])
+        if title and titles.count(title) > 1:
+            title = f'{title} (column {i + 1})'
+        if title or any(cells):
+            columns[title or f'column {i + 1}'] = cells
+    return columns
+
+
+def _of_width(line, row, width: int, separator, is_file) -> list[str]:
+    """Fill up a row, or join the parts of a name with a separator in it.
+
+    Raises:
+        ValueError: If it is not clear which; names the line.
+    """
+    filled = [i + 1 for i, cell in enumerate(row) if cell.strip()]
+    row = (row + [''] * width)[: max(width, *filled)]
+    if len(row) > width:
+        end = len(row) - width + 1  # of a name that begins at 0
+        joined = [separator.join(row[i : i + end]) for i in range(width)]
+        found = [i for i in range(width) if is_file(joined[i].strip())]
+        if len(found) != 1:
+            raise ValueError(
+                f'line {line} has {len(row)} cells, not {width}: write a name '
+                f'with a {separator} in it between double quotes'
+            )
+        row[found[0] : found[0] + end] = [joined[found[0]]]
+    return [from_cell(cell.strip()) for cell in row]
+
+
+def _tidy(column: list[str]) -> list[str]:
+    """Undo what spreadsheets and pandas do to all cells of a column."""
+    filled = [cell for cell in column if cell]
+    if all(cell.startswith("'") for cell in filled):
+        return [cell.strip("'") for cell in column]
+    if all(re.fullmatch(r'[+-]?\d+(\.0*)?', cell) for cell in filled):
+        return [cell.partition('.')[0] for cell in column]
+    return column

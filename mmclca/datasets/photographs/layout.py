@@ -1,0 +1,113 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Recognize splits and variants of a dataset among its folders."""
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from .check import abbreviated
+from .photographs import PARTS, split_named, words_of
+from .spellings import clean
+
+Parts = Sequence[tuple[str, ...]]
+# words of folders that have all classes, in one variant or one part each
+_WORDS = (
+    r'(colou?r(ed)?|gr[ae]y(scale)?|rgb|nir|infrared|thermal|depth|masks?|raw'
+    r'|segment(ed|ations?)|orig(inals?)?|aug(mented|mentations?)?|processed'
+    r'|crop(s|ped)?|resized?|scaled|noisy|blurred|flipped|rotated|images?'
+    r'|imgs?|photos|pictures|labels|annotations|((k )?folds?|parts?|batch|run'
+    r'|sets?|subset|session|round|site|cam(era)?|device|phone|version|v)'
+    r' (\d+|[a-d]|i+))'
+)
+_VARIANT = re.compile(rf'(\d+ )?{_WORDS}( ({_WORDS}|data|\d+))*')
+_DENSE = 0.6  # share of all pairs of outer and inner folders that exist
+
+
+def find_levels(parts: Parts, folder: Path) -> tuple:
+    """Find the levels of the paths that name splits and classes.
+
+    Args:
+        parts (Sequence[tuple[str, ...]]): Path of each image, split at its
+            folders.
+        folder (Path): The folder of these paths, named in errors.
+
+    Returns:
+        tuple[int | None, int, list[str]]: The level of the splits, None if
+        there are none; that of the classes; and notes for the user.
+
+    Raises:
+        ValueError: If the first level is splits or variants rather than
+            classes, but cannot be read as splits.
+    """
+    deep = [part for part in parts if len(part) > 1]
+    swapped = [(x[1], x[0], *x[2:]) for x in deep if len(x) > 2]
+    for split, label, found in (
+        (0, 1, _are_splits(deep)),
+        (1, 2, _are_splits(_without(deep, 0))),  # a folder around all
+        (0, 2, _are_splits(_without(deep, 1))),  # such as train/images/rose
+        (1, 0, _are_splits(swapped)),
+    ):
+        if found:
+            names = {x[split] for x in deep if split_named(x[split]) in PARTS}
+            read = ', '.join(f'{x} as {split_named(x)}' for x in sorted(names))
+            is_new = (split, label) != (0, 1) or names - {*PARTS}
+            return split, label, [f'splits: {read}'] if is_new else []
+    return None, 0, _check_variants(deep, folder)
+
+
+def _without(parts: Parts, level: int) -> Parts:
+    """Drop a level if the folders above it have one folder each there."""
+    above, here = (
+        {part[:end] for part in parts} for end in (level, level + 1)
+    )
+    is_deep = all(len(part) > level + 1 for part in parts)
+    if len(here) > len(above) or not is_deep:
+        return []
+    return [part[:level] + part[level + 1 :] for part in parts]
+
+
+def _are_splits(parts: Parts) -> bool:
+    """Return whether the first level is certainly splits: ``train`` may be a
+    class, too, so other splits must have some of its classes, or none."""
+    held = defaultdict(set)
+    for part in parts:
+        held[part[0]].update(map(clean, part[1:2] if len(part) > 2 else ()))
+    train = {name for name in held if split_named(name) == 'train'}
+    others = {name for name in held if split_named(name)} - train
+    is_flat = any(len(part) < 3 for part in parts if part[0] in train)
+    if not train or is_flat or (not others and train < held.keys()):
+        return False
+    classes = set.union(*(held[name] for name in train))
+    known = (not held[name] or held[name] & classes for name in others)
+    return len(classes) > 1 and all(known)
+
+
+def _check_variants(parts: Parts, folder: Path) -> list[str]:
+    """Refuse folders of variants; note folders that may be such."""
+    held = defaultdict(set)  # also files, as images and masks share names
+    for part in parts:
+        held[part[0]].add(Path(part[1]).stem)
+    below = set().union(*held.values())
+    pairs = sum(map(len, held.values()))
+    is_same = pairs > _DENSE * len(held) * len(below) and len(below) > 1
+    kinds = [split_named(name) for name in held]
+    if len(held) < 2 or not (is_same or all(kinds)):
+        return []
+    look = '{} look like splits or variants of the data, as each holds {}'
+    look = look.format(*(abbreviated(sorted(x)) for x in (held, below)))
+    look += ', and none is train' * (all(kinds) and 'train' not in kinds)
+    advice = f'name them train, val and test, or give {folder / min(held)}'
+    is_flat = any(len(part) == 2 for part in parts)
+    # subfolders of a class are few or numbered, and classes seldom are
+    numbered = [any(re.search(r'\d', x) for x in y) for y in (held, below)]
+    may_be = not is_flat and not numbered[1]
+    variants = [_VARIANT.fullmatch(words_of(name)) for name in held]
+    is_named = all(variants) or (all(kinds) and not is_flat)
+    if is_named or (any(kinds) and may_be):
+        raise ValueError(
+            f'{folder}: {look}: {advice}; if they are the classes, name the '
+            'class of each photo in a table (--labels TABLE)'
+        )
+    is_likely = may_be and (numbered[0] or len(below) >= len(held))
+    return [f'{look}, but are read as classes; if not, {advice}'] * is_likely

@@ -1,0 +1,100 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import pandas as pd
+import pytest
+
+from mmclca.datasets.photographs.cells import read_cells
+
+ROWS = dict(file=['a.jpg', 'b.jpg'], sort=['rose', 'ash'])
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Reads the cells of a text."""
+
+    def read(text, encoding='utf-8', **kwargs):
+        table = tmp_path / 'table.csv'
+        table.write_bytes(text.encode(encoding))
+        return read_cells(table, **kwargs)
+
+    return read
+
+
+@pytest.mark.parametrize(
+    'encoding, names',
+    [
+        ('gbk', '苹果 梨 桃 葡萄'),
+        ('gb18030', '银杏 枫树'),
+        ('big5', '銀杏 楓樹 松樹'),
+        ('shift_jis', 'りんご なし 桜'),
+        ('shift_jis', '桜 松 杉'),
+        ('euc_kr', '사과 배 복숭아'),
+        ('euc_kr', '은행나무 단풍나무'),
+        ('cp1252', 'Möhre Größe café'),
+        ('cp1250', 'jabłoń dąb'),
+        ('cp1251', 'Клён дуб'),
+    ],
+)
+def test_read_cells_recognizes_encoding_by_content(read, encoding, names):
+    names = names.split()
+    rows = ''.join(f'{i}.jpg,{name}\n' for i, name in enumerate(names))
+    cells, notes = read(f'file,class\n{rows}', encoding)
+    assert cells['class'] == names and 'UTF-8' in notes[0]
+
+
+@pytest.mark.parametrize('encoding', ['utf-16', 'utf-16-le', 'utf-16-be'])
+def test_read_cells_reads_unicode_without_note(read, encoding):
+    cells, notes = read('file,class\na.jpg,苹果\n', encoding)
+    assert cells == dict(file=['a.jpg'], **{'class': ['苹果']})
+    assert notes == []
+
+
+def test_read_cells_recognizes_encoding_by_file_names(read):
+    text = 'file,class\n벚꽃.jpg,튤립\n'  # looks like GBK
+    cells, _ = read(text, 'euc_kr')
+    assert cells['file'] != ['벚꽃.jpg']
+    cells, _ = read(text, 'euc_kr', known=['벚꽃.jpg'])
+    assert cells['file'] == ['벚꽃.jpg']
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        'sep=;\r\nfile;sort\r\na.jpg;rose\r\nb.jpg;ash\r\n',
+        '# by me, in May\nfile,sort\na.jpg,rose\n# b\nb.jpg,ash\n',
+        'file,sort\na.jpg,rose\n\n,,\nb.jpg,ash\n,,,\n',
+        'file,sort,,\na.jpg,rose,,\nb.jpg,ash\n',
+        "file,sort\n'a.jpg','rose'\n'b.jpg','ash'\n",
+        '\n\nfile\tsort\ra.jpg\trose\rb.jpg\tash\r',
+    ],
+)
+def test_read_cells_reads_rows_of_any_program(read, text):
+    assert read(text) == (ROWS, [])
+
+
+def test_read_cells_chooses_separator_by_all_lines(read):
+    cells, _ = read('file;sort\na.jpg;red, rose\nb.jpg;pale, ash\n')
+    assert cells['sort'] == ['red, rose', 'pale, ash']
+
+
+def test_read_cells_fills_up_rows_if_short(read):
+    cells, _ = read('file,sort,note\na.jpg,rose\nb.jpg,ash,x\n')
+    assert cells == dict(ROWS, note=['', 'x'])
+
+
+@pytest.mark.parametrize('cells', ['a.jpg,rose,red', 'a.jpg,' + 140_000 * 'x'])
+def test_read_cells_names_line_if_row_is_refused(read, cells):
+    with pytest.raises(ValueError, match='line 3'):
+        read(f'file,sort\nb.jpg,ash\n{cells}\n')
+
+
+def test_read_cells_passes_over_empty_rows_of_sheets(tmp_path):
+    pytest.importorskip('openpyxl')
+    rows = [
+        ('file', 'sort'),
+        (None, None),
+        ('a.jpg', 'rose'),
+        ('b.jpg', 'ash'),
+    ]
+    sheet = pd.DataFrame(rows)
+    sheet.to_excel(tmp_path / 'a.xlsx', index=False, header=False)
+    assert read_cells(tmp_path / 'a.xlsx') == (ROWS, [])
