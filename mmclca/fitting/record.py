@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The record of a fitted model, and the folder that it lies in."""
 
-import csv
 import json
 import os
 import re
@@ -203,7 +202,7 @@ class ModelFolder:
             for row, digest in zip(rows, found, strict=True):
                 row['digest'] = digest[0]
             return rows
-        except (csv.Error, KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f'{self.table} is damaged ({error}): fit again with '
                 '--overwrite'

@@ -197,12 +197,19 @@ def read_rows(path: str | Path) -> list[dict[str, str]]:
     """
     try:
         return rows_of(read_bytes(path))
-    except csv.Error as error:
+    except ValueError as error:
         raise ValueError(f'{path}: {error}') from error
 
 
 def rows_of(content: bytes) -> list[dict[str, str]]:
-    """Return rows of the content of a table, see :func:`read_rows`."""
+    """Return rows of the content of a table, see :func:`read_rows`.
+
+    Raises:
+        ValueError: If a cell is too large; names its line.
+    """
     text = content.decode('utf-8-sig', 'surrogateescape')
     rows = csv.DictReader(StringIO(text, newline=''))
-    return [{key: from_cell(row[key]) for key in row} for row in rows]
+    try:
+        return [{key: from_cell(row[key]) for key in row} for row in rows]
+    except csv.Error as error:
+        raise ValueError(f'line {rows.reader.line_num}: {error}') from error
