@@ -90,12 +90,11 @@ def start_lines(plan: Plan, record: FitRecord) -> list[str]:
     counts = record.counts.values()
     low, high = min(counts), max(counts)
     each = f'{low}' if low == high else f'{low} to {high}'
-    note = plan.pretrained.note
     return [
         f'{sum(counts)} photographs of {len(counts)} classes ({each} a class)',
         *(f'  {line}' for line in record.problems),
         f'Weights: {plan.pretrained.words()}',
-        *([f'  {note}'] if note else []),
+        *(f'  {note}' for note in plan.pretrained.notes),
     ]
 
 
