@@ -102,12 +102,17 @@ def check_patches(cfg):
     mmpretrain fills them up with black.
 
     Raises:
-        ValueError: If ``img_size`` is no multiple of ``patch_size``.
+        ValueError: If ``img_size`` is no multiple of ``patch_size``, or
+            that is not positive.
     """
     backbone = cfg.model.get('backbone') or {}
     size, patch = backbone.get('img_size'), backbone.get('patch_size', 16)
     sides = zip(to_2tuple(size or 0), to_2tuple(patch), strict=True)
     for side, of_patch in sides:
+        if not of_patch > 0:
+            raise ValueError(
+                f'model.backbone.patch_size={patch} must be 1 or more'
+            )
         if side % of_patch:
             below = side - side % of_patch
             raise ValueError(

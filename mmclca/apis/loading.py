@@ -15,6 +15,7 @@ from torch import nn
 from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.checkpoints.loading import load_trained
 from mmclca.checkpoints.opening import open_checkpoint
+from mmclca.checkpoints.releases import name_source
 from mmclca.checkpoints.stored import (
     check_names,
     checkpoint_bytes,
@@ -126,9 +127,21 @@ def config_and_weights(
     else:
         weights = open_checkpoint(str(weights if model is None else model))
         config = stored_config(weights)
+        if 'module' in config.get('model', {}):
+            config, weights = _without_lora(config, weights)
     if options:
         merge_options(config, options)
     return config, weights
+
+
+def _without_lora(config: Config, checkpoint: dict) -> tuple[Config, dict]:
+    """Return config and weights of the plain classifier of LoRA, which tools
+    take."""
+    model = build_classifier(config)
+    name = load_trained(model, checkpoint).source
+    plain = without_lora(model)
+    weights = name_source(plain.state_dict(), name)
+    return plain._config, dict(meta=checkpoint['meta'], state_dict=weights)
 
 
 def build_classifier(config: Config, start: str | bool = False) -> BaseModel:

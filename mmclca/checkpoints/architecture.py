@@ -10,7 +10,6 @@ replaced on load. What would be built is checked against the file.
 from inspect import signature
 from math import isqrt
 
-import torch
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor
 
@@ -19,12 +18,14 @@ from mmclca.registry import MODELS
 from .error import CheckpointError
 from .loading import compare_weights, wrong_parameters
 from .releases import (
+    WeightSource,
     first,
     heads_of_release,
     rename_to_backbone,
     source_of,
     weights_of,
 )
+from .sizes import building_within
 from .stored import stored_backbone
 
 # channels of a head, but for the models whose heads are wider
@@ -54,7 +55,7 @@ def backbone_of(checkpoint: dict) -> dict:
     config in the file is more than plain settings.
     """
     named = weights_of(checkpoint)
-    name, keys = source_of(named).name, source_of(named).keys
+    name = source_of(named).name
     weights = dict(named)
     rename_to_backbone(weights, '')
     own = {
@@ -65,7 +66,7 @@ def backbone_of(checkpoint: dict) -> dict:
     kind, read = next((KINDS[key] for key in KINDS if key in own), PLAIN)
     try:
         settings = _stored(checkpoint, kind) or dict(
-            _with_heads(read(own), keys), type=kind
+            _with_heads(read(own), source_of(named)), type=kind
         )
     except KeyError as error:
         raise _refusal(kind, [f'{error.args[0]} is missing'], name) from error
@@ -73,7 +74,8 @@ def backbone_of(checkpoint: dict) -> dict:
         shapes = ['a tensor has too few dimensions']
         raise _refusal(kind, shapes, name) from error
     settings = {k: v for k, v in settings.items() if k not in FIXED}
-    network = _build(settings, name)
+    with building_within(own, name):
+        network = MODELS.build(settings)
     _compare(network, settings['type'], own, name)
     return _of_fit(settings, network)
 
@@ -90,17 +92,6 @@ def _stored(checkpoint: dict, kind: str) -> dict | None:
         return {k: stored[k] for k in SHARED if k in stored} | dict(type=VIT)
     kinds = [kind for kind, _ in KINDS.values()]
     return stored if stored.get('type') in kinds else None
-
-
-def _build(settings: dict, name: str) -> BaseBackbone:
-    """Build the network without memory."""
-    try:
-        with torch.device('meta'):
-            return MODELS.build(settings)
-    except (TypeError, ValueError) as error:
-        raise CheckpointError(
-            f'the config in {name} makes no {settings["type"]}: {error}'
-        ) from error
 
 
 def _compare(network: BaseBackbone, kind: str, own: dict, name: str) -> None:
@@ -154,10 +145,27 @@ def _vit(own: dict) -> dict:
     return backbone
 
 
-def _with_heads(settings: dict, keys: list[str]) -> dict:
+def assumed_heads(checkpoint: dict, backbone: dict) -> str:
+    """Describe an assumption of :func:`backbone_of`, empty without one.
+
+    Shapes do not tell the number of heads of a ViT.
+    """
+    source, arch = source_of(weights_of(checkpoint)), backbone['arch']
+    width = arch['embed_dims']
+    known = heads_of_release(source.keys, width, source.arch)
+    if known or backbone['type'] != VIT or _stored(checkpoint, VIT):
+        return ''
+    return (
+        f'{source.name} does not say its number of attention heads: assuming '
+        f'{arch["num_heads"]} for {width} channels; for another number, store '
+        'its config in it (publish_model.py --config CONFIG)'
+    )
+
+
+def _with_heads(settings: dict, source: WeightSource) -> dict:
     """Correct the heads, where the names in the file tell them."""
     arch = settings['arch']
-    heads = heads_of_release(keys, arch['embed_dims'])
+    heads = heads_of_release(source.keys, arch['embed_dims'], source.arch)
     if heads:
         arch['num_heads'] = heads
     return settings

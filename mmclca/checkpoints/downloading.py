@@ -22,6 +22,7 @@ from mmclca.utils.messages import did_you_mean
 
 from .error import CheckpointError
 from .opening import read_checkpoint
+from .sizes import building_within
 
 
 def download_checkpoint(url: str) -> str:
@@ -76,14 +77,15 @@ def weights_of_timm(name: str) -> dict:
     return weights
 
 
-def weights_of_npz(path: str) -> dict:
-    """Read a vision transformer of Google's release by timm's names."""
+def weights_of_npz(path: str, size: int) -> dict:
+    """Read a vision transformer of Google's release by timm's names; its
+    arrays have ``size`` bytes."""
     with np.load(path) as file:
         kernel = file['embedding/kernel']
         rows = file['Transformer/posembed_input/pos_embedding'].shape[1]
         block = 'Transformer/encoderblock_'
         query = f'{block}0/MultiHeadDotProductAttention_1/query/bias'
-        model = VisionTransformer(
+        settings = dict(
             img_size=kernel.shape[0] * isqrt(rows - 1),
             patch_size=kernel.shape[0],
             embed_dim=kernel.shape[-1],
@@ -91,6 +93,10 @@ def weights_of_npz(path: str) -> dict:
             num_heads=len(file[query]),
             num_classes=file['head/bias'].size,
         )
+    numbers = torch.empty(size // 4, device='meta')
+    with building_within(dict(all=numbers), path):
+        VisionTransformer(**settings)
+    model = VisionTransformer(**settings)
     model.load_pretrained(path)
     return model.state_dict()
 

@@ -31,11 +31,14 @@ from mmengine.config import ConfigDict
 from mmengine.logging import HistoryBuffer
 from mmengine.runner.checkpoint import CheckpointLoader
 from safetensors import safe_open
+from torch import Tensor, _weights_only_unpickler
 
 from mmclca.utils.lazy import lazy
 
+from .contents import check_tensors, format_of, unpacked_size
 from .error import CheckpointError
 from .fitted import model_file
+from .identity import digest_of
 from .releases import name_source, source_of, unwrap, weights_of
 
 downloading = lazy('mmclca.checkpoints.downloading')
@@ -120,33 +123,46 @@ def read_checkpoint(
     path: str, name: str, map_location=None, mapped: bool = False
 ) -> dict:
     """Open the file at ``path``, known to the user as ``name``."""
-    try:
-        if path.endswith('.safetensors'):
-            checkpoint = _read_safetensors(path)
-        elif path.endswith('.npz'):
-            checkpoint = downloading.weights_of_npz(path)
-        else:
-            checkpoint = _read_pickle(path, map_location, mapped)
-    except Exception as error:  # a damaged file raises all kinds
-        raise _refusal(path, name, error) from error
-    found = unwrap(checkpoint, name)
+    found = _read_file(path, name, map_location, mapped)
     meta = dict_in(found, 'meta')
     # of old versions, a text that mmengine runs as Python where a training
     # goes on, to ask for a number of GPUs; today's config is under 'cfg'
     if isinstance(meta.get('config'), str):
         del meta['config']
     source_of(weights_of(found)).meta = meta
-    _add_base(found, meta, path, mapped)
+    _add_base(found, path, name, mapped)
     return found
 
 
+def _read_file(path: str, name: str, map_location, mapped: bool) -> dict:
+    """Read a file by its contents, without its base."""
+    try:
+        kind, size = format_of(path, name), unpacked_size(path)
+        if kind == 'safetensors':
+            checkpoint = _read_safetensors(path)
+        elif kind == 'npz':
+            checkpoint = downloading.weights_of_npz(path, size)
+        else:
+            checkpoint = _read_pickle(path, map_location, mapped)
+        found = unwrap(checkpoint, name)
+        for weights in (weights_of(found), dict_in(found, 'ema_state_dict')):
+            check_tensors(weights, size)
+        return found
+    except CheckpointError:
+        raise
+    except Exception as error:  # a damaged file raises all kinds
+        raise _refusal(path, name, error) from error
+
+
 def _read_pickle(path: str, map_location, mapped: bool):
-    with only_safe_globals():
+    mapped = mapped and zipfile.is_zipfile(path)  # others cannot be
+    # of a path, torch believes the ending
+    with only_safe_globals(), open(path, 'rb') as file:
         return torch.load(
-            path,
+            path if mapped else file,
             map_location=map_location or 'cpu',
             weights_only=True,
-            mmap=mapped and zipfile.is_zipfile(path),  # others cannot be
+            mmap=mapped,
         )
 
 
@@ -188,18 +204,32 @@ def dict_in(found: dict, name: str) -> dict:
     return part if isinstance(part, dict) else {}
 
 
-def _add_base(checkpoint: dict, meta: dict, path: str, mapped: bool) -> None:
-    """Add what a file of :class:`SaveTrainableHook` leaves to its base."""
-    if not isinstance(meta.get('base'), str):
+def _add_base(checkpoint: dict, path: str, name: str, mapped: bool) -> None:
+    """Add the parameters that :class:`SaveTrainableHook` left to a base.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        CheckpointError: If it has another name or hash than training writes.
+    """
+    base = dict_in(checkpoint, 'meta').get('base')
+    if not isinstance(base, str):
         return
-    name = os.path.basename(meta['base'])  # in no other folders
+    base = os.path.basename(base)  # in no other folders
     folder = pathlib.Path(path).absolute().parent
-    files = [place / name for place in (folder, folder.parent)]
-    found = next(filter(pathlib.Path.is_file, files), files[0])
-    base = load_from_file(str(found), mapped=mapped)
+    files = [place / base for place in (folder, folder.parent)]
+    found = str(next(filter(pathlib.Path.is_file, files), files[0]))
+    if not os.path.isfile(found):
+        raise FileNotFoundError(f'there is no checkpoint {found}')
+    weights = weights_of(_read_file(found, found, None, mapped))
+    weights = {k: x for k, x in weights.items() if isinstance(x, Tensor)}
+    if base != f'base_{digest_of(weights)}.pth':
+        raise CheckpointError(
+            f'{name} needs {base}, but the contents of {found} have the hash '
+            f'{digest_of(weights)}: copy the base of its training there'
+        )
     for kind, prefix in dict(state_dict='', ema_state_dict='module.').items():
-        named = {prefix + key: base[key] for key in base}
-        dict_in(checkpoint, kind).update(named)
+        added = {prefix + key: value for key, value in weights.items()}
+        dict_in(checkpoint, kind).update(added)
 
 
 # truth values, integers, floats and texts of a fixed length, none of them long
@@ -278,6 +308,22 @@ def _statistic(owner: type, name: str) -> None:
         raise UnpicklingError('GLOBAL getattr')
 
 
+def _encoded(text: str, codec: str) -> bytes:
+    """Stand in for ``codecs.encode``: other codecs double what they get."""
+    if codec not in ('latin1', 'latin-1'):
+        raise UnpicklingError(f'GLOBAL _codecs.encode({codec!r:.20})')
+    return text.encode(codec)
+
+
+def _byte_array(data: bytes | str = b'', codec: str = 'latin-1') -> bytearray:
+    """Stand in for ``bytearray``, which makes any number of zeros."""
+    if isinstance(data, int):
+        raise UnpicklingError('GLOBAL bytearray')
+    return bytearray(_encoded(data, codec) if isinstance(data, str) else data)
+
+
+# functions that torch admits, with bounds
+_BOUNDED = {'_codecs.encode': _encoded, 'builtins.bytearray': _byte_array}
 # rebuilding of arrays and numbers, by the names of numpy 1 and 2
 _NUMPY = [
     (note, f'{module}.{name}')
@@ -312,8 +358,12 @@ def only_safe_globals() -> Iterator[None]:
     before = torch.serialization.get_safe_globals()
     torch.serialization.clear_safe_globals()
     torch.serialization.add_safe_globals(_SAFE)
+    allowed = _weights_only_unpickler._get_allowed_globals()
+    theirs = {name: allowed[name] for name in _BOUNDED}
+    allowed.update(_BOUNDED)
     try:
         yield
     finally:
+        allowed.update(theirs)
         torch.serialization.clear_safe_globals()
         torch.serialization.add_safe_globals(before)

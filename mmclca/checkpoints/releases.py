@@ -5,7 +5,7 @@ What a load made of them is reported in one line of the log.
 """
 
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -17,7 +17,7 @@ from mmclca.utils.lazy import lazy
 from mmclca.utils.messages import printable
 
 from .error import CheckpointError
-from .families import BARE, FAMILIES, Family
+from .families import BARE, CLASSIFIER, FAMILIES, Family
 
 pretraining = lazy('mmclca.checkpoints.families.pretraining')
 
@@ -27,7 +27,29 @@ DECODED = re.compile(r'(module\.)?(model\.)?decoder_(embed|pred)\d*\.')
 TWELVE = (192, 384)
 # likely first: mmengine, MoCo v3, open_clip; DeiT, MAE, the CLCA authors,
 # TokenReduction; DINO, of whose two networks the teacher is the better one
-WRAPPERS = ('state_dict', 'model', 'teacher')
+WRAPPERS = (
+    *('state_dict', 'model', 'teacher', 'model_state_dict', 'model_state'),
+    *('module', 'net', 'network', 'target_encoder', 'encoder', 'backbone'),
+    *('weights', 'params', 'student'),
+)
+# names of moving averages, which timm prefers too
+EMA = re.compile(
+    r'(?i)(?:^|[._])(?:ema|swa|averaged?|teacher|target)(?:[._]|$)'
+)
+EMA_SETS = re.compile(r'(?i)(?:^|_)(?:ema|swa|averaged?)(?:_|$)')
+# wrappers of parts of a model (torch.compile, FSDP, activation checkpoints)
+INSIDE = re.compile(
+    r'\b_(?:orig_mod|fsdp_wrapped_module|checkpoint_wrapped_module)\.'
+)
+# any names of modules, none of which is a number of a layer
+OUTER = r'(?:[A-Za-z_]\w*\.)*?'
+# networks next to the encoder
+ASIDE = r'momentum_encoder|encoder_k\b|decoder|predictor|text|student'
+# a classifier next to an encoder that has a prefix
+HEAD = re.compile(rf'({OUTER})(?:head|fc|classifier)\.(weight|bias)')
+# releases of MoCo v3, whose ViT-S has twelve heads
+MOCO = re.compile(rf'{OUTER}(?:base|momentum)_encoder\.')
+MOCO_ARCHS = ('vit_small', 'vit_conv_small')
 
 
 @dataclass
@@ -81,6 +103,10 @@ class WeightSource:
         keys (list[str]): The names in the file.
         meta (dict): What the file holds beside its weights, as mmengine
             writes it. Defaults to nothing.
+        arch (str): Name of the network that the file states.
+            Defaults to none.
+        choice (str): Sentence that names the weights taken and those left,
+            if the file has several sets. Defaults to none.
         report (Report, optional): What the hooks of the load that goes on
             have reported. Defaults to None, none of them ran.
         answer (Callable): What is done with the report of a load. Defaults
@@ -90,6 +116,8 @@ class WeightSource:
     name: str
     keys: list[str]
     meta: dict = field(default_factory=dict)
+    arch: str = ''
+    choice: str = ''
     report: Report | None = None
     answer: Callable[[Report], None] = Report.log
 
@@ -117,7 +145,7 @@ def name_source(weights: dict, name: str) -> StateDict:
     """Attach to weights, as metadata, where they came from."""
     # what wraps a model for several processes is no part of it
     pairs = (
-        (str(key).removeprefix('module.'), value)
+        (INSIDE.sub('', str(key)).removeprefix('module.'), value)
         for key, value in weights.items()
         if not _is_odd(value)  # no parameter is such a one
     )
@@ -148,10 +176,9 @@ def unwrap(checkpoint, name: str) -> dict:
     Raises:
         CheckpointError: If there are no weights where they are looked for.
     """
-    weights, wrapper = checkpoint, None
+    weights, wrapper, others = checkpoint, None, []
     if isinstance(checkpoint, dict):
-        wrapper = next((key for key in WRAPPERS if key in checkpoint), None)
-        weights = checkpoint if wrapper is None else checkpoint[wrapper]
+        wrapper, weights, others = _choose_set(checkpoint)
     if not isinstance(weights, dict):
         raise CheckpointError(
             f'{name} holds a {type(weights).__name__} in place of a dict '
@@ -163,10 +190,56 @@ def unwrap(checkpoint, name: str) -> dict:
     if any(map(DECODED.match, keys)):
         weights = pretraining.rename_pretraining(weights)
     weights = name_source(weights, name)
-    source_of(weights).keys = keys
-    if wrapper == 'state_dict':
+    source = source_of(weights)
+    source.keys, source.arch = keys, checkpoint.get('arch', '')
+    if others:
+        source.choice = (
+            f'{name} holds several sets of weights: {wrapper} is used, not '
+            f'{", ".join(others)}'
+        )
+        MMLogger.get_current_instance().info(printable(source.choice))
+    if 'state_dict' in checkpoint:
         return dict(checkpoint, state_dict=weights)
     return weights
+
+
+def _choose_set(checkpoint: dict) -> tuple[str | None, object, list[str]]:
+    """Choose a set of weights in a file: a moving average before others.
+
+    Returns:
+        tuple[str | None, object, list[str]]: Key, weights, and the keys of
+        the other sets. Without any known key: None and the whole file.
+    """
+    sets = {key: _inner_set(value) for key, value in checkpoint.items()}
+    sets = {key: found for key, found in sets.items() if found}
+    largest = max(map(len, sets.values()), default=0)
+    averages = [
+        key
+        for key, found in sets.items()
+        if EMA_SETS.search(str(key))
+        # mmengine stores its average as state_dict, and here what it averages
+        and 'steps' not in found
+        # statistics of an average are not weights
+        and 2 * len(found) >= largest
+    ]
+    keys = [*averages, *(key for key in WRAPPERS if key in sets)]
+    if keys:
+        return keys[0], sets[keys[0]], keys[1:]
+    key = next((key for key in WRAPPERS[:3] if key in checkpoint), None)
+    return key, checkpoint if key is None else checkpoint[key], []
+
+
+def _inner_set(found) -> dict | None:
+    """Find the tensors in a part of a file, which may be wrapped again."""
+    for _ in range(4):
+        if not isinstance(found, dict):
+            break
+        if any(isinstance(value, Tensor) for value in found.values()):
+            return found
+        known = (found[key] for key in WRAPPERS if key in found)
+        rest = (value for value in found.values() if isinstance(value, dict))
+        found = next(known, None) or next(rest, None)
+    return None
 
 
 def _refuse_unknown(weights: dict, name: str) -> None:
@@ -207,12 +280,30 @@ def recognize(names: list[str]) -> tuple[Family, str] | None:
         tuple[Family, str] | None: None where they are those of a classifier
         of this package, or of no known family.
     """
+    # parts of these backbones have names of others (cache.clr)
+    if any(re.match(BARE.mark, name) for name in names):
+        return BARE, ''
     for family in FAMILIES:
-        for encoder in family.encoders:
-            mark = re.compile(re.escape(encoder) + f'(?:{family.mark})')
-            if any(map(mark.match, names)):
-                return family, encoder
+        mark = re.compile(f'({OUTER})(?:{family.mark})')
+        found = Counter(m[1] for m in map(mark.match, names) if m)
+        if found:
+            own = family is CLASSIFIER and '' in found
+            return None if own else (family, _choose_encoder(found))
     return None
+
+
+def _choose_encoder(found: Counter[str]) -> str:
+    """Choose between encoders of a file by what precedes their names."""
+    # next to a student a teacher is its average, else another network
+    has_student = any('student' in prefix for prefix in found)
+    aside = re.compile(ASIDE if has_student else f'{ASIDE}|teacher')
+
+    def badness(prefix: str) -> tuple:
+        is_average = bool(EMA.search(prefix))
+        is_aside = bool(aside.search(prefix))
+        return is_aside, not prefix, not is_average, -found[prefix]
+
+    return min(found, key=badness)
 
 
 def rename_to_classifier(state_dict: dict, prefix: str) -> list[str]:
@@ -229,11 +320,17 @@ def rename_to_classifier(state_dict: dict, prefix: str) -> list[str]:
     if found is None:
         return []
     family, encoder = found
-    weights = {
-        name[len(encoder) :]: state_dict.pop(prefix + name)
-        for name in names
-        if name.startswith(encoder)
-    }
+    heads = {name: HEAD.fullmatch(name) for name in names}
+    weights = {}
+    for name in names:
+        if name.startswith(encoder):
+            part = name[len(encoder) :]
+            for old, new in family.spelling:
+                part = part.replace(old, new)
+            weights[part] = state_dict.pop(prefix + name)
+        elif heads[name] and encoder.startswith(heads[name][1]):
+            part = f'head.{heads[name][2]}'
+            weights[part] = state_dict.pop(prefix + name)
     left_out = [name for name in weights if re.match(family.left_out, name)]
     for name in left_out:
         del weights[name]
@@ -257,10 +354,17 @@ def _reform(weights: dict, family: Family) -> None:
         for match in _matches(weights, pattern):
             weights[match.expand(new)] = change(weights[match.string])
     for pattern, new in family.stacked:
-        matches = sorted(_matches(weights, pattern), key=lambda m: int(m[1]))
-        if matches:
-            rows = [weights.pop(match.string) for match in matches]
-            weights[new] = torch.cat(rows)
+        whole = {}
+        for match in sorted(_matches(weights, pattern), key=_place):
+            rows = whole.setdefault(match.expand(new), [])
+            rows.append(weights.pop(match.string))
+        weights |= {name: torch.cat(rows) for name, rows in whole.items()}
+
+
+def _place(match: re.Match) -> int:
+    """Order parts by their number, or as query, key and value."""
+    part = match['part']
+    return int(part) if part.isdigit() else 'qkv'.index(part[0])
 
 
 def _matches(weights: dict, pattern: str) -> list[re.Match]:
@@ -290,15 +394,21 @@ def _names(state_dict: dict, prefix: str) -> list[str]:
     return [key[len(prefix) :] for key in state_dict if key.startswith(prefix)]
 
 
-def heads_of_release(keys: list[str], width: int) -> int | None:
-    """Count the heads of an encoder that comes with its decoders.
+def heads_of_release(
+    keys: list[str], width: int, arch: str = ''
+) -> int | None:
+    """Count the heads of an encoder that a release is known by.
 
     Args:
         keys (list[str]): The names in the file.
         width (int): Channels of the encoder.
+        arch (str): Name of the network in the file. Defaults to none.
 
     Returns:
-        int | None: None for others than MAE-Lite's and MIRL's small ones.
+        int | None: 12 for the small encoders of MAE-Lite and MIRL, which come
+        with their decoders, and of MoCo v3; None for others.
     """
     decoded = any(map(DECODED.match, keys))
-    return 12 if decoded and width in TWELVE else None
+    of_moco = arch in MOCO_ARCHS or any(map(MOCO.match, keys))
+    small = decoded and width in TWELVE or of_moco and width == 384
+    return 12 if small else None

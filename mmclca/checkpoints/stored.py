@@ -7,49 +7,71 @@ say is in a few lists.
 
 mmengine imports what it does not know: ``type='helper'`` runs helper.py, and
 so do ``conv_type``, ``norm_layer``, ``_scope_`` and others that types look
-up. Models fetch weights that a setting names, data sets open pickles. What
-came with a download must do none of this, so whatever is not listed here is
-refused: types by the setting that holds them, and texts by their name.
+up. Models fetch weights that a setting names. What came with a download must
+do none of this, so whatever is not listed here is refused: types by the
+setting that holds them, and texts by their name. Of datasets, which open
+files and download, only the test pipeline is read.
 """
 
 import ast
 import io
+import re
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from math import inf, nan
 
 import mmpretrain
 import torch
 from mmengine.config import Config
 from mmengine.logging import MMLogger
-from mmengine.registry import Registry
+from mmengine.registry import Registry, init_default_scope
 from torch import Tensor
 
-from mmclca.registry import DATASETS, MODELS, TRANSFORMS
+from mmclca.registry import MODELS, TRANSFORMS
 from mmclca.version import __version__
 
 from .opening import dict_in
 from .releases import WeightSource, heads_of_release, source_of, weights_of
+from .sizes import building_within
 
 # what a trained model does without; its teacher is in other files
 UNUSED = ('pretrained', 'teacher', 'train_cfg')
-LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
+# characters of a config, of which a usual one has 20,000
+LONGEST, DEEPEST = 2**17, 100
+# numbers in a pipeline and lengths of lists; numbers in a model
+LARGEST, MOST = 4096, 2**16
+# expressions for the names of layers that are matched in linear time
+TARGET = re.compile(r'(\.\*)?[\w.\\|()]{1,200}')
 
 
 def stored_config(checkpoint: dict) -> Config:
     """Read the config that a model was trained with.
 
     It is read as plain settings and not run. Only the model, its data
-    preprocessor and the data sets are taken from it.
+    preprocessor and the pipeline of the test dataset are taken from it: a
+    file names no dataset that is opened.
 
     Raises:
         ValueError: If there is none, or it is more than plain settings; see
             :func:`mmclca.checkpoints.stored.check_settings`.
+        CheckpointError: If the model is not one of these weights.
     """
     remedy = 'give the config beside it (predict.py: --config CONFIG)'
     if stored_text(checkpoint) is None:
         raise ValueError(f'{_name(checkpoint)} holds no config: {remedy}')
-    parts = _read(checkpoint, _used, f'If you trust it, {remedy}')
-    return Config(dict(parts, default_scope='mmpretrain'))
+    parts = _read(checkpoint, usable_parts, f'If you trust it, {remedy}')
+    config = Config(dict(parts, default_scope='mmpretrain'))
+    if 'model' in config:
+        _check_model(deepcopy(config), checkpoint)  # constructors change it
+    return config
+
+
+def _check_model(config: Config, checkpoint: dict) -> None:
+    """Refuse a model that the weights of its file do not fill."""
+    init_default_scope('mmpretrain')
+    defaults = dict(data_preprocessor=config.get('data_preprocessor'))
+    with building_within(weights_of(checkpoint), _name(checkpoint)):
+        MODELS.build(config.model, default_args=defaults)
 
 
 def stored_backbone(checkpoint: dict) -> dict | None:
@@ -147,18 +169,28 @@ def _backbone(config: dict) -> dict:
     return without_training(dict(model=dict(backbone=backbone)))
 
 
-def _used(config: dict) -> dict:
-    """Take the parts of which models and data sets are built."""
+def usable_parts(config: dict) -> dict:
+    """Take the parts of which models and images are made."""
     parts = {
         name: dict(_settings(config, name))
-        for name in ('model', 'data_preprocessor', *LOADERS)
+        for name in ('model', 'data_preprocessor')
         if config.get(name) is not None
     }
-    for name in UNUSED:
-        parts.get('model', {}).pop(name, None)
-    for name in parts.keys() & {*LOADERS}:
-        parts[name] = dict(dataset=_settings(parts[name], 'dataset'))
+    model = parts.get('model', {})
+    if isinstance(model.get('module'), dict):  # of LoRA
+        model['module'] = _without_unused(model['module'])
+    parts = dict(parts, model=_without_unused(model)) if model else parts
+    if config.get('test_dataloader') is not None:
+        dataset = _settings(_settings(config, 'test_dataloader'), 'dataset')
+        steps = dataset.get('pipeline', [])
+        # a type that opens nothing, as it names no images
+        dataset = dict(type='CustomDataset', pipeline=steps)
+        parts['test_dataloader'] = dict(dataset=dataset)
     return without_training(parts)
+
+
+def _without_unused(model: dict) -> dict:
+    return {name: x for name, x in model.items() if name not in UNUSED}
 
 
 def _settings(config: dict, name: str) -> dict:
@@ -179,14 +211,31 @@ def parse_plain_config(text: str) -> Config:
     Raises:
         ValueError: If there is anything else in it.
     """
+    if len(text) > LONGEST:
+        raise ValueError(
+            f'it has {len(text)} characters, and at most {LONGEST} are read'
+        )
     try:
-        return Config(dict(map(_assignment, ast.parse(text).body)))
+        tree = ast.parse(text)
+        _check_depth(tree)
+        return Config(dict(map(_assignment, tree.body)))
     except SyntaxError as error:
         raise ValueError(f'line {error.lineno} is no setting') from error
     except KeyError as error:  # a name that mmengine keeps for itself
         raise ValueError(error.args[0]) from error
-    except (RecursionError, TypeError) as error:  # a key that is a list
-        raise ValueError(f'it is no plain settings ({error})') from error
+    # a key that is a list; too many brackets or signs for Python
+    except (MemoryError, RecursionError, TypeError) as error:
+        problem = f'{type(error).__name__}: {error}'
+        raise ValueError(f'it is no plain settings ({problem})') from error
+
+
+def _check_depth(tree: ast.AST) -> None:
+    """Refuse settings that code which calls itself cannot follow."""
+    nodes = [tree]
+    for _ in range(DEEPEST):
+        nodes = [one for node in nodes for one in ast.iter_child_nodes(node)]
+    if nodes:
+        raise ValueError('its settings are nested too deeply')
 
 
 def _assignment(node: ast.stmt) -> tuple:
@@ -240,6 +289,7 @@ CLASSIFIERS = (
     'mmclca.models.selfsup.grafit_model',
     'mmpretrain.models.classifiers.image',
 )
+LORA = 'mmclca.models.lora'
 # and a type in a model, by the setting that holds it
 PARTS = dict(
     backbone=(
@@ -280,16 +330,6 @@ LAYERS = (
     'mmpretrain.models.losses',
     'mmpretrain.models.utils.norm',
 )
-# data sets that are folders or lists; others open pickles, or fetch theirs
-DATA_SETS = (
-    *_below('mmclca.datasets', 'levels ultra_fgvc'),
-    'mmengine.dataset.dataset_wrapper',
-    *_below(
-        'mmpretrain.datasets',
-        'caltech101 cub custom dataset_wrappers dtd fgvcaircraft flowers102 '
-        'food101 imagenet oxfordiiitpet places205 stanfordcars sun397',
-    ),
-)
 STEPS = (
     *_below('mmclca.datasets', 'decoding image_cache'),
     'mmclca.models.baselines.shuffled_view',
@@ -309,10 +349,6 @@ TEXTS = (
     *('edge', 'imdecode_backend', 'input_key', 'interpolation'),
     *('magnitude_key', 'magnitude_std', 'meta_keys', 'padding_mode'),
     *('policies', 'second_interpolation'),
-    # of data sets: names, and folders and lists of this machine, which are
-    # read as text where a split of the data is asked for
-    *('ann_file', 'classes', 'data_prefix', 'data_root', 'dataset'),
-    *('extensions', 'img_path', 'level', 'levels', 'split'),
 )
 # file clients, of which one imports from a folder that is named to it
 NEVER = ('backend_args', 'file_client_args', 'trust_remote_code')
@@ -340,7 +376,8 @@ def without_training(settings):
 
 
 def check_settings(config: dict) -> None:
-    """Refuse settings that could import, fetch or open something.
+    """Refuse settings that could import, fetch or open something, and sizes
+    that take hours or all memory.
 
     Raises:
         ValueError: If there is a type that is not allowed where it is, or a
@@ -365,8 +402,14 @@ def _refused(value, place: tuple) -> Iterator[str]:
             elif not _is_type(inner, place):
                 yield f'{where}.type={inner!r:.80}'
     elif isinstance(value, list | tuple | set):
+        if len(value) > LARGEST:
+            yield f'{where} of {len(value)} values'
         for inner in value:
             yield from _refused(inner, place)
+    elif isinstance(value, int | float):
+        of_image = place[0] == 'test_dataloader' and place[-1] != 'disk_mb'
+        if (LARGEST if of_image else MOST) < abs(value) < inf:
+            yield f'{where}={value!r:.80}'
     elif isinstance(value, str) and not _is_text(value, place[-1]):
         yield f'{where}={value!r:.80}'
     if place[-1] in NEVER and value is not None:
@@ -375,12 +418,16 @@ def _refused(value, place: tuple) -> Iterator[str]:
 
 def _is_type(name, place: tuple) -> bool:
     """Tell whether the setting at a place may have this type."""
+    if place == ('model', 'targets'):  # of LoRA: names of layers
+        return isinstance(name, str) and bool(TARGET.fullmatch(name))
     if place == ('model',):
+        registry, modules = MODELS, (*CLASSIFIERS, LORA)
+    elif place == ('model', 'module'):
         registry, modules = MODELS, CLASSIFIERS
+    elif place == ('test_dataloader', 'dataset'):
+        return name == 'CustomDataset'
     elif place[0] in ('model', 'data_preprocessor'):
         registry, modules = MODELS, PARTS.get(place[-1], LAYERS)
-    elif place[-1] in ('dataset', 'datasets'):
-        registry, modules = DATASETS, DATA_SETS
     else:
         registry, modules = TRANSFORMS, STEPS
     kind = _find(registry, name) if isinstance(name, str) else None
@@ -422,7 +469,7 @@ def compare_heads(backbone, source: WeightSource) -> None:
     """
     ours = vars(backbone).get('arch_settings', {}).get('num_heads')
     theirs = _stored_heads(backbone, source) or heads_of_release(
-        source.keys, backbone.embed_dims
+        source.keys, backbone.embed_dims, source.arch
     )
     if ours and theirs and ours != theirs:
         MMLogger.get_current_instance().warning(

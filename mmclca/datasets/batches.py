@@ -245,14 +245,17 @@ def dataset_of(cfg: Config, split: str = 'test', **changes) -> BaseDataset:
     loader = cfg.get(f'{split}_dataloader') or {}
     if 'dataset' not in loader:
         raise ValueError(
-            f'the config has no {split}_dataloader with a dataset: give one '
-            'that has, or name images where the tool takes some'
+            f'the config has no {split}_dataloader with a dataset, as a '
+            'config that a checkpoint stores: give the config file, as an '
+            'argument or by --config, or name images where the tool takes some'
         )
     settings = {**loader['dataset'], **changes}
     if settings['type'] == 'CustomDataset' and not NAMES & {*settings}:
         raise ValueError(
-            f'the {split} data set of the config names no images, as of a '
-            'model that fit made: name some where the tool takes them, or '
+            f'the {split} dataset of the config names no images, as in a '
+            'config that a checkpoint stores: give the config file, as an '
+            'argument or by --config, name images where the tool takes some, '
+            'or '
             f'give --cfg-options {split}_dataloader.dataset.data_root=FOLDER'
         )
     init_default_scope('mmpretrain')

@@ -91,13 +91,12 @@ def start_lines(plan: Plan, record: FitRecord) -> list[str]:
     shown = names[:3] + ['...'] + names[-2:] if len(names) > 6 else names
     low, high = min(counts), max(counts)
     each = f'{low}' if low == high else f'{low} to {high}'
-    note = plan.pretrained.note
     return [
         f'{sum(counts)} photographs of {len(counts)} classes ({each} a class)',
         f'  Classes  {", ".join(shown)}',
         *(f'  {line}' for line in record.problems),
         f'Weights: {plan.pretrained.words()}',
-        *([f'  {note}'] if note else []),
+        *(f'  {note}' for note in plan.pretrained.notes),
     ]
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import timm
 
-from mmclca.checkpoints.architecture import VIT, backbone_of
+from mmclca.checkpoints.architecture import VIT, assumed_heads, backbone_of
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.checkpoints.opening import open_checkpoint
+from mmclca.checkpoints.releases import source_of, weights_of
 from mmclca.utils.messages import one_of
 
 TIMM = 'timm://'
@@ -41,14 +42,14 @@ class Pretrained:
         source (str): Path or ``timm://NAME``.
         backbone (dict): Of :func:`backbone_of`.
         pixels (tuple): Mean and standard deviation of each channel, 0 to 255.
-        note (str): What is uncertain, in a line; empty if nothing is.
+        notes (tuple[str, ...]): Assumptions and choices, a line each.
     """
 
     name: str
     source: str
     backbone: dict
     pixels: tuple
-    note: str
+    notes: tuple[str, ...]
 
     @property
     def kind(self) -> str:
@@ -87,7 +88,17 @@ def find_weights(
     name = source.removeprefix(TIMM)
     name = Path(source).stem if name == source else name
     known, note = pixels_of(name, pixels)
-    return Pretrained(name, source, backbone_of(checkpoint), known, note)
+    backbone = backbone_of(checkpoint)
+    heads = '' if _timm_name(name) else assumed_heads(checkpoint, backbone)
+    choice = source_of(weights_of(checkpoint)).choice
+    notes = tuple(filter(None, (note, heads, choice)))
+    return Pretrained(name, source, backbone, known, notes)
+
+
+def _timm_name(name: str) -> str | None:
+    """Return the name without a hash if timm has such weights."""
+    known = HASH.sub('', name)
+    return known if timm.is_model_pretrained(known) else None
 
 
 def pixels_of(name: str, pixels: str | None = None) -> tuple[tuple, str]:
@@ -103,8 +114,8 @@ def pixels_of(name: str, pixels: str | None = None) -> tuple[tuple, str]:
     if pixels is not None:
         one_of(PIXELS, pixels=pixels)
         return PIXELS[pixels], ''
-    known = HASH.sub('', name)
-    if not timm.is_model_pretrained(known):
+    known = _timm_name(name)
+    if known is None:
         return PIXELS['imagenet'], (
             f'timm knows no model {name}: its pixels are taken to be '
             "normalized as ImageNet's (--pixels half for 0.5)"

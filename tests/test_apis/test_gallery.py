@@ -4,10 +4,11 @@ import math
 
 import pytest
 import torch
+from mmengine.config import Config
 from safetensors import safe_open
 from safetensors.torch import save_file
 from tiny_model import write_tiny
-from tiny_run import CLASSES, write_images
+from tiny_run import CLASSES, write_images, write_run
 
 import mmclca.apis.gallery
 from mmclca.apis import TokenReductionInferencer
@@ -182,7 +183,8 @@ def test_folder_list_and_split(inferencer, tmp_path):
     assert some.paths[1] == str(tmp_path / 'data/an elm/1 1.png')
     (tmp_path / 'data/classes.txt').write_text('\n'.join(CLASSES))
     assert images_at(names).names == ['oak', None]
-    split = images_of_split(inferencer.model._config, 'train')
+    config = Config.fromfile(write_run(tmp_path / 'run'))
+    split = images_of_split(config, 'train')
     assert set(split.names) == set(CLASSES) and len(split.paths) == 16
 
 

@@ -33,13 +33,12 @@ def test_config_and_classes_out_of_a_file(folder, name):
     checkpoint = open_checkpoint(str(folder / name))
     config = Config.fromfile(folder / 'tiny.py')
     read = stored_config(checkpoint).to_dict()
-    assert {'model', 'val_dataloader', 'test_dataloader'} <= {*read}
+    assert {'model', 'test_dataloader'} <= {*read}
     assert 'optim_wrapper' not in read
-    for name, part in read.items():
-        wanted = config[name]
-        if name.endswith('_dataloader'):
-            wanted = dict(dataset=wanted.dataset)
-        assert part == wanted
+    dataset = read.pop('test_dataloader')['dataset']
+    assert dataset['pipeline'] == config.test_dataloader.dataset.pipeline
+    assert {*dataset} == {'type', 'pipeline'}
+    assert all(part == config[name] for name, part in read.items())
     assert tuple(stored_classes(checkpoint)) == CLASSES
 
 
@@ -131,8 +130,8 @@ def test_a_text_that_is_more_than_settings_is_not_used(folder, tmp_path):
         (f'model = [dict({call})]', 'model is no dict'),
         ('test_dataloader = dict(dataset=[])', 'dataset is no dict'),
         (
-            f'val_dataloader = dict(dataset=dict({call}))',
-            "val_dataloader.dataset.type='os.mkdir'",
+            f'test_dataloader=dict(dataset=dict(pipeline=[dict({call})]))',
+            "test_dataloader.dataset.pipeline.type='os.mkdir'",
         ),
     ):
         plant(folder, tmp_path, text)
@@ -157,7 +156,7 @@ def test_files_of_training_are_not_asked_for(folder, tmp_path):
     read = stored_config(open_checkpoint(str(tmp_path / 'evil.pth')))
     assert {*read} == {
         *('default_scope', 'model', 'data_preprocessor'),
-        *('train_dataloader', 'test_dataloader'),
+        'test_dataloader',
     }
     assert {*read.model} == {'type', 'backbone', 'head'}
     assert 'init_cfg' not in read.model.backbone

@@ -171,7 +171,7 @@ def test_what_no_weight_tells_is_in_the_config(name, options):
 CAIT = BACKBONES['cait']
 OTHERS = [  # of configs beside the weights of a CaiT
     (config_of(dict(CAIT, talking_heads=False)), 'mix_logits.* has no place'),
-    (config_of(dict(CAIT, class_layers=2)), 'w.pth makes no mmclca.CaiT'),
+    (config_of(dict(CAIT, class_layers=2)), 'class_layers'),
     ('import os\nmodel = dict(backbone=dict())', 'is not used.*import os'),
 ]
 

@@ -90,7 +90,7 @@ def test_tables_are_of_the_results(backbone, table):
     ],
 )
 def test_what_is_chosen(pixels, budget, chosen):
-    pretrained = Pretrained('tiny', 'tiny.pth', TINY, PIXELS[pixels], '')
+    pretrained = Pretrained('tiny', 'tiny.pth', TINY, PIXELS[pixels], ())
     found = choose_model(pretrained, 40, budget, None, 'cpu')
     assert words(found) == chosen
     assert found.layers == (None if found.method else (*range(12),))

@@ -36,7 +36,7 @@ def test_a_file_in_words(tmp_path):
     found = find_weights(str(write_weights(tmp_path)))
     assert found.words() == 'tiny (4 layers, 64 channels, patches of 32 px)'
     assert found.backbone['patch_size'] == 32
-    assert 'timm knows no model tiny' in found.note
+    assert 'timm knows no model tiny' in found.notes[0]
 
 
 def test_the_default_that_cannot_be_had(monkeypatch):

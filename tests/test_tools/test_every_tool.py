@@ -51,7 +51,8 @@ TABLE = {
         'tiny.pth new --device cpu --out predict.csv', 'predict.csv'
     ),
     'probe.py': Row(
-        'tiny.pth --test new --device cpu --out probe.pth', 'probe.pth'
+        'tiny.pth --images data --test new --device cpu --out probe.pth',
+        'probe.pth',
     ),
     'retrieval.py': Row(
         'tiny.pth --gallery data --queries new --topk 2 --device cpu '
@@ -102,18 +103,20 @@ TABLE = {
         'tiny.py tiny.pth new/ash/0.png --out kept.png', 'kept.png'
     ),
     'visualization/vis_agreement.py': Row(
-        'tiny.pth --other tiny.py tiny.pth --device cpu --out agree.png',
+        'tiny.py tiny.pth --other tiny.py tiny.pth --device cpu --out '
+        'agree.png',
         'agree.png',
     ),
     'visualization/vis_cam.py': Row(
         'tiny.pth new/ash/0.png --device cpu --save-path cam.png', 'cam.png'
     ),
     'visualization/vis_cka.py': Row(
-        'tiny.pth --device cpu --num-images 8 --batch-size 8 --out cka.png',
+        'tiny.py tiny.pth --device cpu --num-images 8 --batch-size 8 --out '
+        'cka.png',
         'cka.png',
     ),
     'visualization/vis_confusions.py': Row(
-        'tiny.pth --device cpu --pairs 1 --out taken.png', 'taken.png'
+        'tiny.py tiny.pth --device cpu --pairs 1 --out taken.png', 'taken.png'
     ),
     'visualization/vis_cross_patch.py': Row(
         'resmlp/tiny.pth --device cpu --out mixed.png', 'mixed.png'
@@ -129,8 +132,8 @@ TABLE = {
         'tiny.py --save-path lr.png', 'lr.png'
     ),
     'visualization/vis_tsne.py': Row(
-        'tiny.pth --device cpu --vis-stage pre_logits --perplexity 3 '
-        '--n-iter 250 --work-dir plane',
+        'tiny.py --checkpoint tiny.pth --device cpu --vis-stage pre_logits '
+        '--perplexity 3 --n-iter 250 --work-dir plane',
         'plane/tsne_pre_logits.png',
     ),
     'model_converters/publish_model.py': Row('tiny.pth leaf', 'leaf_*.pth'),

@@ -37,13 +37,24 @@ def lora(tmp_path, monkeypatch):
 @torch.no_grad()
 def test_opened_it_is_plain_and_answers_alike(lora):
     x = noise(4, (32, 32))
-    for given in (('lora.py', 'lora.pth'), (lora,)):
+    for given in (('lora.py', 'lora.pth'), (lora,), ('lora.pth',)):
         found = TokenReductionInferencer(*given, device='cpu').model
         assert torch.allclose(found(x), lora(x), atol=1e-5)
         assert not any('lora_' in name for name in found.state_dict())
         assert found._config.model.type == 'ImageClassifier'
         assert all(p.requires_grad for p in found.parameters())
     assert any('lora_' in name for name in lora.state_dict())
+
+
+@pytest.mark.parametrize('target', ['(a+)+b', '.*.*.*.*x', 3])
+def test_stored_lora_is_refused_if_its_targets_are_slow(lora, target):
+    config = Config.fromfile('lora.py')
+    config.model.targets = [dict(type=target)]
+    stored = torch.load('lora.pth', weights_only=True)
+    stored['meta']['cfg'] = config.pretty_text
+    torch.save(stored, 'lora.pth')
+    with pytest.raises(ValueError, match='targets'):
+        TokenReductionInferencer('lora.pth')
 
 
 @pytest.fixture

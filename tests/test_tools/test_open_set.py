@@ -37,7 +37,8 @@ def fit(monkeypatch, capsys, folder):
 
     def fit(*arguments):
         run_tool(
-            monkeypatch, TOOL, folder / 'tiny.pth', '--device=cpu', *arguments
+            *(monkeypatch, TOOL, folder / 'tiny.pth', '--device=cpu'),
+            *arguments,
         )
         return capsys.readouterr().out
 
@@ -55,7 +56,7 @@ def scores_of(folder, place, score):
 
 def test_few_images_are_warned_of(monkeypatch, capsys, folder):
     for accept, few in ((0.95, True), (0.9375, False), (1, False)):
-        words = ('--device=cpu', '--accept', accept)
+        words = '--device=cpu', '--accept', accept, '--known', folder / 'data'
         run_tool(monkeypatch, TOOL, folder / 'tiny.pth', *words)
         said = capsys.readouterr().err
         assert ('16 known images are few' in said) == few
@@ -113,14 +114,15 @@ def test_measured_and_used(score, fit, folder, monkeypatch, capsys):
 
 def test_validation_split_is_the_default(fit, folder):
     out = folder / 'new/t.json'
-    fit('--out', out)
+    config = '--config', folder / 'tiny.py'
+    fit('--out', out, *config)
     split = json.loads(out.read_text())
     assert split['images'] == dict(known=16)
     assert 'auroc' not in split['scores'][0]
     fit('--out', out, '--known', folder / 'data')
     assert json.loads(out.read_text()) == split
     place = f'val_dataloader.dataset.data_root={folder / "test"}'
-    fit('--out', out, '--cfg-options', place)
+    fit('--out', out, *config, '--cfg-options', place)
     assert json.loads(out.read_text())['images'] == dict(known=12)
 
 
@@ -128,6 +130,7 @@ def test_images_that_chose_the_threshold_and_measure_it(
     folder, monkeypatch, capsys
 ):
     arguments = [folder / 'tiny.pth', '--device=cpu']
+    arguments += ['--config', folder / 'tiny.py']
     arguments += ['--unknown', folder / 'unknown']
     run_tool(monkeypatch, TOOL, *arguments)  # both splits are data
     said = capsys.readouterr().err
@@ -137,7 +140,7 @@ def test_images_that_chose_the_threshold_and_measure_it(
 
 
 def test_threshold_of_another_model(fit, folder, monkeypatch):
-    fit()
+    fit('--known', folder / 'data')
     with pytest.raises(SystemExit, match='is the threshold of another model'):
         run_tool(
             *(monkeypatch, PREDICT, folder / 'tiny.pth', folder / 'test'),
@@ -162,6 +165,7 @@ def test_mistakes(folder, fit, monkeypatch, capsys, words, said):
     monkeypatch.chdir(folder)
     (folder / 'pines').mkdir()
     (folder / 'test/oak').rename(folder / 'pines/pine')
-    assert exit_code(fit, *words.split()) == 2
+    words = [*words.split(), '--config', 'tiny.py']
+    assert exit_code(fit, *words) == 2
     assert re.search(said, capsys.readouterr().err)
     assert not (folder / 'tiny.threshold.json').exists()

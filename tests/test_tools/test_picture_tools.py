@@ -125,9 +125,10 @@ def test_tsne(draw):
     config = 'tiny.py --checkpoint 0.pth'
     picture = draw('vis_tsne', config)
     assert picture.std() > 5
-    assert np.array_equal(picture, draw('vis_tsne', '0.pth'))
+    assert np.array_equal(picture, draw('vis_tsne', config))
     for words in ('1.pth', '0.pth --legend --class-idx 1 3'):
-        assert not np.array_equal(picture, draw('vis_tsne', words))
+        other = draw('vis_tsne', f'tiny.py --checkpoint {words}')
+        assert not np.array_equal(picture, other)
 
 
 @pytest.mark.parametrize(
@@ -141,19 +142,22 @@ def test_tsne(draw):
         ('vis_rollout', f'gone.py 0.pth {IMAGE}', 'No such'),
         ('vis_rollout', f'{CAM} --out gone/a.png', 'no folder gone'),
         ('vis_cka', f'0.pth {IMAGE}', 'elm/0.png: no images are read'),
-        ('vis_cka', '0.pth --batch-size 17', 'has 16 images'),
+        ('vis_cka', 'tiny.py 0.pth --batch-size 17', 'has 16 images'),
         ('vis_cka', '0.pth --kind pca --other 1.pth', 'leave out --other'),
-        ('vis_cka', f'0.pth --kind probe {FEW} --feature all', 'cls or mean'),
+        ('vis_cka', f'tiny.py 0.pth --kind probe {FEW} --feature all',
+         'cls or mean'),
         ('vis_cka', 'tiny.py 0.pth --cfg-options model.head=None',
          'no classifier: give its weights with'),
         ('vis_confusions', 'gone.pth', 'gone.pth'),
-        ('vis_agreement', '0.pth --other renamed.pth', 'class names of the m'),
+        ('vis_agreement', 'tiny.py 0.pth --other tiny.py renamed.pth',
+         'class names of the m'),
         ('vis_cam', f'{CAM} --target-category 4 1 9', '4 9: .* 0 to 3'),
         ('vis_cam', f'{CAM} --target-layers 3', 'layer=3 is not there'),
         ('vis_cam', f'{CAM} --target-layers head', 'a number, or backbone.l'),
         ('vis_cam', f'{CAM} --method cam', "choice: 'cam' .*hirescam"),
         ('vis_cross_patch', '0.pth', 'TokenReductionViT, has no linear layer'),
-        ('vis_tsne', '0.pth --class-idx 4', '-idx 4: .* 0 to 3'),
+        ('vis_tsne', 'tiny.py --checkpoint 0.pth --class-idx 4',
+         '-idx 4: .* 0 to 3'),
         ('vis_pooling', f'{POOL} oka', r"no 'oka' \(do you mean oak"),
         ('vis_pooling', f'{POOL} 4', "no '4'.* by their labels, 0 to 3"),
         ('vis_pooling', f'one/tiny.pth {IMAGE} --classes oak', 'one query'),
@@ -180,7 +184,7 @@ def test_mistakes_end_in_a_line(tool, capsys, name, words, message):
 )
 def test_kinds_of_studies_of_layers(draw, folder, kind):
     words = f'--kind {kind} --feature mean --num-images 16 --batch-size 8'
-    assert draw('vis_cka', f'0.pth {words}').std() > 10
+    assert draw('vis_cka', f'tiny.py 0.pth {words}').std() > 10
     rows = (folder / 'out.csv').read_text().splitlines()
     assert len(rows) >= 3 and all(len(row.split(',')) > 2 for row in rows)
 
@@ -190,7 +194,7 @@ def test_layers_of_pretrained_weights(draw, folder):
     names = [n for n in stored['state_dict'] if n.startswith('backbone.')]
     kept = {name: stored['state_dict'][name] for name in names}
     torch.save(dict(state_dict=kept), folder / 'pretrained.pth')
-    words = f'--kind maps --other 0.pth {FEW}'
+    words = f'--kind maps --other tiny.py 0.pth {FEW}'
     assert draw('vis_cka', f'tiny.py pretrained.pth {words}').std() > 10
 
 

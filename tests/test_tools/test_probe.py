@@ -88,7 +88,10 @@ def test_lists_tables_groups_and_single_images(probe, folder, tmp_path):
 def test_images_left_out(probe, folder, tmp_path, capsys):
     write_images(tmp_path / 'data', per_class=1)
     (tmp_path / 'data/oak/no.png').write_bytes(b'')
-    path, said = probe('--images', tmp_path / 'data', '--test=test')
+    weights = '--weights', folder / 'tiny.pth', '--test=test'
+    path, said = probe(
+        '--images', tmp_path / 'data', *weights, model='tiny.py'
+    )
     assert 'an image a class: how good it is cannot be told' in said
     assert 'test: ' in said and 'of 16 images' in said
 
@@ -99,8 +102,14 @@ def test_images_left_out(probe, folder, tmp_path, capsys):
         (['--keep-rate', '0.5'], '--keep-rate needs --method'),
         (['--groups', 'a'], '--groups needs --images'),
         (['--images', 'gone'], 'there is no folder .*gone'),
-        (['--test', 'new/oak'], 'no classes to measure with'),
-        (['--test', 'data'], '16 of the test images are also fitted to'),
+        (
+            ['--images', 'data', '--test', 'new/oak'],
+            'no classes to measure with',
+        ),
+        (
+            ['--images', 'data', '--test', 'data'],
+            '16 of the test images are also fitted to',
+        ),
         (['--weights', 'tiny.pth'], 'are both checkpoints'),
         (['--classifier', 'knn'], "no 'knn'; there are ridge"),
         (['--layers', '7'], r'layers=.7. must be ascending'),

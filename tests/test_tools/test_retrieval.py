@@ -43,12 +43,13 @@ def written(path):
 
 def test_splits_of_the_config_are_the_default(retrieve, folder, tmp_path):
     retrieve('--gallery', folder / 'data', '--out', tmp_path / 'a.json')
-    retrieve('--out', tmp_path / 'b.json')  # both splits are data
+    config = '--config', folder / 'tiny.py'
+    retrieve('--out', tmp_path / 'b.json', *config)  # both splits are data
     ours, theirs = (written(tmp_path / f'{n}.json')[1] for n in 'ab')
     assert ours == theirs
     for split in ('train', 'test'):
         new = f'{split}_dataloader.dataset.data_root={folder / "new"}'
-        retrieve('--out', tmp_path / 'c.json', '--cfg-options', new)
+        retrieve('--out', tmp_path / 'c.json', *config, '--cfg-options', new)
         entries, _ = written(tmp_path / 'c.json')
         assert len(entries) == dict(train=16, test=8)[split]
         found = entries[0]['neighbours'][0]['image']

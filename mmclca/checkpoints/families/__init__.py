@@ -6,12 +6,22 @@ A new family is a table here and a place in ``FAMILIES``.
 
 from .deit import CAIT, PARALLEL_VIT, PATCH_CONVNET, RESMLP
 from .family import Family
-from .vit import BARE, CLCA, CLIP, TOKEN_REDUCTION, VIT
+from .vit import (
+    BARE,
+    CLASSIFIER,
+    CLCA,
+    CLIP,
+    HF_CLIP,
+    HF_VIT,
+    TOKEN_REDUCTION,
+    TORCHVISION,
+    VIT,
+)
 
 __all__ = ['Family']
 
 # in this order: those with names of others come before them
 FAMILIES = (
-    *(CLIP, CLCA, TOKEN_REDUCTION, PARALLEL_VIT, PATCH_CONVNET),
-    *(CAIT, RESMLP, VIT, BARE),
+    *(CLASSIFIER, CLIP, HF_CLIP, HF_VIT, TORCHVISION, CLCA),
+    *(TOKEN_REDUCTION, PARALLEL_VIT, PATCH_CONVNET, CAIT, RESMLP, VIT, BARE),
 )

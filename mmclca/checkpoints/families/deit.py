@@ -79,8 +79,8 @@ PATCH_CONVNET = Family(
         (r'per_class\.', 'head.'),
     ),
     stacked=(
-        (r'head\.(\d+)\.weight', 'per_class.weight'),
-        (r'head\.(\d+)\.bias', 'per_class.bias'),
+        (r'head\.(?P<part>\d+)\.weight', 'per_class.weight'),
+        (r'head\.(?P<part>\d+)\.bias', 'per_class.bias'),
     ),
 )
 

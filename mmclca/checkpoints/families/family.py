@@ -12,8 +12,8 @@ POS_EMBED = 'backbone.foreign_pos_embed'
 class Family:
     """Files whose tensors have the same names, and what these become.
 
-    All patterns are matched at the beginning of a name, after what precedes
-    those of the encoder.
+    All patterns are matched at the beginning of a name, after the prefix of
+    the encoder, which may be any names of modules (``module.model.``).
 
     Args:
         mark (str): Pattern of a name by which a file is recognized.
@@ -26,11 +26,13 @@ class Family:
         values (tuple[tuple[str, str, Callable]]): Pattern of whole names in
             the file, name of what is made of each such tensor (the same or
             one more), and what makes it. Names change after that.
-        stacked (tuple[tuple[str, str]]): Pattern of whole names that differ
-            by a number, its only group, and the name of the one tensor that
-            these become, along the first axis. Names change after that.
-        encoders (tuple[str]): What may precede the names of the encoder: of
-            MoCo v3, DINO, CLIP, others. What lies beside it is left alone.
+        stacked (tuple[tuple[str, str]]): Pattern of whole names whose group
+            ``part`` is a number, or query, key or value; and the name of the
+            tensor that these become, along the first axis. Names change
+            after that.
+        spelling (tuple[tuple[str, str]]): Texts in names, and those that
+            replace them before all else, in this order: the names of another
+            family that the other tables have.
     """
 
     mark: str
@@ -38,4 +40,9 @@ class Family:
     left_out: str = r'(?!)'
     values: tuple[tuple[str, str, Callable[[Tensor], Tensor]], ...] = ()
     stacked: tuple[tuple[str, str], ...] = ()
-    encoders: tuple[str, ...] = ('base_encoder.', 'backbone.', 'visual.', '')
+    spelling: tuple[tuple[str, str], ...] = ()
+
+
+def spelling(pairs: str) -> tuple[tuple[str, str], ...]:
+    """Read pairs of texts, ``old>new`` with spaces between them."""
+    return tuple(tuple(pair.split('>')) for pair in pairs.split())

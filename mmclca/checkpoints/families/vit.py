@@ -3,7 +3,9 @@
 and MoCo v3's releases have, too; of the CLCA authors and TokenReduction; of
 open_clip; of mmpretrain."""
 
-from .family import POS_EMBED, Family
+from dataclasses import replace
+
+from .family import POS_EMBED, Family, spelling
 
 BLOCK, LAYER = r'blocks\.(\d+)', r'backbone.layers.\1'
 EMBEDDING = (
@@ -34,13 +36,13 @@ HEAD = (
     (r'fc_norm\.', 'backbone.ln2.'),
     (r'pre_logits\.fc\.', 'head.layers.pre_logits.'),
     (r'head_dist\.', 'head.layers.head_dist.'),
-    (r'head\.', 'head.layers.head.'),
+    (r'(head|fc|classifier)\.', 'head.layers.head.'),
 )
 RENAMES = (*EMBEDDING, *LAYERS, *HEAD)
 VIT = Family(
     mark=r'blocks\.\d+\.|patch_embed\.proj\.',
     renames=RENAMES,
-    left_out=r'decoder_|mask_token$',
+    left_out=r'decoder_|mask_token$|n_averaged$',
 )
 
 # timm's names, and those of CLR tokens, of reducers and of the CLA head
@@ -50,7 +52,7 @@ REDUCERS = (
     (r'(score_predictor|cluster_layers)\.', 'backbone.reducer.stages.'),
 )
 TOKEN_REDUCTION = Family(
-    mark=r'clr$|(score_predictor|cluster_layers)\.',
+    mark=r'(?<!cache\.)clr$|(score_predictor|cluster_layers)\.',
     renames=(*REDUCERS, *RENAMES),
 )
 CLCA = Family(
@@ -91,7 +93,58 @@ CLIP = Family(
     ),
 )
 
-# backbones of mmpretrain and of this package without their classifier
-BARE = Family(
-    mark=r'layers\.\d+\.|patch_embed\.projection\.', renames=(), encoders=('',)
+# torchvision, of which old files have other names of the FFN
+TORCHVISION = replace(
+    VIT,
+    mark=r'encoder\.layers\.encoder_layer_\d+\.',
+    spelling=spelling(
+        'class_token>cls_token encoder.pos_embedding>pos_embed ln_>norm '
+        'conv_proj.>patch_embed.proj. encoder.layers.encoder_layer_>blocks. '
+        'self_attention.in_proj_>attn.qkv. self_attention.out_proj>attn.proj '
+        'mlp.0>mlp.fc1 mlp.3>mlp.fc2 mlp.linear_1>mlp.fc1 heads.>  '
+        'mlp.linear_2>mlp.fc2 encoder.ln.>norm.'
+    ),
 )
+# Hugging Face: ViT, DeiT, MAE, MSN and DINOv2; the image tower of CLIP
+HF_VIT = replace(
+    VIT,
+    mark=r'encoder\.layer\.\d+\.attention\.attention\.',
+    spelling=spelling(
+        'embeddings.patch_embeddings.projection.>patch_embed.proj. '
+        'embeddings.position_embeddings>pos_embed embeddings.> '
+        'distillation_token>dist_token encoder.layer.>blocks. '
+        'attention.attention.>attn. attention.output.dense>attn.proj '
+        'layernorm_before>norm1 layernorm_after>norm2 layernorm.>norm. '
+        'intermediate.dense>mlp.fc1 output.dense>mlp.fc2 '
+        'layer_scale1.lambda1>ls1.gamma layer_scale2.lambda1>ls2.gamma'
+    ),
+    left_out=rf'{VIT.left_out}|pooler\.',
+    stacked=(
+        (
+            rf'({BLOCK}\.attn\.)(?P<part>query|key|value)\.(weight|bias)',
+            r'\1qkv.\4',
+        ),
+    ),
+)
+HF_CLIP = replace(
+    CLIP,
+    mark=r'encoder\.layers\.\d+\.self_attn\.',
+    spelling=spelling(
+        'embeddings.position_embedding.weight>positional_embedding '
+        'embeddings.patch_embedding.>conv1. embeddings.> layer_norm>ln_ '
+        'encoder.layers.>transformer.resblocks. self_attn.>attn. '
+        'pre_layrnorm.>ln_pre. post_layernorm.>ln_post. fc1>c_fc fc2>c_proj'
+    ),
+    left_out=r'position_ids$',
+    stacked=(
+        (
+            rf'({RESBLOCK}\.attn\.)(?P<part>[qkv])_proj\.(weight|bias)',
+            r'\1in_proj_\4',
+        ),
+    ),
+)
+
+# classifiers of mmpretrain and of this package, and their backbones alone
+OWN = r'(?:layers\.\d+\.|patch_embed\.projection\.)'
+CLASSIFIER = Family(mark=rf'backbone\.{OWN}', renames=(('', ''),))
+BARE = Family(mark=OWN, renames=())

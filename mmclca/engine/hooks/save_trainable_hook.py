@@ -1,5 +1,4 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-import hashlib
 from io import BytesIO
 from pathlib import Path
 
@@ -7,8 +6,8 @@ import torch
 from mmengine.dist import barrier, is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner.checkpoint import weights_to_cpu
-from torch import Tensor
 
+from mmclca.checkpoints.identity import digest_of
 from mmclca.registry import HOOKS
 from mmclca.utils.files import replace_bytes
 from mmclca.utils.wrappers import inner_model
@@ -43,7 +42,7 @@ class SaveTrainableHook(Hook):
             )
         own = weights_to_cpu(model.state_dict())
         base = {name: own[name] for name in own if _plain(name) in frozen}
-        self.base, self.name = frozen, f'base_{_digest(base)}.pth'
+        self.base, self.name = frozen, f'base_{digest_of(base)}.pth'
         place = Path(runner.work_dir).absolute().parent / self.name
         if is_main_process() and not place.is_file():
             content = BytesIO()
@@ -63,13 +62,3 @@ class SaveTrainableHook(Hook):
 def _plain(name: str) -> str:
     """Leave out what wraps a model."""
     return name.removeprefix('module.')
-
-
-def _digest(weights: dict[str, Tensor]) -> str:
-    """Make eight letters of names and contents."""
-    digest = hashlib.sha256()
-    for name in sorted(weights):
-        digest.update(name.encode())
-        flat = weights[name].contiguous().flatten()
-        digest.update(flat.view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()[:8]

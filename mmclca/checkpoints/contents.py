@@ -1,0 +1,115 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Recognize files by their first bytes, and bound their size in memory.
+
+Endings are often wrong: a web page saved under the name of a checkpoint, a
+``.pth`` that holds safetensors.
+"""
+
+import os
+import re
+import zipfile
+
+from torch import Tensor
+
+from .error import CheckpointError
+
+DOWNLOAD = (
+    'download the file itself (Git LFS: git lfs pull; Hugging Face: /resolve/ '
+    'in its address, not /blob/)'
+)
+UNPACK = 'unpack it, and give the file of weights in it'
+SAVE = "save its model's state dict with torch.save, and give that file"
+# first bytes, a kind of file that has them, and what to do
+KINDS = (
+    (rb'version https://git-lfs', 'a Git LFS pointer', DOWNLOAD),
+    (rb'[./]*(git/)?annex/', 'a git-annex pointer', DOWNLOAD),
+    (rb'[\xef\xbb\xbf\xff\xfe]*\s*<', 'a web page or XML text', DOWNLOAD),
+    (rb'[\xef\xbb\xbf]*\s*[\[{]', 'JSON text, not weights', DOWNLOAD),
+    (rb'[\t\r\n -~]{16,}$', 'text, not weights', DOWNLOAD),
+    (rb'\x1f\x8b', 'a gzip archive', UNPACK),
+    (rb'BZh\d|\xfd7zXZ|\x28\xb5\x2f\xfd', 'a compressed file', UNPACK),
+    (rb'7z\xbc\xaf|Rar!|.{257}ustar', 'an archive (7z, RAR or tar)', UNPACK),
+    (rb'\x89HDF', 'an HDF5 file, as Keras writes it', SAVE),
+    (rb'\x08[\x01-\x20][\x12\x3a\x42]', 'an ONNX model', SAVE),
+    (rb'.{4}TFL3|GGUF|\x93NUMPY', 'a TFLite, GGUF or NumPy file', SAVE),
+    (rb'\xff\xd8\xff|\x89PNG|GIF8|RIFF|%PDF', 'an image', 'give weights'),
+)
+
+
+def format_of(path: str, name: str) -> str:
+    """Recognize the format of a file of weights.
+
+    Args:
+        path (str): The file.
+        name (str): Name of the file for the user.
+
+    Returns:
+        str: 'safetensors', 'npz' or 'pickle', which is also returned for
+        unknown bytes.
+
+    Raises:
+        CheckpointError: If the file is known to be something else; names it.
+    """
+    with open(path, 'rb') as file:
+        head = file.read(512)
+    if head[8:9] == b'{' and int.from_bytes(head[:8], 'little') < 1e8:
+        return 'safetensors'
+    if head.startswith(b'PK') and zipfile.is_zipfile(path):
+        return _format_of_zip(path, name)
+    for start, kind, remedy in KINDS:
+        if re.match(start, head, re.DOTALL):
+            raise CheckpointError(f'{name} is {kind}: {remedy}')
+    return 'pickle'
+
+
+def _format_of_zip(path: str, name: str) -> str:
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+    endings = {entry.rpartition('/')[2] for entry in names}
+    if 'constants.pkl' in endings:
+        raise CheckpointError(f'{name} is a TorchScript archive: {SAVE}')
+    if 'data.pkl' in endings:
+        return 'pickle'
+    if any(entry.endswith('.npy') for entry in names):
+        return 'npz'
+    listed = ', '.join(names[:3])
+    raise CheckpointError(f'{name} is a zip archive of {listed}: {UNPACK}')
+
+
+def unpacked_size(path: str) -> int:
+    """Return the bytes that a file declares, itself or its parts.
+
+    Raises:
+        ValueError: If its parts are over ten times as large as the file.
+    """
+    size = os.path.getsize(path)
+    if not zipfile.is_zipfile(path):
+        return size
+    with zipfile.ZipFile(path) as archive:
+        parts = sum(entry.file_size for entry in archive.infolist())
+    if parts > 10 * size + 2**20:
+        raise ValueError(
+            f'its parts unpack to {parts / 1e9:.2g} GB, over ten times its '
+            'size'
+        )
+    return max(size, parts)
+
+
+def check_tensors(weights: dict, size: int) -> None:
+    """Refuse tensors that repeat few numbers, by their strides.
+
+    Args:
+        weights (dict): Weights in a file.
+        size (int): Bytes that the file declares.
+
+    Raises:
+        ValueError: If copies of all tensors would be over four times as
+            large, and 16 MB more.
+    """
+    tensors = [x for x in weights.values() if isinstance(x, Tensor)]
+    copied = sum(x.numel() * x.element_size() for x in tensors)
+    if copied > 4 * size + 2**24:
+        raise ValueError(
+            f'its tensors would take {copied / 1e9:.2g} GB, but the file has '
+            f'{size / 1e6:.2g} MB of numbers'
+        )

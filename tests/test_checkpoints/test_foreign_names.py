@@ -1,0 +1,219 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Sets of weights, wrappers, and the names of other libraries."""
+
+import re
+
+import pytest
+import timm
+import torch
+from foreign_models import images, ours, theirs
+from mmengine.runner import load_checkpoint
+from torchvision.models import VisionTransformer
+
+from mmclca.checkpoints.opening import open_checkpoint
+from mmclca.checkpoints.releases import source_of, weights_of
+from mmclca.fitting.weights import find_weights
+
+GOOD, BAD = {'a': torch.ones(2)}, {'a': torch.zeros(2)}
+SETS = {
+    'timm': dict(state_dict=BAD, state_dict_ema=GOOD),
+    'DeiT': dict(model=BAD, model_ema=GOOD),
+    'nested': dict(model=BAD, model_ema=dict(decay=0.9, module=GOOD)),
+    'twice': dict(model=BAD, ema=dict(ema_model=dict(state_dict=GOOD))),
+    'first': dict(ema_state_dict=GOOD, state_dict=BAD),
+    'parameters': dict(params=BAD, params_ema=GOOD),
+    'capitals': dict(model=BAD, EMA=GOOD),
+    'DINO': dict(student=BAD, teacher=GOOD),
+    'mmengine': dict(state_dict=GOOD, ema_state_dict=dict(BAD, steps=3)),
+    'empty': dict(state_dict=GOOD, state_dict_ema=None),
+    'statistics': dict(
+        state_dict=dict(GOOD, b=torch.ones(1), c=torch.ones(1)),
+        loss_ema=dict(value=torch.zeros(1)),
+    ),
+    'tutorial': dict(model_state_dict=GOOD, optimizer_state_dict=dict(a=1)),
+}
+
+
+@pytest.mark.parametrize('kind', SETS)
+def test_moving_average_is_taken_if_a_file_has_one(kind, tmp_path, log):
+    torch.save(SETS[kind], tmp_path / 'w.pth')
+    weights = weights_of(open_checkpoint(str(tmp_path / 'w.pth')))
+    assert weights['a'].tolist() == [1, 1]
+    several = kind not in ('mmengine', 'empty', 'statistics', 'tutorial')
+    assert any('several' in line for line in log) == several
+    assert bool(source_of(weights).choice) == several
+
+
+WRAPPED = [
+    *('_orig_mod.', 'model.', 'net.', 'encoder.', 'module.', 'backbone.'),
+    *('student.', 'module._orig_mod.model.', '_orig_mod.module.vit.'),
+    *('lightning_module.my_net.', 'model.base_encoder.'),
+]
+
+
+THEIRS = theirs().state_dict()
+
+
+def backbone_file(prefix, heads=()):
+    named = {prefix + k: v for k, v in THEIRS.items() if 'head' not in k}
+    return named | {f'{name}.weight': torch.ones(5, 16) for name in heads}
+
+
+@pytest.mark.parametrize('heads', [(), ('fc',)])
+@pytest.mark.parametrize('prefix', WRAPPED)
+def test_prefix_of_all_names_is_stripped(prefix, heads, tmp_path):
+    path = str(tmp_path / 'w.pth')
+    torch.save(backbone_file(prefix, heads), path)
+    here = ours()
+    load_checkpoint(here, path)
+    wanted = THEIRS['blocks.0.attn.qkv.weight']
+    found = here.state_dict()['backbone.layers.0.attn.qkv.weight']
+    assert torch.equal(found, wanted)
+    head = here.state_dict()['head.layers.head.weight']
+    assert bool((head == 1).all()) == ('fc' in heads)
+
+
+@pytest.mark.parametrize('prefix', ['', 'module.', 'model.net.'])
+@pytest.mark.parametrize('bare', [False, True])
+def test_own_names_are_found_behind_a_prefix(prefix, bare, tmp_path):
+    own = ours().state_dict()
+    if bare:
+        own = {
+            name.removeprefix('backbone.'): value
+            for name, value in own.items()
+            if name.startswith('backbone.')
+        }
+    path = str(tmp_path / 'w.pth')
+    torch.save({prefix + name: 0 * x + 3 for name, x in own.items()}, path)
+    here = ours()
+    load_checkpoint(here, path)
+    values = here.state_dict()
+    assert (values['backbone.layers.1.ln1.weight'] == 3).all()
+    assert bool((values['head.layers.head.bias'] == 3).all()) != bare
+
+
+def test_teacher_is_taken_if_it_is_next_to_a_student(tmp_path):
+    own = backbone_file('teacher.')
+    own |= {k: 0 * v for k, v in backbone_file('student.').items()}
+    torch.save(own, tmp_path / 'w.pth')
+    here = ours()
+    load_checkpoint(here, str(tmp_path / 'w.pth'))
+    assert here.state_dict()['backbone.layers.0.attn.qkv.weight'].any()
+
+
+def test_heads_are_twelve_if_names_are_of_moco_v3(tmp_path):
+    options = dict(embed_dim=384, depth=1, num_heads=12, num_classes=0)
+    weights = timm.models.VisionTransformer(**options).state_dict()
+    for prefix, arch, heads in (
+        ('module.base_encoder.', '', 12),
+        ('module.', 'vit_small', 12),
+        ('', 'vit_small_patch16_224', 6),
+    ):
+        named = {prefix + name: value for name, value in weights.items()}
+        path = str(tmp_path / 'w.pth.tar')
+        torch.save(dict(arch=arch, state_dict=named), path)
+        found = find_weights(path, 'half')
+        assert found.backbone['arch']['num_heads'] == heads
+        said = any('6 for 384 channels' in note for note in found.notes)
+        assert said == (heads == 6)
+
+
+def computes_the_same(here, there, weights, tmp_path):
+    torch.save(weights, tmp_path / 'w.pth')
+    load_checkpoint(here, str(tmp_path / 'w.pth'))
+    x = images()
+    with torch.no_grad():
+        assert (here(x) - there(x)).abs().max() < 1e-9
+    return True
+
+
+@pytest.mark.parametrize('old', [False, True])
+def test_model_of_torchvision_computes_the_same(old, tmp_path):
+    there = VisionTransformer(32, 8, 3, 2, 16, 32, num_classes=5).double()
+    for parameter in there.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    names = {'0': 'linear_1', '3': 'linear_2'} if old else {}
+    weights = {
+        re.sub(r'(?<=mlp\.)\d', lambda m: names.get(m[0], m[0]), name): value
+        for name, value in there.state_dict().items()
+    }
+    assert computes_the_same(ours(), there.eval(), weights, tmp_path)
+
+
+VIT = {  # timm's names, and those of ViT and DINOv2 at Hugging Face
+    r'(cls_token|register_tokens)$': (r'embeddings.\1',) * 2,
+    'pos_embed$': ('embeddings.position_embeddings',) * 2,
+    r'patch_embed\.proj': ('embeddings.patch_embeddings.projection',) * 2,
+    'norm1': ('layernorm_before', 'norm1'),
+    'norm2': ('layernorm_after', 'norm2'),
+    r'attn\.proj': ('attention.output.dense',) * 2,
+    r'mlp\.fc1': ('intermediate.dense', 'mlp.fc1'),
+    r'mlp\.fc2': ('output.dense', 'mlp.fc2'),
+    r'ls([12])\.gamma': (r'layer_scale\1.lambda1',) * 2,
+    r'^norm\.': ('layernorm.',) * 2,
+    r'blocks\.': ('encoder.layer.',) * 2,
+}
+CLIP = {
+    'cls_token$': 'embeddings.class_embedding',
+    'pos_embed$': 'embeddings.position_embedding.weight',
+    r'patch_embed\.proj': 'embeddings.patch_embedding',
+    r'norm_pre\.': 'pre_layrnorm.',
+    r'norm([12])\.': r'layer_norm\1.',
+    r'attn\.proj\.': 'self_attn.out_proj.',
+    r'^norm\.': 'post_layernorm.',
+    r'blocks\.': 'encoder.layers.',
+}
+
+
+def renamed(weights, table, qkv, prefix):
+    """Names of Hugging Face, with query, key and value apart."""
+    found = {}
+    for name, value in weights.items():
+        for old, new in table.items():
+            name = re.sub(old, new, name)
+        if name.startswith('head.'):
+            found[name.replace('head', 'classifier')] = value
+        elif 'attn.qkv' in name:
+            for part, rows in zip(qkv, value.chunk(3), strict=True):
+                found[prefix + name.replace('attn.qkv', part)] = rows
+        else:
+            found[prefix + name] = value
+    return found
+
+
+PARTS = [f'attention.attention.{part}' for part in ('query', 'key', 'value')]
+
+
+@pytest.mark.parametrize('prefix', ['', 'vit.', 'model.dinov2.'])
+@pytest.mark.parametrize('style, column', [('plain', 0), ('deit3', 1)])
+def test_vit_of_hugging_face_computes_the_same(
+    style, column, prefix, tmp_path
+):
+    there = theirs(style)
+    table = {name: both[column] for name, both in VIT.items()}
+    weights = renamed(there.state_dict(), table, PARTS, prefix)
+    weights[f'{prefix}embeddings.mask_token'] = torch.ones(1)
+    weights[f'{prefix}pooler.dense.weight'] = torch.ones(1)
+    assert computes_the_same(ours(style), there, weights, tmp_path)
+
+
+def test_clip_of_hugging_face_computes_the_same(tmp_path):
+    there = theirs('clip', num_classes=0)
+    parts = [f'self_attn.{part}_proj' for part in 'qkv']
+    weights = renamed(there.state_dict(), CLIP, parts, 'vision_model.')
+    weights = {
+        name: value.flatten(0, 1)
+        if 'embeddings.' in name and value.dim() == 3
+        else value
+        for name, value in weights.items()
+    }
+    name = 'vision_model.embeddings.class_embedding'
+    weights[name] = weights[name].flatten()
+    here = ours('clip')
+    here.head = torch.nn.Identity()
+    torch.save(weights, tmp_path / 'w.pth')
+    load_checkpoint(here, str(tmp_path / 'w.pth'))
+    x = images()
+    with torch.no_grad():
+        found = here.backbone(x)[-1]
+    assert (found - there(x)).abs().max() < 1e-9

@@ -1,0 +1,150 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Small files that would take all memory or time, or open other files."""
+
+import _codecs
+import os
+import re
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from tiny_model import write_tiny
+
+from mmclca.apis import TokenReductionInferencer
+from mmclca.checkpoints.error import CheckpointError
+from mmclca.checkpoints.identity import digest_of
+from mmclca.checkpoints.opening import open_checkpoint
+from mmclca.checkpoints.stored import stored_config
+from mmclca.datasets.batches import dataset_of
+
+
+@pytest.fixture(scope='module')
+def stored(tmp_path_factory):
+    """A checkpoint that holds its config."""
+    folder = tmp_path_factory.mktemp('sizes')
+    write_tiny(folder)
+    return torch.load(folder / 'tiny.pth', weights_only=True)
+
+
+def write(stored, path, text, **meta):
+    meta = dict(stored['meta'], cfg=text, **meta)
+    torch.save(dict(stored, meta=meta), path)
+    return str(path)
+
+
+CHANGES = {  # a setting, its new value, and what the message names
+    'layers': (r'num_layers=\d+', 'num_layers=10000000', 'num_layers'),
+    'some layers': (r'num_layers=\d+', 'num_layers=4000', 'larger model'),
+    'digits': (r'num_layers=\d+', f'num_layers={"9" * 400}', 'num_layers'),
+    'float': (r'num_layers=\d+', 'num_layers=1e9', 'num_layers'),
+    'infinite': (r'num_layers=\d+', 'num_layers=inf', 'no model'),
+    'channels': (r'embed_dims=\d+', 'embed_dims=4000', 'larger model'),
+    'image': (r'img_size=\d+', 'img_size=4096', 'larger model'),
+    'patch': (r'patch_size=\d+', 'patch_size=0', 'ZeroDivision'),
+    'scale': (r'scale=\(.*?\)', 'scale=30000', 'scale=30000'),
+    'list': (r'num_layers=\d+', f'num_layers=[{"1," * 9999}]', 'num_layers'),
+    'long': (r'\Z', f'x = [{"1," * 2000000}]', 'characters'),
+    'signs': (r'\A[\s\S]*', 'x = ' + '-' * 90000 + '1', 'plain'),
+    'brackets': (r'\Z', f'x = {"[" * 150}{"]" * 150}', 'deeply'),
+}
+
+
+@pytest.mark.parametrize('change', CHANGES)
+def test_stored_config_is_refused_if_weights_do_not_fill_it(
+    stored, tmp_path, change
+):
+    setting, new, term = CHANGES[change]
+    text = re.sub(setting, new, stored['meta']['cfg'], flags=re.DOTALL)
+    path = write(stored, tmp_path / 'evil.pth', text)
+    with pytest.raises((CheckpointError, ValueError), match=term):
+        stored_config(open_checkpoint(path))
+
+
+def test_stored_config_opens_no_dataset(stored, tmp_path):
+    secret, fifo = tmp_path / 'secret.txt', tmp_path / 'fifo'
+    secret.write_text('a\nb\nc\nd\n')
+    os.mkfifo(fifo)  # a reader waits for ever
+    files = f"dataset=dict(classes='{secret}', ann_file='{fifo}',"
+    text = stored['meta']['cfg'].replace('dataset=dict(', files)
+    path = write(stored, tmp_path / 'evil.pth', text, dataset_meta=None)
+    found = TokenReductionInferencer(path, device='cpu')
+    assert found.classes == list('0123')
+    for split in ('train', 'val', 'test'):
+        with pytest.raises(ValueError, match='--config'):
+            dataset_of(found.model._config, split)
+
+
+class Call:
+    """Is pickled as a call."""
+
+    def __init__(self, *parts):
+        self.parts = parts
+
+    def __reduce__(self):
+        return self.parts
+
+
+EXPANDED = torch.ones(1).expand(150000, 150000)
+BOMBS = dict(
+    bytearray=Call(bytearray, (2 * 10**9,)),
+    encode=Call(_codecs.encode, (b'a', 'hex')),
+    GB=dict(state_dict=dict(weight=EXPANDED)),
+)
+
+
+@pytest.mark.parametrize('old', [False, True])
+@pytest.mark.parametrize('bomb', BOMBS)
+def test_pickle_is_refused_if_it_grows(bomb, old, tmp_path):
+    path, zipped = tmp_path / 'evil.pth', not old
+    torch.save(BOMBS[bomb], path, _use_new_zipfile_serialization=zipped)
+    with pytest.raises(CheckpointError, match=bomb):
+        open_checkpoint(str(path))
+
+
+def test_bytes_are_read_as_before(tmp_path):
+    values = dict(state_dict={}, a=bytearray(b'a\xff'), b=b'b\xff')
+    torch.save(values, tmp_path / 'w.pth')
+    found = open_checkpoint(str(tmp_path / 'w.pth'))
+    assert (found['a'], found['b']) == (b'a\xff', b'b\xff')
+
+
+def test_archive_is_refused_if_its_parts_are_much_larger(tmp_path):
+    torch.save({'a': torch.zeros(1_000_000)}, tmp_path / 'w.pth')
+    compressed = zipfile.ZIP_DEFLATED
+    with (
+        zipfile.ZipFile(tmp_path / 'w.pth') as whole,
+        zipfile.ZipFile(tmp_path / 'evil.pth', 'w', compressed) as bomb,
+    ):
+        for name in whole.namelist():
+            bomb.writestr(name, whole.read(name))
+    with pytest.raises(CheckpointError, match='unpack'):
+        open_checkpoint(str(tmp_path / 'evil.pth'))
+
+
+def test_npz_is_refused_if_its_model_is_larger_than_the_file(tmp_path):
+    layer = 'Transformer/encoderblock_0/{}'
+    arrays = {layer.format(i): np.zeros(1) for i in range(15)}
+    arrays[layer.format('MultiHeadDotProductAttention_1/query/bias')] = (
+        np.zeros((16, 1))
+    )
+    arrays['embedding/kernel'] = np.zeros((1, 1, 3, 16000), np.float32)
+    arrays['Transformer/posembed_input/pos_embedding'] = np.zeros((1, 2, 1))
+    arrays['head/bias'] = np.zeros(2)
+    np.savez(tmp_path / 'evil.npz', **arrays)
+    with pytest.raises(CheckpointError, match='larger model'):
+        open_checkpoint(str(tmp_path / 'evil.npz'))
+
+
+def test_base_is_refused_if_its_contents_have_another_hash(stored, tmp_path):
+    base = {'cls_token': torch.zeros(2)}
+    name = f'base_{digest_of(base)}.pth'
+    path = write(stored, tmp_path / 'w.pth', '', base=name)
+    torch.save(base, tmp_path / name)
+    assert open_checkpoint(path)['state_dict']['cls_token'].shape == (2,)
+    torch.save({'cls_token': torch.ones(2)}, tmp_path / name)
+    with pytest.raises(CheckpointError, match='hash'):
+        open_checkpoint(path)
+    own = write(stored, tmp_path / 'base_own.pth', '', base='base_own.pth')
+    with pytest.raises(CheckpointError, match='hash'):
+        open_checkpoint(own)
