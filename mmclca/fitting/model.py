@@ -125,7 +125,7 @@ def plan_of_known(
     # the last layers are left out of some models
     backbone['arch'] |= dict(num_layers=record.model['depth'])
     name, pixels = record.weights['name'], PIXELS['imagenet']
-    found = Pretrained(name, str(files.probe), backbone, pixels, note='')
+    found = Pretrained(name, str(files.probe), backbone, pixels, notes=())
     known = _variant_of(record), config, device
     return Plan(record.call, files, checked, found, *known)
 
