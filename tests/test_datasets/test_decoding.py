@@ -106,7 +106,7 @@ def test_pillow_decodes_what_opencv_cannot(monkeypatch):
     exif = Image.Exif()
     exif[0x0112] = TURN_LEFT
     content = content_of(turned, 'TIFF', exif=exif)
-    monkeypatch.setattr('mmcv.imfrombytes', lambda content: None)
+    monkeypatch.setattr('mmcv.imfrombytes', lambda *_: None)
     check(content, RED, GREEN)
     with pytest.raises(UndecodedError, match='cannot decode this JPEG'):
         decode(content_of(turned, 'JPEG'))
