@@ -12,12 +12,7 @@ from mmpretrain import ImageClassificationInferencer
 from mmpretrain.structures import DataSample
 
 from mmclca.checkpoints.fitted import threshold_file
-from mmclca.datasets.batches import (
-    Batch,
-    Preparation,
-    batches,
-    read_image,
-)
+from mmclca.datasets.batches import Batch, Preparation, batches, read_image
 from mmclca.datasets.image_files import find_images
 from mmclca.evaluation.open_set import (
     note_known,

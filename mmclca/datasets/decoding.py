@@ -41,6 +41,7 @@ Image.MAX_IMAGE_PIXELS = MAX_PIXELS  # else Pillow warns of fewer
 MAX_DECODED = 3 * MAX_PIXELS
 # decoders that keep further copies of an image, as measured
 _COPIES = dict(WEBP=3, AVIF=2, HEIF=2)
+_BLOCK = 2**26
 _WHITE = 255, 255, 255, 255
 _ROWS = 256  # rows converted at a time, to save memory
 # formats that older versions of OpenCV do not know, and that Pillow decodes
@@ -54,9 +55,8 @@ _DEPTHS = 8, 10, 12, 14, 16  # bits per sample of cameras and scanners
 _ANY_DEPTH = cv2.IMREAD_COLOR | cv2.IMREAD_ANYDEPTH
 # tags of TIFF
 _WIDTH, _HEIGHT, _BITS, _SAMPLES = 256, 257, 258, 277
-_ROWS_PER_STRIP, _TILE_WIDTH, _TILE_HEIGHT = 278, 322, 323
+_TILE_WIDTH, _TILE_HEIGHT = 322, 323
 _MAX_SAMPLE_VALUES = 281, 341
-_ALL_ROWS = 2**32 - 1
 
 
 class UndecodedError(ValueError):
@@ -110,6 +110,8 @@ def reserved(image: Image.Image, draft: tuple | None = None) -> Iterator[None]:
         image.draft(*draft)
         if 'progressive' not in image.info:
             size = decoded_bytes(image)
+    # larger blocks than the allocator keeps, so that the system gets them back
+    Image.core.set_block_size(_BLOCK)
     with _MEMORY.reserve(size):
         yield
 
@@ -118,17 +120,16 @@ def decoded_bytes(image: Image.Image) -> int:
     """Return width x height x channels x bytes per sample of an image.
 
     At least three channels count, progressive JPEG files twice, and the
-    formats of ``_COPIES`` as often as there. A strip or tile of a TIFF file
-    counts in place of a smaller image.
+    formats of ``_COPIES`` as often as there. A tile of a TIFF file counts in
+    place of a smaller image.
     """
     (width, height), channels = image.size, len(image.getbands())
     is_deep = ';16' in str([one[3] for one in image.tile[:1]])
     depth = 2 if is_deep or _largest(image) > 255 else 1
     if image.format == 'TIFF':
         tags = image.tag_v2
-        rows = tags.get(_TILE_HEIGHT, tags.get(_ROWS_PER_STRIP, 0))
         width = max(tags[_WIDTH], tags.get(_TILE_WIDTH, 0))
-        height = max(tags[_HEIGHT], rows if rows < _ALL_ROWS else 0)
+        height = max(tags[_HEIGHT], tags.get(_TILE_HEIGHT, 0))
         channels = max(channels, tags.get(_SAMPLES, 1))
         depth = max(1, *tags.get(_BITS, (8,))) / 8
     copies = 2 if 'progressive' in image.info else 1

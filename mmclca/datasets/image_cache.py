@@ -308,6 +308,10 @@ class SharedFolder:
     Args:
         path (Path): Processes that give the same path share the folder.
 
+    Attributes:
+        path (Path): The folder.
+        close (Callable): Stops using it; also when the object is deleted.
+
     Raises:
         OSError: If it cannot be made.
     """
@@ -320,7 +324,7 @@ class SharedFolder:
         held = _hold(lock)
         path.mkdir(exist_ok=True)
         # negative: after the workers, which share the lock, were ended
-        Finalize(self, _leave, (held, lock), exitpriority=-10)
+        self.close = Finalize(self, _leave, (held, lock), exitpriority=-10)
 
 
 def _hold(lock: Path) -> int:

@@ -133,7 +133,9 @@ def _images_below(folder: str) -> list[str]:
         for x in {*below}.difference(found)
     )
     if others:
-        counts = (f'{number} {kind}' for kind, number in sorted(others.items()))
+        counts = (
+            f'{number} {kind}' for kind, number in sorted(others.items())
+        )
         warn_once(
             f'{others.total()} files in {folder} are passed over, as their '
             f'names do not end like those of images: {", ".join(counts)}.'

@@ -271,7 +271,11 @@ def test_damaged_file_is_decoded_anew(content, leaves, decoded):
 def damaged(content):
     """Contents that differ from that of an image that is kept."""
     for place in (0, 3, 4, 20, 60, 100, 400, len(content) - 3):
-        yield content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+        yield (
+            content[:place]
+            + bytes([content[place] ^ 1])
+            + content[place + 1 :]
+        )
     yield content.replace(b'False', b'True ')  # fortran_order
     yield content.replace(b"'shape': (48", b"'shape': (99999999999")
     yield content.replace(b'{', b'{' * 3000)

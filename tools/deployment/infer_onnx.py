@@ -281,11 +281,10 @@ def decoded_bytes(image):
     (width, height), channels = image.size, len(image.getbands())
     is_deep = ';16' in str([one[3] for one in image.tile[:1]])
     depth = 2 if is_deep or declared(image) > 255 else 1
-    if image.format == 'TIFF':  # a strip or tile may be larger than the image
+    if image.format == 'TIFF':  # a tile may be larger than the image
         tags = image.tag_v2
-        rows = tags.get(323, tags.get(278, 0))
         width = max(tags[256], tags.get(322, 0))
-        height = max(tags[257], rows if rows < 2**32 - 1 else 0)
+        height = max(tags[257], tags.get(323, 0))
         channels = max(channels, tags.get(277, 1))
         depth = max(1, *tags.get(258, (8,))) / 8
     copies = 2 if 'progressive' in image.info else 1
