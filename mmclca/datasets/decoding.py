@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from io import BytesIO
-from threading import Condition, local
+from math import ceil
+from threading import Lock, Semaphore, local
 from typing import BinaryIO
 
 import cv2
@@ -14,7 +15,7 @@ import mmcv
 import numpy as np
 from mmcv.transforms import BaseTransform
 from mmengine.logging import print_log
-from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from mmclca.registry import TRANSFORMS
 from mmclca.utils.files import read_bytes
@@ -39,6 +40,8 @@ MAX_PIXELS = 200_000_000
 Image.MAX_IMAGE_PIXELS = MAX_PIXELS  # else Pillow warns of fewer
 # of one image, and of the images of all threads together
 MAX_DECODED = 3 * MAX_PIXELS
+_SHARES = 16  # threads wait for parts of it
+_FREE, _TURN, _THREAD = Semaphore(_SHARES), Lock(), local()
 # decoders that keep further copies of an image, as measured
 _COPIES = dict(WEBP=3, AVIF=2, HEIF=2)
 _BLOCK = 2**26
@@ -49,51 +52,13 @@ _ROWS = 256  # rows converted at a time, to save memory
 BY_PILLOW = ('HEIF', 'AVIF', 'GIF')
 # formats of which OpenCV reads every file that is whole; Pillow fills up
 _STRICT = 'PNG', 'JPEG', 'MPO', 'BMP', 'PPM'
-# Pillow clips these when it converts them
+# modes of 16 bits, which Pillow clips when it converts them
 _DEEP = ('I', 'I;16', 'I;16L', 'I;16B', 'I;16N')
-_DEPTHS = 8, 10, 12, 14, 16  # bits per sample of cameras and scanners
 _ANY_DEPTH = cv2.IMREAD_COLOR | cv2.IMREAD_ANYDEPTH
-# tags of TIFF
-_WIDTH, _HEIGHT, _BITS, _SAMPLES = 256, 257, 258, 277
-_TILE_WIDTH, _TILE_HEIGHT = 322, 323
-_MAX_SAMPLE_VALUES = 281, 341
 
 
 class UndecodedError(ValueError):
     """An image that is not read, or cannot be decoded."""
-
-
-class _Memory:
-    """Bytes that the threads of this process share.
-
-    Args:
-        total (int): Number of bytes.
-    """
-
-    def __init__(self, total: int):
-        self.total = self.free = total
-        self.changed = Condition()
-        self.of_thread = local()
-
-    @contextmanager
-    def reserve(self, size: int) -> Iterator[None]:
-        """Wait until there is room, unless this thread has reserved it."""
-        held = vars(self.of_thread).get('held', 0)
-        more = max(0, min(size, self.total) - held)
-        with self.changed:
-            self.changed.wait_for(lambda: self.free >= more)
-            self.free -= more
-        self.of_thread.held = held + more
-        try:
-            yield
-        finally:
-            self.of_thread.held = held
-            with self.changed:
-                self.free += more
-                self.changed.notify_all()
-
-
-_MEMORY = _Memory(MAX_DECODED)
 
 
 @contextmanager
@@ -112,8 +77,20 @@ def reserved(image: Image.Image, draft: tuple | None = None) -> Iterator[None]:
             size = decoded_bytes(image)
     # larger blocks than the allocator keeps, so that the system gets them back
     Image.core.set_block_size(_BLOCK)
-    with _MEMORY.reserve(size):
+    wanted = min(_SHARES, ceil(_SHARES * size / MAX_DECODED))
+    held = vars(_THREAD).get('held', 0)
+    if held >= wanted:  # this thread has reserved it already
         yield
+        return
+    with _TURN:  # one thread at a time gathers its shares
+        for _ in range(held, wanted):
+            _FREE.acquire()
+    _THREAD.held = wanted
+    try:
+        yield
+    finally:
+        _THREAD.held = held
+        _FREE.release(wanted - held)
 
 
 def decoded_bytes(image: Image.Image) -> int:
@@ -124,39 +101,17 @@ def decoded_bytes(image: Image.Image) -> int:
     place of a smaller image.
     """
     (width, height), channels = image.size, len(image.getbands())
-    is_deep = ';16' in str([one[3] for one in image.tile[:1]])
-    depth = 2 if is_deep or _largest(image) > 255 else 1
+    tiles = vars(image).get('tile', ())[:1]
+    depth = 2 if ';16' in str([tile[3] for tile in tiles]) else 1
     if image.format == 'TIFF':
-        tags = image.tag_v2
-        width = max(tags[_WIDTH], tags.get(_TILE_WIDTH, 0))
-        height = max(tags[_HEIGHT], tags.get(_TILE_HEIGHT, 0))
-        channels = max(channels, tags.get(_SAMPLES, 1))
-        depth = max(1, *tags.get(_BITS, (8,))) / 8
+        tags = image.tag_v2  # of the image, a tile, its samples and their bits
+        width, height = max(tags[256], tags.get(322, 0)), tags[257]
+        height = max(height, tags.get(323, 0))
+        channels = max(channels, tags.get(277, 1))
+        depth = max(8, *tags.get(258, (8,))) / 8
     copies = 2 if 'progressive' in image.info else 1
     copies = _COPIES.get(image.format, copies)
-    return int(width * height * max(3, channels) * max(1, depth)) * copies
-
-
-def check_size(image: Image.Image) -> None:
-    """Refuse an image that would take too much memory once decoded.
-
-    Raises:
-        UndecodedError: If it has more pixels than ``MAX_PIXELS``, or more
-            bytes once decoded than ``MAX_DECODED``.
-    """
-    width, height = image.size
-    if width * height > MAX_PIXELS:
-        raise UndecodedError(
-            f'{width} x {height} pixels, and at most '
-            f'{MAX_PIXELS / 1e6:.0f} million are read: save it smaller'
-        )
-    size = decoded_bytes(image)
-    if size > MAX_DECODED:
-        raise UndecodedError(
-            f'{width} x {height} pixels take {size / 1e6:.0f} MB once '
-            f'decoded, and at most {MAX_DECODED / 1e6:.0f} MB are read: save '
-            'it smaller, as a JPEG file'
-        )
+    return int(width * height * max(3, channels) * depth) * copies
 
 
 def open_image(file: BinaryIO) -> Image.Image:
@@ -166,12 +121,12 @@ def open_image(file: BinaryIO) -> Image.Image:
         file (BinaryIO): One of ``FORMATS``, at its beginning.
 
     Raises:
-        UndecodedError: If it is of another kind, or too large; see
-            :func:`check_size`.
+        UndecodedError: If it is of another kind, or takes more memory than
+            ``MAX_DECODED`` once decoded.
     """
     try:
         image = Image.open(file, formats=FORMATS)
-        check_size(image)
+        _check_size(image)
         if image.format == 'TIFF' and is_raw(_start(file), image.tag_v2):
             raise UndecodedError(RAW)
         return image
@@ -186,6 +141,16 @@ def open_image(file: BinaryIO) -> Image.Image:
 def _start(file: BinaryIO) -> bytes:
     file.seek(0)
     return file.read(160)
+
+
+def _check_size(image: Image.Image) -> None:
+    size = decoded_bytes(image)
+    if size > MAX_DECODED:
+        raise UndecodedError(
+            f'{image.width} x {image.height} pixels take {size / 1e6:.0f} MB '
+            f'once decoded, and at most {MAX_DECODED / 1e6:.0f} MB are read '
+            f'({MAX_PIXELS / 1e6:.0f} million pixels): save it smaller'
+        )
 
 
 def decode(content: bytes, over_white: bool = True) -> np.ndarray:
@@ -209,62 +174,36 @@ def decode(content: bytes, over_white: bool = True) -> np.ndarray:
         UndecodedError: See :func:`open_image`; or neither can decode it.
     """
     with open_image(BytesIO(content)) as image, reserved(image):
-        kind = image.format
+        kind, has_alpha = image.format, image.has_transparency_data
         if over_white and (
-            kind in BY_PILLOW
-            or image.has_transparency_data
-            or (kind == 'TIFF' and image.mode in _DEEP)  # unknown to OpenCV
+            has_alpha or kind in BY_PILLOW or image.mode in ('F', *_DEEP)
         ):
             return by_pillow(content)
+        flag = _ANY_DEPTH if over_white else 'color'
         with suppress(cv2.error):
-            found = _by_opencv(content, _largest(image), over_white)
-            if found is not None:
-                return found
+            found = mmcv.imfrombytes(content, flag)
+            if found is not None and found.dtype in (np.uint8, np.uint16):
+                return to_8_bits(found)
         if kind in _STRICT:
             raise UndecodedError(f'OpenCV cannot decode this {kind} file')
         return by_pillow(content)
 
 
-def _by_opencv(content: bytes, largest: int, scaled: bool) -> np.ndarray:
-    if scaled:
-        image = mmcv.imfrombytes(content, _ANY_DEPTH)
-        if image is None or image.dtype == np.uint8:
-            return image
-        if image.dtype == np.uint16 and _bits(image, largest) < 16:
-            return to_8_bits(image, largest)
-    return mmcv.imfrombytes(content)
+def to_8_bits(image: np.ndarray) -> np.ndarray:
+    """Scale an image of 16 bits by 8, 10, 12, 14 or 16 bits.
 
-
-def _largest(image: Image.Image) -> int:
-    """Return the largest value that a file declares, 0 if it does not."""
-    if image.format == 'PPM' and image.tile:
-        last = image.tile[0][3][-1]  # programs write 65535 for any values
-        return last if isinstance(last, int) and last < 65535 else 0
-    tags = image.tag_v2 if image.format == 'TIFF' else {}
-    return int(max(np.max(tags.get(x, 0)) for x in _MAX_SAMPLE_VALUES))
-
-
-def to_8_bits(image: np.ndarray, largest: int = 0) -> np.ndarray:
-    """Scale an image of uint16 by the bits that its values have.
-
-    Args:
-        image (np.ndarray): The image.
-        largest (int): The largest possible value. Defaults to 0: the largest
-            one in the image; a warning says so if it has less than 16 bits.
+    The fewest that hold its largest value count; a warning says so.
     """
-    bits = _bits(image, largest)
-    if not largest and bits < 16:
+    if image.dtype == np.uint8:
+        return image
+    bits = max(8, int(image.max()).bit_length())
+    bits += bits % 2
+    if bits < 16:
         warn_once(
             f'Images of 16 bits with values below {2**bits} are read as '
             f'{bits}-bit data; save them as 8 bits if they are only dark.'
         )
-    scaled = np.empty(image.shape, np.uint8)
-    return np.right_shift(image, bits - 8, out=scaled, casting='unsafe')
-
-
-def _bits(image: np.ndarray, largest: int) -> int:
-    top = min(largest or int(image.max()), 2**16 - 1)
-    return next(bits for bits in _DEPTHS if top < 2**bits)
+    return (image >> (bits - 8)).astype(np.uint8)
 
 
 @lru_cache
@@ -298,55 +237,48 @@ def by_pillow(content: bytes) -> np.ndarray:
     Raises:
         UndecodedError: If Pillow cannot decode it, or not to 8-bit colours.
     """
-    with open_image(BytesIO(content)) as image, reserved(image):
-        try:
-            largest = _largest(image)
-            ImageOps.exif_transpose(image, in_place=True)
-            return _to_bgr(image, largest)
-        except Exception as error:  # a decoder may raise anything
-            raise UndecodedError(
-                f'neither OpenCV nor Pillow can decode it: {error}'
-            ) from error
+    with open_image(BytesIO(content)) as image:
+        return bgr_of(image, in_place=True)
 
 
-def bgr_of(image: Image.Image) -> np.ndarray:
+def bgr_of(image: Image.Image, in_place: bool = False) -> np.ndarray:
     """Return an image of Pillow as :func:`decode` returns a file.
+
+    Args:
+        image (Image.Image): The image.
+        in_place (bool): Whether it may be turned. Defaults to False.
 
     Raises:
         UndecodedError: If it is too large, damaged or has no colors.
     """
     try:
-        if not isinstance(image, ImageFile.ImageFile):  # decoded already
-            return _to_bgr(ImageOps.exif_transpose(image))
-        check_size(image)
+        _check_size(image)
         with reserved(image):
-            return _to_bgr(ImageOps.exif_transpose(image))
+            turned = ImageOps.exif_transpose(image, in_place=in_place)
+            return _to_bgr(image if in_place else turned)
+    except UndecodedError:
+        raise
     except Exception as error:  # a decoder may raise anything
-        raise UndecodedError(f'{type(error).__name__}: {error}') from error
+        raise UndecodedError(f'Pillow cannot decode it: {error}') from error
 
 
-def _to_bgr(upright: Image.Image, largest: int = 0) -> np.ndarray:
-    if upright.mode == 'F':
-        raise ValueError('pixels of mode F')
+def _to_bgr(upright: Image.Image) -> np.ndarray:
     if upright.mode in _DEEP:
-        return _deep_to_bgr(np.asarray(upright), largest)
+        grey = np.asarray(upright)
+        if grey.min() >= 0 and grey.max() < 2**16:
+            grey = to_8_bits(grey.astype(np.uint16))
+            return cv2.cvtColor(grey, cv2.COLOR_GRAY2BGR)
+    if upright.mode in ('F', 'I'):
+        raise ValueError(f'pixels of mode {upright.mode}')
     width, height = upright.size
     image = np.empty((height, width, 3), np.uint8)
     for top in range(0, height, _ROWS):
-        bottom = min(top + _ROWS, height)
-        part = upright.crop((0, top, width, bottom))
+        part = upright.crop((0, top, width, min(top + _ROWS, height)))
         if part.has_transparency_data:
             white = Image.new('RGBA', part.size, _WHITE)
             part = Image.alpha_composite(white, part.convert('RGBA'))
-        image[top:bottom] = np.asarray(part.convert('RGB'))[..., ::-1]
+        image[top : top + _ROWS] = np.asarray(part.convert('RGB'))[..., ::-1]
     return image
-
-
-def _deep_to_bgr(grey: np.ndarray, largest: int) -> np.ndarray:
-    if grey.min() < 0 or grey.max() >= 2**16:
-        raise ValueError('pixels of mode I beyond 16 bits')
-    grey = to_8_bits(grey.astype(np.uint16), largest)
-    return cv2.cvtColor(grey, cv2.COLOR_GRAY2BGR)
 
 
 @TRANSFORMS.register_module()

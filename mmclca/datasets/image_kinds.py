@@ -2,41 +2,39 @@
 """Kinds of files that are not read, recognized by their first bytes."""
 
 import re
+from collections.abc import Mapping
 
-_CONVERT = 'which is not supported: save it as JPEG, PNG or TIFF'
-RAW = f'RAW of a camera, {_CONVERT}'
+_ADVICE = 'which is not supported: save it as JPEG, PNG or TIFF'
+_RAW = 'RAW of a camera'
+RAW = f'{_RAW}, {_ADVICE}'
+_OTHER_ADVICE = dict(
+    HEIC='which needs: pip install "mmclca[heic]"',
+    AVIF='which needs Pillow 11.3 or newer',
+    pointer='no image: run "git lfs pull"',
+    page='no image: download the image again',
+    archive='no image: unpack it',
+)
 # patterns of the first bytes; the first match counts
 _KINDS = {
-    rb'....ftyp(heic|heix|heim|heis|hevc|hevx|mif1|msf1)': (
-        'HEIC, which needs: pip install "mmclca[heic]"'
+    'HEIC': rb'....ftyp(he[iv].|mif1|msf1)',
+    'AVIF': rb'....ftypavi',
+    _RAW: rb'....ftypcrx|II\*\0.{4}CR|II\x1a|IIR[OS]|IIU\0|MMOR|FUJIFILMCCD',
+    'a video': rb'....(ftyp|moov|mdat)|\x1aE\xdf\xa3|RIFF....AVI ',
+    'JPEG XL': rb'\xff\x0a|\0\0\0\x0cJXL ',
+    'JPEG 2000': rb'\0\0\0\x0cjP  |\xff\x4f\xff\x51',
+    'PSD of Photoshop': rb'8BPS',
+    'an icon (ICO)': rb'\0\0[\x01\x02]\0',
+    'XCF, DDS, QOI, EXR, HDR or FITS': (
+        rb'gimp xcf|DDS |qoif|v/1\x01|#\?RADIANCE|SIMPLE  ='
     ),
-    rb'....ftypavi[fs]': 'AVIF, which needs Pillow 11.3 or newer',
-    rb'....ftypcrx|II\*\0.{4}CR|II\x1a|IIR[OS]|IIU\0|MMOR|FUJIFILMCCD': RAW,
-    rb'....(ftyp|moov|mdat)|\x1aE\xdf\xa3|RIFF....AVI |\0\0\x01\xba': (
-        'a video, which is not supported: save a frame of it as JPEG or PNG'
-    ),
-    rb'\xff\x0a|\0\0\0\x0cJXL ': f'JPEG XL, {_CONVERT}',
-    rb'\0\0\0\x0cjP  |\xff\x4f\xff\x51': f'JPEG 2000, {_CONVERT}',
-    rb'GIF8': f'GIF, {_CONVERT}',
-    rb'8BPS': f'PSD of Photoshop, {_CONVERT}',
-    rb'\0\0[\x01\x02]\0': f'ICO or CUR, an icon, {_CONVERT}',
-    rb'gimp xcf': f'XCF of GIMP, {_CONVERT}',
-    rb'DDS |qoif|v/1\x01|#\?RADIANCE|SIMPLE  =': (
-        f'DDS, QOI, EXR, HDR or FITS, {_CONVERT}'
-    ),
-    rb'.{128}DICM': f'DICOM, {_CONVERT}',
-    rb'%PDF': f'PDF, {_CONVERT}',
-    rb'%!PS|\xc5\xd0\xd3\xc6': f'PostScript (EPS), {_CONVERT}',
-    rb'version https://git-lfs': 'no image but a Git LFS pointer: run "git lfs pull"',
-    rb'\s*<(!doctype html|html|head|body)': (
-        'no image but a web page (HTML): download the image again'
-    ),
-    rb'\s*<(svg|\?xml|!--|!doctype svg)': f'SVG or XML, {_CONVERT}',
-    rb'PK\x03\x04|\x1f\x8b|Rar!|7z\xbc\xaf|BZh|\xfd7zXZ': (
-        'no image but an archive (ZIP, gzip, RAR or 7z): unpack it'
-    ),
+    'DICOM': rb'.{128}DICM',
+    'PDF': rb'%PDF',
+    'PostScript (EPS)': rb'%!PS|\xc5\xd0\xd3\xc6',
+    'a Git LFS pointer': rb'version https://git-lfs',
+    'a web page': rb'\s*<(!doctype html|html|head|body)',
+    'SVG or XML': rb'\s*<(svg|\?xml|!--|!doctype svg)',
+    'an archive': rb'PK\x03\x04|\x1f\x8b|Rar!|7z\xbc\xaf|BZh|\xfd7zXZ',
 }
-_DNG_VERSION, _SUBFILE_TYPE, _SUB_IFDS = 50706, 254, 330
 
 
 def kind_of(start: bytes) -> str:
@@ -46,13 +44,14 @@ def kind_of(start: bytes) -> str:
         start (bytes): Its first bytes, 132 or more.
     """
     text = start.removeprefix(b'\xef\xbb\xbf')
-    for pattern, kind in _KINDS.items():
+    for kind, pattern in _KINDS.items():
         if re.match(pattern, text, re.DOTALL | re.IGNORECASE):
-            return kind
+            advice = _OTHER_ADVICE.get(kind.split()[-1], _ADVICE)
+            return f'{kind}, {advice}'
     return f'no image: it begins with {start[:12]!r}'
 
 
-def is_raw(start: bytes, tags) -> bool:
+def is_raw(start: bytes, tags: Mapping) -> bool:
     """Tell RAW files of cameras from other TIFF files.
 
     Where TIFF files hold the image, DNG, NEF and ARW hold a small preview.
@@ -61,5 +60,5 @@ def is_raw(start: bytes, tags) -> bool:
         start (bytes): The first bytes of a file that begins as a TIFF does.
         tags (Mapping): The tags of its first image.
     """
-    is_preview = tags.get(_SUBFILE_TYPE, 0) & 1 and _SUB_IFDS in tags
-    return start[8:10] == b'CR' or _DNG_VERSION in tags or bool(is_preview)
+    is_preview = tags.get(254, 0) & 1 and 330 in tags  # beside other images
+    return start[8:10] == b'CR' or 50706 in tags or bool(is_preview)

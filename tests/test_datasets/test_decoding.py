@@ -195,15 +195,6 @@ def test_decode_scales_16_bits_by_the_range_of_values(
     assert said and f'{bits}-bit' in said[0]
 
 
-def test_decode_keeps_dark_images_if_they_declare_their_range(monkeypatch):
-    monkeypatch.setattr(decoding, 'warn_once', None)
-    dark = np.full((24, 40), 2000, np.uint16)
-    content = content_of(Image.fromarray(dark), 'TIFF', tiffinfo={281: 65535})
-    assert (decode(content) == 2000 >> 8).all()
-    declared = b'P5 40 24 4095\n' + (dark // 4).astype('>u2').tobytes()
-    assert (decode(declared) == 500 >> 4).all()
-
-
 def tiff(width, height, samples, bits=8, tile=None):
     """The header of a TIFF file, which has no pixels."""
     tags = {256: width, 257: height, 259: 1, 262: 2, 277: samples}
@@ -247,19 +238,21 @@ def test_every_reader_is_bounded_by_decoded_bytes(kind, monkeypatch, tmp_path):
             read_image(source)
 
 
-def test_threads_wait_if_others_have_reserved_the_memory():
-    memory, used, most = decoding._Memory(100), [], []
+def test_threads_wait_if_others_have_reserved_the_memory(monkeypatch):
+    monkeypatch.setattr(decoding, 'MAX_DECODED', 100 * 3)
+    used, most = [], []
 
-    def decode_in_thread(size):
-        with memory.reserve(size), memory.reserve(size):  # once for a thread
-            used.append(min(size, 100))
+    def decode_in_thread(pixels):
+        image = Image.new('RGB', (pixels, 1))
+        with decoding.reserved(image), decoding.reserved(image):  # once
+            used.append(pixels)
             most.append(sum(used))
             time.sleep(0.001)
-            used.remove(min(size, 100))
+            used.remove(pixels)
 
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(decode_in_thread, [40, 30, 250, 60, 1, 99] * 5))
-    assert max(most) <= 100 and memory.free == 100
+        list(pool.map(decode_in_thread, [40, 30, 100, 60, 1, 99] * 5))
+    assert max(most) <= 100
 
 
 def test_values_that_are_no_colours():

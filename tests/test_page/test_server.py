@@ -8,15 +8,15 @@ import pytest
 
 pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
 
-from starlette.applications import Starlette  # noqa: E402
-from starlette.middleware import Middleware  # noqa: E402
-from starlette.responses import PlainTextResponse  # noqa: E402
-from starlette.routing import Route  # noqa: E402
-from starlette.testclient import TestClient  # noqa: E402
-from tiny_model import write_tiny  # noqa: E402
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from starlette.testclient import TestClient
+from tiny_model import write_tiny
 
-from mmclca.apis import TokenReductionInferencer  # noqa: E402
-from mmclca.page import server  # noqa: E402
+from mmclca.apis import TokenReductionInferencer
+from mmclca.page import server
 
 UPLOAD = '/gradio_api/upload'
 

@@ -29,7 +29,6 @@ FORMATS = ('JPEG', 'PNG', 'TIFF', 'WEBP', 'BMP', 'PPM')
 MAX_PIXELS = Image.MAX_IMAGE_PIXELS = 200_000_000
 MAX_DECODED = 3 * MAX_PIXELS  # bytes
 DEEP = ('I', 'I;16', 'I;16L', 'I;16B', 'I;16N')  # modes of 16 bits
-DEPTHS = (8, 10, 12, 14, 16)  # bits of the values in images of 16 bits
 SIGNS = ('=', '+', '-', '@', '\t', '\r')  # of formulas in spreadsheets
 CONTROLS = re.compile(
     '[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]'
@@ -160,7 +159,7 @@ class Classifier:
             raise ValueError('classes is not a list of names')
         inputs = prepare(image, **self.preparation)[None]
         if not np.isfinite(inputs).all():
-            raise ValueError('mean or std is not a number, or std is 0')
+            raise ValueError('mean or std is not a number')
         logits, *nearest = self.session.run(None, {self.input: inputs})
         if logits.shape != (1, len(names)):
             raise ValueError(
@@ -206,6 +205,8 @@ def check_preparation(steps, channel_order, mean, std, size):
         raise ValueError(f'channel_order={channel_order!r} is not RGB or BGR')
     if len(mean) != 3 or len(std) != 3 or len(size) != 2:
         raise ValueError('mean and std need 3 numbers, size needs 2')
+    if not all(std):
+        raise ValueError(f'std={std} has a zero')
     for step in steps:
         numbers = [x for x in step.values() if not isinstance(x, str)]
         if any(type(x) is not int or not 0 < x < LARGEST for x in numbers):
@@ -258,20 +259,14 @@ def read(path):
             return None
         content = path.read_bytes()
         with Image.open(BytesIO(content), formats=FORMATS) as image:
-            is_large = image.width * image.height > MAX_PIXELS
-            if is_large or decoded_bytes(image) > MAX_DECODED:
+            if decoded_bytes(image) > MAX_DECODED:
                 return None
-            if image.format == 'TIFF' and image.mode in DEEP:
+            if image.mode in DEEP:
                 grey = np.asarray(ImageOps.exif_transpose(image), np.uint16)
-                grey = to_8_bits(grey, declared(image))
-                return cv2.cvtColor(grey, cv2.COLOR_GRAY2BGR)
-            largest = declared(image)
+                return cv2.cvtColor(to_8_bits(grey), cv2.COLOR_GRAY2BGR)
         content = np.frombuffer(content, np.uint8)
-        found = cv2.imdecode(content, cv2.IMREAD_COLOR | cv2.IMREAD_ANYDEPTH)
-        if found is not None and found.dtype == np.uint16:
-            if bits_of(found, largest) < 16:
-                return to_8_bits(found, largest)
-        return cv2.imdecode(content, cv2.IMREAD_COLOR)
+        flags = cv2.IMREAD_COLOR | cv2.IMREAD_ANYDEPTH
+        return to_8_bits(cv2.imdecode(content, flags))
     except Exception:  # a decoder may raise anything
         return None
 
@@ -279,36 +274,27 @@ def read(path):
 def decoded_bytes(image):
     """Return width x height x channels x bytes per sample, as mmclca does."""
     (width, height), channels = image.size, len(image.getbands())
-    is_deep = ';16' in str([one[3] for one in image.tile[:1]])
-    depth = 2 if is_deep or declared(image) > 255 else 1
-    if image.format == 'TIFF':  # a tile may be larger than the image
-        tags = image.tag_v2
-        width = max(tags[256], tags.get(322, 0))
-        height = max(tags[257], tags.get(323, 0))
+    depth = 2 if ';16' in str([tile[3] for tile in image.tile[:1]]) else 1
+    if image.format == 'TIFF':
+        tags = image.tag_v2  # of the image, a tile, its samples and their bits
+        width, height = max(tags[256], tags.get(322, 0)), tags[257]
+        height = max(height, tags.get(323, 0))
         channels = max(channels, tags.get(277, 1))
-        depth = max(1, *tags.get(258, (8,))) / 8
+        depth = max(8, *tags.get(258, (8,))) / 8
     copies = 2 if 'progressive' in image.info else 1
     copies = 3 if image.format == 'WEBP' else copies
-    return width * height * max(3, channels) * max(1, depth) * copies
+    return width * height * max(3, channels) * depth * copies
 
 
-def declared(image):
-    """Return the largest value that a file declares, 0 if it does not."""
-    if image.format == 'PPM' and image.tile:
-        last = image.tile[0][3][-1]
-        return last if isinstance(last, int) and last < 65535 else 0
-    tags = image.tag_v2 if image.format == 'TIFF' else {}
-    return int(max(np.max(tags.get(tag, 0)) for tag in (281, 341)))
-
-
-def bits_of(image, largest):
-    top = min(largest or int(image.max()), 2**16 - 1)
-    return next(bits for bits in DEPTHS if top < 2**bits)
-
-
-def to_8_bits(image, largest):
-    """Scale values of 10 to 14 bits in 16 by their range."""
-    return (image >> (bits_of(image, largest) - 8)).astype(np.uint8)
+def to_8_bits(image):
+    """Scale values of 10 to 14 bits in 16 by their range, as mmclca does."""
+    if image is None or image.dtype == np.uint8:
+        return image
+    if image.dtype != np.uint16:
+        return None
+    bits = max(8, int(image.max()).bit_length())
+    bits += bits % 2
+    return (image >> (bits - 8)).astype(np.uint8)
 
 
 def line_of(path, row):
