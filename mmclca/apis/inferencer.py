@@ -12,7 +12,7 @@ from mmpretrain import ImageClassificationInferencer
 from mmpretrain.structures import DataSample
 
 from mmclca.checkpoints.fitted import threshold_file
-from mmclca.datasets.batches import Batch, Preparation, batches
+from mmclca.datasets.batches import Batch, Preparation, batches, read_image
 from mmclca.datasets.image_files import find_images
 from mmclca.evaluation.open_set import (
     note_known,
@@ -107,10 +107,11 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         """Predict images.
 
         Args:
-            inputs (str | Path | np.ndarray | Sequence): Files, addresses,
-                folders (for all images below), patterns such as
-                ``'scans/*.tif'`` and BGR arrays (H, W, 3), uint8, or a list
-                of these.
+            inputs (str | Path | np.ndarray | Image | bytes | Iterable):
+                Files, addresses, folders (for all images below), patterns
+                such as ``'scans/*.tif'``, BGR arrays (H, W, 3), uint8, images
+                of Pillow, contents of files and open binary files, or a
+                list, generator or the like of these.
             return_datasamples (bool): Whether to return a ``DataSample`` an
                 image in place of a dict. Defaults to False.
             batch_size (int): Images at a time. Defaults to 32.
@@ -119,7 +120,8 @@ class TokenReductionInferencer(ImageClassificationInferencer):
             **kwargs: ``show``, ``show_dir`` and so on, as in mmpretrain.
 
         Returns:
-            list[dict]: One for each image, in their order:
+            list[dict]: One for each image, in their order, repeated ones
+            included:
 
             - ``image``: its path, or its position among the images;
             - ``error``: why it was not read, and then nothing more;
@@ -151,13 +153,14 @@ class TokenReductionInferencer(ImageClassificationInferencer):
             Images that were not read are also named in a warning.
         """
         _, forward, visualize, _ = self._dispatch_kwargs(**kwargs)
-        sources = self._inputs_to_list(inputs)
+        sources = find_images(inputs)
         samples = list(self._samples(sources, batch_size, **forward))
         pairs = zip(sources, samples, strict=True)
         read = [pair for pair in pairs if 'error' not in pair[1]]
         _warn(sample for sample in samples if 'error' in sample)
-        if read:
-            self.visualize(*zip(*read, strict=True), **visualize)
+        if read and visualize:
+            shown, answers = zip(*read, strict=True)
+            self.visualize([*map(_shown, shown)], answers, **visualize)
         return self.postprocess(samples, None, return_datasamples)
 
     def stream(
@@ -166,24 +169,20 @@ class TokenReductionInferencer(ImageClassificationInferencer):
         """Yield results as a call returns them, batch by batch.
 
         Args:
-            inputs (str | Path | np.ndarray | Sequence): As for a call.
+            inputs: As for a call.
             batch_size (int): Images at a time. Defaults to 32.
             return_tokens (bool): As for a call. Defaults to False.
 
         Yields:
             dict: The result of an image.
         """
-        sources = self._inputs_to_list(inputs)
+        sources = find_images(inputs)
         for sample in self._samples(sources, batch_size, return_tokens):
             yield self._result(sample)
 
     def _init_pipeline(self, cfg: Config) -> Preparation:
         """Build the preparation of an image, or why it cannot be read."""
         return Preparation(cfg)
-
-    def _inputs_to_list(self, inputs) -> list:
-        single = not isinstance(inputs, list | tuple)
-        return find_images([inputs] if single else inputs)
 
     def _samples(
         self, sources: list, batch_size: int, return_tokens: bool = False
@@ -287,6 +286,11 @@ def check_finite(numbers: torch.Tensor) -> None:
             f'{len(numbers)} images: its weights are broken, or did not '
             'converge'
         )
+
+
+def _shown(source) -> str | np.ndarray:
+    """Return an image that mmpretrain can draw: a path or an array."""
+    return source if isinstance(source, str) else read_image(source)
 
 
 def _warn(unread: Iterator[DataSample]) -> None:

@@ -13,11 +13,12 @@ from mmengine.dataset import BaseDataset, pseudo_collate
 from mmengine.registry import init_default_scope
 from mmpretrain.registry import DATASETS, TRANSFORMS
 from mmpretrain.structures import DataSample
+from PIL import Image
 from torch import Tensor, nn
 
 from mmclca.utils.files import read_bytes
 
-from .decoding import LoadPhotograph
+from .decoding import LoadPhotograph, bgr_of
 from .image_files import decode_whole
 
 # settings of a CustomDataset by which it finds images
@@ -113,9 +114,7 @@ class Preparation:
         rest = (x for x in steps if 'Load' not in type(x).__name__)
         self.pipeline = Compose([*rest])
 
-    def __call__(
-        self, source: str | np.ndarray, zoom: float = 1.0
-    ) -> dict | str:
+    def __call__(self, source, zoom: float = 1.0) -> dict | str:
         """Return an image as the model takes it, or why it is unreadable.
 
         Of its height and width only a share of 1 / ``zoom`` in the middle.
@@ -148,14 +147,14 @@ def without_cache(pipeline: list[dict]) -> list[dict]:
     return steps
 
 
-def read_image(
-    source: str | np.ndarray, over_white: bool = True
-) -> np.ndarray:
+def read_image(source, over_white: bool = True) -> np.ndarray:
     """Read an image as training does.
 
     Args:
-        source (str | np.ndarray): A file or an address, or a BGR image
-            (H, W, 3), uint8, as ``mmcv.imread`` gives it.
+        source (str | np.ndarray | Image | bytes | BinaryIO): A file or an
+            address; a BGR image (H, W, 3), uint8, as ``mmcv.imread`` gives
+            it; an image of Pillow; the content of a file; or a binary file,
+            which is read from its beginning where it can be.
         over_white (bool): Whether transparent pixels are laid over white, as
             by ``LoadPhotograph``; else their colours are seen, as by
             ``LoadImageFromFile``. Defaults to True.
@@ -168,13 +167,25 @@ def read_image(
     """
     if isinstance(source, np.ndarray):
         return _checked(source)
+    if isinstance(source, Image.Image):
+        return bgr_of(source)
     try:
-        content = read_bytes(source)
+        content = _content(source)
     except FileNotFoundError:
         raise ValueError('no such file or folder') from None
     except OSError as error:
         raise ValueError(f'{type(error).__name__}: {error}') from error
     return decode_whole(content, over_white)
+
+
+def _content(source) -> bytes:
+    if isinstance(source, str):
+        return read_bytes(source)
+    if not hasattr(source, 'read'):
+        return bytes(source)
+    if source.seekable():
+        source.seek(0)
+    return source.read()
 
 
 def _checked(image: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from hashlib import blake2b
 from io import BytesIO
 from multiprocessing.util import Finalize
 from pathlib import Path
+from zlib import crc32
 
 import cv2
 import mmcv
@@ -28,8 +29,9 @@ from mmengine.dataset import Compose
 from mmengine.logging import print_log
 
 from mmclca.registry import TRANSFORMS
-from mmclca.utils.files import replace_bytes
+from mmclca.utils.files import open_file, replace_bytes
 
+_CHECKSUM = 4  # bytes before the content of a file, to find damage
 _SPARE = 0.1  # share of the file system that always stays free
 
 
@@ -240,12 +242,14 @@ class ImageStore:
         """
         try:
             # read in one go: a mapping, from which to copy, takes longer
-            with open(self.folder / key, 'rb') as file:
-                image = np.load(file)
-                return image, literal_eval(file.read().decode())
-        # SystemError: some Pythons miscount in a parse, python/cpython#106905
-        except (OSError, EOFError, SyntaxError, SystemError, ValueError):
+            with open_file(self.folder / key) as file:
+                checksum, content = file.read(_CHECKSUM), file.read()
+        except OSError:
             return None
+        if checksum != _checksum(key, content):  # damaged, or of another image
+            return None
+        file = BytesIO(content)
+        return np.load(file), literal_eval(file.read().decode())
 
     def put(self, key: str, image: np.ndarray, more: dict) -> bool:
         """Add an image.
@@ -259,7 +263,7 @@ class ImageStore:
         file = BytesIO()
         np.save(file, image)
         file.write(repr(more).encode())
-        content = file.getvalue()
+        content = _checksum(key, file.getvalue()) + file.getvalue()
         if not self._has_room(len(content)):
             return False
         replace_bytes(self.folder / key, content, sync=False)
@@ -284,6 +288,10 @@ class ImageStore:
                 self.used += entry.stat().st_size
 
 
+def _checksum(key: str, content: bytes) -> bytes:
+    return crc32(content, crc32(key.encode())).to_bytes(_CHECKSUM, 'big')
+
+
 def own_folder(parent: Path) -> Path:
     """Make this user's folder for cached images, readable by no one else."""
     folder = parent / f'mmclca-images-{os.getuid()}'
@@ -300,6 +308,10 @@ class SharedFolder:
     Args:
         path (Path): Processes that give the same path share the folder.
 
+    Attributes:
+        path (Path): The folder.
+        close (Callable): Stops using it; also when the object is deleted.
+
     Raises:
         OSError: If it cannot be made.
     """
@@ -312,7 +324,7 @@ class SharedFolder:
         held = _hold(lock)
         path.mkdir(exist_ok=True)
         # negative: after the workers, which share the lock, were ended
-        Finalize(self, _leave, (held, lock), exitpriority=-10)
+        self.close = Finalize(self, _leave, (held, lock), exitpriority=-10)
 
 
 def _hold(lock: Path) -> int:

@@ -4,21 +4,31 @@
 import glob
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from io import BytesIO
+from io import BytesIO, TextIOBase
 
 import numpy as np
+from PIL import Image
 
 from mmclca.utils.files import open_file, read_bytes
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES as IMAGE_SUFFIXES
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 
-from .decoding import BY_PILLOW, UndecodedError, decode, open_image
+from .decoding import (
+    BY_PILLOW,
+    UndecodedError,
+    decode,
+    open_image,
+    reserved,
+    warn_once,
+)
 
 MISSING = 'missing'
 EMPTY = 'empty file'
 
+_SOURCES = str, os.PathLike, bytes, bytearray, memoryview, Image.Image
 # Reading headers waits for the disk or the network, not for the CPU.
 _THREADS = 16
 _JPEG_END = b'\xff\xd9'
@@ -71,44 +81,87 @@ def _shown(name):
     return name[0] != '.' and name not in ('Thumbs.db', 'desktop.ini')
 
 
-def find_images(places: Iterable) -> list:
-    """Find images at files, folders and patterns, each file once.
+def find_images(places) -> list:
+    """Find images: one entry for each that is given, in order.
 
     Args:
-        places (Iterable[str | Path | np.ndarray]): Files and addresses;
-            folders, for the images in them and in all folders below that are
-            not hidden; patterns such as ``'scans/*.tif'``; arrays.
+        places (str | Path | np.ndarray | Image | bytes | BinaryIO | Iterable):
+            Files and addresses; folders, for the images in them and in all
+            folders below that are not hidden; patterns such as
+            ``'scans/*.tif'``; images as BGR arrays, of Pillow, or as the
+            content of a file; binary files; or a list, generator, series or
+            the like of these. What is given twice is found twice.
 
     Returns:
-        list[str | np.ndarray]: Paths and arrays. A path that leads nowhere is
-        kept, to be reported with what cannot be read.
+        list: Paths (str), and the other images as they are. A path that leads
+        nowhere is kept, to be reported with what cannot be read.
+
+    Raises:
+        ValueError: If something else is given; names its type.
     """
-    found, seen = [], set()
-    for place in places:
-        for image in _images_at(place):
-            if isinstance(image, np.ndarray):
-                found.append(image)
-            elif os.path.realpath(image) not in seen:
-                seen.add(os.path.realpath(image))
-                found.append(image)
-    return found
+    if not _is_source(places) and _is_listed(places):
+        entries = list(places)
+    else:
+        entries = [places]
+    for i, entry in enumerate(entries):
+        if not _is_source(entry):
+            raise ValueError(
+                f'image {i} is of type {type(entry).__name__}: give paths, '
+                'BGR arrays (H, W, 3), images of Pillow, bytes or binary '
+                'files, or a list of these'
+            )
+    return [image for entry in entries for image in _images_at(entry)]
+
+
+def _is_source(entry) -> bool:
+    """Tell whether an entry is an image, or a place of images."""
+    if isinstance(entry, np.ndarray):
+        return entry.dtype.kind not in 'OSU'  # else it holds paths
+    is_file = hasattr(entry, 'read') and not isinstance(entry, TextIOBase)
+    return is_file or isinstance(entry, _SOURCES)
+
+
+def _is_listed(places) -> bool:
+    """Tell whether something holds entries, as lists, sets and series do."""
+    other = isinstance(places, Mapping | TextIOBase)
+    is_flat = not hasattr(places, 'ndim') or places.ndim == 1
+    return isinstance(places, Iterable) and is_flat and not other
 
 
 def _images_at(place) -> Iterator:
-    if isinstance(place, np.ndarray):
+    if not isinstance(place, str | os.PathLike):
         yield place
         return
-    place = os.fspath(place)
+    place = os.fsdecode(place)
     found = [place]
     if not os.path.exists(place):
         found = sorted(glob.glob(place, recursive=True)) or found
+    if found == [place] and not os.path.isdir(place):
+        yield place
+        return
+    images = {}  # also of links, of which the first counts
     for path in found:
-        yield from _images_below(path) if os.path.isdir(path) else (path,)
+        for image in _images_below(path) if os.path.isdir(path) else (path,):
+            images.setdefault(os.path.realpath(image), image)
+    yield from images.values()
 
 
 def _images_below(folder: str) -> list[str]:
     below = files_below(folder)
-    return [x for x in below if x.lower().endswith(PHOTOGRAPH_SUFFIXES)]
+    found = [x for x in below if x.lower().endswith(PHOTOGRAPH_SUFFIXES)]
+    others = Counter(
+        os.path.splitext(x)[1].lower() or 'without an ending'
+        for x in {*below}.difference(found)
+    )
+    if others:
+        counts = (
+            f'{number} {kind}' for kind, number in sorted(others.items())
+        )
+        warn_once(
+            f'{others.total()} files in {folder} are passed over, as their '
+            f'names do not end like those of images: {", ".join(counts)}.'
+        )
+    return found
 
 
 def find_problem(source: str | bytes | None) -> str:
@@ -207,7 +260,8 @@ def _check_whole(content):
             raise UndecodedError('cut short: a JPEG without its end marker')
         if image.format not in BY_PILLOW:
             try:
-                image.load()
+                with reserved(image):
+                    image.load()
             except Exception as error:  # a decoder may raise anything
                 raise UndecodedError(_reason(error)) from error
 

@@ -103,7 +103,7 @@ class Callbacks:
                 raise ValueError(
                     f'The model cannot use this picture: {packed}'
                 )
-        except ValueError as error:
+        except (KeyError, OSError, TypeError, ValueError) as error:
             gr.Warning(escape(str(error)), duration=30)
             return None, None
         return _preview(image), packed

@@ -1,19 +1,25 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
 from unittest.mock import patch
+from uuid import uuid4
 
 import gradio as gr
+from starlette.middleware import Middleware
+from starlette.responses import JSONResponse
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.gallery import Gallery
+from mmclca.datasets.image_cache import SharedFolder, own_folder
 
 from .blocks import MEGABYTES, Callbacks, about_model, build_page
 from .leaves import examples_for
 
 HOST = '127.0.0.1'
+KEPT_MEGABYTES, MOST_FILES = 1000, 5000  # of uploads that are kept
 WAITING = 20  # requests in the queue; further ones are refused
 
 
@@ -27,7 +33,8 @@ def served(
 ) -> Iterator[tuple[str, gr.Blocks]]:
     """Serve the page of a trained model until the context is left.
 
-    Uploads and drawn leaves lie in a temporary folder that is removed then.
+    Uploads and drawn leaves lie in a temporary folder that is removed then,
+    or by the next page if this one is killed.
     There are drawn leaves for a model of ``make demo`` only.
 
     Args:
@@ -46,20 +53,54 @@ def served(
     Raises:
         OSError: If the port is taken.
     """
-    with (
-        tempfile.TemporaryDirectory(prefix='mmclca_page_') as folder,
-        patch.dict(os.environ, _environment(folder, host)),
-    ):
+    parent = own_folder(Path(tempfile.gettempdir()))
+    shared = SharedFolder(parent / f'page-{uuid4().hex}')
+    folder = str(shared.path)
+    with closing(shared), patch.dict(os.environ, _environment(folder, host)):
         callbacks = Callbacks(inferencer, folder, gallery)
         classes = inferencer.classes
         about = about_model(name, classes)
         page = build_page(callbacks, examples_for(classes, folder), about)
         page.queue(max_size=WAITING)
-        address = _launch(page, port, host)
+        address = _launch(page, port, host, shared.path)
         try:
             yield address, page
         finally:
             page.close(verbose=False)
+
+
+class Bounded:
+    """Refuses requests that are too large, and uploads if many are kept.
+
+    Args:
+        app (Callable): The ASGI application that answers the others.
+        folder (Path): Folder of the uploads.
+    """
+
+    def __init__(self, app: Callable, folder: Path):
+        self.app, self.folder = app, folder
+
+    async def __call__(self, scope, receive, send) -> None:
+        """Answer a request as ASGI prescribes."""
+        app = self.app
+        if scope.get('method') == 'POST':
+            problem = self._problem(dict(scope['headers']), scope['path'])
+            if problem:
+                app = JSONResponse(dict(detail=problem), 413)
+        await app(scope, receive, send)
+
+    def _problem(self, headers: dict[bytes, bytes], path: str) -> str:
+        size = headers.get(b'content-length', b'')
+        # a form needs some bytes besides its file
+        if not size.isdigit() or int(size) > (MEGABYTES + 1) * 2**20:
+            return f'At most {MEGABYTES} MB are taken at a time.'
+        if not path.endswith('/upload'):
+            return ''
+        files = [x.stat() for x in self.folder.rglob('*')]
+        used = sum(file.st_size for file in files) / 2**20
+        if len(files) > MOST_FILES or used > KEPT_MEGABYTES:
+            return 'Too many pictures were sent: try again in an hour.'
+        return ''
 
 
 def _environment(folder: str, host: str) -> dict[str, str]:
@@ -70,13 +111,14 @@ def _environment(folder: str, host: str) -> dict[str, str]:
     return dict(GRADIO_TEMP_DIR=folder, no_proxy=near)
 
 
-def _launch(page: gr.Blocks, port: int | None, host: str) -> str:
+def _launch(page: gr.Blocks, port: int | None, host: str, folder: Path) -> str:
     """Start to serve, in another thread; the address."""
     try:
         _, address, _ = page.launch(
             server_name=host,
             server_port=port,
             max_file_size=MEGABYTES * 2**20,
+            app_kwargs=dict(middleware=[Middleware(Bounded, folder=folder)]),
             footer_links=[],
             show_error=True,
             share=False,

@@ -109,9 +109,9 @@ def test_is_no_image_to_any_reader(trap, reader):
     elif trap in ('pipe', 'device'):
         assert 'pipe, device or socket' in said
     elif trap == 'program':
-        assert "no image: it begins with b'%!PS-Adobe-3'" in said
+        assert 'PostScript' in said
     elif trap == 'bomb':
-        assert '20001 x 10000 pixels, and at most 200 million' in said
+        assert '200 million' in said
     assert said
 
 

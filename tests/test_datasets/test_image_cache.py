@@ -268,6 +268,33 @@ def test_damaged_file_is_decoded_anew(content, leaves, decoded):
     assert decoded == leaves
 
 
+def damaged(content):
+    """Contents that differ from that of an image that is kept."""
+    for place in (0, 3, 4, 20, 60, 100, 400, len(content) - 3):
+        yield (
+            content[:place]
+            + bytes([content[place] ^ 1])
+            + content[place + 1 :]
+        )
+    yield content.replace(b'False', b'True ')  # fortran_order
+    yield content.replace(b"'shape': (48", b"'shape': (99999999999")
+    yield content.replace(b'{', b'{' * 3000)
+    yield b'PK\3\4' + content
+    yield content + b'0'
+
+
+def test_image_cache_decodes_again_if_a_file_is_damaged(leaves, decoded):
+    step = cached()
+    expected = images_of(step, leaves[:2])
+    kept, other = step.store.folder.iterdir()
+    whole = kept.read_bytes()
+    for content in (*damaged(whole), other.read_bytes()):
+        kept.write_bytes(content)
+        decoded.clear()
+        assert same(images_of(step, leaves[:2]), expected)
+        assert len(decoded) == 1 and kept.read_bytes() == whole
+
+
 def test_limit(leaves, decoded, warnings, monkeypatch):
     """What fits is kept; the rest is decoded, and said once."""
     size = 260  # 5 images of 198 KiB each

@@ -66,7 +66,7 @@ def test_an_end_that_is_missing(ending, lost, padding):
 
 def test_files_and_problems(tmp_path):
     contents = dict(
-        good=trees.noise('.png'), empty=b'', text=b'<html>', cut=b'\x89PNG\r\n'
+        good=trees.noise('.png'), empty=b'', text=b'text', cut=b'\x89PNG\r\n'
     )
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
@@ -75,7 +75,7 @@ def test_files_and_problems(tmp_path):
     found = check_headers(paths)
     problems = [found.get(path, '') for path in paths]
     assert problems[:2] == ['', EMPTY] and problems[4:] == [MISSING, MISSING]
-    assert problems[2] == "no image: it begins with b'<html>'"
+    assert problems[2] == "no image: it begins with b'text'"
     assert 'no image' in problems[3]
     assert [find_problem(path) for path in paths] == problems
     folder = str(tmp_path)

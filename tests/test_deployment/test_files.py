@@ -16,6 +16,7 @@ from mmclca.deployment import (
     onnx_logits,
     onnx_session,
     quantize,
+    remove_partial_exports,
 )
 from mmclca.deployment.program import classifier_program
 from mmclca.models import TokenReducer, fuse
@@ -180,3 +181,13 @@ def test_missing_extra(tmp_path, monkeypatch):
     message = r'onnxscript is not installed: pip install "mmclca\[deploy\]"'
     with pytest.raises(ImportError, match=message):
         export_onnx(OtherWhenTraced(), (4, 4), tmp_path / 'model.onnx', {})
+
+
+def test_export_removes_its_partial_files_only(tmp_path):
+    digits = 'a' * 32
+    names = [f'.model.{digits}.onnx', f'.other.{digits}.onnx', 'model.onnx']
+    for name in (*names, f'.model.{digits}.pth'):
+        (tmp_path / name).touch()
+    remove_partial_exports(tmp_path / 'model.onnx')
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {*names[1:], f'.model.{digits}.pth'}

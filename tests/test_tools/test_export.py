@@ -8,6 +8,7 @@ import subprocess
 import sys
 from functools import partial
 
+import cv2
 import numpy as np
 import onnx
 import onnxruntime
@@ -21,6 +22,7 @@ from tiny_run import CLASSES, environment, exit_code, load_tool, run_tool
 
 import mmclca
 from mmclca.apis import TokenReductionInferencer
+from mmclca.datasets.decoding import decode
 from mmclca.deployment.program import noise
 from mmclca.registry import TRANSFORMS
 
@@ -179,9 +181,11 @@ def test_broken_images_are_named_and_the_others_classified(
     code, out, err = infer('tiny.onnx', tmp_path, 'gone.png', good)
     named = [line.split(': ')[0] for line in out.splitlines()]
     assert named == [str(tmp_path / 'c.png'), str(good)]
+    passed, *lines = err.splitlines(keepends=True)
+    assert '1 .txt' in passed
     bad = (tmp_path / 'a.png', tmp_path / 'b.JPG', 'gone.png')
     assert code == 1
-    assert err == '\n  '.join(['not read:', *map(str, bad)]) + '\n'
+    assert ''.join(lines) == '\n  '.join(['not read:', *map(str, bad)]) + '\n'
 
 
 @pytest.fixture(scope='module')
@@ -214,6 +218,117 @@ def others(exported):
 def test_mistakes_of_the_script(words, said, folder, others, infer):
     code, out, err = infer(*words.split())
     assert (code, out) == (2, '') and said in err
+
+
+GOOD = dict(
+    steps=[dict(type='CenterCrop', width=16, height=16)],
+    channel_order='RGB',
+    mean=[0, 0, 0],
+    std=[1, 1, 1],
+    size=[16, 16],
+)
+GOOD_TEXT = json.dumps(GOOD)
+RESIZE_TO_16 = dict(
+    type='Resize', width=16, height=16, backend='cv2', interpolation='bicubic'
+)
+NO_CLASSES = ['[', '{}', '"four"', '["a", "b"]', '["a"] * 5', '[1, 2, 3, 4]']
+NO_PREPARATIONS = [
+    '[' * 100_000,
+    'null',
+    dict(channel_order='XYZ'),
+    dict(channel_order=None),
+    dict(mean=[0, 0]),
+    dict(mean='abc'),
+    dict(mean=[float('nan'), 0, 0]),
+    dict(std=[0, 1, 1]),
+    dict(size=[16]),
+    dict(size=[8, 8]),
+    dict(size='ab'),
+    dict(extra=1),
+    dict(steps=None),
+    dict(steps=[]),
+    dict(steps=[1]),
+    dict(steps=[dict(type='Rotate')]),
+    dict(steps=[dict(RESIZE_TO_16, backend='none')]),
+    dict(steps=[dict(RESIZE_TO_16, interpolation='none')]),
+    dict(steps=[dict(RESIZE_TO_16, width=10**9)]),
+    dict(steps=[dict(RESIZE_TO_16, width='16')]),
+]
+NO_THRESHOLDS = [
+    '[1]',
+    '{"score": "none", "threshold": 0.5}',
+    '{"score": "energy", "threshold": "high"}',
+    '{"score": "nearest", "threshold": 0.5}',
+    '{"score": "energy", "threshold": NaN}',
+    '{"score": "energy"}',
+]
+
+
+@pytest.fixture(scope='module')
+def small_onnx(tmp_path_factory):
+    """Write an ONNX file of four outputs with metadata; an image beside it."""
+    folder = tmp_path_factory.mktemp('small')
+    make = onnx.helper
+    images = make.make_tensor_value_info('images', 1, ['batch', 3, 16, 16])
+    logits = make.make_tensor_value_info('logits', 1, ['batch', 4])
+    shape = onnx.numpy_helper.from_array(np.array([0, -1]), 'shape')
+    weight = np.random.default_rng(0).normal(size=(768, 4)).astype('f')
+    weight = onnx.numpy_helper.from_array(weight, 'weight')
+    nodes = [
+        make.make_node('Reshape', ['images', 'shape'], ['flat']),
+        make.make_node('MatMul', ['flat', 'weight'], ['logits']),
+    ]
+    graph = make.make_graph(nodes, 'g', [images], [logits], [shape, weight])
+    opsets = [make.make_opsetid('', 18)]
+    model = make.make_model(graph, opset_imports=opsets, ir_version=8)
+    Image.new('RGB', (30, 20)).save(folder / 'a.png')
+
+    def write(**facts):
+        known = dict(classes='["a", "b", "c", "d"]', preparation=GOOD_TEXT)
+        facts = known | facts
+        make.set_model_props(model, facts)
+        onnx.save(model, folder / 'small.onnx')
+        return folder / 'small.onnx', folder / 'a.png'
+
+    return write
+
+
+def test_infer_onnx_answers_every_file(small_onnx, infer, tmp_path):
+    path, image = small_onnx()
+    for name in ('a.heic', 'b.gif', 'c.psd', '.hidden.png'):
+        (tmp_path / name).write_bytes(b'text')
+    code, out, err = infer(path, image, tmp_path, image)
+    assert code == 1 and len(out.splitlines()) == 2
+    assert 'a.heic' in err and 'b.gif' in err and '1 .psd' in err
+
+
+@pytest.mark.parametrize('ending', ['.tif', '.png', '.pgm', '.ppm'])
+@pytest.mark.parametrize('bits', [10, 12, 14, 16])
+def test_infer_onnx_reads_pixels_as_decode_does(tmp_path, ending, bits):
+    read = runpy.run_path(str(INFER))['read']
+    draw = np.random.default_rng(0).integers
+    channels = (1, 3) if ending in ('.tif', '.png') else (3,)
+    channels = (1,) if ending == '.pgm' else channels
+    for number in channels:
+        scan = draw(0, 2**bits, (20, 30, number), np.uint16)
+        cv2.imwrite(str(tmp_path / f'a{ending}'), scan)
+        content = (tmp_path / f'a{ending}').read_bytes()
+        assert (read(tmp_path / f'a{ending}') == decode(content)).all()
+
+
+@pytest.mark.parametrize(
+    'facts',
+    [
+        *(dict(classes=text) for text in NO_CLASSES),
+        *(dict(preparation=text) for text in NO_PREPARATIONS),
+        *(dict(threshold=text) for text in NO_THRESHOLDS),
+    ],
+)
+def test_infer_onnx_refuses_damaged_metadata(facts, small_onnx, infer):
+    if isinstance(facts.get('preparation'), dict):
+        facts = dict(preparation=json.dumps(GOOD | facts['preparation']))
+    code, out, err = infer(*small_onnx(**facts))
+    assert (code, out) == (2, '') and err.count('\n') == 1
 
 
 def words(step):

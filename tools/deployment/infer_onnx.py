@@ -11,20 +11,24 @@ import csv
 import json
 import re
 import sys
+from collections import Counter
 from io import BytesIO
 from pathlib import Path
 
 import cv2
 import numpy as np
 import onnxruntime
-from PIL import Image
+from PIL import Image, ImageOps
 
 SUFFIXES = (
-    *('.png', '.jpg', '.jpeg', '.bmp', '.pgm', '.ppm'),
+    *('.png', '.jpg', '.jpeg', '.jpe', '.jfif', '.bmp', '.pgm', '.ppm'),
     *('.tif', '.tiff', '.webp'),
+    *('.gif', '.avif', '.heic', '.heif'),  # to be reported as not read
 )
 FORMATS = ('JPEG', 'PNG', 'TIFF', 'WEBP', 'BMP', 'PPM')
 MAX_PIXELS = Image.MAX_IMAGE_PIXELS = 200_000_000
+MAX_DECODED = 3 * MAX_PIXELS  # bytes
+DEEP = ('I', 'I;16', 'I;16L', 'I;16B', 'I;16N')  # modes of 16 bits
 SIGNS = ('=', '+', '-', '@', '\t', '\r')  # of formulas in spreadsheets
 CONTROLS = re.compile(
     '[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]'
@@ -32,6 +36,8 @@ CONTROLS = re.compile(
 ANSWER = ('pred_class', 'pred_score', 'known', 'known_score')
 SCORES = ('max_softmax', 'energy', 'nearest')
 NEEDED = ('preparation', 'classes')
+BACKENDS = ('cv2', 'pillow')
+LARGEST = 10_000  # pixels a side of what an image is resized to
 PILLOW = Image.Resampling
 OPENCV = dict(
     nearest=cv2.INTER_NEAREST,
@@ -86,13 +92,28 @@ def refuse(text):
 
 
 def find_images(places):
-    """Return files, and the images below folders, each once."""
-    found = {}
+    """Return files, and the images below folders; say what is passed over."""
+    found = []
     for place in map(Path, places):
-        below = sorted(place.rglob('*')) if place.is_dir() else [place]
-        named = [p for p in below if p.suffix.lower() in SUFFIXES]
-        found.update(dict.fromkeys(named if place.is_dir() else below))
-    return list(found)
+        if not place.is_dir():
+            found.append(place)
+            continue
+        below = [p for p in sorted(place.rglob('*')) if is_shown(p, place)]
+        images = [p for p in below if p.suffix.lower() in SUFFIXES]
+        others = Counter(p.suffix.lower() or 'no ending' for p in below)
+        others = others - Counter(p.suffix.lower() for p in images)
+        found += images
+        if others:
+            kinds = ', '.join(f'{n} {kind}' for kind, n in others.items())
+            line = f'{others.total()} files in {place} passed over: {kinds}'
+            print(printable(line), file=sys.stderr)
+    return found
+
+
+def is_shown(path, folder):
+    parts = path.relative_to(folder).parts
+    hidden = any(part[0] == '.' or part == '__MACOSX' for part in parts)
+    return not hidden and path.is_file()
 
 
 class Classifier:
@@ -119,10 +140,35 @@ class Classifier:
                 f'{path} does not say its {" and ".join(missing)}: give a '
                 'file that tools/deployment/export.py wrote'
             )
-        self.classes = json.loads(facts['classes'])
-        self.preparation = json.loads(facts['preparation'])
-        self.threshold = json.loads(facts.get('threshold', 'null'))
         self.input = self.session.get_inputs()[0].name
+        try:
+            self.classes = json.loads(facts['classes'])
+            self.preparation = json.loads(facts['preparation'])
+            self.threshold = json.loads(facts.get('threshold', 'null'))
+            check_preparation(**self.preparation)
+            for shape in ((16, 160, 3), (160, 16, 3)):
+                self._check(np.zeros(shape, np.uint8))
+        except Exception as error:  # damaged metadata may raise anything
+            kind = type(error).__name__
+            refuse(f'the metadata of {path} are damaged: {kind}: {error}')
+
+    def _check(self, image):
+        """Classify an image on trial, and check what was read of classes."""
+        names = self.classes
+        if not isinstance(names, list) or {*map(type, names)} != {str}:
+            raise ValueError('classes is not a list of names')
+        inputs = prepare(image, **self.preparation)[None]
+        if not np.isfinite(inputs).all():
+            raise ValueError('mean or std is not a number')
+        logits, *nearest = self.session.run(None, {self.input: inputs})
+        if logits.shape != (1, len(names)):
+            raise ValueError(
+                f'{len(names)} classes for {logits.shape[-1]} outputs'
+            )
+        self._known(0, 0, *(of_images[0] for of_images in nearest))
+        limit = self.threshold and self.threshold['threshold']
+        if limit is not None and not np.isfinite(limit):
+            raise ValueError(f'threshold={limit}')
 
     def __call__(self, image, top):
         """Cells of the row of a decoded image.
@@ -151,6 +197,22 @@ class Classifier:
         score = float(scores[SCORES.index(self.threshold['score'])])
         known = 'yes' if score >= self.threshold['threshold'] else 'no'
         return known, round(score, 6)
+
+
+def check_preparation(steps, channel_order, mean, std, size):
+    """Refuse settings that would not fail, but change the pixels."""
+    if channel_order not in ('RGB', 'BGR'):
+        raise ValueError(f'channel_order={channel_order!r} is not RGB or BGR')
+    if len(mean) != 3 or len(std) != 3 or len(size) != 2:
+        raise ValueError('mean and std need 3 numbers, size needs 2')
+    if not all(std):
+        raise ValueError(f'std={std} has a zero')
+    for step in steps:
+        numbers = [x for x in step.values() if not isinstance(x, str)]
+        if any(type(x) is not int or not 0 < x < LARGEST for x in numbers):
+            raise ValueError(f'{step}: sides are integers below {LARGEST}')
+        if step.get('backend', 'cv2') not in BACKENDS:
+            raise ValueError(f'{step}: backend is not {" or ".join(BACKENDS)}')
 
 
 def prepare(image, steps, channel_order, mean, std, size):
@@ -197,11 +259,42 @@ def read(path):
             return None
         content = path.read_bytes()
         with Image.open(BytesIO(content), formats=FORMATS) as image:
-            if image.width * image.height > MAX_PIXELS:
+            if decoded_bytes(image) > MAX_DECODED:
                 return None
-        return cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR)
-    except (OSError, cv2.error, Image.DecompressionBombError):
+            if image.mode in DEEP:
+                grey = np.asarray(ImageOps.exif_transpose(image), np.uint16)
+                return cv2.cvtColor(to_8_bits(grey), cv2.COLOR_GRAY2BGR)
+        content = np.frombuffer(content, np.uint8)
+        flags = cv2.IMREAD_COLOR | cv2.IMREAD_ANYDEPTH
+        return to_8_bits(cv2.imdecode(content, flags))
+    except Exception:  # a decoder may raise anything
         return None
+
+
+def decoded_bytes(image):
+    """Return width x height x channels x bytes per sample, as mmclca does."""
+    (width, height), channels = image.size, len(image.getbands())
+    depth = 2 if ';16' in str([tile[3] for tile in image.tile[:1]]) else 1
+    if image.format == 'TIFF':
+        tags = image.tag_v2  # of the image, a tile, its samples and their bits
+        width, height = max(tags[256], tags.get(322, 0)), tags[257]
+        height = max(height, tags.get(323, 0))
+        channels = max(channels, tags.get(277, 1))
+        depth = max(8, *tags.get(258, (8,))) / 8
+    copies = 2 if 'progressive' in image.info else 1
+    copies = 3 if image.format == 'WEBP' else copies
+    return width * height * max(3, channels) * depth * copies
+
+
+def to_8_bits(image):
+    """Scale values of 10 to 14 bits in 16 by their range, as mmclca does."""
+    if image is None or image.dtype == np.uint8:
+        return image
+    if image.dtype != np.uint16:
+        return None
+    bits = max(8, int(image.max()).bit_length())
+    bits += bits % 2
+    return (image >> (bits - 8)).astype(np.uint8)
 
 
 def line_of(path, row):
@@ -238,6 +331,14 @@ def write(path, rows, number):
         writer.writerows(map(to_cell, row) for row in rows)
 
 
+def classify(classifier, image, top):
+    """Return the cells of an image, or None if it cannot be resized."""
+    try:
+        return classifier(image, top)
+    except (AssertionError, MemoryError, ValueError, cv2.error):
+        return None
+
+
 def main():
     args = parse_args()
     paths = find_images(args.images)
@@ -249,12 +350,13 @@ def main():
     try:
         for path in paths:
             image = read(path)
-            if image is None:
+            row = image is not None and classify(classifier, image, top)
+            if row:
+                error = ''
+                print(line_of(path, row), flush=True)
+            else:
                 unreadable.append(str(path))
                 row, error = [''] * (len(ANSWER) + 3 * top), 'not read'
-            else:
-                row, error = classifier(image, top), ''
-                print(line_of(path, row), flush=True)
             rows.append([str(path), *row, error])
     finally:
         if args.csv and rows:

@@ -94,6 +94,7 @@ def export(args, out):
         cfg, model, preprocessing, inferencer.classes, threshold
     )
     size = preprocessing.size
+    deployment.remove_partial_exports(out)
     if args.format == 'pt2':
         return deployment.export_pt2(model, size, out, metadata), ''
     settings = dict(metadata=metadata, opset=args.opset)

@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from hashlib import sha256
 from io import BytesIO
+from itertools import pairwise
+from math import ceil, floor
 
 import numpy as np
 from PIL import Image, ImageOps
@@ -18,7 +20,7 @@ from PIL import Image, ImageOps
 from mmclca.utils.files import read_bytes
 from mmclca.utils.messages import track
 
-from ..decoding import by_pillow, decode, open_image
+from ..decoding import by_pillow, decode, open_image, reserved
 from ..image_files import check_header
 from .photographs import Photographs
 from .spellings import look
@@ -313,10 +315,22 @@ def _small(content: bytes) -> tuple[tuple[int, int], np.ndarray]:
             problem = check_header(BytesIO(content))
             if problem:
                 raise ValueError(problem)
-        image.draft('RGB', (8 * _SIDE, 8 * _SIDE))
-        upright = ImageOps.exif_transpose(image).convert('RGB')
-    small = upright.resize((_SIDE, _SIDE), Image.Resampling.BOX)
-    return size, np.asarray(small).reshape(-1)
+        with reserved(image, draft=('RGB', (8 * _SIDE, 8 * _SIDE))):
+            ImageOps.exif_transpose(image, in_place=True)
+            return size, _shrunk(image)
+
+
+def _shrunk(image: Image.Image) -> np.ndarray:
+    """Resize an image to ``_SIDE`` x ``_SIDE``, row by row to save memory."""
+    width, height = image.size
+    rows = []
+    for ends in pairwise(np.linspace(0, height, _SIDE + 1).tolist()):
+        first, last = floor(ends[0]), ceil(ends[1])
+        band = image.crop((0, first, width, last)).convert('RGB')
+        box = 0, ends[0] - first, width, ends[1] - first
+        small = band.resize((_SIDE, 1), Image.Resampling.BOX, box)
+        rows.append(np.asarray(small))
+    return np.stack(rows).reshape(-1)
 
 
 def _problem_of_name(path: str) -> str:
@@ -357,5 +371,8 @@ def _digest_pixels(path: str) -> str:
     content = read_bytes(path)
     # OpenCV's JPEG decoder rounds in another way than that of most programs
     is_jpeg = content.startswith(b'\xff\xd8')
-    image = by_pillow(content) if is_jpeg else decode(content)
-    return sha256(repr(image.shape).encode() + image.tobytes()).hexdigest()
+    with open_image(BytesIO(content)) as opened, reserved(opened):
+        image = by_pillow(content) if is_jpeg else decode(content)
+        digest = sha256(repr(image.shape).encode())
+        digest.update(image)
+        return digest.hexdigest()

@@ -1,0 +1,64 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Kinds of files that are not read, recognized by their first bytes."""
+
+import re
+from collections.abc import Mapping
+
+_ADVICE = 'which is not supported: save it as JPEG, PNG or TIFF'
+_RAW = 'RAW of a camera'
+RAW = f'{_RAW}, {_ADVICE}'
+_OTHER_ADVICE = dict(
+    HEIC='which needs: pip install "mmclca[heic]"',
+    AVIF='which needs Pillow 11.3 or newer',
+    pointer='no image: run "git lfs pull"',
+    page='no image: download the image again',
+    archive='no image: unpack it',
+)
+# patterns of the first bytes; the first match counts
+_KINDS = {
+    'HEIC': rb'....ftyp(he[iv].|mif1|msf1)',
+    'AVIF': rb'....ftypavi',
+    _RAW: rb'....ftypcrx|II\*\0.{4}CR|II\x1a|IIR[OS]|IIU\0|MMOR|FUJIFILMCCD',
+    'a video': rb'....(ftyp|moov|mdat)|\x1aE\xdf\xa3|RIFF....AVI ',
+    'JPEG XL': rb'\xff\x0a|\0\0\0\x0cJXL ',
+    'JPEG 2000': rb'\0\0\0\x0cjP  |\xff\x4f\xff\x51',
+    'PSD of Photoshop': rb'8BPS',
+    'an icon (ICO)': rb'\0\0[\x01\x02]\0',
+    'XCF, DDS, QOI, EXR, HDR or FITS': (
+        rb'gimp xcf|DDS |qoif|v/1\x01|#\?RADIANCE|SIMPLE  ='
+    ),
+    'DICOM': rb'.{128}DICM',
+    'PDF': rb'%PDF',
+    'PostScript (EPS)': rb'%!PS|\xc5\xd0\xd3\xc6',
+    'a Git LFS pointer': rb'version https://git-lfs',
+    'a web page': rb'\s*<(!doctype html|html|head|body)',
+    'SVG or XML': rb'\s*<(svg|\?xml|!--|!doctype svg)',
+    'an archive': rb'PK\x03\x04|\x1f\x8b|Rar!|7z\xbc\xaf|BZh|\xfd7zXZ',
+}
+
+
+def kind_of(start: bytes) -> str:
+    """Describe a file that is not read as an image, and how to convert it.
+
+    Args:
+        start (bytes): Its first bytes, 132 or more.
+    """
+    text = start.removeprefix(b'\xef\xbb\xbf')
+    for kind, pattern in _KINDS.items():
+        if re.match(pattern, text, re.DOTALL | re.IGNORECASE):
+            advice = _OTHER_ADVICE.get(kind.split()[-1], _ADVICE)
+            return f'{kind}, {advice}'
+    return f'no image: it begins with {start[:12]!r}'
+
+
+def is_raw(start: bytes, tags: Mapping) -> bool:
+    """Tell RAW files of cameras from other TIFF files.
+
+    Where TIFF files hold the image, DNG, NEF and ARW hold a small preview.
+
+    Args:
+        start (bytes): The first bytes of a file that begins as a TIFF does.
+        tags (Mapping): The tags of its first image.
+    """
+    is_preview = tags.get(254, 0) & 1 and 330 in tags  # beside other images
+    return start[8:10] == b'CR' or 50706 in tags or bool(is_preview)

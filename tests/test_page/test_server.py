@@ -1,0 +1,73 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""The server takes no more than it says, and leaves nothing behind."""
+
+import os
+import tempfile
+
+import pytest
+
+pytest.importorskip('gradio', reason='the page needs gradio: extra demo')
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from starlette.testclient import TestClient
+from tiny_model import write_tiny
+
+from mmclca.apis import TokenReductionInferencer
+from mmclca.page import server
+
+UPLOAD = '/gradio_api/upload'
+
+
+async def answer(request):
+    return PlainTextResponse(str(len(await request.body())))
+
+
+@pytest.fixture
+def client(tmp_path, monkeypatch):
+    """A client of an application that takes at most 2 MB at a time."""
+    monkeypatch.setattr(server, 'MEGABYTES', 1)
+    bounded = Middleware(server.Bounded, folder=tmp_path)
+    routes = [Route(path, answer, methods=['POST']) for path in (UPLOAD, '/')]
+    return TestClient(Starlette(routes=routes, middleware=[bounded]))
+
+
+def test_page_refuses_a_request_if_it_is_too_large(client):
+    assert client.post(UPLOAD, content=bytes(2**20)).text == str(2**20)
+    for path in (UPLOAD, '/'):
+        assert client.post(path, content=bytes(2**21 + 1)).status_code == 413
+    chunks = client.post(UPLOAD, content=iter([b'of unknown length']))
+    assert chunks.status_code == 413 and '1 MB' in chunks.json()['detail']
+
+
+@pytest.mark.parametrize(
+    'limit', [dict(KEPT_MEGABYTES=0.001), dict(MOST_FILES=1)]
+)
+def test_page_refuses_uploads_if_many_are_kept(
+    limit, client, tmp_path, monkeypatch
+):
+    for name in ('a', 'b'):
+        (tmp_path / name).write_bytes(bytes(1000))
+    assert client.post(UPLOAD, content=b'leaf').status_code == 200
+    for name, value in limit.items():
+        monkeypatch.setattr(server, name, value)
+    assert client.post(UPLOAD, content=b'leaf').status_code == 413
+    assert client.post('/', content=b'leaf').status_code == 200
+
+
+def test_page_removes_uploads_if_another_page_was_killed(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
+    folder = tmp_path / f'mmclca-images-{os.getuid()}'
+    (folder / 'page-killed').mkdir(mode=0o700, parents=True)
+    for name in ('page-killed.lock', 'page-killed/leaf.png'):
+        (folder / name).touch()
+    model = TokenReductionInferencer(write_tiny(tmp_path))
+    monkeypatch.setattr(server, '_launch', lambda *_: 'http://address')
+    with server.served(model):
+        assert len([*folder.glob('page-*/')]) == 1
+        assert not (folder / 'page-killed').exists()
+    assert not [*folder.iterdir()]
