@@ -17,6 +17,7 @@ WRONG_INPUT = (
     CheckpointError,
     FloatingPointError,
     ImportError,
+    IndexError,
     KeyError,
     OSError,
     SyntaxError,
@@ -122,7 +123,7 @@ def _text(error: Exception) -> str:
     if 'Original Traceback' in text:  # of a process that loads images
         text = text.strip().rpartition('\n')[2]
     *_, last = extract_tb(error.__traceback__) or [None]
-    bare = isinstance(error, KeyError | TypeError | ValueError)
+    bare = isinstance(error, LookupError | TypeError | ValueError)
     if bare and last and 'raise' not in last.line:
         # Python's own words name no setting
         text = f'{type(error).__name__} {text} at `{last.line}` ({last.name})'

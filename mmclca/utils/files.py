@@ -195,9 +195,13 @@ def read_lines(path: str | os.PathLike) -> list[str]:
 
     Raises:
         OSError: See :func:`open_file`.
+        ValueError: If it is in another encoding.
     """
-    text = StringIO(read_bytes(path).decode('utf-8-sig'))
-    return [line.rstrip('\r\n') for line in text]
+    try:
+        text = read_bytes(path).decode('utf-8-sig')
+    except UnicodeDecodeError as error:
+        raise ValueError(f'{path} is not UTF-8: {error}') from error
+    return [line.rstrip('\r\n') for line in StringIO(text)]
 
 
 # a spreadsheet computes cells that begin so

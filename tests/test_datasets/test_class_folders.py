@@ -29,7 +29,7 @@ def test_labels_follow_the_list_if_its_order_differs(data, tmp_path):
     dataset = ClassFolders(
         data_root=str(data), classes=str(tmp_path / 'c.txt')
     )
-    assert dataset.CLASSES == tuple(names)
+    assert [*dataset.CLASSES] == names
     assert labels_of(dataset) == {x: names.index(x) for x in CLASSES}
 
 

@@ -22,7 +22,6 @@ OTHERS = (
     'train.py: error: ...: ``AmpOptimizerWrapper``',
     'ValueError: SyncBatchNorm',
     'ValueError: Expected more than 1 value per channel',
-    'loss: nan',
     'torch.OutOfMemoryError',
     'DefaultCPUAllocator',
     'ERROR: Unexpected bus error',

@@ -47,10 +47,10 @@ def read_labels(
         if label is None or int(label) >= len(classes or ALL)
     ]
     if wrong:
+        most = f' to {len(classes) - 1}' if classes else ''
         raise ValueError(
-            f'{file}: lines must be "path label", with labels from 0 to '
-            f'{len(classes or ALL) - 1}, but {len(wrong)} are not:'
-            f'{"".join(wrong[:10])}'
+            f'{file}: lines must be "path label", with labels from 0{most}, '
+            f'but {len(wrong)} are not:{"".join(wrong[:10])}'
         )
     return [(path, int(label)) for path, label in parsed]
 

@@ -4,6 +4,7 @@ from mmengine.runner import BaseLoop
 from mmpretrain.datasets import CustomDataset
 from mmpretrain.evaluation import Accuracy
 
+from mmclca.checkpoints.loading import refuse_broken
 from mmclca.checkpoints.stored import stored_classes
 from mmclca.datasets import ClassFolders
 from mmclca.models import DistilledClassifier, Grafit
@@ -173,3 +174,6 @@ def _check_teacher(model, metainfo: dict | None) -> None:
         if isinstance(part, DistilledClassifier) and part.teacher:
             part.teacher.prepare(part)
             part.teacher.match_names((metainfo or {}).get('classes'))
+            refuse_broken(
+                part.teacher.model, f'teacher: {part.teacher.checkpoint}'
+            )
