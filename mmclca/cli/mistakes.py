@@ -26,10 +26,10 @@ WRONG_INPUT = (
 )
 # what is the user's even after the start: a full disk, numbers, files
 LATE = (CheckpointError, FileNotFoundError, FloatingPointError)
-# what torch and mmpretrain raise where sizes differ, or there is no image
-SETTINGS_DIFFER = re.compile(
-    'shapes cannot be multiplied|must match the size of tensor|'
-    'Found 0 files in subfolders'
+# what torch, mmcv and mmpretrain say of settings and files that are wrong
+USERS = re.compile(
+    'shapes cannot be multiplied|must match the size of tensor|multi-target '
+    'not supported|Found 0 files in subfolders|failed to load image'
 )
 UNKNOWN_TYPE = re.compile(r'(\S+) is not in the \S+::(.+?) registry')
 UNKNOWN_KEYWORD = re.compile(
@@ -71,7 +71,7 @@ def starting(source, runner) -> Iterator[None]:
 
     What is raised once data and model are built and weights are loaded is an
     error of the program, and keeps its traceback, unless it is one of
-    ``LATE`` or of layers that do not fit.
+    ``LATE`` or of ``USERS``.
     """
     from mmengine.hooks import Hook
 
@@ -88,12 +88,10 @@ def starting(source, runner) -> Iterator[None]:
     runner.register_hook(hook)
     try:
         yield
-    except WRONG_INPUT as error:
-        if hook.started and not isinstance(error, LATE):
-            raise
-        raise mistake(source, error) from error
-    except RuntimeError as error:
-        if not SETTINGS_DIFFER.search(str(error)):
+    except (*WRONG_INPUT, RuntimeError) as error:
+        late = hook.started or not isinstance(error, WRONG_INPUT)
+        users = isinstance(error, LATE) or USERS.search(str(error))
+        if late and not users:
             raise
         raise mistake(source, error) from error
 

@@ -18,7 +18,7 @@ OTHERS = (
     "ModuleNotFoundError: No module named 'mmengine'",
     'ImportError: libGL',
     'train.py: error: ...: Please run "pip install wandb"',
-    'AssertionError: failed to load image',
+    'train.py: error: ...: failed to load image',
     'train.py: error: ...: ``AmpOptimizerWrapper``',
     'ValueError: SyncBatchNorm',
     'ValueError: Expected more than 1 value per channel',

@@ -214,6 +214,13 @@ def test_a_teacher_has_the_same_classes(tmp_path, around):
     torch.save(kept, tmp_path / 'teacher.pth')
     with pytest.raises(ValueError, match="must be its own: no 'c4' "):
         runner.train()
+    kept['meta']['dataset_meta']['classes'] = [f'c{n}' for n in range(5)]
+    kept['state_dict']['head.fc.weight'][0] = torch.nan
+    torch.save(kept, tmp_path / 'teacher.pth')
+    runner = build_runner(tmp_path)
+    runner.model = MODELS.build(student)
+    with pytest.raises(ValueError, match='NaN'):
+        runner.train()
 
 
 def test_a_run_with_lora_gets_the_hook():

@@ -172,8 +172,7 @@ def _check_labels(dataset: CustomDataset, num_classes: int) -> None:
 def _check_teacher(model, metainfo: dict | None) -> None:
     for part in model.modules():  # LoRA may be around it
         if isinstance(part, DistilledClassifier) and part.teacher:
-            part.teacher.prepare(part)
-            part.teacher.match_names((metainfo or {}).get('classes'))
-            refuse_broken(
-                part.teacher.model, f'teacher: {part.teacher.checkpoint}'
-            )
+            teacher = part.teacher
+            teacher.prepare(part)
+            teacher.match_names((metainfo or {}).get('classes'))
+            refuse_broken(teacher.model, f'teacher: {teacher.checkpoint}')
