@@ -78,21 +78,18 @@ class _Settings(argparse.Action):
         """Refuse what is no ``KEY=VALUE``; see ``argparse.Action``."""
         found = dict(vars(namespace)[self.dest])
         for value in values:
-            if not SETTING.match(value):
-                raise argparse.ArgumentError(
-                    self,
-                    f'{value}: settings are written KEY=VALUE, without '
-                    'spaces around =',
-                )
-            key, text = value.split('=', 1)
+            key, _, text = value.partition('=')
             try:
+                if not SETTING.match(value):
+                    raise ValueError('no name and value')
                 found[key] = _value(text)
             except (AssertionError, RecursionError, ValueError) as error:
                 raise argparse.ArgumentError(
                     self,
-                    f'{value:.80} is not understood: write lists as "[a,b]", '
-                    'dicts as "dict(a=1,b=\'c\')" with texts in quotes, or '
-                    'set it in the config',
+                    f'{value:.80} is not understood: write KEY=VALUE without '
+                    'spaces around =, lists as "[a,b]", dicts as '
+                    '"dict(a=1,b=\'c\')" with texts in quotes, or set it in '
+                    'the config',
                 ) from error
         setattr(namespace, self.dest, found)
 

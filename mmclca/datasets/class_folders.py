@@ -47,35 +47,29 @@ class ClassFolders(CustomDataset):
 
     def load_data_list(self):
         """List the images."""
-        if self.ann_file and self.with_label:
+        if not self.ann_file:
+            rows = self._find_samples()
+        elif self.with_label:
             rows = read_labels(self.ann_file, self.CLASSES)
-        elif self.ann_file:
-            lines = map(str.strip, read_lines(self.ann_file))
-            rows = [(line,) for line in lines if line]
         else:
-            return super().load_data_list()
-        self._require(rows, self.ann_file)
-        keys = ('img_path', 'gt_label')[: len(rows[0])]
-        rows = [
-            (join_path(self.img_prefix, path), *own) for path, *own in rows
-        ]
-        return [dict(zip(keys, row, strict=True)) for row in rows]
+            rows = filter(None, map(str.strip, read_lines(self.ann_file)))
+        rows = [*rows] if self.with_label else [*zip(rows, strict=True)]
+        if not rows:
+            raise ValueError(
+                f'{self.ann_file or self.img_prefix} has no images: give '
+                f'class folders with {", ".join(sorted(self.extensions))}, or '
+                'ann_file, a list of paths and labels'
+            )
+        keys, found = ('img_path', 'gt_label'), []
+        for path, *label in rows:
+            row = (join_path(self.img_prefix, path), *label)
+            found.append(dict(zip(keys, row, strict=False)))
+        return found
 
     def _find_samples(self):
-        if self.with_label:
-            self.folder_to_idx = self._match_folders()
-        found = self.folder_to_idx if self.with_label else None
-        samples, _ = get_samples(self.img_prefix, found, self.is_valid_file)
-        self._require(samples, self.img_prefix)
-        return samples
-
-    def _require(self, samples: list, place: str) -> None:
-        if not samples:
-            raise ValueError(
-                f'{place} has no images: give class folders with '
-                f'{", ".join(sorted(self.extensions))}, or ann_file, a list '
-                'of paths and labels'
-            )
+        found = self._match_folders() if self.with_label else None
+        self.folder_to_idx = found
+        return get_samples(self.img_prefix, found, self.is_valid_file)[0]
 
     def _match_folders(self) -> dict[str, int]:
         folders, _ = find_folders(self.img_prefix)

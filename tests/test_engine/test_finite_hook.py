@@ -21,25 +21,25 @@ def run_with(kind):
 @pytest.mark.parametrize('loss', [NAN, INF])
 def test_training_stops_if_the_loss_is_not_finite(loss):
     hook, runner = FiniteHook(), run_with(OptimWrapper)
-    hook.after_train_iter(runner, 3, outputs=dict(loss=torch.tensor(1e30)))
+    hook.after_train_iter(runner, outputs=dict(loss=torch.tensor(1e30)))
     with pytest.raises(FloatingPointError, match='iteration 5'):
-        hook.after_train_iter(runner, 4, outputs=dict(loss=loss))
+        hook.after_train_iter(runner, outputs=dict(loss=loss))
 
 
 def test_training_goes_on_if_a_loss_scale_settles():
     hook, runner = FiniteHook(), run_with(AmpOptimWrapper)
     for loss in [INF] * SKIPPED + [torch.tensor(1.0)] + [INF] * SKIPPED:
-        hook.after_train_iter(runner, 0, outputs=dict(loss=loss))
+        hook.after_train_iter(runner, outputs=dict(loss=loss))
     with pytest.raises(FloatingPointError):
-        hook.after_train_iter(runner, 0, outputs=dict(loss=INF))
+        hook.after_train_iter(runner, outputs=dict(loss=INF))
 
 
 def test_test_counts_images_if_scores_are_not_finite():
     hook = FiniteHook()
     rows = torch.tensor([[0.5, 0.5], [torch.nan, 0.5], [torch.inf, 0.0]])
     samples = [DataSample().set_pred_score(row) for row in rows]
-    hook.after_test_iter(None, 0, outputs=samples[:1])
+    hook.after_test_iter(None, outputs=samples[:1])
     hook.after_test_epoch(None)
-    hook.after_test_iter(None, 1, outputs=samples)
+    hook.after_test_iter(None, outputs=samples)
     with pytest.raises(FloatingPointError, match='of 2 images'):
         hook.after_test_epoch(None)

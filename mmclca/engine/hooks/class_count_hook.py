@@ -17,6 +17,7 @@ NAMELESS = (
     'with model.head.num_classes; name them with '
     '`{0}_dataloader.dataset.classes=FILE` (one name a line).'
 )
+SETS = ('train', 'val', 'test')
 STORED = 'the checkpoint'
 
 
@@ -48,14 +49,9 @@ class ClassCountHook(Hook):
                 or if the head, a metric or a teacher does not fit them.
         """
         # the properties of their names would build those that do not run
-        loops = dict(
-            train=runner._train_loop,
-            val=runner._val_loop,
-            test=runner._test_loop,
-        )
-        self.loops = {
-            k: v for k, v in loops.items() if isinstance(v, BaseLoop)
-        }
+        loops = {x: vars(runner)[f'_{x}_loop'] for x in SETS}
+        built = (x for x in SETS if isinstance(loops[x], BaseLoop))
+        self.loops = {x: loops[x] for x in built}
         self.names = {}
         for name, loop in self.loops.items():
             # None in the stand-in that MMPretrain's vis_scheduler has
@@ -114,22 +110,22 @@ def _check_names(named: dict[str, tuple]) -> None:
     """Refuse different names, or the same ones in another order."""
     first, expected = next(iter(named.items()), ('', ()))
     for other, found in named.items():
-        lost = [name for name in expected if name not in found]
-        more = [name for name in found if name not in expected]
-        if found != expected:
-            only = {first: lost, other: more}
-            said = [
-                f'only {k} has {first_of(v)}' for k, v in only.items() if v
-            ]
-            listed = [*expected, *more * (first != STORED)]
-            sets = [name.split()[1] for name in named if name != STORED]
-            options = [f'{x}_dataloader.dataset.classes=FILE' for x in sets]
-            raise ValueError(
-                f'the classes of {first} and {other} differ: '
-                f'{", ".join(said) or "their order"}. Rename or remove class '
-                'folders, or list all classes in a file, one per line '
-                f'({first_of(listed)}): --cfg-options {" ".join(options)}'
-            )
+        if found == expected:
+            continue
+        only = {
+            first: [name for name in expected if name not in found],
+            other: [name for name in found if name not in expected],
+        }
+        said = [f'only {k} has {first_of(v)}' for k, v in only.items() if v]
+        listed = expected if first == STORED else [*expected, *only[other]]
+        sets = [x for x in SETS if f'the {x} set' in named]
+        options = [f'{x}_dataloader.dataset.classes=FILE' for x in sets]
+        raise ValueError(
+            f'the classes of {first} and {other} differ: '
+            f'{", ".join(said) or "their order"}. Rename or remove class '
+            'folders, or list all classes in a file, one per line '
+            f'({first_of(listed)}): --cfg-options {" ".join(options)}'
+        )
 
 
 def _check_loop(name: str, loop: BaseLoop, model) -> None:

@@ -21,9 +21,7 @@ class FiniteHook(Hook):
     priority = 'LOWEST'  # after metrics are printed
     lost = broken = 0
 
-    def after_train_iter(
-        self, runner, batch_idx, data_batch=None, outputs=None
-    ):
+    def after_train_iter(self, runner, outputs=None, **_):
         loss = torch.as_tensor((outputs or {}).get('loss', 0)).detach()
         self.lost = 0 if loss.isfinite().all() else self.lost + 1
         scaled = isinstance(runner.optim_wrapper, AmpOptimWrapper)
@@ -34,9 +32,7 @@ class FiniteHook(Hook):
                 'max_norm=1.0, or check data, weights and teacher'
             )
 
-    def after_test_iter(
-        self, runner, batch_idx, data_batch=None, outputs=None
-    ):
+    def after_test_iter(self, runner, outputs=None, **_):
         samples = [x for x in outputs or () if isinstance(x, DataSample)]
         for score in (x.pred_score for x in samples if 'pred_score' in x):
             self.broken = self.broken + (~score.isfinite()).any()
