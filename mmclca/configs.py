@@ -2,7 +2,6 @@
 """Configs by their path or name, and what is overridden in them."""
 
 import warnings
-from contextlib import contextmanager
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
@@ -41,7 +40,7 @@ def read_config(config, options={}):
         FileNotFoundError: If it is neither; suggests a name.
     """
     if Path(config).is_file():
-        with _marks_skipped():
+        with patch('mmengine.config.config.open', _open_text, create=True):
             cfg = Config.fromfile(config)
     else:
         cfg = _named_config(str(config))
@@ -49,16 +48,9 @@ def read_config(config, options={}):
     return cfg
 
 
-@contextmanager
-def _marks_skipped():
-    """Have mmengine read configs that begin with a byte order mark."""
-
-    def open_text(file, mode='r', encoding=None):
-        marked = mode == 'r' and encoding == 'utf-8'
-        return open(file, mode, encoding='utf-8-sig' if marked else encoding)
-
-    with patch('mmengine.config.config.open', open_text, create=True):
-        yield
+def _open_text(file, mode='r', encoding=None):
+    """Open a config for mmengine, without a byte order mark."""
+    return open(file, mode, encoding='utf-8-sig' if mode == 'r' else encoding)
 
 
 def _named_config(name):
@@ -115,7 +107,8 @@ def merge_options(cfg, options):
 
 def _check_kind(cfg, key, new):
     """Refuse a plain value in place of the settings of a whole part."""
-    old, *inner = [cfg.get(key.split('.')[0]), *key.split('.')[1:]]
+    first, *inner = key.split('.')
+    old = cfg.get(first)
     for name in inner:
         old = old.get(name) if isinstance(old, dict) else None
     # below, a text may be a path or name, as of a model or an architecture
@@ -147,9 +140,7 @@ def check_patches(cfg, size=None):
     for side, of_patch in sides:
         integer(patch_size=of_patch)
         if side % of_patch:
-            below = side - side % of_patch
             raise ValueError(
-                f'img_size={size} is not filled by patches of '
-                f'patch_size={patch}: a multiple of that, such as '
-                f'{below + of_patch}'
+                f'img_size={size} must be a multiple of patch_size={patch}, '
+                f'such as {side - side % of_patch + of_patch}'
             )

@@ -88,3 +88,32 @@ class ClassFolders(CustomDataset):
 
 def _plain(name: str) -> str:
     return unicodedata.normalize('NFC', str(name)).strip()
+
+
+def check_labels(dataset, head) -> None:
+    """Refuse labels without a class, and classes by the place of a folder.
+
+    Args:
+        dataset (Dataset): A dataset; other kinds than folders and lists pass.
+        head (nn.Module): Head of a classifier.
+
+    Raises:
+        ValueError: Naming the label, or folders and classes.
+    """
+    if not isinstance(dataset, CustomDataset) or not dataset.with_label:
+        return
+    names, folders = dataset.CLASSES, vars(dataset).get('folder_to_idx')
+    labels = [] if names else dataset.get_gt_labels()
+    if max(labels, default=0) >= head.num_classes:
+        raise ValueError(
+            f'{dataset.ann_file} has the label {max(labels)}, but '
+            f'model.head.num_classes is {head.num_classes}'
+        )
+    own = type(dataset).METAINFO.get('classes')
+    by_place = folders and not isinstance(dataset, ClassFolders)
+    if by_place and names not in (own, tuple(folders)):
+        raise ValueError(
+            f'{dataset.img_prefix}: mmpretrain numbers the folders '
+            f'{first_of(folders)} in this order, but the classes are '
+            f"{first_of(names)}: use type='mmclca.ClassFolders'"
+        )

@@ -1,12 +1,11 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from mmengine.hooks import Hook
 from mmengine.runner import BaseLoop
-from mmpretrain.datasets import CustomDataset
 from mmpretrain.evaluation import Accuracy
 
 from mmclca.checkpoints.loading import refuse_broken
 from mmclca.checkpoints.stored import stored_classes
-from mmclca.datasets import ClassFolders
+from mmclca.datasets.class_folders import check_labels
 from mmclca.models import DistilledClassifier, Grafit
 from mmclca.registry import HOOKS
 from mmclca.utils.messages import first_of
@@ -86,8 +85,7 @@ class ClassCountHook(Hook):
         self._check_model(runner)
         if runner._resume and 'epoch' not in (checkpoint.get('meta') or {}):
             raise ValueError(
-                'the checkpoint has weights only: train from it by '
-                '--cfg-options load_from=FILE, without --resume'
+                'it has weights only: use load_from=FILE without --resume'
             )
 
     def _check_model(self, runner) -> None:
@@ -136,8 +134,7 @@ def _check_loop(name: str, loop: BaseLoop, model) -> None:
             f'{name}_dataloader gives no batch: with drop_last, batch_size '
             'must not be above the number of images'
         )
-    if isinstance(dataset, CustomDataset) and dataset.with_label:
-        _check_labels(dataset, model.head.num_classes)
+    check_labels(dataset, model.head)
     metrics = [] if name == 'train' else loop.evaluator.metrics
     for metric in (x for x in metrics if isinstance(x, Accuracy)):
         if not all(0 < k <= model.head.num_classes for k in metric.topk):
@@ -145,24 +142,6 @@ def _check_loop(name: str, loop: BaseLoop, model) -> None:
                 f'{name}_evaluator.topk={metric.topk} must be from 1 to the '
                 f'{model.head.num_classes} classes'
             )
-
-
-def _check_labels(dataset: CustomDataset, num_classes: int) -> None:
-    """Refuse labels without a class, and classes by the place of a folder."""
-    names, folders = dataset.CLASSES, vars(dataset).get('folder_to_idx')
-    if names is None and max(dataset.get_gt_labels()) >= num_classes:
-        raise ValueError(
-            f'{dataset.ann_file} has the label {max(dataset.get_gt_labels())},'
-            f' but model.head.num_classes is {num_classes}'
-        )
-    own = type(dataset).METAINFO.get('classes')
-    by_place = folders and not isinstance(dataset, ClassFolders)
-    if by_place and names not in (own, tuple(folders)):
-        raise ValueError(
-            f'{dataset.img_prefix}: mmpretrain numbers the folders '
-            f'{first_of(folders)} in this order, but the classes are '
-            f"{first_of(names)}: use type='mmclca.ClassFolders'"
-        )
 
 
 def _check_teacher(model, metainfo: dict | None) -> None:

@@ -28,8 +28,7 @@ class FiniteHook(Hook):
         if self.lost > SKIPPED * scaled:
             raise FloatingPointError(
                 f'the loss of iteration {runner.iter + 1} is {loss}: lower '
-                'optim_wrapper.optimizer.lr, set optim_wrapper.clip_grad.'
-                'max_norm=1.0, or check data, weights and teacher'
+                'the learning rate, or check data, weights and teacher'
             )
 
     def after_test_iter(self, runner, outputs=None, **_):
