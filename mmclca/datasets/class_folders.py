@@ -90,7 +90,7 @@ def _plain(name: str) -> str:
     return unicodedata.normalize('NFC', str(name)).strip()
 
 
-def check_labels(dataset, head) -> None:
+def check_folder_labels(dataset, head) -> None:
     """Refuse labels without a class, and classes by the place of a folder.
 
     Args:

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Compare the logits of ATS for an image alone and in a batch, float32.
 
-``python tools/research/ats_batches.py --comparisons 20000``
+``OMP_NUM_THREADS=1 python tools/research/ats_batches.py --comparisons 20000``
 """
 
 import argparse
@@ -63,7 +63,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('--comparisons', type=int, default=20_000)
     total = parser.parse_args().comparisons
-    torch.set_num_threads(1)
     largest, ties = 0, []
     for seed in range(total // BATCH):
         found, exact = compare(seed)

@@ -5,7 +5,7 @@ from mmpretrain.evaluation import Accuracy
 
 from mmclca.checkpoints.loading import refuse_broken
 from mmclca.checkpoints.stored import stored_classes
-from mmclca.datasets.class_folders import check_labels
+from mmclca.datasets.class_folders import check_folder_labels
 from mmclca.models import DistilledClassifier, Grafit
 from mmclca.registry import HOOKS
 from mmclca.utils.messages import first_of
@@ -134,7 +134,7 @@ def _check_loop(name: str, loop: BaseLoop, model) -> None:
             f'{name}_dataloader gives no batch: with drop_last, batch_size '
             'must not be above the number of images'
         )
-    check_labels(dataset, model.head)
+    check_folder_labels(dataset, model.head)
     metrics = [] if name == 'train' else loop.evaluator.metrics
     for metric in (x for x in metrics if isinstance(x, Accuracy)):
         if not all(0 < k <= model.head.num_classes for k in metric.topk):
