@@ -5,6 +5,7 @@ import warnings
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
+from unittest.mock import patch
 
 from mmengine.config import Config
 from mmengine.runner import Runner
@@ -13,6 +14,7 @@ from mmpretrain import list_models
 from mmpretrain.apis.model import ModelHub
 
 import mmclca.registry  # noqa: F401, names the configs of this package
+from mmclca.utils.messages import integer
 
 # what mmengine and the tools read of a config beside the runner's arguments
 MORE_SETTINGS = (
@@ -38,11 +40,17 @@ def read_config(config, options={}):
         FileNotFoundError: If it is neither; suggests a name.
     """
     if Path(config).is_file():
-        cfg = Config.fromfile(config)
+        with patch('mmengine.config.config.open', _open_text, create=True):
+            cfg = Config.fromfile(config)
     else:
         cfg = _named_config(str(config))
     merge_options(cfg, options)
     return cfg
+
+
+def _open_text(file, mode='r', encoding=None):
+    """Open a config for mmengine, without a byte order mark."""
+    return open(file, mode, encoding='utf-8-sig' if mode == 'r' else encoding)
 
 
 def _named_config(name):
@@ -84,6 +92,7 @@ def merge_options(cfg, options):
     known = {*cfg, *signature(Runner.__init__).parameters, *MORE_SETTINGS}
     for key in options:
         name = key.partition('.')[0]
+        _check_kind(cfg, key, options[key])
         if name in known:
             continue
         problem = f'--cfg-options {key}: the config has no {name}'
@@ -96,27 +105,43 @@ def merge_options(cfg, options):
     cfg.merge_from_dict(options)
 
 
-def check_patches(cfg):
+def _check_kind(cfg, key, new):
+    """Refuse a plain value in place of the settings of a whole part."""
+    first, *inner = key.split('.')
+    old = cfg.get(first)
+    for name in inner:
+        old = old.get(name) if isinstance(old, dict) else None
+    # below, a text may be a path or name, as of a model or an architecture
+    whole = dict | list | tuple | None | (str if new and inner else dict)
+    if isinstance(old, dict) and not isinstance(new, whole):
+        raise ValueError(
+            f'--cfg-options {key}={new}: {key} is a group of settings; give '
+            f'one of them, as {key}.{next(iter(old), "type")}=...'
+        )
+
+
+def check_patches(cfg, size=None):
     """Refuse images that the patches of the backbone do not fill.
 
     mmpretrain fills them up with black.
 
+    Args:
+        cfg (Config): The config.
+        size (tuple[int, int], optional): Height and width of the images.
+            Defaults to None: ``img_size`` of the backbone.
+
     Raises:
-        ValueError: If ``img_size`` is no multiple of ``patch_size``, or
+        ValueError: If the size is not a multiple of ``patch_size``, or
             that is not positive.
     """
     backbone = cfg.model.get('backbone') or {}
-    size, patch = backbone.get('img_size'), backbone.get('patch_size', 16)
+    own, patch = backbone.get('img_size'), backbone.get('patch_size', 16)
+    size = own and (size or own)  # other backbones take any size
     sides = zip(to_2tuple(size or 0), to_2tuple(patch), strict=True)
     for side, of_patch in sides:
-        if not of_patch > 0:
-            raise ValueError(
-                f'model.backbone.patch_size={patch} must be 1 or more'
-            )
+        integer(patch_size=of_patch)
         if side % of_patch:
-            below = side - side % of_patch
             raise ValueError(
-                f'model.backbone.img_size={size} is not filled by patches of '
-                f'patch_size={patch}: a multiple of that, such as '
-                f'{below + of_patch}'
+                f'img_size={size} must be a multiple of patch_size={patch}, '
+                f'such as {side - side % of_patch + of_patch}'
             )

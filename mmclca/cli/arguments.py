@@ -2,6 +2,7 @@
 """The parser of command lines, and options that several commands have."""
 
 import argparse
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -71,26 +72,45 @@ class Parser(argparse.ArgumentParser):
 
 
 class _Settings(argparse.Action):
-    """``KEY=VALUE``, as mmengine's ``DictAction`` reads them."""
+    """``KEY=VALUE``, as mmengine's ``DictAction`` reads them, and dicts."""
 
     def __call__(self, parser, namespace, values, option_string=None):
         """Refuse what is no ``KEY=VALUE``; see ``argparse.Action``."""
-        bare = [value for value in values if not value.partition('=')[1]]
-        if bare:
-            raise argparse.ArgumentError(
-                self,
-                f'{" ".join(bare)}: settings are written KEY=VALUE, without '
-                'spaces around =',
-            )
-        from mmengine.config import DictAction
+        found = dict(vars(namespace)[self.dest])
+        for value in values:
+            key, _, text = value.partition('=')
+            try:
+                if not SETTING.match(value):
+                    raise ValueError('no name and value')
+                found[key] = _value(text)
+            except (AssertionError, RecursionError, ValueError) as error:
+                raise argparse.ArgumentError(
+                    self,
+                    f'{value:.80} is not understood: write KEY=VALUE without '
+                    'spaces around =, lists as "[a,b]", dicts as '
+                    '"dict(a=1,b=\'c\')" with texts in quotes, or set it in '
+                    'the config',
+                ) from error
+        setattr(namespace, self.dest, found)
 
-        action = DictAction(self.option_strings, self.dest, nargs='+')
-        try:
-            action(parser, namespace, values, option_string)
-        except (AssertionError, ValueError) as error:
-            raise argparse.ArgumentError(self, f'{error}') from error
+
+def _value(text: str):
+    """Read a value: with dicts as Python's, or as mmengine does."""
+    from mmengine.config import DictAction
+
+    if DICTS.match(text):
+        from mmclca.checkpoints.stored import parse_plain_config
+
+        return parse_plain_config(f'value = {text}').to_dict()['value']
+    value = DictAction._parse_iterable(text)
+    if isinstance(value, str) and text.startswith(('[', '(')):
+        raise ValueError('a bracket is open')
+    return value
 
 
+# names between dots, and what no list of words begins with
+SETTING = re.compile(r'[^\s=.]+(\.[^\s=.]+)*=')
+DICTS = re.compile(r'\s*([\[(].*)?(\{|dict\()', re.DOTALL)
 # an option for them
 SETTINGS = dict(nargs='+', action=_Settings, default={}, metavar='KEY=VALUE')
 
@@ -216,4 +236,7 @@ def check_file(path: Path) -> None:
         if not existed:
             path.unlink()
     except OSError as error:
-        raise Mistake(f'--out: {path}: {error.strerror}') from error
+        reason = error.strerror
+        if path.parent.is_file():
+            reason = f'{path.parent} is a file, not a folder'
+        raise Mistake(f'--out: {path}: {reason}') from error

@@ -15,12 +15,21 @@ from mmclca.utils.messages import did_you_mean
 WRONG_INPUT = (
     AssertionError,
     CheckpointError,
+    FloatingPointError,
     ImportError,
+    IndexError,
     KeyError,
     OSError,
     SyntaxError,
     TypeError,
     ValueError,
+)
+# what is the user's even after the start: a full disk, numbers, files
+LATE = (CheckpointError, FileNotFoundError, FloatingPointError)
+# what torch, mmcv and mmpretrain say of settings and files that are wrong
+USERS = re.compile(
+    'shapes cannot be multiplied|must match the size of tensor|multi-target '
+    'not supported|Found 0 files in subfolders|failed to load image'
 )
 UNKNOWN_TYPE = re.compile(r'(\S+) is not in the \S+::(.+?) registry')
 UNKNOWN_KEYWORD = re.compile(
@@ -61,8 +70,8 @@ def starting(source, runner) -> Iterator[None]:
     """Raise a ``Mistake`` where a run of a ``Runner`` cannot start.
 
     What is raised once data and model are built and weights are loaded is an
-    error of the program, and keeps its traceback, unless it is of a
-    checkpoint: a full disk.
+    error of the program, and keeps its traceback, unless it is one of
+    ``LATE`` or of ``USERS``.
     """
     from mmengine.hooks import Hook
 
@@ -79,8 +88,10 @@ def starting(source, runner) -> Iterator[None]:
     runner.register_hook(hook)
     try:
         yield
-    except WRONG_INPUT as error:
-        if hook.started and not isinstance(error, CheckpointError):
+    except (*WRONG_INPUT, RuntimeError) as error:
+        late = hook.started or not isinstance(error, WRONG_INPUT)
+        users = isinstance(error, LATE) or USERS.search(str(error))
+        if late and not users:
             raise
         raise mistake(source, error) from error
 
@@ -104,10 +115,18 @@ def explained(error: Exception) -> str:
 def _text(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno == errno.ENOENT:
         return f'there is no {error.filename}: check the path'
+    text = str(error)
     if isinstance(error, KeyError) and error.args:
-        return str(error.args[0])  # str(error) puts it in quotes
+        text = str(error.args[0])  # str(error) puts it in quotes
+    if 'Original Traceback' in text:  # of a process that loads images
+        text = text.strip().rpartition('\n')[2]
+    *_, last = extract_tb(error.__traceback__) or [None]
+    bare = isinstance(error, LookupError | TypeError | ValueError)
+    if bare and last and 'raise' not in last.line:
+        # Python's own words name no setting
+        text = f'{type(error).__name__} {text} at `{last.line}` ({last.name})'
     # of an assertion without a message, the code
-    return str(error) or extract_tb(error.__traceback__)[-1].line
+    return text or last.line
 
 
 def _unknown_type(name: str, kind: str) -> str:

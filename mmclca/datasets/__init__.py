@@ -7,6 +7,8 @@ import mmengine.utils  # noqa: F401 its bars keep the output of their import
 with redirect_stdout(None):
     import mmpretrain.datasets  # noqa: F401
 
+from .batches import match_by_name
+from .class_folders import ClassFolders
 from .decoding import LoadPhotograph
 from .image_cache import CacheImages
 from .imagenet_v2 import ImageNetV2
@@ -17,6 +19,7 @@ from .ultra_fgvc import UltraFGVC
 __all__ = [
     'AtLeastSampler',
     'CacheImages',
+    'ClassFolders',
     'ClampedBatchSampler',
     'CoarseCIFAR100',
     'CoarseDataset',
@@ -25,4 +28,5 @@ __all__ = [
     'LoadPhotograph',
     'RepeatAugSampler',
     'UltraFGVC',
+    'match_by_name',
 ]

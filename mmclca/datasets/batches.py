@@ -11,6 +11,7 @@ from mmcv.transforms import Compose
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset, pseudo_collate
 from mmengine.registry import init_default_scope
+from mmpretrain.datasets import CustomDataset
 from mmpretrain.registry import DATASETS, TRANSFORMS
 from mmpretrain.structures import DataSample
 from PIL import Image
@@ -23,6 +24,7 @@ from .image_files import decode_whole
 
 # settings of a CustomDataset by which it finds images
 NAMES = {'ann_file', 'data_prefix', 'data_root'}
+UPSTREAM = (CustomDataset, 'CustomDataset', 'mmpretrain.CustomDataset')
 
 
 @dataclass
@@ -241,6 +243,27 @@ def view_of_input(model: nn.Module, title: str, inputs: Tensor) -> View:
     return View(title, seen, batch)
 
 
+def match_by_name(settings):
+    """Replace mmpretrain's ``CustomDataset`` by :class:`ClassFolders`.
+
+    Args:
+        settings (dict): A data loader or a dataset of a config.
+
+    Returns:
+        dict: A copy, changed at all depths.
+    """
+    from .class_folders import ClassFolders  # which imports this module
+
+    if isinstance(settings, list | tuple):
+        return type(settings)(map(match_by_name, settings))
+    if not isinstance(settings, dict):
+        return settings
+    found = {k: match_by_name(value) for k, value in settings.items()}
+    if found.get('type') in UPSTREAM:
+        found['type'] = ClassFolders
+    return type(settings)(found)
+
+
 def dataset_of(cfg: Config, split: str = 'test', **changes) -> BaseDataset:
     """Return a data set of a config.
 
@@ -270,7 +293,7 @@ def dataset_of(cfg: Config, split: str = 'test', **changes) -> BaseDataset:
             f'give --cfg-options {split}_dataloader.dataset.data_root=FOLDER'
         )
     init_default_scope('mmpretrain')
-    return DATASETS.build(settings)
+    return DATASETS.build(match_by_name(settings))
 
 
 def first_of_each_class(

@@ -47,6 +47,11 @@ _SYSTEM = re.compile(
 )
 
 
+def is_system(name: str) -> bool:
+    """Return whether a name is hidden, or a folder that no person made."""
+    return bool(_SYSTEM.fullmatch(name))
+
+
 def files_below(folder, skipped=None):
     """Find the files in a folder and in all folders below.
 
@@ -70,7 +75,7 @@ def files_below(folder, skipped=None):
             continue
         seen.add(here)
         images = [x for x in files if x.lower().endswith(PHOTOGRAPH_SUFFIXES)]
-        hidden = [x for x in folders + images if _SYSTEM.fullmatch(x)]
+        hidden = [x for x in folders + images if is_system(x)]
         skipped += [os.path.join(place, name) for name in hidden]
         folders[:] = [x for x in folders if x not in hidden]
         paths += [os.path.join(place, name) for name in files if _shown(name)]

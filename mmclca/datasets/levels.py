@@ -8,13 +8,14 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
-from mmpretrain.datasets import CIFAR100, CustomDataset
+from mmpretrain.datasets import CIFAR100
 from mmpretrain.datasets.base_dataset import BaseDataset
 
 from mmclca.registry import DATASETS
 from mmclca.utils.files import read_bytes
 from mmclca.utils.messages import one_of, printable, say
 
+from .class_folders import ClassFolders
 from .photographs import Photographs
 from .photographs.cells import read_cells
 from .photographs.spellings import clean
@@ -113,8 +114,8 @@ def at_level(images: Photographs, coarse_of: dict[str, str]) -> Photographs:
 
 
 @DATASETS.register_module()
-class CoarseDataset(CustomDataset):
-    """mmpretrain's ``CustomDataset`` with the labels of a coarser level.
+class CoarseDataset(ClassFolders):
+    """:class:`ClassFolders` with the labels of a coarser level.
 
     Those of the classes are kept as ``fine_label``.
 
@@ -122,7 +123,7 @@ class CoarseDataset(CustomDataset):
         levels (str): Table of the classes, see :func:`read_level`.
         level (str, optional): Which level. Defaults to None: its second
             column.
-        **settings: Of ``CustomDataset``, with the names of the classes.
+        **settings: Of ``ClassFolders``, with the names of the classes.
 
     Raises:
         ValueError: See :func:`read_level` and :func:`coarse_labels`.

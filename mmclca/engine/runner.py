@@ -10,6 +10,10 @@ from mmengine.hooks import CheckpointHook
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
+from mmclca.datasets import match_by_name
+
+from .hooks import FiniteHook
+
 PLAIN_CHECKPOINT_HOOK = (
     CheckpointHook,
     'CheckpointHook',
@@ -103,4 +107,10 @@ def build_runner(cfg):
     """
     use_atomic_checkpoints(cfg)
     use_class_count(cfg)
-    return RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
+    build = RUNNERS.build if 'runner_type' in cfg else Runner.from_cfg
+    runner = build(cfg)
+    for name in ('_train_dataloader', '_val_dataloader', '_test_dataloader'):
+        # not in the config, which checkpoints hold as the user wrote it
+        setattr(runner, name, match_by_name(vars(runner)[name]))
+    runner.register_hook(FiniteHook())
+    return runner

@@ -1,13 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import json
 import re
 from statistics import mean
 
-from mmengine import load
 from mmengine.evaluator import BaseMetric
 
 from mmclca.registry import METRICS
+from mmclca.utils.files import open_file
 
 IMAGES = 50_000  # of validation
+LARGEST = 2**24  # bytes of labels; real.json has 0.5 MB
 
 
 @METRICS.register_module()
@@ -32,11 +34,12 @@ class ReaLAccuracy(BaseMetric):
 
     def __init__(self, labels: str, **settings):
         super().__init__(**settings)
-        self.labels = load(labels)
-        count, kinds = len(self.labels), {type(one) for one in self.labels}
-        if count != IMAGES or kinds != {list}:
+        with open_file(labels) as file:
+            self.labels = _read(file.read(LARGEST))
+        if len(self.labels) != IMAGES:
             raise ValueError(
-                f'{labels}: {count} entries, not {IMAGES} lists: get it anew'
+                f'{labels} is not JSON with {IMAGES} lists of labels: '
+                'download real.json again'
             )
 
     def process(self, data_batch, data_samples) -> None:
@@ -55,3 +58,11 @@ class ReaLAccuracy(BaseMetric):
     def compute_metrics(self, results: list[bool]) -> dict[str, float]:
         """Compute ``accuracy/top1``."""
         return dict(top1=100 * mean(results))
+
+
+def _read(content: bytes) -> list[list[int]]:
+    """Read lists of labels, by JSON, which runs no code; else nothing."""
+    try:
+        return [[int(label) for label in one] for one in json.loads(content)]
+    except (RecursionError, TypeError, ValueError):
+        return []

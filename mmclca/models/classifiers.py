@@ -57,6 +57,8 @@ def check_head(
     if isinstance(head, CLAHead | LayerFusionHead):
         _check_layers(backbone, head)
     sized = isinstance(head, CLAHead | LayerFusionHead | DistilledHead)
+    reads_one = isinstance(head, LinearClsHead | VisionTransformerClsHead)
+    sized = sized or (reads_one and not with_neck)
     if sized and head.in_channels != backbone.embed_dims:
         raise ValueError(
             f'{type(head).__name__}(in_channels={head.in_channels}) does not '
@@ -82,7 +84,6 @@ def check_head(
             'the neck mmclca.AttentionPool(multiclass=...), or another head'
         )
     may_read = reads_both or isinstance(head, CLAHead) or head is None
-    reads_one = isinstance(head, LinearClsHead | VisionTransformerClsHead)
     if (
         not may_read
         and backbone.is_distilled

@@ -13,7 +13,7 @@ from mmengine.registry import init_default_scope
 from mmengine.runner import CheckpointLoader
 
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.datasets import UltraFGVC
+from mmclca.datasets import UltraFGVC, match_by_name
 from mmclca.registry import DATASETS, MODELS
 
 # what data sets, models and checkpoints raise at bad input
@@ -68,7 +68,7 @@ def _open_images(dataset: dict) -> None:
     """Open a data set, and see that its images are there."""
     while isinstance(dataset.get('dataset'), dict):  # that repeats another
         dataset = dataset['dataset']
-    opened = DATASETS.build(dict(dataset, pipeline=[]))
+    opened = DATASETS.build(match_by_name(dict(dataset, pipeline=[])))
     if isinstance(opened, UltraFGVC):  # it has looked for itself
         return
     images = map(opened.get_data_info, range(len(opened)))

@@ -153,10 +153,17 @@ def read_bytes(path: str | os.PathLike) -> bytes:
 def read_lines(path: str | os.PathLike) -> list[str]:
     """Read the lines of a text in UTF-8, without their ends.
 
+    A byte order mark is skipped.
+
     Raises:
         OSError: See :func:`open_file`.
+        ValueError: If it is in another encoding.
     """
-    return [x.rstrip('\r\n') for x in StringIO(read_bytes(path).decode())]
+    try:
+        text = read_bytes(path).decode('utf-8-sig')
+    except UnicodeDecodeError as error:
+        raise ValueError(f'{path} is not UTF-8: {error}') from error
+    return [line.rstrip('\r\n') for line in StringIO(text)]
 
 
 # a spreadsheet computes cells that begin so

@@ -58,6 +58,13 @@ def did_you_mean(name: object, known: Collection[str], most: int = 1) -> str:
     return f' (do you mean {" or ".join(close)}?)' if close else ''
 
 
+def first_of(names: Iterable, most: int = 8) -> str:
+    """Join the first names, and say how many more there are."""
+    names = [*map(str, names)]
+    more = f' and {len(names) - most} more' if len(names) > most else ''
+    return ', '.join(names[:most]) + more
+
+
 def not_one_of(name: object, known: Collection[str]) -> str:
     """Answer a name that is not known: by a close one, and all."""
     hint = did_you_mean(name, known)

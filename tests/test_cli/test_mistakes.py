@@ -81,6 +81,26 @@ MISTAKES = [
         *('gone.pth', 'there is no checkpoint', 'no checkpoint'),
     ),
     (
+        *(TRAIN, (*CONFIG, 'train_cfg.max_epochs=0')),
+        *('max_epochs=0', 'integer', '1 or more'),
+    ),
+    (
+        *(TRAIN, (*CONFIG, 'model.backbone.patch_size=0')),
+        *('patch_size=0', 'integer', '1 or more'),
+    ),
+    (
+        *(TRAIN, (*CONFIG, 'val_evaluator.topk=99')),
+        *('val_evaluator', '99', '4 classes'),
+    ),
+    (
+        *(TEST, (*WEIGHTS, 'test_dataloader=3')),
+        *('test_dataloader', 'group', 'test_dataloader.batch_size'),
+    ),
+    (
+        *(TEST, ('tiny.py', 'gone.pth', '--out', 'tiny.py/a.pkl')),
+        *('a.pkl', 'tiny.py', 'not a folder'),
+    ),
+    (
         *(EXPORT, (*WEIGHTS, f'{REDUCER}.keeprate=0.5')),
         *('takes no keeprate', 'it takes .*keep_rate', 'mean keep_rate'),
     ),
@@ -184,6 +204,17 @@ def test_nothing_close_is_not_suggested():
 def test_unknown_keyword_of_what_no_config_builds():
     error = TypeError("f() got an unexpected keyword argument 'x'")
     assert explained(error) == str(error)
+
+
+@pytest.mark.parametrize(
+    'code', ["{}['epoch']", "('elm',).index('ash')", "int('ash')", '[][3]']
+)
+def test_line_is_named_if_python_names_no_setting(code):
+    names = {}
+    exec(compile(f'def read():\n    {code}', __file__, 'exec'), names)
+    with pytest.raises((LookupError, ValueError)) as error:
+        names['read']()
+    assert '(read)' in explained(error.value)
 
 
 def test_child_that_failed_has_said_why(capfd):

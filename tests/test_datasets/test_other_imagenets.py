@@ -2,6 +2,8 @@
 """ReaL labels and ImageNet-V2, of tiny trees as they are released."""
 
 import json
+import pickle
+from pathlib import Path
 
 import pytest
 import torch
@@ -72,11 +74,29 @@ def test_what_is_missing_is_named(root):
             metric.process(None, [sample])
     for wrong in (LABELS[1:], [3] * 50_000, {}):
         (root / 'imagenet/real.json').write_text(json.dumps(wrong))
-        with pytest.raises(ValueError, match='real.json: .* not 50000 lists'):
+        with pytest.raises(ValueError, match='50000'):
             real(root)
+    (root / 'imagenet/real.json').write_text('[' * 100_000)
+    with pytest.raises(ValueError, match='50000'):
+        real(root)
     (root / 'imagenet/real.json').unlink()
     with pytest.raises(FileNotFoundError):
         real(root)
     gone = dict(type='mmclca.ImageNetV2', data_root=str(root / 'gone'))
     with pytest.raises(FileNotFoundError, match='no images in .*gone/0 to'):
         DATASETS.build(dict(gone, pipeline=PACK))
+
+
+@pytest.mark.parametrize('name', ['real.pkl', 'real.yaml'])
+def test_labels_run_no_code(tmp_path, name):
+    class Evil:
+        def __reduce__(self):
+            return Path.touch, (tmp_path / 'ran',)
+
+    text = f'!!python/object/apply:os.mkdir ["{tmp_path / "ran"}"]'.encode()
+    code = pickle.dumps(Evil()) if name == 'real.pkl' else text
+    (tmp_path / name).write_bytes(code)
+    labels = str(tmp_path / name)
+    with pytest.raises(ValueError, match='JSON'):
+        METRICS.build(dict(type='mmclca.ReaLAccuracy', labels=labels))
+    assert not (tmp_path / 'ran').exists()

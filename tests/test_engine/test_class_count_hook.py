@@ -4,9 +4,11 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
+from mmpretrain.datasets import CustomDataset
 from mmpretrain.models import AverageClsScoreTTA
 from mmpretrain.registry import MODELS
 from small_models import RESMLP
+from tiny_run import write_images
 from torch.utils.data import DataLoader, Dataset
 
 from mmclca.engine.runner import use_class_count
@@ -20,10 +22,12 @@ HEADS = {
 
 
 class Leaves(Dataset):
-    """Six images of as many classes as named."""
+    """Six images of as many classes as named, or of these names."""
 
     def __init__(self, num_classes):
-        names = num_classes and tuple(f'c{n}' for n in range(num_classes))
+        names = num_classes
+        if isinstance(num_classes, int):
+            names = tuple(f'c{n}' for n in range(num_classes))
         self.metainfo = {'classes': names} if names else {}
 
     def __len__(self):
@@ -67,7 +71,91 @@ def test_training_stops_before_the_first_image(tmp_path, head):
 def test_validation_set_is_checked_before_training(tmp_path):
     runner = build_runner(tmp_path, val=4)
     # 4 classes would be wrong for the training set
-    with pytest.raises(ValueError, match='5 in .*, 4 in .* give all sets the'):
+    with pytest.raises(ValueError, match='only the train set has c4'):
+        runner.train()
+
+
+OTHERS = ('c0', 'c1', 'c2', 'c3', 'zzz')
+TURNED = ('c1', 'c0', 'c2', 'c3', 'c4')
+
+
+@pytest.mark.parametrize(
+    ('names', 'term'), [(OTHERS, 'zzz'), (TURNED, 'order')]
+)
+def test_training_stops_if_names_differ(tmp_path, names, term):
+    runner = build_runner(tmp_path, val=names)
+    with pytest.raises(ValueError, match=term):
+        runner.train()
+
+
+def write_checkpoint(runner, file, names, **meta):
+    meta['dataset_meta'] = dict(classes=names)
+    state = runner.model.state_dict()
+    torch.save(dict(meta=meta, state_dict=state), file)
+    runner._load_from = str(file)
+
+
+@pytest.mark.parametrize(
+    ('names', 'term'), [(OTHERS, 'zzz'), (TURNED, 'order')]
+)
+def test_test_stops_if_the_checkpoint_has_other_names(tmp_path, names, term):
+    runner = build_runner(tmp_path)
+    write_checkpoint(runner, tmp_path / 'a.pth', names)
+    with pytest.raises(ValueError, match=f'the checkpoint.*{term}'):
+        runner.test()
+
+
+def test_num_classes_of_the_checkpoint_stays_if_a_folder_is_missing(tmp_path):
+    runner = build_runner(tmp_path, test=4)
+    write_checkpoint(runner, tmp_path / 'a.pth', [f'c{n}' for n in range(5)])
+    with pytest.raises(ValueError, match='c4.*classes=FILE') as error:
+        runner.test()
+    assert 'num_classes' not in str(error.value)
+
+
+def test_resuming_stops_if_names_differ(tmp_path):
+    runner = build_runner(tmp_path)
+    write_checkpoint(runner, tmp_path / 'a.pth', OTHERS)
+    runner._resume = True
+    with pytest.raises(ValueError, match='zzz'):
+        runner.train()
+    write_checkpoint(runner, tmp_path / 'a.pth', [f'c{n}' for n in range(5)])
+    with pytest.raises(ValueError, match='weights only'):
+        runner.train()
+
+
+def test_fine_tuning_starts_from_other_classes(tmp_path):
+    runner = build_runner(tmp_path)
+    write_checkpoint(runner, tmp_path / 'a.pth', OTHERS)
+    with pytest.raises(AssertionError, match='an image was loaded'):
+        runner.train()
+
+
+def test_list_is_refused_if_folders_have_another_order(tmp_path):
+    write_images(tmp_path / 'data', per_class=1, size=8)
+    runner = build_runner(tmp_path, train=4, val=4)
+    dataset = CustomDataset(
+        data_root=str(tmp_path / 'data'),
+        classes=['oak', 'elm', 'beech', 'ash'],
+    )
+    runner._train_dataloader = DataLoader(dataset)
+    runner._val_dataloader = DataLoader(dataset)
+    runner.model.head.num_classes = 4
+    with pytest.raises(ValueError, match='ClassFolders'):
+        runner.train()
+
+
+def test_training_stops_if_a_metric_needs_more_classes(tmp_path):
+    runner = build_runner(tmp_path)
+    runner._val_evaluator = dict(type='Accuracy', topk=(1, 6))
+    with pytest.raises(ValueError, match='topk'):
+        runner.train()
+
+
+def test_training_stops_if_there_is_no_batch(tmp_path):
+    runner = build_runner(tmp_path)
+    runner._train_dataloader = DataLoader(Leaves(5), 7, drop_last=True)
+    with pytest.raises(ValueError, match='drop_last'):
         runner.train()
 
 
@@ -125,6 +213,13 @@ def test_a_teacher_has_the_same_classes(tmp_path, around):
     )
     torch.save(kept, tmp_path / 'teacher.pth')
     with pytest.raises(ValueError, match="must be its own: no 'c4' "):
+        runner.train()
+    kept['meta']['dataset_meta']['classes'] = [f'c{n}' for n in range(5)]
+    kept['state_dict']['head.fc.weight'][0] = torch.nan
+    torch.save(kept, tmp_path / 'teacher.pth')
+    runner = build_runner(tmp_path)
+    runner.model = MODELS.build(student)
+    with pytest.raises(ValueError, match='NaN'):
         runner.train()
 
 

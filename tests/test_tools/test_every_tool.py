@@ -208,6 +208,7 @@ ELSEWHERE = {
     'visualization/vis_reconstruction.py': (
         'test_engine/test_reconstruction_hook.py'
     ),
+    'research/ats_batches.py': 'test_research/test_ats_batches.py',
     'research/long_tail.py': 'test_research/test_long_tail.py',
     'research/pages.py': 'test_research/test_pages.py',
     'research/plot_sweep.py': 'test_research/test_pages.py',

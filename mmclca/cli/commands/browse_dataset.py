@@ -73,7 +73,7 @@ def parse_args():
 def with_recorded_steps(settings):
     """Return a data set, and a list of the names and images of its last
     sample, after each step of the pipeline; it may repeat another data set."""
-    inner = settings
+    inner = settings = datasets.match_by_name(settings)
     while 'pipeline' not in inner:
         inner = inner['dataset']
     inner['pipeline'] = datasets.batches.without_cache(inner['pipeline'])

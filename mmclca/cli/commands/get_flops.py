@@ -49,9 +49,9 @@ def measure(config, cfg_options, shape):
             raise ValueError(f'--shape {shape}: one or two numbers')
         cfg, _ = apis.loading.config_and_weights(config, None, cfg_options)
         configs.require_settings(cfg, 'model')
-        return evaluation.cost.count_config(
-            cfg.model, shape and (shape[0], shape[-1])
-        )
+        sides = shape and (shape[0], shape[-1])
+        configs.check_patches(cfg, sides)
+        return evaluation.cost.count_config(cfg.model, sides)
 
 
 def rows(cost):

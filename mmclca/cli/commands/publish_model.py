@@ -10,6 +10,8 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
+from mmclca.utils.messages import did_you_mean
+
 from .. import Parser, plain_errors
 from ..packages import checkpoints, configs, mmengine, mmpretrain
 
@@ -51,16 +53,17 @@ def parse_args():
 def classes_of(checkpoint, dataset_type):
     """Return the names of the classes, None where there are none."""
     classes = checkpoints.stored.stored_classes(checkpoint)
-    if classes is not None or dataset_type is None:
+    if dataset_type is None:
         return classes
     mmengine.registry.init_default_scope('mmpretrain')
     dataset = mmpretrain.registry.DATASETS.get(dataset_type)
+    known = [*mmpretrain.registry.DATASETS.module_dict]
     if dataset is None:
         raise ValueError(
             f'--dataset-type {dataset_type} is no data set of mmpretrain or '
-            'mmclca'
+            f'mmclca{did_you_mean(dataset_type, known)}'
         )
-    return dataset.METAINFO.get('classes')
+    return classes or dataset.METAINFO.get('classes')
 
 
 def publish(args):

@@ -2,7 +2,7 @@
 """Test a checkpoint: ``python tools/test.py CONFIG CHECKPOINT``."""
 
 from .. import Parser, plain_errors
-from ..arguments import add_run_arguments
+from ..arguments import add_run_arguments, check_file, file_named
 from ..mistakes import starting
 from ..packages import configs, engine, mmengine
 
@@ -17,7 +17,8 @@ def parse_args():
         nargs='+',
     )
     add_run_arguments(parser)
-    parser.add('--out FILE', 'write results to FILE')
+    endings = file_named('.pkl', '.pickle', '.json', '.yaml', '.yml')
+    parser.add('--out FILE', 'write results to FILE', type=endings)
     parser.add(
         '--out-item',
         'what to write (default: pred, the predictions)',
@@ -79,13 +80,15 @@ def tested(args, checkpoint):
     with plain_errors(source):
         if args.out_item and not args.out:
             raise ValueError('--out-item needs --out FILE')
+        if args.out:
+            check_file(args.out)
         several = len(args.checkpoint) > 1
         if args.out and several and args.out_item != 'metrics':
             raise ValueError('--out of several needs --out-item metrics')
         runner = engine.runner.build_runner(configure(args, checkpoint))
         engine.testing.register_hooks(runner, args.fuse)
         if args.out and args.out_item != 'metrics':
-            dump = mmengine.evaluator.DumpResults(args.out)
+            dump = mmengine.evaluator.DumpResults(str(args.out))
             runner.test_evaluator.metrics.append(dump)
     with starting(source, runner):
         return runner.test()

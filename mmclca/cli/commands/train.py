@@ -3,6 +3,8 @@
 
 from pathlib import Path
 
+from mmclca.utils.messages import integer
+
 from .. import Parser, plain_errors
 from ..arguments import add_run_arguments
 from ..mistakes import starting
@@ -62,6 +64,8 @@ def configure(args):
     cfg = configs.read_config(args.config, args.cfg_options)
     configs.require_settings(cfg, 'model', 'train_dataloader', 'train_cfg')
     configs.check_patches(cfg)
+    counts = {'max_epochs', 'max_iters', 'val_interval'} & {*cfg.train_cfg}
+    integer(**{name: cfg.train_cfg[name] for name in sorted(counts)})
     engine.runner.set_up_run(
         cfg, args.config, args.work_dir, args.launcher, args.local_rank
     )

@@ -3,7 +3,7 @@
 
 import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,15 +13,45 @@ from mmclca.utils.files import read_lines, replace_text
 
 from .photographs import PARTS, Photographs
 
+ALL = range(10**9)  # labels of a list without class names
+
 
 def read_pairs(file: str | os.PathLike) -> list[tuple[str, str | None]]:
     """Read paths and labels of a list, None where there is no label."""
     pairs = []
     for line in filter(None, map(str.strip, read_lines(file))):
-        path, _, label = line.rpartition(' ')
-        given = path and label.isdecimal()
-        pairs.append((path, label) if given else (line, None))
+        path, *label = line.rsplit(maxsplit=1)
+        given = label and label[0].isdecimal()
+        pairs.append((path, label[0]) if given else (line, None))
     return pairs
+
+
+def read_labels(
+    file: str | os.PathLike, classes: Sequence[str] | None
+) -> list[tuple[str, int]]:
+    """Read a list of paths and labels.
+
+    Args:
+        file (str | Path): The list.
+        classes (Sequence[str], optional): Class names; None allows any
+            label.
+
+    Raises:
+        ValueError: Naming the first lines that have no such label.
+    """
+    parsed = read_pairs(file)
+    wrong = [
+        f'\n  {number}: {path} {label or ""}'.rstrip()
+        for number, (path, label) in enumerate(parsed, 1)
+        if label is None or int(label) >= len(classes or ALL)
+    ]
+    if wrong:
+        most = f' to {len(classes) - 1}' if classes else ''
+        raise ValueError(
+            f'{file}: lines must be "path label", with labels from 0{most}, '
+            f'but {len(wrong)} are not:{"".join(wrong[:10])}'
+        )
+    return [(path, int(label)) for path, label in parsed]
 
 
 def read_lists(folder: Path, lists: dict[str, str]) -> Photographs:
@@ -33,24 +63,13 @@ def read_lists(folder: Path, lists: dict[str, str]) -> Photographs:
             lists is of the first of them.
 
     Raises:
-        ValueError: Naming all lines of a list that are no path and label.
+        ValueError: Naming lines of a list that are not a path and a label.
     """
     classes = read_lines(folder / 'classes.txt')
     rows = {}
     for split, name in lists.items():
-        parsed = read_pairs(folder / name)
-        wrong = [
-            f'\n  {number}: {path} {label or ""}'.rstrip()
-            for number, (path, label) in enumerate(parsed, 1)
-            if label is None or int(label) >= len(classes)
-        ]
-        if wrong:
-            raise ValueError(
-                f'{folder / name}: lines must be "path label", with labels '
-                f'from 0 to {len(classes) - 1}, but there are:{"".join(wrong)}'
-            )
-        for path, label in parsed:
-            rows.setdefault(str(folder / path), (int(label), split))
+        for path, label in read_labels(folder / name, classes):
+            rows.setdefault(str(folder / path), (label, split))
     labels, splits = ([row[i] for row in rows.values()] for i in (0, 1))
     return Photographs(
         [*rows], labels, classes, None, splits, source=str(folder)

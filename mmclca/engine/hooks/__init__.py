@@ -6,6 +6,7 @@ from .atomic_checkpoint_hook import (
 from .bank_hook import BankHook
 from .class_count_hook import ClassCountHook
 from .compile_hook import CompileHook
+from .finite_hook import FiniteHook
 from .gradient_stats_hook import EpochMaximaHook, GradientStatsHook
 from .keep_rate_warm_up_hook import KeepRateWarmUpHook
 from .probe_init_hook import ProbeInitHook
@@ -21,6 +22,7 @@ __all__ = [
     'ClassCountHook',
     'CompileHook',
     'EpochMaximaHook',
+    'FiniteHook',
     'GradientStatsHook',
     'KeepRateWarmUpHook',
     'LastBestCheckpointHook',

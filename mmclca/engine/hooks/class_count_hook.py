@@ -1,9 +1,14 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from mmengine.hooks import Hook
 from mmengine.runner import BaseLoop
+from mmpretrain.evaluation import Accuracy
 
+from mmclca.checkpoints.loading import refuse_broken
+from mmclca.checkpoints.stored import stored_classes
+from mmclca.datasets.class_folders import check_folder_labels
 from mmclca.models import DistilledClassifier, Grafit
 from mmclca.registry import HOOKS
+from mmclca.utils.messages import first_of
 from mmclca.utils.wrappers import inner_model
 
 NAMELESS = (
@@ -11,23 +16,27 @@ NAMELESS = (
     'with model.head.num_classes; name them with '
     '`{0}_dataloader.dataset.classes=FILE` (one name a line).'
 )
+SETS = ('train', 'val', 'test')
+STORED = 'the checkpoint'
 
 
 @HOOKS.register_module()
 class ClassCountHook(Hook):
-    """Stop before weights are fetched where data and head disagree.
+    """Stop before the first iteration if data, head and weights disagree.
 
-    It compares the number of class names that each data set gives with
-    ``model.head.num_classes``. Training checks the validation set too, which
-    would otherwise fail only after the first epoch. A data set without class
-    names is let through with a warning. A teacher is prepared for the
-    training, and must have the same classes by name.
+    The datasets must have the same class names in the same order, as many as
+    ``model.head.num_classes``, and so must a checkpoint that is tested or
+    resumed. Training checks the validation set, which would otherwise fail
+    only after the first epoch. A dataset without class names is let through
+    with a warning. A teacher is prepared for the training, and must have the
+    same classes by name.
     """
 
-    priority = 'VERY_HIGH'
+    priority = 'HIGHEST'  # before weights of another shape are refused
+    loops, names = {}, {}
 
     def before_run(self, runner):
-        """Check the data sets of the loops that are about to run.
+        """Check the datasets of the loops that are about to run.
 
         Weights are loaded, and fetched, only after that.
 
@@ -35,48 +44,110 @@ class ClassCountHook(Hook):
             runner (Runner): The runner.
 
         Raises:
-            ValueError: If a set has another number of classes than the head,
-                or a teacher others.
+            ValueError: If datasets differ in their classes or give no batch,
+                or if the head, a metric or a teacher does not fit them.
         """
-        model = inner_model(runner.model)
         # the properties of their names would build those that do not run
-        loops = dict(
-            train=runner._train_loop,
-            val=runner._val_loop,
-            test=runner._test_loop,
-        )
-        counts = {}
-        for name, loop in loops.items():
-            if isinstance(loop, BaseLoop):
-                # None in the stand-in that MMPretrain's vis_scheduler has
-                metainfo = loop.dataloader.dataset.metainfo or {}
-                if metainfo.get('classes') is None:
-                    runner.logger.warning(NAMELESS.format(name))
-                else:
-                    counts[name] = len(metainfo['classes'])
-        if counts:  # vis_scheduler's model has no head, either
+        loops = {x: vars(runner)[f'_{x}_loop'] for x in SETS}
+        built = (x for x in SETS if isinstance(loops[x], BaseLoop))
+        self.loops = {x: loops[x] for x in built}
+        self.names = {}
+        for name, loop in self.loops.items():
+            # None in the stand-in that MMPretrain's vis_scheduler has
+            classes = (loop.dataloader.dataset.metainfo or {}).get('classes')
+            if classes is None:
+                runner.logger.warning(NAMELESS.format(name))
+            else:
+                self.names[f'the {name} set'] = tuple(classes)
+        _check_names(self.names)
+        # a local checkpoint is opened at once, and may say otherwise
+        if 'train' in self.loops or '://' in (runner._load_from or '://'):
+            self._check_model(runner)
+        if 'train' in self.loops:
+            metainfo = loops['train'].dataloader.dataset.metainfo
+            _check_teacher(inner_model(runner.model), metainfo)
+
+    def after_load_checkpoint(self, runner, checkpoint):
+        """Compare a checkpoint that is tested or resumed with the datasets.
+
+        Args:
+            runner (Runner): The runner.
+            checkpoint (dict): What the file holds.
+
+        Raises:
+            ValueError: If it has other classes, or is resumed and holds only
+                weights.
+        """
+        if 'train' in self.loops and not runner._resume:
+            return
+        if stored := stored_classes(checkpoint):
+            _check_names({STORED: tuple(stored), **self.names})
+        self._check_model(runner)
+        if runner._resume and 'epoch' not in (checkpoint.get('meta') or {}):
+            raise ValueError(
+                'it has weights only: use load_from=FILE without --resume'
+            )
+
+    def _check_model(self, runner) -> None:
+        """Compare the head and the metrics with the datasets."""
+        model = inner_model(runner.model)
+        for names in [*self.names.values()][:1]:
             inside = '' if isinstance(model, Grafit) else 'head.'
-            setting = f'model.{inside}num_classes'
-            _check(model.head.num_classes, counts, setting)
-        if isinstance(loops['train'], BaseLoop):
-            _check_teacher(model, loops['train'].dataloader.dataset.metainfo)
+            setting, count = f'model.{inside}num_classes', len(names)
+            if model.head.num_classes != count:
+                found = ', '.join(f'{count} in {x}' for x in self.names)
+                raise ValueError(
+                    f'{setting} is {model.head.num_classes}, but the classes '
+                    f'are {found}: add `--cfg-options {setting}={count}`.'
+                )
+        for name, loop in self.loops.items():
+            _check_loop(name, loop, model)
+
+
+def _check_names(named: dict[str, tuple]) -> None:
+    """Refuse different names, or the same ones in another order."""
+    first, expected = next(iter(named.items()), ('', ()))
+    for other, found in named.items():
+        if found == expected:
+            continue
+        only = {
+            first: [name for name in expected if name not in found],
+            other: [name for name in found if name not in expected],
+        }
+        said = [f'only {k} has {first_of(v)}' for k, v in only.items() if v]
+        listed = expected if first == STORED else [*expected, *only[other]]
+        sets = [x for x in SETS if f'the {x} set' in named]
+        options = [f'{x}_dataloader.dataset.classes=FILE' for x in sets]
+        raise ValueError(
+            f'the classes of {first} and {other} differ: '
+            f'{", ".join(said) or "their order"}. Rename or remove class '
+            'folders, or list all classes in a file, one per line '
+            f'({first_of(listed)}): --cfg-options {" ".join(options)}'
+        )
+
+
+def _check_loop(name: str, loop: BaseLoop, model) -> None:
+    """Refuse data and metrics that would end the run later."""
+    dataset = loop.dataloader.dataset
+    if len(loop.dataloader) == 0:
+        raise ValueError(
+            f'{name}_dataloader gives no batch: with drop_last, batch_size '
+            'must not be above the number of images'
+        )
+    check_folder_labels(dataset, model.head)
+    metrics = [] if name == 'train' else loop.evaluator.metrics
+    for metric in (x for x in metrics if isinstance(x, Accuracy)):
+        if not all(0 < k <= model.head.num_classes for k in metric.topk):
+            raise ValueError(
+                f'{name}_evaluator.topk={metric.topk} must be from 1 to the '
+                f'{model.head.num_classes} classes'
+            )
 
 
 def _check_teacher(model, metainfo: dict | None) -> None:
     for part in model.modules():  # LoRA may be around it
         if isinstance(part, DistilledClassifier) and part.teacher:
-            part.teacher.prepare(part)
-            part.teacher.match_names((metainfo or {}).get('classes'))
-
-
-def _check(expected: int, counts: dict[str, int], setting: str) -> None:
-    count, *others = set(counts.values())
-    if {expected} != {count, *others}:
-        found = [f'{n} in the {name} set' for name, n in counts.items()]
-        fix = 'give all sets the same list of classes'
-        if not others:
-            fix = f'add `--cfg-options {setting}={count}`'
-        raise ValueError(
-            f'{setting} is {expected}, but the classes are '
-            f'{", ".join(found)}: {fix}.'
-        )
+            teacher = part.teacher
+            teacher.prepare(part)
+            teacher.match_names((metainfo or {}).get('classes'))
+            refuse_broken(teacher.model, f'teacher: {teacher.checkpoint}')

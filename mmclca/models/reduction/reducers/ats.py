@@ -46,7 +46,8 @@ def sample(cdf: Tensor, num_tokens: int) -> Tensor:
         cdf.gather(1, above) - points
     ).abs()
     value = cdf.gather(1, torch.where(nearer, below, above))
-    first = torch.searchsorted(cdf, value)  # of equal ones, as argmin does
+    # of equal ones, as argmin does; none is found among values of NaN
+    first = torch.searchsorted(cdf, value).clamp(max=cdf.size(1) - 1)
     hits = torch.zeros_like(cdf).scatter(1, first, 1.0)
     return hits > 0
 

@@ -182,3 +182,16 @@ def test_trace_gives_padding_no_patch():
     rows = torch.eye(5)[None, :, 1:].expand(2, -1, -1)
     weights = kept.trace[0].apply(rows)
     assert weights[0].tolist() == [[0] * 4] * 4 + [[1, 0, 0, 0]]
+
+
+def test_values_that_are_not_finite_choose_a_token():
+    values = torch.tensor([[torch.nan] * 4, [0.1, 0.5, torch.nan, torch.nan]])
+    assert sample(values, 3).shape == (2, 4)
+
+
+@torch.no_grad()
+def test_float16_images_of_large_values_are_no_index_error():
+    reducer = dict(type='mmclca.ATS', keep_rate=0.5)
+    model = build(vit(reducer=reducer, reduce_at=REDUCE_AT)).eval()
+    x = torch.full((1, 3, 32, 32), 1e4, dtype=torch.float16)
+    assert model.half()(x)[-1].shape == (1, 16)

@@ -1,0 +1,113 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+from os.path import expanduser
+from pathlib import PurePath
+
+from mmengine.fileio import join_path
+from mmpretrain.datasets import CustomDataset
+from mmpretrain.datasets.custom import find_folders, get_samples
+
+from mmclca.registry import DATASETS
+from mmclca.utils.files import read_lines
+from mmclca.utils.messages import first_of
+
+from .image_files import is_system
+from .photographs.lists import read_labels
+from .photographs.spellings import clean
+
+
+@DATASETS.register_module()
+class ClassFolders(CustomDataset):
+    """mmpretrain's ``CustomDataset`` that matches folders to classes by name.
+
+    The label of an image is the position of its folder in the list of
+    classes, which may name more classes than there are folders. Hidden
+    folders and those of operating systems are skipped. Lists may begin with a
+    byte order mark; blank lines are skipped.
+
+    Args:
+        **settings: Of ``CustomDataset``.
+
+    Raises:
+        FileNotFoundError: If there is no such folder or list.
+        ValueError: If the list of classes lacks a folder or repeats a name,
+            if there are no images, or a line of a list has no valid label.
+    """
+
+    def _compat_classes(self, metainfo, classes):
+        if isinstance(classes, str):
+            lines = map(str.strip, read_lines(expanduser(classes)))
+            classes = [*filter(None, lines)]
+        return super()._compat_classes(metainfo, classes)
+
+    def is_valid_file(self, filename):
+        system = any(map(is_system, PurePath(filename).parts))
+        return super().is_valid_file(filename) and not system
+
+    def load_data_list(self):
+        """List the images."""
+        if not self.ann_file:
+            rows = self._find_samples()
+        elif self.with_label:
+            rows = read_labels(self.ann_file, self.CLASSES)
+        else:
+            rows = filter(None, map(str.strip, read_lines(self.ann_file)))
+        rows = [*rows] if self.with_label else [*zip(rows, strict=True)]
+        if not rows:
+            raise ValueError(
+                f'{self.ann_file or self.img_prefix} has no images: give '
+                f'class folders with {", ".join(sorted(self.extensions))}, or '
+                'ann_file, a list of paths and labels'
+            )
+        keys, found = ('img_path', 'gt_label'), []
+        for path, *label in rows:
+            row = (join_path(self.img_prefix, path), *label)
+            found.append(dict(zip(keys, row, strict=False)))
+        return found
+
+    def _find_samples(self):
+        found = self._match_folders() if self.with_label else None
+        self.folder_to_idx = found
+        return get_samples(self.img_prefix, found, self.is_valid_file)[0]
+
+    def _match_folders(self) -> dict[str, int]:
+        folders, _ = find_folders(self.img_prefix)
+        folders = [x for x in folders if not is_system(x)]
+        names = self._metainfo.setdefault('classes', tuple(folders))
+        labels = {clean(name): i for i, name in enumerate(names)}
+        lacking = [x for x in folders if clean(x) not in labels]
+        if lacking or len(labels) < len(names):
+            raise ValueError(
+                f'{self.img_prefix}: the list of classes ({first_of(names)}) '
+                f'must name once each folder ({first_of(folders)}); not in '
+                f'the list: {first_of(lacking) or "none"}'
+            )
+        return {name: labels[clean(name)] for name in folders}
+
+
+def check_folder_labels(dataset, head) -> None:
+    """Refuse labels without a class, and classes by the place of a folder.
+
+    Args:
+        dataset (Dataset): A dataset; other kinds than folders and lists pass.
+        head (nn.Module): Head of a classifier.
+
+    Raises:
+        ValueError: Naming the label, or folders and classes.
+    """
+    if not isinstance(dataset, CustomDataset) or not dataset.with_label:
+        return
+    names, folders = dataset.CLASSES, vars(dataset).get('folder_to_idx')
+    labels = [] if names else dataset.get_gt_labels()
+    if max(labels, default=0) >= head.num_classes:
+        raise ValueError(
+            f'{dataset.ann_file} has the label {max(labels)}, but '
+            f'model.head.num_classes is {head.num_classes}'
+        )
+    own = type(dataset).METAINFO.get('classes')
+    by_place = folders and not isinstance(dataset, ClassFolders)
+    if by_place and names not in (own, tuple(folders)):
+        raise ValueError(
+            f'{dataset.img_prefix}: mmpretrain numbers the folders '
+            f'{first_of(folders)} in this order, but the classes are '
+            f"{first_of(names)}: use type='mmclca.ClassFolders'"
+        )

@@ -1,0 +1,44 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+import torch
+from mmengine.hooks import Hook
+from mmengine.optim import AmpOptimWrapper
+from mmpretrain.structures import DataSample
+
+from mmclca.registry import HOOKS
+
+SKIPPED = 100  # steps in a row that a loss scale may need to settle
+
+
+@HOOKS.register_module()
+class FiniteHook(Hook):
+    """Stop a training or a test whose numbers are NaN or infinite.
+
+    A training ends with the first such loss; with a loss scale, which leaves
+    out such steps, after ``SKIPPED`` in a row. A test ends, after its
+    metrics, if there are such scores.
+    """
+
+    priority = 'LOWEST'  # after metrics are printed
+    lost = broken = 0
+
+    def after_train_iter(self, runner, outputs=None, **_):
+        loss = torch.as_tensor((outputs or {}).get('loss', 0)).detach()
+        self.lost = 0 if loss.isfinite().all() else self.lost + 1
+        scaled = isinstance(runner.optim_wrapper, AmpOptimWrapper)
+        if self.lost > SKIPPED * scaled:
+            raise FloatingPointError(
+                f'the loss of iteration {runner.iter + 1} is {loss}: lower '
+                'the learning rate, or check data, weights and teacher'
+            )
+
+    def after_test_iter(self, runner, outputs=None, **_):
+        samples = [x for x in outputs or () if isinstance(x, DataSample)]
+        for score in (x.pred_score for x in samples if 'pred_score' in x):
+            self.broken = self.broken + (~score.isfinite()).any()
+
+    def after_test_epoch(self, runner, metrics=None):
+        if self.broken:
+            raise FloatingPointError(
+                f'the scores of {int(self.broken)} images are NaN or infinite '
+                '(counted as wrong): check the weights, or leave out --amp'
+            )

@@ -1,0 +1,67 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Values of ``--cfg-options``, well and badly written."""
+
+import pytest
+from mmengine.config import Config
+
+from mmclca.cli import Parser
+from mmclca.configs import merge_options, read_config
+
+
+def parse(*words):
+    parser = Parser()
+    parser.share('--cfg-options')
+    return parser.parse_args(['--cfg-options', *words]).cfg_options
+
+
+def test_values_are_read_as_written():
+    hook = "[dict(type='EMAHook',momentum=0.1)]"
+    assert parse(f'custom_hooks={hook}', 'a.0=1,2', 'b=', 'c=a=b') == {
+        'custom_hooks': [dict(type='EMAHook', momentum=0.1)],
+        'a.0': [1, 2],
+        'b': '',
+        'c': 'a=b',
+    }
+    assert parse("a=[(1,2),{'b':-1}]") == dict(a=[(1, 2), dict(b=-1)])
+    assert parse('a=[(1,2),(b,)]') == dict(a=[(1, 2), ('b',)])
+
+
+@pytest.mark.parametrize(
+    'word',
+    [
+        *('=3', 'a..b=1', '.a=1', 'a.=1', 'a', 'a b=1'),
+        *('a=[1,2', 'a=[', 'a=((1,2)', 'a=(1,2),(3,4)', 'a=f(1,2)'),
+        *('a=[dict(b=1)', 'a=dict(b=c)', 'a={', 'a=[dict(b=open("c"))]'),
+        'a=' + '[' * 2000 + ']' * 2000,
+    ],
+)
+def test_word_is_named_in_one_line_if_it_is_not_understood(word, capfd):
+    with pytest.raises(SystemExit):
+        parse(word)
+    line = capfd.readouterr().err.splitlines()[-1]
+    assert word[:40] in line
+    assert 'error' in line
+
+
+@pytest.mark.parametrize(
+    ('key', 'value'),
+    [('model', ''), ('model', 'a.py'), ('model.head', 3), ('model.head', '')],
+)
+def test_value_is_refused_if_it_replaces_a_group(key, value):
+    cfg = Config(dict(model=dict(head=dict(type='A'), arch=dict(depth=3))))
+    with pytest.raises(ValueError, match='group'):
+        merge_options(cfg, {key: value})
+
+
+def test_name_and_none_may_replace_a_group():
+    cfg = Config(dict(model=dict(head=dict(type='A'), arch=dict(depth=3))))
+    merge_options(cfg, {'model.arch': 'tiny', 'model.head': None})
+    assert cfg.model == dict(head=None, arch='tiny')
+
+
+@pytest.mark.parametrize('name', ['b.py', 'c.json'])
+def test_config_may_begin_with_a_mark(tmp_path, name):
+    (tmp_path / 'a.py').write_text('\ufeffa = 1\r\n', 'utf-8')
+    (tmp_path / 'b.py').write_text("\ufeff_base_ = 'a.py'\nb = 2\n", 'utf-8')
+    (tmp_path / 'c.json').write_text('\ufeff{"_base_": "b.py"}', 'utf-8')
+    assert dict(read_config(tmp_path / name)) == dict(a=1, b=2)
