@@ -1,26 +1,56 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Write a set, in whatever form it came, as images and CSV lists."""
+"""Fetch a dataset, and write any form of it as images and CSV lists."""
 
 import os
 import re
-import shutil
 from collections import Counter, defaultdict
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from huggingface_hub import hf_hub_download
 
 from mmclca.utils.files import read_bytes, write_rows
-from mmclca.utils.folders import remove_folder
 from mmclca.utils.messages import track
 
 from ..decoding import open_image
 from ..image_files import IMAGE_SUFFIXES, find_problem
-from .checks import check_split, refuse_bad
 from .forms import parquet_images
 from .info import canonical
-from .lists import class_names, divide, label
+from .lists import check_split, class_names, divide, label, refuse_bad
 
+REPOSITORY = 'hibana2077/CV-dataset-all-in-parquet'
 _SUFFIXES = dict(JPEG='.jpg', TIFF='.tif', MPO='.jpg')
+
+
+def download(info, folder, revision='main'):
+    """Fetch the parquet file of a dataset or a stage, or the rest of it.
+
+    Returns:
+        str: Path of the file.
+
+    Raises:
+        OSError: If it cannot be fetched, with the commands to fetch it by
+            hand.
+    """
+    name = f'datasets/ufgvc/{info.parquet}'
+    try:
+        return hf_hub_download(
+            REPOSITORY,
+            name,
+            repo_type='dataset',
+            revision=revision,
+            local_dir=folder,
+            endpoint=os.environ.get('HF_ENDPOINT'),
+        )
+    except Exception as error:  # which one depends on the hub's HTTP client
+        raise OSError(
+            f'{info.title} could not be fetched: {error}\nThe same command '
+            f'resumes a download. By hand: hf download {REPOSITORY} {name} '
+            '--repo-type dataset --local-dir FOLDER; a mirror of the hub: '
+            'HF_ENDPOINT; more ways: docs/data_sets.md'
+        ) from error
 
 
 def listed_images(found, info, counts=True):
@@ -72,20 +102,18 @@ def import_set(found, info, target, counts=True):
         raise FileExistsError(f'{target} exists: remove it, or name another')
     images = listed_images(found, info, counts)
     names, files = _names(images, info), {}
-    partial = target.with_name(f'.{target.name}.partial')
-    remove_folder(partial)
-    try:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory('', f'.{target.name}.', target.parent) as partial:
+        folder = Path(partial, target.name)
         for path, source in _decoded(found, images, info):
             is_path = isinstance(source, str)
             content = read_bytes(path) if is_path else source
-            file = partial / _with_suffix(names[path], content)
+            files[path] = _with_suffix(names[path], content)
+            file = folder / files[path]
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
-            files[path] = file.relative_to(partial)
-        _write_lists(partial, images, files)
-        os.rename(partial, target)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        _write_lists(folder, images, files)
+        os.rename(folder, target)
     return images
 
 
