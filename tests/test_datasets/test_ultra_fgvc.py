@@ -326,3 +326,15 @@ def test_names_in_a_parquet_file_lead_nowhere_else(tmp_path):
     import_set(find_set(path, info), info, tmp_path / 'out/cotton80')
     inside = {*(tmp_path / 'out/cotton80').rglob('*.*')}
     assert {*tmp_path.rglob('*.png')} <= inside
+
+
+def test_import_set_writes_inside_its_folder_if_a_class_name_is_a_path(
+    tmp_path,
+):
+    leaves, info = trees.gene_leaves(('../../../up', 'PI9')), SETS['soygene']
+    path = tmp_path / 'soygene.parquet'
+    trees.write_rows(path, leaves, [trees.png()] * len(leaves))
+    import_set(find_set(path, info), info, tmp_path / 'a/out', counts=False)
+    inside = {*(tmp_path / 'a/out').rglob('*.png')}
+    assert len(inside) == len(leaves)
+    assert {*tmp_path.rglob('*.png')} == inside

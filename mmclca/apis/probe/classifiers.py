@@ -50,7 +50,7 @@ def lda(features, one_hot, weights, strengths) -> list[Linear]:
     means = (weights * one_hot).T @ features / of_class[:, None]
     within = weights.sqrt() * (features - one_hot @ means)
     scale = _mean_square(within)
-    if scale == 0:  # an image a class
+    if scale == 0:  # one image per class
         scale = _mean_square(features - _mean(features, weights))
     ridges = [share / (1 - share) * scale for share in strengths]
     found = _solve(within, means.T, ridges)

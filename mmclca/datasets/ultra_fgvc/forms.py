@@ -69,27 +69,19 @@ def read_folders(root, info):
 def read_parquet(path, info):
     """Read the rows of a parquet file, but not its images.
 
-    The path of an image is that of the file and the number of its row. Beside
-    the columns of the mirror, ``file_name`` is read if it exists.
+    The path of an image is that of the file and the number of its row.
     """
     file = open_parquet(path)
     names = file.schema_arrow.names
     _check_names(path, 'columns', names, ('image', *_COLUMNS))
-    columns = {*_COLUMNS, 'file_name'}.intersection(names)
-    rows = file.read(columns=[*columns], use_threads=False).to_pylist()
+    rows = file.read(columns=[*_COLUMNS], use_threads=False).to_pylist()
     for row in rows:
         row['split'] = str(row['split']).replace('validation', 'val')
     _check_names(path, 'splits', _LISTED, {row['split'] for row in rows})
+    classes = [canonical(str(row['class_name'])) for row in rows]
     return [
-        LeafImage(
-            f'{path}/{i}',
-            row.get('file_name', str(i)),
-            canonical(str(row['class_name'])),
-            str(row['label']),
-            row['split'],
-            stage_of(row.get('file_name', ''), info),
-        )
-        for i, row in enumerate(rows)
+        LeafImage(f'{path}/{i}', str(i), of, str(row['label']), row['split'])
+        for i, (row, of) in enumerate(zip(rows, classes, strict=True))
     ]
 
 

@@ -134,37 +134,28 @@ def _decoded(found, images, info):
 
 
 def _names(images, info):
-    """Places by path, of which new ones end in no suffix yet."""
+    """Map paths to places in the new folder, without suffix if renamed."""
     own = {(image.stage, image.file_name) for image in images}
-    if not (
-        len(own) == len(images) and all(_is_named(i, info) for i in images)
-    ):
-        images = _renamed(images, info)
-    return {
-        i.path: '/'.join(filter(None, (i.stage, 'images', i.file_name)))
-        for i in images
-    }
+    kept = len(own) == len(images) and all(_is_named(i, info) for i in images)
+    places, counted = {}, Counter()
+    for image in images:
+        split = 'test' if image.split == 'test' else 'train'
+        kind = image.class_name, image.stage, split
+        counted[kind] += 1
+        facts = dict(zip(('cls', 'stage', 'split'), kind, strict=True))
+        name = info.file_format.format(k=counted[kind], **facts)
+        # names of classes may come from strangers
+        name = image.file_name if kept else name.replace('/', '_')
+        folders = filter(None, (image.stage, 'images'))
+        places[image.path] = '/'.join([*folders, name])
+    return places
 
 
 def _is_named(image, info):
-    match = re.match(info.class_pattern, image.file_name)
+    name = image.file_name
+    match = re.match(info.class_pattern, name)
     named = match and canonical(match[1]) == image.class_name
-    named = named and not {'/', '\\'} & {*image.file_name}
-    return named and image.file_name.lower().endswith(IMAGE_SUFFIXES)
-
-
-def _renamed(images, info):
-    counted = Counter()
-    for image in images:
-        split = 'test' if image.split == 'test' else 'train'
-        counted[image.class_name, image.stage, split] += 1
-        name = info.file_format.format(
-            cls=image.class_name,
-            stage=image.stage,
-            k=counted[image.class_name, image.stage, split],
-            split=split,
-        )
-        yield image._replace(file_name=name)
+    return named and name.lower().endswith(IMAGE_SUFFIXES)
 
 
 def _with_suffix(name, content):

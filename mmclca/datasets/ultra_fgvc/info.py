@@ -139,7 +139,7 @@ class LeafImage(NamedTuple):
     class_name: str
     given: str
     split: str
-    stage: str
+    stage: str = ''
     label: int | None = None
 
 
