@@ -101,15 +101,14 @@ def exponents(results: list[Result]) -> list[dict]:
     """
     models = defaultdict(list)
     for one in results:
-        size = one.candidate.size
-        name = one.candidate.name or size.name
         numbers = dict(GMACs=one.cost.flops, seconds=median(one.seconds))
         if one.memory is not None:
             # a page at least, in which a resident set is counted
             beside = one.memory - 4 * one.cost.params
             numbers['memory'] = max(beside, 4096)
-        own = models[name, one.candidate.label, one.batch]
-        own.append(np.log([prod(size.img_size), *numbers.values()]))
+        pixels = prod(one.candidate.size.img_size)
+        own = models[one.candidate.title, one.candidate.label, one.batch]
+        own.append(np.log([pixels, *numbers.values()]))
     found = []
     for key, own in models.items():
         pixels, *values = np.transpose(own)
@@ -233,7 +232,7 @@ def _of_line(result: Result, with_rate: bool) -> str:
     """Return a model as the legend calls it, with its keep rate or with
     any."""
     one = result.candidate
-    words = [one.name, *one.label.split()]
+    words = [one.title, *one.label.split()]
     if one.variant.rates and not with_rate:
         words.remove(one.variant.rates)
     return ' '.join(words).strip()
