@@ -302,7 +302,7 @@ def read_threshold(path: str | PathLike, model: nn.Module) -> Threshold:
     try:
         found = json.loads(path.read_text(encoding='utf-8'))
         threshold = Threshold(*(found[name] for name in names))
-    except (KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise ValueError(
             f'{path} is no threshold with {", ".join(names)} '
             f'({type(error).__name__}: {error}); tools/open_set.py writes one'
