@@ -125,13 +125,11 @@ class LayerDistillation(nn.Module):
     ):
         super().__init__()
         check_range(weight=weight)
-        name = f'{type(self).__name__}(layers={layers!r})'
-        if not isinstance(layers, Sequence) or not layers:
-            raise ValueError(f'{name} has no layer: give some, as (12,)')
-        if len({*layers}) < len(layers):
-            raise ValueError(f'{name} has a layer twice')
+        is_list = isinstance(layers, Sequence) and len(layers) > 0
+        if not is_list or len({*layers}) < len(layers):
+            raise ValueError(f'layers={layers!r} must be different layers')
         for layer in layers:
-            integer(least=self.first, **{f'{name}: layer': layer})
+            integer(least=self.first, layer=layer)
         self.layers, self.adapter = tuple(layers), adapter
         self.weight = weight
         self.adapters = nn.ModuleDict()
@@ -144,21 +142,16 @@ class LayerDistillation(nn.Module):
                 adapters their sizes differ.
         """
         most = min(len(student.layers), len(teacher.layers))
-        wrong = [layer for layer in self.layers if layer > most]
-        name = type(self).__name__
-        if wrong:
-            raise ValueError(
-                f'{name}(layers={self.layers}): layer {wrong[0]} is not in '
-                f'both networks, which have {self.first} to {most}'
-            )
+        for layer in self.layers:
+            integer(self.first, most, layer=layer)
         ours, theirs = self.size_of(student), self.size_of(teacher)
         if self.adapter:
             for layer in self.layers:
                 self.adapters[str(layer)] = self.build(ours, theirs)
         elif ours != theirs:
             raise ValueError(
-                f'{name}(adapter=False): the student has {ours} '
-                f'{self.measured}, the teacher {theirs}: give adapter=True'
+                f'adapter=False: the student has {ours} {self.measured}, the '
+                f'teacher {theirs}: set adapter=True'
             )
 
     def forward(self, ours: Layers, theirs: Layers) -> dict[str, Tensor]:

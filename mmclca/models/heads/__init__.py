@@ -17,7 +17,7 @@ from .nearest_heads import (
     rebuild_head,
     with_nearest,
 )
-from .token_heads import DistilledHead, PerClassHead
+from .token_heads import DistilledHead, PerClassHead, has_class_loss
 
 __all__ = [
     'CLAHead',
@@ -29,6 +29,7 @@ __all__ = [
     'PerClassHead',
     'SizedHead',
     'drop_references',
+    'has_class_loss',
     'keep_references',
     'last_linear',
     'nearest_cosine',
