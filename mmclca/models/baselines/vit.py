@@ -15,7 +15,6 @@ from mmclca.utils.messages import integer, one_of
 from ..backbones import ForeignWeights, ViTEmbedding
 from ..backbones.base import set_drop_path, settings_of
 from ..reduction.attention import Attended, attend
-from .releases import rename_release
 
 # of ``VisionTransformer``; others would change nothing here
 OPTIONS = (
@@ -157,11 +156,3 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
                 new = prefix + own + key.removeprefix(prefix + last)
                 state_dict[new] = state_dict.pop(key)
         return []
-
-    def _load_hook(self, state_dict, prefix, metadata, *_):
-        rename_release(state_dict, prefix, metadata)
-        super()._load_hook(state_dict, prefix, metadata)
-
-    def _checkpoint_filter(self, state_dict, prefix, metadata, *_):
-        rename_release(state_dict, prefix, metadata)
-        super()._checkpoint_filter(state_dict, prefix, metadata)
