@@ -13,11 +13,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import integer, number
 
 from ..looking import recording
 from ..reduction.attention import project_qkv
-from ..reduction.reducers.base import check_range
 
 
 @dataclass
@@ -124,7 +123,7 @@ class LayerDistillation(nn.Module):
         self, layers: Sequence[int], adapter: bool = True, weight: float = 1.0
     ):
         super().__init__()
-        check_range(weight=weight)
+        number(weight=weight)
         is_list = isinstance(layers, Sequence) and len(layers) > 0
         if not is_list or len({*layers}) < len(layers):
             raise ValueError(f'layers={layers!r} must be different layers')
