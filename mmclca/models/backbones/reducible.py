@@ -36,6 +36,7 @@ class Reducible(ForeignWeights):
     with_cp = False
     final_norm = False  # whether ``finish`` normalizes
     rel_pos_bias = False  # whether there is a ``position_bias``
+    recorder = None  # see ``looking.recording``
     is_distilled = False  # whether a distillation token follows CLS
     may_be_new = ('cache.', 'reducer.')
     # why there is none where ``num_prefix`` is 0
@@ -293,15 +294,18 @@ class Reducible(ForeignWeights):
             tokens = reducer.before(tokens, stage)
             if reducer.needs_attention:
                 tokens = self._reduce_ahead(layer, tokens, stage)
-        x, attended = self.attend(
-            layer,
-            tokens,
+        key_bias, softmax = (
             self.key_bias(layer, tokens),
             reducer.softmax(tokens),
         )
+        if self.recorder is not None:
+            softmax = self.recorder.enter(tokens, softmax)
+        x, attended = self.attend(layer, tokens, key_bias, softmax)
         tokens = tokens.with_x(x)
         if stage is not None:
             tokens = reducer.between(tokens, attended, stage)
+            if self.recorder is not None:
+                self.recorder.leave(tokens)
         return tokens
 
     def _reduce_ahead(self, layer, tokens: Tokens, stage: int) -> Tokens:

@@ -43,7 +43,7 @@ class Layers:
     @classmethod
     def recorded(cls, backbone: nn.Module, left: Tensor) -> 'Layers':
         """Read what a backbone of :func:`.looking.recording` has seen."""
-        seen = backbone.reducer.layers
+        seen = backbone.recorder.layers
         return cls(backbone, [layer.entered.x for layer in seen], left)
 
     def hidden(self, place: int) -> Tensor:
