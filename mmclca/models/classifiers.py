@@ -205,8 +205,7 @@ class TokenReductionClassifier(DistilledClassifier):
         if not isinstance(self.backbone, Reducible):
             raise ValueError(
                 f'{type(self.backbone).__name__} is not a backbone for '
-                'TokenReductionClassifier: use mmclca.TokenReductionViT, or '
-                "type='ImageClassifier' for the model"
+                "TokenReductionClassifier: use type='ImageClassifier'"
             )
         check_head(self.backbone, self.head, self.with_neck)
         # all but the backbone may be new, and is reported

@@ -57,8 +57,7 @@ def make_reducible(model: dict) -> None:
     elif not is_reducible(model):
         raise ValueError(
             f'the tokens of the backbone {kind.__name__} cannot be reduced'
-            f'{_reason(kind)}: that takes a VisionTransformer of mmpretrain '
-            'or a Reducible backbone, such as mmclca.TokenReductionViT'
+            f'{_reason(kind)}: use mmclca.TokenReductionViT'
         )
     if class_of(model) is ImageClassifier:
         model['type'] = 'mmclca.TokenReductionClassifier'

@@ -38,9 +38,7 @@ def as_reducible(backbone: nn.Module) -> Reducible:
         return _over(backbone)
     raise ValueError(
         f'the backbone is a {type(backbone).__name__}, whose tokens cannot be '
-        'followed: that takes a VisionTransformer or a backbone of mmclca '
-        "that reduces tokens, such as dict(type='mmclca.TokenReductionViT', "
-        '...)'
+        'followed: use VisionTransformer or mmclca.TokenReductionViT'
     )
 
 

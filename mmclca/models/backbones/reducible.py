@@ -223,8 +223,7 @@ class Reducible(ForeignWeights):
         """
         if reducer.needs_cls_token and not self.ranks_by_cls:
             raise ValueError(
-                f'{type(reducer).__name__} needs a CLS token: {self.no_cls} '
-                '(ToMe, for example, needs none)'
+                f'{type(reducer).__name__} needs a CLS token: {self.no_cls}'
             )
 
     def _build_cache(self, cache: dict | None) -> nn.Module | None:
@@ -254,9 +253,8 @@ class Reducible(ForeignWeights):
         """Map images (B, 3, H, W) to the outputs of ``out_indices``."""
         if self.training and self.reducer.has_loss:
             raise ValueError(
-                f'{type(self.reducer).__name__} has a loss that this '
-                "classifier would leave out: use type='mmclca."
-                "TokenReductionClassifier' for the model"
+                f'{type(self.reducer).__name__} has a loss: use '
+                "type='mmclca.TokenReductionClassifier' for the model"
             )
         return self.forward_tokens(x)[0]
 
@@ -294,12 +292,10 @@ class Reducible(ForeignWeights):
             tokens = reducer.before(tokens, stage)
             if reducer.needs_attention:
                 tokens = self._reduce_ahead(layer, tokens, stage)
-        key_bias, softmax = (
-            self.key_bias(layer, tokens),
-            reducer.softmax(tokens),
-        )
+        softmax = reducer.softmax(tokens)
         if self.recorder is not None:
             softmax = self.recorder.enter(tokens, softmax)
+        key_bias = self.key_bias(layer, tokens)
         x, attended = self.attend(layer, tokens, key_bias, softmax)
         tokens = tokens.with_x(x)
         if stage is not None:

@@ -102,9 +102,8 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         """Refuse a grid of fewer patches than ``num_parts``."""
         if height * width < self.num_parts:
             raise ValueError(
-                f'{type(self).__name__} chooses {self.num_parts} parts, of '
-                f'{height} x {width} patches: give it larger images or '
-                'smaller patches'
+                f'{type(self).__name__} chooses {self.num_parts} parts of '
+                f'{height} x {width} patches: use larger images'
             )
 
     def start(self, x: Tensor) -> Tensor:

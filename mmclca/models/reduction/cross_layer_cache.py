@@ -74,8 +74,7 @@ class CrossLayerCache(BaseModule):
         if not reduce_at:
             raise ValueError(
                 f'a cache with reduce_at={tuple(reduce_at)} never recovers: '
-                'name the layers in the backbone, for example '
-                'reduce_at=(3, 6, 9)'
+                'set it in the backbone, for example to (3, 6, 9)'
             )
         self.num_tokens = num_tokens
         self.with_gap = with_gap

@@ -39,8 +39,7 @@ def count_visible(num_patches: int, mask_ratio: float) -> int:
     if not 0 < num_visible < num_patches:
         raise ValueError(
             f'mask_ratio={mask_ratio!r} leaves {num_visible} of {num_patches} '
-            'patches visible: give a number between 0 and 1 that leaves at '
-            'least one, and masks one'
+            'patches visible: mask some, but not all'
         )
     return num_visible
 

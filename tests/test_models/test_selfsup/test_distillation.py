@@ -177,7 +177,7 @@ def test_teachers_that_do_not_fit_are_refused(backbone, message):
 
 def test_a_classifier_is_no_teacher_of_pretraining(file):
     path = file(heads={'head.weight': torch.zeros(2, 24)})
-    with pytest.raises(ValueError, match='pre-training is due') as error:
+    with pytest.raises(ValueError, match='of pre-training') as error:
         MODELS.build(distilled(path, ATTENTION)).init_weights()
     assert '\n' not in str(error.value)
 
