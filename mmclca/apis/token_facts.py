@@ -13,11 +13,11 @@ from mmclca.models.reduction.tokens import Tokens
 class LastLayerRecorder(looking.Recorder):
     """Records the tokens of each layer, features of the last one only."""
 
-    def key_bias(self, tokens: Tokens) -> Tensor | None:
+    def enter(self, tokens, softmax):
         for layer in self.layers[-1:]:
             layer.entered = _bare(layer.entered)
             layer.left = _bare(layer.left)
-        return super().key_bias(tokens)
+        return super().enter(tokens, softmax)
 
 
 def _bare(tokens: Tokens) -> Tokens:
@@ -80,7 +80,7 @@ def predict_with_facts(
     copied = looking.recording(model, LastLayerRecorder)
     samples = copied(**data, mode='predict')
     backbone, images = as_reducible(model.backbone), data['inputs']
-    layers = copied.backbone.reducer.layers
+    layers = copied.backbone.recorder.layers
     read = backbone.read_by_cls(images, layers[-1].entered)
     facts = token_facts(layers, read, looking.grid_of(backbone, images))
     for sample, image, fact in zip(samples, images, facts, strict=True):

@@ -24,7 +24,11 @@ import mmpretrain
 import torch
 from mmengine.config import Config
 from mmengine.logging import MMLogger
+from mmengine.model import BaseModel
 from mmengine.registry import Registry, init_default_scope
+from mmpretrain.models import BaseClassifier
+from mmpretrain.models.backbones.base_backbone import BaseBackbone
+from mmpretrain.models.peft import LoRAModel
 from torch import Tensor
 
 from mmclca.registry import MODELS, TRANSFORMS
@@ -280,64 +284,35 @@ def _refusal(node: ast.AST) -> ValueError:
 
 
 def _below(package: str, modules: str) -> list[str]:
-    return [f'{package}.{module}' for module in modules.split()]
+    return [f'{package}.{module}.' for module in modules.split()]
 
 
-# of which modules the type of a model may be
-CLASSIFIERS = (
-    *_below('mmclca.models', 'baselines.classifiers classifiers'),
-    'mmclca.models.selfsup.grafit_model',
-    'mmpretrain.models.classifiers.image',
+# of whose modules a type in a model may be
+PACKAGES = (
+    *_below('mmclca', 'models'),
+    *_below('mmcv', 'cnn.bricks'),
+    *_below('mmengine', 'model.base_model utils.dl_utils'),
+    *_below('mmpretrain.models', 'backbones classifiers heads losses necks'),
+    *_below('mmpretrain.models', 'selfsup utils'),
+    *_below('torch', 'nn'),
 )
-LORA = 'mmclca.models.lora'
-# and a type in a model, by the setting that holds it
-PARTS = dict(
-    backbone=(
-        *_below('mmclca.models', 'backbones baselines selfsup.encoder'),
-        *_below('mmpretrain.models', 'backbones selfsup.mocov3'),
-    ),
-    stem=('mmclca.models.stems',),
-    neck=('mmclca.models.layers.attention_pool', 'mmpretrain.models.necks'),
-    # without those that look up tokenizers, or read lists of answers
-    head=(
-        *_below('mmclca.models', 'baselines.sim_trans heads'),
-        *_below(
-            'mmpretrain.models.heads',
-            'cls_head conformer_head deit_head efficientformer_head '
-            'levit_head linear_head margin_head multi_label stacked_head '
-            'vig_head vision_transformer_head',
-        ),
-    ),
-    reducer=('mmclca.models.reduction.reducers',),
-    cache=('mmclca.models.reduction.cross_layer_cache',),
-    data_preprocessor=(
-        'mmclca.models.selfsup.views',
-        'mmengine.model.base_model.data_preprocessor',
-        'mmpretrain.models.utils.data_preprocessor',
-    ),
-)
-# under any other name, such as norm_cfg and loss
-LAYERS = (
-    'mmclca.models.layers.resmlp_layer',
-    'mmclca.models.losses',
-    'torch.nn',
-    *_below(
-        'mmcv.cnn.bricks',
-        'activation conv2d_adaptive_padding conv_ws drop hsigmoid swish '
-        'wrappers',
-    ),
-    'mmengine.utils.dl_utils.parrots_wrapper',
-    'mmpretrain.models.losses',
-    'mmpretrain.models.utils.norm',
-)
+# and a step of a pipeline
 STEPS = (
-    *_below('mmclca.datasets', 'decoding image_cache'),
+    *('mmclca.datasets.decoding', 'mmclca.datasets.image_cache'),
     'mmclca.models.baselines.shuffled_view',
-    'mmcv.transforms',
-    'mmpretrain.datasets.transforms',
+    *('mmcv.transforms.', 'mmpretrain.datasets.transforms.'),
 )
-# they look up what others name, or build what has a name of any kind
-NO_TYPES = ('Albu', 'Albumentations', 'PackMultiTaskInputs', 'TIMMBackbone')
+# they look up what others name, read files, or build types of any name
+NO_TYPES = (
+    *('Albu', 'Albumentations', 'PackMultiTaskInputs', 'TIMMBackbone'),
+    *('HuggingFaceClassifier', 'TimmClassifier', 'CLIPGenerator'),
+    *('GroundingHead', 'SeqGenerationHead', 'VQAGenerationHead'),
+)
+# base classes of the types in some places
+BASES = {
+    ('model',): (BaseClassifier, LoRAModel),
+    ('model', 'module'): BaseClassifier,
+}
 TEXTS = (
     # of models: choices, by which nothing is looked up but a number or branch
     *('arch', 'approximate', 'bias', 'communication', 'contrast'),
@@ -420,21 +395,28 @@ def _is_type(name, place: tuple) -> bool:
     """Tell whether the setting at a place may have this type."""
     if place == ('model', 'targets'):  # of LoRA: names of layers
         return isinstance(name, str) and bool(TARGET.fullmatch(name))
-    if place == ('model',):
-        registry, modules = MODELS, (*CLASSIFIERS, LORA)
-    elif place == ('model', 'module'):
-        registry, modules = MODELS, CLASSIFIERS
-    elif place == ('test_dataloader', 'dataset'):
+    if place == ('test_dataloader', 'dataset'):
         return name == 'CustomDataset'
-    elif place[0] in ('model', 'data_preprocessor'):
-        registry, modules = MODELS, PARTS.get(place[-1], LAYERS)
-    else:
-        registry, modules = TRANSFORMS, STEPS
+    in_model = place[0] in ('model', 'data_preprocessor')
+    registry, packages = (
+        (MODELS, PACKAGES) if in_model else (TRANSFORMS, STEPS)
+    )
     kind = _find(registry, name) if isinstance(name, str) else None
     return (
-        kind is not None
-        and kind.__module__.startswith(modules)
+        isinstance(kind, type)
+        and kind.__module__.startswith(packages)
         and kind.__name__ not in NO_TYPES
+        and (not in_model or _fits(kind, place))
+    )
+
+
+def _fits(kind: type, place: tuple) -> bool:
+    """Tell whether a part of a model may be here: no network in a layer."""
+    if place in BASES:
+        return issubclass(kind, BASES[place])
+    is_backbone = place[-1] == 'backbone'
+    return not issubclass(kind, BaseModel) and (
+        is_backbone or not issubclass(kind, BaseBackbone)
     )
 
 

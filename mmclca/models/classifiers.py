@@ -2,11 +2,7 @@
 """The classifier, and the checks that its head fits its backbone."""
 
 from mmpretrain.models.classifiers import ImageClassifier
-from mmpretrain.models.heads import (
-    ClsHead,
-    LinearClsHead,
-    VisionTransformerClsHead,
-)
+from mmpretrain.models.heads import LinearClsHead, VisionTransformerClsHead
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
@@ -17,11 +13,18 @@ from mmclca.utils.messages import one_of
 from .backbones import Reducible
 from .distillation import EncoderTeacher, Teacher
 from .distillation.layers import Layers
-from .distillation.teacher import check_options
-from .heads import CLAHead, DistilledHead, LayerFusionHead, PerClassHead
+from .heads import (
+    CLAHead,
+    DistilledHead,
+    SizedHead,
+    check_channels,
+    has_class_loss,
+)
 from .looking import recording
 
 STAGES = ('backbone', 'pre_logits')
+# heads that a backbone with a distillation token may have
+READS_DISTILLED = (CLAHead, DistilledHead, type(None))
 
 
 def feature_of(classifier: nn.Module, inputs: Tensor, stage: str) -> Tensor:
@@ -54,58 +57,17 @@ def check_head(
     Raises:
         ValueError: See :class:`TokenReductionClassifier`.
     """
-    if isinstance(head, CLAHead | LayerFusionHead):
-        _check_layers(backbone, head)
-    sized = isinstance(head, CLAHead | LayerFusionHead | DistilledHead)
     reads_one = isinstance(head, LinearClsHead | VisionTransformerClsHead)
-    sized = sized or (reads_one and not with_neck)
-    if sized and head.in_channels != backbone.embed_dims:
-        raise ValueError(
-            f'{type(head).__name__}(in_channels={head.in_channels}) does not '
-            f'fit the backbone: set in_channels={backbone.embed_dims}'
-        )
-    if isinstance(head, CLAHead):
-        backbone.check_cla()
-    reads_both = isinstance(head, DistilledHead)
-    if reads_both and not (
-        backbone.is_distilled and backbone.out_type == 'prefix'
-    ):
-        raise ValueError(
-            'DistilledHead reads CLS and the distillation token, which this '
-            f'{type(backbone).__name__} does not give: use '
-            'mmclca.TokenReductionViT with dist_token=True and '
-            "out_type='prefix', its default beside that, or another head"
-        )
-    if isinstance(head, PerClassHead) and not with_neck:
-        raise ValueError(
-            'PerClassHead reads one vector a class, '
-            f'{type(backbone).__name__} has none: use mmclca.PatchConvNet('
-            "multiclass=...) in an ImageClassifier, out_type='featmap' with "
-            'the neck mmclca.AttentionPool(multiclass=...), or another head'
-        )
-    may_read = reads_both or isinstance(head, CLAHead) or head is None
-    if (
-        not may_read
-        and backbone.is_distilled
-        and (reads_one or backbone.out_type == 'prefix')
-    ):
+    if isinstance(head, SizedHead):
+        head.check(backbone, with_neck)
+    elif reads_one and not with_neck:
+        check_channels(backbone, head)
+    if not backbone.is_distilled or isinstance(head, READS_DISTILLED):
+        return
+    if reads_one or backbone.out_type == 'prefix':
         raise ValueError(
             f'{type(head).__name__} does not read the distillation token '
-            "(dist_token=True): use dict(type='mmclca.DistilledHead', "
-            "num_classes=..., in_channels=...), with fusion='cls' for CLS "
-            "alone, or a head of your own with another out_type than 'prefix'"
-        )
-
-
-def _check_layers(backbone: Reducible, head: CLAHead | LayerFusionHead):
-    layers = range(len(backbone.layers))
-    num_layers = sum(i in backbone.out_indices for i in layers)
-    if head.num_layers != num_layers:
-        raise ValueError(
-            f'{type(head).__name__}(num_layers={head.num_layers}) reads '
-            'another number of layers than the backbone returns: out_indices='
-            f'{tuple(backbone.out_indices)} names {num_layers} of its layers '
-            f'0 to {layers[-1]}, set num_layers to the same'
+            '(dist_token=True): use mmclca.DistilledHead'
         )
 
 
@@ -161,24 +123,18 @@ class DistilledClassifier(ImageClassifier):
     def _build_teacher(self, teacher: dict | None) -> Teacher | None:
         if teacher is None:
             return None
-        check_options(teacher)
         if 'backbone' in teacher:
             return self._build_encoder_teacher(teacher)
-        usual = isinstance(self.head, ClsHead) and (
-            type(self.head).loss in (ClsHead.loss, DistilledHead.loss)
-        )
-        if not usual:
+        if not has_class_loss(type(self.head)):
             raise ValueError(
-                f'{type(self.head).__name__} computes its loss in its own '
-                'way, in which a teacher has no place: use CLAHead, '
-                'DistilledHead, VisionTransformerClsHead or LinearClsHead'
+                f'a teacher does not work with the loss of '
+                f'{type(self.head).__name__}: use LinearClsHead'
             )
         built = Teacher(**teacher)
         if built.compares_tokens and not self.has_tokens:
             raise ValueError(
                 f'{type(self).__name__} gives no tokens to compare with a '
-                "teacher's: use TokenReductionClassifier, or a loss of class "
-                'scores, DeiTDistillation or LogitDistillation'
+                'teacher: use TokenReductionClassifier, or LogitDistillation'
             )
         return built
 
@@ -257,8 +213,7 @@ class TokenReductionClassifier(DistilledClassifier):
         if not isinstance(self.backbone, Reducible):
             raise ValueError(
                 f'{type(self.backbone).__name__} is not a backbone for '
-                'TokenReductionClassifier: use mmclca.TokenReductionViT, or '
-                "type='ImageClassifier' for the model"
+                "TokenReductionClassifier: use type='ImageClassifier'"
             )
         check_head(self.backbone, self.head, self.with_neck)
         # all but the backbone may be new, and is reported
@@ -301,8 +256,7 @@ class TokenReductionClassifier(DistilledClassifier):
         has_tokens = teacher is not None and teacher.compares_tokens
         if reducer.needs_teacher and not has_tokens:
             raise ValueError(
-                f'{type(reducer).__name__} as configured learns from the '
-                'tokens of a teacher: give the classifier '
-                'teacher=dict(model=..., checkpoint=..., loss=...), with a '
-                'mmclca.TokenDistillation among the losses'
+                f'{type(reducer).__name__} learns from the tokens of a '
+                'teacher: add teacher=dict(model=..., checkpoint=..., '
+                "loss=dict(type='mmclca.TokenDistillation'))"
             )

@@ -15,7 +15,7 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import ascending, one_of
 
 from .backbones import ForeignWeights, Reducible
-from .heads import CLAHead, DistilledHead, LayerFusionHead
+from .heads import CLAHead, LayerFusionHead, has_class_loss
 
 
 def class_of(settings: dict | None) -> type:
@@ -57,8 +57,7 @@ def make_reducible(model: dict) -> None:
     elif not is_reducible(model):
         raise ValueError(
             f'the tokens of the backbone {kind.__name__} cannot be reduced'
-            f'{_reason(kind)}: that takes a VisionTransformer of mmpretrain '
-            'or a Reducible backbone, such as mmclca.TokenReductionViT'
+            f'{_reason(kind)}: use mmclca.TokenReductionViT'
         )
     if class_of(model) is ImageClassifier:
         model['type'] = 'mmclca.TokenReductionClassifier'
@@ -102,13 +101,10 @@ def _cla_head(head: dict | None, in_channels: int, num_layers: int) -> dict:
     sizes = dict(in_channels=in_channels, num_layers=num_layers)
     if issubclass(kind, CLAHead):
         return dict(head, **sizes)
-    known_loss = ClsHead.loss, DistilledHead.loss
-    own_loss = not issubclass(kind, ClsHead) or kind.loss not in known_loss
-    if own_loss or 'num_classes' not in head:
+    if not has_class_loss(kind) or 'num_classes' not in head:
         raise ValueError(
-            f'a CLA head cannot take the place of head={head}: that takes '
-            "num_classes and the loss of a ClsHead, such as dict(type='"
-            "LinearClsHead', num_classes=80)"
+            f'a CLA head cannot replace head={head}: use one such as '
+            "dict(type='LinearClsHead', num_classes=80)"
         )
     return _kept(head, CLAHead) | dict(type='mmclca.CLAHead', **sizes)
 

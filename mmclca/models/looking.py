@@ -15,8 +15,6 @@ from mmpretrain.models.backbones import VisionTransformer
 from torch import Tensor, nn
 
 from .backbones import Reducible, TokenReductionViT
-from .reduction.attention import Attended
-from .reduction.reducers import TokenReducer
 from .reduction.tokens import Tokens
 from .reduction.trace import Appended
 
@@ -40,9 +38,7 @@ def as_reducible(backbone: nn.Module) -> Reducible:
         return _over(backbone)
     raise ValueError(
         f'the backbone is a {type(backbone).__name__}, whose tokens cannot be '
-        'followed: that takes a VisionTransformer or a backbone of mmclca '
-        "that reduces tokens, such as dict(type='mmclca.TokenReductionViT', "
-        '...)'
+        'followed: use VisionTransformer or mmclca.TokenReductionViT'
     )
 
 
@@ -99,42 +95,22 @@ class Recorded:
     attn: Tensor | None = None
 
 
-class Recorder(TokenReducer):
-    """Wrap a reducer and record the tokens of each layer.
+class Recorder:
+    """Record the tokens of each layer; a backbone asks it in each."""
 
-    Args:
-        reducer (TokenReducer): The reducer.
-    """
-
-    def __init__(self, reducer: TokenReducer):
-        super().__init__()
-        self.reducer = reducer
+    def __init__(self):
         self.layers: list[Recorded] = []
 
-    def before(self, tokens: Tokens, stage: int) -> Tokens:
-        return self.reducer.before(tokens, stage)
-
-    @property
-    def needs_attention(self) -> bool:
-        """See :class:`TokenReducer`."""
-        return self.reducer.needs_attention
-
-    def ahead(self, tokens: Tokens, attended: Attended, stage: int) -> Tokens:
-        return self.reducer.ahead(tokens, attended, stage)
-
-    def key_bias(self, tokens: Tokens) -> Tensor | None:
-        return self.reducer.key_bias(tokens)
-
-    def softmax(self, tokens: Tokens) -> Callable | None:
+    def enter(
+        self, tokens: Tokens, softmax: Callable | None
+    ) -> Callable | None:
+        """Note the tokens that an attention reads, and return its softmax."""
         self.layers.append(Recorded(tokens, tokens))
-        return self.reducer.softmax(tokens)
+        return softmax
 
-    def between(
-        self, tokens: Tokens, attended: Attended, stage: int
-    ) -> Tokens:
-        left = self.reducer.between(tokens, attended, stage)
-        self.layers[-1].left = left
-        return left
+    def leave(self, tokens: Tokens) -> None:
+        """Note the tokens that a reduction after the attention leaves."""
+        self.layers[-1].left = tokens
 
 
 class AttentionRecorder(Recorder):
@@ -149,8 +125,8 @@ class AttentionRecorder(Recorder):
         """Average over heads, (B, N, N)."""
         return weights.mean(dim=1)
 
-    def softmax(self, tokens: Tokens) -> Callable:
-        softmax = super().softmax(tokens) or nn.Softmax(dim=-1)
+    def enter(self, tokens: Tokens, softmax: Callable | None) -> Callable:
+        softmax = super().enter(tokens, softmax) or nn.Softmax(dim=-1)
         recorded = self.layers[-1]
 
         def record(logits: Tensor) -> Tensor:
@@ -164,13 +140,13 @@ class AttentionRecorder(Recorder):
 def recording(model: nn.Module, recorder: type = Recorder) -> nn.Module:
     """Copy a classifier, parameters shared, with a backbone that records.
 
-    ``backbone.reducer.layers`` of the copy gets a :class:`Recorded` a layer.
+    ``backbone.recorder.layers`` of the copy gets a :class:`Recorded` a layer.
 
     Raises:
         ValueError: If the tokens of the backbone cannot be followed.
     """
     copied = shallow_copy(model)
-    copied.backbone.reducer = recorder(copied.backbone.reducer)
+    copied.backbone.recorder = recorder()
     return copied
 
 
@@ -185,7 +161,7 @@ def layer_outputs(
             as the reducer left them.
     """
     backbone, found = recording(model).backbone, []
-    layers, feed = backbone.reducer.layers, backbone.feed
+    layers, feed = backbone.recorder.layers, backbone.feed
 
     def note(layer, x):
         x = feed(layer, x)

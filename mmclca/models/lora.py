@@ -64,9 +64,8 @@ class LoRAModel(_LoRAModel):
         parts = dict(self.module.named_children())
         if not self.applied or 'backbone' not in parts:
             raise ValueError(
-                f'targets={targets!r}: no linear layer of '
-                f'{type(self.module).__name__} has such a name, or it has no '
-                "backbone; give a regular expression, [dict(type='.*qkv')]"
+                f'targets={targets!r} match no linear layer of a backbone in '
+                f"{type(self.module).__name__}: use [dict(type='.*qkv')]"
             )
         self._set_lora_trainable()
         self._register_state_dict_hooks()

@@ -3,8 +3,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
-
-from .reduction.reducers.base import check_range
+from mmclca.utils.messages import number
 
 
 @MODELS.register_module()
@@ -28,8 +27,8 @@ class ThresholdedBCE(nn.Module):
 
     def __init__(self, threshold: float = 0.0, loss_weight: float = 1.0):
         super().__init__()
-        check_range(most=1, threshold=threshold)
-        check_range(loss_weight=loss_weight)
+        number(most=1, threshold=threshold)
+        number(loss_weight=loss_weight)
         self.threshold = threshold
         self.loss_weight = loss_weight
 

@@ -44,10 +44,7 @@ class PartialInit:
         last: int | None = None,
     ):
         if (first is None) == (last is None):
-            raise ValueError(
-                f'first={first}, last={last}: give the one or the other, how '
-                'many layers a checkpoint gives or how many are new'
-            )
+            raise ValueError(f'first={first}, last={last}: give one of them')
         self.checkpoint, self.first, self.last = checkpoint, first, last
 
     def __call__(self, module: nn.Module) -> None:

@@ -179,8 +179,7 @@ class TokenReductionRetriever(ImageToImageRetriever):
         if broken:
             raise ValueError(
                 f'the features of {broken} of {len(self.prototype_vecs)} '
-                'gallery images are not finite: the weights are broken, or '
-                'did not converge'
+                'gallery images are not finite: use other weights'
             )
 
     def matching(
@@ -195,9 +194,8 @@ class TokenReductionRetriever(ImageToImageRetriever):
         """
         if inputs.shape[1] != self.prototype_vecs.shape[1]:
             raise ValueError(
-                f'the gallery has features of {self.prototype_vecs.shape[1]} '
-                f'channels, this model makes {inputs.shape[1]}: prepare the '
-                'gallery with this model'
+                f'the gallery has {self.prototype_vecs.shape[1]} channels, '
+                f'this model {inputs.shape[1]}: prepare it with this model'
             )
         score = self.similarity_fn(inputs, self.prototype_vecs)
         if files and self.files is not None:

@@ -57,9 +57,8 @@ class Stem(BaseModule):
         super().__init__(init_cfg)
         if to_2tuple(patch_size) != self.stride:
             raise ValueError(
-                f'{type(self).__name__} makes patches of {SIDE} x {SIDE} '
-                f'pixels: patch_size={patch_size} is not allowed, give '
-                f'patch_size={SIDE}'
+                f'patch_size={patch_size} of {type(self).__name__} must be '
+                f'{SIDE}'
             )
         self.init_out_size = tuple(
             ceil(pixels / SIDE) for pixels in to_2tuple(img_size)
@@ -84,8 +83,8 @@ def norm_of_maps(norm_cfg: dict, channels: int) -> nn.Module:
     """
     if norm_cfg['type'] == 'LN':
         raise ValueError(
-            "norm_cfg=dict(type='LN') is for tokens (B, N, C): give a stem "
-            "dict(type='LN2d', eps=1e-6), which is over the channels of a map"
+            "norm_cfg=dict(type='LN') is for tokens: give a stem "
+            "dict(type='LN2d', eps=1e-6)"
         )
     return build_norm_layer(norm_cfg, channels)
 
@@ -203,11 +202,6 @@ def build_stem(
         ValueError: If it is no config of a registered stem, or its patches
             are not of ``patch_size`` or no such grid.
     """
-    if not isinstance(stem, dict) or 'type' not in stem:
-        raise ValueError(
-            f'stem={stem!r} is no config with a type: give '
-            "dict(type='mmclca.HMLPStem')"
-        )
     own = to_2tuple(patch_size), tuple(vit.patch_resolution)
     sizes = dict(img_size=vit.img_size, embed_dims=vit.embed_dims)
     sizes.update(patch_size=own[0], in_channels=in_channels)
@@ -216,8 +210,7 @@ def build_stem(
     if made != own:
         raise ValueError(
             f'{type(stem).__name__} makes patches of {made[0]} px in a grid '
-            f'of {made[1]}, the backbone has {own[0]} and {own[1]}: give the '
-            'patch_size of the stem, and leave out img_size in stem, and '
-            'patch_cfg'
+            f'of {made[1]}, the backbone has {own[0]} and {own[1]}: remove '
+            'img_size from stem, and patch_cfg'
         )
     return stem

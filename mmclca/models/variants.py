@@ -216,8 +216,7 @@ def _backbone_of(model: dict) -> dict:
     if not model.get('backbone'):
         raise ValueError(
             f'{model.get("type", "this")} has no backbone to reduce tokens '
-            'in: give the config of an ImageClassifier, dict(type=..., '
-            'backbone=..., head=...)'
+            'in: give the config of an ImageClassifier'
         )
     return model['backbone']
 

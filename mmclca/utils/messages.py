@@ -5,6 +5,8 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
+from math import inf
+from numbers import Real
 from typing import TextIO
 
 from rich import get_console
@@ -72,14 +74,22 @@ def not_one_of(name: object, known: Collection[str]) -> str:
 
 
 def integer(least: int = 1, most: int | None = None, **settings: int) -> None:
-    """Refuse settings that are no integers, or out of a range."""
+    """Refuse settings that are not integers, or out of a range."""
     for name, value in settings.items():
-        inside = type(value) is int and least <= value
-        if not inside or (most is not None and value > most):
-            top = 'or more' if most is None else f'to {most}'
-            raise ValueError(
-                f'{name}={value!r} must be an integer, {least} {top}'
-            )
+        _within(least, most, name, value, type(value) is int, 'an integer')
+
+
+def number(least: float = 0, most: float | None = None, **settings) -> None:
+    """Refuse settings that are not numbers, or out of a range."""
+    for name, value in settings.items():
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        _within(least, most, name, value, is_number, 'a number')
+
+
+def _within(least, most, name: str, value, fits: bool, kind: str) -> None:
+    if not (fits and least <= value <= (inf if most is None else most)):
+        top = 'or more' if most is None else f'to {most}'
+        raise ValueError(f'{name}={value!r} must be {kind}, {least} {top}')
 
 
 def one_of(known: Collection, **settings) -> None:

@@ -70,7 +70,7 @@ def class_activation_maps(
     total = scores.gather(1, chosen[:, None]).sum()
     (x,) = normalized
     (grad,) = torch.autograd.grad(total, x)
-    entered = backbone.reducer.layers[layer].entered
+    entered = backbone.recorder.layers[layer].entered
     maps = map_of(x, grad, entered, method, eigen_smooth)
     return maps.unflatten(1, grid_of(backbone, images))
 
@@ -108,7 +108,7 @@ def weights_by_layer(model: nn.Module, images: Tensor) -> list[Tensor]:
     """Find the weights (B, N, P) of the patches in what each layer reads."""
     copied = recording(model)
     copied(images, mode='tensor')
-    layers = copied.backbone.reducer.layers
+    layers = copied.backbone.recorder.layers
     return [layer.entered.patch_weights for layer in layers]
 
 

@@ -48,9 +48,9 @@ def _mean(batches: Iterable[Batch], look: Callable) -> Tensor:
 def _seen(model: nn.Module, summary: Callable, images: Tensor) -> Tensor:
     """Stack what is made of the attention of each layer, (L, B, ...)."""
     backbone = recording(model, AttentionRecorder).backbone
-    backbone.reducer.summary = summary
+    backbone.recorder.summary = summary
     backbone.forward_tokens(images)
-    return torch.stack([layer.attn for layer in backbone.reducer.layers])
+    return torch.stack([layer.attn for layer in backbone.recorder.layers])
 
 
 def attention(model: nn.Module, read: Read) -> dict[str, Tensor]:

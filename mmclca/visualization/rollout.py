@@ -42,7 +42,7 @@ def rollout(model: nn.Module, images: Tensor) -> Tensor:
     if not backbone.num_prefix:
         raise ValueError(f'rollout starts at CLS: {backbone.no_cls}')
     backbone.forward_tokens(images)
-    layers = backbone.reducer.layers
+    layers = backbone.recorder.layers
     rows = roll(layers, backbone.cache)
     hw = looking.grid_of(backbone, images)
     first = layers[0].entered.num_prefix

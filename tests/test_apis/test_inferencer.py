@@ -140,7 +140,7 @@ def test_tokens_and_gmacs_of_an_image_in_ats(images, tmp_path):
     for image, result in zip(images, results, strict=True):
         copied = recording(model)
         copied.backbone.forward_tokens(batch(model, [image]))
-        layers = copied.backbone.reducer.layers
+        layers = copied.backbone.recorder.layers
         entered = [seen.entered.x.size(1) for seen in layers]
         left = [seen.left.x.size(1) for seen in layers]
         assert result['tokens'] == left

@@ -169,7 +169,7 @@ def test_what_has_no_such_part_is_refused():
     timm = dict(type='TimmClassifier', model_name='test_vit', num_classes=5)
     with pytest.raises(ValueError, match="'head': TimmClassifier has no back"):
         tune_only(MODELS.build(timm), 'head')
-    with pytest.raises(ValueError, match='TimmClassifier .* no backbone'):
+    with pytest.raises(ValueError, match='backbone in TimmClassifier'):
         MODELS.build(dict(LORA, module=timm))
     count, total = tune_only(MODELS.build(timm), 'full')
     assert count == total
@@ -271,5 +271,5 @@ def test_scopes_are_all_here():
 def test_lora_of_layers_that_are_not_there():
     head = dict(type='LinearClsHead', num_classes=5, in_channels=24)
     module = dict(type='ImageClassifier', backbone=RESMLP, head=head)
-    with pytest.raises(ValueError, match='no linear layer of ImageClassifier'):
+    with pytest.raises(ValueError, match='match no linear layer'):
         MODELS.build(dict(LORA, module=module))

@@ -204,7 +204,7 @@ def test_what_is_not_possible(change, arguments, said):
 def test_heads_that_a_cla_head_cannot_replace(head):
     model = dict(plain(), head=head)
     assert with_reduction(model, 'EViT', 0.5)['head'] == head
-    with pytest.raises(ValueError, match='cannot take the place of head='):
+    with pytest.raises(ValueError, match='cannot replace head='):
         with_reduction(model, 'EViT', 0.5, cla=True)
 
 

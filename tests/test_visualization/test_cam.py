@@ -54,7 +54,7 @@ def test_equals_small_steps_and_a_slow_loop(layer=4):
     copied = recording(model)
     with torch.no_grad():
         copied(x, mode='tensor')
-    trace = copied.backbone.reducer.layers[layer].entered.trace
+    trace = copied.backbone.recorder.layers[layer].entered.trace
     (weights,) = patch_weights(trace, 1, 16).double()
     of_patches = [n for n in range(len(features)) if weights[n].any()]
     assert len(features) > 1 + len(of_patches)  # cached tokens

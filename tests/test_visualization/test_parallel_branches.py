@@ -39,7 +39,7 @@ def test_facts_about_tokens(models):
     for model in models:
         copied = recording(model, LastLayerRecorder)
         copied(x, mode='tensor')
-        layers = copied.backbone.reducer.layers
+        layers = copied.backbone.recorder.layers
         read = model.backbone.read_by_cls(x, layers[-1].entered)
         facts.append(token_facts(layers, read, (4, 4)))
     for one, other in zip(*facts, strict=True):

@@ -49,7 +49,7 @@ def final_rows(model, x):
     copied = recording(model, AttentionRecorder)
     with torch.no_grad():
         copied(x, mode='tensor')
-        layers = copied.backbone.reducer.layers
+        layers = copied.backbone.recorder.layers
         return layers, roll(layers, copied.backbone.cache)
 
 

@@ -15,6 +15,7 @@ from .vit import (
     HF_VIT,
     TOKEN_REDUCTION,
     TORCHVISION,
+    TRANSFG,
     VIT,
 )
 
@@ -22,6 +23,6 @@ __all__ = ['Family']
 
 # in this order: those with names of others come before them
 FAMILIES = (
-    *(CLASSIFIER, CLIP, HF_CLIP, HF_VIT, TORCHVISION, CLCA),
+    *(CLASSIFIER, TRANSFG, CLIP, HF_CLIP, HF_VIT, TORCHVISION, CLCA),
     *(TOKEN_REDUCTION, PARALLEL_VIT, PATCH_CONVNET, CAIT, RESMLP, VIT, BARE),
 )

@@ -126,6 +126,39 @@ HF_VIT = replace(
         ),
     ),
 )
+# TransFG, FFVT and SIM-Trans, which share a code; of SIM-Trans some parameters
+# have no effect on any output
+TRANSFG = Family(
+    mark=(
+        r'transformer\.encoder\.'
+        r'(layer\.\d+\.(attn|attention_norm)|part_structure)\.'
+    ),
+    spelling=spelling(
+        'transformer.embeddings.position_embeddings>pos_embed '
+        'transformer.embeddings.patch_embeddings.>patch_embed.proj. '
+        'transformer.embeddings.> transformer.encoder.> part_layer.>last. '
+        'ff_last_layer.>last. layer.>blocks. part_norm.>norm. '
+        'ff_encoder_norm.>norm. encoder_norm.>norm. attention_norm.>norm1. '
+        'ffn_norm.>norm2. attn.out.>attn.proj. ffn.fc>mlp.fc part_head.>head.'
+    ),
+    renames=(
+        *EMBEDDING,
+        *LAYERS,
+        *layer_renames('last', 'backbone.last_layers.0'),
+        (r'part_structure\.gcn\.(gc\d)\.weight$', r'backbone.structure.\1'),
+        (r'norm\.', 'backbone.ln1.'),
+        (r'head\.(\d)\.', r'head.layers.\1.'),
+        (r'head\.', 'head.fc.'),
+    ),
+    left_out=r'struc|part_structure\.(?!gcn\.)',
+    stacked=(
+        (
+            rf'((?:{BLOCK}|last)\.attn\.)(?P<part>query|key|value)'
+            r'\.(weight|bias)',
+            r'\1qkv.\4',
+        ),
+    ),
+)
 HF_CLIP = replace(
     CLIP,
     mark=r'encoder\.layers\.\d+\.self_attn\.',

@@ -264,22 +264,20 @@ class CaiT(Reducible, BaseBackbone):
         kind = type(reducer)
         if kind.softmax is not TokenReducer.softmax:
             raise ValueError(
-                f'{kind.__name__} masks tokens in training, which talking '
-                'heads and class attention would read all the same: use a '
-                'reducer that leaves none behind, such as ToMe'
+                f'{kind.__name__} masks tokens in training, which CaiT does '
+                'not support: use another reducer, such as ToMe'
             )
         if self.cls_at and self.reduce_at:
             raise ValueError(
-                f'cls_at={self.cls_at} with reduce_at={self.reduce_at}: the '
-                'first tokens to be reduced would lack CLS, only cls_at=0 or '
-                'None is allowed beside a reduction'
+                f'cls_at={self.cls_at} with reduce_at={self.reduce_at}: only '
+                'cls_at=0 or None works with a reduction'
             )
 
     def check_cla(self) -> None:
         """See :class:`Reducible`: refused."""
         raise ValueError(
-            'CLAHead reads CLS of several layers, of which a CaiT gives the '
-            'last alone: use LinearClsHead'
+            'CLAHead reads CLS of several layers, a CaiT returns that of the '
+            'last: use LinearClsHead'
         )
 
 

@@ -36,6 +36,7 @@ class Reducible(ForeignWeights):
     with_cp = False
     final_norm = False  # whether ``finish`` normalizes
     rel_pos_bias = False  # whether there is a ``position_bias``
+    recorder = None  # see ``looking.recording``
     is_distilled = False  # whether a distillation token follows CLS
     may_be_new = ('cache.', 'reducer.')
     # why there is none where ``num_prefix`` is 0
@@ -222,8 +223,7 @@ class Reducible(ForeignWeights):
         """
         if reducer.needs_cls_token and not self.ranks_by_cls:
             raise ValueError(
-                f'{type(reducer).__name__} needs a CLS token: {self.no_cls} '
-                '(ToMe, for example, needs none)'
+                f'{type(reducer).__name__} needs a CLS token: {self.no_cls}'
             )
 
     def _build_cache(self, cache: dict | None) -> nn.Module | None:
@@ -253,9 +253,8 @@ class Reducible(ForeignWeights):
         """Map images (B, 3, H, W) to the outputs of ``out_indices``."""
         if self.training and self.reducer.has_loss:
             raise ValueError(
-                f'{type(self.reducer).__name__} has a loss that this '
-                "classifier would leave out: use type='mmclca."
-                "TokenReductionClassifier' for the model"
+                f'{type(self.reducer).__name__} has a loss: use '
+                "type='mmclca.TokenReductionClassifier' for the model"
             )
         return self.forward_tokens(x)[0]
 
@@ -293,15 +292,16 @@ class Reducible(ForeignWeights):
             tokens = reducer.before(tokens, stage)
             if reducer.needs_attention:
                 tokens = self._reduce_ahead(layer, tokens, stage)
-        x, attended = self.attend(
-            layer,
-            tokens,
-            self.key_bias(layer, tokens),
-            reducer.softmax(tokens),
-        )
+        softmax = reducer.softmax(tokens)
+        if self.recorder is not None:
+            softmax = self.recorder.enter(tokens, softmax)
+        key_bias = self.key_bias(layer, tokens)
+        x, attended = self.attend(layer, tokens, key_bias, softmax)
         tokens = tokens.with_x(x)
         if stage is not None:
             tokens = reducer.between(tokens, attended, stage)
+            if self.recorder is not None:
+                self.recorder.leave(tokens)
         return tokens
 
     def _reduce_ahead(self, layer, tokens: Tokens, stage: int) -> Tokens:

@@ -187,8 +187,6 @@ class ResMLP(ForeignWeights, BaseBackbone):
     def _check_size(self, came: tuple[int, int]) -> None:
         if came != self.img_size:
             raise ValueError(
-                f'ResMLP was built for images of {self.img_size} px, its '
-                f'layers mix as many patches as these have: {came} px is not '
-                f'allowed; resize the images to {self.img_size}, or give '
-                f'img_size={came} and train anew'
+                f'ResMLP was built for images of {self.img_size} px: resize '
+                f'those of {came} px'
             )

@@ -146,8 +146,7 @@ class CLEViTClassifier(ImageClassifier):
         if width == height or width % 2:
             raise ValueError(
                 f'images of {height} x {width} px are not two views side by '
-                'side: put the augmentations of the training pipeline into '
-                "dict(type='mmclca.ShuffledView', transforms=[...])"
+                'side: use the transform mmclca.ShuffledView in training'
             )
         feats = self.extract_feat(torch.cat(inputs.chunk(2, dim=-1)))
         features, labels = feats[-1], _labels(data_samples)
@@ -161,8 +160,7 @@ class CLEViTClassifier(ImageClassifier):
         B = len(features) // 2
         if B == 1:
             raise ValueError(
-                'a batch of one image has no other one for a triplet: set '
-                'drop_last=True in the batch sampler'
+                'a triplet needs two images per batch: set drop_last=True'
             )
         own = torch.arange(B, device=features.device)
         negative = (own + torch.randint_like(own, 1, B)) % B

@@ -131,16 +131,14 @@ def shuffle_parts(
     height, width = image.shape[-2:]
     if rows < 1 or columns < 1 or height % rows or width % columns:
         raise ValueError(
-            f'parts={parts!r}: an image of {height} x {width} px cannot be '
-            f'cut into {rows} rows and {columns} columns of one size: give '
-            'divisors of its sides'
+            f'parts={parts!r} do not divide the height and width, {height} x '
+            f'{width} px, of an image'
         )
     order = torch.as_tensor(permutation, device=image.device)
     if sorted(order.tolist()) != [*range(rows * columns)]:
         raise ValueError(
-            f'permutation={order.tolist()} is no order of the '
-            f'{rows * columns} parts: give each of 0 to {rows * columns - 1} '
-            'once'
+            f'permutation={order.tolist()} must have each of 0 to '
+            f'{rows * columns - 1} once'
         )
     cut = image.unflatten(-1, (columns, -1)).unflatten(-3, (rows, -1))
     cut = cut.permute(1, 3, 0, 2, 4).flatten(0, 1)[order]

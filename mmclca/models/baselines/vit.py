@@ -15,7 +15,6 @@ from mmclca.utils.messages import integer, one_of
 from ..backbones import ForeignWeights, ViTEmbedding
 from ..backbones.base import set_drop_path, settings_of
 from ..reduction.attention import Attended, attend
-from .releases import rename_release
 
 # of ``VisionTransformer``; others would change nothing here
 OPTIONS = (
@@ -103,9 +102,8 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
         """Refuse a grid of fewer patches than ``num_parts``."""
         if height * width < self.num_parts:
             raise ValueError(
-                f'{type(self).__name__} chooses {self.num_parts} parts, of '
-                f'{height} x {width} patches: give it larger images or '
-                'smaller patches'
+                f'{type(self).__name__} chooses {self.num_parts} parts of '
+                f'{height} x {width} patches: use larger images'
             )
 
     def start(self, x: Tensor) -> Tensor:
@@ -157,11 +155,3 @@ class BaselineViT(ViTEmbedding, ForeignWeights, VisionTransformer):
                 new = prefix + own + key.removeprefix(prefix + last)
                 state_dict[new] = state_dict.pop(key)
         return []
-
-    def _load_hook(self, state_dict, prefix, metadata, *_):
-        rename_release(state_dict, prefix, metadata)
-        super()._load_hook(state_dict, prefix, metadata)
-
-    def _checkpoint_filter(self, state_dict, prefix, metadata, *_):
-        rename_release(state_dict, prefix, metadata)
-        super()._checkpoint_filter(state_dict, prefix, metadata)

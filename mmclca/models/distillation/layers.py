@@ -13,11 +13,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import integer, number
 
 from ..looking import recording
 from ..reduction.attention import project_qkv
-from ..reduction.reducers.base import check_range
 
 
 @dataclass
@@ -44,7 +43,7 @@ class Layers:
     @classmethod
     def recorded(cls, backbone: nn.Module, left: Tensor) -> 'Layers':
         """Read what a backbone of :func:`.looking.recording` has seen."""
-        seen = backbone.reducer.layers
+        seen = backbone.recorder.layers
         return cls(backbone, [layer.entered.x for layer in seen], left)
 
     def hidden(self, place: int) -> Tensor:
@@ -124,14 +123,12 @@ class LayerDistillation(nn.Module):
         self, layers: Sequence[int], adapter: bool = True, weight: float = 1.0
     ):
         super().__init__()
-        check_range(weight=weight)
-        name = f'{type(self).__name__}(layers={layers!r})'
-        if not isinstance(layers, Sequence) or not layers:
-            raise ValueError(f'{name} has no layer: give some, as (12,)')
-        if len({*layers}) < len(layers):
-            raise ValueError(f'{name} has a layer twice')
+        number(weight=weight)
+        is_list = isinstance(layers, Sequence) and len(layers) > 0
+        if not is_list or len({*layers}) < len(layers):
+            raise ValueError(f'layers={layers!r} must be different layers')
         for layer in layers:
-            integer(least=self.first, **{f'{name}: layer': layer})
+            integer(least=self.first, layer=layer)
         self.layers, self.adapter = tuple(layers), adapter
         self.weight = weight
         self.adapters = nn.ModuleDict()
@@ -144,21 +141,16 @@ class LayerDistillation(nn.Module):
                 adapters their sizes differ.
         """
         most = min(len(student.layers), len(teacher.layers))
-        wrong = [layer for layer in self.layers if layer > most]
-        name = type(self).__name__
-        if wrong:
-            raise ValueError(
-                f'{name}(layers={self.layers}): layer {wrong[0]} is not in '
-                f'both networks, which have {self.first} to {most}'
-            )
+        for layer in self.layers:
+            integer(self.first, most, layer=layer)
         ours, theirs = self.size_of(student), self.size_of(teacher)
         if self.adapter:
             for layer in self.layers:
                 self.adapters[str(layer)] = self.build(ours, theirs)
         elif ours != theirs:
             raise ValueError(
-                f'{name}(adapter=False): the student has {ours} '
-                f'{self.measured}, the teacher {theirs}: give adapter=True'
+                f'adapter=False: the student has {ours} {self.measured}, the '
+                f'teacher {theirs}: set adapter=True'
             )
 
     def forward(self, ours: Layers, theirs: Layers) -> dict[str, Tensor]:

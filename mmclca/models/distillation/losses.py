@@ -11,9 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
-from mmclca.utils.messages import one_of
+from mmclca.utils.messages import number, one_of
 
-from ..reduction.reducers.base import check_range
 from ..reduction.tokens import Tokens
 
 
@@ -139,8 +138,8 @@ class DeiTDistillation(nn.Module):
         super().__init__()
         one_of(KINDS, kind=kind)
         one_of(REDUCTIONS, reduction=reduction)
-        check_range(most=1, alpha=alpha)
-        check_range(least=LEAST_TAU, tau=tau)
+        number(most=1, alpha=alpha)
+        number(least=LEAST_TAU, tau=tau)
         self.alpha = alpha
         self.term, self.options = KINDS[kind], (tau, reduction)
 
@@ -174,8 +173,8 @@ class LogitDistillation(nn.Module):
 
     def __init__(self, weight: float = 0.5, tau: float = 1.0):
         super().__init__()
-        check_range(weight=weight)
-        check_range(least=LEAST_TAU, tau=tau)
+        number(weight=weight)
+        number(least=LEAST_TAU, tau=tau)
         self.weight, self.tau = weight, tau
 
     def forward(self, seen: Compared) -> dict[str, Tensor]:
@@ -203,7 +202,7 @@ class TokenDistillation(nn.Module):
 
     def __init__(self, weight: float = 0.5):
         super().__init__()
-        check_range(weight=weight)
+        number(weight=weight)
         self.weight = weight
 
     def forward(self, seen: Compared) -> dict[str, Tensor]:

@@ -4,7 +4,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -28,12 +27,6 @@ from .layers import LayerDistillation
 from .losses import Compared, standardize
 
 CHANNELS = (1, 3, 1, 1)
-# of a teacher in a config
-SETTINGS = (
-    {'model', 'checkpoint', 'loss'},
-    {'model', 'checkpoint', 'loss', 'img_size'},
-    {'backbone', 'checkpoint', 'loss'},
-)
 
 
 class Teacher:
@@ -108,7 +101,9 @@ class Teacher:
         if self.model is not None:
             return
         with _one_line(self.config):
-            config = _classifier_of(self.config)
+            config = self.config
+            if isinstance(config, str):
+                config = _classifier_in(Config.fromfile(config))
             checkpoint = open_checkpoint(self.checkpoint, mapped=True)
             config = config or _classifier_in(stored_config(checkpoint))
             with same_random_state():  # a run with it is one without it
@@ -165,8 +160,8 @@ class Teacher:
                 return
             first = str(error).strip().partition('\n')[0]
             raise ValueError(
-                f'it does not take images of {sides} px (teacher=dict('
-                f'img_size=...) gives it others): {first}'
+                f'it does not take images of {sides} px, set its img_size: '
+                f'{first}'
             ) from error
         if not isinstance(scores, Tensor):
             raise ValueError(f'{type(model).__name__} has no head')
@@ -174,8 +169,7 @@ class Teacher:
         if scores.shape != (1, ours):
             theirs = ' x '.join(map(str, scores.shape[1:]))
             raise ValueError(
-                f'it has classes (head.num_classes) {theirs}, the student '
-                f'{ours}; they must be the same'
+                f'head.num_classes is {theirs}, the student has {ours} classes'
             )
 
     def _read(self) -> None:
@@ -249,30 +243,13 @@ class Teacher:
         return x.to(inputs)
 
 
-def check_options(options: dict) -> None:
-    """Refuse what are no options of a teacher, or of an encoder as one."""
-    if not (
-        isinstance(options, dict)
-        and options.keys() in SETTINGS
-        and isinstance(options['checkpoint'], str)
-        and isinstance(options['loss'], dict | list | tuple)
-    ):
-        raise ValueError(
-            f'teacher={options!r} is not allowed: give a dict with model '
-            '(which was config), checkpoint (the path or address of trained '
-            'weights) and loss, a dict or a list of them; also there is '
-            'img_size. In place of model, backbone is for an encoder'
-        )
-
-
 def _check_kind(losses: list[nn.Module], of_layers: bool) -> None:
     """Refuse losses that such a teacher gives nothing for."""
     for loss in losses:
         if isinstance(loss, LayerDistillation) != of_layers:
             raise ValueError(
-                f'teacher: {type(loss).__name__} does not go with it: layers '
-                'are compared with backbone=..., class scores and last tokens '
-                'with model=...'
+                f'teacher: {type(loss).__name__} needs '
+                f'{"model" if of_layers else "backbone"}=... as its teacher'
             )
     kinds = [(type(x), *(x.layers if of_layers else ())) for x in losses]
     if not kinds or len({*kinds}) < len(kinds):
@@ -286,20 +263,19 @@ def _check_tokens(model: nn.Module, student: nn.Module) -> None:
     """Refuse a teacher whose tokens a student's cannot be compared with."""
     model.backbone = as_reducible(model.backbone)
     if model.backbone.reduces:
-        kind = type(model.backbone.reducer)
         raise ValueError(
-            f'{kind.__name__} reduces its tokens; a teacher keeps all: take '
-            'the config without a reducer'
+            f'{type(model.backbone.reducer).__name__} reduces the tokens of '
+            'the teacher: remove its reducer'
         )
-    for what, name in dict(channels='embed_dims', patch_size='stride').items():
-        theirs, ours = (
-            getattr(one.backbone, name) for one in (model, student)
+    theirs, ours = (
+        (one.backbone.embed_dims, *one.backbone.stride)
+        for one in (model, student)
+    )
+    if theirs != ours:
+        raise ValueError(
+            f'TokenDistillation needs equal channels and patch_size: {theirs} '
+            f'in the teacher, {ours} in the student'
         )
-        if theirs != ours:
-            raise ValueError(
-                f'it has {what} {theirs}, the student {ours}; they must be '
-                'the same where TokenDistillation compares tokens'
-            )
 
 
 def _size_of(model: nn.Module):
@@ -349,17 +325,6 @@ def _by_own_names(model: nn.Module, weights: dict) -> dict:
         for key, value in weights.items()
     }
     return name_source(named, source_of(weights).name)
-
-
-def _classifier_of(config: str | dict | None) -> dict | None:
-    if not isinstance(config, str):
-        return config
-    if not Path(config).is_file():
-        raise ValueError(
-            f'there is no config file {config}; give the path of a '
-            'config, or the config of a classifier as a dict'
-        )
-    return _classifier_in(Config.fromfile(config))
 
 
 @contextmanager

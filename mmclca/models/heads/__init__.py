@@ -3,6 +3,7 @@ from .layer_heads import (
     CLAHead,
     LayerFusionHead,
     SizedHead,
+    check_channels,
     last_linear,
     set_last_linear,
 )
@@ -17,7 +18,7 @@ from .nearest_heads import (
     rebuild_head,
     with_nearest,
 )
-from .token_heads import DistilledHead, PerClassHead
+from .token_heads import DistilledHead, PerClassHead, has_class_loss
 
 __all__ = [
     'CLAHead',
@@ -28,7 +29,9 @@ __all__ = [
     'NearestLinearHead',
     'PerClassHead',
     'SizedHead',
+    'check_channels',
     'drop_references',
+    'has_class_loss',
     'keep_references',
     'last_linear',
     'nearest_cosine',

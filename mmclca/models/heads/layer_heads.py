@@ -16,6 +16,19 @@ from mmclca.registry import MODELS
 from mmclca.utils.messages import integer
 
 
+def check_channels(backbone: nn.Module, head: nn.Module) -> None:
+    """Refuse a head for features of another width.
+
+    Raises:
+        ValueError: If ``in_channels`` is not that of the backbone.
+    """
+    if head.in_channels != backbone.embed_dims:
+        raise ValueError(
+            f'{type(head).__name__}(in_channels={head.in_channels}) does not '
+            f'fit the backbone: set in_channels={backbone.embed_dims}'
+        )
+
+
 class SizedHead(ClsHead):
     """Base of heads: their sizes are checked, the rest is mmpretrain's.
 
@@ -43,6 +56,30 @@ class SizedHead(ClsHead):
         integer(num_classes=num_classes, in_channels=in_channels)
         self.num_classes = num_classes
         self.in_channels = in_channels
+
+    def check(self, backbone: nn.Module, with_neck: bool) -> None:
+        """Refuse a :class:`Reducible` backbone that does not fit.
+
+        Args:
+            backbone (nn.Module): The backbone.
+            with_neck (bool): Whether a neck is between the two.
+
+        Raises:
+            ValueError: If the outputs of the backbone are others.
+        """
+        check_channels(backbone, self)
+
+    def check_layers(self, backbone: nn.Module) -> None:
+        """Refuse a backbone that returns another number of layers."""
+        depth = len(backbone.layers)
+        num_layers = sum(i in backbone.out_indices for i in range(depth))
+        if self.num_layers != num_layers:
+            raise ValueError(
+                f'{type(self).__name__}(num_layers={self.num_layers}) does '
+                'not fit the backbone, whose out_indices='
+                f'{tuple(backbone.out_indices)} names {num_layers} of its '
+                f'layers 0 to {depth - 1}'
+            )
 
 
 @MODELS.register_module()
@@ -98,6 +135,12 @@ class CLAHead(SizedHead):
             nn.GELU(),
             nn.Conv1d(made, num_classes, 1),
         )
+
+    def check(self, backbone: nn.Module, with_neck: bool) -> None:
+        """See :class:`SizedHead`."""
+        self.check_layers(backbone)
+        super().check(backbone, with_neck)
+        backbone.check_cla()
 
     def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
         """G CLS tokens (B, C) to aggregated features (B, multiplier * C).
@@ -165,6 +208,11 @@ class LayerFusionHead(SizedHead):
         nn.init.zeros_(self.fc.weight)
         nn.init.zeros_(self.fc.bias)
 
+    def check(self, backbone: nn.Module, with_neck: bool) -> None:
+        """See :class:`SizedHead`."""
+        self.check_layers(backbone)
+        super().check(backbone, with_neck)
+
     def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
         """Outputs of G layers to one normalized feature an image.
 
@@ -188,13 +236,8 @@ class LayerFusionHead(SizedHead):
         return self.fc(self.pre_logits(feats))
 
 
-# how to find the last layer in the heads that have one
-LAST = {
-    CLAHead: lambda head: head.layers[-1],
-    LayerFusionHead: lambda head: head.fc,
-    LinearClsHead: lambda head: head.fc,
-    VisionTransformerClsHead: lambda head: head.layers.head,
-}
+# heads whose last module makes scores of ``pre_logits``
+LAST = (CLAHead, LayerFusionHead, LinearClsHead, VisionTransformerClsHead)
 
 
 def last_linear(head: nn.Module) -> nn.Module:
@@ -208,16 +251,18 @@ def last_linear(head: nn.Module) -> nn.Module:
         D, 1) of a point-wise convolution, its ``bias`` (classes,).
 
     Raises:
-        ValueError: If the head is of a kind of which that is not known.
+        ValueError: If the head is of another kind.
     """
-    find = next((LAST[kind] for kind in type(head).__mro__ if kind in LAST), 0)
-    if not find:
-        known = ', '.join(sorted(kind.__name__ for kind in LAST))
+    if not isinstance(head, LAST):
+        known = ', '.join(kind.__name__ for kind in LAST)
         raise ValueError(
-            f'{type(head).__name__} has no linear last layer that is known, '
-            f'which a classifier in closed form could be: use one of {known}'
+            f'the last layer of {type(head).__name__} cannot be fitted in '
+            f'closed form: use one of {known}'
         )
-    return find(head)
+    if isinstance(head, VisionTransformerClsHead):
+        return head.layers.head  # DeiT's has another one behind it
+    linear = (nn.Linear, nn.Conv1d)
+    return [part for part in head.modules() if isinstance(part, linear)][-1]
 
 
 @torch.no_grad()

@@ -5,6 +5,7 @@ from math import log
 
 import torch
 from mmengine.logging import MMLogger
+from mmpretrain.models.heads import ClsHead
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 
@@ -80,6 +81,16 @@ class DistilledHead(SizedHead):
             )
         )
 
+    def check(self, backbone: nn.Module, with_neck: bool) -> None:
+        """See :class:`SizedHead`."""
+        super().check(backbone, with_neck)
+        if not (backbone.is_distilled and backbone.out_type == 'prefix'):
+            raise ValueError(
+                f'DistilledHead reads a distillation token, which this '
+                f'{type(backbone).__name__} does not give: use mmclca.'
+                "TokenReductionViT with dist_token=True, out_type='prefix'"
+            )
+
     def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
         """Return the two tokens (B, 2, C) of the last output, as one (B,
         2C)."""
@@ -117,6 +128,12 @@ class DistilledHead(SizedHead):
         return dict(cls, loss=(cls['loss'] + dist['loss']) / 2)
 
 
+def has_class_loss(kind: type) -> bool:
+    """Return whether heads of this class compute a loss of class scores."""
+    known = ClsHead.loss, DistilledHead.loss
+    return issubclass(kind, ClsHead) and kind.loss in known
+
+
 @MODELS.register_module()
 class PerClassHead(SizedHead):
     """A linear score of each class from a vector of its own.
@@ -145,16 +162,23 @@ class PerClassHead(SizedHead):
         self.bias = nn.Parameter(torch.zeros(num_classes))
         self._register_load_state_dict_pre_hook(self._load_hook)
 
+    def check(self, backbone: nn.Module, with_neck: bool) -> None:
+        """See :class:`SizedHead`; the neck has the channels."""
+        if not with_neck:
+            raise ValueError(
+                'PerClassHead reads one vector per class: use the neck '
+                "mmclca.AttentionPool(multiclass=...) and out_type='featmap', "
+                'or mmclca.PatchConvNet(multiclass=...)'
+            )
+
     def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
         """Return the vectors (B, K, C) of the last output."""
         x = feats[-1]
         if x.shape[1:] != self.weight.shape:
             K, C = self.weight.shape
             raise ValueError(
-                f'PerClassHead(num_classes={K}, in_channels={C}) reads one '
-                f'vector a class (B, {K}, {C}), not {tuple(x.shape)}: set '
-                f'multiclass={K} in PatchConvNet or AttentionPool, or take '
-                'LinearClsHead for one vector an image'
+                f'PerClassHead reads one vector per class, (B, {K}, {C}), not '
+                f'{tuple(x.shape)}: set multiclass={K} before it'
             )
         return x
 

@@ -125,9 +125,8 @@ class AttentionPool(BaseModule):
         """Queries (B, K, C) and places (B, HW, C)."""
         if x.dim() != 4 or x.size(1) != self.in_channels:
             raise ValueError(
-                f'AttentionPool(in_channels={self.in_channels}) reads maps '
-                f'(B, {self.in_channels}, H, W), not {tuple(x.shape)}: set '
-                'in_channels to that of the backbone, which gives maps'
+                f'AttentionPool reads maps (B, {self.in_channels}, H, W), not '
+                f'{tuple(x.shape)}: set in_channels to that of the backbone'
             )
         return self.cls_token.expand(x.size(0), -1, -1), x.flatten(2).mT
 

@@ -294,9 +294,8 @@ def _check(layer: TransformerEncoderLayer) -> None:
     norms = isinstance(layer.ln1, nn.LayerNorm)
     if not (norms and isinstance(layer.ffn, FFN) and layer.ffn.num_fcs == 2):
         raise ValueError(
-            'branches > 1 takes LayerNorm and an FFN of two linear layers: '
-            f'{type(layer.ln1).__name__} and {type(layer.ffn).__name__} are '
-            'not allowed, see norm_cfg and layer_cfgs'
+            'branches > 1 needs LayerNorm and an FFN of two linear layers, '
+            f'not {type(layer.ln1).__name__} and {type(layer.ffn).__name__}'
         )
 
 

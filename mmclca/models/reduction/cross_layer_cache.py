@@ -7,6 +7,7 @@ from mmengine.model import BaseModule
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
+from mmclca.utils.messages import integer
 
 from .tokens import Tokens
 
@@ -69,19 +70,11 @@ class CrossLayerCache(BaseModule):
         init_cfg=None,
     ):
         super().__init__(init_cfg)
-        if type(num_tokens) is not int:
-            raise ValueError(f'num_tokens={num_tokens!r} is not an integer')
-        if num_tokens < 0 or (num_tokens == 0 and not with_gap):
-            raise ValueError(
-                f'a cache with num_tokens={num_tokens} and '
-                f'with_gap={with_gap} has nothing to cache: give '
-                'num_tokens >= 1, or num_tokens=0 with with_gap=True'
-            )
+        integer(least=int(not with_gap), num_tokens=num_tokens)
         if not reduce_at:
             raise ValueError(
                 f'a cache with reduce_at={tuple(reduce_at)} never recovers: '
-                'name the layers in the backbone, for example '
-                'reduce_at=(3, 6, 9)'
+                'set it in the backbone, for example to (3, 6, 9)'
             )
         self.num_tokens = num_tokens
         self.with_gap = with_gap

@@ -93,9 +93,8 @@ class SegmentedMAEViT(ForeignWeights, MAEViT):
         built = build_stem(self, stem, self.patch_size)
         if not hasattr(built, 'visible'):
             raise ValueError(
-                f'{type(built).__name__} mixes neighbouring patches, so that '
-                "what is masked would be seen: give dict(type='mmclca."
-                "HMLPStem'), or no stem"
+                f'{type(built).__name__} mixes masked patches with visible '
+                "ones: use dict(type='mmclca.HMLPStem')"
             )
         return built
 
@@ -188,7 +187,6 @@ def _refuse_classifier(source) -> None:
     heads = [key for key in source.keys if OF_CLASSES.match(key)]
     if heads:
         raise ValueError(
-            f'{source.name} is of a classifier ({heads[0]}), and a checkpoint '
-            'of pre-training is due here: give one as tools/train.py writes '
-            'it, or a release of MAE, MAE-Lite or MIRL'
+            f'{source.name} is of a classifier ({heads[0]}): give a '
+            'checkpoint of pre-training, such as a release of MAE or MIRL'
         )

@@ -75,8 +75,8 @@ def check_index(index: Tensor, rows: int) -> None:
     outside = index[(index < 0) | (index >= rows)].tolist()
     if outside:
         raise ValueError(
-            f'index={outside[0]} must be an integer, 0 to {rows - 1}: a row '
-            'of the bank, in which mmclca.BankHook makes one for each image'
+            f'index={outside[0]} is not a row of the bank, 0 to {rows - 1}: '
+            'add mmclca.BankHook'
         )
 
 

@@ -6,8 +6,9 @@ from contextlib import contextmanager
 
 from torch import Tensor, nn
 
+from mmclca.utils.messages import number
+
 from ..distillation.layers import Layers
-from ..reduction.reducers.base import check_range
 
 
 class Encoded(Layers):
@@ -33,13 +34,12 @@ class Encoded(Layers):
 
 def count_visible(num_patches: int, mask_ratio: float) -> int:
     """Count the patches that are not masked; ValueError if none, or all."""
-    check_range(mask_ratio=mask_ratio)
+    number(mask_ratio=mask_ratio)
     num_visible = int(num_patches * (1 - mask_ratio))
     if not 0 < num_visible < num_patches:
         raise ValueError(
             f'mask_ratio={mask_ratio!r} leaves {num_visible} of {num_patches} '
-            'patches visible: give a number between 0 and 1 that leaves at '
-            'least one, and masks one'
+            'patches visible: mask some, but not all'
         )
     return num_visible
 

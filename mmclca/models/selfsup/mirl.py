@@ -8,9 +8,7 @@ from mmpretrain.models.selfsup import MAE
 from torch import Tensor
 
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer, one_of
-
-from ..reduction.reducers.base import check_range
+from mmclca.utils.messages import integer, number, one_of
 
 PIXELS = dict(type='PixelReconstructionLoss', criterion='L2')
 MOST = 63  # side of a filter, whose response is found on 64 x 64
@@ -66,7 +64,7 @@ class MIRLHead(MAEPretrainHead):
         patch_size: int,
     ):
         one_of(MODES, mode=mode)
-        check_range(least=0.1, sigma=sigma)
+        number(least=0.1, sigma=sigma)
         integer(least=3, most=MOST, size=size)
         if size % 2 == 0:
             raise ValueError(f'size={size} must be odd, as 7')

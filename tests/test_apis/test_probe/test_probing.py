@@ -241,7 +241,7 @@ def test_mistakes(folder, paths):
             mid_channels=[8],
         ),
     )
-    with pytest.raises(ValueError, match='no linear last layer'):
+    with pytest.raises(ValueError, match='closed form'):
         Probe(cfg, folder / 'tiny.pth')
     probe = Probe(folder / 'tiny.pth')
     with pytest.raises(ValueError, match='1 class .ash.: a classifier needs'):

@@ -70,7 +70,7 @@ def test_the_triplet_of_two_views():
         (
             dict(contrast='triplet'),
             torch.zeros(1, 3, 32, 64),
-            'a batch of one image has no other one',
+            'drop_last=True',
         ),
     ],
 )

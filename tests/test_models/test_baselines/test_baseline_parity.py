@@ -9,9 +9,10 @@ from mmpretrain.structures import DataSample
 from newer_cases import CASES, DRAWN, SHAPES, each
 from parity import close
 
+from mmclca.checkpoints.families.vit import TRANSFG
+from mmclca.checkpoints.releases import renamed
 from mmclca.models.baselines import losses
 from mmclca.models.baselines.ffvt import mutual_attention
-from mmclca.models.baselines.releases import own_name
 from mmclca.models.baselines.sim_trans import structure
 from mmclca.models.baselines.transfg import select_parts
 from mmclca.models.reduction.attention import Attended
@@ -128,8 +129,10 @@ def gradient(model, name):
     *_, part, _ = name.split('.')
     is_projection = part in PROJECTIONS
     if is_projection:
-        name = name.replace(part, 'query')
-    own = own_name(name).replace('foreign_pos_embed', 'pos_embed')
+        name = name.replace(part, 'qkv')
+    for old, new in TRANSFG.spelling:
+        name = name.replace(old, new)
+    own = renamed(name, TRANSFG).replace('foreign_pos_embed', 'pos_embed')
     grad = dict(model.named_parameters())[own].grad
     if is_projection:
         return grad.chunk(3)[PROJECTIONS.index(part)]

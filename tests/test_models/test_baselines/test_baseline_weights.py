@@ -8,9 +8,8 @@ from mmengine.runner import load_checkpoint
 from timm.models import VisionTransformer
 
 from mmclca.checkpoints.error import CheckpointError
-from mmclca.checkpoints.releases import WeightSource
+from mmclca.checkpoints.releases import rename_to_classifier
 from mmclca.models import FFVT, SIMTrans, TokenReductionViT, TransFG
-from mmclca.models.baselines.releases import rename_release
 
 SIZES = dict(img_size=32, patch_size=8)
 ARCH = dict(embed_dims=24, num_layers=3, num_heads=3, feedforward_channels=96)
@@ -124,7 +123,7 @@ def test_the_last_of_two_layers():
     model.load_state_dict(TokenReductionViT(arch, **SIZES).state_dict())
 
 
-def test_dead_parameters_are_dropped_and_reported():
+def test_dead_parameters_are_dropped_and_returned():
     encoder = 'transformer.encoder.'
     dead = [
         'transformer.embeddings.struc_token',
@@ -134,17 +133,15 @@ def test_dead_parameters_are_dropped_and_reported():
     ]
     alive = ['part_head.4.bias', f'{encoder}part_structure.gcn.gc1.weight']
     weights = dict.fromkeys([*dead, *alive], torch.zeros(1))
-    source = WeightSource('public.pth', [*weights])
-    rename_release(weights, '', dict(source=source))
+    left_out = rename_to_classifier(weights, '')
     assert [*weights] == ['head.layers.4.bias', 'backbone.structure.gc1']
-    assert source.report.unused == dead
+    assert len(left_out) == len(dead)
 
 
-@pytest.mark.parametrize('lost', [None, 'query', 'key', 'value'])
-def test_projections_are_joined_where_all_are_there(lost):
+def test_projections_are_joined():
     start = 'transformer.encoder.layer.0.attn.'
-    came = [part for part in ('query', 'key', 'value') if part != lost]
-    weights = {f'{start}{part}.bias': torch.ones(2) for part in came}
-    rename_release(weights, '', {})
-    joined = weights.get('backbone.layers.0.attn.qkv.bias')
-    assert joined is None if lost else joined.shape == (6,)
+    parts = ('value', 'query', 'key')
+    weights = {f'{start}{x}.bias': torch.full((2,), ord(x[0])) for x in parts}
+    rename_to_classifier(weights, '')
+    joined = weights['backbone.layers.0.attn.qkv.bias']
+    assert bytes(joined.tolist()) == b'qqkkvv'

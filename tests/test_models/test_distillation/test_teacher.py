@@ -192,7 +192,7 @@ def test_a_model_is_used_without_the_files_of_its_teacher(distilled):
     gone = dict(model='gone.py', checkpoint='gone.pth')
     model = distilled(**gone)
     assert model.eval()(images(2)).shape == (2, 5)
-    with pytest.raises(ValueError, match='teacher: there is no config file'):
+    with pytest.raises(ValueError, match='gone.py'):
         model.train()(images(4), SAMPLES, mode='loss')  # not initialized
 
 
@@ -227,10 +227,10 @@ def test_a_teacher_that_is_nan_is_refused_with_the_first_batch(distilled):
 @pytest.mark.parametrize(
     'teacher, options, message',
     [
-        (plain_vit(7), {}, r'has classes .* 7, the student 5'),
-        (plain_vit(embed_dims=8), {}, 'channels 8, the student 16; they'),
-        (plain_vit(patch_size=16), {}, r'patch_size \(16, 16\), the student'),
-        (None, dict(model='no/such.py'), 'no config file no/such.py'),
+        (plain_vit(7), {}, 'num_classes is 7'),
+        (plain_vit(embed_dims=8), {}, r'\(8, 8, 8\) in the teacher'),
+        (plain_vit(patch_size=16), {}, r'\(16, 16, 16\) in the teacher'),
+        (None, dict(model='no/such.py'), 'no/such.py'),
         (
             None,
             dict(checkpoint='no/such.pth'),
@@ -254,7 +254,7 @@ def test_a_teacher_that_is_nan_is_refused_with_the_first_batch(distilled):
                 head=dict(type='LinearClsHead', num_classes=5, in_channels=4),
             ),
             dict(loss=LOGITS),
-            '16 x 4 x 5, the student 5',
+            '16 x 4 x 5',
         ),
         (
             None,
@@ -278,7 +278,7 @@ def test_a_teacher_that_is_nan_is_refused_with_the_first_batch(distilled):
                 )
             ),
             {},
-            'TopK reduces its tokens',
+            'TopK reduces',
         ),
     ],
 )
@@ -303,7 +303,7 @@ def test_images_of_another_size_than_a_teacher_takes(distilled):
     model = distilled(teacher=teacher, loss=LOGITS)
     model.init_weights()
     model.teacher.size = None  # as of one that does not tell its size
-    with pytest.raises(ValueError, match=r'^teacher: .* \(48, 48\) px is not'):
+    with pytest.raises(ValueError, match=r'^teacher: .* \(48, 48\) px'):
         model(images(4, 48), SAMPLES, mode='loss')
 
 
@@ -327,7 +327,7 @@ def test_reducer_that_needs_a_teacher_says_so(distilled):
     config = classifier(vit(3, reducer=reducer, reduce_at=(1,)))
     alone = build(config).train()
     for model in (alone, distilled(reducer, loss=LOGITS)):
-        with pytest.raises(ValueError, match='SiT as configured learns from'):
+        with pytest.raises(ValueError, match='SiT learns from'):
             model(images(4), SAMPLES, mode='loss')
     assert alone.eval()(images(2)).shape == (2, 5)
     plain = build(dict(config, type='ImageClassifier')).train()

@@ -88,8 +88,7 @@ def test_a_backbone_without_vectors_of_classes_is_refused():
         backbone=vit(1),
         head=dict(HEAD, in_channels=16),
     )
-    message = 'PerClassHead reads one vector a class, TokenReductionViT has'
-    with pytest.raises(ValueError, match=message) as error:
+    with pytest.raises(ValueError, match='AttentionPool') as error:
         MODELS.build(cfg)
     assert '\n' not in str(error.value)
     cfg['backbone']['out_type'] = 'featmap'

@@ -178,12 +178,12 @@ def test_start_of_the_parameters():
 @pytest.mark.parametrize(
     'options, named',
     [
-        (dict(num_tokens=0, with_gap=False), 'num_tokens=0 and with_gap=Fal'),
-        (dict(num_tokens=-1), 'num_tokens=-1 and with_gap=True'),
+        (dict(num_tokens=0, with_gap=False), 'num_tokens=0 must be'),
+        (dict(num_tokens=-1), 'num_tokens=-1 must be'),
         (dict(reduce_at=()), r'reduce_at=\(\) never recovers'),
-        (dict(num_tokens=1.5), 'num_tokens=1.5 is not an integer'),
-        (dict(num_tokens='1'), "num_tokens='1' is not an integer"),
-        (dict(num_tokens=True), 'num_tokens=True is not an integer'),
+        (dict(num_tokens=1.5), 'num_tokens=1.5 must be an integer'),
+        (dict(num_tokens='1'), "num_tokens='1' must be an integer"),
+        (dict(num_tokens=True), 'num_tokens=True must be an integer'),
     ],
 )
 def test_configuration_that_cannot_work(options, named):

@@ -106,7 +106,7 @@ def test_a_classifier_is_no_start(name, tmp_path):
     weights |= {name: torch.zeros(2, 16)}
     path = str(tmp_path / 'classifier.pth')
     torch.save(weights, path)
-    with pytest.raises(ValueError, match='pre-training is due') as error:
+    with pytest.raises(ValueError, match='of pre-training') as error:
         load_checkpoint(build(MAE), path)
     assert '\n' not in str(error.value)
 

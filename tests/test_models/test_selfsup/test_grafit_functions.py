@@ -91,9 +91,9 @@ def test_properties(drawn):
 @pytest.mark.parametrize(
     ('call', 'message'),
     [
-        (lambda e, b, i, y: knn_loss(e, b, i + 8, y), 'index=13 must be'),
+        (lambda e, b, i, y: knn_loss(e, b, i + 8, y), 'index=13 is not'),
         (lambda e, b, i, y: knn_loss(e, b, i, y, 1, 'sum'), "no 'sum'"),
-        (lambda e, b, i, y: update_bank(b, e, -i), 'index=-3 must be'),
+        (lambda e, b, i, y: update_bank(b, e, -i), 'index=-3 is not'),
         (lambda e, b, i, y: instance_loss([e], [e]), '2 or more'),
         (lambda e, b, i, y: knn_scores(e, b, y, 13, 1, 4), 'k=13 must be'),
         (lambda e, b, i, y: ranking_scores(e, b, y, 'best'), "no 'best'"),

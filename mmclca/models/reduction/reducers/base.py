@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 from collections.abc import Callable, Sequence
-from math import inf, prod
+from math import prod
 from numbers import Real
 
 import torch
@@ -276,17 +276,6 @@ class HalvingReducer(CountedReducer):
 
     def key_bias(self, tokens: Tokens) -> Tensor | None:
         return tokens.log_weight if self.prop_attn else None
-
-
-def check_range(least=0, most=None, **settings) -> None:
-    """Refuse settings that are no numbers in a range, with ValueError."""
-    for name, value in settings.items():
-        number = isinstance(value, Real) and not isinstance(value, bool)
-        if not (number and least <= value <= (inf if most is None else most)):
-            top = 'or more' if most is None else f'to {most}'
-            raise ValueError(
-                f'{name}={value!r} must be a number, {least} {top}'
-            )
 
 
 def check_list(

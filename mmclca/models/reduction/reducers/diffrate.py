@@ -5,7 +5,7 @@ from functools import partial
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import integer, number
 
 from ..attention import Attended, masked_softmax
 from ..rates import (
@@ -18,7 +18,7 @@ from ..rates import (
     sizes,
 )
 from ..tokens import Tokens
-from .base import CountedReducer, check_counts, check_range
+from .base import CountedReducer, check_counts
 
 
 @MODELS.register_module()
@@ -78,8 +78,8 @@ class DiffRate(CountedReducer):
         **backbone,
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
-        check_range(merge_share=merge_share, most=1)
-        check_range(loss_weight=loss_weight)
+        number(merge_share=merge_share, most=1)
+        number(loss_weight=loss_weight)
         integer(granularity=granularity)
         self.merge_share = merge_share
         self.clamp = clamp
@@ -97,7 +97,7 @@ class DiffRate(CountedReducer):
             for name, counts in (('prune', prune), ('merge', merge)):
                 check_counts(name, counts, self.num_patches, self.num_stages)
         if target is not None:
-            check_range(target=target)
+            number(target=target)
             self.stages = nn.ModuleList(
                 Rates(self.num_patches, granularity)
                 for _ in range(self.num_stages)

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
+from mmclca.utils.messages import integer
 
 from ..attention import at_least_float32
 from ..clustering import dpc_knn
@@ -66,12 +67,7 @@ class DPCKNN(CountedReducer):
         **backbone,
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
-        integer = type(num_neighbors) is int  # True is none
-        if not integer or not 1 <= num_neighbors <= self.num_patches:
-            raise ValueError(
-                f'num_neighbors={num_neighbors!r} is not allowed: an image '
-                f'has {self.num_patches} patches, give 1 to that many'
-            )
+        integer(most=self.num_patches, num_neighbors=num_neighbors)
         self.num_neighbors = num_neighbors
         self.stages = None
         if not equal_weight:

@@ -6,11 +6,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
+from mmclca.utils.messages import number
 
 from ..attention import masked_softmax
 from ..tokens import Tokens, from_start
 from ..trace import Masked
-from .base import CountedReducer, check_range, init_linear
+from .base import CountedReducer, init_linear
 
 
 class Predictor(nn.Module):
@@ -95,7 +96,7 @@ class DynamicViT(CountedReducer):
         self, keep_rate=None, num_tokens=None, loss_weight=2.0, **backbone
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
-        check_range(loss_weight=loss_weight)
+        number(loss_weight=loss_weight)
         self.loss_weight = loss_weight
         self.stages = nn.ModuleList(
             Predictor(self.embed_dims) for _ in range(self.num_stages)

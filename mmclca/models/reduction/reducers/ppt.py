@@ -3,11 +3,12 @@ import torch
 from torch import Tensor
 
 from mmclca.registry import MODELS
+from mmclca.utils.messages import number
 
 from ..attention import Attended, at_least_float32
 from ..tokens import Tokens
 from ..trace import after_prefix, ranks
-from .base import HalvingReducer, check_range
+from .base import HalvingReducer
 from .tome import match
 
 
@@ -60,7 +61,7 @@ class PPT(HalvingReducer):
         **backbone,
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
-        check_range(threshold=threshold)
+        number(threshold=threshold)
         self.threshold = threshold
         self.relative = relative
         self.prop_attn = prop_attn

@@ -1,13 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import math
-from numbers import Real
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmclca.registry import MODELS
-from mmclca.utils.messages import integer
+from mmclca.utils.messages import integer, number
 
 from ..attention import at_least_float32
 from ..tokens import Tokens
@@ -67,9 +66,7 @@ class Sinkhorn(CountedReducer):
         **backbone,
     ):
         super().__init__(keep_rate, num_tokens, **backbone)
-        number = isinstance(eps, Real) and not isinstance(eps, bool)
-        if not (number and 0 < eps < math.inf):
-            raise ValueError(f'eps={eps!r} must be a number above 0')
+        number(least=1e-6, eps=eps)
         integer(num_iterations=num_iterations)
         self.eps = eps
         self.num_iterations = num_iterations

@@ -80,8 +80,7 @@ class SiT(CountedReducer):
         if teacher.size(1) != self.num_patches:
             raise ValueError(
                 f'SiT(recalibrate=True) makes {self.num_patches} tokens, the '
-                f'image has {teacher.size(1)} patches: train with images of '
-                "the backbone's img_size"
+                f'image has {teacher.size(1)} patches: resize it to img_size'
             )
         y = tokens.body
         return F.mse_loss(self.reverse(y) @ y, teacher)

@@ -126,10 +126,10 @@ def test_numbers_of_tokens_that_are_not_allowed(method, num_tokens, named):
 @pytest.mark.parametrize(
     'options, named',
     [
-        (dict(eps=0), 'eps=0 must be a number above 0'),
-        (dict(eps=-1.0), 'eps=-1.0 must be a number above 0'),
-        (dict(eps='1'), "eps='1' must be a number above 0"),
-        (dict(eps=float('nan')), 'eps=nan must be a number above 0'),
+        (dict(eps=0), 'eps=0 must be a number'),
+        (dict(eps=-1.0), 'eps=-1.0 must be a number'),
+        (dict(eps='1'), "eps='1' must be a number"),
+        (dict(eps=float('nan')), 'eps=nan must be a number'),
         (dict(num_iterations=0), 'num_iterations=0 must be an integer, 1 or'),
         (dict(num_iterations=2.5), 'num_iterations=2.5 must be an integer'),
         (dict(num_iterations=True), 'num_iterations=True must be an integer'),
