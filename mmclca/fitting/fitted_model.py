@@ -13,7 +13,6 @@ from mmclca.apis.inferencer import ANSWER
 from mmclca.apis.probe.probe import digest_of_file
 from mmclca.benchmark.timing import RUNTIMES, find_runtime
 from mmclca.checkpoints.fitted import model_file
-from mmclca.checkpoints.releases import first
 from mmclca.datasets.levels import read_level
 from mmclca.datasets.photographs import (
     Checked,
@@ -22,7 +21,7 @@ from mmclca.datasets.photographs import (
     read_photographs,
 )
 from mmclca.utils.folders import remove_folder
-from mmclca.utils.messages import integer, one_of
+from mmclca.utils.messages import first_of, integer, one_of
 
 from .model import cost_of, make_plan, parse_budget, plan_of_known, time_of
 from .probing import coarse_line, measure, run_probe, series_of
@@ -351,7 +350,7 @@ def _check_class(
     if others:
         raise ValueError(
             f'{len(others)} of {len(digests)} photos in {place} are already '
-            f'photos of {first(sorted({*others}), 3)}, and a photo has one '
+            f'photos of {first_of(sorted({*others}), 3)}, and a photo has one '
             'class: leave them out, or move them to the folder of the other '
             'class and fit again'
         )

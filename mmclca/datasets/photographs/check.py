@@ -6,9 +6,10 @@ Which files can be read, and which show the same picture.
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from io import BytesIO
 from itertools import pairwise
@@ -18,14 +19,14 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from mmclca.utils.files import read_bytes
-from mmclca.utils.messages import track
+from mmclca.utils.messages import first_of, track
 
 from ..decoding import by_pillow, decode, open_image, reserved
-from ..image_files import check_header
+from ..image_files import find_problem
 from .photographs import Photographs
 from .spellings import look
 
-_MOST = 3  # names in a line
+_some = partial(first_of, most=3, between='; ')
 # of the same picture in several splits, which one is kept
 _RANKS = {'test': 0, 'val': 1, 'train': 2, '': 2}
 _THREADS = 8  # decoders leave the interpreter to the others
@@ -196,7 +197,8 @@ def _lines_of(checked: Checked) -> Iterator[str]:
     left_out = checked.photographs.left_out
     for reason, number in Counter(left_out.values()).items():
         paths = (short(p) for p, other in left_out.items() if other == reason)
-        yield f'left out: {_files(number)} {reason} ({abbreviated(paths)})'
+        files = f'{number} file{"s" * (number != 1)}'
+        yield f'left out: {files} {reason} ({_some(paths)})'
     unread = (f'{short(p)}: {why}' for p, why in checked.unread.items())
     same = (f'{short(p)} is {short(kept)}' for p, kept in checked.doubled)
     several = (' is '.join(map(short, paths)) for paths in checked.conflicts)
@@ -219,18 +221,7 @@ def _lines_of(checked: Checked) -> Iterator[str]:
     ):
         names = list(names)
         if names:
-            yield f'{what}: {len(names)} ({abbreviated(names)})'
-
-
-def abbreviated(names: Iterable[str]) -> str:
-    """Join the first of some names, and how many more there are."""
-    names = list(names)
-    more = len(names) - _MOST
-    return '; '.join(names[:_MOST]) + (f'; and {more} more' * (more > 0))
-
-
-def _files(number: int) -> str:
-    return f'{number} file{"s" * (number != 1)}'
+            yield f'{what}: {len(names)} ({_some(names)})'
 
 
 @dataclass
@@ -298,7 +289,7 @@ def _look(path: str) -> Look:
     try:
         size, small = _small(content)
     except Exception as error:  # a decoder may raise anything
-        problem = check_header(BytesIO(content))
+        problem = find_problem(content, quick=True)
         return Look(problem or f'{type(error).__name__}: {error}')
     return Look('', sha256(content).hexdigest(), size, small)
 
@@ -312,7 +303,7 @@ def _small(content: bytes) -> tuple[tuple[int, int], np.ndarray]:
     with open_image(BytesIO(content)) as image:
         size = tuple(sorted(image.size))
         if image.format in _LENIENT or image.mode in _NO_COLOURS:
-            problem = check_header(BytesIO(content))
+            problem = find_problem(content, quick=True)
             if problem:
                 raise ValueError(problem)
         with reserved(image, draft=('RGB', (8 * _SIDE, 8 * _SIDE))):
