@@ -6,7 +6,7 @@ It is chosen among some candidates by what these cost.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, inf
 
@@ -234,14 +234,6 @@ def plain_model(found: Pretrained, img_size: int, num_classes: int) -> dict:
     return dict(
         type=kind, data_preprocessor=pixels, backbone=backbone, head=head
     )
-
-
-def most_accurate(plan: Plan) -> Plan:
-    """Return the plan of the candidate that is best whatever it costs."""
-    best, *_ = candidates_of(plan.pretrained)
-    number = len(plan.training.classes)
-    config = classifier_config(plan.pretrained, best, number)
-    return replace(plan, variant=best, config=config)
 
 
 def cost_of(plan: Plan) -> dict:

@@ -3,6 +3,7 @@
 
 import time
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -21,7 +22,7 @@ from mmclca.models.heads import (
 from mmclca.utils.files import replace_bytes, replace_text, write_rows
 from mmclca.utils.messages import track
 
-from .model import Plan, most_accurate
+from .model import Plan, candidates_of, classifier_config
 
 CLASSIFIER = 'ridge'
 COLUMNS = (
@@ -89,7 +90,10 @@ def coarse_line(plan: Plan, coarse_of: dict[str, str]) -> str:
 
 def best_probe(plan: Plan) -> tuple[Plan, OutOfFold]:
     """Estimate a probe of the candidate that is best whatever it costs."""
-    best = most_accurate(plan)
+    variant, *_ = candidates_of(plan.pretrained)
+    number = len(plan.training.classes)
+    config = classifier_config(plan.pretrained, variant, number)
+    best = replace(plan, variant=variant, config=config)
     return best, fit_classifier(best, best.probe, best.training, best.views)
 
 

@@ -5,7 +5,7 @@ Which files can be read, and which show the same picture.
 """
 
 import os
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -193,35 +193,36 @@ def _lines_of(checked: Checked) -> Iterator[str]:
         return os.fsencode(path).decode(errors='replace')
 
     yield from checked.photographs.notes
-    skipped = map(short, sorted(checked.photographs.skipped))
-    left_out = checked.photographs.left_out
-    for reason, number in Counter(left_out.values()).items():
-        paths = (short(p) for p, other in left_out.items() if other == reason)
-        files = f'{number} file{"s" * (number != 1)}'
-        yield f'left out: {files} {reason} ({_some(paths)})'
-    unread = (f'{short(p)}: {why}' for p, why in checked.unread.items())
-    same = (f'{short(p)} is {short(kept)}' for p, kept in checked.doubled)
-    several = (' is '.join(map(short, paths)) for paths in checked.conflicts)
-    leaks = (f'{short(p)} is {short(kept)}' for p, kept in checked.leaks)
-    untrained = (f'{name}, {n}' for name, n in checked.untrained.items())
-    alike = (' and '.join(names) for names in checked.alike)
-    for names, what in (
-        (skipped, 'skipped system folders and hidden images'),
-        (unread, 'cannot be read'),
-        (same, 'doubled, and used once'),
-        (several, 'pictures in several classes, used in none'),
-        (leaks, 'left out of training, as validation or test has them too'),
-        (untrained, 'classes without a photograph to train with, left out'),
-        (alike, 'classes whose names look the same'),
-        (
-            checked.split_groups,
-            'groups in train that validation or test share',
+    for reason, paths in keys_by(checked.photographs.left_out).items():
+        files = f'{len(paths)} file{"s" * (len(paths) != 1)}'
+        yield f'left out: {files} {reason} ({_some(map(short, paths))})'
+    problems = {
+        'skipped system folders and hidden images': map(
+            short, sorted(checked.photographs.skipped)
         ),
-        (checked.single, 'classes with one photograph, which is never tested'),
-    ):
-        names = list(names)
+        'cannot be read': (
+            f'{short(p)}: {why}' for p, why in checked.unread.items()
+        ),
+        'doubled, and used once': (
+            f'{short(p)} is {short(kept)}' for p, kept in checked.doubled
+        ),
+        'pictures in several classes, used in none': (
+            ' is '.join(map(short, paths)) for paths in checked.conflicts
+        ),
+        'left out of training, as validation or test has them too': (
+            f'{short(p)} is {short(kept)}' for p, kept in checked.leaks
+        ),
+        'classes without a photograph to train with, left out': (
+            f'{name}, {n}' for name, n in checked.untrained.items()
+        ),
+        'classes whose names look the same': map(' and '.join, checked.alike),
+        'groups in train that validation or test share': checked.split_groups,
+        'classes with one photograph, which is never tested': checked.single,
+    }
+    for problem, found in problems.items():
+        names = [*found]
         if names:
-            yield f'{what}: {len(names)} ({_some(names)})'
+            yield f'{problem}: {len(names)} ({_some(names)})'
 
 
 @dataclass
@@ -284,12 +285,9 @@ def _look(path: str) -> Look:
         return Look(problem)
     try:
         content = read_bytes(path)
-    except OSError as error:
-        return Look(f'{type(error).__name__}: {error}')
-    try:
         size, small = _small(content)
     except Exception as error:  # a decoder may raise anything
-        problem = find_problem(content, quick=True)
+        problem = find_problem(path, quick=True)
         return Look(problem or f'{type(error).__name__}: {error}')
     return Look('', sha256(content).hexdigest(), size, small)
 
