@@ -6,7 +6,7 @@ Which files can be read, and which show the same picture.
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -82,15 +82,12 @@ class Checked:
 
 
 def check_photographs(
-    photographs: Photographs,
-    progress: Callable = track,
-    unopened: dict[str, str] | None = None,
+    photographs: Photographs, unopened: dict[str, str] | None = None
 ) -> Checked:
     """Open photographs, and leave out what would mislead.
 
     Args:
         photographs (Photographs): All of them.
-        progress (Callable): Draws a bar, as ``mmclca.utils.messages.track``.
         unopened (dict[str, str], optional): SHA-256 by path of files that
             were checked before, and are not opened. Defaults to None.
 
@@ -104,7 +101,7 @@ def check_photographs(
     unopened = unopened or {}
     looks = {path: Look('', digest) for path, digest in unopened.items()}
     new = [path for path in photographs.paths if path not in unopened]
-    looks |= look_at(new, progress)
+    looks |= look_at(new)
     unread = {path: x.problem for path, x in looks.items() if x.problem}
     read = {path: x for path, x in looks.items() if not x.problem}
     doubled, conflicts, leaks = _compare(photographs, same_pictures(read))
@@ -135,10 +132,8 @@ def check_photographs(
 
 def _compare(photographs: Photographs, pictures: list[list[str]]):
     """Return the files to leave out of those that show the same."""
-    rows = zip(
-        photographs.paths, photographs.labels, photographs.splits, strict=True
-    )
-    facts = {path: (label, split) for path, label, split in rows}
+    facts = zip(photographs.labels, photographs.splits, strict=True)
+    facts = dict(zip(photographs.paths, facts, strict=True))
     doubled, conflicts, leaks = [], [], []
     for paths in pictures:
         if len({facts[path][0] for path in paths}) > 1:
@@ -175,12 +170,9 @@ def _alike(names: list[str]) -> list[tuple[str, ...]]:
 def _split_groups(photographs: Photographs) -> list[str]:
     if photographs.groups is None:
         return []
-    trained = set(photographs.to_train())
-    seen = {photographs.groups[i] for i in trained}
-    others = {
-        group for i, group in enumerate(photographs.groups) if i not in trained
-    }
-    return sorted(seen & others)
+    trained = photographs.select(photographs.to_train())
+    others = photographs.without({*trained.paths})
+    return sorted({*trained.groups} & {*others.groups})
 
 
 def _lines_of(checked: Checked) -> Iterator[str]:
@@ -235,21 +227,17 @@ class Look:
     small: np.ndarray | None = None
 
 
-def look_at(
-    paths: Sequence[str], progress: Callable = track
-) -> dict[str, Look]:
-    """Look at files, in several threads.
+def look_at(paths: Sequence[str]) -> dict[str, Look]:
+    """Look at files, in several threads and with a progress bar.
 
     JPEG files, which have a quick way to it, are decoded to an eighth of
     their size.
 
     Args:
         paths (Sequence[str]): The files.
-        progress (Callable): Draws a bar, as ``mmclca.utils.messages.track``.
     """
     with ThreadPoolExecutor(_THREADS) as pool:
-        looks = pool.map(_look, paths)
-        looks = progress(looks, 'Photographs', total=len(paths))
+        looks = track(pool.map(_look, paths), 'Photographs', len(paths))
         return dict(zip(paths, looks, strict=True))
 
 
