@@ -18,6 +18,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from mmclca.utils.files import read_bytes
+from mmclca.utils.messages import integer
 
 from .decoding import LoadPhotograph, bgr_of
 from .image_files import decode_whole
@@ -72,8 +73,7 @@ def batches(
     Raises:
         ValueError: If ``batch_size`` is below 1.
     """
-    if batch_size < 1:
-        raise ValueError(f'batch_size={batch_size} must be 1 or more')
+    integer(batch_size=batch_size)
     indices = range(len(images)) if indices is None else indices
     starts = range(0, len(indices), batch_size)
     for chunk in progress([indices[i : i + batch_size] for i in starts]):

@@ -22,6 +22,7 @@ from mmengine.dataset import Compose
 from mmengine.logging import print_log
 
 from mmclca.registry import TRANSFORMS
+from mmclca.utils.messages import integer
 
 _HEAD = Struct('>16sQI')  # key, size and checksum, before each image
 _FULL = 0o700  # mode of the file that says so to all workers
@@ -61,8 +62,7 @@ class CacheImages(BaseTransform):
 
     def __init__(self, transforms, disk_mb=4096, folder=None):
         super().__init__()
-        if disk_mb < 0:
-            raise ValueError(f'CacheImages: disk_mb={disk_mb}: from 0 on')
+        integer(least=0, disk_mb=disk_mb)
         self.disk_mb = disk_mb
         self.steps = Compose([TRANSFORMS.build(step) for step in transforms])
         _check_steps(self.steps.transforms)

@@ -99,14 +99,15 @@ class Variants:
     def _fits(self, method: str, keep_rate: float) -> bool:
         """Tell whether the trained weights are all that a method needs."""
         logger = MMLogger.get_current_instance()
-        logger.disabled = True  # no warnings of a method that nobody chose
+        # no warnings of a method that nobody chose
+        before, logger.disabled = logger.disabled, True
         try:
             with torch.device('meta'):
                 self._sharing(self.config(method, keep_rate))
         except (RuntimeError, ValueError):  # other weights, too few patches
             return False
         finally:
-            logger.disabled = False
+            logger.disabled = before
         return True
 
     def _sharing(self, config: Config) -> BaseModel:
