@@ -221,11 +221,13 @@ def _measured(entries, ranked, relevant) -> list[dict[str, float]]:
 def _metrics(
     entries: list[dict], measured: list[dict[str, float]]
 ) -> dict[str, float]:
-    """Average what was measured of queries with a class."""
-    labelled = sum(entry['name'] is not None for entry in entries)
+    """Average the measurements of the queries with a class."""
+    pairs = zip(entries, measured, strict=True)
+    labelled = [row for entry, row in pairs if entry['name'] is not None]
     if not labelled:
         return {}
-    means = mean_over_matched(measured)
+    means = mean_over_matched(labelled)
+    unmatched = means.pop('unmatched')
     if not means:
         named = sorted({entry['name'] for entry in entries} - {None})
         some = printable(', '.join(named[:3]))
@@ -235,5 +237,5 @@ def _metrics(
             'folders, or lines of classes.txt, alike in both',
             stacklevel=3,
         )
-    queries = sum('average_precision' in entry for entry in entries)
-    return dict(means, queries=queries, unmatched=labelled - queries)
+    queries = len(labelled) - unmatched
+    return dict(means, queries=queries, unmatched=unmatched)

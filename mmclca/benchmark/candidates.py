@@ -155,6 +155,13 @@ class Candidate:
     backend: str = ''
 
     @property
+    def title(self) -> str:
+        """Name of its config file or of its size, and how it runs."""
+        fused = 'fused' if self.fused else ''
+        words = self.name or self.size.name, fused, self.backend
+        return ', '.join(filter(None, words))
+
+    @property
     def method(self) -> str:
         """Name of the reducer, or what it is without one."""
         return self.variant.method or self.kind
@@ -293,26 +300,17 @@ def varied_candidates(
 
 def with_fused(models: Iterable[Candidate]) -> list[Candidate]:
     """Return those models that have something to join, with it joined."""
-    return [
-        replace(model, name=f'{model.name}, fused', fused=True)
-        for model in models
-        if _is_fusible(model)
-    ]
+    return [replace(one, fused=True) for one in models if _is_fusible(one)]
 
 
 def with_onnx(models: Iterable[Candidate]) -> list[Candidate]:
     """Models, each but timm's followed by itself in ONNX Runtime."""
     return [
-        replace(model, name=_in(backend, model), backend=backend)
+        replace(model, backend=backend)
         for model in models
         for backend in ('', ONNX, INT8)
         if model.method != TIMM or not backend
     ]
-
-
-def _in(backend: str, model: Candidate) -> str:
-    name = model.name or model.size.name
-    return f'{name}, {backend}' if backend else model.name
 
 
 def _is_fusible(model: Candidate) -> bool:
@@ -369,6 +367,6 @@ def _check_names(rows: list[Candidate]) -> None:
     for i, one in enumerate(rows):
         if one in rows[:i]:
             raise ValueError(
-                f'a row {one.name} {one.label} is there already; leave it '
-                'out, or name the file differently'
+                f'a row {one.title} {one.label} exists already; leave it out, '
+                'or rename the config file'
             )

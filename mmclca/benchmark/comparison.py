@@ -7,9 +7,9 @@ from statistics import median
 
 import numpy as np
 import torch
-from mmengine.utils import ProgressBar
 
 from mmclca.evaluation.cost import Cost
+from mmclca.utils.messages import track
 
 from .candidates import Candidate
 from .memory import peak_memory
@@ -68,7 +68,7 @@ class Result:
         plain = self.baseline or self
         low, middle, high = map(float, self.speed_up)
         return dict(
-            model=candidate.name or size.name,
+            model=candidate.title,
             method=candidate.method,
             keep_rate=candidate.variant.rates,
             clca=candidate.clca,
@@ -100,8 +100,6 @@ def compare(
 ) -> Iterator[Result]:
     """Measure models, and a baseline interleaved with them.
 
-    A progress bar is shown on stderr.
-
     Args:
         plan (dict[Candidate, list[Candidate]]): Models beside each baseline,
             whose result comes first.
@@ -113,15 +111,10 @@ def compare(
             memory are added: there is no result of them. Where the baseline
             does, there is none of those interleaved with it either.
     """
-    groups = list(_groups(plan))
-    passes = sum(map(len, groups)) * (rounds + warm_up)
-    bar = ProgressBar(passes, file=sys.stderr)
     measured, peak = set(), cache(peak_memory)
-    for group in groups:
+    for group in track([*_groups(plan)], 'Groups of models'):
         steps = {one: step_of(one, setting) for one in group}
-        seconds = interleaved_seconds(
-            steps, setting, rounds, warm_up, bar.update
-        )
+        seconds = interleaved_seconds(steps, setting, rounds, warm_up)
         del steps  # their models, before others are built
         torch.compiler.reset()  # else it gives up after a few of a kind
         plain = None
@@ -146,7 +139,6 @@ def _groups(plan: Plan) -> Iterator[list[Candidate]]:
 
 
 def _leave_out(candidate: Candidate, missing: list[str]) -> None:
-    size = candidate.size
-    name = candidate.name or size.name
-    missing.append(f'{candidate.label} ({name}, {size.pixels} px)')
+    place = f'{candidate.title}, {candidate.size.pixels} px'
+    missing.append(f'{candidate.label} ({place})')
     print(f'\nout of memory: {missing[-1]}', file=sys.stderr, flush=True)

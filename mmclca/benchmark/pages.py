@@ -34,8 +34,6 @@ COLUMNS = (
     ('quartiles', 'quartiles', ''),
     ('GMACs ratio', 'gmacs_ratio', '.2f'),
     ('efficiency', 'efficiency', '.2f'),
-)
-MEMORY_COLUMNS = (
     ('MiB', 'memory_mib', '.0f'),
     ('of baseline', 'memory_ratio', '.2f'),
 )
@@ -54,27 +52,20 @@ def table_head(titles: Sequence[str]) -> list[str]:
     return [line(titles), line(['---'] * len(titles))]
 
 
-def results_head(with_memory: bool) -> list[str]:
+def results_head() -> list[str]:
     """Return the first two lines of the table of results."""
-    columns = COLUMNS + MEMORY_COLUMNS * with_memory
-    return table_head([title for title, *_ in columns])
+    return table_head([title for title, *_ in COLUMNS])
 
 
-def table_line(result: Result, with_memory: bool) -> str:
-    """Return the line of a model in the table of results.
-
-    Args:
-        result (Result): What was measured.
-        with_memory (bool): Whether the table has columns for memory.
-    """
+def table_line(result: Result) -> str:
+    """Return the line of a model in the table of results, with empty cells
+    for the numbers that it does not have."""
     record = result.record()
     low, high = record['speed_up_quartile_1'], record['speed_up_quartile_3']
     record['quartiles'] = f'{low:.2f}-{high:.2f}' if result.baseline else ''
-    if not record['gmacs_of_distances']:
-        record['gmacs_of_distances'] = ''
     return line(
-        format(record[key], form if record[key] != '' else '')
-        for _, key, form in COLUMNS + MEMORY_COLUMNS * with_memory
+        format(record[key], form) if record[key] else ''
+        for _, key, form in COLUMNS
     )
 
 
@@ -101,15 +92,14 @@ def exponents(results: list[Result]) -> list[dict]:
     """
     models = defaultdict(list)
     for one in results:
-        size = one.candidate.size
-        name = one.candidate.name or size.name
         numbers = dict(GMACs=one.cost.flops, seconds=median(one.seconds))
         if one.memory is not None:
             # a page at least, in which a resident set is counted
             beside = one.memory - 4 * one.cost.params
             numbers['memory'] = max(beside, 4096)
-        own = models[name, one.candidate.label, one.batch]
-        own.append(np.log([prod(size.img_size), *numbers.values()]))
+        pixels = prod(one.candidate.size.img_size)
+        own = models[one.candidate.title, one.candidate.label, one.batch]
+        own.append(np.log([pixels, *numbers.values()]))
     found = []
     for key, own in models.items():
         pixels, *values = np.transpose(own)
@@ -139,10 +129,8 @@ def write_comparison(
     facts: dict[str, str],
     results: list[Result],
     missing: list[str],
-    more: Sequence[str] = (),
-    with_memory: bool = False,
 ) -> None:
-    """Write the page, the CSV and the JSON of a comparison.
+    """Write a comparison as page, CSV, JSON and picture.
 
     Args:
         prefix (str): Path of the files without suffix.
@@ -152,22 +140,20 @@ def write_comparison(
         facts (dict[str, str]): Of :func:`machine`.
         results (list[Result]): What was measured.
         missing (list[str]): Models out of memory.
-        more (Sequence[str]): Further lines of the page. Defaults to ().
-        with_memory (bool): Whether memory was measured. Defaults to
-            False.
     """
-    words = setting.words(batches)
+    words, fitted = setting.words(batches), exponents(results)
     lines = [
         *(f'# {title}', '', f'{words[0].upper()}{words[1:]}.', ''),
-        *(*machine_lines(facts), '', *results_head(with_memory)),
-        *(table_line(result, with_memory) for result in results),
+        *(*machine_lines(facts), '', *results_head()),
+        *map(table_line, results),
         *out_of_memory_lines(missing),
-        *('', f'![speed-up]({Path(prefix).name}.png)', *more, ''),
+        *('', f'![speed-up]({Path(prefix).name}.png)'),
+        *(*exponent_lines(fitted), ''),
     ]
     records = [result.record() for result in results]
     content = dict(machine=facts, setting=asdict(setting), results=records)
     content['batches'] = batches
-    if fitted := exponents(results):
+    if fitted:
         content['exponents'] = fitted
     as_json = json.dumps(content, indent=1) + '\n'
     Path(f'{prefix}.md').write_text('\n'.join(lines), encoding='utf-8')
@@ -175,6 +161,7 @@ def write_comparison(
     keys = [k for k, v in records[0].items() if not isinstance(v, list)]
     rows = [keys, *([record[key] for key in keys] for record in records)]
     write_rows(f'{prefix}.csv', rows)
+    draw_speed_up(results, f'{prefix}.png')
 
 
 def draw_speed_up(results: list[Result], out: str) -> None:
@@ -233,7 +220,7 @@ def _of_line(result: Result, with_rate: bool) -> str:
     """Return a model as the legend calls it, with its keep rate or with
     any."""
     one = result.candidate
-    words = [one.name, *one.label.split()]
+    words = [one.title, *one.label.split()]
     if one.variant.rates and not with_rate:
         words.remove(one.variant.rates)
     return ' '.join(words).strip()

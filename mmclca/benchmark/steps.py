@@ -130,9 +130,28 @@ def step_of(candidate: Candidate, setting: Setting) -> Callable[[], object]:
         setting (Setting): What it is put through.
     """
     model = build(candidate, setting.device)
-    images = setting.images(candidate.size.img_size)
-    if candidate.backend:
-        return onnx_step(model, images, setting, candidate.backend == INT8)
+    return _step(model, setting, candidate.size.img_size, candidate.backend)
+
+
+def step_of_config(
+    config: dict, setting: Setting, backend: str = ''
+) -> Callable[[], object]:
+    """Return :func:`step_of` a model with random weights.
+
+    Args:
+        config (dict): Config of the classifier.
+        setting (Setting): Conditions of the pass.
+        backend (str): See :class:`Candidate`. Defaults to '', PyTorch.
+    """
+    with torch.device(setting.device):
+        model = MODELS.build(config)
+    return _step(model, setting, model.backbone.img_size, backend)
+
+
+def _step(model, setting, img_size, backend) -> Callable[[], object]:
+    images = setting.images(img_size)
+    if backend:
+        return onnx_step(model, images, setting, backend == INT8)
     make = training_step if setting.train else inference_step
     return make(model, images, setting)
 
@@ -236,7 +255,6 @@ def interleaved_seconds(
     setting: Setting,
     rounds: int = 15,
     warm_up: int = 2,
-    after_each: Callable[[], object] = lambda: None,
 ) -> dict[Hashable, list[float]]:
     """Seconds of each pass of several models, interleaved.
 
@@ -250,7 +268,6 @@ def interleaved_seconds(
         rounds (int): Timed passes of each model. Defaults to 15.
         warm_up (int): Passes before these that are not counted.
             Defaults to 2.
-        after_each (Callable): Called after every pass, for a progress bar.
 
     Returns:
         dict[Hashable, list[float]]: A number a round, by the name. A model
@@ -263,7 +280,6 @@ def interleaved_seconds(
                 seconds[name].append(seconds_of(steps[name], setting))
             except torch.OutOfMemoryError:
                 del seconds[name]
-            after_each()
     return {name: values[warm_up:] for name, values in seconds.items()}
 
 
@@ -287,26 +303,6 @@ def _seconds_on_gpu(step: Callable[[], object], device: torch.device) -> float:
     return start.elapsed_time(end) / 1e3
 
 
-def steps_of(
-    models: Mapping[str, dict], setting: Setting, onnx: bool = False
-) -> dict:
-    """Return a forward pass of each of some models, with random weights.
-
-    Args:
-        models (Mapping[str, dict]): Configs of classifiers by name.
-        setting (Setting): How they run.
-        onnx (bool): Whether in ONNX Runtime. Defaults to False.
-    """
-    make = onnx_step if onnx else inference_step
-    steps = {}
-    for name, config in models.items():
-        with torch.device(setting.device):
-            model = MODELS.build(config).eval()
-        images = setting.images(model.backbone.img_size)
-        steps[name] = make(model, images, setting)
-    return steps
-
-
 def quicker_amp(config: dict, batch: int, device: str) -> str | None:
     """Return the quicker number format of a training step; None for float32.
 
@@ -319,18 +315,14 @@ def quicker_amp(config: dict, batch: int, device: str) -> str | None:
     """
     seconds = {}
     for amp in (None, 'bf16'):
-        setting = Setting(device, batch=batch, amp=amp)
-        with torch.device(device):
-            model = MODELS.build(config)
-        images = setting.images(model.backbone.img_size)
-        step = training_step(model, images, setting)
-        steps = {amp: step}
+        setting = Setting(device, batch=batch, amp=amp, train=True)
+        steps = {amp: step_of_config(config, setting)}
         seconds[amp] = min(interleaved_seconds(steps, setting, 2, 1)[amp])
     return 'bf16' if seconds['bf16'] < FASTER * seconds[None] else None
 
 
 def median_milliseconds(
-    steps: Mapping[str, Callable], setting: Setting, rounds: int, **more
+    steps: Mapping[str, Callable], setting: Setting, rounds: int, warm_up: int
 ) -> dict[str, float]:
     """Median time of each of some steps.
 
@@ -338,8 +330,7 @@ def median_milliseconds(
         steps (Mapping[str, Callable]): The steps by name.
         setting (Setting): How they run.
         rounds (int): Timed passes of each.
-        **more: ``warm_up`` and ``after_each`` of
-            :func:`interleaved_seconds`.
+        warm_up (int): Passes before these.
     """
-    seconds = interleaved_seconds(steps, setting, rounds, **more)
+    seconds = interleaved_seconds(steps, setting, rounds, warm_up)
     return {name: 1e3 * median(values) for name, values in seconds.items()}

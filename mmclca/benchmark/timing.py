@@ -11,7 +11,8 @@ import torch
 from mmclca.utils.extras import require
 from mmclca.utils.messages import track
 
-from .steps import Setting, interleaved_seconds, steps_of
+from .candidates import ONNX
+from .steps import Setting, interleaved_seconds, step_of_config
 
 RUNTIMES = dict(onnx='ONNX Runtime', pytorch='PyTorch')
 NEEDED = 'onnx', 'onnxscript', 'onnxruntime'
@@ -46,9 +47,10 @@ def time_models(
     """
     onnx = runtime == 'onnx'
     setting = Setting('cpu' if onnx else device, torch.get_num_threads(), 1)
-    steps = {}
-    for name in track([*models], 'Preparing to time'):
-        steps |= steps_of({name: models[name]}, setting, onnx)
+    steps = {
+        name: step_of_config(models[name], setting, ONNX if onnx else '')
+        for name in track([*models], 'Preparing to time')
+    }
     found = interleaved_seconds(steps, setting, rounds)
     spread = max(median(one) / min(one) for one in found.values())
     load = os.getloadavg()[0] / os.cpu_count()  # over a minute

@@ -1,5 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Digests that identify weights, settings and lists."""
+
 import hashlib
+import json
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -13,3 +17,20 @@ def digest_of(weights: dict[str, Tensor]) -> str:
         flat = weights[name].detach().contiguous().flatten()
         digest.update(flat.view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()[:8]
+
+
+def digest(content: object, weights: Mapping[str, Tensor] = {}) -> str:
+    """Return sixteen hexadecimal digits that identify values and weights.
+
+    Args:
+        content: Plain values; the order of the keys of a dict has no
+            influence.
+        weights (Mapping[str, Tensor]): Weights, compared in float32.
+            Defaults to {}.
+    """
+    text = json.dumps(content, sort_keys=True, default=str)
+    found = hashlib.sha256(text.encode())
+    for name, tensor in sorted(weights.items()):
+        found.update(name.encode())
+        found.update(tensor.detach().cpu().float().numpy().tobytes())
+    return found.hexdigest()[:16]

@@ -6,7 +6,6 @@ threshold of a model, a score below which an image is of no known class, is
 stored beside it.
 """
 
-import hashlib
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from mmclca.checkpoints import identity
 from mmclca.checkpoints.stored import without_training
 from mmclca.datasets.batches import without_cache
 from mmclca.datasets.units import Units
@@ -261,14 +261,8 @@ def image_settings(model: nn.Module) -> dict:
 
 
 def digest(settings: dict, weights: dict[str, Tensor]) -> str:
-    """SHA-256 of settings and weights, the first 16 hexadecimal digits."""
-    settings = without_training(settings)  # as out of a checkpoint
-    text = json.dumps(settings, sort_keys=True, default=str)
-    found = hashlib.sha256(text.encode())
-    for name, tensor in sorted(weights.items()):
-        found.update(name.encode())
-        found.update(tensor.detach().cpu().float().numpy().tobytes())
-    return found.hexdigest()[:16]
+    """Identify settings, as a checkpoint stores them, and weights."""
+    return identity.digest(without_training(settings), weights)
 
 
 def write_threshold(
@@ -308,7 +302,7 @@ def read_threshold(path: str | PathLike, model: nn.Module) -> Threshold:
     try:
         found = json.loads(path.read_text(encoding='utf-8'))
         threshold = Threshold(*(found[name] for name in names))
-    except (KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise ValueError(
             f'{path} is no threshold with {", ".join(names)} '
             f'({type(error).__name__}: {error}); tools/open_set.py writes one'

@@ -32,20 +32,6 @@ def average_precision(similarity: Tensor, relevant: Tensor) -> Tensor:
     return measure_queries(similarity, relevant, ())['mAP']
 
 
-def recall_at(similarity: Tensor, relevant: Tensor, k: int) -> Tensor:
-    """Tell whether one of the k nearest images is relevant.
-
-    Args:
-        similarity (Tensor): (N, M).
-        relevant (Tensor): (N, M), bool: which images are to be found.
-        k (int): How many to look at; all, where there are fewer.
-
-    Returns:
-        Tensor: (N,), 0 or 1, NaN where nothing is relevant.
-    """
-    return measure_queries(similarity, relevant, (k,))[f'recall@{k}']
-
-
 def measure_queries(
     similarity: Tensor, relevant: Tensor, recalls: Sequence[int]
 ) -> dict[str, Tensor]:
@@ -74,20 +60,20 @@ def measure_queries(
 def mean_over_matched(
     measured: Sequence[dict[str, float]],
 ) -> dict[str, float]:
-    """Means in per cent over the queries that have an image to find.
+    """Means in per cent over the queries with a relevant gallery image.
 
     Args:
-        measured (Sequence[dict[str, float]]): Of each query the numbers of
-            :func:`measure_queries`, and others beside them.
+        measured (Sequence[dict[str, float]]): The numbers of
+            :func:`measure_queries` and others, per query.
 
     Returns:
-        dict[str, float]: By the same names; empty where no query has one.
+        dict[str, float]: Means by the same names, none without such queries;
+        ``unmatched``, the number of the other queries.
     """
     matched = [one for one in measured if not isnan(one['mAP'])]
-    return {
-        name: 100 * fmean(one[name] for one in matched)
-        for name in (matched[0] if matched else ())
-    }
+    names = matched[0] if matched else ()
+    means = {name: 100 * fmean(x[name] for x in matched) for name in names}
+    return dict(means, unmatched=len(measured) - len(matched))
 
 
 @METRICS.register_module()
@@ -137,10 +123,9 @@ class RetrievalMetric(BaseMetric):
             results (list): Of :meth:`process`.
         """
         means = mean_over_matched(results)
-        if not means:
+        if means['unmatched'] == len(results):
             raise ValueError(
                 f'none of {len(results)} queries has another image of its '
                 'class in the gallery: take both from the same classes'
             )
-        unmatched = sum(isnan(one['mAP']) for one in results)
-        return dict(means, unmatched=unmatched)
+        return means

@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cached_property
-from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from filelock import FileLock, Timeout
 from jinja2 import TemplateError
 
 from mmclca.checkpoints.fitted import FILES, MODEL, THRESHOLD, prepare_writing
+from mmclca.checkpoints.identity import digest
 from mmclca.datasets.photographs import Checked
 from mmclca.utils.files import remove_partial_files, replace_text, rows_of
 from mmclca.utils.folders import WHOLE, read_file, remove_folder, replace_files
@@ -72,7 +72,7 @@ class FitRecord:
         rows += [found.groups, found.splits]
         return replace(
             self,
-            photographs=sha256(json.dumps(rows).encode()).hexdigest()[:16],
+            photographs=digest(rows),
             source=found.source,
             classes=list(found.classes),
             counts=found.select(found.to_train()).counts(),
@@ -182,8 +182,8 @@ class ModelFolder:
             if not rows:
                 raise ValueError('it lists no photos that were used')
             for row in rows:
-                digest = _DIGEST.fullmatch(row.get('digest') or '')
-                row['digest'] = digest[0]
+                match = _DIGEST.fullmatch(row.get('digest') or '')
+                row['digest'] = match[0]
             return rows
 
     def write(self, record: FitRecord) -> None:

@@ -69,18 +69,13 @@ MODEL = 'clca-evit_'
 SHARED = 'leaves_'
 
 
-def names(kind: str, folders: tuple[Path, ...] = ()) -> list[str]:
-    """Return the names of the base configs of a kind, sorted."""
-    return sorted(_base_configs(kind, folders))
-
-
 def find(kind: str, name: str, folders: tuple[Path, ...] = ()) -> Path:
     """Return the file of a base config.
 
     Raises:
         ValueError: If there is none; names those that there are.
     """
-    files = _base_configs(kind, folders)
+    files = base_configs(kind, folders)
     named = {file.stem: file for file in files.values()} | files
     if name in named:
         return named[name]
@@ -112,7 +107,7 @@ def _parsed(file: Path, data: str | None) -> Config:
 
 
 @cache
-def _base_configs(kind: str, folders: tuple[Path, ...]) -> dict[str, Path]:
+def base_configs(kind: str, folders: tuple[Path, ...] = ()) -> dict[str, Path]:
     """Return files by the names of base configs; the first folder counts."""
     found = {}
     for folder in (*folders, home() / 'configs'):

@@ -3,15 +3,17 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, product
 from pathlib import Path
 
 from mmengine.config import Config
 
 from mmclca.models import list_methods
-from mmclca.utils.messages import not_one_of
+from mmclca.models.reduction.reducers.base import check_range
+from mmclca.utils.messages import integer, one_of
 
 from . import compose as parts
 from .compose import Cell
@@ -82,8 +84,8 @@ def read_grid(path: str | Path) -> Grid:
     for block in blocks:
         block['options'] = content.get('options', {}) | block['options']
     wrong = [
-        *_unknown('the file', content, (*LISTS, *MORE, *OF_THE_WHOLE)),
-        *_unknown('blocks', chain(*whole['blocks']), (*LISTS, *MORE)),
+        *_unknown((*LISTS, *MORE, *OF_THE_WHOLE), 'the file', content),
+        *_unknown((*LISTS, *MORE), 'blocks', chain(*whole['blocks'])),
         *(f'config_dirs: no folder {f}' for f in folders if not f.is_dir()),
         *(line for block in blocks for line in _problems(block)),
     ]
@@ -115,42 +117,39 @@ def _problems(block: dict) -> list[str]:
     ]
     if wrong:
         return wrong
-    folders = block['folders']
+    folders, rates = block['folders'], block['keep_rates']
     wrong = [
         *_missing('datasets', parts.DATASETS, block['datasets'], folders),
         *_missing('backbones', parts.MODELS, block['backbones'], folders),
         *_missing('recipe', parts.RECIPES, [block['recipe']], folders),
         *_missing('weights', parts.MODELS, block['weights'], folders),
         # base configs have been read, which may register methods
-        *_unknown('methods', block['methods'], [parts.NONE, *list_methods()]),
-        *_unknown('clca', block['clca'], parts.ABLATIONS),
-        *_wrong_numbers(block),
+        *_unknown([parts.NONE, *list_methods()], 'methods', block['methods']),
+        *_unknown(parts.ABLATIONS, 'clca', block['clca']),
+        *_refused(partial(check_range, 0, 1), 'keep_rates', rates),
+        *_refused(integer, 'sizes', block['sizes']),
+        *_refused(partial(integer, 0), 'seeds', block['seeds']),
     ]
+    if parts.NONE in block['methods'] and set(rates) != {1}:
+        wrong.append(
+            f'keep_rates: with method {parts.NONE!r} all tokens are kept: '
+            'write [1.0], in a block of its own beside methods that reduce'
+        )
     if not re.fullmatch(r'[\w.-]*', block['variant']):
         wrong.append(f'variant: {block["variant"]!r} is no word')
     return wrong
 
 
-def _wrong_numbers(block: dict) -> Iterator[str]:
-    for rate in block['keep_rates']:
-        if not (type(rate) in (int, float) and 0 < rate <= 1):
-            yield f'keep_rates: {rate!r} is no number above 0 and at most 1'
-    for name in ('sizes', 'seeds'):
-        for value in block[name]:
-            if type(value) is not int or value < (name == 'sizes'):
-                yield f'{name}: {value!r} is no positive integer'
-    if parts.NONE in block['methods'] and set(block['keep_rates']) != {1}:
-        yield (
-            f'keep_rates: with method {parts.NONE!r} all tokens are kept: '
-            'write [1.0], in a block of its own beside methods that reduce'
-        )
+def _unknown(known: Collection, name: str, values: Iterable) -> Iterator[str]:
+    return _refused(partial(one_of, known), name, values)
 
 
-def _unknown(where: str, names: Iterable, known: Iterable) -> Iterator[str]:
-    known = list(known)
-    for name in names:
-        if name not in known:
-            yield f'{where}: {not_one_of(name, known)}'
+def _refused(check: Callable, name: str, values: Iterable) -> Iterator[str]:
+    for value in values:
+        try:
+            check(**{name: value})
+        except ValueError as error:
+            yield str(error)
 
 
 def _missing(

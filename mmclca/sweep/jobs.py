@@ -9,9 +9,9 @@ from pathlib import Path
 
 import submitit
 import torch
-from rich.console import Console
-from rich.progress import track
 from submitit.helpers import as_completed
+
+from mmclca.utils.messages import say, track
 
 from .compose import Cell
 from .run import DONE, run_cell
@@ -79,19 +79,15 @@ def make_executor(
 
 
 def run_cells(
-    executor: submitit.Executor,
-    calls: list[tuple],
-    slots: int,
-    console: Console,
+    executor: submitit.Executor, calls: list[tuple], slots: int
 ) -> list[tuple[Cell, submitit.Job]]:
-    """Run cells; those that come to nothing are tried once more.
+    """Run cells, and those without a result once more.
 
     Args:
         executor (submitit.Executor): Starts the jobs.
         calls (list[tuple]): Arguments of :func:`run_cell`, one tuple a cell.
         slots (int): Jobs that the executor is given at a time, at most
             ``MAX_ARRAY``.
-        console (Console): Shows how far it is.
 
     Returns:
         list[tuple[Cell, submitit.Job]]: Cells without a result, each with
@@ -102,22 +98,18 @@ def run_cells(
         calls, left = [call for call, _ in left], []
         for start in range(0, len(calls), MAX_ARRAY):
             part = calls[start : start + MAX_ARRAY]
-            left += _run(executor, part, slots, console)
+            left += _run(executor, part, slots)
     return [(cell, job) for (cell, *_), job in left]
 
 
 def _run(
-    executor: submitit.Executor,
-    calls: list[tuple],
-    slots: int,
-    console: Console,
+    executor: submitit.Executor, calls: list[tuple], slots: int
 ) -> Iterator[tuple[tuple, submitit.Job]]:
     """Run cells once; give those without a result, and their jobs."""
     with closing(_ended(executor, calls, slots)) as ended:
-        for call, job in track(ended, 'cells', len(calls), console=console):
+        for call, job in track(ended, 'Cells', len(calls)):
             outcome = 'failed' if job.exception() else job.result()
-            line = f'{call[0].name}: {outcome}'
-            console.print(line, highlight=False, soft_wrap=True)
+            say(f'{call[0].name}: {outcome}')
             if outcome != DONE:
                 yield call, job
 

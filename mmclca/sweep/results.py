@@ -3,9 +3,10 @@
 
 import json
 import warnings
-from hashlib import sha256
 from itertools import count
 from pathlib import Path, PurePath
+
+from mmclca.checkpoints.identity import digest
 
 # sections that decide what a run learns and how it is tested
 DECIDING = (
@@ -35,9 +36,7 @@ def config_hash(cfg: dict) -> str:
     Args:
         cfg (Config): The whole config of a run.
     """
-    deciding = {name: _plain(cfg.get(name)) for name in DECIDING}
-    text = json.dumps(deciding, sort_keys=True)
-    return sha256(text.encode()).hexdigest()[:16]
+    return digest({name: _plain(cfg.get(name)) for name in DECIDING})
 
 
 def _plain(value):
@@ -62,14 +61,13 @@ KEYS = (
 )
 
 
-def read_result(path: Path, digest: str = '') -> dict | None:
+def read_result(path: Path, wanted: str = '') -> dict | None:
     """Read a result; None where there is none, or, with a warning, no whole
     one.
 
     Args:
         path (Path): The file.
-        digest (str): Hash of the config that it must be of. Defaults to '',
-            of any.
+        wanted (str): Hash of the config of the result. Defaults to '', any.
 
     Raises:
         ValueError: If it is of another config.
@@ -86,7 +84,7 @@ def read_result(path: Path, digest: str = '') -> dict | None:
         problem = f'{path} is no result ({error}): its cell counts as not run'
         warnings.warn(problem, stacklevel=2)
         return None
-    if digest and result['config_hash'] != digest:
+    if wanted and result['config_hash'] != wanted:
         raise ValueError(
             f'{path} is a result of other settings than the grid says: give '
             'another folder with --work-dir, or the cells a variant'

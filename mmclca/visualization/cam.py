@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from mmclca.models import Reducible
 from mmclca.models.looking import grid_of, recording, share_out
 from mmclca.models.reduction.tokens import Tokens
-from mmclca.utils.messages import one_of
+from mmclca.utils.messages import integer, one_of
 
 # keeps a quotient of sums finite
 EPS = 1e-8
@@ -63,11 +63,7 @@ def class_activation_maps(
     one_of(METHODS, method=method)
     copied = recording(model)
     backbone, layers = copied.backbone, copied.backbone.layers
-    if not -len(layers) <= layer < len(layers):
-        raise ValueError(
-            f'layer={layer} is not there: the backbone has the layers 0 to '
-            f'{len(layers) - 1}'
-        )
+    integer(-len(layers), len(layers) - 1, layer=layer)
     normalized = _kept_of(backbone, layers[layer])
     scores = copied(images, mode='tensor')
     chosen = _chosen(scores, categories)

@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor
 
+from mmclca.utils.messages import integer
+
 from .figures import Panel, draw_cells, save
 
 COLUMNS = 6  # layers side by side
@@ -90,7 +92,7 @@ def draw_cross_patch(
         backbone (BaseBackbone): A :class:`ResMLP`.
         out (str): Picture to write; its ending gives the format.
         layers (Sequence[int], optional): Layers, from 0, whose rows are
-            drawn. Defaults to None, all.
+            drawn; empty or None (the default): all.
         side (int): See :func:`rows_as_maps`. Defaults to 6.
 
     Raises:
@@ -98,12 +100,9 @@ def draw_cross_patch(
             layer.
     """
     weights, depth = cross_patch_weights(backbone), len(backbone.layers)
-    shown = range(depth) if layers is None else layers
-    if not shown or {*shown} - {*range(depth)}:
-        raise ValueError(
-            f'layers={shown}: the model has layers 0 to {depth - 1}; name '
-            'some of these, or none for all'
-        )
+    shown = layers or range(depth)
+    for n in shown:
+        integer(0, depth - 1, layers=n)
     grid = backbone.patch_resolution
     cells = [
         _maps(rows_as_maps(weights['A'][n], grid, side), f'layer {n}')

@@ -112,13 +112,11 @@ class Stage:
             return f'\nweights {most.min():.3g} to {most.max():.3g}'
         kind = kinds(self.weights)
         (token,) = looking.assigned(self.weights[None])
-        number = {k: token[kind == k].unique().numel() for k in SWATCHES}
-        words = {KEPT: 'kept', MERGED: 'merged', FUSED: 'fused'}
-        counts = [
-            f'{number[k]} {word}'
-            for k, word in words.items()
-            if number[k] or k == KEPT
-        ]
+        counts = []
+        for word, k in dict(kept=KEPT, merged=MERGED, fused=FUSED).items():
+            number = token[kind == k].unique().numel()
+            if number or k == KEPT:
+                counts.append(f'{number} {word}')
         return f': {", ".join(counts)}'
 
 

@@ -54,11 +54,11 @@ def test_ratios_are_those_of_rounds_not_of_medians():
 
 def test_table_csv_and_json_say_the_same(tmp_path):
     timm, one = pair()
-    assert table_line(one, with_memory=True) == (
+    assert table_line(one) == (
         '| tiny | EViT | 0.5 | yes | 64 | 10/7/5/5 | 2.00 | 1.00 | 4 | 1.333 '
         '| 2.00 | 1.50-2.50 | 3.00 | 0.67 | 2 | 0.25 |'
     )
-    assert table_line(timm, with_memory=False).endswith('| 1.00 | 1.00 |')
+    assert table_line(timm).endswith('| 1.00 | 1.00 | 8 | 1.00 |')
     records = [timm.record(), one.record()]
     setting = Setting(train=True)
     facts = machine(setting, 'python x.py')
@@ -81,14 +81,13 @@ def test_table_csv_and_json_say_the_same(tmp_path):
     assert content['setting']['batch'] == 8
 
 
-def test_groups_are_interleaved_with_timm(monkeypatch, capsys):
+def test_groups_are_interleaved_with_timm(monkeypatch):
     groups = []
     monkeypatch.setattr(comparison, 'AT_ONCE', 1)
 
-    def interleaved_seconds(steps, setting, rounds, warm_up, after_each):
+    def interleaved_seconds(steps, setting, rounds, warm_up):
         groups.append([one.label for one in steps])
         seconds = float(len(groups))
-        after_each()
         return {one: [seconds] * rounds for one in steps}
 
     monkeypatch.setattr(comparison, 'interleaved_seconds', interleaved_seconds)
@@ -110,7 +109,6 @@ def test_groups_are_interleaved_with_timm(monkeypatch, capsys):
     ]
     # each beside timm of its own rounds
     assert [one.baseline.seconds[0] for one in found[1:]] == [1, 2]
-    assert '2/16' in capsys.readouterr().err
 
 
 def run_out(*labels):

@@ -176,9 +176,9 @@ def test_other_forms_are_to_be_imported(forms, tmp_path, form, place, target):
 @pytest.mark.parametrize(
     'options, message',
     [
-        (dict(dataset='cotton'), "dataset='cotton' is not .* cotton80, soyl"),
+        (dict(dataset='cotton'), 'dataset'),
         (dict(dataset='soyageing_r2'), 'soyageing_r1, soyageing_r3'),
-        (dict(split='Test'), "split='Test' is unknown; there are train, val"),
+        (dict(split='Test'), 'split'),
         (dict(layout='csv'), 'layout'),
     ],
 )
@@ -216,11 +216,7 @@ def test_a_part_of_a_set(tmp_path):
     trees.write('csv', tmp_path, 'cotton80', leaves)
     with pytest.raises(ValueError) as error:
         load('cotton80', data_root=tmp_path)
-    assert re.search(
-        r'found +2 classes, images: train 4, val 2, trainval 6, test 6\n'
-        r' +expected 80 classes, images: train 160, val 80, trainval 240, ',
-        str(error.value),
-    )
+    assert re.search('found 2 classes .*expected 80', str(error.value))
     assert 'check_counts=False' in str(error.value)
     data_set = load('cotton80', data_root=tmp_path, check_counts=False)
     assert len(data_set.CLASSES) == 80
@@ -330,3 +326,15 @@ def test_names_in_a_parquet_file_lead_nowhere_else(tmp_path):
     import_set(find_set(path, info), info, tmp_path / 'out/cotton80')
     inside = {*(tmp_path / 'out/cotton80').rglob('*.*')}
     assert {*tmp_path.rglob('*.png')} <= inside
+
+
+def test_import_set_writes_inside_its_folder_if_a_class_name_is_a_path(
+    tmp_path,
+):
+    leaves, info = trees.gene_leaves(('../../../up', 'PI9')), SETS['soygene']
+    path = tmp_path / 'soygene.parquet'
+    trees.write_rows(path, leaves, [trees.png()] * len(leaves))
+    import_set(find_set(path, info), info, tmp_path / 'a/out', counts=False)
+    inside = {*(tmp_path / 'a/out').rglob('*.png')}
+    assert len(inside) == len(leaves)
+    assert {*tmp_path.rglob('*.png')} == inside

@@ -7,7 +7,7 @@ import torch
 from mmclca.evaluation.retrieval import (
     RetrievalMetric,
     average_precision,
-    recall_at,
+    measure_queries,
 )
 from mmclca.models.retrievers import nearest_votes
 
@@ -20,6 +20,10 @@ def rankings():
     relevant = torch.rand(9, 12) < 0.3
     relevant[:, 0] = True
     return similarity, relevant
+
+
+def recall_at(k, similarity, relevant):
+    return measure_queries(similarity, relevant, (k,))[f'recall@{k}']
 
 
 def slow_average_precision(similarity, relevant):
@@ -46,7 +50,7 @@ def test_recall_by_a_loop(rankings, k):
         float(any(relevant[i] for i in row.argsort(descending=True)[:k]))
         for row, relevant in zip(*rankings, strict=True)
     ]
-    assert recall_at(*rankings, k).tolist() == expected
+    assert recall_at(k, *rankings).tolist() == expected
 
 
 def test_what_cannot_be_found_does_not_count(rankings):
@@ -57,7 +61,7 @@ def test_what_cannot_be_found_does_not_count(rankings):
     assert found == rest
     relevant[0, 1:] = False
     assert average_precision(similarity, relevant)[0].isnan()
-    assert recall_at(similarity, relevant, 5).isnan().tolist() == (
+    assert recall_at(5, similarity, relevant).isnan().tolist() == (
         [True] + [False] * 8
     )
 
@@ -95,7 +99,7 @@ def evaluated(rankings, **options):
 def test_metric_is_the_mean_over_queries_that_can_be_answered(rankings):
     found = evaluated(rankings, topk=(1, 5))
     precision = average_precision(*rankings).mean().item() * 100
-    recall = recall_at(*rankings, 5).mean().item() * 100
+    recall = recall_at(5, *rankings).mean().item() * 100
     assert found['retrieval/mAP'] == pytest.approx(precision)
     assert found['retrieval/recall@5'] == pytest.approx(recall)
     assert found['retrieval/unmatched'] == 0

@@ -17,9 +17,9 @@ from mmclca.sweep.compose import (
     RECIPES,
     RUNTIME,
     Cell,
+    base_configs,
     compose,
     find,
-    names,
     read,
 )
 from mmclca.sweep.compose import MODELS as MODEL_CONFIGS
@@ -139,7 +139,7 @@ def has_ablations(name):
     )
 
 
-CLCA_CONFIGS = list(filter(has_ablations, names(MODEL_CONFIGS)))
+CLCA_CONFIGS = list(filter(has_ablations, base_configs(MODEL_CONFIGS)))
 QUICK = ('vit-base-p16', 'clca')  # the cells above have a file
 
 
@@ -172,12 +172,13 @@ def write(path, text='a = 1'):
 
 
 def test_ours():
-    assert {'leaf40', 'cotton80', 'soyageing-r1', 'cub'} <= {*names(DATASETS)}
-    assert not any('leaves_' in name for name in names(DATASETS))
+    datasets = base_configs(DATASETS).keys()
+    assert {'leaf40', 'cotton80', 'soyageing-r1', 'cub'} <= datasets
+    assert not any('leaves_' in name for name in datasets)
     models = {'vit-base-p16', 'deit-tiny-p16', 'clca-tome_vit-base-p16'}
-    assert models <= {*names(MODEL_CONFIGS)}
+    assert models <= {*base_configs(MODEL_CONFIGS)}
     recipes = {'clca_50e', 'deit_300e', 'few_shot_20e', 'scratch_40e'}
-    assert recipes <= {*names(RECIPES)}
+    assert recipes <= {*base_configs(RECIPES)}
 
 
 @pytest.mark.parametrize(
@@ -215,7 +216,7 @@ def test_whole_configs_are_models(tmp_path):
     mine = write(tmp_path / 'my_model.py')
     write(tmp_path / '__init__.py')
     assert find(MODEL_CONFIGS, 'my_model', (tmp_path,)) == mine
-    assert '__init__' not in names(MODEL_CONFIGS, (tmp_path,))
+    assert '__init__' not in base_configs(MODEL_CONFIGS, (tmp_path,))
 
 
 def test_what_is_not_there_and_where_was_looked(tmp_path):

@@ -90,9 +90,9 @@ def test_the_grids_of_the_paper_say_how_many_runs_they_are(name):
         (('deit-tiny-p16', 'deit-p16'), "backbones: no 'deit-p16' (do you"),
         (('EViT', 'Evit'), "methods: no 'Evit' (do you mean EViT?)"),
         (("'base'", "'CLA'"), 'there are base, cla, clc, clca'),
-        (('0.25', '1.5'), 'keep_rates: 1.5 is no number above 0 and at most'),
-        (('224', '0'), 'sizes: 0 is no positive integer'),
-        (('[1, 2]', '[-1]'), 'seeds: -1 is no'),
+        (('0.25', '1.5'), 'keep_rates=1.5 must be a number, 0 to 1'),
+        (('224', '0'), 'sizes=0 must be an integer'),
+        (('[1, 2]', '[-1]'), 'seeds=-1 must be'),
         (("'EViT'", "'none'"), "with method 'none' all tokens are kept"),
         (('[1, 2]', '3'), 'seeds: write a list'),
         (("['leaf40']", '[]'), 'datasets: write a list of at least one'),
@@ -113,4 +113,4 @@ def test_all_problems_at_once(read):
     text = GRID.replace('EViT', 'Evit').replace('0.25', '7')
     with pytest.raises(ValueError) as error:
         read(text)
-    assert 'Evit' in str(error.value) and '7 is no' in str(error.value)
+    assert 'Evit' in str(error.value) and 'keep_rates=7' in str(error.value)

@@ -13,7 +13,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 from mmengine.config import Config
-from rich.console import Console
 from sweep_results import CELL, result_of
 
 from mmclca.cli.commands.sweep import plan
@@ -72,7 +71,7 @@ def run(tmp_path, monkeypatch):
     def run(endings, slots=2):
         executor = Executor(tmp_path, endings)
         calls = [(cell,) for cell in CELLS]
-        return jobs.run_cells(executor, calls, slots, Console()), executor
+        return jobs.run_cells(executor, calls, slots), executor
 
     return run
 

@@ -152,7 +152,7 @@ def test_tsne(draw):
         ('vis_agreement', 'tiny.py 0.pth --other tiny.py renamed.pth',
          'class names of the m'),
         ('vis_cam', f'{CAM} --target-category 4 1 9', '4 9: .* 0 to 3'),
-        ('vis_cam', f'{CAM} --target-layers 3', 'layer=3 is not there'),
+        ('vis_cam', f'{CAM} --target-layers 3', 'layer=3'),
         ('vis_cam', f'{CAM} --target-layers head', 'a number, or backbone.l'),
         ('vis_cam', f'{CAM} --method cam', "choice: 'cam' .*hirescam"),
         ('vis_cross_patch', '0.pth', 'TokenReductionViT, has no linear layer'),

@@ -112,7 +112,7 @@ def test_branches_a_second_time_joined(plan_of, config, tmp_path):
     both.write_text(CONFIG.replace('img_size=32', 'branches=2, img_size=32'))
     plan = plan_of('--baseline', config, '--configs', both, '--fuse')
     (models,) = plan.values()
-    assert [one.name for one in models] == ['both', 'both, fused']
+    assert [one.title for one in models] == ['both', 'both, fused']
     assert len({one.cost().flops for one in models}) == 1
     names = build(models[-1], 'meta').state_dict().keys()
     assert not any('branches' in name for name in names)
@@ -226,7 +226,7 @@ def test_what_was_measured_stays(tool, config, monkeypatch, tmp_path):
         ('--device nowhere', '--device nowhere: '),
         ('--out /proc/x/y', '--out: /proc/x/y.md: '),
         ('--configs none.py', 'error: none.py: '),
-        ('--configs mine.py mine.py', 'a row mine TopK 0.5 + CLC is there'),
+        ('--configs mine.py mine.py', 'mine TopK 0.5 + CLC exists'),
         ('--train --batch 1', '--train --batch 1: at least 2'),
         ('--train --fuse', '--fuse is of inference'),
         ('--compile --memory', '--memory: on a CPU'),

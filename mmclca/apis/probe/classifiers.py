@@ -50,7 +50,7 @@ def lda(features, one_hot, weights, strengths) -> list[Linear]:
     means = (weights * one_hot).T @ features / of_class[:, None]
     within = weights.sqrt() * (features - one_hot @ means)
     scale = _mean_square(within)
-    if scale == 0:  # an image a class
+    if scale == 0:  # one image per class
         scale = _mean_square(features - _mean(features, weights))
     ridges = [share / (1 - share) * scale for share in strengths]
     found = _solve(within, means.T, ridges)
@@ -74,7 +74,7 @@ def _solve(rows: Tensor, right: Tensor, ridges) -> list[Tensor]:
 
 
 def logistic(features, one_hot, weights, strengths) -> list[Linear]:
-    """Fit multinomial logistic regression, by scikit-learn."""
+    """Fit multinomial logistic regression with scikit-learn."""
     from sklearn.linear_model import LogisticRegression
 
     mean = _mean(features, weights)
@@ -88,8 +88,7 @@ def logistic(features, one_hot, weights, strengths) -> list[Linear]:
         model.fit(scaled, one_hot.argmax(1).numpy(), weights[:, 0].numpy())
         coef, bias = map(torch.from_numpy, (model.coef_, model.intercept_))
         if len(coef) == 1:  # two classes, as the logit of the second
-            coef, bias = torch.cat([-coef, coef]) / 2, torch.cat([-bias, bias])
-            bias = bias / 2
+            coef, bias = (torch.cat([-x, x]) / 2 for x in (coef, bias))
         coef = coef / scale
         fitted.append(Linear(coef, bias - coef @ mean))
     return fitted
@@ -116,7 +115,7 @@ CLASSIFIERS = dict(
 
 
 def check_classifier(classifier: str) -> None:
-    """Refuse a name that is no key of ``CLASSIFIERS``."""
+    """Refuse a name that is not a key of ``CLASSIFIERS``."""
     one_of(CLASSIFIERS, classifier=classifier)
 
 
@@ -161,11 +160,8 @@ class Task:
         """Check what users give; see :func:`mmclca.apis.probe.out_of_fold`."""
         labels = torch.as_tensor(labels)
         check_classifier(classifier)
+        one_of(('balanced',), class_weights=class_weights or 'balanced')
         check_labels(labels, num_classes)
-        if class_weights not in (None, 'balanced'):
-            raise ValueError(
-                f"class_weights={class_weights!r} is not 'balanced' or None"
-            )
         groups = None if groups is None else np.asarray(groups)
         settings = labels, num_classes, classifier, groups, class_weights
         views = features if features.dim() == 3 else features[:, None]

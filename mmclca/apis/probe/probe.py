@@ -9,7 +9,6 @@ from os import PathLike
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from mmengine.config import Config
 from mmengine.model import BaseModel
 from safetensors import SafetensorError, safe_open
@@ -293,10 +292,9 @@ class Probe:
         Returns:
             Tensor: Scores before softmax (N, K).
         """
-        features = features.to(next(self.model.parameters()).device)
         last = last_linear(self.model.head)
-        weight = last.weight.detach().flatten(1)
-        return F.linear(features, weight, last.bias.detach()).cpu()
+        last = Linear(last.weight.detach().flatten(1), last.bias.detach())
+        return last.scores(features).cpu()
 
     def save(self, path: str | PathLike) -> None:
         """Write the model as a checkpoint, which all tools take.

@@ -5,6 +5,8 @@ CONFIG``."""
 import sys
 from pathlib import Path
 
+from mmclca.utils.messages import track
+
 from .. import Parser, plain_errors
 from ..arguments import positive
 from ..packages import (
@@ -133,9 +135,7 @@ def pictures(settings, args):
     dataset, images = with_recorded_steps(settings)
     classes = dataset.metainfo.get('classes')
     number = min(args.show_number, len(dataset))
-    for index in mmengine.utils.track_iter_progress(
-        range(number), file=sys.stderr
-    ):
+    for index in track(range(number), 'Images'):
         sample = dataset[index]['data_samples']
         steps = [
             (name, to_rgb(image, args.channel_order))
@@ -143,12 +143,8 @@ def pictures(settings, args):
         ]
         name = file_of(sample, index)
         heading = f'{label_of(sample, classes)}\n{name}'
-        yield (
-            name,
-            visualization.figures.side_by_side(
-                steps, heading, args.rescale_factor
-            ),
-        )
+        draw = visualization.figures.side_by_side
+        yield name, draw(steps, heading, args.rescale_factor)
 
 
 def browse(args):
@@ -170,4 +166,5 @@ def browse(args):
 def main(args):
     with plain_errors(args.config):
         browse(args)
-    print(f'\n{args.output_dir}' if args.output_dir else '')
+    if args.output_dir:
+        print(args.output_dir)

@@ -7,9 +7,11 @@ that was stopped. ``--report`` writes tables of what there is.
 
 from pathlib import Path
 
+from mmclca.utils.messages import say
+
 from .. import Parser, plain_errors
 from ..arguments import SETTINGS, positive
-from ..packages import rich, sweep
+from ..packages import sweep
 
 
 def parse_args():
@@ -61,12 +63,11 @@ def prepare(args):
     return root, grid, configs, results
 
 
-def report(root, results, console):
+def report(root, results):
     """Write tables of the results that there are."""
     found = list(filter(None, results.values()))
-    console.print(f'{len(found)} of {len(results)} cells have a result')
-    for path in sweep.report.write_tables(found, root / 'report'):
-        console.print(path, soft_wrap=True)
+    say(f'{len(found)} of {len(results)} cells have a result')
+    say(*sweep.report.write_tables(found, root / 'report'))
 
 
 def plan(args, root, configs, keep_checkpoints):
@@ -84,21 +85,20 @@ def plan(args, root, configs, keep_checkpoints):
 
 
 def main(args):
-    console = rich.console.Console()
     with plain_errors():
         root, grid, configs, results = prepare(args)
         if args.report:
-            return report(root, results, console)
+            return report(root, results)
         left = {c: cfg for c, cfg in configs.items() if not results[c]}
         sweep.checks.check_inputs(list(left.values()))
         executor, calls = plan(args, root, left, grid.keep_checkpoints)
     # of an array, Slurm itself lets --jobs run
     slots = sweep.jobs.MAX_ARRAY if args.executor == 'slurm' else args.jobs
-    left = sweep.jobs.run_cells(executor, calls, slots, console)
+    left = sweep.jobs.run_cells(executor, calls, slots)
     for cell, job in left:
         error = job.exception()
         end = f'failed twice: {error}' if error else sweep.run.TAKEN
-        console.print(f'{cell.name}: {end}', markup=False, soft_wrap=True)
+        print(f'{cell.name}: {end}')
     done = f'{len(configs) - len(left)} of {len(configs)} cells are done'
-    console.print(f'{done}, in {root}', soft_wrap=True)
+    say(f'{done}, in {root}')
     return int(bool(left))

@@ -236,30 +236,13 @@ def check(args):
 def measure(args, setting, planned, missing):
     """Measure all models; rows are printed as they come."""
     pages = benchmark.pages
-    print(*pages.results_head(args.memory), sep='\n')
+    print(*pages.results_head(), sep='\n')
     passes = args.rounds, args.warm_up, args.memory, missing
     for batch in args.batch:
         of_batch = replace(setting, batch=batch)
         for result in benchmark.compare(planned, of_batch, *passes):
-            print(pages.table_line(result, args.memory), flush=True)
+            print(pages.table_line(result), flush=True)
             yield result
-
-
-def write(args, setting, facts, results, missing, more=()):
-    """Write the page, the CSV, the JSON and the plot."""
-    baseline = args.baseline and Path(args.baseline).stem
-    benchmark.pages.write_comparison(
-        args.out,
-        f'Speed compared with {baseline}' if baseline else TITLE,
-        setting,
-        args.batch,
-        facts,
-        results,
-        missing,
-        more,
-        args.memory,
-    )
-    benchmark.pages.draw_speed_up(results, f'{args.out}.png')
 
 
 def main(args):
@@ -273,12 +256,15 @@ def main(args):
         facts['versions'] += f', ONNX Runtime {version("onnxruntime")}'
     words = setting.words(args.batch)
     print(words, '', *pages.machine_lines(facts), '', sep='\n')
+    title = TITLE
+    if args.baseline:
+        title = f'Speed compared with {Path(args.baseline).stem}'
     results, missing = [], []
+    given = title, setting, args.batch, facts, results, missing
     for result in measure(args, setting, planned, missing):
         results.append(result)
-        if args.out:  # what is there stays, whatever ends the program
-            write(args, setting, facts, results, missing)
-    more = pages.exponent_lines(pages.exponents(results))
-    print(*more, sep='\n')
-    if args.out and results:
-        write(args, setting, facts, results, missing, more)
+        if args.out:  # results stay if the command is interrupted
+            pages.write_comparison(args.out, *given)
+    print(*pages.exponent_lines(pages.exponents(results)), sep='\n')
+    if args.out and results:  # models out of memory may follow the last one
+        pages.write_comparison(args.out, *given)

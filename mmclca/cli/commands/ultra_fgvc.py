@@ -45,26 +45,21 @@ def add_set(parser):
 
 
 def run_download(dataset, to, revision):
-    info = datasets.ultra_fgvc.info
+    info, importing = datasets.ultra_fgvc.info, datasets.ultra_fgvc.importing
     sets = info.SETS.values() if dataset == 'all' else [info.get_info(dataset)]
-    # The whole of SoyAgeing is its stages; `all` names those too.
+    # SoyAgeing consists of its stages, which `all` names too
     for part in {part.name: part for one in sets for part in one.parts}:
-        for path in datasets.ultra_fgvc.download.download(
-            info.SETS[part], to, revision
-        ):
-            print(path)
+        print(importing.download(info.SETS[part], to, revision))
 
 
 def run_check(folder, dataset, partial, to=None):
-    ultra_fgvc = datasets.ultra_fgvc
-    wanted = ultra_fgvc.info.get_info(dataset)
-    found = ultra_fgvc.places.find_set(folder, wanted)
+    info = datasets.ultra_fgvc.info.get_info(dataset)
+    found = datasets.ultra_fgvc.places.find_set(folder, info)
+    importing = datasets.ultra_fgvc.importing
     if to:
-        images = ultra_fgvc.importing.import_set(
-            found, wanted, to, not partial
-        )
+        images = importing.import_set(found, info, to, not partial)
     else:
-        images = ultra_fgvc.importing.check_set(found, wanted, not partial)
+        images = importing.check_set(found, info, not partial)
     counts = Counter(image.split for image in images)
     classes = len({image.class_name for image in images})
     print(f'{found}\n{classes} classes, images: {dict(counts)}, all read')

@@ -84,8 +84,7 @@ def make_cultivars(num_classes, seed=0, difference=1.0, plant=None):
     Raises:
         ValueError: If ``num_classes`` or ``difference`` is out of range.
     """
-    if num_classes < 1:
-        raise ValueError(f'num_classes is {num_classes}; at least 1 is needed')
+    integer(num_classes=num_classes)
     if not 0 <= difference <= 2:
         raise ValueError(f'difference is {difference}; allowed: 0 to 2')
     rng = np.random.default_rng([seed, num_classes])

@@ -12,6 +12,7 @@ from mmengine.utils import track_parallel_progress, track_progress
 
 from mmclca.utils.files import write_rows
 from mmclca.utils.folders import remove_folder
+from mmclca.utils.messages import integer
 
 from ..photographs import Photographs
 from ..photographs.lists import PARTS, lines_of_lists, split_sizes, write_lists
@@ -34,12 +35,8 @@ def draw_data_set(out: Path, options: dict, jobs: int = 1) -> Photographs:
         ValueError: If an option is out of range, or the folder has files that
             were not drawn here.
     """
-    for name, least in (('per_class', 2), ('size', 32), ('seed', 0)):
-        if options[name] < least:
-            raise ValueError(
-                f'--{name.replace("_", "-")} is {options[name]}; at least '
-                f'{least} is needed'
-            )
+    for name, least in dict(per_class=2, size=32, seed=0).items():
+        integer(least, **{name: options[name]})
     number, seed = options['per_class'], options['seed']
     images = _plan(out, options)
     look = options['classes'], seed, options['difference']

@@ -1,14 +1,20 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The Ultra-FGVC data sets."""
 
+import os
+import shlex
+
 from mmengine.logging import print_log
 from mmpretrain.datasets import BaseDataset
 from mmpretrain.datasets.base_dataset import expanduser
 
 from mmclca.registry import DATASETS
+from mmclca.utils.messages import one_of
 
-from . import checks, lists, places
+from ..image_files import check_headers
+from . import lists
 from .info import SPLITS, get_info
+from .places import TOOL, find_set
 
 
 @DATASETS.register_module()
@@ -65,10 +71,7 @@ class UltraFGVC(BaseDataset):
         check_counts=True,
         **kwargs,
     ):
-        if split not in SPLITS:
-            raise ValueError(
-                f'split={split!r} is unknown; there are {", ".join(SPLITS)}'
-            )
+        one_of(SPLITS, split=split)
         self.info = get_info(dataset)
         self.split = split
         self.check_counts = check_counts
@@ -87,13 +90,19 @@ class UltraFGVC(BaseDataset):
             list[dict]: ``img_path`` and ``gt_label`` of each image.
         """
         info = self.info
-        found = places.find_set(self.data_root, info, places.TRAINED_ON)
+        found = find_set(self.data_root, info, to_train=True)
         print_log(f'{info.title}, {self.split}: {found}', 'current')
         self.where = str(found)
         splits = lists.divide(found.images, info)
-        checks.check_split(splits, self.split, info, found, self.check_counts)
+        lists.check_split(splits, self.split, info, found, self.check_counts)
         listed = splits[self.split]
-        checks.check_images(listed, info, found)
+        place = shlex.quote(os.path.commonpath(found.places))
+        lists.refuse_bad(
+            check_headers([image.path for image in listed]),
+            info,
+            f'\nAll of them: {TOOL} check {place} --dataset {info.name}',
+            most=5,
+        )
         order = self._metainfo.get('classes')
         classes = lists.class_names(found.images, info, order)
         self._metainfo['classes'] = classes

@@ -1,17 +1,17 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Readers of the forms in which people keep an Ultra-FGVC set.
+"""Readers of the forms in which people keep an Ultra-FGVC dataset.
 
 ==========  ==============================================================
 csv         ``{train,val,train_val,test}.csv`` (class_id from 0, dir) beside
             a folder of images; SoyAgeing's paths begin with the stage
 released    ``anno/{train,val,test}.txt`` (file name, label from 1) beside
             ``images/``
-folders     ``train/ val/ test/``, in each one folder a class
+folders     ``train/ val/ test/``, in each one folder per class
 parquet     one file with the columns image, label, class_name, split
 ==========  ==============================================================
 
-A reader is a function of the place and the set's row of the table, and
-returns a flat list of :class:`LeafImage`; it opens no image.
+A reader takes the place and the row of the table, and returns a flat list of
+:class:`LeafImage`; it opens no image.
 """
 
 import os
@@ -23,46 +23,42 @@ from mmclca.utils.extras import require
 from mmclca.utils.files import read_bytes, read_rows
 
 from ..image_files import IMAGE_SUFFIXES
-from .info import SPLIT_WORDS, LeafImage, canonical, stage_of
+from .info import LeafImage, canonical, stage_of
 
-_CSV_NAMES = dict(train='train', val='val', trainval='train_val', test='test')
-_COLUMNS = 'image', 'label', 'class_name', 'split'
+_COLUMNS = 'label', 'class_name', 'split'
+_LISTED = 'train', 'val', 'test'
 _BATCH_ROWS = 16
 
 
 def read_released(root, info):
     """Read ``anno/*.txt`` and ``images/``."""
-    rows = []
-    for split in ('train', 'val', 'test'):
-        file = root / 'anno' / f'{split}.txt'
-        if file.is_file():
-            lines = read_bytes(file).decode('utf-8-sig').splitlines()
-            lines = [line.strip().rpartition(' ')[::2] for line in lines]
-            rows += _with_numbers(lines, file, split, first_line=1)
-    return _listed(root, rows, info, base=1)
+    files = {split: root / f'anno/{split}.txt' for split in _LISTED}
+    return _read_lists(root, _existing(files), _rows_of_text, 1, info)
 
 
 def read_csv(root, info):
-    """Read the CLCA authors' CSV files, of which ``csv_files`` are chosen."""
-    rows = []
-    for split, file in csv_files(root, info).items():
-        found = read_rows(file)
-        columns = [*found[0]] if found else []
-        if not {'class_id', 'dir'} <= {*columns}:
-            raise ValueError(
-                f'{file} has the columns {columns}; expected '
-                "'class_id' (from 0) and 'dir' (path of an image)"
-            )
-        lines = [(row['dir'], row['class_id']) for row in found]
-        rows += _with_numbers(lines, file, split, first_line=2)
-    return _listed(root, rows, info, base=0)
+    """Read the CLCA authors' CSV files.
+
+    For a stage of SoyAgeing, ``train_R1.csv`` comes before ``train.csv``.
+    ``train_val.csv`` is the sum of ``train.csv`` and ``val.csv``, and stands
+    for them where one is absent.
+    """
+    files, names = {}, dict(zip(_LISTED, _LISTED, strict=True))
+    names['trainval'] = 'train_val'
+    for stage in ['', *(f'_{s}' for s in info.stages if len(info.stages) < 2)]:
+        own = {k: root / f'{name}{stage}.csv' for k, name in names.items()}
+        files = _existing(own) or files
+    whole = 'trainval' in files and not {'train', 'val'} <= files.keys()
+    for unused in ('train', 'val') if whole else ('trainval',):
+        files.pop(unused, None)
+    return _read_lists(root, files, _rows_of_csv, 0, info)
 
 
 def read_folders(root, info):
-    """Read ``train/ val/ test/`` with one folder a class in each."""
+    """Read ``train/ val/ test/`` with one folder per class in each."""
     rows = [
         (split, f'{folder}/{name}', folder.name)
-        for split in ('train', 'val', 'test')
+        for split in _LISTED
         for folder in subfolders(root / split)
         for name in sorted(os.listdir(folder))
         if name.lower().endswith(IMAGE_SUFFIXES)
@@ -73,35 +69,19 @@ def read_folders(root, info):
 def read_parquet(path, info):
     """Read the rows of a parquet file, but not its images.
 
-    The path of an image is that of the file and the number of its row. Beside
-    the columns of the mirror, ``file_name`` is read where there is one.
+    The path of an image is that of the file and the number of its row.
     """
     file = open_parquet(path)
     names = file.schema_arrow.names
-    missing = {*_COLUMNS} - {*names}
-    if missing:
-        raise ValueError(
-            f'{path} has the columns {", ".join(names)}; '
-            f'{", ".join(sorted(missing))} not found'
-        )
-    columns = {*_COLUMNS[1:], 'file_name'}.intersection(names)
-    rows = file.read(columns=[*columns], use_threads=False).to_pylist()
-    unknown = {row['split'] for row in rows} - SPLIT_WORDS.keys()
-    if unknown:
-        raise ValueError(
-            f'{path}: the column split has {sorted(map(str, unknown))}; '
-            f'expected {", ".join(SPLIT_WORDS)}'
-        )
+    _check_names(path, 'columns', names, ('image', *_COLUMNS))
+    rows = file.read(columns=[*_COLUMNS], use_threads=False).to_pylist()
+    for row in rows:
+        row['split'] = str(row['split']).replace('validation', 'val')
+    _check_names(path, 'splits', _LISTED, {row['split'] for row in rows})
+    classes = [canonical(str(row['class_name'])) for row in rows]
     return [
-        LeafImage(
-            f'{path}/{i}',
-            row.get('file_name', str(i)),
-            canonical(str(row['class_name'])),
-            str(row['label']),
-            SPLIT_WORDS[row['split']],
-            stage_of(row.get('file_name', ''), info),
-        )
-        for i, row in enumerate(rows)
+        LeafImage(f'{path}/{i}', str(i), of, str(row['label']), row['split'])
+        for i, (row, of) in enumerate(zip(rows, classes, strict=True))
     ]
 
 
@@ -114,11 +94,11 @@ READERS = dict(
 
 
 def open_parquet(path):
-    """Open a parquet file, of which the end is read.
+    """Open a parquet file and read its end.
 
     Raises:
         ImportError: Without pyarrow.
-        ValueError: If it is no parquet file, or only a part of one.
+        ValueError: If it is not a whole parquet file.
     """
     require('pyarrow', extra='parquet')
     from pyarrow import parquet
@@ -127,7 +107,7 @@ def open_parquet(path):
         return parquet.ParquetFile(path, memory_map=True, pre_buffer=False)
     except ValueError as error:  # ArrowInvalid
         raise ValueError(
-            f'{path} is no parquet file, or a part of one: {error}'
+            f'{path} is not a whole parquet file: {error}'
         ) from error
 
 
@@ -155,49 +135,56 @@ def parquet_images(path) -> Iterator[tuple[str, bytes | None]]:
         ) from error
 
 
-def csv_files(root, info):
-    """Choose the CSV file of each split; none where there is none.
-
-    For a stage of SoyAgeing, ``train_R1.csv`` comes before ``train.csv``.
-    ``train_val.csv`` is the sum of ``train.csv`` and ``val.csv``, and stands
-    for them where one is absent.
-    """
-    endings = [f'_{s}.csv' for s in info.stages if len(info.stages) == 1]
-    for ending in (*endings, '.csv'):
-        files = {
-            split: root / f'{name}{ending}'
-            for split, name in _CSV_NAMES.items()
-            if (root / f'{name}{ending}').is_file()
-        }
-        if files:
-            divided = {'train', 'val'} <= files.keys()
-            unused = ('trainval',) if divided else ('train', 'val')
-            if divided or 'trainval' in files:
-                files = {k: v for k, v in files.items() if k not in unused}
-            return files
-    return {}
+def _existing(files):
+    return {split: file for split, file in files.items() if file.is_file()}
 
 
-def _with_numbers(rows, file, split, first_line):
-    """Put the split before pairs of an image and a label."""
-    bad = [
-        f'line {i}: {name} {label}'
-        for i, (name, label) in enumerate(rows, first_line)
-        if not (name and label and label.isdecimal()) and (name or label)
+def _read_lists(root, files, rows_of, base, info):
+    """Read list files, whose labels count from ``base``, by split."""
+    rows = [
+        (split, name.strip(), label)
+        for split, file in files.items()
+        for name, label in _checked(rows_of(file), file)
     ]
+    folder = _image_folder(root, [name for _, name, _ in rows])
+    rows = [(split, f'{folder}/{name}', label) for split, name, label in rows]
+    return _images(rows, info, base)
+
+
+def _rows_of_text(file):
+    """Yield numbers of lines, with file name and label."""
+    lines = read_bytes(file).decode('utf-8-sig').splitlines()
+    for number, line in enumerate(lines, start=1):
+        name, _, label = line.strip().rpartition(' ')
+        yield number, name, label
+
+
+def _rows_of_csv(file):
+    rows = read_rows(file)
+    names = [*rows[0]] if rows else []
+    _check_names(file, 'columns', names, ('class_id', 'dir'))
+    for number, row in enumerate(rows, start=2):
+        yield number, row['dir'], row['class_id']
+
+
+def _check_names(file, kind, found, needed):
+    missing = [name for name in needed if name not in found]
+    if missing:
+        raise ValueError(
+            f'{file}: the {kind} {missing} are not among {[*found]}'
+        )
+
+
+def _checked(rows, file):
+    """Return names and labels without empty rows."""
+    rows = [row for row in rows if row[1] or row[2]]
+    bad = [row for row in rows if not (row[1] and (row[2] or '').isdecimal())]
     if bad:
         raise ValueError(
             f'{file}: {len(bad)} lines are not an image and a whole number: '
-            + '; '.join(bad[:3])
+            + '; '.join(f'line {i}: {name} {x}' for i, name, x in bad[:3])
         )
-    return [(split, name.strip(), label) for name, label in rows if name]
-
-
-def _listed(root, rows, info, base):
-    """Make images of the rows (split, path, label) of list files."""
-    folder = _image_folder(root, [row[1] for row in rows])
-    rows = [(split, f'{folder}/{name}', label) for split, name, label in rows]
-    return _images(rows, info, base)
+    return [row[1:] for row in rows]
 
 
 def _image_folder(root, names):
@@ -211,35 +198,32 @@ def _image_folder(root, names):
 
 
 def _images(rows, info, base=None):
+    """Make images of rows (split, path, label).
+
+    Classes are taken from file names if all follow the rule of the dataset.
+    Otherwise a class is called as its folder, or by its number from 1.
+    """
     names = [os.path.basename(path) for _, path, _ in rows]
-    classes = _class_of_each(names, [row[2] for row in rows], info, base)
+    classes = [re.match(info.class_pattern, name) for name in names]
+    if all(classes):
+        classes = [match[1] for match in classes]
+    elif base is None:
+        classes = [folder for *_, folder in rows]
+    else:
+        classes = [str(int(label) - base + 1) for *_, label in rows]
     return [
-        LeafImage(path, name, cls, given, split, stage_of(path, info))
-        for (split, path, given), name, cls in zip(
+        LeafImage(
+            path, name, canonical(of), given, split, stage_of(path, info)
+        )
+        for (split, path, given), name, of in zip(
             rows, names, classes, strict=True
         )
     ]
 
 
-def _class_of_each(names, given, info, base):
-    """Take classes from file names where all follow the set's rule.
-
-    Else a class is called as its folder, or by its number from 1.
-    """
-    found = [re.match(info.class_pattern, name) for name in names]
-    if all(found):
-        return [canonical(match[1]) for match in found]
-    if base is None:
-        return [canonical(name) for name in given]
-    return [str(int(label) - base + 1) for label in given]
-
-
 def subfolders(folder):
     """List the folders in a folder, sorted, without hidden ones."""
-    if not folder.is_dir():
-        return []
+    found = os.scandir(folder) if folder.is_dir() else ()
     return sorted(
-        Path(e.path)
-        for e in os.scandir(folder)
-        if e.is_dir() and not e.name.startswith('.')
+        Path(e.path) for e in found if e.is_dir() and e.name[0] != '.'
     )

@@ -1,26 +1,56 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Write a set, in whatever form it came, as images and CSV lists."""
+"""Fetch a dataset, and write any form of it as images and CSV lists."""
 
 import os
 import re
-import shutil
 from collections import Counter, defaultdict
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from huggingface_hub import hf_hub_download
 
 from mmclca.utils.files import read_bytes, write_rows
-from mmclca.utils.folders import remove_folder
 from mmclca.utils.messages import track
 
 from ..decoding import open_image
 from ..image_files import IMAGE_SUFFIXES, find_problem
-from .checks import check_split, refuse_bad
 from .forms import parquet_images
 from .info import canonical
-from .lists import class_names, divide, label
+from .lists import check_split, class_names, divide, label, refuse_bad
 
+REPOSITORY = 'hibana2077/CV-dataset-all-in-parquet'
 _SUFFIXES = dict(JPEG='.jpg', TIFF='.tif', MPO='.jpg')
+
+
+def download(info, folder, revision='main'):
+    """Fetch the parquet file of a dataset or a stage, or the rest of it.
+
+    Returns:
+        str: Path of the file.
+
+    Raises:
+        OSError: If it cannot be fetched, with the commands to fetch it by
+            hand.
+    """
+    name = f'datasets/ufgvc/{info.parquet}'
+    try:
+        return hf_hub_download(
+            REPOSITORY,
+            name,
+            repo_type='dataset',
+            revision=revision,
+            local_dir=folder,
+            endpoint=os.environ.get('HF_ENDPOINT'),
+        )
+    except Exception as error:  # which one depends on the hub's HTTP client
+        raise OSError(
+            f'{info.title} could not be fetched: {error}\nThe same command '
+            f'resumes a download. By hand: hf download {REPOSITORY} {name} '
+            '--repo-type dataset --local-dir FOLDER; a mirror of the hub: '
+            'HF_ENDPOINT; more ways: docs/data_sets.md'
+        ) from error
 
 
 def listed_images(found, info, counts=True):
@@ -72,20 +102,18 @@ def import_set(found, info, target, counts=True):
         raise FileExistsError(f'{target} exists: remove it, or name another')
     images = listed_images(found, info, counts)
     names, files = _names(images, info), {}
-    partial = target.with_name(f'.{target.name}.partial')
-    remove_folder(partial)
-    try:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory('', f'.{target.name}.', target.parent) as partial:
+        folder = Path(partial, target.name)
         for path, source in _decoded(found, images, info):
             is_path = isinstance(source, str)
             content = read_bytes(path) if is_path else source
-            file = partial / _with_suffix(names[path], content)
+            files[path] = _with_suffix(names[path], content)
+            file = folder / files[path]
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
-            files[path] = file.relative_to(partial)
-        _write_lists(partial, images, files)
-        os.rename(partial, target)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        _write_lists(folder, images, files)
+        os.rename(folder, target)
     return images
 
 
@@ -106,37 +134,28 @@ def _decoded(found, images, info):
 
 
 def _names(images, info):
-    """Places by path, of which new ones end in no suffix yet."""
+    """Map paths to places in the new folder, without suffix if renamed."""
     own = {(image.stage, image.file_name) for image in images}
-    if not (
-        len(own) == len(images) and all(_is_named(i, info) for i in images)
-    ):
-        images = _renamed(images, info)
-    return {
-        i.path: '/'.join(filter(None, (i.stage, 'images', i.file_name)))
-        for i in images
-    }
+    kept = len(own) == len(images) and all(_is_named(i, info) for i in images)
+    places, counted = {}, Counter()
+    for image in images:
+        split = 'test' if image.split == 'test' else 'train'
+        kind = image.class_name, image.stage, split
+        counted[kind] += 1
+        facts = dict(zip(('cls', 'stage', 'split'), kind, strict=True))
+        name = info.file_format.format(k=counted[kind], **facts)
+        # names of classes may come from strangers
+        name = image.file_name if kept else name.replace('/', '_')
+        folders = filter(None, (image.stage, 'images'))
+        places[image.path] = '/'.join([*folders, name])
+    return places
 
 
 def _is_named(image, info):
-    match = re.match(info.class_pattern, image.file_name)
+    name = image.file_name
+    match = re.match(info.class_pattern, name)
     named = match and canonical(match[1]) == image.class_name
-    named = named and not {'/', '\\'} & {*image.file_name}
-    return named and image.file_name.lower().endswith(IMAGE_SUFFIXES)
-
-
-def _renamed(images, info):
-    counted = Counter()
-    for image in images:
-        split = 'test' if image.split == 'test' else 'train'
-        counted[image.class_name, image.stage, split] += 1
-        name = info.file_format.format(
-            cls=image.class_name,
-            stage=image.stage,
-            k=counted[image.class_name, image.stage, split],
-            split=split,
-        )
-        yield image._replace(file_name=name)
+    return named and name.lower().endswith(IMAGE_SUFFIXES)
 
 
 def _with_suffix(name, content):

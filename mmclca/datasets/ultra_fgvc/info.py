@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Facts of each Ultra-FGVC set, in one table.
+"""Facts of each Ultra-FGVC dataset, in one table.
 
 Class and image counts are those of the lists that the CLCA authors train
 with. ``train`` and ``val`` divide the official training images (``trainval``);
@@ -7,20 +7,21 @@ the benchmark's own papers train on ``trainval`` and report on ``test``.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+from mmclca.utils.messages import one_of
 
 SPLITS = ('train', 'val', 'trainval', 'test')
 STAGES = ('R1', 'R3', 'R4', 'R5', 'R6')
-# SoyAgeing as a whole is validated on one stage, and trained on the others.
+# All of SoyAgeing is validated on one stage, and trained on the others.
 VAL_STAGE = 'R6'
-SPLIT_WORDS = dict(train='train', val='val', validation='val', test='test')
 _STAGE = re.compile(r'(?:^|[/_])(R[13456])(?=[/_])')
 
 
 @dataclass(frozen=True)
 class UltraFGVCInfo:
-    """One Ultra-FGVC set."""
+    """One Ultra-FGVC dataset."""
 
     name: str
     title: str
@@ -39,7 +40,7 @@ class UltraFGVCInfo:
 
     @property
     def parts(self):
-        """tuple: The stages as sets of their own; else the set itself."""
+        """tuple: One dataset for each stage; without stages this one."""
         if len(self.stages) < 2:
             return (self,)
         return tuple(SETS[f'{self.name}_{s.lower()}'] for s in self.stages)
@@ -54,25 +55,23 @@ def plain(name):
 
 
 def get_info(name):
-    """Look a set up by any spelling of its name.
+    """Look a dataset up by any spelling of its name.
 
     Returns:
         UltraFGVCInfo: Its row of the table.
 
     Raises:
-        ValueError: If there is no such set.
+        ValueError: If there is no such dataset.
     """
-    for info in SETS.values():
-        if plain(info.name) == plain(name):
-            return info
-    raise ValueError(
-        f'dataset={name!r} is not an Ultra-FGVC set; there are '
-        + ', '.join(SETS)
-    )
+    known = {plain(key): key for key in SETS}
+    key = known.get(plain(name), name)
+    one_of(SETS, dataset=key)
+    return SETS[key]
 
 
 def _numbered(title, num_classes, folder, parquet):
-    """Return a set of six images a class: two, one and three of the splits."""
+    """Describe a dataset of six images per class: two train, one val, three
+    test."""
     n = num_classes
     return UltraFGVCInfo(
         plain(title),
@@ -86,24 +85,29 @@ def _numbered(title, num_classes, folder, parquet):
     )
 
 
-_AGEING_FOLDERS = ('soyageing', 'soyaging', 'soybeanageing', 'soybeanaging')
-_AGEING = dict(
-    num_classes=198,
+_AGEING = UltraFGVCInfo(
+    'soyageing',
+    'SoyAgeing',
+    198,
+    dict(train=3960, val=990, trainval=4950, test=4950),
     class_pattern=r'(yd\d+)_R\d',
     file_format='{cls}_{stage}_{k}_{split}',
+    folders=('soyageing', 'soyaging', 'soybeanageing', 'soybeanaging'),
+    parquet='',
+    stages=STAGES,
 )
 
 
 def _stage(stage):
     key = stage.lower()
-    return UltraFGVCInfo(
+    return replace(
+        _AGEING,
         name=f'soyageing_{key}',
         title=f'SoyAgeing-{stage}',
         counts=dict(trainval=990, test=990),
-        folders=(key, *(f'{name}{key}' for name in _AGEING_FOLDERS)),
+        folders=(key, *(f'{name}{key}' for name in _AGEING.folders)),
         parquet=f'soy_ageing_{stage}_dataset.parquet',
         stages=(stage,),
-        **_AGEING,
     )
 
 
@@ -120,15 +124,7 @@ _ALL = (
         folders=('soygene', 'soybeangene'),
         parquet='soygene_dataset.parquet',
     ),
-    UltraFGVCInfo(
-        name='soyageing',
-        title='SoyAgeing',
-        counts=dict(train=3960, val=990, trainval=4950, test=4950),
-        folders=_AGEING_FOLDERS,
-        parquet='',
-        stages=STAGES,
-        **_AGEING,
-    ),
+    _AGEING,
     *map(_stage, STAGES),
     _numbered('SoyGlobal', 1938, 'soybean2000', 'soyglobal'),
 )
@@ -136,14 +132,14 @@ SETS = {info.name: info for info in _ALL}
 
 
 class LeafImage(NamedTuple):
-    """One image of a set, as a form lists it."""
+    """One image of a dataset, as a form lists it."""
 
     path: str
     file_name: str
     class_name: str
     given: str
     split: str
-    stage: str
+    stage: str = ''
     label: int | None = None
 
 
@@ -153,9 +149,7 @@ def canonical(class_name):
 
 
 def stage_of(path, info):
-    """Find the growth stage in a path; empty where the set has none."""
-    if not info.stages:
-        return ''
+    """Find the growth stage in a path; empty for a dataset without stages."""
     # R1/images/yd012_R1_1_train.png, not a folder further up.
     stages = _STAGE.findall('/'.join(path.split('/')[-3:]))
-    return stages[-1] if stages else ''
+    return stages[-1] if info.stages and stages else ''

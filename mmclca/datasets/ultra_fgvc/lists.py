@@ -1,16 +1,17 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""From the lists of a set to the images of one split."""
+"""From the lists of a dataset to the checked images of one split."""
 
 import re
-from collections import defaultdict
+from collections import Counter
 
+from ..image_files import MISSING
 from .info import VAL_STAGE
 
 
 def checked_images(images, parts, info):
-    """Join the images that readers gave of a set, or of each of its parts.
+    """Join the images that readers found for the parts of a dataset.
 
-    Of a stage of SoyAgeing, images of other stages are left out.
+    For a stage of SoyAgeing, images of other stages are left out.
 
     Raises:
         ValueError: If a class has two labels or a label two classes.
@@ -20,7 +21,14 @@ def checked_images(images, parts, info):
         some = _of_stage(some, part)
         _check_one_to_one(some, part)
         listed += some
-    return _count_from_one(listed, info)
+    names = {image.class_name for image in listed}
+    if not (info.numbered and '0' in names and all_numbers(names)):
+        return listed
+    # classes are called 1..n where folders or a parquet file say 0..n-1
+    return [
+        image._replace(class_name=str(int(image.class_name) + 1))
+        for image in listed
+    ]
 
 
 def _of_stage(images, info):
@@ -31,29 +39,16 @@ def _of_stage(images, info):
     return [image for image in images if image.stage == stage]
 
 
-def _count_from_one(images, info):
-    """Call classes 1..n where folders or a parquet file say 0..n-1."""
-    names = {image.class_name for image in images}
-    if not (info.numbered and '0' in names and all_numbers(names)):
-        return images
-    return [
-        image._replace(class_name=str(int(image.class_name) + 1))
-        for image in images
-    ]
-
-
 def _check_one_to_one(images, info):
-    classes, givens = defaultdict(set), defaultdict(set)
-    for image in images:
-        classes[image.given].add(image.class_name)
-        givens[image.class_name].add(image.given)
-    split = [f'{k} is {sorted(v)}' for k, v in classes.items() if len(v) > 1]
-    split += [f'{k} is {sorted(v)}' for k, v in givens.items() if len(v) > 1]
-    if split:
+    pairs = sorted({(image.given, image.class_name) for image in images})
+    given = Counter(label for label, _ in pairs)
+    named = Counter(name for _, name in pairs)
+    bad = [pair for pair in pairs if given[pair[0]] + named[pair[1]] > 2]
+    if bad:
         raise ValueError(
-            f'{info.title}: labels (or folders) and the classes that the file '
-            f'names tell disagree in {len(split)} cases: '
-            + '; '.join(split[:5])
+            f'{info.title}: labels (or folders) and the classes in the file '
+            'names disagree: '
+            + '; '.join(f'{label} is class {name}' for label, name in bad[:5])
         )
 
 
@@ -75,8 +70,13 @@ def divide(images, info):
     )
     if not whole and len(train) == info.counts.get('trainval'):
         whole, train, val = train, *_part_of(train, val)
-    whole = whole or _unique(train + val)
-    _check_no_leak(whole, test, info)
+    whole = whole or [*{image.path: image for image in train + val}.values()]
+    both = {image.path for image in whole} & {image.path for image in test}
+    if both:
+        raise ValueError(
+            f'{info.title}: {len(both)} images are in the training and in '
+            f'the test list, such as {", ".join(sorted(both)[:3])}'
+        )
     if len(info.stages) > 1:
         train = [image for image in whole if image.stage != VAL_STAGE]
         val = [image for image in whole if image.stage == VAL_STAGE]
@@ -84,15 +84,6 @@ def divide(images, info):
     val = val if train else []
     splits = dict(train=train, val=val, trainval=whole, test=test)
     return {name: listed for name, listed in splits.items() if listed}
-
-
-def _check_no_leak(train, test, info):
-    both = {image.path for image in train} & {image.path for image in test}
-    if both:
-        raise ValueError(
-            f'{info.title}: {len(both)} images are in the training and in '
-            f'the test list, such as {", ".join(sorted(both)[:3])}'
-        )
 
 
 def _part_of(train, val):
@@ -103,16 +94,53 @@ def _part_of(train, val):
     return (rest, part) if part and len(part) == len(val) else ([], [])
 
 
-def _unique(images):
-    return list({image.path: image for image in images}.values())
+def check_split(splits, wanted, info, found, counts=True):
+    """Compare the size of a split with the published one.
+
+    Without ``counts`` the split only has to exist.
+
+    Raises:
+        ValueError: With the numbers found and expected.
+    """
+    sizes = {split: len(listed) for split, listed in splits.items()}
+    classes = len({image.class_name for image in found.images})
+    known = info.counts.get(wanted, sizes.get(wanted))
+    whole = (classes, sizes.get(wanted)) == (info.num_classes, known)
+    if wanted not in splits or counts and not whole:
+        raise ValueError(
+            f'{info.title}, split {wanted!r}, in {found} is not complete: '
+            f'found {classes} classes and {sizes} images, expected '
+            f'{info.num_classes} classes and {info.counts} images. To use a '
+            'part of the dataset: check_counts=False in a config, --partial '
+            'for import.'
+        )
+
+
+def refuse_bad(problems, info, advice='', most=None):
+    """Raise if images are bad, with the path and the problem of each.
+
+    Raises:
+        FileNotFoundError: If some are missing.
+        ValueError: If none is missing.
+    """
+    if not problems:
+        return
+    lines = [f'\n  {path}: {why}' for path, why in problems.items()]
+    more = ['\n  ...'] * (len(lines) > len(lines[:most]))
+    missing = [*problems.values()].count(MISSING)
+    error = FileNotFoundError if missing else ValueError
+    raise error(
+        f'{info.title}: {len(problems)} images cannot be read, '
+        f'{missing} of them missing:{"".join(lines[:most] + more)}{advice}'
+    )
 
 
 def class_names(images, info, classes=None):
-    """Put the classes of a set in order.
+    """Put the classes of a dataset in order.
 
     Numbered classes go by number, named ones by name, so labels equal the
     CLCA authors' ``class_id`` in every form; ``classes`` is the order to use
-    instead, such as that of the whole set for a subset of it.
+    instead, such as that of the whole dataset for a subset of it.
 
     Raises:
         ValueError: If an image's class is not among them.
@@ -121,8 +149,7 @@ def class_names(images, info, classes=None):
     if classes is None and info.numbered:
         classes = [str(i + 1) for i in range(info.num_classes)]
     if classes is None:
-        key = int if all_numbers(found) else str
-        classes = sorted(found, key=key)
+        classes = sorted(found, key=int if all_numbers(found) else str)
     unknown = sorted(found - set(classes), key=natural)
     if unknown:
         raise ValueError(
@@ -146,5 +173,5 @@ def natural(name):
 
 
 def all_numbers(names):
-    """Tell whether all names are whole numbers."""
+    """Return whether all names are whole numbers."""
     return all(name.isdecimal() for name in names)

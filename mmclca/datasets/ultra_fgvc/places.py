@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Where an Ultra-FGVC set lies in a folder, and in which form."""
+"""Find an Ultra-FGVC dataset in a folder, in any form."""
 
 import shlex
 from pathlib import Path
@@ -14,7 +14,7 @@ TRAINED_ON = 'csv', 'released'  # forms that are read without an import
 
 
 class FoundSet(NamedTuple):
-    """The images of a set, or a stage of one, as they lie.
+    """The images of a dataset, or a stage of one, as they lie.
 
     There is one place (a folder or a parquet file), or one for each stage.
     """
@@ -27,33 +27,35 @@ class FoundSet(NamedTuple):
         return f'{self.form} at {", ".join(map(str, self.places))}'
 
 
-def find_set(folder, info, forms=tuple(READERS)) -> FoundSet:
-    """Find a set in a folder, in the first of some forms that is there.
+def find_set(folder, info, to_train=False) -> FoundSet:
+    """Find a dataset in a folder, in the first form of ``READERS``.
 
     No image is opened.
 
     Raises:
-        FileNotFoundError: Saying where it was looked for, and for what.
+        FileNotFoundError: With the folders that were searched, or the command
+            that imports what must be imported ``to_train``.
         ValueError: If its lists are wrong.
     """
     folder = Path(folder)
-    found = _find(folder, info, forms)
-    if found:
-        return found
-    other = _find(folder, info, READERS)
-    advice = _to_import if other else _not_found
-    raise FileNotFoundError(advice(folder, info, other))
-
-
-def _find(folder, info, forms):
-    for form in forms:
+    for form in READERS:
         for parts in ((info,), info.parts):
             found = [_first(folder, part, form) for part in parts]
             if all(found):
                 places, images = zip(*found, strict=True)
                 images = checked_images(images, parts, info)
-                return FoundSet(form, places, images)
-    return None
+                one = FoundSet(form, places, images)
+                if to_train and form not in TRAINED_ON:
+                    raise FileNotFoundError(_to_import(folder, info, one))
+                return one
+    looked = '\n'.join(f'  {place}' for place in _folders(folder, info)[:-1])
+    raise FileNotFoundError(
+        f'{info.title} was not found. Looked in:\n{looked}\nfor train.csv, '
+        'anno/train.txt, train/ with a folder per class, or '
+        f'{", ".join(part.parquet for part in info.parts)}. Names of folders '
+        'and files: docs/data_sets.md. To fetch it:\n'
+        f'  {TOOL} download {info.name} --to {folder}'
+    )
 
 
 def _first(folder, info, form):
@@ -80,8 +82,8 @@ def _named(folder, info):
     names = {*info.folders}
     if len(info.stages) == 1:  # is often kept in the folder of the whole
         key = info.stages[0].lower()
-        names |= {name.removesuffix(key) for name in names - {key}}
-    return [f for f in subfolders(folder) if plain(f.name) in names]
+        names |= {name.removesuffix(key) for name in info.folders}
+    return [f for f in subfolders(folder) if plain(f.name) in names - {''}]
 
 
 def _parquet_file(folder, info):
@@ -102,21 +104,4 @@ def _to_import(folder, info, found):
     return (
         f'{info.title} is here as {found}. To train on it, import it once:\n'
         f'  {TOOL} {shlex.join(map(str, words))}'
-    )
-
-
-def _not_found(folder, info, _):
-    looked = '\n'.join(f'  {place}' for place in _folders(folder, info)[:-1])
-    parquet = ', '.join(part.parquet for part in info.parts)
-    return (
-        f'{info.title} was not found. Looked in:\n{looked}\n'
-        'for one of:\n'
-        '  train.csv, val.csv, test.csv and a folder of images\n'
-        '  anno/train.txt, anno/test.txt and images/ (released archives; '
-        'SoyAgeing: in a folder R1, R3, ... each)\n'
-        f'and, to import: train/, val/, test/ with a folder a class; '
-        f'{parquet}\n'
-        f'Folders may be called {", ".join(info.folders)}, in any case. '
-        'How to get the set: docs/data_sets.md, or\n'
-        f'  {TOOL} download {info.name} --to {folder}'
     )
