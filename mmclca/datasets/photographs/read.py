@@ -208,7 +208,7 @@ def images_at(place: str | os.PathLike) -> Photographs:
         found = _in_folder(place)
     elif not os.path.exists(place):
         raise FileNotFoundError(f'there is no folder and no list {place}')
-    elif not place.endswith('.txt'):
+    elif not (os.path.isfile(place) and place.endswith('.txt')):
         raise ValueError(f'{place}: give a folder, or a list ending in .txt')
     else:
         found = _in_list(place)
