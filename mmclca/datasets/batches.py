@@ -18,6 +18,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from mmclca.utils.files import read_bytes
+from mmclca.utils.messages import integer
 
 from .decoding import LoadPhotograph, bgr_of
 from .image_files import decode_whole
@@ -72,8 +73,7 @@ def batches(
     Raises:
         ValueError: If ``batch_size`` is below 1.
     """
-    if batch_size < 1:
-        raise ValueError(f'batch_size={batch_size} must be 1 or more')
+    integer(batch_size=batch_size)
     indices = range(len(images)) if indices is None else indices
     starts = range(0, len(indices), batch_size)
     for chunk in progress([indices[i : i + batch_size] for i in starts]):
@@ -277,20 +277,15 @@ def dataset_of(cfg: Config, split: str = 'test', **changes) -> BaseDataset:
         ValueError: If the config has none of that name.
     """
     loader = cfg.get(f'{split}_dataloader') or {}
-    if 'dataset' not in loader:
+    settings = {**loader.get('dataset', {}), **changes}
+    has_names = settings.get('type') != 'CustomDataset' or NAMES & {*settings}
+    if 'dataset' not in loader or not has_names:
         raise ValueError(
-            f'the config has no {split}_dataloader with a dataset, as a '
-            'config that a checkpoint stores: give the config file, as an '
-            'argument or by --config, or name images where the tool takes some'
-        )
-    settings = {**loader['dataset'], **changes}
-    if settings['type'] == 'CustomDataset' and not NAMES & {*settings}:
-        raise ValueError(
-            f'the {split} dataset of the config names no images, as in a '
-            'config that a checkpoint stores: give the config file, as an '
-            'argument or by --config, name images where the tool takes some, '
-            'or '
-            f'give --cfg-options {split}_dataloader.dataset.data_root=FOLDER'
+            f'the config has no {split}_dataloader with a dataset that names '
+            'images, as a config that a checkpoint stores: give the config '
+            'file, as an argument or by --config, name images where the tool '
+            'takes some, or give '
+            f'--cfg-options {split}_dataloader.dataset.data_root=FOLDER'
         )
     init_default_scope('mmpretrain')
     return DATASETS.build(match_by_name(settings))

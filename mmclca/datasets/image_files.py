@@ -7,12 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from io import BytesIO, TextIOBase
 
 import numpy as np
 from PIL import Image
 
-from mmclca.utils.files import open_file, read_bytes
+from mmclca.utils.files import open_file
 from mmclca.utils.image_suffixes import IMAGE_SUFFIXES as IMAGE_SUFFIXES
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 
@@ -169,46 +170,40 @@ def _images_below(folder: str) -> list[str]:
     return found
 
 
-def find_problem(source: str | bytes | None) -> str:
+def find_problem(source: str | bytes | None, quick: bool = False) -> str:
     """Decode a file or its content, as strictly as Pillow and training do.
 
     OpenCV, which :func:`~mmclca.datasets.decoding.decode` uses, fills up a
     truncated file in silence; Pillow refuses it.
 
+    Args:
+        source (str | bytes, optional): Path or content of the file; None for
+            a missing one.
+        quick (bool): Whether a PNG or JPEG file counts as whole if Pillow
+            recognizes its header and it ends as it must, save for padding
+            with zeros. Anything else is decoded: rare formats, and files with
+            other ends, which may still be fine. Defaults to False.
+
     Returns:
-        str: What is wrong with it: ``MISSING``, ``EMPTY`` or what the decoder
-        says; empty if nothing is.
+        str: The problem: ``MISSING``, ``EMPTY`` or the message of the
+        decoder; empty if there is none.
     """
     if source is None:
         return MISSING
+    is_content = isinstance(source, bytes)
     try:
-        content = source if isinstance(source, bytes) else read_bytes(source)
+        with BytesIO(source) if is_content else open_file(source) as file:
+            if quick and _looks_whole(file):
+                return ''
+            file.seek(0)
+            content = file.read()
         _check_whole(content)
         decode(content)
     except UndecodedError as error:
         return str(error)
-    except Exception as error:  # what an unreadable file gives is open
+    except Exception as error:  # decoders and file systems may raise anything
         return _reason(error)
     return ''
-
-
-def check_header(file):
-    """Look for what is wrong with an image by its first and last bytes.
-
-    A PNG or JPEG file that Pillow recognizes by its header and that ends as
-    it must, save for padding with zeros, is taken for whole. Anything else is
-    decoded: rare formats, and what ends differently, which may still be fine.
-
-    Args:
-        file (BinaryIO): An image, at its beginning.
-
-    Returns:
-        str: What :func:`find_problem` returns.
-    """
-    if _looks_whole(file):
-        return ''
-    file.seek(0)
-    return find_problem(file.read())
 
 
 def decode_whole(content, over_white=True):
@@ -226,22 +221,15 @@ def decode_whole(content, over_white=True):
 
 
 def check_headers(paths):
-    """Find images that cannot be read, each as :func:`check_header` does.
+    """Find images that cannot be read, by a quick :func:`find_problem` each.
 
     Returns:
-        dict[str, str]: What is wrong with each that cannot be read.
+        dict[str, str]: The problem of each that cannot be read.
     """
     with ThreadPoolExecutor(_THREADS) as pool:
-        problems = zip(paths, pool.map(_check_file, paths), strict=True)
-        return {path: problem for path, problem in problems if problem}
-
-
-def _check_file(path):
-    try:
-        with open_file(path) as file:
-            return check_header(file)
-    except OSError as error:
-        return _reason(error)
+        problems = pool.map(partial(find_problem, quick=True), paths)
+        found = zip(paths, problems, strict=True)
+        return {path: problem for path, problem in found if problem}
 
 
 def _looks_whole(file):

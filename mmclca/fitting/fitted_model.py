@@ -13,7 +13,6 @@ from mmclca.apis.inferencer import ANSWER
 from mmclca.apis.probe.probe import digest_of_file
 from mmclca.benchmark.timing import RUNTIMES, find_runtime
 from mmclca.checkpoints.fitted import model_file
-from mmclca.checkpoints.releases import first
 from mmclca.datasets.levels import read_level
 from mmclca.datasets.photographs import (
     Checked,
@@ -22,9 +21,9 @@ from mmclca.datasets.photographs import (
     read_photographs,
 )
 from mmclca.utils.folders import remove_folder
-from mmclca.utils.messages import integer, one_of
+from mmclca.utils.messages import first_of, integer, one_of
 
-from .model import cost_of, make_plan, parse_budget, plan_of_known, time_of
+from .model import Plan, cost_of, make_plan, parse_budget, time_of
 from .probing import coarse_line, measure, run_probe, series_of
 from .record import FitRecord, ModelFolder
 from .report import write_report
@@ -137,9 +136,7 @@ def fit(
             record = FitRecord.of_call(call, checked)
             record = (not overwrite and files.known(record)) or record
             given = device, log, overwrite, probe_only
-            record = do_steps(files, record, checked, *given)
-        if coarse or explain:
-            plan = make_plan(files, record, checked, device)
+            plan, record = do_steps(files, record, checked, *given)
         if coarse:
             log.tell_user(coarse_line(plan, coarse_of))
         if explain:
@@ -155,17 +152,14 @@ def do_steps(
     log: Log,
     overwrite: bool = False,
     probe_only: bool = True,
-) -> FitRecord:
+) -> tuple[Plan, FitRecord]:
     """Do the steps of a fit that the record does not have yet.
 
     Each returns its part of the record, which is written at once; before the
     model is chosen nothing is.
     """
-    given = files, record, checked, device
-    if checked.unopened:
-        plan = plan_of_known(*given)
-    else:
-        plan = make_plan(*given)
+    plan = make_plan(files, record, checked, device)
+    if not checked.unopened:
         record = replace(record, **plan.facts())
     if overwrite:
         files.clear()
@@ -203,7 +197,7 @@ def do_steps(
         remove_folder(files.training)
     gone = [file.name for file in exports if not file.exists()]
     log.tell_user(*end_lines(record, files.path, gone))
-    return record
+    return plan, record
 
 
 class FittedModel:
@@ -312,7 +306,8 @@ class FittedModel:
                 known = f'The model knows all photographs of {name} already'
                 log.tell_user(known)
             files.discard_draft()
-            record = do_steps(files, record, checked, self._device, log)
+            given = files, record, checked, self._device, log
+            _, record = do_steps(*given)
             log.tell_user(*class_lines(had, record, name))
         self._read()
 
@@ -351,7 +346,7 @@ def _check_class(
     if others:
         raise ValueError(
             f'{len(others)} of {len(digests)} photos in {place} are already '
-            f'photos of {first(sorted({*others}), 3)}, and a photo has one '
+            f'photos of {first_of(sorted({*others}), 3)}, and a photo has one '
             'class: leave them out, or move them to the folder of the other '
             'class and fit again'
         )

@@ -6,13 +6,15 @@ It is chosen among some candidates by what these cost.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, inf
 
 import torch
 from mmengine.config import Config
+from torch import Tensor
 
+from mmclca.apis import Probe
 from mmclca.apis.loading import config_and_weights
 from mmclca.benchmark.timing import RUNTIMES, find_runtime, time_models
 from mmclca.datasets.photographs import Checked, Photographs
@@ -77,6 +79,23 @@ class Plan:
         """Further views of the photographs to learn from, if these are few."""
         return ZOOMS if len(self.training) <= FEW else ()
 
+    @cached_property
+    def probe(self) -> Probe:
+        """Build the pretrained network; its features are cached, and
+        photographs to learn from are seen in several views."""
+        return self.probe_of(self.config, self.pretrained.source)
+
+    def probe_of(self, model, weights: str | None = None) -> Probe:
+        """Build another network; see :attr:`probe`."""
+        more = dict(zooms=self.zooms, unopened=self.checked.unopened)
+        cache = self.files.features
+        return Probe(model, weights, self.device, cache, **more)
+
+    @cached_property
+    def views(self) -> Tensor:
+        """Extract pretrained features (N, V, D) of ``training``."""
+        return self.probe.views(self.training.paths)[0]
+
     def facts(self) -> dict:
         """Return ``weights`` and ``model`` of the record."""
         found, own = self.pretrained, self.config.model.backbone
@@ -92,14 +111,17 @@ def make_plan(
 ) -> Plan:
     """Find the weights and choose the model, or take that of the record.
 
+    Where known photographs are not opened, the network is that of the folder.
     Milliseconds are measured anew in each call, and are never the same.
     """
     device = device or ('cuda' if torch.cuda.is_available() else 'cpu')
     call, number = record.call, len(checked.photographs.classes)
+    variant = _variant_of(record) if record.model else None
+    if checked.unopened:
+        found, config = _read_known(files, record)
+        return Plan(call, files, checked, found, variant, config, device)
     found = find_weights(call['weights'], call['pixels'])
-    if record.model:
-        variant = _variant_of(record)
-    else:
+    if variant is None:
         limits = call['budget'], call['runtime']
         variant = choose_model(found, number, *limits, device)
     config = classifier_config(found, variant, number)
@@ -112,22 +134,20 @@ def _variant_of(record: FitRecord) -> Variant:
     return Variant(**dict(chosen, layers=layers))
 
 
-def plan_of_known(
-    files: ModelFolder, record: FitRecord, checked: Checked, device: str | None
-) -> Plan:
-    """Plan more photos for a model, which is read from its folder alone.
+def _read_known(
+    files: ModelFolder, record: FitRecord
+) -> tuple[Pretrained, Config]:
+    """Read the network of a model from its folder alone.
 
     fit.json of a folder from elsewhere may name any file or address.
     """
-    device = device or ('cuda' if torch.cuda.is_available() else 'cpu')
     config, _ = config_and_weights(files.probe, None)
     backbone = config.model.backbone.to_dict()
     # the last layers are left out of some models
     backbone['arch'] |= dict(num_layers=record.model['depth'])
     name, pixels = record.weights['name'], PIXELS['imagenet']
-    found = Pretrained(name, str(files.probe), backbone, pixels, notes=())
-    known = _variant_of(record), config, device
-    return Plan(record.call, files, checked, found, *known)
+    source = str(files.probe)
+    return Pretrained(name, source, backbone, pixels, notes=()), config
 
 
 def choose_model(
@@ -214,14 +234,6 @@ def plain_model(found: Pretrained, img_size: int, num_classes: int) -> dict:
     return dict(
         type=kind, data_preprocessor=pixels, backbone=backbone, head=head
     )
-
-
-def most_accurate(plan: Plan) -> Plan:
-    """Return the plan of the candidate that is best whatever it costs."""
-    best, *_ = candidates_of(plan.pretrained)
-    number = len(plan.training.classes)
-    config = classifier_config(plan.pretrained, best, number)
-    return replace(plan, variant=best, config=config)
 
 
 def cost_of(plan: Plan) -> dict:

@@ -3,8 +3,8 @@
 
 import time
 from collections import Counter
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import torch
 from safetensors.torch import save
@@ -12,14 +12,17 @@ from torch import Tensor
 
 from mmclca.apis import Probe
 from mmclca.apis.probe import OutOfFold, error_slopes, learning_curve
-from mmclca.apis.probe.probe import fit_to_images
 from mmclca.datasets.photographs import Checked, Photographs, find_series
 from mmclca.evaluation import accuracy, open_set, wilson
-from mmclca.models.heads import keep_references, nearest_of_others
+from mmclca.models.heads import (
+    drop_references,
+    keep_references,
+    nearest_of_others,
+)
 from mmclca.utils.files import replace_bytes, replace_text, write_rows
 from mmclca.utils.messages import track
 
-from .model import Plan, most_accurate
+from .model import Plan, candidates_of, classifier_config
 
 CLASSIFIER = 'ridge'
 COLUMNS = (
@@ -35,22 +38,23 @@ def run_probe(plan: Plan, is_trained: bool) -> dict:
     ``probe``, ``learning_curve`` and ``threshold`` of the record.
     """
     began = time.perf_counter()
-    files, known, probe = plan.files, plan.training, probe_of(plan)
-    found = fit_classifier(plan, probe, known)
+    files, known, probe = plan.files, plan.training, plan.probe
+    found = fit_classifier(plan, probe, known, plan.views)
     probe.save(files.draft.probe)
     _write_evidence(plan, found)
-    features, _ = probe.views(known.paths)
-    settings = features, found.labels, len(known.classes), CLASSIFIER
+    settings = plan.views, found.labels, len(known.classes), CLASSIFIER
     bar = partial(track, description='Learning curve')
     more = dict(strength=found.strength, progress=bar)
     curve = learning_curve(*settings, known.groups, **more)
     estimate = estimate_of(found, curve, known.classes)
     estimate['seconds'] = time.perf_counter() - began
+    views = plan.views
     if is_trained:
-        probe = probe_of(plan, files.model)
-        found = fit_classifier(plan, probe, known)
-    near = nearest_of_others(probe.features(known.paths)[0], found.splits)
-    threshold = write_model(plan, probe, near)
+        probe = plan.probe_of(files.model)
+        views, _ = probe.views(known.paths)
+        found = fit_classifier(plan, probe, known, views)
+    near = nearest_of_others(views[:, 0], found.splits)
+    threshold = write_model(plan, probe, views[:, 0], near)
     return dict(probe=estimate, learning_curve=curve, threshold=threshold)
 
 
@@ -59,46 +63,45 @@ def series_of(plan: Plan, known: dict[str, int] | None) -> dict[str, int]:
 
     Photographs that are not opened have been counted before, in ``known``.
     """
-    new = plan.training.without(plan.checked.unopened)
-    if not len(new):
+    photographs, unopened = plan.training, plan.checked.unopened
+    new = [i for i, x in enumerate(photographs.paths) if x not in unopened]
+    if not new:
         return known
-    features, _ = probe_of(plan).features(new.paths)
-    return dict(Counter(known) + Counter(find_series(new, features)))
+    found = find_series(photographs.select(new), plan.views[new, 0])
+    return dict(Counter(known) + Counter(found))
 
 
-def probe_of(plan: Plan, model: Path | None = None) -> Probe:
-    """Build the network of a fit as it came, or of a model; its features are
-    cached, and photographs to learn from are seen in several views."""
-    given = (model, None) if model else (plan.config, plan.pretrained.source)
-    cache = plan.files.features
-    more = dict(zooms=plan.zooms, unopened=plan.checked.unopened)
-    return Probe(*given, plan.device, cache, **more)
-
-
-def fit_classifier(plan: Plan, probe: Probe, some: Photographs) -> OutOfFold:
-    """Fit the last layer; gives the result of folds."""
+def fit_classifier(
+    plan: Plan, probe: Probe, some: Photographs, views: Tensor
+) -> OutOfFold:
+    """Fit the last layer to views (N, V, D); gives the result of folds."""
     settings = {name: plan.call[name] for name in ('folds', 'class_weights')}
-    settings['classifier'] = CLASSIFIER
     settings['progress'] = partial(track, description='Folds')
-    *_, found = fit_to_images(probe, some, **settings)
-    return found
+    given = views, some.labels, some.classes, CLASSIFIER
+    return probe.fit(*given, groups=some.groups, **settings)
 
 
 def coarse_line(plan: Plan, coarse_of: dict[str, str]) -> str:
     """Say how well classes are found inside their coarse classes."""
-    found = fit_classifier(plan, probe_of(plan), plan.training)
+    found = fit_classifier(plan, plan.probe, plan.training, plan.views)
     right, inside = found.inside(plan.training.classes, coarse_of)
     return f'Coarse classes: {right:.1%} right; classes inside: {inside:.1%}'
 
 
 def best_probe(plan: Plan) -> tuple[Plan, OutOfFold]:
     """Estimate a probe of the candidate that is best whatever it costs."""
-    best = most_accurate(plan)
-    return best, fit_classifier(best, probe_of(best), plan.training)
+    variant, *_ = candidates_of(plan.pretrained)
+    number = len(plan.training.classes)
+    config = classifier_config(plan.pretrained, variant, number)
+    best = replace(plan, variant=variant, config=config)
+    return best, fit_classifier(best, best.probe, best.training, best.views)
 
 
-def write_model(plan: Plan, probe: Probe, near: Tensor) -> dict:
-    """Write a probe as the model, with features of what it learned from.
+def write_model(
+    plan: Plan, probe: Probe, features: Tensor, near: Tensor
+) -> dict:
+    """Write a probe as the model, with features (N, D) of what it learned
+    from.
 
     A photograph that is less near to each of them than some threshold is of
     none of the classes. That is chosen by how near (S, N) these photographs
@@ -107,15 +110,17 @@ def write_model(plan: Plan, probe: Probe, near: Tensor) -> dict:
     without one.
     """
     draft, known = plan.files.draft, plan.training
-    keep_references(probe.model, probe.features(known.paths)[0])
+    keep_references(probe.model, features)
     probe.save(draft.model)
     found = open_set.threshold_by_folds(near, known.groups, plan.call['folds'])
-    if not found:
+    facts = dict(score=None, threshold=None)
+    if found:
+        facts = dict(score=open_set.NEAREST, **found)
+        open_set.write_threshold(draft.threshold, probe.model, **facts)
+    else:
         replace_text(draft.threshold, '')
-        return dict(score=None, threshold=None)
-    found = dict(score=open_set.NEAREST, **found)
-    open_set.write_threshold(draft.threshold, probe.model, **found)
-    return found
+    drop_references(probe.model)
+    return facts
 
 
 def measure(probe: Probe, photographs: Photographs) -> tuple[dict, Tensor]:

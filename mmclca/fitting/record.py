@@ -160,30 +160,15 @@ class ModelFolder:
                 f'{self.path} is not a model folder: fit.json is missing; '
                 f'python -m mmclca fit PHOTOS --out {self.path} writes one'
             ) from None
-        try:
+        with _blaming(self.file, ValueError, TypeError, RecursionError):
             record = FitRecord(**json.loads(content))
             # earlier versions knew no runtime
             call = record.call and dict(runtime=None) | record.call
             return replace(record, call=call)
-        except (ValueError, TypeError, RecursionError) as error:
-            raise ValueError(
-                f'{self.file} is damaged ({error}): fit again with --overwrite'
-            ) from error
 
-    @contextmanager
-    def blamed(self) -> Iterator[None]:
-        """Blame fit.json for errors of code that only reads its facts.
-
-        Raises:
-            ValueError: If there are any.
-        """
-        try:
-            yield
-        except _WRONG as x:
-            raise ValueError(
-                f'{self.file} is damaged ({type(x).__name__}: {x}): fit again '
-                'with --overwrite'
-            ) from x
+    def blamed(self):
+        """Blame fit.json for errors of code that only reads its facts."""
+        return _blaming(self.file, *_WRONG)
 
     def used_rows(self) -> list[dict]:
         """Read the rows of photographs.csv of those that were used.
@@ -191,22 +176,15 @@ class ModelFolder:
         Raises:
             ValueError: If the table is damaged.
         """
-        try:
+        with _blaming(self.table, KeyError, TypeError, ValueError):
             rows = rows_of(read_file(self.path, self.table.name))
             rows = [row for row in rows if row['used'] == 'True']
             if not rows:
                 raise ValueError('it lists no photos that were used')
-            found = [
-                _DIGEST.fullmatch(row.get('digest') or '') for row in rows
-            ]
-            for row, match in zip(rows, found, strict=True):
+            for row in rows:
+                match = _DIGEST.fullmatch(row.get('digest') or '')
                 row['digest'] = match[0]
             return rows
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(
-                f'{self.table} is damaged ({error}): fit again with '
-                '--overwrite'
-            ) from error
 
     def write(self, record: FitRecord) -> None:
         """Replace fit.json."""
@@ -303,6 +281,22 @@ class ModelFolder:
         if self.file.is_file():  # else a folder of that name is of others
             self.log.unlink(missing_ok=True)
             remove_folder(self.training)
+
+
+@contextmanager
+def _blaming(file: Path, *errors: type[Exception]) -> Iterator[None]:
+    """Say of errors that a file is damaged.
+
+    Raises:
+        ValueError: If there are any.
+    """
+    try:
+        yield
+    except errors as error:
+        raise ValueError(
+            f'{file} is damaged ({type(error).__name__}: {error}): fit again '
+            'with --overwrite'
+        ) from error
 
 
 def _differences(had: FitRecord, record: FitRecord) -> list[str]:

@@ -21,10 +21,10 @@ from PIL import Image
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.probe import error_slopes
 from mmclca.checkpoints.fitted import prepare_writing
-from mmclca.checkpoints.releases import first
 from mmclca.datasets.batches import view_of_input
 from mmclca.models import reduces
 from mmclca.utils.files import replace_bytes
+from mmclca.utils.messages import first_of
 from mmclca.visualization import legend, survivors
 from mmclca.visualization.confusions import Predictions, most_confused
 from mmclca.visualization.survivors import Survivors
@@ -119,7 +119,7 @@ def render(**parts) -> str:
     )
     filters = (percent, about, of_hundred, digits, duration)
     environment.filters |= {write.__name__: write for write in filters}
-    environment.filters['listed'] = partial(first, count=12)
+    environment.filters['listed'] = partial(first_of, most=12)
     return environment.get_template('report.html').render(parts, plural=plural)
 
 

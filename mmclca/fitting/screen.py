@@ -14,10 +14,9 @@ from rich import get_console
 from rich.console import Console
 from rich.status import Status
 
-from mmclca.checkpoints.releases import first
 from mmclca.evaluation.cost import count_config
 from mmclca.evaluation.open_set import NEAREST
-from mmclca.utils.messages import printable, say
+from mmclca.utils.messages import first_of, printable, say
 
 from .model import Plan, accuracies_of, words
 from .probing import best_probe
@@ -132,7 +131,7 @@ def probe_lines(record: FitRecord) -> Iterator[str]:
 def series_lines(record: FitRecord) -> Iterator[str]:
     """Warn of classes whose photographs look like one series."""
     if record.series:
-        names = first([*record.series], 3)
+        names = first_of(record.series, 3)
         yield (
             f'  {sum(record.series.values())} photographs of {names} show '
             'nearly the same as another of their class: the accuracy and its '

@@ -32,7 +32,7 @@ from mmclca.model_index import home
 from mmclca.models.heads import nearest_of_others
 
 from .model import Plan
-from .probing import CLASSIFIER, fit_classifier, measure, probe_of, write_model
+from .probing import CLASSIFIER, fit_classifier, measure, write_model
 from .record import FitRecord
 from .screen import Log
 
@@ -77,7 +77,8 @@ def improve(plan: Plan, record: FitRecord, log: Log) -> dict:
         path = train(config, amp, log, 'Training')
         more = temperature, files.features
         probe = refitted(plan, path, known, strength, *more)
-        threshold = write_model(plan, probe, near)
+        features, _ = probe.features(known.paths)
+        threshold = write_model(plan, probe, features, near)
         better = dict(final='trained', held_out=None, threshold=threshold)
     training = dict(
         epochs=config.train_cfg.max_epochs,
@@ -135,9 +136,9 @@ def _train_without_some(
     """
     split, known = hold_out(plan.training), plan.training
     rest, held_out = map(known.select, split)
-    work_dir, probe = plan.files.training / 'hold_out', probe_of(plan)
+    work_dir, probe = plan.files.training / 'hold_out', plan.probe
     start = work_dir / 'start.pth'
-    fit_classifier(plan, probe, rest)
+    fit_classifier(plan, probe, rest, plan.views[split[0]])
     probe.save(start)
     config = training_config(plan, rest, start, work_dir)
     before, _ = measure(probe, held_out)

@@ -19,6 +19,7 @@ from mmclca.apis.output import ANSWER
 from mmclca.datasets.decoding import MAX_PIXELS
 from mmclca.datasets.photographs import Photographs
 from mmclca.models.classifiers import feature_of
+from mmclca.utils.messages import first_of
 from mmclca.visualization.painting import KEPT, MERGED
 from mmclca.visualization.survivors import MIXED, SWATCHES, Survivors, legend
 
@@ -121,11 +122,11 @@ class Callbacks:
 
     def select_method(self, method: str):
         """Return the slider of a method."""
-        if not self.variants.is_fixed(method):
-            return gr.Slider(interactive=True, info=RATE)
+        fixed = self.variants.is_fixed(method)
         rate = self.variants.start.keep_rate
-        info = FIXED.format(rate)
-        return gr.Slider(value=rate, interactive=False, info=info)
+        given = dict(value=rate) if fixed else {}
+        info = FIXED.format(rate) if fixed else RATE
+        return gr.Slider(**given, interactive=not fixed, info=info)
 
     def predict(self, packed: dict | None, method: str, keep_rate: float):
         """Yield classes, row, pictures, their colours; then the costs too."""
@@ -179,10 +180,8 @@ def _pictures(left: Survivors) -> list[tuple[np.ndarray, str]]:
 
 def about_model(name: str, classes: Sequence[str]) -> str:
     """Describe a model by its file and its classes, in one line."""
-    more = ', ...' if len(classes) > FIRST else ''
-    listed = ', '.join(classes[:FIRST])
-    name = name or 'This model'
-    return f'{name} knows {len(classes)} classes: {listed}{more}'
+    listed = first_of(classes, FIRST)
+    return f'{name or "This model"} knows {len(classes)} classes: {listed}'
 
 
 def build_page(

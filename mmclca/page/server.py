@@ -1,24 +1,24 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 import os
-import tempfile
+import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from unittest.mock import patch
-from uuid import uuid4
+from tempfile import TemporaryDirectory, gettempdir
 
 import gradio as gr
+from filelock import FileLock, Timeout
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 
 from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.gallery import Gallery
-from mmclca.datasets.image_cache import SharedFolder, own_folder
 
 from .blocks import MEGABYTES, Callbacks, about_model, build_page
 from .leaves import examples_for
 
 HOST = '127.0.0.1'
+FOLDER = 'mmclca-page-'  # how names of folders of uploads begin
 KEPT_MEGABYTES, MOST_FILES = 1000, 5000  # of uploads that are kept
 WAITING = 20  # requests in the queue; further ones are refused
 
@@ -53,20 +53,44 @@ def served(
     Raises:
         OSError: If the port is taken.
     """
-    parent = own_folder(Path(tempfile.gettempdir()))
-    shared = SharedFolder(parent / f'page-{uuid4().hex}')
-    folder = str(shared.path)
-    with closing(shared), patch.dict(os.environ, _environment(folder, host)):
+    with _private_folder() as folder, _environment(folder, host):
         callbacks = Callbacks(inferencer, folder, gallery)
         classes = inferencer.classes
         about = about_model(name, classes)
         page = build_page(callbacks, examples_for(classes, folder), about)
         page.queue(max_size=WAITING)
-        address = _launch(page, port, host, shared.path)
+        address = _launch(page, port, host, folder)
         try:
             yield address, page
         finally:
             page.close(verbose=False)
+
+
+@contextmanager
+def _private_folder() -> Iterator[Path]:
+    """Make a folder for uploads; remove those of pages that were killed."""
+    for lock in Path(gettempdir()).glob(f'{FOLDER}*/lock'):
+        # another user may have put a link there
+        if lock.parent.lstat().st_uid == os.getuid():
+            with suppress(Timeout, OSError), FileLock(lock, timeout=0):
+                shutil.rmtree(lock.parent)
+    folder = TemporaryDirectory(prefix=FOLDER)
+    with folder as name, FileLock(Path(name, 'lock')):
+        yield Path(name)
+
+
+@contextmanager
+def _environment(folder: Path, host: str) -> Iterator[None]:
+    """Set where Gradio keeps files, and that it reaches itself by no proxy."""
+    before = dict(os.environ)
+    others = before.get('no_proxy') or before.get('NO_PROXY')
+    near = ','.join(filter(None, (others, host, 'localhost')))
+    os.environ.update(GRADIO_TEMP_DIR=str(folder), no_proxy=near)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 class Bounded:
@@ -101,14 +125,6 @@ class Bounded:
         if len(files) > MOST_FILES or used > KEPT_MEGABYTES:
             return 'Too many pictures were sent: try again in an hour.'
         return ''
-
-
-def _environment(folder: str, host: str) -> dict[str, str]:
-    """Return where Gradio keeps files, and that it reaches itself by no
-    proxy."""
-    others = os.environ.get('no_proxy') or os.environ.get('NO_PROXY')
-    near = ','.join(filter(None, (others, host, 'localhost')))
-    return dict(GRADIO_TEMP_DIR=folder, no_proxy=near)
 
 
 def _launch(page: gr.Blocks, port: int | None, host: str, folder: Path) -> str:

@@ -5,7 +5,6 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
-from unittest.mock import patch
 
 import cv2
 import torch
@@ -72,10 +71,9 @@ class Variants:
                 f'methods choose by what CLS attends to: {backbone.no_cls}'
             )
         self.own, self.rate = _reduction(backbone)
-        rate = self.rate
-        own = [self.own] if self.own else []
+        own, rate = [self.own] if self.own else [], self.rate
         others = [name for name in list_methods() if self._fits(name, rate)]
-        self.methods = list(dict.fromkeys([self.own or NONE, *others]))
+        self.methods = [*dict.fromkeys([self.own or NONE, *others])]
         self.start = Variant(self.methods[0], rate)
         # whether the weights of its own method are for its keep rate alone
         other_rate = 1.0 if rate < 0.75 else 0.5
@@ -91,10 +89,8 @@ class Variants:
         """Write the config of the model with a method; the rest stays."""
         config = deepcopy(self.trained.model._config)
         method = None if method == NONE else method
-        if (method, method and keep_rate) != (
-            self.own,
-            self.own and self.rate,
-        ):
+        trained_with = self.own, self.own and self.rate
+        if (method, method and keep_rate) != trained_with:
             has = Variant.of(config.model)
             has = replace(has, method=method, keep_rate=keep_rate)
             config.model = has.apply(config.model)
@@ -102,13 +98,16 @@ class Variants:
 
     def _fits(self, method: str, keep_rate: float) -> bool:
         """Tell whether the trained weights are all that a method needs."""
-        # a reducer that nobody has chosen warns of nothing
-        quiet = patch.object(MMLogger.get_current_instance(), 'disabled', True)
+        logger = MMLogger.get_current_instance()
+        # no warnings of a method that nobody chose
+        before, logger.disabled = logger.disabled, True
         try:
-            with torch.device('meta'), quiet:
+            with torch.device('meta'):
                 self._sharing(self.config(method, keep_rate))
         except (RuntimeError, ValueError):  # other weights, too few patches
             return False
+        finally:
+            logger.disabled = before
         return True
 
     def _sharing(self, config: Config) -> BaseModel:
@@ -151,11 +150,8 @@ class Variants:
         setting = Setting(device=str(images.device), batch=1)
         plain_gmacs, plain = self._plain(tuple(images.shape[2:]), setting)
         rate = '' if method == NONE else f', keep rate {keep_rate:g}'
-        here = f'{method}{rate}'
-        steps = {
-            here: inference_step(model, images, setting),
-            'all squares kept': plain,
-        }
+        step = inference_step(model, images, setting)
+        steps = {f'{method}{rate}': step, 'all squares kept': plain}
         times = median_milliseconds(steps, setting, ROUNDS, warm_up=1)
         return [
             [name, float(f'{cost:.3g}'), float(f'{times[name]:.3g}')]

@@ -60,11 +60,11 @@ def did_you_mean(name: object, known: Collection[str], most: int = 1) -> str:
     return f' (do you mean {" or ".join(close)}?)' if close else ''
 
 
-def first_of(names: Iterable, most: int = 8) -> str:
+def first_of(names: Iterable, most: int = 8, between: str = ', ') -> str:
     """Join the first names, and say how many more there are."""
     names = [*map(str, names)]
     more = f' and {len(names) - most} more' if len(names) > most else ''
-    return ', '.join(names[:most]) + more
+    return between.join(names[:most]) + more
 
 
 def not_one_of(name: object, known: Collection[str]) -> str:

@@ -207,7 +207,7 @@ def test_wrong_places(inferencer, tmp_path):
     config.test_dataloader.dataset.update(
         ann_file=str(tmp_path / 'none.txt'), classes=CLASSES
     )
-    with pytest.raises(ValueError, match='the test data set of the config is'):
+    with pytest.raises(ValueError, match='none.txt has no images'):
         images_of_split(config, 'test')
     config.val_dataloader = None
     with pytest.raises(ValueError, match='no val_dataloader with a dataset'):

@@ -334,7 +334,7 @@ def test_what_is_refused(folder, images):
     with pytest.raises(ValueError, match='2 parameters of the model are'):
         TokenReductionInferencer(cfg, checkpoint)
     inferencer = TokenReductionInferencer(checkpoint, device='cpu')
-    with pytest.raises(ValueError, match='batch_size=0 must be 1 or more'):
+    with pytest.raises(ValueError, match='batch_size=0'):
         inferencer(images, batch_size=0)
     del inferencer.model._config
     with pytest.raises(ValueError, match='a built model needs its config'):

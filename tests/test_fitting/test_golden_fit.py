@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from tiny_photographs import write_weights
 
 import mmclca
+from mmclca.apis.probe import probe
 from mmclca.datasets.synthetic_leaves import draw_leaf, make_cultivars
 
 # of the machine, its versions and its clock
@@ -51,10 +52,23 @@ def plain(facts, folder):
     return float(f'{facts:.3g}') if isinstance(facts, float) else facts
 
 
-def test_facts_and_predictions(folder):
+@pytest.fixture
+def built(monkeypatch):
+    """Networks that probes have built."""
+    found, load = [], probe.load_classifier
+    monkeypatch.setattr(
+        probe,
+        'load_classifier',
+        lambda *args, **options: found.append(args) or load(*args, **options),
+    )
+    return found
+
+
+def test_facts_and_predictions(folder, built):
     weights = folder / 'tiny.safetensors'
     options = dict(weights=weights, probe_only=True)
     model = mmclca.fit(folder / 'photographs', folder / 'model', **options)
+    assert len(built) == 1
     written = json.loads((folder / 'model/fit.json').read_text())
     written['photographs'] = 'VARIES'  # with the folder and times of files
     new = [*map(str, sorted((folder / 'new').rglob('*.png')))]

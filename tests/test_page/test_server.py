@@ -61,13 +61,20 @@ def test_page_removes_uploads_if_another_page_was_killed(
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
-    folder = tmp_path / f'mmclca-images-{os.getuid()}'
-    (folder / 'page-killed').mkdir(mode=0o700, parents=True)
-    for name in ('page-killed.lock', 'page-killed/leaf.png'):
-        (folder / name).touch()
+    killed, others = tmp_path / 'mmclca-page-0', tmp_path / 'elsewhere'
+    for folder in (killed, others):
+        folder.mkdir(mode=0o700)
+        for name in ('lock', 'leaf.png'):
+            (folder / name).touch()
+    (tmp_path / 'mmclca-page-1').symlink_to(others)
     model = TokenReductionInferencer(write_tiny(tmp_path))
     monkeypatch.setattr(server, '_launch', lambda *_: 'http://address')
+    environment = dict(os.environ)
     with server.served(model):
-        assert len([*folder.glob('page-*/')]) == 1
-        assert not (folder / 'page-killed').exists()
-    assert not [*folder.iterdir()]
+        assert os.environ['GRADIO_TEMP_DIR'] not in ('', str(killed))
+        assert not killed.exists()
+        with server.served(model):
+            assert len([*tmp_path.glob('mmclca-page-*/lock')]) == 3
+    assert dict(os.environ) == environment
+    assert not [*tmp_path.glob('mmclca-page-[!1]*')]
+    assert (others / 'leaf.png').exists()

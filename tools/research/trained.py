@@ -18,7 +18,7 @@ from mmclca.apis import Probe
 from mmclca.datasets.photographs import Photographs, check_photographs
 from mmclca.fitting import model
 from mmclca.fitting.model import make_plan, plain_model
-from mmclca.fitting.probing import fit_classifier, measure, probe_of
+from mmclca.fitting.probing import fit_classifier, measure
 from mmclca.fitting.record import FitRecord, ModelFolder
 from mmclca.fitting.screen import Log
 from mmclca.fitting.training import refitted, train, training_config
@@ -84,8 +84,8 @@ def measured(backbone, name, crops):
 def begin(plan, known):
     """Fit a probe to train on from; gives it, what its folds found and the
     config of the training."""
-    folder, probe = plan.files.path, probe_of(plan)
-    found = fit_classifier(plan, probe, known)
+    folder, probe = plan.files.path, plan.probe
+    found = fit_classifier(plan, probe, known, plan.views)
     start = Path(folder, 'start.pth')
     probe.save(start)
     config = training_config(plan, known, start, Path(folder, 'work'))

@@ -5,10 +5,11 @@ Which files can be read, and which show the same picture.
 """
 
 import os
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from io import BytesIO
 from itertools import pairwise
@@ -18,14 +19,14 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from mmclca.utils.files import read_bytes
-from mmclca.utils.messages import track
+from mmclca.utils.messages import first_of, track
 
 from ..decoding import by_pillow, decode, open_image, reserved
-from ..image_files import check_header
+from ..image_files import find_problem
 from .photographs import Photographs
 from .spellings import look
 
-_MOST = 3  # names in a line
+_some = partial(first_of, most=3, between='; ')
 # of the same picture in several splits, which one is kept
 _RANKS = {'test': 0, 'val': 1, 'train': 2, '': 2}
 _THREADS = 8  # decoders leave the interpreter to the others
@@ -81,15 +82,12 @@ class Checked:
 
 
 def check_photographs(
-    photographs: Photographs,
-    progress: Callable = track,
-    unopened: dict[str, str] | None = None,
+    photographs: Photographs, unopened: dict[str, str] | None = None
 ) -> Checked:
     """Open photographs, and leave out what would mislead.
 
     Args:
         photographs (Photographs): All of them.
-        progress (Callable): Draws a bar, as ``mmclca.utils.messages.track``.
         unopened (dict[str, str], optional): SHA-256 by path of files that
             were checked before, and are not opened. Defaults to None.
 
@@ -103,7 +101,7 @@ def check_photographs(
     unopened = unopened or {}
     looks = {path: Look('', digest) for path, digest in unopened.items()}
     new = [path for path in photographs.paths if path not in unopened]
-    looks |= look_at(new, progress)
+    looks |= look_at(new)
     unread = {path: x.problem for path, x in looks.items() if x.problem}
     read = {path: x for path, x in looks.items() if not x.problem}
     doubled, conflicts, leaks = _compare(photographs, same_pictures(read))
@@ -134,10 +132,8 @@ def check_photographs(
 
 def _compare(photographs: Photographs, pictures: list[list[str]]):
     """Return the files to leave out of those that show the same."""
-    rows = zip(
-        photographs.paths, photographs.labels, photographs.splits, strict=True
-    )
-    facts = {path: (label, split) for path, label, split in rows}
+    facts = zip(photographs.labels, photographs.splits, strict=True)
+    facts = dict(zip(photographs.paths, facts, strict=True))
     doubled, conflicts, leaks = [], [], []
     for paths in pictures:
         if len({facts[path][0] for path in paths}) > 1:
@@ -174,12 +170,9 @@ def _alike(names: list[str]) -> list[tuple[str, ...]]:
 def _split_groups(photographs: Photographs) -> list[str]:
     if photographs.groups is None:
         return []
-    trained = set(photographs.to_train())
-    seen = {photographs.groups[i] for i in trained}
-    others = {
-        group for i, group in enumerate(photographs.groups) if i not in trained
-    }
-    return sorted(seen & others)
+    trained = photographs.select(photographs.to_train())
+    others = photographs.without({*trained.paths})
+    return sorted({*trained.groups} & {*others.groups})
 
 
 def _lines_of(checked: Checked) -> Iterator[str]:
@@ -192,45 +185,36 @@ def _lines_of(checked: Checked) -> Iterator[str]:
         return os.fsencode(path).decode(errors='replace')
 
     yield from checked.photographs.notes
-    skipped = map(short, sorted(checked.photographs.skipped))
-    left_out = checked.photographs.left_out
-    for reason, number in Counter(left_out.values()).items():
-        paths = (short(p) for p, other in left_out.items() if other == reason)
-        yield f'left out: {_files(number)} {reason} ({abbreviated(paths)})'
-    unread = (f'{short(p)}: {why}' for p, why in checked.unread.items())
-    same = (f'{short(p)} is {short(kept)}' for p, kept in checked.doubled)
-    several = (' is '.join(map(short, paths)) for paths in checked.conflicts)
-    leaks = (f'{short(p)} is {short(kept)}' for p, kept in checked.leaks)
-    untrained = (f'{name}, {n}' for name, n in checked.untrained.items())
-    alike = (' and '.join(names) for names in checked.alike)
-    for names, what in (
-        (skipped, 'skipped system folders and hidden images'),
-        (unread, 'cannot be read'),
-        (same, 'doubled, and used once'),
-        (several, 'pictures in several classes, used in none'),
-        (leaks, 'left out of training, as validation or test has them too'),
-        (untrained, 'classes without a photograph to train with, left out'),
-        (alike, 'classes whose names look the same'),
-        (
-            checked.split_groups,
-            'groups in train that validation or test share',
+    for reason, paths in keys_by(checked.photographs.left_out).items():
+        files = f'{len(paths)} file{"s" * (len(paths) != 1)}'
+        yield f'left out: {files} {reason} ({_some(map(short, paths))})'
+    problems = {
+        'skipped system folders and hidden images': map(
+            short, sorted(checked.photographs.skipped)
         ),
-        (checked.single, 'classes with one photograph, which is never tested'),
-    ):
-        names = list(names)
+        'cannot be read': (
+            f'{short(p)}: {why}' for p, why in checked.unread.items()
+        ),
+        'doubled, and used once': (
+            f'{short(p)} is {short(kept)}' for p, kept in checked.doubled
+        ),
+        'pictures in several classes, used in none': (
+            ' is '.join(map(short, paths)) for paths in checked.conflicts
+        ),
+        'left out of training, as validation or test has them too': (
+            f'{short(p)} is {short(kept)}' for p, kept in checked.leaks
+        ),
+        'classes without a photograph to train with, left out': (
+            f'{name}, {n}' for name, n in checked.untrained.items()
+        ),
+        'classes whose names look the same': map(' and '.join, checked.alike),
+        'groups in train that validation or test share': checked.split_groups,
+        'classes with one photograph, which is never tested': checked.single,
+    }
+    for problem, found in problems.items():
+        names = [*found]
         if names:
-            yield f'{what}: {len(names)} ({abbreviated(names)})'
-
-
-def abbreviated(names: Iterable[str]) -> str:
-    """Join the first of some names, and how many more there are."""
-    names = list(names)
-    more = len(names) - _MOST
-    return '; '.join(names[:_MOST]) + (f'; and {more} more' * (more > 0))
-
-
-def _files(number: int) -> str:
-    return f'{number} file{"s" * (number != 1)}'
+            yield f'{problem}: {len(names)} ({_some(names)})'
 
 
 @dataclass
@@ -243,21 +227,17 @@ class Look:
     small: np.ndarray | None = None
 
 
-def look_at(
-    paths: Sequence[str], progress: Callable = track
-) -> dict[str, Look]:
-    """Look at files, in several threads.
+def look_at(paths: Sequence[str]) -> dict[str, Look]:
+    """Look at files, in several threads and with a progress bar.
 
     JPEG files, which have a quick way to it, are decoded to an eighth of
     their size.
 
     Args:
         paths (Sequence[str]): The files.
-        progress (Callable): Draws a bar, as ``mmclca.utils.messages.track``.
     """
     with ThreadPoolExecutor(_THREADS) as pool:
-        looks = pool.map(_look, paths)
-        looks = progress(looks, 'Photographs', total=len(paths))
+        looks = track(pool.map(_look, paths), 'Photographs', len(paths))
         return dict(zip(paths, looks, strict=True))
 
 
@@ -293,12 +273,9 @@ def _look(path: str) -> Look:
         return Look(problem)
     try:
         content = read_bytes(path)
-    except OSError as error:
-        return Look(f'{type(error).__name__}: {error}')
-    try:
         size, small = _small(content)
     except Exception as error:  # a decoder may raise anything
-        problem = check_header(BytesIO(content))
+        problem = find_problem(path, quick=True)
         return Look(problem or f'{type(error).__name__}: {error}')
     return Look('', sha256(content).hexdigest(), size, small)
 
@@ -312,7 +289,7 @@ def _small(content: bytes) -> tuple[tuple[int, int], np.ndarray]:
     with open_image(BytesIO(content)) as image:
         size = tuple(sorted(image.size))
         if image.format in _LENIENT or image.mode in _NO_COLOURS:
-            problem = check_header(BytesIO(content))
+            problem = find_problem(content, quick=True)
             if problem:
                 raise ValueError(problem)
         with reserved(image, draft=('RGB', (8 * _SIDE, 8 * _SIDE))):

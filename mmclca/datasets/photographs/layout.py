@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from .check import abbreviated
+from mmclca.utils.messages import first_of
+
 from .photographs import PARTS, split_named, words_of
 from .spellings import clean
 
@@ -95,7 +96,7 @@ def _check_variants(parts: Parts, folder: Path) -> list[str]:
     if len(held) < 2 or not (is_same or all(kinds)):
         return []
     look = '{} look like splits or variants of the data, as each holds {}'
-    look = look.format(*(abbreviated(sorted(x)) for x in (held, below)))
+    look = look.format(*(first_of(sorted(x), 3) for x in (held, below)))
     look += ', and none is train' * (all(kinds) and 'train' not in kinds)
     advice = f'name them train, val and test, or give {folder / min(held)}'
     is_flat = any(len(part) == 2 for part in parts)

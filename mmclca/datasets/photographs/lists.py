@@ -71,9 +71,7 @@ def read_lists(folder: Path, lists: dict[str, str]) -> Photographs:
         for path, label in read_labels(folder / name, classes):
             rows.setdefault(str(folder / path), (label, split))
     labels, splits = ([row[i] for row in rows.values()] for i in (0, 1))
-    return Photographs(
-        [*rows], labels, classes, None, splits, source=str(folder)
-    )
+    return Photographs([*rows], labels, classes, None, splits, str(folder))
 
 
 def lines_of_lists(

@@ -96,11 +96,8 @@ def _grouped(photographs, place: Path, groups: str | None) -> Photographs:
             f'{len(names)} paths, such as {", ".join(without[:3])}: write an '
             'expression that every path has, or name a column of the table'
         )
-    return replace(photographs, groups=[_first_group(m) for m in found])
-
-
-def _first_group(match: re.Match) -> str:
-    return (match.groups() and match[1]) or match[0]
+    first = [(m.groups() and m[1]) or m[0] for m in found]
+    return replace(photographs, groups=first)
 
 
 def read_folder(
@@ -209,12 +206,12 @@ def images_at(place: str | os.PathLike) -> Photographs:
     place = os.fspath(place)
     if os.path.isdir(place):
         found = _in_folder(place)
-    elif os.path.isfile(place) and place.endswith('.txt'):
-        found = _in_list(place)
-    elif os.path.exists(place):
+    elif not os.path.exists(place):
+        raise FileNotFoundError(f'there is no folder and no list {place}')
+    elif not (os.path.isfile(place) and place.endswith('.txt')):
         raise ValueError(f'{place}: give a folder, or a list ending in .txt')
     else:
-        raise FileNotFoundError(f'there is no folder and no list {place}')
+        found = _in_list(place)
     if not found.paths:
         raise ValueError(
             f'{place} has no image; images end in '
@@ -225,7 +222,7 @@ def images_at(place: str | os.PathLike) -> Photographs:
 
 def _in_folder(folder: str) -> Photographs:
     paths = find_images([folder])
-    parts = [os.path.relpath(path, folder).split(os.sep) for path in paths]
+    parts = [Path(path).relative_to(folder).parts for path in paths]
     names = [part[0] if len(part) > 1 else None for part in parts]
     return Photographs.named(paths, names, folder)
 
@@ -234,15 +231,17 @@ def _in_list(file: str) -> Photographs:
     folder = os.path.dirname(file)
     beside = os.path.join(folder, 'classes.txt')
     classes = read_lines(beside) if os.path.isfile(beside) else []
-    paths, names = [], []
-    for path, label in read_pairs(file):
-        if classes and label and int(label) >= len(classes):
+    rows = read_pairs(file)
+    names = [label for _, label in rows]
+    if classes:
+        wrong = [x for x in names if x and int(x) >= len(classes)]
+        if wrong:
             raise ValueError(
-                f'{file} has a label {label}, but the classes.txt beside it '
-                f'names {len(classes)} classes, 0 to {len(classes) - 1}'
+                f'{file} has a label {wrong[0]}, but the classes.txt beside '
+                f'it names {len(classes)} classes, 0 to {len(classes) - 1}'
             )
-        paths.append(os.path.join(folder, path))
-        names.append(classes[int(label)] if classes and label else label)
+        names = [x and classes[int(x)] for x in names]
+    paths = [os.path.join(folder, path) for path, _ in rows]
     return Photographs.named(paths, names, file, classes)
 
 

@@ -6,7 +6,6 @@ one of them has seen all.
 """
 
 from collections import Counter
-from collections.abc import Callable
 from io import BytesIO
 
 import cv2
@@ -31,9 +30,7 @@ NEAREST, MOST_PAIRS = 2, 500
 CORNERS, SHARE = 70, 0.25
 
 
-def find_series(
-    photographs: Photographs, features: Tensor, progress: Callable = track
-) -> dict[str, int]:
+def find_series(photographs: Photographs, features: Tensor) -> dict[str, int]:
     """Count photographs that show nearly the same as another of their class.
 
     Args:
@@ -41,13 +38,12 @@ def find_series(
             known to belong together.
         features (Tensor): What a network sees in each, (N, D): of the pairs
             that are most alike in these, at most 500, corners are compared.
-        progress (Callable): Draws a bar, as ``mmclca.utils.messages.track``.
 
     Returns:
         dict[str, int]: By the name of the class, where there are any.
     """
     pairs, corners, found = _alike(photographs, features), {}, set()
-    for pair in progress(pairs, 'Looking for series'):
+    for pair in track(pairs, 'Looking for series'):
         for i in pair:
             if i not in corners:
                 corners[i] = _corners(photographs.paths[i])

@@ -39,7 +39,7 @@ def test_many_classes_of_one_image(check):
     assert checked.photographs.classes == checked.single == names
     assert len(checked.photographs) == 400
     (line,) = checked.lines()  # and short
-    assert line.endswith('(class 0000; class 0001; class 0002; and 397 more)')
+    assert line.endswith('(class 0000; class 0001; class 0002 and 397 more)')
 
 
 def test_a_group_may_hold_a_whole_class(check, tmp_path):
