@@ -130,16 +130,39 @@ def factor(text: str) -> float:
     return float(text)
 
 
-def positive(text: str, least: int = 1) -> int:
-    """Read a number that is at least 1."""
-    if int(text) < least:
-        raise argparse.ArgumentTypeError(f'{text}: at least {least}')
-    return int(text)
+def number(least: int, most: int | None = None) -> Callable[[str], int]:
+    """Make the type of a whole number within bounds."""
+
+    def number(text):
+        if int(text) < least or (most is not None and int(text) > most):
+            top = '' if most is None else f' and at most {most}'
+            raise argparse.ArgumentTypeError(f'{text}: at least {least}{top}')
+        return int(text)
+
+    return number
 
 
-def whole(text: str) -> int:
-    """Read a number that is at least 0."""
-    return positive(text, least=0)
+positive, whole = number(1), number(0)
+
+
+def device(text: str) -> str:
+    """Read the name of a device, and see that PyTorch can use it."""
+    import torch
+
+    try:
+        if text.partition(':')[0] not in DEVICES:
+            raise RuntimeError('unknown type')
+        torch.empty(0, device=text)
+    except (AssertionError, RuntimeError) as error:
+        reason = str(error).partition('\n')[0].partition('. ')[0]
+        raise argparse.ArgumentTypeError(
+            f'{text} is not available ({reason}): choose one of '
+            f'{", ".join(DEVICES)} that this computer has, or leave it out'
+        ) from error
+    return text
+
+
+DEVICES = ('cpu', 'cuda', 'mps', 'xpu')
 
 
 def file_named(*endings: str) -> Callable[[str], Path]:
@@ -174,7 +197,7 @@ SHARED = {
         **SETTINGS,
     ),
     '--device': dict(
-        meaning='cpu or cuda (default: cuda where there is a GPU)'
+        meaning='cpu or cuda (default: cuda where there is a GPU)', type=device
     ),
     '--batch-size': dict(
         meaning='images at a time', default=32, type=positive

@@ -192,7 +192,8 @@ class ModelFolder:
             ValueError: If the table is damaged.
         """
         try:
-            rows = rows_of(read_file(self.path, self.table.name))
+            content = read_file(self.path, self.table.name)
+            rows = rows_of(content, 'path', 'class', 'used')
             rows = [row for row in rows if row['used'] == 'True']
             if not rows:
                 raise ValueError('it lists no photos that were used')
@@ -202,7 +203,7 @@ class ModelFolder:
             for row, digest in zip(rows, found, strict=True):
                 row['digest'] = digest[0]
             return rows
-        except (KeyError, TypeError, ValueError) as error:
+        except (TypeError, ValueError) as error:
             raise ValueError(
                 f'{self.table} is damaged ({error}): fit again with '
                 '--overwrite'

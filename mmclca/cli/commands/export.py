@@ -16,7 +16,7 @@ from mmclca.checkpoints import fitted
 from mmclca.utils.files import replace_file
 
 from .. import Parser, model_files, plain_errors
-from ..arguments import check_file, positive
+from ..arguments import check_file, number
 from ..packages import benchmark, deployment, rich
 
 
@@ -44,7 +44,7 @@ def parse_args():
         '--opset',
         "version of ONNX's operators (default: 18, the oldest)",
         18,
-        type=partial(positive, least=18),
+        type=number(18),
     )
     parser.flag(
         '--int8',
@@ -57,6 +57,8 @@ def parse_args():
 
 
 def check(args):
+    if args.format == 'onnx':
+        deployment.onnx_file.check_opset(args.opset)
     if args.format == 'pt2' and args.int8:
         raise ValueError('--int8 is of --format onnx')
     if args.out and args.out.suffix != f'.{args.format}':

@@ -1,11 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Fit a model to photographs: ``python -m mmclca fit PHOTOGRAPHS``."""
 
-from functools import partial
 from pathlib import Path
 
 from .. import Parser, plain_errors
-from ..arguments import positive
+from ..arguments import number
 from ..packages import fitting
 
 
@@ -58,9 +57,7 @@ def parse_args():
         'training and test both: a regular expression for their paths, or a '
         'column of the table',
     )
-    parser.add(
-        '--folds', 'parts for the estimate', 5, type=partial(positive, least=2)
-    )
+    parser.add('--folds', 'parts for the estimate', 5, type=number(2))
     parser.share('--class-weights')
     parser.flag('--best', 'short for --budget best')
     parser.add(

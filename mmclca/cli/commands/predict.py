@@ -44,14 +44,7 @@ def parse_args():
 
 
 def check(args):
-    if args.checkpoint.endswith('.py'):
-        checkpoint, *images = args.images
-        images = ' '.join(images) or 'IMAGES'
-        raise ValueError(
-            'the checkpoint comes first, and holds the config: '
-            f'predict.py {checkpoint} {images}. For another config: '
-            f'predict.py {checkpoint} {images} --config {args.checkpoint}'
-        )
+    model_files.check_order(args.checkpoint, args.images)
     weights = [*filter(is_checkpoint, args.images)]
     if weights:
         raise ValueError(

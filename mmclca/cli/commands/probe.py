@@ -15,7 +15,14 @@ from mmclca.checkpoints import fitted
 from mmclca.utils.messages import say, track
 
 from .. import Parser, model_files, plain_errors
-from ..arguments import check_file, file_named, keep_rate, positive, whole
+from ..arguments import (
+    check_file,
+    file_named,
+    keep_rate,
+    number,
+    positive,
+    whole,
+)
 from ..packages import apis, datasets, evaluation, fitting, models
 
 
@@ -95,7 +102,7 @@ def add_classifier(parser):
         'ridge',
     )
     parts = 'parts that the images are cut into'
-    parser.add('--folds', parts, 5, type=partial(positive, least=2))
+    parser.add('--folds', parts, 5, type=number(2))
     parser.add('--repeats', 'how often they are cut', 5, type=positive)
     parser.share('--class-weights')
 
