@@ -191,9 +191,8 @@ SHARED = {
         'checkpoint'
     ),
     '--cfg-options': dict(
-        meaning='override settings of the config, nested ones with dots; '
-        'lists and tuples as key="[a,b]" or key="[(a,b),(c,d)]", without '
-        'spaces',
+        meaning='settings of the config, such as model.head.num_classes=5 or '
+        'key="[(a,b),(c,d)]", without spaces',
         **SETTINGS,
     ),
     '--device': dict(
@@ -203,23 +202,20 @@ SHARED = {
         meaning='images at a time', default=32, type=positive
     ),
     '-r --rescale-factor': dict(
-        meaning='of the size at which images are drawn, 320 px high by '
-        'default',
+        meaning='scale of the drawn images, 320 px high by default',
         default=1.0,
         type=factor,
     ),
     '--reject THRESHOLD.json': dict(
-        meaning='file of open_set.py: it says what is of no known class '
-        '(default: that in the folder of the model)',
+        meaning='threshold for unknown classes (default: that of the model)',
         type=Path,
     ),
     '--class-weights': dict(
-        meaning='balanced: classes count alike, whatever their number of '
-        'images (default: images count alike)',
+        meaning='weigh classes alike (default: weigh images alike)',
         choices=['balanced'],
     ),
     '--index FILE': dict(
-        meaning='images to find: a file that retrieval.py --save-index wrote'
+        meaning='gallery that retrieval.py --save-index wrote'
     ),
     '--out': dict(
         meaning='write the results to a .csv or .json file',
@@ -231,18 +227,12 @@ SHARED = {
 def add_run_arguments(parser: Parser) -> None:
     """Add the arguments of what builds a runner from a config."""
     parser.add('--work-dir', 'folder for logs and results')
-    parser.flag(
-        '--compile',
-        'compile backbone and head: slow to start, faster after that',
-    )
-    parser.flag(
-        '--no-pin-memory',
-        'do not pin the memory of batches (default: where CUDA is)',
-    )
+    parser.flag('--compile', 'compile backbone and head with torch.compile')
+    parser.flag('--no-pin-memory', 'do not pin the memory of batches')
     parser.share('--cfg-options')
     parser.add(
         '--launcher',
-        'what starts the processes of a distributed run',
+        'launcher of a distributed run',
         'none',
         choices=['none', 'pytorch', 'slurm', 'mpi'],
     )

@@ -22,11 +22,8 @@ from ..packages import benchmark, deployment, rich
 
 def parse_args():
     parser = Parser(__doc__)
-    parser.add(
-        'config',
-        'path or name of a config (without, the one in the checkpoint)',
-        nargs='?',
-    )
+    config = 'path or name of a config (default: that in the checkpoint)'
+    parser.add('config', config, nargs='?')
     parser.add('checkpoint', 'path or URL of the weights')
     parser.add(
         '--format',
@@ -36,8 +33,7 @@ def parse_args():
     )
     parser.add(
         '--out',
-        'the file to write (default: the name of the checkpoint with the '
-        'ending of the format, in its folder)',
+        'file to write (default: the checkpoint with the other ending)',
         type=Path,
     )
     parser.add(
@@ -46,11 +42,7 @@ def parse_args():
         18,
         type=number(18),
     )
-    parser.flag(
-        '--int8',
-        '8-bit matrix products in the ONNX file (dynamic quantization): '
-        'smaller, other logits',
-    )
+    parser.flag('--int8', 'quantize matrix products to 8 bits (ONNX only)')
     parser.share('--reject THRESHOLD.json', '--cfg-options')
     parser.set_defaults(device='cpu')
     return parser.parse_args()
