@@ -51,23 +51,6 @@ def export_onnx(
     return replace_file(path, write)
 
 
-def check_opset(opset: int) -> None:
-    """Refuse a version of ONNX's operators that onnx does not know.
-
-    Raises:
-        ImportError: If onnx is missing.
-        ValueError: If the version is newer than the newest one.
-    """
-    require('onnx', extra='deploy')
-    from onnx.defs import onnx_opset_version
-
-    if opset > onnx_opset_version():
-        raise ValueError(
-            f'opset {opset} is unknown to the installed onnx: use at most '
-            f'{onnx_opset_version()}'
-        )
-
-
 def write_onnx(
     model: nn.Module,
     size: tuple[int, int],

@@ -66,7 +66,7 @@ MISTAKES = [
     (('page', 'model', '--host', '192.0.2.1'), '192.0.2.1', '--host'),
     (('predict', 'photographs', 'a.pth'), 'first', 'predict a.pth photo'),
     (('add-class', 'one', 'a.pth'), 'first', 'add-class a.pth one'),
-    (('export', 'a.pth', '--opset', '99'), 'opset 99', 'at most'),
+    (('export', 'a.pth', '--opset', '99'), '99', 'at most 22'),
 ]
 
 
