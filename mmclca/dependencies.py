@@ -4,7 +4,6 @@
 None of them is imported for this: versions are those of the distributions.
 """
 
-import warnings
 from importlib.metadata import PackageNotFoundError, version
 
 from packaging.requirements import Requirement
@@ -48,7 +47,7 @@ def _problem(name: str, versions: str, found: dict[str, str]) -> str:
 
 
 def check_dependencies() -> None:
-    """Refuse what cannot work, warn of installations over each other.
+    """Refuse packages that are missing or of a wrong version.
 
     Raises:
         ImportError: If modules are missing or of a version that does not
@@ -63,13 +62,6 @@ def check_dependencies() -> None:
             problems.append(problem)
             old += held
             new.append(install)
-        elif len(held) > 1:
-            warnings.warn(
-                f'{" and ".join(held)} are installed over each other: all '
-                f'hold the module {name!r}. To keep one:\n'
-                f'{_remedy(held, [install])}',
-                stacklevel=3,
-            )
     if problems:
         raise ImportError(
             f'mmclca cannot run: {"; ".join(problems)}. To fix it:\n'

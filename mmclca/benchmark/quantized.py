@@ -64,7 +64,8 @@ def photographs_of(folder: str) -> list[dict]:
 
     Those held out; where there are none, those that it was fitted to.
     """
-    rows = read_rows(Path(folder, 'photographs.csv'))
+    columns = 'path', 'class', 'used', 'why_not'
+    rows = read_rows(Path(folder, 'photographs.csv'), *columns)
     held_out = [row for row in rows if row['why_not'].startswith(HELD_OUT)]
     return held_out or [row for row in rows if row['used'] == 'True']
 

@@ -130,16 +130,39 @@ def factor(text: str) -> float:
     return float(text)
 
 
-def positive(text: str, least: int = 1) -> int:
-    """Read a number that is at least 1."""
-    if int(text) < least:
-        raise argparse.ArgumentTypeError(f'{text}: at least {least}')
-    return int(text)
+def number(least: int, most: int | None = None) -> Callable[[str], int]:
+    """Make the type of a whole number within bounds."""
+
+    def number(text):
+        if int(text) < least or (most is not None and int(text) > most):
+            top = '' if most is None else f' and at most {most}'
+            raise argparse.ArgumentTypeError(f'{text}: at least {least}{top}')
+        return int(text)
+
+    return number
 
 
-def whole(text: str) -> int:
-    """Read a number that is at least 0."""
-    return positive(text, least=0)
+positive, whole = number(1), number(0)
+
+
+def device(text: str) -> str:
+    """Read the name of a device, and see that PyTorch can use it."""
+    import torch
+
+    try:
+        if text.partition(':')[0] not in DEVICES:
+            raise RuntimeError('unknown type')
+        torch.empty(0, device=text)
+    except (AssertionError, RuntimeError) as error:
+        reason = str(error).partition('\n')[0].partition('. ')[0]
+        raise argparse.ArgumentTypeError(
+            f'{text} is not available ({reason}): choose one of '
+            f'{", ".join(DEVICES)} that this computer has, or leave it out'
+        ) from error
+    return text
+
+
+DEVICES = ('cpu', 'cuda', 'mps', 'xpu')
 
 
 def file_named(*endings: str) -> Callable[[str], Path]:
@@ -168,35 +191,31 @@ SHARED = {
         'checkpoint'
     ),
     '--cfg-options': dict(
-        meaning='override settings of the config, nested ones with dots; '
-        'lists and tuples as key="[a,b]" or key="[(a,b),(c,d)]", without '
-        'spaces',
+        meaning='settings of the config, such as model.head.num_classes=5 or '
+        'key="[(a,b),(c,d)]", without spaces',
         **SETTINGS,
     ),
     '--device': dict(
-        meaning='cpu or cuda (default: cuda where there is a GPU)'
+        meaning='cpu or cuda (default: cuda where there is a GPU)', type=device
     ),
     '--batch-size': dict(
         meaning='images at a time', default=32, type=positive
     ),
     '-r --rescale-factor': dict(
-        meaning='of the size at which images are drawn, 320 px high by '
-        'default',
+        meaning='scale of the drawn images, 320 px high by default',
         default=1.0,
         type=factor,
     ),
     '--reject THRESHOLD.json': dict(
-        meaning='file of open_set.py: it says what is of no known class '
-        '(default: that in the folder of the model)',
+        meaning='threshold for unknown classes (default: that of the model)',
         type=Path,
     ),
     '--class-weights': dict(
-        meaning='balanced: classes count alike, whatever their number of '
-        'images (default: images count alike)',
+        meaning='weigh classes alike (default: weigh images alike)',
         choices=['balanced'],
     ),
     '--index FILE': dict(
-        meaning='images to find: a file that retrieval.py --save-index wrote'
+        meaning='gallery that retrieval.py --save-index wrote'
     ),
     '--out': dict(
         meaning='write the results to a .csv or .json file',
@@ -208,18 +227,12 @@ SHARED = {
 def add_run_arguments(parser: Parser) -> None:
     """Add the arguments of what builds a runner from a config."""
     parser.add('--work-dir', 'folder for logs and results')
-    parser.flag(
-        '--compile',
-        'compile backbone and head: slow to start, faster after that',
-    )
-    parser.flag(
-        '--no-pin-memory',
-        'do not pin the memory of batches (default: where CUDA is)',
-    )
+    parser.flag('--compile', 'compile backbone and head with torch.compile')
+    parser.flag('--no-pin-memory', 'do not pin the memory of batches')
     parser.share('--cfg-options')
     parser.add(
         '--launcher',
-        'what starts the processes of a distributed run',
+        'launcher of a distributed run',
         'none',
         choices=['none', 'pytorch', 'slurm', 'mpi'],
     )

@@ -2,11 +2,10 @@
 """A user's mistake ends a tool in one line."""
 
 import errno
-import inspect
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from traceback import extract_tb, walk_tb
+from traceback import extract_tb
 
 from mmclca.checkpoints.error import CheckpointError
 from mmclca.utils.messages import did_you_mean
@@ -32,9 +31,6 @@ USERS = re.compile(
     'not supported|Found 0 files in subfolders|failed to load image'
 )
 UNKNOWN_TYPE = re.compile(r'(\S+) is not in the \S+::(.+?) registry')
-UNKNOWN_KEYWORD = re.compile(
-    r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'"
-)
 
 
 class Mistake(SystemExit):
@@ -103,12 +99,10 @@ def mistake(source, error: Exception) -> Mistake:
 
 
 def explained(error: Exception) -> str:
-    """Write what an error says in one line, with the names that come close."""
+    """Describe an error in one line, with close names of an unknown type."""
     text = ' '.join(_text(error).split())
     if found := UNKNOWN_TYPE.search(text):
         return _unknown_type(*found.groups())
-    if found := UNKNOWN_KEYWORD.search(text):
-        return _unknown_keyword(error, *found.groups()) or text
     return text
 
 
@@ -156,45 +150,3 @@ def _types_below(registry) -> Iterator[str]:
         yield f'{registry.scope}.{name}' if own else name
     for child in registry.children.values():
         yield from _types_below(child)
-
-
-def _unknown_keyword(
-    error: Exception, function: str, keyword: str
-) -> str | None:
-    name = function.removesuffix('.__init__').rpartition('.')[2]
-    kind = _class_named(name, error)
-    if kind is None:
-        return None
-    known = sorted(_keywords(kind))
-    return (
-        f'{kind.__name__} takes no {keyword}'
-        f'{did_you_mean(keyword, known, most=3)}; it takes {", ".join(known)}'
-    )
-
-
-def _class_named(name: str, error: Exception) -> type | None:
-    """Find the class of that name, or below it, that was to be built."""
-    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
-    for frame in reversed(frames):  # from within to without
-        for value in (*frame.f_locals.values(), frame.f_globals.get(name)):
-            if inspect.isclass(value) and name in _names(value):
-                return value
-    return None
-
-
-def _names(kind: type) -> list[str]:
-    return [one.__name__ for one in inspect.getmro(kind)]
-
-
-def _keywords(kind: type) -> Iterator[str]:
-    """Yield keywords of a class, and of those that it hands others on to."""
-    for one in inspect.getmro(kind):
-        if '__init__' in vars(one):
-            _, *given = inspect.signature(one.__init__).parameters.values()
-            kinds = {parameter.kind for parameter in given}
-            yield from (p.name for p in given if p.kind not in VARIADIC)
-            if inspect.Parameter.VAR_KEYWORD not in kinds:
-                return
-
-
-VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

@@ -1,6 +1,8 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """The model that a tool is to look at, and on what images."""
 
+import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,6 +21,23 @@ def load(args, config, checkpoint, reject=None):
         reject=reject,
         options=args.cfg_options,
     )
+
+
+def check_order(first: str, others: Sequence[str]) -> None:
+    """Refuse images or a config in the place of the model.
+
+    Raises:
+        ValueError: If the model comes later; shows the right command.
+    """
+    models = [*filter(is_checkpoint, others)]
+    if models and not is_checkpoint(first):
+        images = [file for file in others if file != models[0]]
+        config = first.endswith('.py')
+        words = [*images, '--config', first] if config else [first, *images]
+        raise ValueError(
+            f'the model comes first: {Path(sys.argv[0]).name} '
+            f'{shlex.join([models[0], *words])}'
+        )
 
 
 def sort_files(

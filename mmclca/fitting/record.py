@@ -176,8 +176,9 @@ class ModelFolder:
         Raises:
             ValueError: If the table is damaged.
         """
-        with _blaming(self.table, KeyError, TypeError, ValueError):
-            rows = rows_of(read_file(self.path, self.table.name))
+        with _blaming(self.table, TypeError, ValueError):
+            content = read_file(self.path, self.table.name)
+            rows = rows_of(content, 'path', 'class', 'used')
             rows = [row for row in rows if row['used'] == 'True']
             if not rows:
                 raise ValueError('it lists no photos that were used')

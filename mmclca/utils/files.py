@@ -195,28 +195,36 @@ def write_rows(path: str | Path, rows: Iterable[Iterable]) -> None:
     replace_bytes(Path(path), content)
 
 
-def read_rows(path: str | Path) -> list[dict[str, str]]:
+def read_rows(path: str | Path, *columns: str) -> list[dict[str, str]]:
     """Return rows of a table, by the titles in its first one.
+
+    Args:
+        path (str | Path): The table.
+        *columns: Titles that the table must have.
 
     Raises:
         OSError: See :func:`open_file`.
-        ValueError: If a cell is too large.
+        ValueError: If a cell is too large or a column is missing.
     """
     try:
-        return rows_of(read_bytes(path))
+        return rows_of(read_bytes(path), *columns)
     except ValueError as error:
         raise ValueError(f'{path}: {error}') from error
 
 
-def rows_of(content: bytes) -> list[dict[str, str]]:
+def rows_of(content: bytes, *columns: str) -> list[dict[str, str]]:
     """Return rows of the content of a table, see :func:`read_rows`.
 
     Raises:
-        ValueError: If a cell is too large; names its line.
+        ValueError: If a cell is too large, with its line, or a column is
+            missing.
     """
     text = content.decode('utf-8-sig', 'surrogateescape')
     rows = csv.DictReader(StringIO(text, newline=''))
     try:
+        for name in columns:
+            if name not in (rows.fieldnames or ()):
+                raise ValueError(f'column {name!r} is missing')
         return [{key: from_cell(row[key]) for key in row} for row in rows]
     except csv.Error as error:
         raise ValueError(f'line {rows.reader.line_num}: {error}') from error

@@ -117,6 +117,12 @@ def test_the_script_that_stands_alone():
     assert script['printable']('\x1b[31m\nrose') == r'\x1b[31m\nrose'
 
 
+def test_read_rows_names_column_if_it_is_missing(tmp_path):
+    write_rows(tmp_path / 'a.csv', [['path', 'class'], ['x', 'ash']])
+    with pytest.raises(ValueError, match="a.csv: column 'used'"):
+        read_rows(tmp_path / 'a.csv', 'path', 'used')
+
+
 def test_read_rows_names_line_if_cell_is_too_large(tmp_path):
     write_rows(tmp_path / 'a.csv', [['path'], ['x' * 140_000]])
     with pytest.raises(ValueError, match='line 2'):

@@ -30,15 +30,15 @@ MISTAKES = [
     ),
     (
         *(TRAIN, (*CONFIG, f'{REDUCER}.keeprate=0.5')),
-        *('takes no keeprate', 'it takes .*keep_rate', 'mean keep_rate'),
+        *('keeprate', '__init__', 'unexpected keyword'),
     ),
     (
         *(TRAIN, (*CONFIG, 'train_cfg.max_epoch=1')),
-        *('takes no max_epoch', 'it takes .*max_epochs', 'mean max_epochs'),
+        *('max_epoch', 'EpochBasedTrainLoop', 'unexpected keyword'),
     ),
     (
         *(TRAIN, (*CONFIG, 'train_dataloader.batchsize=1')),
-        *('takes no batchsize', 'it takes .*batch_size', 'mean batch_size'),
+        *('batchsize', 'DataLoader', 'unexpected keyword'),
     ),
     (
         *(TRAIN, (*CONFIG, 'model.head.num_classes=5')),
@@ -102,7 +102,7 @@ MISTAKES = [
     ),
     (
         *(EXPORT, (*WEIGHTS, f'{REDUCER}.keeprate=0.5')),
-        *('takes no keeprate', 'it takes .*keep_rate', 'mean keep_rate'),
+        *('keeprate', '__init__', 'unexpected keyword'),
     ),
     (
         *(EXPORT, (*WEIGHTS, 'model.backbone.img_size=30')),
@@ -122,7 +122,7 @@ MISTAKES = [
     ),
     (
         *('analysis_tools/get_flops', (*CONFIG, f'{REDUCER}.keeprate=0.5')),
-        *('takes no keeprate', 'it takes .*keep_rate', 'mean keep_rate'),
+        *('keeprate', '__init__', 'unexpected keyword'),
     ),
 ]
 
@@ -199,11 +199,6 @@ def test_errors_of_the_program_keep_their_traceback(end, monkeypatch):
 def test_nothing_close_is_not_suggested():
     assert did_you_mean('owl', ['keep_rate', 'num_stages']) == ''
     assert did_you_mean('rate', ['keep_rate']) == ' (do you mean keep_rate?)'
-
-
-def test_unknown_keyword_of_what_no_config_builds():
-    error = TypeError("f() got an unexpected keyword argument 'x'")
-    assert explained(error) == str(error)
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,17 @@ MISTAKES = [
     (('page', 'model'), 'no model.pth', 'mmclca fit'),
     (('add-class', 'model', 'one'), 'no model.pth', 'mmclca fit'),
     (('fitt',), 'fitt', 'choose from'),
+    *(
+        (('predict', 'model', 'a.png', '--device', name), name, 'cpu, cuda')
+        for name in ('gpu', 'meta', 'mps', 'vulkan', 'nowhere', 'hpu', 'cpu:x')
+    ),
+    (('page', 'model', '--port', '65536'), '65536', 'at most 65535'),
+    (('page', 'model', '--port', '-1'), '-1', 'at least 0'),
+    (('page', 'model', '--host', '999.1.1.1'), '999.1.1.1', '--host'),
+    (('page', 'model', '--host', '192.0.2.1'), '192.0.2.1', '--host'),
+    (('predict', 'photographs', 'a.pth'), 'first', 'predict a.pth photo'),
+    (('add-class', 'one', 'a.pth'), 'first', 'add-class a.pth one'),
+    (('export', 'a.pth', '--opset', '99'), '99', 'at most 22'),
 ]
 
 

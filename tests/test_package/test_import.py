@@ -90,19 +90,6 @@ def test_all_that_is_missing_is_named_at_once(installed):
     assert 'mmpretrain' not in message
 
 
-@pytest.mark.parametrize('other', ['mmengine', 'mmengine-lite', 'mmcv-lite'])
-def test_overlaid_installations_warn(other, installed):
-    module = other.partition('-')[0]
-    installed[other] = installed[f'onedl-{module}']
-    with pytest.warns(UserWarning) as warned:
-        check_dependencies()
-    (warning,) = warned
-    message = str(warning.message)
-    assert f'onedl-{module} and {other} are installed over' in message
-    assert f'pip uninstall -y onedl-{module} {other}\n' in message
-    assert f"pip install 'onedl-{module}>=" in message
-
-
 def test_upstream_alone_does_not_warn(installed, recwarn):
     for name in ('mmengine', 'mmcv', 'mmpretrain'):
         installed[name] = installed.pop(f'onedl-{name}')

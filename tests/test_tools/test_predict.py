@@ -152,11 +152,10 @@ def test_tokens_of_a_plain_vit(predict, tmp_path):
         ),
         (
             'run/tiny.py best.pth leaves/ more/',
-            'the checkpoint comes first, and holds the config: predict.py '
-            'best.pth leaves/ more/. For another config: predict.py best.pth '
-            'leaves/ more/ --config run/tiny.py',
+            'the model comes first: predict.py best.pth leaves/ more/ '
+            '--config run/tiny.py',
         ),
-        ('run/tiny.py best.pth', 'predict.py best.pth IMAGES'),
+        ('leaves/ best.pth', 'predict.py best.pth leaves/'),
         ('tiny.pth empty', ') in empty'),
     ],
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mmclca.checkpoints.fitted import model_file
 
-from .. import Parser, plain_errors
+from .. import Parser, model_files, plain_errors
 from ..packages import fitting
 
 
@@ -25,6 +25,7 @@ def parse_args():
 
 def main(args):
     with plain_errors():
+        model_files.check_order(str(args.folder), [str(args.photographs)])
         model_file(args.folder)
         model = fitting.FittedModel(args.folder, args.device)
         model.add_class(args.photographs, args.name)

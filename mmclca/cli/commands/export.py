@@ -16,17 +16,14 @@ from mmclca.checkpoints import fitted
 from mmclca.utils.files import replace_file
 
 from .. import Parser, model_files, plain_errors
-from ..arguments import check_file, positive
+from ..arguments import check_file, number
 from ..packages import benchmark, deployment, rich
 
 
 def parse_args():
     parser = Parser(__doc__)
-    parser.add(
-        'config',
-        'path or name of a config (without, the one in the checkpoint)',
-        nargs='?',
-    )
+    config = 'path or name of a config (default: that in the checkpoint)'
+    parser.add('config', config, nargs='?')
     parser.add('checkpoint', 'path or URL of the weights')
     parser.add(
         '--format',
@@ -36,21 +33,17 @@ def parse_args():
     )
     parser.add(
         '--out',
-        'the file to write (default: the name of the checkpoint with the '
-        'ending of the format, in its folder)',
+        'file to write (default: the checkpoint with the other ending)',
         type=Path,
     )
     parser.add(
         '--opset',
-        "version of ONNX's operators (default: 18, the oldest)",
+        "version of ONNX's operators, 18 to 22",
         18,
-        type=partial(positive, least=18),
+        # ONNX Runtime fails on the Attention operator of opset 23 and above
+        type=number(18, 22),
     )
-    parser.flag(
-        '--int8',
-        '8-bit matrix products in the ONNX file (dynamic quantization): '
-        'smaller, other logits',
-    )
+    parser.flag('--int8', 'quantize matrix products to 8 bits (ONNX only)')
     parser.share('--reject THRESHOLD.json', '--cfg-options')
     parser.set_defaults(device='cpu')
     return parser.parse_args()

@@ -1,11 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Fit a model to photographs: ``python -m mmclca fit PHOTOGRAPHS``."""
 
-from functools import partial
 from pathlib import Path
 
 from .. import Parser, plain_errors
-from ..arguments import positive
+from ..arguments import number
 from ..packages import fitting
 
 
@@ -18,33 +17,28 @@ def parse_args():
     )
     parser.add(
         'photographs',
-        'a folder with a folder a class, or with train, val and test folders '
-        'of them; with --labels the folder that its paths are in',
+        'folder with a folder per class, or with train, val and test folders',
         type=Path,
     )
     out = 'folder of the model'
     parser.add('--out MODEL', out, Path('model'), type=Path)
     parser.add(
         '--budget',
-        'what a photograph may cost, such as 0.5GMACs or 20ms (on this '
-        'machine), or best; the first of the candidates within it is taken, '
-        'which --explain lists (default: half of the whole transformer)',
+        'cost per photo, such as 0.5GMACs, 20ms or best (default: half of '
+        'the full ViT)',
     )
     parser.add(
         '--runtime',
-        'what times are measured in (default: ONNX Runtime where it is '
-        'installed, on a GPU PyTorch)',
+        'runtime for times (default: onnx if installed, on a GPU pytorch)',
         choices=['onnx', 'pytorch'],
     )
     parser.add(
         '--weights FILE',
-        'a file of ViT, DeiT or DINOv2 weights, or timm://NAME (default: '
-        "DeiT-Tiny's, from the cache of timm or the network)",
+        'ViT, DeiT or DINOv2 weights, or timm://NAME (default: DeiT-Tiny)',
     )
     parser.add(
         '--pixels',
-        'how the photographs that these weights know were normalized '
-        "(default: as timm says of the weights' name)",
+        'normalization for --weights (default: that of timm)',
         choices=['imagenet', 'half'],
     )
     parser.add(
@@ -54,24 +48,17 @@ def parse_args():
     )
     parser.add(
         '--groups',
-        'photographs of one thing, such as a plant, that are not to be in '
-        'training and test both: a regular expression for their paths, or a '
-        'column of the table',
+        'photos to keep together, such as those of a plant: a regular '
+        'expression for their paths, or a column of the table',
     )
-    parser.add(
-        '--folds', 'parts for the estimate', 5, type=partial(positive, least=2)
-    )
+    parser.add('--folds', 'parts for the estimate', 5, type=number(2))
     parser.share('--class-weights')
     parser.flag('--best', 'short for --budget best')
     parser.add(
         '--coarse TABLE',
-        'classes, such as cultivars, and coarse ones, such as species: says '
-        'how well both are found (.csv with titles)',
+        'table of classes and coarse classes, .csv with titles',
     )
-    parser.flag(
-        '--explain',
-        'say why the model was chosen, and what all tokens would give',
-    )
+    parser.flag('--explain', 'list the candidates and compare the full ViT')
     parser.flag('--probe-only', 'do not train: an answer in seconds')
     parser.flag('--overwrite', 'replace what another fit has written')
     parser.share('--device')

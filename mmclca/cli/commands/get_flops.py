@@ -19,24 +19,16 @@ def parse_args():
     parser = Parser(__doc__)
     parser.add(
         'config',
-        'path or name of a config, of which `model` is enough; or a '
-        'checkpoint that holds it, or a folder that fit wrote',
+        'path or name of a config, a checkpoint, or a folder that fit wrote',
     )
     parser.add(
         '--shape',
-        'size of the image in pixels; one number for a square one (default: '
-        'img_size of the backbone)',
+        'image size in pixels (default: img_size of the backbone)',
         nargs='+',
         type=positive,
         metavar=('HEIGHT', 'WIDTH'),
     )
-    parser.flag(
-        '--json',
-        'print one line of JSON instead of a table: flops '
-        '(multiply-accumulates), params, tokens (those that leave each '
-        'layer, before the cache recovers), distances (multiply-accumulates '
-        'of distances between tokens, which are not in flops) and more',
-    )
+    parser.flag('--json', 'print JSON instead of a table')
     parser.share('--cfg-options')
     return parser.parse_args()
 

@@ -6,12 +6,14 @@ step by step, and the work it takes
 """
 
 import signal
+import socket
+from argparse import ArgumentTypeError
 from pathlib import Path
 
 from mmclca.utils.extras import require
 
 from .. import Parser, model_files, plain_errors
-from ..arguments import CHECKPOINT
+from ..arguments import CHECKPOINT, number
 from ..packages import apis, evaluation, model_index, page
 
 
@@ -20,17 +22,34 @@ def parse_args():
     default = ' (default: those of "make demo")'
     parser.add('checkpoint', CHECKPOINT + default, nargs='?')
     parser.share('--config')
-    parser.add('--port', 'port (default: a free one from 7860 on)', type=int)
+    port = 'port (default: a free one from 7860 on)'
+    parser.add('--port', port, type=number(0, 65535))
     parser.add(
         '--host',
         'address to listen at (default: %(default)s, reached from this '
         'computer alone). 0.0.0.0 shows the page to the whole network, '
         'without a password',
         '127.0.0.1',
+        type=local_address,
     )
     parser.share('--index FILE', '--reject THRESHOLD.json')
     parser.share('--device', '--cfg-options')
     return parser.parse_args()
+
+
+def local_address(host):
+    """See that a server can listen at an address, before a model is loaded."""
+    try:
+        found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+        family, kind, *_, place = found[0]
+        with socket.socket(family, kind) as one:
+            one.bind(place)
+    except (OSError, UnicodeError) as error:
+        raise ArgumentTypeError(
+            f'{host} is not an address of this computer ({error}): '
+            'leave --host out, or give 0.0.0.0'
+        ) from error
+    return host
 
 
 def trained(args):

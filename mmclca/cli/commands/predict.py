@@ -21,37 +21,22 @@ from ..packages import apis, visualization
 def parse_args():
     parser = Parser(__doc__)
     parser.share('checkpoint', '--config')
-    parser.add(
-        'images',
-        'files, folders (with all below them) or patterns such as '
-        '"scans/*.tif"',
-        nargs='+',
-    )
+    images = 'files, folders, or patterns such as "scans/*.tif"'
+    parser.add('images', images, nargs='+')
     parser.add('--topk', 'classes to name for each image', 5, type=positive)
     parser.share('--batch-size', '--out')
     parser.flag(
         '--tokens',
-        'write the tokens of each layer and the GMACs of each image too, to '
-        '.json also the maps of kept patches, of attention and attribution',
+        'add tokens per layer and GMACs to --out, to .json also maps',
     )
-    parser.add(
-        '--pictures DIR',
-        'draw what is left of each image stage by stage, with its class',
-        type=Path,
-    )
+    pictures = 'folder for a drawing of the kept patches of each image'
+    parser.add('--pictures DIR', pictures, type=Path)
     parser.share('--reject THRESHOLD.json', '--device', '--cfg-options')
     return parser.parse_args()
 
 
 def check(args):
-    if args.checkpoint.endswith('.py'):
-        checkpoint, *images = args.images
-        images = ' '.join(images) or 'IMAGES'
-        raise ValueError(
-            'the checkpoint comes first, and holds the config: '
-            f'predict.py {checkpoint} {images}. For another config: '
-            f'predict.py {checkpoint} {images} --config {args.checkpoint}'
-        )
+    model_files.check_order(args.checkpoint, args.images)
     weights = [*filter(is_checkpoint, args.images)]
     if weights:
         raise ValueError(

@@ -15,7 +15,14 @@ from mmclca.checkpoints import fitted
 from mmclca.utils.messages import say, track
 
 from .. import Parser, model_files, plain_errors
-from ..arguments import check_file, file_named, keep_rate, positive, whole
+from ..arguments import (
+    check_file,
+    file_named,
+    keep_rate,
+    number,
+    positive,
+    whole,
+)
 from ..packages import apis, datasets, evaluation, fitting, models
 
 
@@ -23,13 +30,11 @@ def parse_args():
     parser = Parser(__doc__)
     parser.add(
         'model',
-        'a config (path or name) of a classifier, or a checkpoint that holds '
-        'its config',
+        'path or name of a config, or a checkpoint that holds its config',
     )
     parser.add(
         '--weights',
-        'path or address of the weights, or timm://NAME (default: those of '
-        'the checkpoint, or load_from of the config)',
+        'path, URL or timm://NAME (default: the checkpoint or load_from)',
     )
     add_images(parser)
     add_variant(parser)
@@ -49,54 +54,38 @@ def add_images(parser):
     )
     parser.add(
         '--groups REGEX',
-        'images of one thing, such as a plant, which stay in one fold: a '
-        'regular expression that is searched for in each path (its first '
-        'group counts, else all of it), or a column of the table',
+        'images to keep in one fold: a regular expression for their paths, '
+        'or a column of the table',
     )
     parser.add(
         '--test PLACE',
-        'images to measure the result on once: a folder, a .txt list, or '
-        'val or test for a split of the config',
+        'test images: a folder, a .txt list, or val or test of the config',
     )
-    parser.add(
-        '--cache DIR',
-        'folder to keep features in: no image goes through a model twice',
-        type=Path,
-    )
+    parser.add('--cache DIR', 'folder to keep features in', type=Path)
     parser.share('--batch-size')
 
 
 def add_variant(parser):
     parser.add(
         '--layers N',
-        'layers, from 0, to classify by (default: what the head of the model '
-        'reads, or with --out-type the first three quarters)',
+        'layers, from 0 (default: features of the head, or with --out-type '
+        'the first three quarters)',
         nargs='+',
         type=whole,
     )
     parser.add(
         '--out-type NAME',
-        'what to take of each layer: average or std (standard deviation) of '
-        'the tokens left, cls_token, or cls_average, cls_std or '
-        'cls_average_std for both or all (default: average with --layers)',
+        'features of a layer: average, std, cls_token, cls_average, cls_std '
+        'or cls_average_std (default: average with --layers)',
     )
-    parser.add(
-        '--method NAME',
-        'reduce tokens by this reducer (default: as the model does)',
-    )
+    parser.add('--method NAME', 'reducer (default: that of the model)')
     parser.add('--keep-rate RATE', 'of --method', type=keep_rate)
 
 
 def add_classifier(parser):
-    parser.add(
-        '--classifier NAME',
-        'ridge regression, shrinkage LDA (lda), logistic regression or '
-        'nearest class mean (ncm)',
-        'ridge',
-    )
-    parts = 'parts that the images are cut into'
-    parser.add('--folds', parts, 5, type=partial(positive, least=2))
-    parser.add('--repeats', 'how often they are cut', 5, type=positive)
+    parser.add('--classifier NAME', 'ridge, lda, logistic or ncm', 'ridge')
+    parser.add('--folds', 'folds of the cross-validation', 5, type=number(2))
+    parser.add('--repeats', 'repeats of it', 5, type=positive)
     parser.share('--class-weights')
 
 

@@ -30,23 +30,12 @@ def parse_args():
     parser.add('in_file', 'path or URL of a checkpoint')
     parser.add(
         'out_file',
-        'file to write: NAME.pth or NAME.safetensors, NAME for both; becomes '
-        'NAME_DATE-HASH.pth',
+        'NAME.pth, NAME.safetensors, or NAME for both; adds _DATE-HASH',
         type=Path,
     )
-    parser.flag(
-        '--no-ema',
-        'take the weights as trained, not their moving average (EMA)',
-    )
-    parser.add(
-        '--dataset-type',
-        'data set of mmpretrain or mmclca whose class names are taken where '
-        'the checkpoint has none, such as ImageNet',
-    )
-    parser.add(
-        '--config',
-        'path or name of a config, for a checkpoint that has none in it',
-    )
+    parser.flag('--no-ema', 'publish the weights as trained, not their EMA')
+    parser.add('--dataset-type', 'dataset with the class names, e.g. ImageNet')
+    parser.add('--config', 'config for a checkpoint that holds none')
     return parser.parse_args()
 
 

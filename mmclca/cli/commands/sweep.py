@@ -17,11 +17,8 @@ from ..packages import sweep
 def parse_args():
     parser = Parser('Run a grid of cells', 'the same command goes on')
     parser.add('grid', 'the grid, a Python file', type=Path)
-    parser.add(
-        '--work-dir',
-        'folder of results and logs (default: work_dirs/sweeps/GRID)',
-        type=Path,
-    )
+    work_dir = 'folder of results and logs (default: work_dirs/sweeps/GRID)'
+    parser.add('--work-dir', work_dir, type=Path)
     parser.add(
         '--executor',
         'processes of this machine, or an array of Slurm jobs',
@@ -31,8 +28,7 @@ def parse_args():
     parser.add('--jobs', 'cells that run at a time', 1, type=positive)
     parser.add(
         '--threads',
-        'CPU threads of a cell (default: the cores over --jobs; on Slurm '
-        'those of cpus_per_task)',
+        'CPU threads per run (default: cores divided by --jobs)',
         type=positive,
     )
     parser.add(

@@ -12,8 +12,7 @@ def parse_args():
     parser.add('config', 'path or name of a config')
     parser.add(
         'checkpoint',
-        'path or URL of the weights; of several, as of runs that differ by '
-        'their seed, mean and standard deviation are printed',
+        'path or URL of weights; of several, mean and standard deviation',
         nargs='+',
     )
     add_run_arguments(parser)
@@ -30,19 +29,13 @@ def parse_args():
     parser.add('--wait-time', 'seconds a window stays', 2, type=float)
     parser.flag(
         '--tta',
-        "average over augmented views: the config's tta_pipeline and "
-        'tta_model, or else the image and its mirror image',
+        'average over the views of tta_pipeline, or image and mirror image',
     )
-    parser.flag(
-        '--fuse',
-        'join what need not be computed apart, parallel branches and affine '
-        'maps: the same predictions',
-    )
+    parser.flag('--fuse', 'fuse parallel branches and affine maps')
     parser.flag('--amp', 'automatic mixed precision')
     parser.add(
         '--benchmark',
-        'other tests than the validation set, for configs of ImageNet-1k: '
-        'real.json in its folder, ImageNet-V2 beside it',
+        'ReaL labels or ImageNet-V2, for configs of ImageNet-1k',
         choices=['real', 'v2'],
     )
     return parser.parse_args()

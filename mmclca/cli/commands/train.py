@@ -17,30 +17,17 @@ def parse_args():
     add_run_arguments(parser)
     parser.add(
         '--resume CHECKPOINT',
-        'go on from a checkpoint (default: the newest whole one of the work '
-        'dir)',
+        'resume from a checkpoint (default: the newest in the work dir)',
         nargs='?',
         const='auto',
     )
     parser.flag('--no-validate', 'do not validate')
-    parser.flag(
-        '--auto-scale-lr',
-        "scale the learning rate from the config's "
-        'auto_scale_lr.base_batch_size to the batch size over all processes',
-    )
-    parser.flag(
-        '--no-persistent-workers',
-        'start the workers of the data loaders anew in each epoch',
-    )
-    parser.flag(
-        '--save-trainable',
-        'save what trains alone: a small file per task beside one base, the '
-        'rest, which is written once beside the work dir',
-    )
+    parser.flag('--auto-scale-lr', 'scale the learning rate to the batch size')
+    parser.flag('--no-persistent-workers', 'restart workers in each epoch')
+    parser.flag('--save-trainable', 'save only trained parameters per task')
     parser.add(
         '--amp',
-        'train in automatic mixed precision (default: fp16, with a dynamic '
-        'scale of the loss; bf16 needs none)',
+        'automatic mixed precision (default: fp16)',
         nargs='?',
         const='fp16',
         choices=['fp16', 'bf16'],

@@ -18,11 +18,9 @@ def add_cka(parser):
     add_split(parser)
     parser.add(
         '--kind',
-        'cka, maps: how alike features, or maps of attention, of layers are; '
-        'attention: how far and widely heads look; fourier: frequencies of '
-        'features; probe: accuracy of a linear classifier by layer; reinit: '
-        'of nearest images, with first or last layers anew; pca: energy of '
-        'principal components of the final features',
+        'similarity of features (cka) or attention (maps), attention '
+        'distances, spectrum (fourier), accuracy per layer (probe), of '
+        'reinitialized layers (reinit), or principal components (pca)',
         'cka',
         choices=(*MATRICES, *CURVES),
     )
@@ -34,24 +32,12 @@ def add_cka(parser):
     )
     parser.add(
         '--feature',
-        'compare the CLS tokens, the mean of the others, or all tokens in '
-        'their order, which reducers change',
+        'CLS token, mean of the patch tokens, or all tokens',
         'cls',
         choices=FEATURES,
     )
-    parser.add(
-        '--num-images',
-        'images at most, evenly spread over the split; what does not fill a '
-        'batch is left out',
-        256,
-        type=positive,
-    )
-    parser.add(
-        '--batch-size',
-        'images that are compared with each other at a time, 4 or more',
-        32,
-        type=positive,
-    )
+    parser.add('--num-images', 'images at most', 256, type=positive)
+    parser.share('--batch-size')
 
 
 def draw_cka(args):
@@ -144,8 +130,7 @@ def add_agreement(parser):
     add_split(parser)
     parser.add(
         '--other',
-        'another model to compare with, a teacher or any other; for several, '
-        'once for each',
+        'model to compare with; repeat it for several',
         nargs='+',
         action='append',
         metavar='[CONFIG] CHECKPOINT',

@@ -39,8 +39,7 @@ def add_pooling(parser):
     kind.add_images(parser)
     parser.add(
         '--classes',
-        'names or labels of the classes to draw, where each has a query '
-        '(default: the three with the highest scores)',
+        'classes to draw (default: the three with the highest scores)',
         nargs='+',
         metavar='CLASS',
     )
@@ -101,8 +100,7 @@ def add_cam(parser):
     kind.add_images(parser, '--save-path --out')
     parser.add(
         '--target-layers --target-layer',
-        'layers from 0, or from the last, -1, also as '
-        'backbone.layers[-1].ln1; of several the mean (default: -1)',
+        'layers, such as -1 or backbone.layers[-1].ln1 (default: -1)',
         [-1],
         nargs='+',
         type=layer,
@@ -110,8 +108,7 @@ def add_cam(parser):
     )
     parser.add(
         '--target-category',
-        'labels of the classes to explain (default: the one that the model '
-        'predicts)',
+        'labels of the classes to explain (default: the predicted one)',
         nargs='+',
         type=int,
     )
@@ -123,14 +120,8 @@ def add_cam(parser):
         choices=CAM_METHODS,
         metavar='METHOD',
     )
-    parser.flag(
-        '--eigen-smooth',
-        'first principal component of what channels add, not their sum',
-    )
-    parser.flag(
-        '--aug-smooth',
-        'mean of six views of an image, mirrored and lit otherwise',
-    )
+    parser.flag('--eigen-smooth', 'use the first principal component')
+    parser.flag('--aug-smooth', 'average over six augmented views')
 
 
 def layer(text):
@@ -188,23 +179,9 @@ def left_in_layers(model, batch, layers):
 
 
 def add_reduction(parser):
-    parser.add(
-        'files',
-        'a config with a reducer (path or name; without, the one in the '
-        'checkpoint), weights (without, they are random) and images, in any '
-        'order',
-        nargs='+',
-        metavar='[CONFIG] [CHECKPOINT] IMAGE',
-    )
-    parser.add(
-        '--pretrained',
-        'weights that a training begins with, in place of a trained '
-        'CHECKPOINT: what is missing, head and reducer, stays random',
-        metavar='FILE',
-    )
-    kind.add_leaves(parser)
+    kind.add_images(parser, files='[CONFIG] [CHECKPOINT] IMAGE')
+    parser.add('--pretrained FILE', 'weights in place of a CHECKPOINT')
     parser.add('--seed', 'of leaves and random weights', 0)
-    kind.add_out(parser)
 
 
 def draw_reduction(args):

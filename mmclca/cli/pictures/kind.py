@@ -35,52 +35,19 @@ class Kind:
             print(out)
 
 
-def add_images(parser, out='--out'):
-    """Add what commands take that draw a model on images."""
-    parser.add(
-        'files',
-        'a config (path or name; without, the one in the checkpoint), '
-        'weights and images, in any order',
-        nargs='+',
-        metavar='[CONFIG] CHECKPOINT IMAGE',
-    )
-    add_leaves(parser)
-    add_out(parser, out)
+def add_images(parser, out='--out', files='[CONFIG] CHECKPOINT IMAGE'):
+    """Add the model, the images to draw it on, and the picture to write."""
+    add_model(parser, out, files)
+    leaves = 'draw N synthetic leaves besides, each of another cultivar'
+    parser.add('--leaves', leaves, 0, type=whole, metavar='N')
 
 
-def add_leaves(parser):
-    """Add synthetic leaves in place of photographs."""
-    parser.add(
-        '--leaves',
-        'draw N synthetic leaves besides, each of another cultivar',
-        0,
-        type=whole,
-        metavar='N',
-    )
-
-
-def add_out(parser, names='--out'):
-    """Add the picture to write."""
-    parser.add(
-        names,
-        'picture to write',
-        type=Path,
-        required=True,
-        dest='out',
-        metavar='OUT',
-    )
-
-
-def add_model(parser):
-    """Add what commands take that draw a model without images of one's own."""
-    parser.add(
-        'files',
-        'a config (path or name; without, the one in the checkpoint) and '
-        'weights',
-        nargs='+',
-        metavar='[CONFIG] CHECKPOINT',
-    )
-    add_out(parser)
+def add_model(parser, out='--out', files='[CONFIG] CHECKPOINT'):
+    """Add the model and the picture to write."""
+    meaning = 'files in any order (default config: that in the checkpoint)'
+    parser.add('files', meaning, nargs='+', metavar=files)
+    more = dict(required=True, dest='out', metavar='OUT')
+    parser.add(out, 'picture to write', type=Path, **more)
 
 
 def add_split(parser):

@@ -73,26 +73,13 @@ def draw_confusions(args):
 
 
 def add_tsne(parser):
-    parser.add(
-        'config',
-        'path or name of a config, or a checkpoint that holds its own',
-    )
+    parser.add('config', 'path or name of a config, or a checkpoint')
     parser.add('--checkpoint', 'weights, where the config is no checkpoint')
-    parser.add(
-        '--work-dir',
-        'folder for the picture (default: work_dirs/NAME_OF_CONFIG)',
-        type=Path,
-    )
-    parser.add(
-        '--test-cfg',
-        'path or name of another config, whose test data are drawn',
-    )
-    parser.add(
-        '--vis-stage',
-        'whose output: pre_logits is what the last layer of the head reads',
-        'pre_logits',
-        choices=STAGES,
-    )
+    work_dir = 'folder for the picture (default: work_dirs/NAME_OF_CONFIG)'
+    parser.add('--work-dir', work_dir, type=Path)
+    parser.add('--test-cfg', 'config of the test data')
+    stage = 'features to draw'
+    parser.add('--vis-stage', stage, 'pre_logits', choices=STAGES)
     parser.add('--class-idx', 'labels of the classes', nargs='+', type=int)
     parser.add('--max-num-class', 'without --class-idx, the first classes', 20)
     parser.add('--max-num-samples', 'images of a class at most', 100)

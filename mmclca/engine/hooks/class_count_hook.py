@@ -17,7 +17,6 @@ NAMELESS = (
     '`{0}_dataloader.dataset.classes=FILE` (one name a line).'
 )
 SETS = ('train', 'val', 'test')
-STORED = 'the checkpoint'
 
 
 @HOOKS.register_module()
@@ -81,7 +80,7 @@ class ClassCountHook(Hook):
         if 'train' in self.loops and not runner._resume:
             return
         if stored := stored_classes(checkpoint):
-            _check_names({STORED: tuple(stored), **self.names})
+            _check_names({'the checkpoint': tuple(stored), **self.names})
         self._check_model(runner)
         if runner._resume and 'epoch' not in (checkpoint.get('meta') or {}):
             raise ValueError(
@@ -91,15 +90,16 @@ class ClassCountHook(Hook):
     def _check_model(self, runner) -> None:
         """Compare the head and the metrics with the datasets."""
         model = inner_model(runner.model)
-        for names in [*self.names.values()][:1]:
+        number, counts = model.head.num_classes, map(len, self.names.values())
+        count = next(counts, number)
+        if number != count:
             inside = '' if isinstance(model, Grafit) else 'head.'
-            setting, count = f'model.{inside}num_classes', len(names)
-            if model.head.num_classes != count:
-                found = ', '.join(f'{count} in {x}' for x in self.names)
-                raise ValueError(
-                    f'{setting} is {model.head.num_classes}, but the classes '
-                    f'are {found}: add `--cfg-options {setting}={count}`.'
-                )
+            setting = f'model.{inside}num_classes'
+            found = ', '.join(f'{count} in {x}' for x in self.names)
+            raise ValueError(
+                f'{setting} is {number}, but the classes '
+                f'are {found}: add `--cfg-options {setting}={count}`.'
+            )
         for name, loop in self.loops.items():
             _check_loop(name, loop, model)
 
@@ -115,14 +115,13 @@ def _check_names(named: dict[str, tuple]) -> None:
             other: [name for name in found if name not in expected],
         }
         said = [f'only {k} has {first_of(v)}' for k, v in only.items() if v]
-        listed = expected if first == STORED else [*expected, *only[other]]
         sets = [x for x in SETS if f'the {x} set' in named]
         options = [f'{x}_dataloader.dataset.classes=FILE' for x in sets]
         raise ValueError(
             f'the classes of {first} and {other} differ: '
             f'{", ".join(said) or "their order"}. Rename or remove class '
-            'folders, or list all classes in a file, one per line '
-            f'({first_of(listed)}): --cfg-options {" ".join(options)}'
+            'folders, or list all classes in a file, one per line: '
+            f'--cfg-options {" ".join(options)}'
         )
 
 

@@ -77,14 +77,9 @@ class CompileHook(Hook):
                 f"{counts} adds up: use mode='default' or "
                 "'max-autotune-no-cudagraphs'"
             )
-        warm_ups = [
-            hook.start + hook.epochs
-            for hook in runner.hooks
-            if isinstance(hook, KeepRateWarmUpHook)
-        ]
-        self.first_iter = max(warm_ups, default=0) * len(
-            runner.train_dataloader
-        )
+        hooks = (x for x in runner.hooks if isinstance(x, KeepRateWarmUpHook))
+        epochs = max((hook.start + hook.epochs for hook in hooks), default=0)
+        self.first_iter = epochs * len(runner.train_dataloader)
         if runner.iter < self.first_iter:
             runner.logger.warning(
                 'CompileHook waits until KeepRateWarmUpHook is done, at '
@@ -119,9 +114,8 @@ class CompileHook(Hook):
 
     def _compile(self, model: nn.Module) -> None:
         reducible = isinstance(model.backbone, Reducible)
-        self.compiled = [
-            (model.backbone, 'forward_tokens' if reducible else 'forward')
-        ]
+        method = 'forward_tokens' if reducible else 'forward'
+        self.compiled = [(model.backbone, method)]
         if model.with_head:
             self.compiled.append((model.head, 'forward'))
         for module, method in self.compiled:

@@ -116,21 +116,17 @@ class GradientStatsHook(EpochMaximaHook):
     def _measure(self, params: list, optimizer) -> dict[str, float]:
         # a fused optimizer takes scaled gradients, and their scale
         scale = float(vars(optimizer).get('grad_scale') or 1)
-        largest = _maxima(params)
-        grads = [param.grad for param in params if param.grad is not None]
-        norm = torch.stack(torch._foreach_norm(grads)).norm()
+        largest = _norms(params, torch.inf)
         stats = dict(
             grad_max=largest.max(),
             grad_max_mean=largest.mean(),
             grad_max_std=largest.std(unbiased=False),
-            grad_norm_all=norm,
+            grad_norm_all=_norms(params).norm(),
         )
         for part, params in self.names.items():
             if any(param.grad is not None for param in params):
-                stats[f'grad_max_{part}'] = _maxima(params).max()
-                grads = [p.grad for p in params if p.grad is not None]
-                norms = torch.stack(torch._foreach_norm(grads))
-                stats[f'grad_norm_{part}'] = norms.norm()
+                stats[f'grad_max_{part}'] = _norms(params, torch.inf).max()
+                stats[f'grad_norm_{part}'] = _norms(params).norm()
         values = torch.stack(list(stats.values())).tolist()
         return dict(zip(stats, (v / scale for v in values), strict=True))
 
@@ -139,7 +135,7 @@ def _within(name: str, starts: list[str]) -> bool:
     return any(f'{name}.'.startswith(f'{start}.') for start in starts)
 
 
-def _maxima(params: list[Tensor]) -> Tensor:
-    """Return the largest magnitude in each gradient."""
+def _norms(params: list[Tensor], ord: float = 2) -> Tensor:
+    """Return the norm of each gradient, of infinite order its maximum."""
     grads = [param.grad for param in params if param.grad is not None]
-    return torch.stack(torch._foreach_norm(grads, ord=float('inf')))
+    return torch.stack(torch._foreach_norm(grads, ord=ord))

@@ -8,6 +8,7 @@ from mmengine.hooks import Hook
 
 from mmclca.datasets.batches import view_of_input
 from mmclca.registry import HOOKS
+from mmclca.utils.messages import integer
 from mmclca.utils.random_state import same_random_state
 from mmclca.utils.wrappers import inner_model
 from mmclca.visualization import check_reduces, survivors, survivors_figure
@@ -40,13 +41,8 @@ class TokenVisualizationHook(Hook):
     priority = 'ABOVE_NORMAL'  # before EMAHook, which swaps weights back
 
     def __init__(self, interval: int = 1, num_images: int = 4):
-        if interval < 1 or num_images < 1:
-            raise ValueError(
-                f'TokenVisualizationHook: interval={interval} and num_images='
-                f'{num_images} must be 1 or more'
-            )
-        self.interval = interval
-        self.num_images = num_images
+        integer(interval=interval, num_images=num_images)
+        self.interval, self.num_images = interval, num_images
 
     def before_train(self, runner) -> None:
         """Stop at once where there is nothing to draw."""
