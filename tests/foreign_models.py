@@ -81,10 +81,11 @@ def config(style='plain', head=HEAD, cla=False, **options):
         clca = dict(reduce_at=(1,), cache=CACHE, out_indices=(1, -1))
         options = {**clca, 'final_norm': False, **options}
         head = dict(CLA_HEAD, num_classes=head['num_classes'])
+    backbone = backbone_config(style, **options)
     return dict(
         type='mmclca.TokenReductionClassifier',
-        backbone=backbone_config(style, **options),
-        head=head,
+        backbone=backbone,
+        head=dict(head, in_channels=backbone['arch']['embed_dims']),
     )
 
 

@@ -130,7 +130,7 @@ def factor(text: str) -> float:
     return float(text)
 
 
-def number(least: int, most: int | None = None) -> Callable[[str], int]:
+def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
     """Make the type of a whole number within bounds."""
 
     def number(text):
@@ -142,7 +142,7 @@ def number(least: int, most: int | None = None) -> Callable[[str], int]:
     return number
 
 
-positive, whole = number(1), number(0)
+positive, whole = whole_number(1), whole_number(0)
 
 
 def device(text: str) -> str:

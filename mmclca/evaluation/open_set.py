@@ -247,7 +247,7 @@ def fingerprint(model: nn.Module) -> str:
     """
     backbone = model._config.model.backbone.to_dict()
     settings = dict(backbone=backbone, **image_settings(model))
-    return digest(settings, model.state_dict())
+    return model_digest(settings, model.state_dict())
 
 
 def image_settings(model: nn.Module) -> dict:
@@ -260,7 +260,7 @@ def image_settings(model: nn.Module) -> dict:
     )
 
 
-def digest(settings: dict, weights: dict[str, Tensor]) -> str:
+def model_digest(settings: dict, weights: dict[str, Tensor]) -> str:
     """Identify settings, as a checkpoint stores them, and weights."""
     return identity.digest(without_training(settings), weights)
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from mmengine.config import Config
 
 from mmclca.models import list_methods
-from mmclca.models.reduction.reducers.base import check_range
-from mmclca.utils.messages import integer, one_of
+from mmclca.utils.messages import integer, number, one_of
 
 from . import compose as parts
 from .compose import Cell
@@ -126,7 +125,7 @@ def _problems(block: dict) -> list[str]:
         # base configs have been read, which may register methods
         *_unknown([parts.NONE, *list_methods()], 'methods', block['methods']),
         *_unknown(parts.ABLATIONS, 'clca', block['clca']),
-        *_refused(partial(check_range, 0, 1), 'keep_rates', rates),
+        *_refused(partial(number, 0, 1), 'keep_rates', rates),
         *_refused(integer, 'sizes', block['sizes']),
         *_refused(partial(integer, 0), 'seeds', block['seeds']),
     ]

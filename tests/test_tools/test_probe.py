@@ -130,7 +130,8 @@ def test_a_network_that_was_trained_on_the_images(tmp_path, capsys, final):
     path = tmp_path / 'ash' / '0.png'
     (tmp_path / 'model.pth').touch()
     (tmp_path / 'fit.json').write_text(json.dumps(dict(final=final)))
-    rows = [('path', 'used'), (str(path), True), ('out.png', False)]
+    rows = [(str(path), 'ash', True), ('out.png', '', False)]
+    rows = [('path', 'class', 'used'), *rows]
     write_rows(tmp_path / 'photographs.csv', rows)
     paths = [str(path), str(tmp_path / 'new.png')]
     images = Photographs.named(paths, ['ash', 'elm'], '.')

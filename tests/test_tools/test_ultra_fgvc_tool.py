@@ -201,6 +201,11 @@ def test_download_that_fails(fetch, monkeypatch, capsys):
     assert "'Cotton'" in capsys.readouterr().err
     monkeypatch.setitem(HubHandler.files, f'datasets/ufgvc/{FILE}', None)
     assert fetch('cotton80') == (2, {})
+    assert 'could not be fetched' in capsys.readouterr().err
+
+
+@pytest.mark.slow  # the hub's client tries again
+def test_download_fails_if_no_server_answers(fetch, monkeypatch, capsys):
     monkeypatch.setenv('HF_ENDPOINT', 'http://127.0.0.1:9')
     assert fetch('soygene') == (2, {})
     error = capsys.readouterr().err

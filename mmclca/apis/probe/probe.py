@@ -16,7 +16,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from mmclca.datasets.photographs import Photographs
-from mmclca.evaluation.open_set import digest, image_settings
+from mmclca.evaluation.open_set import image_settings, model_digest
 from mmclca.models.classifiers import feature_of
 from mmclca.models.heads import (
     drop_references,
@@ -54,7 +54,7 @@ class FeatureCache(dict):
         folder (str | Path, optional): Where to keep them, in a folder of
             each model. None: in memory alone.
         model (str): What identifies the model, see
-            :func:`mmclca.evaluation.open_set.digest`.
+            :func:`mmclca.evaluation.open_set.model_digest`.
         width (int): Number of channels of the features.
 
     Raises:
@@ -315,7 +315,7 @@ def feature_key(model: BaseModel) -> str:
         settings[name] = {k: v for k, v in part if k not in OF_LAST}
     last = names_of_last(model)
     weights = model.state_dict().items()
-    return digest(settings, {k: v for k, v in weights if k not in last})
+    return model_digest(settings, {k: v for k, v in weights if k not in last})
 
 
 def put_classifier(

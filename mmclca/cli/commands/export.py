@@ -16,7 +16,7 @@ from mmclca.checkpoints import fitted
 from mmclca.utils.files import replace_file
 
 from .. import Parser, model_files, plain_errors
-from ..arguments import check_file, number
+from ..arguments import check_file, whole_number
 from ..packages import benchmark, deployment, rich
 
 
@@ -41,7 +41,7 @@ def parse_args():
         "version of ONNX's operators, 18 to 22",
         18,
         # ONNX Runtime fails on the Attention operator of opset 23 and above
-        type=number(18, 22),
+        type=whole_number(18, 22),
     )
     parser.flag('--int8', 'quantize matrix products to 8 bits (ONNX only)')
     parser.share('--reject THRESHOLD.json', '--cfg-options')

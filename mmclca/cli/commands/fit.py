@@ -4,7 +4,7 @@
 from pathlib import Path
 
 from .. import Parser, plain_errors
-from ..arguments import number
+from ..arguments import whole_number
 from ..packages import fitting
 
 
@@ -51,7 +51,7 @@ def parse_args():
         'photos to keep together, such as those of a plant: a regular '
         'expression for their paths, or a column of the table',
     )
-    parser.add('--folds', 'parts for the estimate', 5, type=number(2))
+    parser.add('--folds', 'parts for the estimate', 5, type=whole_number(2))
     parser.share('--class-weights')
     parser.flag('--best', 'short for --budget best')
     parser.add(

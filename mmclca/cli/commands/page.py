@@ -13,7 +13,7 @@ from pathlib import Path
 from mmclca.utils.extras import require
 
 from .. import Parser, model_files, plain_errors
-from ..arguments import CHECKPOINT, number
+from ..arguments import CHECKPOINT, whole_number
 from ..packages import apis, evaluation, model_index, page
 
 
@@ -23,7 +23,7 @@ def parse_args():
     parser.add('checkpoint', CHECKPOINT + default, nargs='?')
     parser.share('--config')
     port = 'port (default: a free one from 7860 on)'
-    parser.add('--port', port, type=number(0, 65535))
+    parser.add('--port', port, type=whole_number(0, 65535))
     parser.add(
         '--host',
         'address to listen at (default: %(default)s, reached from this '

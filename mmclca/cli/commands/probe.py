@@ -15,14 +15,7 @@ from mmclca.checkpoints import fitted
 from mmclca.utils.messages import say, track
 
 from .. import Parser, model_files, plain_errors
-from ..arguments import (
-    check_file,
-    file_named,
-    keep_rate,
-    number,
-    positive,
-    whole,
-)
+from ..arguments import check_file, file_named, keep_rate, positive, whole
 from ..packages import apis, datasets, evaluation, fitting, models
 
 
@@ -84,7 +77,9 @@ def add_variant(parser):
 
 def add_classifier(parser):
     parser.add('--classifier NAME', 'ridge, lda, logistic or ncm', 'ridge')
-    parser.add('--folds', 'folds of the cross-validation', 5, type=number(2))
+    parser.add(
+        '--folds', 'folds of the cross-validation', 5, type=whole_number(2)
+    )
     parser.add('--repeats', 'repeats of it', 5, type=positive)
     parser.share('--class-weights')
 
