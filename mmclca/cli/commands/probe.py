@@ -15,7 +15,14 @@ from mmclca.checkpoints import fitted
 from mmclca.utils.messages import say, track
 
 from .. import Parser, model_files, plain_errors
-from ..arguments import check_file, file_named, keep_rate, positive, whole
+from ..arguments import (
+    check_file,
+    file_named,
+    keep_rate,
+    positive,
+    whole,
+    whole_number,
+)
 from ..packages import apis, datasets, evaluation, fitting, models
 
 
@@ -77,9 +84,8 @@ def add_variant(parser):
 
 def add_classifier(parser):
     parser.add('--classifier NAME', 'ridge, lda, logistic or ncm', 'ridge')
-    parser.add(
-        '--folds', 'folds of the cross-validation', 5, type=whole_number(2)
-    )
+    folds = 'folds of the cross-validation'
+    parser.add('--folds', folds, 5, type=whole_number(2))
     parser.add('--repeats', 'repeats of it', 5, type=positive)
     parser.share('--class-weights')
 
