@@ -11,7 +11,8 @@ from mmclca.apis import TokenReductionInferencer
 from mmclca.apis.features import feature_batches
 from mmclca.checkpoints.fitted import is_fitted
 from mmclca.deployment import onnx_logits
-from mmclca.utils.files import read_rows
+from mmclca.utils.files import rows_of
+from mmclca.utils.folders import is_below, read_file
 
 from .steps import Setting, interleaved_seconds
 
@@ -25,6 +26,7 @@ def compare_quantized(
     small: Path,
     size: tuple[int, int],
     place: str,
+    photos: str | Path | None = None,
 ) -> str:
     """Say in a line what a file of 8-bit products loses, and its time.
 
@@ -35,6 +37,8 @@ def compare_quantized(
         size (tuple[int, int]): Height and width of an image.
         place (str): Where the checkpoint was. A folder that ``fit`` wrote
             says on what photographs to compare.
+        photos (str | Path, optional): Folder in which these photographs may
+            be opened. Defaults to None: only those in the model folder.
     """
     threads = torch.get_num_threads()
     setting = Setting(threads=threads, batch=1)
@@ -50,7 +54,16 @@ def compare_quantized(
     time = f'a photograph takes {" and ".join(times)} ({words})'
     if not is_fitted(place):
         return f'{time}; what int8 loses was not measured'
-    rows = photographs_of(place)
+    rows = [
+        row
+        for row in photographs_of(place)
+        if any(is_below(row['path'], Path(x)) for x in (place, photos) if x)
+    ]
+    if not rows:
+        return (
+            f'{time}; what int8 loses was not measured: name the folder of '
+            'the photos with --photos'
+        )
     return f'{_agreement(inferencer, rows, *files.values())}; {time}'
 
 
@@ -65,7 +78,7 @@ def photographs_of(folder: str) -> list[dict]:
     Those held out; where there are none, those that it was fitted to.
     """
     columns = 'path', 'class', 'used', 'why_not'
-    rows = read_rows(Path(folder, 'photographs.csv'), *columns)
+    rows = rows_of(read_file(Path(folder), 'photographs.csv'), *columns)
     held_out = [row for row in rows if row['why_not'].startswith(HELD_OUT)]
     return held_out or [row for row in rows if row['used'] == 'True']
 

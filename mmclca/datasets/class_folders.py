@@ -12,6 +12,7 @@ from mmclca.utils.messages import first_of
 
 from .image_files import is_system
 from .photographs.lists import read_labels
+from .photographs.photographs import split_named
 from .photographs.spellings import clean
 
 
@@ -72,6 +73,13 @@ class ClassFolders(CustomDataset):
     def _match_folders(self) -> dict[str, int]:
         folders, _ = find_folders(self.img_prefix)
         folders = [x for x in folders if not is_system(x)]
+        named = self._metainfo.get('classes') or not folders
+        if not named and all(map(split_named, folders)):
+            raise ValueError(
+                f'{self.img_prefix} holds {first_of(folders)}, which are '
+                'splits rather than classes: set data_root (or data_prefix) '
+                'to one of them'
+            )
         names = self._metainfo.setdefault('classes', tuple(folders))
         labels = {clean(name): i for i, name in enumerate(names)}
         lacking = [x for x in folders if clean(x) not in labels]

@@ -145,6 +145,8 @@ def _start(file: BinaryIO) -> bytes:
 
 def _check_size(image: Image.Image) -> None:
     size = decoded_bytes(image)
+    if 0 in image.size:
+        raise UndecodedError(f'{image.width} x {image.height} pixels')
     if size > MAX_DECODED:
         raise UndecodedError(
             f'{image.width} x {image.height} pixels take {size / 1e6:.0f} MB '

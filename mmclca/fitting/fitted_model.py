@@ -20,7 +20,6 @@ from mmclca.datasets.photographs import (
     check_photographs,
     read_photographs,
 )
-from mmclca.utils.folders import remove_folder
 from mmclca.utils.messages import first_of, integer, one_of
 
 from .model import Plan, cost_of, make_plan, parse_budget, time_of
@@ -194,7 +193,7 @@ def do_steps(
     record = files.publish(record, seconds=seconds)
     write_report(files.path, checked.digests.keys() - checked.unopened)
     if record.training:  # it needs thrice the space of the model
-        remove_folder(files.training)
+        files.remove_training()
     gone = [file.name for file in exports if not file.exists()]
     log.tell_user(*end_lines(record, files.path, gone))
     return plan, record
@@ -326,7 +325,7 @@ def _joined(
     _check_class(rows, digests, place, name)
     known = [row['path'] for row in rows]
     seen = {row['digest'] for row in rows}
-    new = [path for path in found if digests[path] not in seen]
+    new = [x for x in found if x not in known and digests[x] not in seen]
     names = [row['class'] for row in rows] + [name] * len(new)
     groups = None
     if rows[0]['group']:  # each new one is another
@@ -369,4 +368,5 @@ def _check_learned(had: FitRecord, record: FitRecord, name: str) -> None:
     lost = [x for x in had.classes if x not in record.classes]
     if lost or name not in record.classes:
         what = f'{", ".join(lost)} would be lost' if lost else 'nothing is new'
-        raise ValueError(f'{what}: {"; ".join(record.problems)}')
+        why = '; '.join(record.problems) or 'photographs.csv has other classes'
+        raise ValueError(f'{what}: {why}')

@@ -19,7 +19,13 @@ from mmclca.checkpoints.fitted import FILES, MODEL, THRESHOLD, prepare_writing
 from mmclca.checkpoints.identity import digest
 from mmclca.datasets.photographs import Checked
 from mmclca.utils.files import remove_partial_files, replace_text, rows_of
-from mmclca.utils.folders import WHOLE, read_file, remove_folder, replace_files
+from mmclca.utils.folders import (
+    WHOLE,
+    read_file,
+    refuse_links,
+    remove_folder,
+    replace_files,
+)
 from mmclca.utils.provenance import versions
 from mmclca.version import __version__
 
@@ -117,6 +123,8 @@ class ModelFolder:
         self.features = self.path / 'features'
         self.pictures = self.path / 'pictures.safetensors'
         self.training = self.path / 'training'
+        self.hold_out = self.training / 'hold_out'
+        self.final_training = self.training / 'all'
         self.file = self.path / 'fit.json'
 
     @cached_property
@@ -134,12 +142,13 @@ class ModelFolder:
             ValueError: If another process writes into the folder, or it holds
                 links.
         """
-        prepare_writing(self.path)
+        refuse_links(self.path, ['.lock'])
         self.path.mkdir(parents=True, exist_ok=True)
         lock = self.path / '.lock'
         try:
             with FileLock(lock, timeout=0):
                 try:
+                    prepare_writing(self.path)
                     yield
                 finally:  # a call that was refused leaves nothing
                     with suppress(OSError):
@@ -281,7 +290,14 @@ class ModelFolder:
         self.discard_draft()
         if self.file.is_file():  # else a folder of that name is of others
             self.log.unlink(missing_ok=True)
-            remove_folder(self.training)
+            self.remove_training()
+
+    def remove_training(self) -> None:
+        """Remove checkpoints of finished trainings, but no files of others."""
+        for folder in (self.hold_out, self.final_training):
+            remove_folder(folder)
+        with suppress(OSError):  # it is not there, or holds other files
+            self.training.rmdir()
 
 
 @contextmanager

@@ -59,7 +59,7 @@ def improve(plan: Plan, record: FitRecord, log: Log) -> dict:
         log.tell_user(f'Training is left out: {why_not}')
         return {}
     began, files = time.perf_counter(), plan.files
-    path, known = files.training / 'all', plan.training
+    path, known = files.final_training, plan.training
     config = training_config(plan, known, files.probe, path)
     log.tell_user(
         'Training: it is kept if it is not worse on a fifth of these. '
@@ -136,7 +136,7 @@ def _train_without_some(
     """
     split, known = hold_out(plan.training), plan.training
     rest, held_out = map(known.select, split)
-    work_dir, probe = plan.files.training / 'hold_out', plan.probe
+    work_dir, probe = plan.files.hold_out, plan.probe
     start = work_dir / 'start.pth'
     fit_classifier(plan, probe, rest, plan.views[split[0]])
     probe.save(start)

@@ -125,7 +125,7 @@ def _problems(block: dict) -> list[str]:
         # base configs have been read, which may register methods
         *_unknown([parts.NONE, *list_methods()], 'methods', block['methods']),
         *_unknown(parts.ABLATIONS, 'clca', block['clca']),
-        *_refused(partial(number, 0, 1), 'keep_rates', rates),
+        *_refused(partial(number, 1e-6, 1), 'keep_rates', rates),
         *_refused(integer, 'sizes', block['sizes']),
         *_refused(partial(integer, 0), 'seeds', block['seeds']),
     ]

@@ -135,7 +135,7 @@ def open_file(path: str | os.PathLike) -> Iterator[BinaryIO]:
 
 def _open_at_once(path, flags: int) -> int:
     # opening a pipe else waits until somebody writes to it
-    return os.open(path, flags | os.O_NONBLOCK)
+    return os.open(path, flags | getattr(os, 'O_NONBLOCK', 0))
 
 
 def read_bytes(path: str | os.PathLike) -> bytes:
@@ -145,7 +145,11 @@ def read_bytes(path: str | os.PathLike) -> bytes:
         OSError: See :func:`open_file`.
     """
     if '://' in str(path):
-        return fileio.get(path)
+        try:
+            return fileio.get(path)
+        except (ImportError, KeyError) as error:
+            reason = 'addresses of this kind are not read'
+            raise OSError(errno.EINVAL, reason, str(path)) from error
     with open_file(path) as file:
         return file.read()
 

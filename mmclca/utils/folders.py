@@ -50,7 +50,11 @@ def _link_error(path: Path) -> ValueError:
 
 def is_below(path: str | os.PathLike, folder: Path) -> bool:
     """Return whether a path, without the links in it, is below a folder."""
-    return Path(os.path.realpath(path)).is_relative_to(folder.resolve())
+    try:
+        inside = Path(os.path.realpath(path))
+    except ValueError:  # it has a null byte
+        return False
+    return inside.is_relative_to(folder.resolve())
 
 
 def remove_folder(folder: Path) -> None:
@@ -103,9 +107,10 @@ def read_file(folder: Path, name: str) -> bytes:
     with _opened(folder, *names) as (place, handle):
         flags = os.O_RDONLY | _NO_LINK | getattr(os, 'O_NONBLOCK', 0)
         file = os.open(_at(place, handle, name), flags, dir_fd=handle)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(f'{path} is not a regular file')
     with open(file, 'rb') as opened:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise OSError(f'{path} is not a regular file')
         return opened.read()
 
 
@@ -149,16 +154,19 @@ def finish_replacing(folder: Path, names: Collection[str]) -> None:
     """
     refuse_links(folder, [WHOLE])
     whole = folder / WHOLE
+    if whole.is_file():
+        raise ValueError(f'{whole} is a file, not a folder: remove it')
     if not whole.is_dir():
         return
-    if others := sorted({*os.listdir(whole)} - {*names}):
+    if others := sorted({x.name for x in whole.glob('*')} - {*names}):
         raise ValueError(
             f'{whole / others[0]} is not a file that fit writes: remove it'
         )
     for name in names:
         with suppress(FileNotFoundError):  # was not replaced
             _move(folder, name)
-    whole.rmdir()
+    with suppress(FileNotFoundError):  # another process was quicker
+        whole.rmdir()
 
 
 def _move(folder: Path, name: str) -> None:

@@ -212,6 +212,11 @@ def test_best_ones_of_a_run_that_was_killed(train, tmp_path):
     assert damaged.exists() and not best.exists()
 
 
+def test_older_checkpoints_are_removed_if_names_are_the_users(train, tmp_path):
+    train(dict(PLAIN, filename_tmpl='ckpt-{}.pth'))
+    assert names(tmp_path / 'work') == ['ckpt-3.pth']
+
+
 @pytest.mark.parametrize('key', ['superseded', 'best_ckpt'])
 def test_resume_removes_no_file_if_checkpoint_names_it(train, tmp_path, key):
     thesis = tmp_path / 'thesis.pth'

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 from process_state import kept
 from tiny_photographs import write_photographs, write_weights
 from tiny_run import exit_code
@@ -73,6 +74,7 @@ def commands(place, model):
         add_class=['add-class', model, place / 'new/larch'],
         fit=[*fit, '--out', model, '--overwrite', '--probe-only'],
         export=['export', model],
+        int8=['export', model, '--int8'],
         probe=[*probe, '--images', place / 'photographs'],
         open_set=['open-set', model, '--known', place / 'photographs'],
     )
@@ -122,7 +124,7 @@ def events():
 
 
 @pytest.mark.parametrize(
-    'command', ['predict', 'report', 'add_class', 'probe']
+    'command', ['predict', 'report', 'add_class', 'probe', 'int8']
 )
 @pytest.mark.parametrize('named', ['http://127.0.0.1:9/secret', 'secret'])
 def test_nothing_that_a_model_folder_names_is_opened(
@@ -183,3 +185,19 @@ def test_second_fit_stops_if_folder_is_in_use(place):
     lock = ModelFolder(model.folder).locked()
     with lock, pytest.raises(ValueError, match='in use'):
         model.add_class(place / 'new/larch')
+
+
+def test_add_class_counts_a_photo_once_if_its_file_has_changed(
+    place, tmp_path
+):
+    photos = tmp_path / 'photos'
+    shutil.copytree(place / 'photographs', photos)
+    shutil.copytree(place / 'model', tmp_path / 'model')
+    table = tmp_path / 'model/photographs.csv'
+    text = table.read_text().replace(str(place / 'photographs'), str(photos))
+    table.write_text(text)
+    changed = min((photos / 'ash').iterdir())
+    Image.open(changed).rotate(90).save(changed)
+    model = FittedModel(tmp_path / 'model')
+    model.add_class(photos / 'ash')
+    assert model.facts['counts']['ash'] == 4

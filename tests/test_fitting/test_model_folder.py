@@ -98,6 +98,19 @@ def test_a_record_that_is_damaged(folder, text):
         folder.read()
 
 
+def test_files_of_others_stay_if_trainings_are_removed(folder):
+    photo = folder.training / 'ash/a.jpg'
+    for path in (photo, folder.hold_out / 'epoch_1.pth'):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    folder.clear()
+    assert photo.exists() and not folder.hold_out.exists()
+    photo.unlink()
+    photo.parent.rmdir()
+    folder.remove_training()
+    assert not folder.training.exists()
+
+
 DAMAGES = [
     dict(counts=dict(ash='3')),
     dict(counts={}),

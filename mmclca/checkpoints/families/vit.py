@@ -101,8 +101,9 @@ TORCHVISION = replace(
         'class_token>cls_token encoder.pos_embedding>pos_embed ln_>norm '
         'conv_proj.>patch_embed.proj. encoder.layers.encoder_layer_>blocks. '
         'self_attention.in_proj_>attn.qkv. self_attention.out_proj>attn.proj '
-        'mlp.0>mlp.fc1 mlp.3>mlp.fc2 mlp.linear_1>mlp.fc1 heads.>  '
-        'mlp.linear_2>mlp.fc2 encoder.ln.>norm.'
+        'mlp.0>mlp.fc1 mlp.3>mlp.fc2 mlp.linear_1>mlp.fc1 '
+        'mlp.linear_2>mlp.fc2 encoder.ln.>norm. '
+        'heads.head.>head. heads.0.>head. heads.>head.'
     ),
 )
 # Hugging Face: ViT, DeiT, MAE, MSN and DINOv2; the image tower of CLIP

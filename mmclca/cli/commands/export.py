@@ -44,6 +44,11 @@ def parse_args():
         type=whole_number(18, 22),
     )
     parser.flag('--int8', 'quantize matrix products to 8 bits (ONNX only)')
+    parser.add(
+        '--photos FOLDER',
+        'folder in which --int8 may open the photos of a model folder',
+        type=Path,
+    )
     parser.share('--reject THRESHOLD.json', '--cfg-options')
     parser.set_defaults(device='cpu')
     return parser.parse_args()
@@ -97,7 +102,7 @@ def export(args, out):
         whole = Path(folder, 'model.onnx')
         error = deployment.export_onnx(model, size, whole, **settings)
         replace_file(out, partial(deployment.quantize, whole))
-        files = whole, out, size, args.checkpoint
+        files = whole, out, size, args.checkpoint, args.photos
         return error, benchmark.compare_quantized(inferencer, *files)
 
 

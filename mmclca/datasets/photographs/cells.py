@@ -81,7 +81,7 @@ def read_cells(
         if TABLES[kind]:
             return _columns(_rows_of_sheet(table), '', is_file), []
         text, notes = _decoded(table, known)
-        return _columns(*_rows_of_text(text), is_file), notes
+        return _columns(*_rows_of_text(text, is_file), is_file), notes
     except Exception as error:  # of three packages, each with its own
         reason = ' '.join(str(error).split())
         raise ValueError(f'{table} cannot be read: {reason}') from error
@@ -101,7 +101,8 @@ def _decoded(table: Path, known: Collection[str]) -> tuple[str, list[str]]:
     encoding = 'utf-16-be' if even > odd else 'utf-16-le'
     encoding = encoding if 8 * max(even, odd) > len(content) else 'utf-8'
     with suppress(UnicodeDecodeError):
-        return content.decode(encoding).lstrip('\ufeff'), []
+        text = content.decode(encoding).lstrip('\ufeff')
+        return text.rstrip('\0\x1a'), []
     encoding = _encoding(content, [normalize('NFC', name) for name in known])
     return content.decode(encoding), [
         f'{table.name} is not in UTF-8: read as {encoding}; save it as UTF-8 '
@@ -131,12 +132,15 @@ def _frequency(text: str, encoding: str) -> float:
     return sum(rated) / max(len(letters), 1)
 
 
-def _rows_of_text(text: str) -> tuple[list[tuple[int, list[str]]], str]:
+def _rows_of_text(
+    text: str, is_file: Callable
+) -> tuple[list[tuple[int, list[str]]], str]:
     """Return lines, each with its number, and the separator that gives most
     lines of one length, then most cells that end as images do."""
     line = re.match(r'\s*"?sep=(.)"?[^\S\n]*\r?\n', text, re.IGNORECASE)
     text = '\n' * bool(line) + text[line.end() if line else 0 :]
-    found = {x: _split(text, x) for x in (line[1] if line else _SEPARATORS)}
+    separators = line[1] if line else _SEPARATORS
+    found = {x: _split(text, x, is_file) for x in separators}
 
     def rating(separator: str) -> tuple[int, int]:
         rows = [row for _, row in found[separator]]
@@ -148,7 +152,9 @@ def _rows_of_text(text: str) -> tuple[list[tuple[int, list[str]]], str]:
     return found[best], best
 
 
-def _split(text: str, separator: str) -> list[tuple[int, list[str]]]:
+def _split(
+    text: str, separator: str, is_file: Callable
+) -> list[tuple[int, list[str]]]:
     """Return rows with the numbers of their lines, without comments."""
     reader = csv.reader(StringIO(text, newline=''), delimiter=separator)
     try:
@@ -158,7 +164,7 @@ def _split(text: str, separator: str) -> list[tuple[int, list[str]]]:
     return [
         (line, row)
         for line, row in rows
-        if ''.join(row).lstrip()[:1] != '#' or any(map(is_image, row))
+        if ''.join(row).lstrip()[:1] != '#' or any(map(is_file, row))
     ]
 
 
@@ -217,4 +223,6 @@ def _tidy(column: list[str]) -> list[str]:
         return [cell.strip("'") for cell in column]
     if all(re.fullmatch(r'[+-]?\d+(\.0*)?', cell) for cell in filled):
         return [cell.partition('.')[0] for cell in column]
+    if all(re.fullmatch(r'\d{4}-\d\d-\d\d( 00:00:00)?', x) for x in filled):
+        return [cell[:10] for cell in column]
     return column

@@ -21,7 +21,9 @@ _WORDS = (
     r'|sets?|subset|session|round|site|cam(era)?|device|phone|version|v)'
     r' (\d+|[a-d]|i+))'
 )
-_VARIANT = re.compile(rf'(\d+ )?{_WORDS}( ({_WORDS}|data|\d+))*')
+_VARIANT = re.compile(
+    rf'(\d+ )?((with(out)?|no) )?{_WORDS}( ({_WORDS}|data|\d+))*'
+)
 _DENSE = 0.6  # share of all pairs of outer and inner folders that exist
 
 
@@ -54,7 +56,24 @@ def find_levels(parts: Parts, folder: Path) -> tuple:
             read = ', '.join(f'{x} as {split_named(x)}' for x in sorted(names))
             is_new = (split, label) != (0, 1) or names - {*PARTS}
             return split, label, [f'splits: {read}'] if is_new else []
+    _check_mixed(deep, folder)
     return None, 0, _check_variants(deep, folder)
+
+
+def _check_mixed(parts: Parts, folder: Path) -> None:
+    """Refuse a split among class folders."""
+    held = {part[0]: set() for part in parts}
+    for part in parts:
+        held[part[0]].update(map(clean, part[1:-1]))
+    classes = {clean(name) for name in held}
+    for name, inner in held.items():
+        kind = split_named(name)
+        if kind and (inner & classes or not (inner or kind in PARTS)):
+            raise ValueError(
+                f'{folder}: {name} looks like a split or like photos without '
+                'a class, but is next to class folders: move it elsewhere, or '
+                'rename it if it is a class'
+            )
 
 
 def _without(parts: Parts, level: int) -> Parts:
@@ -104,11 +123,16 @@ def _check_variants(parts: Parts, folder: Path) -> list[str]:
     numbered = [any(re.search(r'\d', x) for x in y) for y in (held, below)]
     may_be = not is_flat and not numbered[1]
     variants = [_VARIANT.fullmatch(words_of(name)) for name in held]
-    is_named = all(variants) or (all(kinds) and not is_flat)
-    if is_named or (any(kinds) and may_be):
+    pairs = zip(variants, kinds, strict=True)
+    is_named = all(x or (kind and not is_flat) for x, kind in pairs)
+    # classes may be numbered, and the photos of each class as well
+    is_named = is_named and not (is_flat and all(numbered))
+    is_many = len(below) >= len(held)
+    splits = len([*filter(None, kinds)])
+    if is_named or (may_be and (splits > 1 or (numbered[0] and is_many))):
         raise ValueError(
             f'{folder}: {look}: {advice}; if they are the classes, name the '
             'class of each photo in a table (--labels TABLE)'
         )
-    is_likely = may_be and (numbered[0] or len(below) >= len(held))
+    is_likely = may_be and (numbered[0] or is_many)
     return [f'{look}, but are read as classes; if not, {advice}'] * is_likely

@@ -2,7 +2,7 @@
 """Spellings of names: joined where certain, compared where they look alike."""
 
 import re
-from unicodedata import normalize
+from unicodedata import category, normalize
 
 # Joiners (U+200C, U+200D) change the shape of letters, so they are kept.
 _INVISIBLE = re.compile(
@@ -40,9 +40,12 @@ def look(name: str) -> str:
         twin letters of other scripts, zeros of a number or order of a date.
     """
     plain = clean(normalize('NFKC', name)).translate(_TWINS).casefold()
+    kept = (x for x in plain if category(x) not in ('Cc', 'Cf'))
+    plain = re.sub('[\ufe00-\ufe0f]', '', ''.join(kept)).strip('\'"')
+    plain = plain.removesuffix(' 00:00:00')
     numbers = re.findall(r'\d+', plain)
-    if re.fullmatch(r'\d+([.,]0*)?', plain):
-        return str(int(numbers[0]))
+    if re.fullmatch(r'[+-]?(\d+[.,]?\d*|\d*[.,]\d+)(e[+-]?\d+)?', plain):
+        return f'{float(plain.replace(",", ".")):g}'
     is_date = len(numbers) == 3 and re.fullmatch(r'[\d\s./-]+', plain)
     if is_date and 4 in map(len, numbers):
         return ' '.join(map(str, sorted(map(int, numbers))))

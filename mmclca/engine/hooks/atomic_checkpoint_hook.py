@@ -15,9 +15,6 @@ from mmclca.checkpoints.opening import load_from_file
 from mmclca.registry import HOOKS
 from mmclca.utils.files import remove_partial_files, replace_bytes
 
-# names that mmengine gives to checkpoints
-_NAMES = re.compile(r'(best_[^/]+|\w+_\d+)\.pth')
-
 
 class AtomicLocalBackend(LocalBackend):
     """mmengine's ``LocalBackend``, which replaces files in one step."""
@@ -102,7 +99,8 @@ class AtomicCheckpointHook(CheckpointHook):
     def _remove_superseded(self) -> None:
         while self.superseded and is_main_process():
             name = self.superseded.pop()
-            if not _NAMES.fullmatch(name):
+            own = re.escape(self.filename_tmpl).replace(r'\{\}', r'\d+')
+            if not re.fullmatch(rf'{own}|best_[^/\\]+\.pth', name):
                 continue  # a checkpoint from elsewhere may name any file
             path = self.disk.join_path(self.out_dir, name)
             if self.disk.isfile(path):

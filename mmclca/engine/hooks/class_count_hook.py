@@ -6,7 +6,8 @@ from mmpretrain.evaluation import Accuracy
 from mmclca.checkpoints.loading import refuse_broken
 from mmclca.checkpoints.stored import stored_classes
 from mmclca.datasets.class_folders import check_folder_labels
-from mmclca.models import DistilledClassifier, Grafit
+from mmclca.datasets.photographs.spellings import clean
+from mmclca.models import DistilledClassifier, Grafit, LoRAModel
 from mmclca.registry import HOOKS
 from mmclca.utils.messages import first_of
 from mmclca.utils.wrappers import inner_model
@@ -57,7 +58,7 @@ class ClassCountHook(Hook):
             if classes is None:
                 runner.logger.warning(NAMELESS.format(name))
             else:
-                self.names[f'the {name} set'] = tuple(classes)
+                self.names[f'the {name} set'] = tuple(map(clean, classes))
         _check_names(self.names)
         # a local checkpoint is opened at once, and may say otherwise
         if 'train' in self.loops or '://' in (runner._load_from or '://'):
@@ -80,7 +81,8 @@ class ClassCountHook(Hook):
         if 'train' in self.loops and not runner._resume:
             return
         if stored := stored_classes(checkpoint):
-            _check_names({'the checkpoint': tuple(stored), **self.names})
+            stored = tuple(map(clean, stored))
+            _check_names({'the checkpoint': stored, **self.names})
         self._check_model(runner)
         if runner._resume and 'epoch' not in (checkpoint.get('meta') or {}):
             raise ValueError(
@@ -90,6 +92,7 @@ class ClassCountHook(Hook):
     def _check_model(self, runner) -> None:
         """Compare the head and the metrics with the datasets."""
         model = inner_model(runner.model)
+        model = model.module if isinstance(model, LoRAModel) else model
         if 'head' not in dict(model.named_children()):
             return  # the stand-in of MMPretrain's vis_scheduler
         number, counts = model.head.num_classes, map(len, self.names.values())

@@ -261,6 +261,8 @@ def last_linear(head: nn.Module) -> nn.Module:
         )
     if isinstance(head, VisionTransformerClsHead):
         return head.layers.head  # DeiT's has another one behind it
+    if isinstance(head, LinearClsHead | LayerFusionHead):
+        return head.fc
     linear = (nn.Linear, nn.Conv1d)
     return [part for part in head.modules() if isinstance(part, linear)][-1]
 

@@ -105,3 +105,27 @@ def test_read_folder_reads_splits_if_each_has_a_folder_around(tmp_path):
     found = read_photographs(make(tmp_path, ['seg_pred'], ['seg_pred']))
     assert found.classes == TREES and len(found.left_out) == 1
     assert sorted({*found.splits}) == ['test', 'train']
+
+
+@pytest.mark.parametrize(
+    'name, inner', [('test', TREES), ('unlabelled', ['.']), ('val', ['ash'])]
+)
+def test_read_folder_refuses_a_split_next_to_classes(tmp_path, name, inner):
+    make(tmp_path, TREES)
+    with pytest.raises(ValueError, match=name):
+        read_photographs(make(tmp_path, [name], inner))
+
+
+def test_read_folder_keeps_classes_whose_photos_are_numbered(tmp_path):
+    for name in ('V1', 'V2', 'V3'):
+        make(tmp_path, [name])
+        for number in (1, 2):
+            (tmp_path / name / f'{number}.jpg').touch()
+    assert read_photographs(tmp_path).classes == ['V1', 'V2', 'V3']
+
+
+def test_read_folder_keeps_a_class_that_is_named_like_a_split(tmp_path):
+    found = read_photographs(
+        make(tmp_path, ['oak', 'val-de-loire'], ['leaf', 'bark'])
+    )
+    assert found.classes == ['oak', 'val-de-loire']
