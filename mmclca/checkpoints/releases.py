@@ -4,6 +4,7 @@
 What a load made of them is reported in one line of the log.
 """
 
+import os
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable
@@ -43,6 +44,8 @@ INSIDE = re.compile(
 )
 # any names of modules, none of which is a number of a layer
 OUTER = r'(?:[A-Za-z_]\w*\.)*?'
+# what precedes all names of a model in a sequence of modules
+NUMBERED = re.compile(r'([\w-]+\.)*?(\d+|\w*-[\w-]*)\.')
 # networks next to the encoder
 ASIDE = r'momentum_encoder|encoder_k\b|decoder|predictor|text|student'
 # a classifier next to an encoder that has a prefix
@@ -143,9 +146,10 @@ class StateDict(OrderedDict):
 
 def name_source(weights: dict, name: str) -> StateDict:
     """Attach to weights, as metadata, where they came from."""
+    outer = _numbered_prefix([str(key) for key in weights])
     # what wraps a model for several processes is no part of it
     pairs = (
-        (INSIDE.sub('', str(key)).removeprefix('module.'), value)
+        (INSIDE.sub('', str(key)[outer:]).removeprefix('module.'), value)
         for key, value in weights.items()
         if not _is_odd(value)  # no parameter is such a one
     )
@@ -157,6 +161,13 @@ def name_source(weights: dict, name: str) -> StateDict:
         metadata = named._metadata.get(module, {})
         named._metadata[module] = dict(metadata, source=source)
     return named
+
+
+def _numbered_prefix(keys: list[str]) -> int:
+    """Return the length of a prefix such as ``1.`` that all names share."""
+    shared = os.path.commonprefix(keys)
+    shared = shared[: shared.rfind('.') + 1]
+    return len(shared) if len(keys) > 9 and NUMBERED.match(shared) else 0
 
 
 def _is_odd(value) -> bool:

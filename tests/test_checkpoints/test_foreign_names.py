@@ -59,8 +59,13 @@ def backbone_file(prefix, heads=()):
     return named | {f'{name}.weight': torch.ones(5, 16) for name in heads}
 
 
-@pytest.mark.parametrize('heads', [(), ('fc',)])
-@pytest.mark.parametrize('prefix', WRAPPED)
+@pytest.mark.parametrize(
+    'prefix, heads',
+    [
+        *((prefix, heads) for prefix in WRAPPED for heads in ((), ('fc',))),
+        *((prefix, ()) for prefix in ('1.', 'model.0.', 'my-net.')),
+    ],
+)
 def test_prefix_of_all_names_is_stripped(prefix, heads, tmp_path):
     path = str(tmp_path / 'w.pth')
     torch.save(backbone_file(prefix, heads), path)
