@@ -124,7 +124,11 @@ def events():
 
 
 @pytest.mark.parametrize(
-    'command', ['predict', 'report', 'add_class', 'probe', 'int8']
+    'command',
+    [
+        *('predict', 'report', 'add_class', 'probe'),
+        pytest.param('int8', marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize('named', ['http://127.0.0.1:9/secret', 'secret'])
 def test_nothing_that_a_model_folder_names_is_opened(

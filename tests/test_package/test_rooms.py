@@ -45,7 +45,7 @@ BUDGET = {
     'mmclca/models': 6482,
     'mmclca/page': 501,
     'mmclca/sweep': 781,
-    'mmclca/utils': 328,
+    'mmclca/utils': 366,
     'mmclca/visualization': 1213,
     'tools': 629,
     'tools/research': 952,
