@@ -100,6 +100,7 @@ def _decoded(table: Path, known: Collection[str]) -> tuple[str, list[str]]:
     even, odd = (content[i::2].count(0) for i in (0, 1))
     encoding = 'utf-16-be' if even > odd else 'utf-16-le'
     encoding = encoding if 8 * max(even, odd) > len(content) else 'utf-8'
+    encoding = 'iso2022_jp' if b'\x1b$' in content else encoding
     with suppress(UnicodeDecodeError):
         text = content.decode(encoding).lstrip('\ufeff')
         return text.rstrip('\0\x1a'), []

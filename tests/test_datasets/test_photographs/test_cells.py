@@ -41,10 +41,13 @@ def test_read_cells_recognizes_encoding_by_content(read, encoding, names):
     assert cells['class'] == names and 'UTF-8' in notes[0]
 
 
-@pytest.mark.parametrize('encoding', ['utf-16', 'utf-16-le', 'utf-16-be'])
-def test_read_cells_reads_unicode_without_note(read, encoding):
-    cells, notes = read('file,class\na.jpg,苹果\n', encoding)
-    assert cells == dict(file=['a.jpg'], **{'class': ['苹果']})
+ENCODINGS = ['utf-16', 'utf-16-le', 'utf-16-be', 'iso2022_jp']
+
+
+@pytest.mark.parametrize('encoding', ENCODINGS)
+def test_read_cells_gives_no_note_if_encoding_is_certain(read, encoding):
+    cells, notes = read('file,class\na.jpg,桜\n', encoding)
+    assert cells == dict(file=['a.jpg'], **{'class': ['桜']})
     assert notes == []
 
 
