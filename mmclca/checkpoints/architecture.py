@@ -14,12 +14,12 @@ from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor
 
 from mmclca.registry import MODELS
+from mmclca.utils.messages import first_of
 
 from .error import CheckpointError
 from .loading import compare_weights, wrong_parameters
 from .releases import (
     WeightSource,
-    first,
     heads_of_release,
     rename_to_backbone,
     source_of,
@@ -112,7 +112,7 @@ def _compare(network: BaseBackbone, kind: str, own: dict, name: str) -> None:
 def _refusal(kind: str, wrong: list[str], name: str) -> CheckpointError:
     return CheckpointError(
         f'{name} is not of the {kind} that fit would build: {len(wrong)} '
-        f'parameters are wrong: {first(wrong)}: {TAKEN}'
+        f'parameters are wrong: {first_of(wrong, 6)}: {TAKEN}'
     )
 
 

@@ -13,12 +13,13 @@ from copy import deepcopy
 import torch
 from torch import Tensor, nn
 
+from mmclca.utils.messages import first_of
+
 from .error import CheckpointError
 from .opening import open_checkpoint
 from .positions import explain_rows, fit_positions
 from .releases import (
     Report,
-    first,
     rename_to_backbone,
     rename_to_classifier,
     source_of,
@@ -121,8 +122,9 @@ def _check_backbone(backbone, unfit: dict, unused: list, source) -> None:
         raise CheckpointError(
             f'{source.name} does not fit {type(backbone).__name__} '
             f'({backbone.embed_dims} channels, {len(backbone.layers)} '
-            f'layers): {len(wrong)} parameters are wrong: {first(wrong)}. '
-            f'The first keys of the file: {first(source.keys)}. '
+            f'layers): {len(wrong)} parameters are wrong: '
+            f'{first_of(wrong, 6)}. The first keys of the file: '
+            f'{first_of(source.keys, 6) or "none"}. '
             f'Is it the right file, and are {backbone.shaped_by} those of '
             'its model?'
         )
@@ -217,8 +219,8 @@ def refuse_broken(model: nn.Module, source: str) -> None:
     if broken:
         raise ValueError(
             f'{source}: {len(broken)} tensors of the model are infinite, '
-            f'complex, negative variances or NaN: {first(broken)}. It is '
-            'damaged, or its training did not converge: give another one'
+            f'complex, negative variances or NaN: {first_of(broken, 6)}. It '
+            'is damaged, or its training did not converge: give another one'
         )
 
 
@@ -244,7 +246,7 @@ def _refuse(wrong: list[str], source: str) -> None:
     if wrong:
         raise ValueError(
             f'{source}: {len(wrong)} parameters of the model are missing or '
-            f'have another shape or type: {first(wrong)}. Give the config '
-            'that it was trained with; the number of classes is '
+            f'have another shape or type: {first_of(wrong, 6)}. Give the '
+            'config that it was trained with; the number of classes is '
             'model.head.num_classes'
         )

@@ -15,7 +15,7 @@ from mmengine.logging import MMLogger
 from torch import Tensor
 
 from mmclca.utils.lazy import lazy
-from mmclca.utils.messages import printable
+from mmclca.utils.messages import first_of, printable
 
 from .error import CheckpointError
 from .families import BARE, CLASSIFIER, FAMILIES, Family
@@ -71,7 +71,9 @@ class Report:
             'new, not loaded': _by_part(self.new),
             'not used here': _by_part(self.unused),
         }
-        others = [f'{what}: {first(of)}' for what, of in parts.items() if of]
+        others = [
+            f'{what}: {first_of(of, 6)}' for what, of in parts.items() if of
+        ]
         loaded = f'{self.source}: {len(self.loaded)} tensors loaded'
         return printable('; '.join([loaded, *others]))
 
@@ -89,12 +91,6 @@ def _by_part(names: list[str]) -> list[str]:
         found[0] if len(found) == 1 else f'{part}.* ({len(found)})'
         for part, found in parts.items()
     ]
-
-
-def first(names: list[str], count: int = 6) -> str:
-    """List the first of some names, and count the others."""
-    more = f' and {len(names) - count} more' if len(names) > count else ''
-    return (', '.join(names[:count]) or 'none') + more
 
 
 @dataclass
