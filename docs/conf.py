@@ -27,8 +27,7 @@ extensions = [
     'sphinx.ext.viewcode',
     'sphinx_copybutton',
 ]
-# reports are what a reader of the results makes of them
-exclude_patterns = ['_build', 'results/*/report']
+exclude_patterns = ['_build']
 nitpicky = True  # a name of this package that leads nowhere is an error
 # those of other packages stay text: their sites would have to be asked
 nitpick_ignore_regex = [('py:.*', r'(?!mmclca\b).*')]

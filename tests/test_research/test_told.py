@@ -67,9 +67,10 @@ def test_what_training_gains(shared, monkeypatch):
     monkeypatch.setattr(trained, 'WEIGHTS', shared / 'weights')
     monkeypatch.setattr(trained, 'photographs', lambda: dict(few=few))
     monkeypatch.setattr(trained, 'train', lambda config, *_: config.load_from)
-    found = trained.measured('deit-tiny-p16', 'few', 3)
+    run = 'deit-tiny-p16', 'few', 3
+    (found,) = trained.measured(*run)
     accuracies = {found[x] for x in ('probe', '0.25', '1.0', 'refitted')}
     assert len(accuracies) == 1 and found['photographs'] == 6
     assert 'trained, ridge on it' in trained.table(
-        pd.DataFrame([found]), *WHICH
+        pd.DataFrame([trained.named_run(*run, 'fit') | found]), *WHICH
     )

@@ -2,16 +2,16 @@
 """A few photographs a class of several sets: frozen networks and readings."""
 
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
-from frozen import FILES, PARTS, Frozen, kept, photographs
+from frozen import FILES, PARTS, Frozen, photographs
 from mmengine.config import Config
 from plot_sweep import gmacs_axis, panels
 from scipy.stats import t
+from tables import kept, machine_of, select
 
 from mmclca.apis.probe import fit_linear
 from mmclca.apis.probe.classifiers import rotate
@@ -22,7 +22,7 @@ from mmclca.sweep.report import markdown
 from mmclca.utils.provenance import provenance
 
 GRID = Config.fromfile('configs/sweeps/few_photographs_frozen.py').to_dict()
-RESULTS = Path('docs/results/few_photographs_frozen')
+STUDY = 'few_photographs_frozen'
 READINGS, CLASSIFIERS = GRID['readings'], GRID['classifiers']
 VIEWED = GRID['viewed']
 NUM_DRAWS = 5
@@ -30,6 +30,14 @@ NUM_DRAWS = 5
 COMPARED = [(NONE, 224, ''), ('ATC', 224, '')]
 WHERE = ['backbone', 'unit']  # a panel of the picture each
 FACTS = 'backbone', 'method', 'keep_rate', 'img_size', 'row'
+WAY = [*FACTS, 'reading', 'classifier', 'count']
+# readings that are stored for each number of photographs per class, with the
+# first of the classifiers; all else for three
+REPORTED = [
+    GRID['default'],
+    'CLS and std, layers 0 to 11',
+    'CLS and average, layers 0 to 11',
+]
 NETWORKS = [Frozen(**settings) for settings in GRID['networks']]
 SIDES = sorted({one.img_size for one in NETWORKS})
 # what is not named of a way
@@ -42,15 +50,13 @@ UNIT = f'ms, one image, {RUNTIMES[RUNTIME]}'
 
 def values(out):
     """Return what the template asks for, and draw the picture."""
-    runs = [
-        kept(RESULTS / f'{one.name}.json', measure, one) for one in NETWORKS
-    ]
-    rows = to_rows(runs)
-    times = kept(RESULTS / 'milliseconds.json', milliseconds)
+    rows = kept(STUDY, measure, [(facts_of(one), (one,)) for one in NETWORKS])
+    times = kept('few_photographs_times', milliseconds, [({}, ())])
+    times = dict(zip(times.line, times.milliseconds, strict=True))
     file = out / 'pictures/few_photographs/accuracy_cost'
-    panels(points(rows, times['ms']), WHERE, lines, file, ends=('.png',))
+    panels(points(rows, times), WHERE, lines, file, ends=('.png',))
     return dict(
-        facts=runs[0],
+        facts=machine_of(STUDY),
         mean=lambda **way: of_sets(rows, way)[0].mean(),
         table=lambda *ways: table_of(rows, ways),
         difference=lambda one, other: difference(rows, one, other),
@@ -60,7 +66,8 @@ def values(out):
 
 
 def measure(one):
-    """Return costs of a network by depth, and accuracies of all readings."""
+    """Return the rows of a network: accuracies by dataset, means of the random
+    splits, and costs."""
     depths = sorted({layers[-1] + 1 for layers, _ in READINGS.values()})
     gmacs = {
         depth: count_config(one.config(range(depth)).model).flops / 1e9
@@ -70,7 +77,8 @@ def measure(one):
         name: measured(one, name, own, GRID['counts'])
         for name, own in photographs().items()
     }
-    return dict(facts_of(one), gmacs=gmacs, sets=found, **provenance())
+    commit = provenance()['commit']
+    return [dict(row, commit=commit) for row in to_rows(found, gmacs)]
 
 
 def facts_of(one):
@@ -130,29 +138,36 @@ def accuracy(read, labels, tested, drawn, kind):
     return round(100 * float(right.float().mean()), 2)
 
 
-def to_rows(runs):
-    """Return a row a network, way to read it, set, count and draw."""
+def to_rows(sets, gmacs):
+    """Return the rows of accuracies by dataset and way, and of GMACs by
+    depth."""
     rows = []
-    for run in runs:
-        facts = {key: run[key] for key in FACTS}
-        for name, found in run['sets'].items():
-            for key, by_draw in found.items():
-                reading, classifier, count = key.split('; ')
-                depth = READINGS[reading][0][-1] + 1
-                way = dict(reading=reading, classifier=classifier)
-                way.update(count=int(count), gmacs=run['gmacs'][str(depth)])
-                rows += [
-                    dict(facts, **way, set=name, draw=draw, accuracy=share)
-                    for draw, share in enumerate(by_draw)
-                ]
-    return pd.DataFrame(rows)
+    for key in next(iter(sets.values())):
+        reading, classifier, count = key.split('; ')
+        way = dict(reading=reading, classifier=classifier, count=int(count))
+        cost = gmacs[READINGS[reading][0][-1] + 1]
+        means = {x: round(np.mean(sets[x][key]), 3) for x in sorted(sets)}
+        if is_stored(**way):
+            rows.append(dict(way, gmacs=cost, **means))
+    return rows
+
+
+def is_stored(reading, classifier, count):
+    """Return whether the accuracies of a way are stored."""
+    usual = reading in REPORTED and classifier == DEFAULT['classifier']
+    return count == DEFAULT['count'] or usual
 
 
 def of_sets(rows, way):
-    """Return the accuracies of a way, means over draws, by set."""
-    for name, value in (DEFAULT | way).items():
-        rows = rows[rows[name] == value]
-    return rows.groupby('set').accuracy.mean(), rows.gmacs.mean()
+    """Return the accuracies of a way by dataset, and its GMACs; NaN where it
+    was not measured."""
+    own = select(rows, DEFAULT | way)
+    return own[sets_of(own)].mean(), own.gmacs.mean()
+
+
+def sets_of(rows):
+    """Return the columns that are accuracies of a dataset."""
+    return rows.columns.drop([*WAY, 'gmacs', 'commit'])
 
 
 def milliseconds():
@@ -167,7 +182,7 @@ def milliseconds():
             config = Frozen(**facts).config(layers, out_type)
             models[f'{line}, {size} px'] = config.model
     found, _ = time_models(models, RUNTIME, 'cpu')
-    return dict(ms=found, **provenance())
+    return [dict(line=x, milliseconds=ms) for x, ms in found.items()]
 
 
 def points(rows, times):
@@ -213,11 +228,8 @@ def regret(rows, one, ways):
     if ways:
         found = pd.DataFrame([of_sets(rows, way)[0] for way in ways])
     else:
-        names = ['backbone', 'count']
-        for name in names:
-            rows = rows[rows[name] == (DEFAULT | one)[name]]
-        names = [*FACTS, 'reading', 'classifier', 'set']
-        found = rows.groupby(names).accuracy.mean().unstack()
+        same = {x: (DEFAULT | one)[x] for x in ('backbone', 'count')}
+        found = select(rows, same)[sets_of(rows)]
     return f'{(found.max() - of_sets(rows, one)[0]).mean():.1f}'
 
 

@@ -1,11 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What frozen networks see in several sets of photographs, kept once.
+"""Features of frozen networks on several datasets, computed once.
 
 ``MMCLCA_DATA`` and ``MMCLCA_WEIGHTS`` name the folders of data sets and of
 weights, ``MMCLCA_FEATURES`` where features are kept.
 """
 
-import json
 import os
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -26,7 +25,6 @@ from mmclca.models import with_layer_fusion
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import Kept, sum_into
 from mmclca.sweep.compose import NONE, Cell, compose
-from mmclca.utils.files import replace_text
 
 DATA = Path(os.environ.get('MMCLCA_DATA', 'data'))
 WEIGHTS = Path(os.environ.get('MMCLCA_WEIGHTS', 'weights'))
@@ -189,11 +187,3 @@ def read_list(file):
     """Read labels by path from a list of lines ``path label``."""
     pairs = (line.rpartition(' ') for line in list_from_file(file))
     return {path: int(label) for path, _, label in pairs}
-
-
-def kept(file, measure, *given):
-    """Return what was measured once and is kept in a file."""
-    if not file.exists():
-        replace_text(file, json.dumps(measure(*given), indent=1) + '\n')
-        print(file, flush=True)
-    return json.loads(file.read_text())

@@ -1,10 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Write a page of docs/results from its template and the stored results.
+"""Write the pages of docs/results from their templates and the tables.
 
-What is missing among the results that need no training is measured first.
+Missing results that need no training are measured first.
 """
 
-import json
 from pathlib import Path
 
 import few_photographs
@@ -12,13 +11,12 @@ import jinja2
 import pandas as pd
 import reducers
 import strangers
+import tables
 import told
 import trained
 
 from mmclca import cli
-from mmclca.sweep.compose import Cell
 from mmclca.sweep.report import markdown
-from mmclca.sweep.results import read_results
 from mmclca.utils.files import replace_text
 
 RESULTS = Path('docs/results')
@@ -32,32 +30,28 @@ def of_few_photographs(out):
 
 def runs(sweep):
     """Return the results of a sweep."""
-    return read_results(RESULTS / sweep)
+    return tables.read_sweep(RESULTS / f'{sweep}.csv')
 
 
 def table_of_runs(sweep, rows):
-    """Return a row a model: accuracy by seed, also of probes of the initial
-    weights where these were measured, and costs.
+    """Return one row per model: accuracy by seed, the accuracy of a probe of
+    the initial weights where it was measured, and costs.
 
     Args:
-        sweep (str): Folder of the results.
-        rows (dict[str, dict]): What the cells of a model have, by its name.
+        sweep (str): The study.
+        rows (dict[str, dict]): Values of the cells of a model, by its name.
     """
     results = runs(sweep)
-    starts = {
-        file.stem: json.loads(file.read_text())
-        for file in (RESULTS / sweep).glob('starts/*.json')
-    }
     table = []
     for name, own in rows.items():
         row = dict(model=name)
         chosen = [r for r in results if own.items() <= r['cell'].items()]
         for run in sorted(chosen, key=lambda run: run['cell']['seed']):
-            cell = Cell(**run['cell'])
-            row[f'top-1, seed {cell.seed}'] = f'{run["accuracy"]:.1f}'
-            if cell.name in starts:
-                start = max(starts[cell.name].values())
-                row[f'before training, seed {cell.seed}'] = f'{start:.1f}'
+            seed = run['cell']['seed']
+            row[f'top-1, seed {seed}'] = f'{run["accuracy"]:.1f}'
+            if 'start' in run:
+                start = max(run['start'].values())
+                row[f'before training, seed {seed}'] = f'{start:.1f}'
         mean = pd.json_normalize(chosen).mean(numeric_only=True)
         row['mean'] = f'{mean.accuracy:.1f}'
         row['parameters (M)'] = f'{mean.params / 1e6:.2f}'
@@ -85,16 +79,23 @@ def render(template, values):
 def main():
     parser = cli.Parser(description=__doc__)
     pages = sorted(file.name[:-6] for file in RESULTS.glob('*.md.j2'))
-    parser.add('page', 'which one', choices=pages)
+    which = 'names of pages (default: all)'
+    parser.add('pages', which, nargs='*', choices=[*pages, []])
     parser.add('--out', 'folder to write to', Path('docs'), type=Path)
     args = parser.parse_args()
-    own = dict(few_photographs=of_few_photographs, reducers=reducers.values)
     with cli.plain_errors():
-        of_sweeps = dict(runs=runs, table=table_of_runs)
-        values = own[args.page](args.out) if args.page in own else of_sweeps
-        file = args.out / 'results' / f'{args.page}.md'
-        replace_text(file, render(RESULTS / f'{args.page}.md.j2', values))
-    print(file)
+        for page in args.pages or pages:
+            print(write(page, args.out))
+
+
+def write(page, out):
+    """Write a page, and the pictures that are made with it."""
+    own = dict(few_photographs=of_few_photographs, reducers=reducers.values)
+    of_sweeps = dict(runs=runs, table=table_of_runs)
+    values = own[page](out) if page in own else of_sweeps
+    file = out / 'results' / f'{page}.md'
+    replace_text(file, render(RESULTS / f'{page}.md.j2', values))
+    return file
 
 
 if __name__ == '__main__':

@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.colors import LogNorm
 from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
+from tables import read_sweep
 
 from mmclca import cli
 from mmclca.sweep.report import CLCA, summarize, to_table
@@ -133,14 +134,20 @@ def plot(results, out):
     panels(own, [*SETTING, 'clca'], draw, out / 'gradients_by_part', '')
 
 
+def read(path):
+    """Read the results of a sweep."""
+    return read_sweep(path) if path.suffix == '.csv' else read_results(path)
+
+
 def main():
     parser = cli.Parser(description=__doc__)
-    parser.add('folders', 'of results (*.json)', nargs='+', type=Path)
+    which = 'tables of results (.csv), or folders of JSON files'
+    parser.add('results', which, nargs='+', type=Path)
     parser.add('--out', 'folder to write to', type=Path, required=True)
     parser.add('--variant', 'take these cells only', nargs='+')
     args = parser.parse_args()
     with cli.plain_errors():
-        results = [r for folder in args.folders for r in read_results(folder)]
+        results = [r for path in args.results for r in read(path)]
         if args.variant:
             kept = args.variant
             results = [r for r in results if r['cell']['variant'] in kept]

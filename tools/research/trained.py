@@ -11,7 +11,8 @@ from unittest.mock import patch
 import pandas as pd
 import torch
 from few_photographs import GRID, labels_of
-from frozen import DATA, FILES, WEIGHTS, kept, photographs, read_list
+from frozen import DATA, FILES, WEIGHTS, photographs, read_list
+from tables import kept
 
 import mmclca
 from mmclca.apis import Probe
@@ -24,7 +25,8 @@ from mmclca.fitting.screen import Log
 from mmclca.fitting.training import refitted, train, training_config
 from mmclca.sweep.report import markdown
 
-RESULTS = Path('docs/results/few_photographs_trained')
+STUDY = 'few_photographs_trained'
+WHOLE = 'fine-tuning'
 SHARES = (0.25, 0.5, 0.75, 1.0)  # of what was trained, in the weights
 KEYS = ['backbone', 'set', 'crops']
 TITLES = {
@@ -43,27 +45,22 @@ CALL = dict.fromkeys(
 
 def values():
     """Return what the template asks for: a function that makes a table."""
-    rows = [
-        kept(RESULTS / f'{"_".join(map(str, one))}.json', measured, *one)
-        for one in GRID['trained']
-    ]
-    whole = [
-        kept(RESULTS / f'whole_{"_".join(one)}.json', fine_tuned, *one)
-        for one in GRID['fine_tuned']
-    ]
-    others = [
-        kept(RESULTS / f'{"_".join(one)}.json', changed, *one)
-        for one in GRID['changed']
-    ]
-    for found in (whole, others):
-        own = pd.DataFrame(found).groupby(KEYS, as_index=False).first()
-        rows = pd.DataFrame(rows).merge(own, how='left')
-    drawn = [
-        kept(RESULTS / f'drawn_{count}.json', fitted, count)
-        for count in GRID['drawn']
-    ]
-    shown = pd.DataFrame(drawn).to_dict('records')
+    wanted = [(named_run(*one, 'fit'), one) for one in GRID['trained']]
+    rows = kept(STUDY, measured, wanted)
+    wanted = [(named_run(*x, 3, WHOLE), x) for x in GRID['fine_tuned']]
+    rows = kept(STUDY, fine_tuned, wanted)
+    wanted = [(named_run(*x[:2], 3, x[2]), x) for x in GRID['changed']]
+    rows = kept(STUDY, changed, wanted)
+    rows = rows.groupby(KEYS, as_index=False, sort=False).first()
+    wanted = [(dict(count=count), (count,)) for count in GRID['drawn']]
+    drawn = kept('few_photographs_drawn', fitted, wanted)
+    shown = drawn.to_dict('records')
     return dict(trained=partial(table, rows), drawn=shown)
+
+
+def named_run(backbone, name, crops, recipe):
+    """Return the columns that name a training."""
+    return dict(backbone=backbone, set=name, crops=crops, recipe=recipe)
 
 
 def measured(backbone, name, crops):
@@ -77,8 +74,7 @@ def measured(backbone, name, crops):
         anew = refitted(plan, path, known, found.strength)
         row['refitted'] = accuracy(anew, test)
     told = round(100 * float(found.accuracy.mean()), 2)
-    facts = dict(backbone=backbone, set=name, crops=crops)
-    return dict(facts, photographs=len(known), folds=told, **row)
+    return [dict(photographs=len(known), folds=told, **row)]
 
 
 def begin(plan, known):
@@ -103,14 +99,14 @@ def fine_tuned(backbone, name):
         config.model = plain
         path = train(config, 'bf16', log, 'Training')
         right = accuracy(Probe(path, None, plan.device), test)
-    return dict(backbone=backbone, set=name, crops=3, fine_tuned=right)
+    return [dict(fine_tuned=right)]
 
 
 def fitted(count):
     """Fit to so many photographs of each drawn cultivar, as users do: test
     accuracies in per cent of the probe and of what is made of it."""
     with TemporaryDirectory() as folder:
-        place, found = Path(folder, 'photographs'), dict(count=count)
+        place, found = Path(folder, 'photographs'), {}
         link(DATA / 'drawn_cultivars', place, train=count, test=None)
         options = dict(weights=WEIGHTS / FILES['deit-tiny-p16'])
         options.update(out=Path(folder, 'model'), budget='0.3GMACs')
@@ -118,7 +114,7 @@ def fitted(count):
             facts = mmclca.fit(place, probe_only=probe_only, **options).facts
             found[name] = round(100 * facts['held_out']['accuracy'], 2)
     folds = round(100 * facts['probe']['accuracy'], 2)
-    return dict(found, folds=folds, final=facts['final'])
+    return [dict(found, folds=folds, final=facts['final'])]
 
 
 def link(root, place, **splits):
@@ -139,7 +135,7 @@ def changed(backbone, name, change):
         config.merge_from_dict(GRID['changes'][change])
         path = train(config, 'bf16', log, 'Training')
         right = accuracy(refitted(plan, path, known, found.strength), test)
-    return {'backbone': backbone, 'set': name, 'crops': 3, change: right}
+    return [{change: right}]
 
 
 @contextmanager
@@ -203,8 +199,11 @@ def percent(flags):
 def table(rows, backbone, crops):
     """Return a row a set, the least that folds name right first."""
     rows = rows[(rows.backbone == backbone) & (rows.crops == crops)]
-    rows = rows.sort_values('folds').drop(columns=['backbone', 'crops'])
+    rows = rows.sort_values('folds').drop(
+        columns=['backbone', 'crops', 'recipe']
+    )
     rows = rows.dropna(axis=1, how='all')
+    rows['photographs'] = rows.photographs.astype(int)
     shares = rows.columns.drop(['set', 'photographs'])
     rows[shares] = rows[shares].map('{:.1f}'.format)
     return markdown(rows.rename(columns=TITLES), ('set',))
