@@ -6,6 +6,7 @@
 ``docs/methods/costs.csv``; ``docs/methods/README.md`` shows one keep rate.
 """
 
+from itertools import product
 from pathlib import Path
 
 from mmclca import cli
@@ -108,11 +109,11 @@ def main():
     from mmclca.utils.files import write_rows
 
     init_default_scope('mmpretrain')
-    costs = read_costs()
-    for i, cost in enumerate(costs):
-        if not methods or cost['method'] in methods:
-            size, keep_rate = int(cost['img_size']), float(cost['keep_rate'])
-            costs[i] = row(cost['method'], size, keep_rate)
+    stored = read_costs()
+    methods = methods or {cost['method'] for cost in stored}
+    costs = [cost for cost in stored if cost['method'] not in methods]
+    costs += [row(*key) for key in product(methods, SIZES, KEEP_RATES)]
+    costs.sort(key=lambda cost: cost['method'].lower())
     write_rows(COSTS, [COLUMNS, *(cost.values() for cost in costs)])
     write_table(costs)
     print(COSTS, PAGE, sep='\n')
