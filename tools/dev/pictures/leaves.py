@@ -1,0 +1,156 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Pictures of synthetic leaves by the commands of the package, with the model
+of ``make demo``.
+"""
+
+import shutil
+import sys
+from functools import cache, partial
+from pathlib import Path
+from unittest.mock import patch
+
+CONFIG = (
+    'configs/clca/'
+    'clca-evit-kr50_vit-mini-p14_1xb32-24e_synthetic-leaves-112px.py'
+)
+DEMO, DATA = Path('work_dirs/demo'), Path('data/synthetic_leaves')
+WORK = Path('work_dirs/pictures')
+SHOWN = 'cultivar_02', 'cultivar_05'  # classes, a test leaf of each
+METHODS = (
+    'ATC ATS DiffRate DPCKNN EViT KMedoids MCTF PiToMe PPT ToMe TopK'.split()
+)
+REDUCER, CACHE = 'model.backbone.reducer.', 'model.backbone.cache=None'
+# a ResMLP that trains as fast as the model of the demo
+RESMLP = dict(
+    type='ImageClassifier',
+    backbone=dict(
+        type='mmclca.ResMLP',
+        arch=dict(embed_dims=128, num_layers=6),
+        img_size=112,
+        patch_size=14,
+    ),
+    head=dict(
+        type='LinearClsHead',
+        in_channels=128,
+        num_classes=8,
+        loss=dict(type='CrossEntropyLoss'),
+    ),
+)
+
+
+def run(command, *words):
+    """Run a command of the package in this process."""
+    from mmclca.cli import run_command
+
+    print('$', command, *words, flush=True)
+    with patch.object(sys, 'argv', [command, *map(str, words)]):
+        run_command(command)
+
+
+@cache
+def demo():
+    """Return the checkpoint of ``make demo``, which is trained if missing."""
+    if not list(DEMO.glob('best_*.pth')):
+        run('demo', '--work-dir', DEMO)
+    WORK.mkdir(parents=True, exist_ok=True)
+    return max(DEMO.glob('best_*.pth'), key=lambda path: path.stat().st_mtime)
+
+
+def test_leaf(name):
+    """Copy the first test leaf of a class to a file named by its class."""
+    from mmclca.utils.files import read_lines
+
+    paths = (line.split()[0] for line in read_lines(DATA / 'test.txt'))
+    first = next(path for path in paths if f'/{name}/' in path)
+    copy = WORK / f'{name}{Path(first).suffix}'
+    return shutil.copy(DATA / first, copy)
+
+
+def draw(command, *words, out='--out', cut=1.0):
+    """Draw a picture with the model of the demo; ``cut`` is the upper part
+    that is kept.
+
+    Returns:
+        Path: The picture.
+    """
+    file = WORK / f'{command}.png'
+    run(command, *words, out, file)
+    if cut < 1:
+        from PIL import Image
+
+        with Image.open(file) as image:
+            image.crop((0, 0, image.width, int(cut * image.height))).save(file)
+    return file
+
+
+def stages(method, leaves=SHOWN[:1]):
+    """Draw the patches of leaves after each stage of a reducer."""
+    # DPC-KNN has parameters that the demo has not trained
+    option = ['--pretrained'] if method == 'DPCKNN' else []
+    files = CONFIG, *map(test_leaf, leaves), *option, demo()
+    options = f'{REDUCER}type=mmclca.{method}', CACHE
+    return draw('draw_reduction', *files, '--cfg-options', *options)
+
+
+def rollout():
+    """Draw the attention rollout of two leaves."""
+    return draw('vis_rollout', demo(), *map(test_leaf, SHOWN))
+
+
+def cam():
+    """Draw the activation maps of two leaves for both of their classes, at
+    the input of the layer that first reduces."""
+    labels = [int(name[-2:]) - 1 for name in SHOWN]
+    files = demo(), *map(test_leaf, SHOWN)
+    options = '--target-layers', -6, '--target-category', *labels
+    return draw('vis_cam', *files, *options, out='--save-path')
+
+
+def confusions():
+    """Draw the most confused classes of the validation images."""
+    options = '--split', 'val', '--pairs', 3
+    return draw('vis_confusions', CONFIG, demo(), *options)
+
+
+def tsne():
+    """Draw the test images as points, by t-SNE."""
+    options = '--checkpoint', demo(), '--work-dir', WORK, '--legend'
+    run('vis_tsne', CONFIG, *options)
+    return WORK / 'tsne_pre_logits.png'
+
+
+def cka():
+    """Draw the similarity of the layers."""
+    return draw('vis_cka', CONFIG, demo())
+
+
+def resmlp():
+    """Return the checkpoint of a ResMLP, which is trained if missing."""
+    from mmengine.config import Config
+
+    demo()  # draws the images
+    if not list(WORK.glob('resmlp/best_*.pth')):
+        config = Config.fromfile(CONFIG)
+        config.model = RESMLP
+        config.dump(WORK / 'resmlp.py')
+        run('train', WORK / 'resmlp.py', '--work-dir', WORK / 'resmlp')
+    return next(WORK.glob('resmlp/best_*.pth'))
+
+
+def cross_patch():
+    """Draw rows of the cross-patch matrices, without the sparsity below."""
+    return draw('vis_cross_patch', resmlp(), cut=1.75 / (1.75 + 2.6))
+
+
+PICTURES = dict(
+    stages=partial(stages, 'ATC', SHOWN),
+    rollout=rollout,
+    cam=cam,
+    confusions=confusions,
+    tsne=tsne,
+    cka=cka,
+    cross_patch=cross_patch,
+)
+PICTURES |= {
+    f'methods/{method.lower()}': partial(stages, method) for method in METHODS
+}

@@ -1,0 +1,256 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Plots of the tables in docs/results."""
+
+from diagram import BLUE, INK, ORANGE, PURPLE, SKY, YELLOW
+
+# points of the hero: label, columns in the table, color, and side of the label
+TOP = dict(row='three crops', keep_rate=0.5)
+FULL = dict(reading='CLS and average, layers 0 to 11')
+LAST = dict(reading='CLS, last layer', classifier='logistic 10')
+BEST = dict(reading='CLS and std, layers 0 to 11', row='three crops')
+HERO = (
+    ('fit', dict(TOP, method='ATC'), BLUE, 'left'),
+    (
+        'fit --budget 0.42GMACs',
+        dict(TOP, method='DiffRate', img_size=192),
+        BLUE,
+        'right below',
+    ),
+    (
+        'fit --budget 0.3GMACs',
+        dict(TOP, method='ATC', img_size=160),
+        BLUE,
+        'right above',
+    ),
+    ('fit --best', BEST, BLUE, 'left'),
+    ('full ViT, ridge regression', FULL, ORANGE, 'below'),
+    (
+        'full ViT, ridge regression, 160 px',
+        dict(FULL, img_size=160),
+        ORANGE,
+        'right',
+    ),
+    ('full ViT, logistic regression', LAST, ORANGE, 'left'),
+)
+# offsets and alignments of labels
+SIDES = {
+    'left': ((-9, 0), dict(ha='right', va='center')),
+    'right': ((9, 0), dict(ha='left', va='center')),
+    'right above': ((4, 4), dict(ha='left', va='bottom')),
+    'right below': ((7, -3), dict(ha='left', va='top')),
+    'below': ((6, -7), dict(ha='right', va='top')),
+}
+# names of the lines in the table of times
+LINES = {
+    'all tokens, three crops': ('full ViT, ridge, three crops', YELLOW),
+    'ATC 0.5, three crops': ('ATC, keep rate 0.5, three crops', BLUE),
+    'DiffRate 0.5, three crops': ('DiffRate, keep rate 0.5, three crops', SKY),
+    'users: CLS and averages': ('full ViT, ridge', ORANGE),
+    'users: CLS of the last layer': ('full ViT, logistic', PURPLE),
+}
+MARKERS = dict(EViT='s', ToMe='D', ATS='o', SiT='^', ATC='P', MCTF='X')
+KINDS = dict(base=('base', ORANGE, 'white'), clca=('CLCA', BLUE, BLUE))
+
+
+def hero_points():
+    """Return label, GMACs, accuracy in %, color and label position of the
+    points in the picture of the README."""
+    from few_photographs import STUDY, of_sets
+    from tables import read
+
+    rows, found = read(STUDY), []
+    for label, way, color, side in HERO:
+        accuracies, gmacs = of_sets(rows, way)
+        found.append((label, gmacs, accuracies.mean(), color, side))
+    return found
+
+
+def plot(width, height, columns=1, **options):
+    """Return a figure and its axes, with a grid and two spines."""
+    import matplotlib.pyplot as plt
+
+    plt.rcParams['font.size'] = 10
+    figure, axes = plt.subplots(
+        1,
+        columns,
+        figsize=(width, height),
+        dpi=150,
+        layout='constrained',
+        **options,
+    )
+    for axis in figure.axes:
+        axis.grid(alpha=0.25)
+        axis.set_axisbelow(True)
+        axis.spines[['top', 'right']].set_visible(False)
+    return figure, axes
+
+
+def accuracy_cost():
+    """Plot accuracy against GMACs for fit and the full ViT, DeiT-Tiny."""
+    figure, axis = plot(6.4, 4)
+    for label, gmacs, accuracy, color, side in hero_points():
+        axis.plot(gmacs, accuracy, 'o', color=color, ms=9)
+        offset, style = SIDES[side]
+        style = dict(style, weight='bold' if label == 'fit' else None)
+        axis.annotate(
+            f'{label}: {accuracy:.1f}%',
+            (gmacs, accuracy),
+            offset,
+            textcoords='offset points',
+            color=color,
+            **style,
+        )
+    axis.set(xlim=(0, 1.4), ylim=(64, 77))
+    axis.set_xlabel('computation per photo (GMACs)')
+    axis.set_ylabel('accuracy (%)')
+    axis.set_title('Three photos per class, mean of nine datasets, DeiT-Tiny')
+    return figure
+
+
+def few_photographs():
+    """Plot accuracy against GMACs and against time, one point per size."""
+    from few_photographs import STUDY, points
+    from plot_sweep import gmacs_axis
+    from tables import read
+
+    times = read('few_photographs_times').set_index('line').milliseconds
+    table = points(read(STUDY), times.to_dict())
+    table = table[table.backbone == 'deit-tiny-p16']
+    figure, axes = plot(9.5, 4.4, 2, sharey=True)
+    units = ('GMACs', 'time per image (ms)')
+    for axis, (_, own), unit in zip(
+        axes, table.groupby('unit'), units, strict=True
+    ):
+        for line, (label, color) in LINES.items():
+            part = own[own.line == line].sort_values('cost')
+            axis.plot(part.cost, part.accuracy, 'o-', color=color, label=label)
+        gmacs_axis(axis)
+        axis.set(xlabel=unit)
+    axes[0].set_ylabel('accuracy (%), mean of nine datasets')
+    figure.suptitle('DeiT-Tiny, three photos per class, 96 to 288 px')
+    handles = axes[0].get_legend_handles_labels()
+    figure.legend(*handles, loc='outside lower center', ncols=3, frameon=False)
+    return figure
+
+
+def read_sweep(study):
+    """Return the results of the runs of a sweep."""
+    from tables import RESULTS, read_sweep
+
+    return read_sweep(RESULTS / f'{study}.csv')
+
+
+def leaf40():
+    """Plot accuracy against GMACs on leaf40, without and with CLCA."""
+    from matplotlib.lines import Line2D
+    from plot_sweep import gmacs_axis
+
+    from mmclca.sweep.report import summarize, to_table
+
+    table = summarize(to_table(read_sweep('leaf40')))
+    table = table[table.variant == ''].sort_values('gmacs')
+    figure, axis = plot(6, 4.4)
+    for (method, kind), own in table.groupby(['method', 'clca']):
+        if kind in KINDS and method in MARKERS:
+            _, color, face = KINDS[kind]
+            axis.errorbar(
+                own.gmacs,
+                own.accuracy,
+                own.accuracy_std,
+                fmt=MARKERS[method] + ('-' if kind == 'clca' else '--'),
+                color=color,
+                mfc=face,
+                lw=1,
+                alpha=1 if method == 'EViT' else 0.6,
+            )
+    evit = table[(table.method == 'EViT') & (table.clca == 'clca')]
+    for one in evit.itertuples():
+        above = one.gmacs, one.accuracy + one.accuracy_std
+        style = dict(textcoords='offset points', ha='center', color=INK)
+        axis.annotate(f'{one.keep_rate:g}', above, (0, 5), **style)
+    gmacs_axis(axis)
+    axis.set(xlabel='GMACs', ylabel='accuracy (%)')
+    axis.set_title('leaf40, DeiT-Tiny; numbers: keep rate of EViT')
+    handles = [
+        Line2D([], [], color=color, mfc=face, marker='s', ls=line, label=name)
+        for (name, color, face), line in zip(
+            KINDS.values(), ('--', '-'), strict=True
+        )
+    ]
+    handles += [
+        Line2D([], [], color=INK, marker=marker, ls='', label=method)
+        for method, marker in MARKERS.items()
+    ]
+    axis.legend(handles=handles, loc='lower right', ncols=2, frameon=False)
+    return figure
+
+
+def gradients():
+    """Plot the largest gradients per layer and epoch, one panel per part of
+    CLCA."""
+    from matplotlib.colors import LogNorm
+    from plot_sweep import CLCA, curves_of
+
+    own = [
+        one
+        for one in read_sweep('leaf40_why')
+        if one['cell']['variant'] == 'by-layer'
+        and one['cell']['backbone'] == 'deit-tiny-p16'
+    ]
+    table = curves_of(own)
+    table = table[table.part != 'per_epoch']
+    layer = table.part.str.extract(r'(\d+)$')[0]
+    table['row'] = ('layer ' + layer).fillna('head')
+    rows = [*(f'layer {n}' for n in range(12)), 'head']
+    figure, axes = plot(10, 3.8, len(CLCA), sharey=True)
+    norm = LogNorm(table.gradient.min(), table.gradient.max())
+    for axis, (kind, title) in zip(axes, CLCA.items(), strict=True):
+        own = table[table.clca == kind]
+        means = own.pivot_table('gradient', 'row', 'epoch').loc[rows]
+        mesh = axis.pcolormesh(means.columns, rows, means, norm=norm)
+        axis.set(title=title, xlabel='epoch', ylim=(len(rows) - 0.5, -0.5))
+        axis.grid(visible=False)
+    figure.colorbar(mesh, ax=axes, label='largest gradient')
+    figure.suptitle(
+        'leaf40, DeiT-Tiny, 224 px, EViT, keep rate 0.25, mean of 3 seeds'
+    )
+    return figure
+
+
+def layer_similarity(model):
+    """Plot the CKA of each pair of layers of a pretrained model."""
+    from tables import read, select
+
+    table = select(read('representations_cka'), dict(model=model))
+    table = table.pivot(index='layer', columns='other', values='cka')
+    figure, axis = plot(5, 4.4)
+    axis.grid(visible=False)
+    image = axis.imshow(table, 'cividis', vmin=0.4, vmax=1, origin='lower')
+    for (row, column), value in table.stack().items():
+        color = 'white' if value < 0.7 else 'black'
+        style = dict(ha='center', va='center', fontsize=6.5, color=color)
+        axis.text(column, row, f'{value:.2f}', **style)
+    axis.set(xlabel='layer', ylabel='layer')
+    axis.set(xticks=table.columns, yticks=table.index)
+    figure.colorbar(image, label='CKA')
+    return figure
+
+
+def imagenet112_cka():
+    """Plot the CKA of the layers of DeiT-Tiny pretrained at 112 px."""
+    return layer_similarity('imagenet112')
+
+
+def mae_cka():
+    """Plot the CKA of the layers of MAE-Lite."""
+    return layer_similarity('mae')
+
+
+PICTURES = {
+    'accuracy_cost': accuracy_cost,
+    'few_photographs/accuracy_cost': few_photographs,
+    'leaf40/accuracy_gmacs': leaf40,
+    'leaf40/gradients_by_part': gradients,
+    'representations/imagenet112_cka': imagenet112_cka,
+    'representations/mae_cka': mae_cka,
+}

@@ -1,0 +1,131 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Screenshots of fit in a terminal, of its report and of the web page, with
+synthetic leaves and the model of ``make demo``.
+"""
+
+import html
+import shutil
+import subprocess
+import sys
+from functools import cache
+
+from leaves import WORK, demo, run
+
+CLASSES, PHOTOS = 10, 6  # of the synthetic leaves that fit learns from
+COMMAND = ['fit', 'photos', '--weights', 'vit_mini.pth', '--pixels', 'imagenet']
+WIDTH, HEIGHT = 900, 1000  # of the report
+TERMINAL = """<body style="margin:0; display:inline-block">
+<div style="background:#24292f; padding:10px 14px; height:12px">{buttons}</div>
+<pre style="background:#0d1117; color:#e6edf3; margin:0; padding:14px 18px;
+font: 14px/1.45 DejaVu Sans Mono, monospace; white-space:pre-wrap;
+width:{width}ch">{text}</pre></body>"""
+BUTTON = (
+    '<i style="float:left; width:12px; height:12px; margin-right:8px; '
+    'border-radius:6px; background:{}"></i>'
+)
+BUTTONS = ''.join(map(BUTTON.format, ('#ff5f57', '#febc2e', '#28c840')))
+
+
+@cache
+def fitted():
+    """Run fit on synthetic leaves, as a user does.
+
+    Returns:
+        str: Its output.
+    """
+    checkpoint = demo()
+    shutil.rmtree(WORK / 'photos', ignore_errors=True)
+    options = dict(seed=7, classes=CLASSES, per_class=PHOTOS + 3, jobs=2)
+    words = [f'--{k.replace("_", "-")}={v}' for k, v in options.items()]
+    run('synthetic_leaves', WORK / 'leaves', *words)
+    for folder in (WORK / 'leaves/images').iterdir():
+        (WORK / 'photos' / folder.name).mkdir(parents=True)
+        for file in sorted(folder.iterdir())[:PHOTOS]:
+            shutil.copy(file, WORK / 'photos' / folder.name)
+    store_weights(checkpoint, WORK / 'vit_mini.pth')
+    words = [sys.executable, '-m', 'mmclca', *COMMAND, '--overwrite']
+    found = subprocess.run(
+        words, cwd=WORK, check=True, capture_output=True, text=True
+    )
+    return found.stdout
+
+
+def store_weights(checkpoint, file):
+    """Write a checkpoint with the config of a plain ViT.
+
+    Its type is one from which fit reads the number of heads.
+    """
+    import torch
+    from mmengine.config import Config
+
+    from mmclca.checkpoints.opening import open_checkpoint
+
+    known = open_checkpoint(str(checkpoint))
+    model = Config.fromstring(known['meta']['cfg'], '.py').model
+    backbone = dict(type='MoCoV3ViT')
+    for name in ('arch', 'img_size', 'patch_size'):
+        backbone[name] = model.backbone[name]
+    cfg = Config(dict(model=dict(model.to_dict(), backbone=backbone)))
+    meta = dict(cfg=cfg.pretty_text)
+    torch.save(dict(meta=meta, state_dict=dict(known['state_dict'])), file)
+
+
+def screenshot(page, file, **options):
+    """Write a screenshot of a page.
+
+    Returns:
+        Path: The file.
+    """
+    page.screenshot(path=file, animations='disabled', **options)
+    return file
+
+
+def terminal():
+    """Draw a terminal with the command and the output of fit."""
+    from screenshot_page import browser
+
+    command = f'$ python -m mmclca {" ".join(COMMAND)}\n'
+    text = html.escape(command + fitted().rstrip())
+    with browser() as chromium:
+        page = chromium.new_page(device_scale_factor=1.5)
+        page.set_content(
+            TERMINAL.format(buttons=BUTTONS, text=text, width=100)
+        )
+        body = page.locator('body')
+        return screenshot(body, WORK / 'terminal.png')
+
+
+def report():
+    """Draw the upper part of the report of fit."""
+    from screenshot_page import browser
+
+    fitted()
+    with browser() as chromium:
+        page = chromium.new_page()
+        page.set_viewport_size(dict(width=WIDTH, height=HEIGHT))
+        page.goto((WORK / 'model/report.html').resolve().as_uri())
+        return screenshot(page, WORK / 'report.png')
+
+
+def page():
+    """Draw the web page with the model of fit and a new leaf."""
+    import screenshot_page as tool
+
+    from mmclca.apis import TokenReductionInferencer
+    from mmclca.page.server import served
+
+    fitted()
+    model = TokenReductionInferencer(str(WORK / 'model/model.pth'))
+    leaf = sorted((WORK / 'leaves/images/cultivar_02').iterdir())[-1]
+    with (
+        served(model, name='model') as (address, _),
+        tool.browser() as chromium,
+    ):
+        view = chromium.new_page()
+        tool.open_page(view, address)
+        tool.drop(view, leaf)
+        tool.wait_for_costs(view, '')
+        return screenshot(view, WORK / 'page.png', full_page=True)
+
+
+PICTURES = dict(terminal=terminal, report=report, page=page)
