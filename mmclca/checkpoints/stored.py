@@ -278,7 +278,7 @@ def _call_of_dict(node: ast.Call) -> dict:
 
 def _refusal(node: ast.AST) -> ValueError:
     code = ' '.join(ast.unparse(node).split())
-    return ValueError(f'line {node.lineno}: {code[:60]} is not a setting')
+    return ValueError(f'line {node.lineno} is not a setting: {code[:60]}')
 
 
 def _below(package: str, modules: str) -> list[str]:

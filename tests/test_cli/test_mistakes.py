@@ -60,10 +60,7 @@ MISTAKES = [
         *(TRAIN, (*CONFIG, 'model.head.num_classes', '=', '4')),
         *('model.head.num_classes', 'KEY=VALUE', 'without spaces'),
     ),
-    (
-        *(TRAIN, ('tiny2.py',)),
-        *('tiny2.py', 'no config of that name', 'list_models'),
-    ),
+    (*(TRAIN, ('tiny2.py',)), *('tiny2.py', 'no config file', 'list_models')),
     (
         *(TRAIN, (*CONFIG, 'load_from=gone.pth')),
         *('gone.pth', 'there is no checkpoint', 'no checkpoint'),

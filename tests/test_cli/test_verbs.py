@@ -49,12 +49,12 @@ MISTAKES = [
     ((*FIT, '--labels', 'table.csv'), '9.png', 'missing|table'),
     ((*FIT, '--out', 'taken'), 'not empty', '--overwrite'),
     ((*FIT, '--groups', '('), 'groups', 'regular expression'),
-    ((*FIT, '--groups', 'oak'), 'groups', 'write an expression'),
-    (('predict', 'model', 'photographs'), 'no model.pth', 'mmclca fit'),
-    (('export', 'model'), 'no model.pth', 'mmclca fit'),
-    (('report', 'model'), 'no model.pth', 'mmclca fit'),
-    (('page', 'model'), 'no model.pth', 'mmclca fit'),
-    (('add-class', 'model', 'one'), 'no model.pth', 'mmclca fit'),
+    ((*FIT, '--groups', 'oak'), 'groups', 'expression'),
+    (('predict', 'model', 'photographs'), 'model.pth', 'mmclca fit'),
+    (('export', 'model'), 'model.pth', 'mmclca fit'),
+    (('report', 'model'), 'model.pth', 'mmclca fit'),
+    (('page', 'model'), 'model.pth', 'mmclca fit'),
+    (('add-class', 'model', 'one'), 'model.pth', 'mmclca fit'),
     (('fitt',), 'fitt', 'choose from'),
     *(
         (('predict', 'model', 'a.png', '--device', name), name, 'cpu, cuda')

@@ -37,7 +37,7 @@ def test_options_override(tmp_path):
 def test_neither_path_nor_name(tmp_path):
     with pytest.raises(FileNotFoundError, match=f'do you mean {NAME}[?]'):
         read_config(f'configs/{NAME[:-2]}')
-    with pytest.raises(FileNotFoundError, match='No such file'):
+    with pytest.raises(FileNotFoundError, match='no config file'):
         read_config(tmp_path)
     with pytest.raises(FileNotFoundError) as error:
         read_config('x')

@@ -52,7 +52,7 @@ def test_classes_of_a_table(leaves):
     [
         (TABLE, 'order', "no 'order'; there are genus, family"),
         ('class\noak\n', None, 'has no levels'),
-        (f'{TABLE}oak,Robur,Fagaceae\n', None, 'in Quercus and in Robur'),
+        (f'{TABLE}oak,Robur,Fagaceae\n', None, 'Quercus and Robur'),
         (TABLE.replace('elm', 'fir'), None, '1 classes, such as elm'),
         (f'{TABLE}fir,Abies\n', None, 'row of fir has not 3 cells'),
         (f'{TABLE}fir,Abies,Pinaceae,x\n', None, 'line 5 has 4 cells'),

@@ -64,7 +64,7 @@ def build_runner(tmp_path, head='LinearClsHead', train=5, val=5, test=5):
 @pytest.mark.parametrize('head', HEADS)
 def test_training_stops_before_the_first_image(tmp_path, head):
     runner = build_runner(tmp_path, head, train=7, val=7)
-    with pytest.raises(ValueError, match='5, but .* 7 in .*num_classes=7`.$'):
+    with pytest.raises(ValueError, match='5, .* 7 .*num_classes=7`$'):
         runner.train()
 
 
@@ -182,7 +182,7 @@ def test_set_without_class_names_is_let_through(tmp_path, caplog):
 def test_model_under_test_time_augmentation(tmp_path):
     runner = build_runner(tmp_path, test=7)
     runner.model = AverageClsScoreTTA(module=runner.model)
-    with pytest.raises(ValueError, match='is 5, but the classes are 7'):
+    with pytest.raises(ValueError, match='is 5, .* 7 classes'):
         runner.test()
 
 
@@ -212,7 +212,7 @@ def test_a_teacher_has_the_same_classes(tmp_path, around):
         meta=dict(dataset_meta=dict(classes=names)),
     )
     torch.save(kept, tmp_path / 'teacher.pth')
-    with pytest.raises(ValueError, match="must be its own: no 'c4' "):
+    with pytest.raises(ValueError, match="no 'c4' "):
         runner.train()
     kept['meta']['dataset_meta']['classes'] = [f'c{n}' for n in range(5)]
     kept['state_dict']['head.fc.weight'][0] = torch.nan

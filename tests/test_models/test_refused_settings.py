@@ -62,16 +62,16 @@ VIT = [
     (dict(drop_path_mode='unifrom'), "no 'unifrom' .do you mean uniform"),
     (dict(branches=2, drop_rate=0.1), r'drop_rate=0\.1'),
     (dict(branches=2, layer_cfgs=dict(num_fcs=3)), 'two linear layers'),
-    (dict(NO_CLS, dist_token=True), 'dist_token=True puts the'),
+    (dict(NO_CLS, dist_token=True), 'dist_token=True needs'),
     (dict(NO_CLS, out_type='cls_average'), 'needs a CLS token'),
     (dict(reduce_at=(6, 3)), r'reduce_at=\(6, 3\) must be ascending'),
-    (dict(reducer=EVIT), r'mmclca.EViT with reduce_at=\(\) never'),
-    (dict(cache=CACHE), r'cache with reduce_at=\(\) never recovers'),
+    (dict(reducer=EVIT), r'mmclca.EViT .*reduce_at=\(\)'),
+    (dict(cache=CACHE), r'cache with reduce_at=\(\)'),
     (
         dict(NO_CLS, cache=CACHE, reduce_at=(3,), out_type='featmap'),
         'copies of CLS: with_cls_token=False is not allowed',
     ),
-    (dict(TOME, cache=PROTECTED), 'ToMe cannot keep to protect_clr=True'),
+    (dict(TOME, cache=PROTECTED), 'ToMe does not support protect_clr=True'),
     (dict(stem=HMLP), r'patch_size=\(8, 8\) of HMLPStem must be 16'),
     (
         dict(stem=dict(HMLP, norm_cfg=dict(type='LN')), patch_size=16),
@@ -111,7 +111,7 @@ OTHERS = dict(
         ('CaiT', dict(TOME, cache=CACHE), 'copies of CLS: .*num_tokens=0'),
         ('ResMLP', dict(ending='cls'), "^ending: no 'cls'.*average, class_ml"),
         ('ResMLP', dict(communication='con'), r'^communication: .*mean conv'),
-        ('ResMLP', dict(norm_cfg=dict(type='BN')), 'not allowed in ResMLP'),
+        ('ResMLP', dict(norm_cfg=dict(type='BN')), 'not supported in ResMLP'),
         ('PatchConvNet', dict(arch='s61'), "arch: no 's61'.*s60"),
         ('PatchConvNet', dict(arch=arch(2)), "no 'num_heads'"),
         ('PatchConvNet', dict(multiclass=True), 'multiclass=True must be an'),
@@ -151,7 +151,7 @@ FUSION = dict(type='mmclca.LayerFusionHead', num_layers=3)
             (
                 vit(2, out_type=out_type, **DISTILLED),
                 dict(type=head),
-                f'{head} does not read the distillation token .*DistilledHead',
+                f'{head} does not use the distillation token .*DistilledHead',
             )
             for head, out_type in (
                 ('LinearClsHead', 'cls_token'),
@@ -159,7 +159,7 @@ FUSION = dict(type='mmclca.LayerFusionHead', num_layers=3)
                 ('ArcFaceClsHead', 'prefix'),
             )
         ),
-        (vit(2, **DISTILLED), dict(FUSION, num_layers=1), 'does not read the'),
+        (vit(2, **DISTILLED), dict(FUSION, num_layers=1), 'does not use the'),
         (vit(2, out_indices=(0, 1)), FUSION, 'out_indices'),
         (vit(1), dict(type='mmclca.PerClassHead'), 'AttentionPool'),
         (

@@ -181,7 +181,7 @@ def test_a_cla_head_follows_the_layers(reduce_at):
         (dict(type='DeiT3'), ('EViT',), 'DeiT3 .* layer_scale_init_value=1'),
         (dict(type='DistilledVisionTransformer'), ('EViT',), 'its forward'),
         (dict(type='mmclca.ResMLP'), ('EViT',), r'\(its layers mix all'),
-        (dict(type='mmclca.PatchConvNet'), ('EViT',), 'need the whole grid'),
+        (dict(type='mmclca.PatchConvNet'), ('EViT',), 'complete grid'),
         (dict(type='NoSuch'), ('EViT',), "type='NoSuch' is not registered"),
     ],
 )
@@ -260,5 +260,5 @@ def test_a_backbone_that_gives_cls_only():
     toy = classifier(dict(type='mmclca.ToyReducible', channels=16))
     made = with_layer_fusion(toy, (0, 1), 'cls_token')
     assert build(made)(images()).shape == (2, 5)
-    with pytest.raises(ValueError, match='gives CLS only'):
+    with pytest.raises(ValueError, match='only CLS'):
         with_layer_fusion(toy, (0, 1))

@@ -132,7 +132,7 @@ def read_folder(
     *levels, notes = find_levels([*images.values()], folder)
     taken, left_out = _assign(images, *levels)
     left_out |= {
-        path: f'with extension {Path(path).suffix.lower() or "none"}'
+        path: f'ending in {Path(path).suffix.lower() or "nothing"}'
         for path in parts
         if path not in images
     }

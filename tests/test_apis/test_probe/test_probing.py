@@ -230,7 +230,7 @@ def test_all_but_the_last_layer_must_come(folder):
 
 
 def test_mistakes(folder, paths):
-    with pytest.raises(ValueError, match='comes without weights'):
+    with pytest.raises(ValueError, match='has no weights'):
         Probe(folder / 'tiny.py')
     cfg = changed(
         folder,

@@ -132,18 +132,15 @@ def test_what_is_left_out(place):
 def test_missing_files(place):
     text = ROWS + ''.join(f'{i}.jpg,rose\n' for i in range(20))
     text = refusal(place, text, kind=FileNotFoundError)
-    assert 'names 20 files that are not there, such as 0.jpg, 1.jpg, 2' in text
+    assert '20 missing files, such as 0.jpg, 1.jpg, 2' in text
     text = refusal(place, ROWS + ',rose\n', kind=FileNotFoundError)
-    assert 'names 1 files that are not there, such as (an empty cell)' in text
+    assert '1 missing files, such as (an empty cell)' in text
 
 
 @pytest.mark.parametrize(
     'titles, what',
     [
-        (
-            'file,a,b',
-            "which column has the classes, of 'file', 'a', 'b': give",
-        ),
+        ('file,a,b', "column of classes among 'file', 'a', 'b'"),
         ('file,species,label', 'has the classes'),
         ('file,class,class', 'has the classes'),
     ],
@@ -157,26 +154,26 @@ def test_columns_that_are_not_clear(place, titles, what):
 
 def test_two_columns_of_files(place):
     text = 'front,back,class\na.jpg,b.jpg,rose\nc.jpg,a.jpg,tulip\n'
-    assert "column has the files, of 'front', 'back'" in refusal(place, text)
+    assert "column of files among 'front', 'back'" in refusal(place, text)
     found = read(place, text.replace('front', 'File'))
     assert list(named(found, place)) == ['a.jpg', 'c.jpg']
 
 
 def test_what_is_no_table(place):
     text = refusal(place, ROWS, 'table.doc')
-    assert 'table.doc is no table; .csv .tsv .xlsx .ods are read' in text
+    assert 'table.doc must end in one of .csv .tsv .xlsx .ods' in text
     assert 'empty' in refusal(place, '')
     assert 'line 2' in refusal(place, 'file,class\na.jpg,rose,red\n')
     text = refusal(place, 'file,class\n')
-    assert text.endswith("table.csv has nothing in its column 'class'")
-    with pytest.raises(FileNotFoundError, match='there is no table .*gone'):
+    assert "column 'class'" in text
+    with pytest.raises(FileNotFoundError, match='gone'):
         read_photographs(place, labels=place / 'gone.csv')
 
 
 def test_one_class(place):
     text = refusal(place, ROWS.replace('tulip', 'rose'))
-    assert text.startswith('one class cannot be told from others: ')
-    assert text.endswith("table.csv has only 'rose' in its column 'column 2'")
+    assert text.startswith('at least two classes')
+    assert "column 'column 2'" in text and "only 'rose'" in text
 
 
 @pytest.mark.parametrize(

@@ -185,10 +185,13 @@ def test_a_classifier_is_no_teacher_of_pretraining(file):
 @pytest.mark.parametrize(
     ('student', 'message'),
     (
-        (classifier(vit(4, cache=CACHE, reduce_at=(1,))), 'token by token'),
+        (
+            classifier(vit(4, cache=CACHE, reduce_at=(1,))),
+            'layer distillation',
+        ),
         (
             dict(classifier(RESMLP), type='mmclca.DistilledClassifier'),
-            'token by token',
+            'layer distillation',
         ),
     ),
 )
