@@ -79,7 +79,7 @@ def test_links_to_an_image_are_the_image(tmp_path):
 def test_no_classes_no_numbers():
     names = [None] * 5
     queries = Photographs.named(['x'], ['a'], 'new')
-    with pytest.warns(UserWarning, match='no other image of the classes'):
+    with pytest.warns(UserWarning, match='no other image'):
         look_up(gallery_of(names), queries, features_at(0))
     queries = Photographs.named(['x'], [None], 'new')
     entries, found = look_up(gallery_of(names), queries, features_at(0))
@@ -195,7 +195,7 @@ def test_wrong_places(inferencer, tmp_path):
     with pytest.raises(ValueError, match='label 2, .*classes.txt'):
         images_at(names)
     names.write_text('\n')
-    with pytest.raises(ValueError, match='some.txt has no image'):
+    with pytest.raises(ValueError, match='some.txt .*no image'):
         images_at(names)
     with pytest.raises(FileNotFoundError, match='does not exist'):
         images_at(tmp_path / 'gone')
@@ -207,7 +207,7 @@ def test_wrong_places(inferencer, tmp_path):
     config.test_dataloader.dataset.update(
         ann_file=str(tmp_path / 'none.txt'), classes=CLASSES
     )
-    with pytest.raises(ValueError, match='none.txt has no images'):
+    with pytest.raises(ValueError, match='none.txt .*no images'):
         images_of_split(config, 'test')
     config.val_dataloader = None
     with pytest.raises(ValueError, match='val_dataloader'):
@@ -269,5 +269,5 @@ def test_a_ranking_needs_a_level_for_each_class():
         look_up(*how, dict(a='x', b='y'))
     queries = Photographs.named(['x'], [None], 'new')
     how = gallery, queries, features_at(0), 1, 1, 'oracle', LEVELS
-    with pytest.raises(ValueError, match='oracle .* classes, which 1 images'):
+    with pytest.raises(ValueError, match='oracle .* classes, but 1 images'):
         look_up(*how)

@@ -157,7 +157,7 @@ def test_what_is_no_image(leaves, tmp_path):
     Image.new('RGB', (90, 90)).save(tmp_path / 'cut.jpg')
     whole = Path(tmp_path / 'cut.jpg').read_bytes()
     (tmp_path / 'cut.jpg').write_bytes(whole[:-40])
-    assert 'cut short' in reason(str(tmp_path / 'cut.jpg'))
+    assert 'truncated' in reason(str(tmp_path / 'cut.jpg'))
     assert 'IsADirectoryError' in reason(str(leaves))
     for shape, kind in (
         ((4, 4), np.uint8),

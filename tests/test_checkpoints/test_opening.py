@@ -231,7 +231,7 @@ def test_folder_and_missing_file(name, tmp_path):
     with pytest.raises(FileNotFoundError, match=f'{path} does not exist'):
         open_checkpoint(str(path))
     path.mkdir()
-    with pytest.raises(FileNotFoundError, match='is a folder'):
+    with pytest.raises(FileNotFoundError, match='model.pth'):
         open_checkpoint(str(path))
 
 
@@ -241,13 +241,13 @@ def test_folder_and_missing_file(name, tmp_path):
         ([1], 'a list instead'),
         ({'model': 'vit'}, 'a str instead'),
         (torch.ones(2), 'a Tensor instead'),
-        ({'loss': {'a': torch.ones(1)}}, 'loss,'),
+        ({'loss': {'a': torch.ones(1)}}, 'loss;'),
     ],
 )
 def test_no_dict_of_tensors(checkpoint, said, tmp_path):
     path = str(tmp_path / 'w.pth')
     torch.save(checkpoint, path)
-    with pytest.raises(CheckpointError, match=f'w.pth {said}'):
+    with pytest.raises(CheckpointError, match=f'w.pth.* {said}'):
         open_checkpoint(path)
 
 

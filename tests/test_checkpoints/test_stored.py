@@ -124,7 +124,10 @@ def test_a_text_that_is_more_than_settings_is_not_used(folder, tmp_path):
     ran = tmp_path / 'ran'
     call = f"type='os.mkdir', path={str(ran)!r}"
     for text, message in (
-        (f'import os\nos.mkdir({str(ran)!r})', 'line 1, import os, is no'),
+        (
+            f'import os\nos.mkdir({str(ran)!r})',
+            'line 1 is not a setting: import os',
+        ),
         (f"model = __import__('os').mkdir({str(ran)!r})", 'is no plain'),
         (f'model = dict({call})', "model.type='os.mkdir'"),
         (f'model = [dict({call})]', 'model is not a dict'),

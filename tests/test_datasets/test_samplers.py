@@ -90,7 +90,7 @@ def test_epochs_are_shuffled_anew():
 
 
 def test_empty_set():
-    with pytest.raises(ValueError, match='data set is empty'):
+    with pytest.raises(ValueError, match='dataset is empty'):
         ClampedBatchSampler([], 32)
 
 

@@ -288,7 +288,7 @@ def test_all_bad_images_in_one_report(tmp_path, form):
         with pytest.raises(FileNotFoundError) as error:
             load('cotton80', 'train', place)
         said = str(error.value)
-        assert '\n  ...\n' in said and said.count(': cut short') == 1
+        assert '\n  ...\n' in said and said.count(': truncated') == 1
         assert f"{COMMAND} '{place}' --dataset cotton80" in said
         assert len(load('cotton80', 'val', place)) == 80
         (place / f'cotton_square_new{names["gone"]}').write_bytes(trees.png())

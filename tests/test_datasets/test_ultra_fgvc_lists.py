@@ -74,7 +74,7 @@ def test_labels_against_file_names(tmp_path):
     leaves = trees.cotton_leaves()
     leaves[7] = leaves[7]._replace(label=5)
     write_anno(tmp_path, leaves)
-    with pytest.raises(ValueError, match='disagree'):
+    with pytest.raises(ValueError, match='contradict'):
         read(tmp_path)
 
 
@@ -187,7 +187,10 @@ def test_class_folders_count_from_either_end(tmp_path, name, first):
 
 @pytest.mark.parametrize(
     'change, message',
-    [(dict(split='training'), 'training'), (dict(class_name='3'), 'disagree')],
+    [
+        (dict(split='training'), 'training'),
+        (dict(class_name='3'), 'contradict'),
+    ],
 )
 def test_bad_rows_of_a_parquet_file(tmp_path, change, message):
     leaves = trees.cotton_leaves()

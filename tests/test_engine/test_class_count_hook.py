@@ -120,7 +120,7 @@ def test_resuming_stops_if_names_differ(tmp_path):
     with pytest.raises(ValueError, match='zzz'):
         runner.train()
     write_checkpoint(runner, tmp_path / 'a.pth', [f'c{n}' for n in range(5)])
-    with pytest.raises(ValueError, match='weights only'):
+    with pytest.raises(ValueError, match='only weights'):
         runner.train()
 
 
@@ -162,7 +162,9 @@ def test_training_stops_if_there_is_no_batch(tmp_path):
 @pytest.mark.parametrize('step', ['val', 'test'])
 def test_val_and_test_alone(tmp_path, step):
     runner = build_runner(tmp_path, **{step: 6})
-    with pytest.raises(ValueError, match=f'6 in the {step} set: add.*=6`'):
+    with pytest.raises(
+        ValueError, match=f'6 classes in the {step} set; add.*=6`'
+    ):
         getattr(runner, step)()
 
 

@@ -136,7 +136,7 @@ def test_wrong_files(tiny, publish):
         publish(tiny, 'leaf.pth')
     assert path.read_bytes() == before
     tiny.write_bytes(before[:1000])
-    with pytest.raises(SystemExit, match='cut short'):
+    with pytest.raises(SystemExit, match='incomplete'):
         publish(tiny)
     torch.save(dict(a=torch.zeros(1)), tiny)
     with pytest.raises(SystemExit, match='Leaves is no data set'):

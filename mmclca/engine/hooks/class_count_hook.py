@@ -13,8 +13,8 @@ from mmclca.utils.messages import first_of
 from mmclca.utils.wrappers import inner_model
 
 NAMELESS = (
-    f'The {0} set has no class names, so their number cannot be compared with '
-    f'model.head.num_classes; set `{0}_dataloader.dataset.classes=FILE` (one '
+    'The {0} set has no class names, so their number cannot be compared with '
+    'model.head.num_classes; set `{0}_dataloader.dataset.classes=FILE` (one '
     'name per line).'
 )
 SETS = ('train', 'val', 'test')
@@ -86,7 +86,7 @@ class ClassCountHook(Hook):
         self._check_model(runner)
         if runner._resume and 'epoch' not in (checkpoint.get('meta') or {}):
             raise ValueError(
-                'no training state; use load_from=FILE without --resume'
+                'only weights found; use load_from=FILE without --resume'
             )
 
     def _check_model(self, runner) -> None:

@@ -109,7 +109,7 @@ def test_only_a_folder_train(tmp_path):
 
 def test_no_folder_and_a_file_in_its_place(tmp_path):
     text = refusal(tmp_path / 'photo', kind=FileNotFoundError)
-    assert text.startswith(f'there is no folder {tmp_path}/photo: give')
+    assert text.startswith(f'folder {tmp_path}/photo does not exist')
     make(tmp_path, 'a.jpg')
     assert 'a.jpg is a file' in refusal(tmp_path / 'a.jpg')
 
@@ -148,6 +148,6 @@ def test_groups_by_a_regular_expression(tmp_path):
 def test_groups_that_are_not_found(tmp_path):
     make(tmp_path, 'rose/p1.jpg', 'tulip/2.jpg')
     text = refusal(tmp_path, groups='p[0-9]')
-    assert 'is not found in 1 of 2 paths, such as tulip/2.jpg: write' in text
+    assert '1 of 2 paths, such as tulip/2.jpg' in text
     text = refusal(tmp_path, groups='p(')
     assert text.startswith("groups='p('")

@@ -99,7 +99,7 @@ def test_columns_of_splits_and_groups(place):
     assert found.groups == ['7', f'{place}/b.jpg', '7', '8']
     assert read(place, text, groups='^.').groups == ['a', 'b', 'c', 'd']
     text = text.replace('validation', 'monday')
-    assert "'monday' in the column 'split' is no split" in refusal(place, text)
+    assert "'monday' in column 'split'" in refusal(place, text)
 
 
 def test_files_beside_the_table_and_as_on_windows(place):
@@ -123,7 +123,7 @@ def test_what_is_left_out(place):
     found = read(place, text)
     assert named(found, place) == {'a.jpg': 'rose', 'e.jpg': 'tulip'}
     assert found.left_out == {
-        f'{place}/b.jpg': 'of several classes in table.csv',
+        f'{place}/b.jpg': 'with several classes in table.csv',
         f'{place}/c.jpg': 'without a class in table.csv',
         f'{place}/deep/d e.png': 'not in table.csv',
     }
@@ -141,8 +141,8 @@ def test_missing_files(place):
     'titles, what',
     [
         ('file,a,b', "column of classes among 'file', 'a', 'b'"),
-        ('file,species,label', 'has the classes'),
-        ('file,class,class', 'has the classes'),
+        ('file,species,label', 'column of classes'),
+        ('file,class,class', 'column of classes'),
     ],
 )
 def test_columns_that_are_not_clear(place, titles, what):
@@ -202,7 +202,7 @@ def test_table_finds_files_if_names_are_spelled_otherwise(
 def test_table_refuses_name_without_ending_if_files_are_several(place):
     (place / 'a.png').touch()
     text = 'image_id,label\na,rose\nb,tulip\nc,rose\n'
-    assert 'not there' in refusal(place, text, kind=FileNotFoundError)
+    assert 'missing files' in refusal(place, text, kind=FileNotFoundError)
 
 
 @pytest.mark.parametrize(

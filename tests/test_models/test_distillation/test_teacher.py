@@ -219,7 +219,7 @@ def test_a_teacher_that_is_nan_is_refused_with_the_first_batch(distilled):
     weights['head.layers.head.bias'].fill_(torch.nan)
     torch.save(weights, checkpoint)
     with pytest.raises(
-        ValueError, match=r'teacher: .* NaN: head.layers.head.bias'
+        ValueError, match=r'teacher: .* NaN.*head.layers.head.bias'
     ):
         model(images(4), SAMPLES, mode='loss')
 
@@ -228,8 +228,8 @@ def test_a_teacher_that_is_nan_is_refused_with_the_first_batch(distilled):
     'teacher, options, message',
     [
         (plain_vit(7), {}, 'num_classes is 7'),
-        (plain_vit(embed_dims=8), {}, r'\(8, 8, 8\) in the teacher'),
-        (plain_vit(patch_size=16), {}, r'\(16, 16, 16\) in the teacher'),
+        (plain_vit(embed_dims=8), {}, r'\(8, 8, 8\)'),
+        (plain_vit(patch_size=16), {}, r'\(16, 16, 16\)'),
         (None, dict(model='no/such.py'), 'no/such.py'),
         (None, dict(checkpoint='no/such.pth'), 'teacher: .*no/such.pth'),
         (
@@ -240,7 +240,7 @@ def test_a_teacher_that_is_nan_is_refused_with_the_first_batch(distilled):
         (
             dict(plain_vit(), backbone=RESMLP),
             dict(img_size=48, loss=LOGITS),
-            r'^teacher: .*48.*\(32, 32\) px',
+            r'^teacher: ResMLP .*\(32, 32\) px.*48',
         ),
         (dict(plain_vit(), head=None), {}, 'ImageClassifier has no head'),
         (
@@ -314,7 +314,7 @@ def test_a_vit_of_timm_gets_its_own_size(distilled):
 def test_checkpoint_of_another_model_is_refused(distilled, tmp_path):
     torch.save({'head.layers.head.bias': torch.zeros(5)}, tmp_path / 'x.pth')
     model = distilled(checkpoint=str(tmp_path / 'x.pth'))
-    with pytest.raises(ValueError, match='x.pth does not fit TokenReduction'):
+    with pytest.raises(ValueError, match='x.pth .*TokenReductionViT'):
         model.init_weights()
 
 

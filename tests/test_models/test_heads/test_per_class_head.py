@@ -61,7 +61,7 @@ def test_from_one_query_to_one_for_each_class(one_query, monkeypatch):
     assert torch.equal(each.head.weight, model.head.fc.weight)
     assert torch.equal(each.head.bias, model.head.fc.bias)
     assert report.resized == [
-        'backbone.pool.cls_token of one query to one for each of 3 classes'
+        'backbone.pool.cls_token from one query to one for each of 3 classes'
     ]
     assert not report.new and not report.unused
     assert 'the linear head head.fc' in said[0]
