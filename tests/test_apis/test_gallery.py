@@ -200,7 +200,7 @@ def test_wrong_places(inferencer, tmp_path):
     with pytest.raises(FileNotFoundError, match='does not exist'):
         images_at(tmp_path / 'gone')
     (tmp_path / 'a.png').touch()
-    with pytest.raises(ValueError, match='give a folder, or a list'):
+    with pytest.raises(ValueError, match='folder or a .txt list'):
         images_at(tmp_path / 'a.png')
     config = inferencer.model._config.copy()
     (tmp_path / 'none.txt').write_text('')

@@ -128,7 +128,10 @@ def test_a_text_that_is_more_than_settings_is_not_used(folder, tmp_path):
             f'import os\nos.mkdir({str(ran)!r})',
             'line 1 is not a setting: import os',
         ),
-        (f"model = __import__('os').mkdir({str(ran)!r})", 'is no plain'),
+        (
+            f"model = __import__('os').mkdir({str(ran)!r})",
+            'line 1 is not a setting',
+        ),
         (f'model = dict({call})', "model.type='os.mkdir'"),
         (f'model = [dict({call})]', 'model is not a dict'),
         ('test_dataloader = dict(dataset=[])', 'dataset is not a dict'),

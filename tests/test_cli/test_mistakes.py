@@ -95,7 +95,7 @@ MISTAKES = [
     ),
     (
         *(TRAIN, (*CONFIG, 'val_evaluator.topk=99')),
-        *('val_evaluator', '99', '4 classes'),
+        *('val_evaluator', '99', '4, the number'),
     ),
     (
         *(TEST, (*WEIGHTS, 'test_dataloader=3')),

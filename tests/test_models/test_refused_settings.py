@@ -194,7 +194,7 @@ def test_heads_that_do_not_fit(backbone, head, message):
         ),
         (dict(arch='deit-tiny'), 'in_channels=16.* set in_channels=192'),
         (dict(final_norm=True), r'set final_norm=False .*\(it is True\)'),
-        (dict(out_type='avg_featmap'), "'avg_featmap' .*'cls"),
+        (dict(out_type='avg_featmap'), "'avg_featmap'.* 'cls"),
     ],
 )
 def test_a_cla_head_that_does_not_fit(options, named):

@@ -107,7 +107,7 @@ def test_weights_of_another_last_block(kind, plain, tmp_path):
     path = str(tmp_path / 'other.pth')
     for weights, message in (
         (without(plain, 'blocks.2.'), 'lack the last block'),
-        (deeper, r' layers\.2\.ln1\.weight is'),
+        (deeper, r'layers\.2\.ln1\.weight is'),
         (without(model, lost), f'1 parameters .*{lost} is missing'),
     ):
         torch.save(weights, path)
