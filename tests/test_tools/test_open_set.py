@@ -59,7 +59,7 @@ def test_few_images_are_warned_of(monkeypatch, capsys, folder):
         words = '--device=cpu', '--accept', accept, '--known', folder / 'data'
         run_tool(monkeypatch, TOOL, folder / 'tiny.pth', *words)
         said = capsys.readouterr().err
-        assert ('16 known images are few' in said) == few
+        assert ('only 16 known images' in said) == few
         assert ('give 20 or more' in said) == few
 
 

@@ -132,7 +132,7 @@ def test_wrong_files(tiny, publish):
             publish(tiny, *words)
     (path,) = publish(tiny, 'leaf.pth').values()
     before = path.read_bytes()
-    with pytest.raises(SystemExit, match='is there already'):
+    with pytest.raises(SystemExit, match='already exists'):
         publish(tiny, 'leaf.pth')
     assert path.read_bytes() == before
     tiny.write_bytes(before[:1000])

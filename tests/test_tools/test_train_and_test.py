@@ -190,7 +190,7 @@ def test_amp_trains_and_resumes(dtype, run_tool):
 @pytest.mark.parametrize(
     'words, said',
     [
-        ('train --auto-scale-lr', 'has no auto_scale_lr.base_batch_size'),
+        ('train --auto-scale-lr', 'auto_scale_lr.base_batch_size'),
         (
             'train --cfg-options load_frm=a.pth',
             r'load_frm.*do you mean load_from\?',
