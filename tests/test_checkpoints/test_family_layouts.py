@@ -85,7 +85,7 @@ def test_any_number_of_branches(contents, tmp_path):
 @pytest.mark.parametrize(
     'style, own, reason',
     [
-        ('parallel', dict(branches=2), r'branches\.2\.\S+ has no place'),
+        ('parallel', dict(branches=2), r'branches\.2\.\S+ is'),
         ('parallel', {}, r'layers\.0\.ln1\.weight is missing'),
         ('plain', dict(branches=2), r'branches\.0\.\S+ is missing'),
     ],
