@@ -109,7 +109,7 @@ def check_folder_labels(dataset, head) -> None:
     if max(labels, default=0) >= head.num_classes:
         raise ValueError(
             f'{dataset.ann_file} has label {max(labels)}, but '
-            f'model.head.num_classes={head.num_classes}; correct one of them'
+            f'model.head.num_classes={head.num_classes}; correct either'
         )
     own = type(dataset).METAINFO.get('classes')
     by_place = folders and not isinstance(dataset, ClassFolders)

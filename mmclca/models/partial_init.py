@@ -44,7 +44,7 @@ class PartialInit:
         last: int | None = None,
     ):
         if (first is None) == (last is None):
-            raise ValueError(f'first={first}, last={last}: set one of them')
+            raise ValueError(f'first={first}, last={last}: set only one')
         self.checkpoint, self.first, self.last = checkpoint, first, last
 
     def __call__(self, module: nn.Module) -> None:

@@ -237,7 +237,7 @@ def _in_list(file: str) -> Photographs:
         if wrong:
             raise ValueError(
                 f'{file} has label {wrong[0]}, but {classes_file} has only '
-                f'{len(classes)} lines; correct one of them'
+                f'{len(classes)} lines; correct either'
             )
         names = [x and classes[int(x)] for x in names]
     paths = [os.path.join(folder, path) for path, _ in rows]

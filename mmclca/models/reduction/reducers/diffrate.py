@@ -91,7 +91,7 @@ class DiffRate(CountedReducer):
         if sum(way is not None for way in ways) > 1:
             raise ValueError(
                 f'keep_rate={keep_rate!r}, num_tokens={num_tokens!r}, prune '
-                f'or merge={steps!r}, target={target!r}: set only one of them'
+                f'or merge={steps!r}, target={target!r}: set only one'
             )
         if steps is not None:
             for name, counts in (('prune', prune), ('merge', merge)):
