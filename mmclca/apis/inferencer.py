@@ -278,13 +278,13 @@ def answer_of(result: dict) -> dict:
 
 
 def check_finite(numbers: torch.Tensor) -> None:
-    """ValueError if a model gives NaN or infinity for an image, (B, K)."""
+    """Raise a ValueError if outputs (B, K) are NaN or infinite."""
     broken = int((~numbers.isfinite()).any(dim=1).sum())
     if broken:
         raise ValueError(
-            f'the model gives no finite numbers for {broken} of '
-            f'{len(numbers)} images: its weights are broken, or did not '
-            'converge'
+            f'the outputs for {broken} of {len(numbers)} images are NaN or '
+            'infinite: damaged weights or diverged training; use another '
+            'checkpoint'
         )
 
 

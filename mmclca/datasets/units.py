@@ -29,8 +29,8 @@ class Units:
         groups = range(len(self.labels)) if groups is None else groups
         if len(groups) != len(self.labels):
             raise ValueError(
-                f'{len(groups)} groups for {len(self.labels)} images: give '
-                'each image its own'
+                f'{len(groups)} groups for {len(self.labels)} images; pass '
+                'one group per image'
             )
         _, first, units = np.unique(
             np.asarray(groups), return_index=True, return_inverse=True

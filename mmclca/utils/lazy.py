@@ -23,5 +23,5 @@ class lazy:  # noqa: N801, used like a function
         except ModuleNotFoundError as error:
             if error.name != below:
                 raise
-            raise AttributeError(f'no {below}') from error
+            raise AttributeError(f'{below} does not exist') from error
         return type(self)(below)

@@ -82,7 +82,9 @@ def test_predict(fitted, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, 'argv', ['mmclca', *words])
     with pytest.raises(SystemExit) as ended:
         main()
-    assert str(ended.value).startswith('not read:\n  =b\\x1b.png: no image')
+    assert str(ended.value).startswith(
+        'not read:\n  =b\\x1b.png: not an image'
+    )
     out, _ = capsys.readouterr()
     assert r'./-a\x1b\n.png: ' in out
     assert not CONTROLS.search(out)

@@ -38,9 +38,9 @@ def end(tmp_path, monkeypatch):
 FIT = ('fit', 'photographs', '--weights', 'tiny.safetensors', '--probe-only')
 # words, what came, how to fix it
 MISTAKES = [
-    (('fit', 'gone'), 'no folder .*gone', 'give the folder'),
-    (('fit', 'one'), 'one class', 'class'),
-    (('fit', 'tiny.safetensors'), 'is a file', 'give the folder'),
+    (('fit', 'gone'), 'gone does not exist', 'pass the folder'),
+    (('fit', 'one'), 'two classes', 'one folder per class'),
+    (('fit', 'tiny.safetensors'), 'is a file', 'pass the folder'),
     (('fit', 'photographs'), 'no weights', '--weights'),
     (('fit', 'photographs', '--weights', 'x.pth'), 'x.pth', 'checkpoint'),
     ((*FIT, '--budget', '0.001GMACs'), '0.001GMACs', r'the least is 0\.\d+'),
@@ -49,12 +49,12 @@ MISTAKES = [
     ((*FIT, '--labels', 'table.csv'), '9.png', 'missing|table'),
     ((*FIT, '--out', 'taken'), 'not empty', '--overwrite'),
     ((*FIT, '--groups', '('), 'groups', 'regular expression'),
-    ((*FIT, '--groups', 'oak'), 'groups', 'write an expression'),
-    (('predict', 'model', 'photographs'), 'no model.pth', 'mmclca fit'),
-    (('export', 'model'), 'no model.pth', 'mmclca fit'),
-    (('report', 'model'), 'no model.pth', 'mmclca fit'),
-    (('page', 'model'), 'no model.pth', 'mmclca fit'),
-    (('add-class', 'model', 'one'), 'no model.pth', 'mmclca fit'),
+    ((*FIT, '--groups', 'oak'), 'groups', 'expression'),
+    (('predict', 'model', 'photographs'), 'model', 'mmclca fit'),
+    (('export', 'model'), 'model', 'mmclca fit'),
+    (('report', 'model'), 'model', 'mmclca fit'),
+    (('page', 'model'), 'model', 'mmclca fit'),
+    (('add-class', 'model', 'one'), 'model', 'mmclca fit'),
     (('fitt',), 'fitt', 'choose from'),
     *(
         (('predict', 'model', 'a.png', '--device', name), name, 'cpu, cuda')

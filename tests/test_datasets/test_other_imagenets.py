@@ -83,7 +83,7 @@ def test_what_is_missing_is_named(root):
     with pytest.raises(FileNotFoundError):
         real(root)
     gone = dict(type='mmclca.ImageNetV2', data_root=str(root / 'gone'))
-    with pytest.raises(FileNotFoundError, match='no images in .*gone/0 to'):
+    with pytest.raises(FileNotFoundError, match='gone/0 to'):
         DATASETS.build(dict(gone, pipeline=PACK))
 
 

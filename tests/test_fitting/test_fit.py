@@ -110,7 +110,7 @@ def test_weights_that_are_broken(place, tmp_path):
     weights = load_file(place / 'tiny.safetensors')
     weights['blocks.0.norm1.weight'][0] = torch.inf
     save_file(weights, tmp_path / 'broken.safetensors')
-    with pytest.raises(ValueError, match='or NaN: .*layers.0'):
+    with pytest.raises(ValueError, match='NaN.*layers.0'):
         mmclca.fit(
             place / 'photographs',
             tmp_path / 'model',
@@ -206,7 +206,7 @@ def test_features_that_are_broken_change_nothing(copy, run, tmp_path, capsys):
     assert run('add-class', copy.folder, new, '--name', 'larch') == 2
     assert files_of(copy.folder) == before
     line = capsys.readouterr().err.splitlines()[-1]
-    assert f'{part} holds no finite numbers: remove it' in line
+    assert f'{part} contains NaN' in line
     assert run('predict', copy.folder, new) == 0
 
 
@@ -260,6 +260,6 @@ def test_classes_inside_coarse_ones(copy, place, capsys, tmp_path):
     call(place, out=copy.folder, coarse=table)
     said = capsys.readouterr().out
     assert 'Coarse classes: ' in said and '% right; classes inside: ' in said
-    with pytest.raises(ValueError, match='is in 0 and in 2'):
+    with pytest.raises(ValueError, match='0 and 2'):
         table.write_text(f'class,species\n{rows[0]}\n{rows[0][:-1]}2\n')
         call(place, out=copy.folder, coarse=table)

@@ -81,7 +81,7 @@ def test_only_pictures_that_were_uploaded_are_read(callbacks):
     (folder / 'bad.png').write_text('<b>no</b>')
     sent(folder.parent, 'mine.png')
     (folder / 'link.png').symlink_to(folder.parent / 'mine.png')
-    refused = {'bad.png': 'cannot be read .no image: .*&lt;b&gt;'}
+    refused = {'bad.png': 'cannot be read .not an image: .*&lt;b&gt;'}
     for name in ('../mine.png', 'link.png'):
         refused[name] = 'not sent to this page'
     for name, said in refused.items():

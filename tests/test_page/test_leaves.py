@@ -12,7 +12,7 @@ HEIC = b'\0\0\0\x18ftypheic' + bytes(100)
 @pytest.mark.parametrize(
     'name, made, words',
     [
-        ('leaf.png', b'no picture', ('no image', 'JPEG, PNG', '200 million')),
+        ('leaf.png', b'no picture', ('not an image', '200 million')),
         ('leaf.png', b'', ('cannot be read (empty file)',)),
         ('IMG_0001.jpg', HEIC, ('cannot be read', 'as a JPEG')),
         ('leaf.png', b'8BPS', ('PSD', 'JPEG')),

@@ -59,8 +59,8 @@ def test_few_images_are_warned_of(monkeypatch, capsys, folder):
         words = '--device=cpu', '--accept', accept, '--known', folder / 'data'
         run_tool(monkeypatch, TOOL, folder / 'tiny.pth', *words)
         said = capsys.readouterr().err
-        assert ('16 known images are few' in said) == few
-        assert ('give 20 or more' in said) == few
+        assert ('only 16 known images' in said) == few
+        assert ('20 or more' in said) == few
 
 
 @pytest.mark.parametrize('score', [*SCORES, 'nearest'])
@@ -134,9 +134,9 @@ def test_images_that_chose_the_threshold_and_measure_it(
     arguments += ['--unknown', folder / 'unknown']
     run_tool(monkeypatch, TOOL, *arguments)  # both splits are data
     said = capsys.readouterr().err
-    assert '16 of 16 test images (test split) are also those' in said
+    assert '16 of 16 test images (test split) are also used' in said
     run_tool(monkeypatch, TOOL, *arguments, '--test', folder / 'test')
-    assert 'are also those' not in capsys.readouterr().err
+    assert 'are also used' not in capsys.readouterr().err
 
 
 def test_threshold_of_another_model(fit, folder, monkeypatch):
@@ -152,7 +152,7 @@ def test_threshold_of_another_model(fit, folder, monkeypatch):
 @pytest.mark.parametrize(
     'words, said',
     [
-        ('--known gone', 'there is no folder and no list'),
+        ('--known gone', 'does not exist'),
         ('--unknown unknown --test unknown', '12 images of .* are also in'),
         ('--unknown unknown --test pines', r'does not know \(pine, ...\)'),
         ('--score nearest', "no 'nearest'; there are max_softmax, energy"),

@@ -120,9 +120,9 @@ def test_sheet_of_photographs_without_a_class(
 @pytest.mark.parametrize(
     'arguments, message',
     [
-        (['--gallery', '.'], 'has no image; images end in'),
-        (['--gallery', 'gone'], 'there is no folder and no list gone'),
-        (['--index', 'gone'], 'there is no gallery gone'),
+        (['--gallery', '.'], 'no images'),
+        (['--gallery', 'gone'], 'gone does not exist'),
+        (['--index', 'gone'], 'gallery gone'),
         (['--sheet', 's.doc'], 's.doc: no picture'),
         (['--topk', '0'], '--topk: 0: at least 1'),
         (['--sheet-queries', '0'], '--sheet-queries: 0: at least 1'),

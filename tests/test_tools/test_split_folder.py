@@ -116,7 +116,7 @@ def test_what_is_no_image_is_left_aside(run, leaves, capsys):
     assert run(leaves) == 0
     assert counts(leaves, 'train.txt') == [8, 1, 4]
     out = capsys.readouterr().out
-    for line in ('ending in .heic', 'ending in .txt', 'beside the folders'):
+    for line in ('ending in .heic', 'ending in .txt', 'outside the class'):
         assert f'left out: 1 file {line}' in out
 
 
@@ -151,8 +151,8 @@ def test_another_split_is_not_overwritten(run, leaves, capsys):
     'make, message',
     [
         (lambda folder: None, 'is not a folder'),
-        (lambda folder: folder.mkdir(), 'has no files: put the photographs'),
-        (lambda folder: save(folder / 'a/1.png'), 'one class cannot be told'),
+        (lambda folder: folder.mkdir(), 'no files'),
+        (lambda folder: save(folder / 'a/1.png'), 'two classes'),
         (
             lambda folder: [
                 save(folder / f'{split}/{name}/1.png')

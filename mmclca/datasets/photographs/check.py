@@ -123,9 +123,9 @@ def check_photographs(
     if len(used.classes) < 2:
         found = '; '.join(checked.lines())
         raise ValueError(
-            f'one class cannot be told from others: of {photographs.source}, '
-            f'{len(used.classes)} of {len(photographs.classes)} classes has '
-            f'photographs to train with ({found})'
+            'at least two classes with training photos are needed, found '
+            f'{len(used.classes)} among {len(photographs.classes)} classes of '
+            f'{photographs.source} ({found})'
         )
     return checked
 

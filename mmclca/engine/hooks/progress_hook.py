@@ -47,13 +47,13 @@ class ProgressHook(Hook):
         self.bar.advance(self.task)
 
     def after_train_epoch(self, runner) -> None:
-        """Look at the clock where an epoch ends."""
+        """Estimate the remaining time after two epochs."""
         self.ends.append((time.perf_counter(), runner.iter))
         if len(self.ends) == 2:
             (began, first), (now, done) = self.ends
             left = runner.max_iters - done + self.later
             seconds = (now - began) / (done - first) * left
-            self.tell_user(f'Training: about {seconds / 60:.1f} min left')
+            self.tell_user(f'Fine-tuning: about {seconds / 60:.1f} min left')
 
     def after_run(self, runner) -> None:
         """Remove it."""

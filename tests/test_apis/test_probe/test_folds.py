@@ -143,7 +143,7 @@ def test_learning_curve_counts_groups():
 
 
 def test_features_of_other_images_than_the_labels():
-    with pytest.raises(ValueError, match='40 images have .*, 20 labels'):
+    with pytest.raises(ValueError, match='40 images have .* 20 labels'):
         fit_linear(torch.randn(40, 8), torch.arange(20) % 2, 2)
 
 

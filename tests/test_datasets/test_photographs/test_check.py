@@ -54,7 +54,7 @@ def test_unread_is_left_out(check, paint, tmp_path):
     assert list(reasons) == [
         *('a/0.png', 'b/5.heic', 'b/6.png', 'b/7.png', 'b/8.tif')
     ]
-    assert 'pixels of mode F' in reasons['b/8.tif']
+    assert 'mode F' in reasons['b/8.tif']
     assert reasons['a/0.png'] == 'empty file'
     assert 'pip install "mmclca[heic]"' in reasons['b/5.heic']
     assert 'OSError' in reasons['b/6.png']
@@ -220,10 +220,9 @@ def test_less_than_two_classes_are_left(check, paint, tmp_path):
     (tmp_path / 'tulip/1.png').write_bytes(b'no image')
     with pytest.raises(ValueError) as error:
         check()
-    assert str(error.value).startswith(
-        f'one class cannot be told from others: of {tmp_path}, 1 of 2 classes '
-        'has photographs to train with (cannot be read: 1 (tulip/1.png: no im'
-    )
+    text = str(error.value)
+    assert f'found 1 among 2 classes of {tmp_path}' in text
+    assert 'tulip/1.png' in text
 
 
 def test_left_out_files_are_told_by_kind(check, paint, tmp_path):
@@ -234,7 +233,7 @@ def test_left_out_files_are_told_by_kind(check, paint, tmp_path):
         (tmp_path / f'tulip/{number}.cr2').touch()
     (tmp_path / 'loose.jpg').touch()
     assert check().lines()[:2] == [
-        'left out: 1 file beside the folders of the classes (loose.jpg)',
+        'left out: 1 file outside the class folders (loose.jpg)',
         'left out: 5 files ending in .cr2 (tulip/0.cr2; tulip/1.cr2; '
         'tulip/2.cr2 and 2 more)',
     ]
