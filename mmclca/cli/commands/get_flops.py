@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Multiply-accumulates (attention and LayerNorm included, activations not),
-parameters and tokens of a model for one image
+"""Count multiply-accumulates (with attention and LayerNorm, without
+activations), parameters and tokens of a model for one image.
 
 ``python tools/analysis_tools/get_flops.py CONFIG``
 """
@@ -17,10 +17,7 @@ from ..packages import apis, configs, evaluation
 
 def parse_args():
     parser = Parser(__doc__)
-    parser.add(
-        'config',
-        'path or name of a config, a checkpoint, or a folder that fit wrote',
-    )
+    parser.add('config', 'config, checkpoint or model folder')
     parser.add(
         '--shape',
         'image size in pixels (default: img_size of the backbone)',
@@ -28,7 +25,7 @@ def parse_args():
         type=positive,
         metavar=('HEIGHT', 'WIDTH'),
     )
-    parser.flag('--json', 'print JSON instead of a table')
+    parser.flag('--json', 'JSON instead of a table')
     parser.share('--cfg-options')
     return parser.parse_args()
 
@@ -38,7 +35,7 @@ def measure(config, cfg_options, shape):
     way goes to stderr."""
     with redirect_stdout(sys.stderr):
         if shape and len(shape) > 2:
-            raise ValueError(f'--shape {shape}: one or two numbers')
+            raise ValueError(f'--shape {shape}: expected one or two numbers')
         cfg, _ = apis.loading.config_and_weights(config, None, cfg_options)
         configs.require_settings(cfg, 'model')
         sides = shape and (shape[0], shape[-1])
