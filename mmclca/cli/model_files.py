@@ -9,8 +9,9 @@ from pathlib import Path
 
 from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
+from mmclca.utils.messages import spinner
 
-from .packages import apis, datasets, mmengine, rich
+from .packages import apis, datasets, mmengine
 
 
 def load(args, config, checkpoint, reject=None):
@@ -26,7 +27,7 @@ def load(args, config, checkpoint, reject=None):
 
 def loading():
     """Show a spinner on a terminal while libraries are imported."""
-    return rich.console.Console(stderr=True).status('Loading libraries')
+    return spinner('Loading libraries', sys.stderr)
 
 
 @contextmanager

@@ -11,13 +11,12 @@ from typing import TextIO
 
 from mmengine.logging import MMLogger
 from rich import get_console
-from rich.console import Console
-from rich.status import Status
+from rich.live import Live
 
 from mmclca.evaluation.cost import count_config
 from mmclca.evaluation.open_set import NEAREST
 from mmclca.models import Variant
-from mmclca.utils.messages import first_of, printable, say
+from mmclca.utils.messages import first_of, printable, say, spinner
 
 from .model import Plan, accuracies_of, classifier_config, words
 from .probing import best_probe
@@ -66,9 +65,9 @@ class Log(TextIOBase):
         """See ``io.TextIOBase``."""
         self.file.flush()
 
-    def status(self, title: str) -> Status:
-        """Show a spinner with a title on a terminal, within a context."""
-        return Console(file=self.bars).status(title)
+    def status(self, title: str) -> Live:
+        """Show a spinner, see :func:`mmclca.utils.messages.spinner`."""
+        return spinner(title, self.bars)
 
     def tell_user(self, *lines: str) -> None:
         """Print lines on the screen and to the file."""

@@ -3,18 +3,20 @@
 
 import re
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from math import inf
 from numbers import Real
 from typing import TextIO
 
 from rich import get_console
+from rich.console import Console
+from rich.live import Live
+from rich.progress import Progress
+from rich.spinner import Spinner
 
-from .lazy import lazy
-
-mmpretrain = lazy('mmpretrain')
-
+# bars and spinners vanish and leave standard output and error as they are
+PLAIN = dict(transient=True, redirect_stdout=False, redirect_stderr=False)
 # control characters, characters that change the text direction, and bytes of
 # file names that are not UTF-8
 _CONTROLS = re.compile(
@@ -43,14 +45,26 @@ def say(*lines, file: TextIO | None = None) -> None:
 def track(
     sequence: Iterable, description: str = '', total: float | None = None
 ) -> Iterable:
-    """Iterate over a sequence with a progress bar of MMPretrain.
+    """Iterate over a sequence with a progress bar and the remaining time.
 
-    Without a terminal or notebook nothing is printed.
+    Without a terminal or notebook nothing is printed. Bars of MMPretrain stay
+    at 0% with current versions of rich.
     """
-    console = get_console()
+    # the global console may have been created without a terminal
+    console = Console(file=get_console().file)
     if console.is_terminal or console.is_jupyter:
-        return mmpretrain.utils.track(sequence, description, total)
+        return _with_bar(console, sequence, description, total)
     return iter(sequence)
+
+
+def _with_bar(console, sequence, description, total) -> Iterator:
+    with Progress(console=console, **PLAIN) as bar:
+        yield from bar.track(sequence, total, description=description)
+
+
+def spinner(title: str, file: TextIO) -> Live:
+    """Show a spinner with a title on a terminal, within a context."""
+    return Live(Spinner('dots', title), console=Console(file=file), **PLAIN)
 
 
 def did_you_mean(name: object, known: Collection[str], most: int = 1) -> str:

@@ -7,6 +7,7 @@ its logits match PyTorch; int8 files are made from a file that passed.
 ``python tools/deployment/export.py [CONFIG] CHECKPOINT``
 """
 
+import sys
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -14,10 +15,11 @@ from tempfile import TemporaryDirectory
 
 from mmclca.checkpoints import fitted
 from mmclca.utils.files import replace_file
+from mmclca.utils.messages import spinner
 
 from .. import Parser, model_files, plain_errors
 from ..arguments import CHECKPOINT, check_file, whole_number
-from ..packages import benchmark, deployment, rich
+from ..packages import benchmark, deployment
 
 
 def parse_args():
@@ -112,8 +114,7 @@ def main(args):
     names = ', '.join(filter(None, (args.config, args.checkpoint)))
     with plain_errors(names), model_files.quiet():
         out = args.out or default_out(args.checkpoint, args.format, args.int8)
-        screen = rich.console.Console(stderr=True)
-        with screen.status('Exporting, about 10 s'):
+        with spinner('Exporting, about 10 s', sys.stderr):
             error, compared = export(args, out)
     when = 'before the 8-bit quantization' if args.int8 else 'in float32'
     print(
