@@ -214,7 +214,7 @@ def table_of(checked: Checked, probabilities: Tensor) -> list[list]:
     ]
     reasons = found.left_out | checked.unread
     for path, kept in checked.doubled + checked.leaks:
-        reasons[path] = f'duplicate of {kept}'
+        reasons[path] = f'same as {kept}'
     for paths in checked.conflicts:
         reasons |= dict.fromkeys(paths, 'same photo in several classes')
     rows += [[x, *empty, False, why, *empty, ''] for x, why in reasons.items()]

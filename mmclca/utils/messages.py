@@ -70,7 +70,7 @@ def spinner(title: str, file: TextIO) -> Live:
 def did_you_mean(name: object, known: Collection[str], most: int = 1) -> str:
     """Suggest similar names in brackets; empty without any."""
     close = get_close_matches(str(name), known, most, cutoff=0.5)
-    return f' (did you mean {" or ".join(close)}?)' if close else ''
+    return f' (do you mean {" or ".join(close)}?)' if close else ''
 
 
 def first_of(names: Iterable, most: int = 8, between: str = ', ') -> str:
@@ -83,7 +83,7 @@ def first_of(names: Iterable, most: int = 8, between: str = ', ') -> str:
 def not_one_of(name: object, known: Collection[str]) -> str:
     """Describe an unknown name: a similar one, and all known ones."""
     hint = did_you_mean(name, known)
-    return f'unknown {name!r}{hint}; expected one of {", ".join(known)}'
+    return f'unknown {name!r}{hint}; choose from {", ".join(known)}'
 
 
 def integer(least: int = 1, most: int | None = None, **settings: int) -> None:
@@ -102,7 +102,7 @@ def number(least: float = 0, most: float | None = None, **settings) -> None:
 def _within(least, most, name: str, value, fits: bool, kind: str) -> None:
     if not (fits and least <= value <= (inf if most is None else most)):
         top = 'or more' if most is None else f'to {most}'
-        raise ValueError(f'{name}={value!r}: expected {kind}, {least} {top}')
+        raise ValueError(f'{name}={value!r} must be {kind}, {least} {top}')
 
 
 def one_of(known: Collection, **settings) -> None:
@@ -121,7 +121,7 @@ def ascending(
     inside = all(type(i) is int and 0 <= i < count for i in layers)
     if not inside or list(layers) != sorted(set(layers)):
         raise ValueError(
-            f'{name}={given!r}: expected ascending, different layer numbers '
-            f'from 0 to {count - 1}'
+            f'{name}={given!r} must be ascending, different layers '
+            f'(integers) within 0 to {count - 1}'
         )
     return layers

@@ -38,14 +38,14 @@ def end(tmp_path, monkeypatch):
 FIT = ('fit', 'photographs', '--weights', 'tiny.safetensors', '--probe-only')
 # words, what came, how to fix it
 MISTAKES = [
-    (('fit', 'gone'), 'no folder .*gone', 'give the folder'),
-    (('fit', 'one'), 'one class', 'class'),
+    (('fit', 'gone'), 'folder .*gone', 'give the folder'),
+    (('fit', 'one'), 'two classes', 'folder per class'),
     (('fit', 'tiny.safetensors'), 'is a file', 'give the folder'),
     (('fit', 'photographs'), 'no weights', '--weights'),
     (('fit', 'photographs', '--weights', 'x.pth'), 'x.pth', 'checkpoint'),
-    ((*FIT, '--budget', '0.001GMACs'), '0.001GMACs', r'the least is 0\.\d+'),
+    ((*FIT, '--budget', '0.001GMACs'), '0.001GMACs', r'cheapest needs 0\.\d+'),
     ((*FIT, '--budget', 'cheap'), 'cheap', '0.5GMACs or 20ms'),
-    ((*FIT, '--best', '--budget', '20ms'), '--best', 'one of the two'),
+    ((*FIT, '--best', '--budget', '20ms'), '--best', 'give one'),
     ((*FIT, '--labels', 'table.csv'), '9.png', 'missing|table'),
     ((*FIT, '--out', 'taken'), 'not empty', '--overwrite'),
     ((*FIT, '--groups', '('), 'groups', 'regular expression'),
@@ -100,4 +100,4 @@ def test_interrupted_it_says_how_to_go_on(end, capfd, monkeypatch):
 
     monkeypatch.setattr('mmclca.fitting.fit', pressed)
     assert end(*FIT) == 130
-    assert 'the same command goes on' in capfd.readouterr().err
+    assert 'same command to resume' in capfd.readouterr().err

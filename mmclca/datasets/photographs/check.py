@@ -186,38 +186,40 @@ def _lines_of(checked: Checked) -> Iterator[str]:
         files = f'{len(paths)} file{"s" * (len(paths) != 1)}'
         yield f'Skipped: {files} {reason} ({_some(map(short, paths))})'
     problems = {
-        'Skipped: {} system folders or hidden images': map(
+        'Skipped: {} system folder{s} or hidden image{s}': map(
             short, sorted(checked.photographs.skipped)
         ),
         'Skipped: {} unreadable': (
             f'{short(p)}: {why}' for p, why in checked.unread.items()
         ),
-        'Skipped: {} duplicates, used once': (
+        'Skipped: {} duplicate{s}, used once': (
             f'{short(p)} = {short(kept)}' for p, kept in checked.doubled
         ),
-        'Skipped: {} photos in several classes': (
+        'Skipped: {} photo{s} in several classes': (
             ' = '.join(map(short, paths)) for paths in checked.conflicts
         ),
         'Skipped: {} also in val or test, so not used for training': (
             f'{short(p)} = {short(kept)}' for p, kept in checked.leaks
         ),
-        'Skipped: {} classes without training photos': (
-            f'{name}, {n} photos' for name, n in checked.untrained.items()
+        'Skipped: {} class{es} without training photos': (
+            f'{name}, {n} in val or test'
+            for name, n in checked.untrained.items()
         ),
-        'Warning: {} class names look the same': map(
+        'Warning: {} case{s} of nearly equal class names': map(
             ' = '.join, checked.alike
         ),
-        'Warning: {} groups are in train and in val or test': (
+        'Warning: {} group{s} in both train and val or test': (
             checked.split_groups
         ),
-        'Untested: {} classes with one photo, used for training only': (
+        'Untested: {} class{es} with one photo, used for training only': (
             checked.single
         ),
     }
     for problem, found in problems.items():
         names = [*found]
+        forms = dict(s='', es='') if len(names) == 1 else dict(s='s', es='es')
         if names:
-            yield f'{problem.format(len(names))} ({_some(names)})'
+            yield f'{problem.format(len(names), **forms)} ({_some(names)})'
 
 
 @dataclass
