@@ -83,7 +83,7 @@ def first_of(names: Iterable, most: int = 8, between: str = ', ') -> str:
 def not_one_of(name: object, known: Collection[str]) -> str:
     """Describe an unknown name: a similar one, and all known ones."""
     hint = did_you_mean(name, known)
-    return f'unknown {name!r}{hint}; choose from {", ".join(known)}'
+    return f'no {name!r}{hint}; choose from {", ".join(known)}'
 
 
 def integer(least: int = 1, most: int | None = None, **settings: int) -> None:

@@ -154,7 +154,7 @@ def test_features_of_images(inferencer, tmp_path):
     assert images.paths[position].endswith('bad.png')
     with pytest.raises(ValueError, match='none of 1 images can be read'):
         extract_features(inferencer, [images.paths[position]])
-    with pytest.raises(ValueError, match="stage: no 'neck'; there are"):
+    with pytest.raises(ValueError, match="stage: no 'neck'; choose"):
         extract_features(inferencer, images.paths, 'neck')
 
 

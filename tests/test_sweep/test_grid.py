@@ -88,7 +88,7 @@ def test_the_grids_of_the_paper_say_how_many_runs_they_are(name):
     [
         (
             ('leaf40', 'leaf4'),
-            "unknown 'leaf4' (do you mean leaf40?); choose from ",
+            "no 'leaf4' (do you mean leaf40?); choose from ",
         ),
         (('deit-tiny-p16', 'deit-p16'), "backbones: no 'deit-p16' (do you"),
         (('EViT', 'Evit'), "methods: no 'Evit' (do you mean EViT?)"),

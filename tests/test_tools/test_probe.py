@@ -113,7 +113,7 @@ def test_images_left_out(probe, folder, tmp_path, capsys):
             '16 of the test images are also fitted to',
         ),
         (['--weights', 'tiny.pth'], 'are both checkpoints'),
-        (['--classifier', 'knn'], "unknown 'knn'; choose from ridge"),
+        (['--classifier', 'knn'], "no 'knn'; choose from ridge"),
         (['--layers', '7'], r'layers=.7. must be ascending'),
     ],
 )

@@ -224,7 +224,7 @@ def test_what_was_measured_stays(tool, config, monkeypatch, tmp_path):
             'argument --keep-rates: 2: expected a number above 0',
         ),
         ('--methods Topk', "'Topk' (do you mean TopK?)"),
-        ('--arch b16', "--arch: unknown 'b16'"),
+        ('--arch b16', "--arch: no 'b16'"),
         ('--compile fast', "invalid choice: 'fast'"),
         ('--device nowhere', '--device nowhere: '),
         ('--out /proc/x/y', '--out: /proc/x/y.md: '),

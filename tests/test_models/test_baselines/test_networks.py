@@ -117,7 +117,7 @@ def test_dropout_is_not_in_attention():
         (
             FFVT,
             dict(out_type='raw'),
-            "option: unknown 'out_type'; choose from in_ch",
+            "option: no 'out_type'; choose from in_ch",
         ),
         (FFVT, dict(frozen_stages=3), 'frozen_stages=3 must .* -1 to 2'),
         (FFVT, dict(num_tokens=17), 'FFVT chooses 17 parts of 4 x 4 patches'),

@@ -24,7 +24,7 @@ SIZES = dict(num_patches=16, num_stages=2)
         (
             'ATC',
             dict(linkage='ward'),
-            "linkage: unknown 'ward'; choose from average",
+            "linkage: no 'ward'; choose from average",
         ),
         ('PPT', dict(threshold=-1), 'threshold=-1 must be a number, 0 or mor'),
         ('PPT', dict(threshold='3'), "threshold='3' must be a number"),
@@ -34,24 +34,24 @@ SIZES = dict(num_patches=16, num_stages=2)
         (
             'ToMe',
             dict(fuse='sum'),
-            "fuse: unknown 'sum'; choose from average, mlerp",
+            "fuse: no 'sum'; choose from average, mlerp",
         ),
         (
             'ToMe',
             dict(early='drop'),
-            "early: unknown 'drop'; choose from merge, pru",
+            "early: no 'drop'; choose from merge, pru",
         ),
         ('MCTF', dict(tau=(1, 2)), r'tau=\(1, 2\) must be three numbers'),
         ('MCTF', dict(tau=(1, -2, 3)), r'tau=\(1, -2, 3\) must be three'),
         (
             'MCTF',
             dict(pooling='max'),
-            "pooling: unknown 'max'; choose from weighted",
+            "pooling: no 'max'; choose from weighted",
         ),
         (
             'MCTF',
             dict(variant='ahead'),
-            "variant: unknown 'ahead'; choose from pre",
+            "variant: no 'ahead'; choose from pre",
         ),
         ('DiffRate', dict(merge_share=2), 'merge_share=2 must be a number, 0'),
         ('DiffRate', dict(target=-1), 'target=-1 must be a number, 0 or more'),
