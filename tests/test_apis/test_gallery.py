@@ -164,7 +164,7 @@ def test_weights_that_give_nan(inferencer, tmp_path):
     old = bias.data.clone()
     bias.data.fill_(torch.nan)
     try:
-        with pytest.raises(ValueError, match='no finite numbers for 4 of 4'):
+        with pytest.raises(ValueError, match='infinite for 4 of 4'):
             extract_logits(inferencer, images_at(tmp_path / 'data').paths)
     finally:
         bias.data.copy_(old)

@@ -4,12 +4,15 @@
 import re
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 from tiny_photographs import write_photographs, write_weights
 from tiny_run import exit_code
 
 from mmclca.checkpoints.error import CheckpointError
+from mmclca.cli import verbs
+from mmclca.cli.pictures import KINDS
 from mmclca.cli.verbs import VERBS, main
 from mmclca.fitting import weights
 
@@ -85,6 +88,12 @@ def test_a_mistake_is_one_line_and_nothing_is_written(
     assert re.match(r'mmclca\b.*: error: ', line), line
     assert re.search(came, line) and re.search(fix, line), line
     assert {*tmp_path.rglob('*')} == before
+
+
+def test_every_command_is_in_a_group():
+    files = Path(verbs.__file__).parent.glob('commands/[a-z]*.py')
+    names = [*KINDS, *(path.stem for path in files)]
+    assert sorted(name.replace('_', '-') for name in names) == VERBS
 
 
 def test_verbs_by_their_names(end, capsys):

@@ -122,7 +122,7 @@ def test_pictures_in_folders_as_those_of_the_images(
     drawn = sorted(path.relative_to(pictures) for path in pictures.rglob('*'))
     assert [path for path in drawn if path.suffix] == images
     assert len({one.read_bytes() for one in pictures.glob('oak/*')}) == 4
-    with pytest.raises(SystemExit, match='would lie among images'):
+    with pytest.raises(SystemExit, match='contains images'):
         predict(checkpoint, data, '--pictures', data)
     option = ('--cfg-options', 'model.backbone.reducer=None')
     with pytest.raises(SystemExit, match='there are no stages to draw'):

@@ -78,10 +78,10 @@ for file in files:
     place = file.relative_to(args.root)
     for line, text in texts_of(file):
         hits = {k: len(re.findall(x, text, re.I)) for k, x in HABITS.items()}
-        number = len(re.findall("[A-Za-z']+", text))
-        sizes = dict(texts=number > 0, words=number)
+        if not (words := len(re.findall("[A-Za-z']+", text))):
+            continue
         for name in ('/'.join(place.parent.parts[:2]), 'all'):
-            counts[name].update(hits | sizes)
+            counts[name].update(hits | dict(texts=1, words=words))
         score = sum(hits.values()) - hits['of'] - hits['that']
         worst.append((score, f'{place}:{line}: {" ".join(text.split())}'))
 for name, n in sorted(counts.items(), key=lambda x: (x[0] == 'all', x[0])):

@@ -28,9 +28,7 @@ def parse_args():
     parser.add('config', 'path or name of a config')
     parser.add('result', '.pkl file of tools/test.py --out')
     parser.add('--out-dir', 'output folder', type=Path, required=True)
-    parser.add(
-        '--topk', 'number of best and of worst images', 20, type=positive
-    )
+    parser.add('--topk', 'best and worst images to draw', 20, type=positive)
     parser.share('-r --rescale-factor', '--cfg-options')
     return parser.parse_args()
 

@@ -46,7 +46,7 @@ def parse_args():
     )
     parser.add(
         '-n --show-number',
-        'number of images (default: all)',
+        'images to show (default: all)',
         sys.maxsize,
         type=positive,
     )

@@ -51,7 +51,7 @@ def parse_args():
         'photos kept in one fold, e.g. per plant: regex for paths, or table '
         'column',
     )
-    folds = 'number of cross-validation folds'
+    folds = 'cross-validation folds'
     parser.add('--folds', folds, 5, type=whole_number(2))
     parser.share('--class-weights')
     parser.flag('--best', 'most accurate model, same as --budget best')

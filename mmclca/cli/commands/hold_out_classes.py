@@ -33,9 +33,7 @@ def parse_args(argv=None):
             '%(default)s)',
             default,
         )
-    parser.add(
-        '--num', 'number of classes to hold out', type=int, required=True
-    )
+    parser.add('--num', 'classes to hold out', type=int, required=True)
     parser.add('--seed', 'random seed', 0)
     parser.add('--out', 'folder for the lists', type=Path, required=True)
     return parser.parse_args(argv)

@@ -25,12 +25,12 @@ def parse_args():
     parser.share('checkpoint', '--config')
     images = 'files, folders or patterns such as "scans/*.tif"'
     parser.add('images', images, nargs='+')
-    parser.add('--topk', 'number of classes per image', 5, type=positive)
+    parser.add('--topk', 'classes per image', 5, type=positive)
     parser.share('--batch-size', '--out')
     parser.flag(
         '--tokens', 'tokens per layer and GMACs in --out, also maps in .json'
     )
-    pictures = 'folder for pictures of the remaining patches of each image'
+    pictures = 'folder for pictures with the remaining patches'
     parser.add('--pictures DIR', pictures, type=Path)
     parser.share('--reject THRESHOLD.json', '--device', '--cfg-options')
     return parser.parse_args()

@@ -58,7 +58,7 @@ def add_images(parser):
     parser.add(
         '--test PLACE', 'test images: folder, .txt list, or val or test split'
     )
-    parser.add('--cache DIR', 'folder of cached features', type=Path)
+    parser.add('--cache DIR', 'feature cache folder', type=Path)
     parser.share('--batch-size')
 
 
@@ -83,11 +83,9 @@ def add_variant(parser):
 
 def add_classifier(parser):
     parser.add('--classifier NAME', 'ridge, lda, logistic or ncm', 'ridge')
-    folds = 'number of cross-validation folds'
+    folds = 'cross-validation folds'
     parser.add('--folds', folds, 5, type=whole_number(2))
-    parser.add(
-        '--repeats', 'number of cross-validation repeats', 5, type=positive
-    )
+    parser.add('--repeats', 'cross-validation repeats', 5, type=positive)
     parser.share('--class-weights')
 
 

@@ -31,9 +31,7 @@ def parse_args():
         'pre_logits',
         choices=['backbone', 'pre_logits'],
     )
-    parser.add(
-        '--topk', 'number of similar images per query', 10, type=positive
-    )
+    parser.add('--topk', 'similar images per query', 10, type=positive)
     votes = (
         'number of voting neighbors; 0 chooses 10 to 30 by cross-validation '
         '(default: 5)'
@@ -81,13 +79,13 @@ def add_outputs(parser):
     )
     parser.add(
         '--sheet PICTURE',
-        'picture of queries with similar images: blue frame same class, '
+        'picture with queries and similar images: blue frame same class, '
         'green same coarse class, orange other',
         type=Path,
     )
-    spread = 'number of queries in the picture'
+    spread = 'queries in the picture'
     parser.add('--sheet-queries', spread, 8, type=positive)
-    nearest = 'number of similar images in the picture'
+    nearest = 'similar images in the picture'
     parser.add('--sheet-nearest', nearest, 5, type=positive)
 
 

@@ -31,10 +31,8 @@ def parse_args(argv=None):
         f'{", ".join(IMAGE_SUFFIXES)}. Class folders may have subfolders.'
     )
     parser.add('folder', 'folder with one folder per class', type=Path)
-    parser.add('--val-fraction', 'share of validation images', 0.2)
-    parser.add(
-        '--test-fraction', 'share of test images (default: no test list)', 0.0
-    )
+    parser.add('--val-fraction', 'validation share', 0.2)
+    parser.add('--test-fraction', 'test share (default: no test list)', 0.0)
     parser.add('--seed', 'random seed', 0)
     parser.add('--out', 'folder for the lists (default: FOLDER)', type=Path)
     parser.flag('--force', 'replacement of existing lists')

@@ -18,19 +18,14 @@ from ..packages import datasets
 def parse_args():
     parser = Parser(__doc__)
     parser.add('out', 'output folder', type=Path)
-    parser.add('--classes', 'number of cultivars (classes)', 8)
-    parser.add(
-        '--species',
-        'number of species, listed in levels.csv',
-        1,
-        type=positive,
-    )
+    parser.add('--classes', 'cultivars (classes)', 8)
+    parser.add('--species', 'species, listed in levels.csv', 1, type=positive)
     parser.add('--per-class', 'images per class over all splits', 30)
     parser.add('--size', 'image size in pixels', 224)
     parser.add('--seed', 'random seed', 0)
     parser.add('--difference', 'difference between cultivars, 0 to 2', 1.0)
-    parser.add('--val-fraction', 'share of validation images', 0.2)
-    parser.add('--test-fraction', 'share of test images', 0.2)
+    parser.add('--val-fraction', 'validation share', 0.2)
+    parser.add('--test-fraction', 'test share', 0.2)
     parser.add('--jobs', 'parallel processes', 1)
     return parser.parse_args()
 

@@ -34,7 +34,7 @@ def add_cross_patch(parser):
     )
     parser.add(
         '--rows',
-        'number N of drawn patches (N x N, centered)',
+        'size N of the N x N central patches to draw',
         6,
         type=positive,
         metavar='N',
@@ -54,8 +54,8 @@ def draw_cross_patch(args):
 
 def add_confusions(parser):
     add_split(parser)
-    parser.add('--pairs', 'number of class pairs', 5, type=positive)
-    parser.add('--examples', 'number of images per kind', 3, type=positive)
+    parser.add('--pairs', 'class pairs to draw', 5, type=positive)
+    parser.add('--examples', 'images per kind', 3, type=positive)
     parser.share('--batch-size')
 
 
