@@ -31,8 +31,7 @@ def parse_args():
 
 
 def measure(config, cfg_options, shape):
-    """Return the cost of the model of a config file; whatever is logged on the
-    way goes to stderr."""
+    """Compute the cost of the model of a config; logs go to stderr."""
     with redirect_stdout(sys.stderr):
         if shape and len(shape) > 2:
             raise ValueError(f'--shape {shape}: expected one or two numbers')
@@ -44,12 +43,12 @@ def measure(config, cfg_options, shape):
 
 
 def rows(cost):
-    """Return lines of a table of the cost, for people to read."""
+    """Format the cost as the lines of a table."""
     height, width = cost.shape
-    yield f'image {height} x {width}, batch of one, evaluation'
+    yield f'image {height} x {width} px, batch size 1, evaluation mode'
     yield f'{cost.flops / 1e9:9.3f} GMACs'
     if cost.distances:
-        yield f'{cost.distances / 1e9:9.3f} GMACs of distances, not in these'
+        yield f'{cost.distances / 1e9:9.3f} GMACs for distances (not included above)'
     yield f'{cost.params / 1e6:9.3f} M parameters'
     if cost.parts:
         yield '\n    GMACs   share  part'
@@ -57,7 +56,7 @@ def rows(cost):
         share = flops / cost.flops
         yield f'{flops / 1e9:9.3f}  {share:6.1%}  {part}'
     if cost.tokens:
-        yield '\nlayer  tokens in attention  tokens leaving (before recovery)'
+        yield '\nlayer  tokens in attention  output tokens (before recovery)'
     for i, lengths in enumerate(zip(cost.attended, cost.tokens, strict=True)):
         yield '{:5}  {:19}  {:14}'.format(i, *lengths)
 

@@ -150,18 +150,18 @@ def run(args):
 def show(entries, metrics):
     for entry in entries:
         near = entry['neighbours'][:3]
-        found = [f'{one["similarity"]:.3f} {title(one)}' for one in near]
+        found = [f'{title(one)} {one["similarity"]:.3f}' for one in near]
         vote = ''
         if 'knn_class' in entry:
-            vote = f'{entry["knn_score"]:.3f} {entry["knn_class"]}; '
-        say(f'{entry["image"]}: {vote}{", ".join(found)}')
+            vote = f'{entry["knn_class"]} {entry["knn_score"]:.1%}  '
+        say(f'{entry["image"]}  {vote}similar: {", ".join(found)}')
     for name, value in metrics.items():
         is_rate = isinstance(value, float)
         print(f'{name}: {value:.2f} %' if is_rate else f'{name}: {value}')
 
 
 def title(neighbour):
-    """Describe it on a line by its class and file."""
+    """Describe a similar image by its class and file name."""
     file = Path(neighbour['image']).name
     return f'{neighbour["name"]} ({file})' if neighbour['name'] else file
 
