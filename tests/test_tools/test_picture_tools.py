@@ -162,7 +162,7 @@ def test_tsne(draw):
         ('vis_pooling', f'{POOL} 4', "'4'.* labels 0 to 3"),
         ('vis_pooling', f'one/tiny.pth {IMAGE} --classes oak', 'one query'),
         ('draw_reduction', 'tiny.py', 'no images given'),
-        ('draw_reduction', f'{RANDOM} --out out.txt', 'ending in'),
+        ('draw_reduction', f'{RANDOM} --out out.txt', 'must end in'),
         ('draw_reduction', 'tiny.py gone.pth --leaves 1', 'gone.pth'),
         ('draw_reduction', 'gone.py --leaves 1', 'gone.py'),
         ('draw_reduction', 'tiny.py part.pth --leaves 1', 'parameters of'),

@@ -144,20 +144,20 @@ def test_tokens_of_a_plain_vit(predict, tmp_path):
 @pytest.mark.parametrize(
     'words, message',
     [
-        ('best.pth leaf.png --out x.txt', 'must end in .csv or .json'),
+        ('best.pth leaf.png --out x.txt', 'ending in .csv or .json'),
         ('best.pth leaf.png --topk 0', '--topk: 0: expected at least 1'),
         ('best.pth leaf.png --tokens', '--tokens needs --out'),
         (
             'run/best_1.pth run/best_9.pth new_leaves',
-            '2 checkpoints: run/best_1.pth run/best_9.pth',
+            'run/best_1.pth run/best_9.pth',
         ),
         (
             'run/tiny.py best.pth leaves/ more/',
-            'the model comes first: predict.py best.pth leaves/ more/ '
+            'first argument: predict.py best.pth leaves/ more/ '
             '--config run/tiny.py',
         ),
         ('leaves/ best.pth', 'predict.py best.pth leaves/'),
-        ('tiny.pth empty', ') in empty'),
+        ('tiny.pth empty', 'empty: no image found'),
     ],
 )
 def test_mistakes(words, message, checkpoint, predict, monkeypatch, capsys):

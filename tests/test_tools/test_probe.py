@@ -103,7 +103,7 @@ def test_images_left_out(probe, folder, tmp_path, capsys):
     [
         (['--keep-rate', '0.5'], '--keep-rate needs --method'),
         (['--groups', 'a'], '--groups needs --images'),
-        (['--images', 'gone'], 'there is no folder .*gone'),
+        (['--images', 'gone'], 'folder .*gone does not exist'),
         (
             ['--images', 'data', '--test', 'new/oak'],
             'no classes to measure with',

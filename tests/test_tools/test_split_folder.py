@@ -218,7 +218,7 @@ def test_printed_command_trains_30_images_with_a_batch_of_32(
 def test_blanks_in_the_folders_name(run, leaves, capsys):
     assert run(leaves.rename(leaves.with_name('my, leaves'))) == 0
     out = capsys.readouterr().out
-    assert 'my, leaves: blanks and commas end a setting; rename' in out
+    assert 'my, leaves contains spaces' in out
 
 
 def test_lists_can_be_read_if_folder_begins_with_space(run, leaves):

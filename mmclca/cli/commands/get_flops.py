@@ -48,7 +48,7 @@ def rows(cost):
     yield f'image {height} x {width} px, batch size 1, evaluation mode'
     yield f'{cost.flops / 1e9:9.3f} GMACs'
     if cost.distances:
-        yield f'{cost.distances / 1e9:9.3f} GMACs for distances (not included above)'
+        yield f'{cost.distances / 1e9:9.3f} GMACs for distances, not included'
     yield f'{cost.params / 1e6:9.3f} M parameters'
     if cost.parts:
         yield '\n    GMACs   share  part'

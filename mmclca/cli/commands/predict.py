@@ -136,4 +136,5 @@ def main(args):
         line = f'Warning    {one["image"]} is unreadable: {one["error"]}'
         say(line, file=sys.stderr)
     say(summary(results, args.out), file=sys.stderr)
-    return int(bool(unread))
+    if unread:
+        sys.exit(1)
