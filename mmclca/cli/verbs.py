@@ -1,5 +1,50 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Run commands: ``mmclca COMMAND``, tools, and tools of MMPretrain."""
+"""Run commands: ``mmclca COMMAND``, tools, and tools of MMPretrain.
+
+fit and use:
+  fit                 train a classifier (one folder of photos per class)
+  predict             classify new photos
+  add-class           add a class, or photos of a class, in seconds
+  report              write report.html again
+  page                classify photos in the browser
+  export              write the model as one ONNX file
+
+train and test:
+  train               train a model from a config
+  test                test a checkpoint
+  sweep               run a grid of experiments
+  demo                train, test and draw a small model on synthetic leaves
+
+analyze:
+  get-flops           count GMACs, parameters and tokens
+  throughput          measure speed and memory
+  confusion-matrix    compute the confusion matrix on the test set
+  analyze-results     draw the best and worst predictions of a test
+  draw-reduction      draw the remaining patches after each stage
+  vis-agreement       pairwise disagreement between models
+  vis-cam             Grad-CAM heat map per class
+  vis-cka             similarity of layers (CKA), attention, spectrum
+  vis-confusions      examples of the most confused classes
+  vis-cross-patch     cross-patch weights of a ResMLP
+  vis-pooling         attention pooling per class
+  vis-reconstruction  reconstructions of a masked autoencoder
+  vis-rollout         attention rollout
+  vis-tsne            t-SNE of image features
+
+data:
+  browse-dataset      show images before and after the pipeline
+  split-folder        split class folders into train, val and test
+  hold-out-classes    hold out classes to test unknown ones
+  synthetic-leaves    generate a dataset of synthetic leaves
+  ultra-fgvc          download and import the Ultra-FGVC datasets
+
+models:
+  probe               fit a linear probe to frozen features
+  open-set            choose a threshold for unknown classes
+  retrieval           find similar images in a gallery
+  publish-model       write the weights of a checkpoint without its state
+  print-config        print a config with all inherited settings
+"""
 
 import argparse
 import os
@@ -23,54 +68,10 @@ from .pictures import KINDS
 
 # exit codes; Ctrl-C has the code of shells
 WRONG, INTERRUPTED = 2, 130
-FOLDERS = {
-    'fit': 'train a classifier (one folder of photos per class)',
-    'predict': 'classify new photos',
-    'add-class': 'add a class, or photos of a class, in seconds',
-    'report': 'write report.html again',
-    'page': 'classify photos in the browser',
-    'export': 'write the model as one ONNX file',
-}
-GROUPS = {
-    'fit and use': FOLDERS,
-    'train and test': {
-        'train': 'train a model from a config',
-        'test': 'test a checkpoint',
-        'sweep': 'run a grid of experiments',
-        'demo': 'train, test and draw a small model on synthetic leaves',
-    },
-    'analyze': {
-        'get-flops': 'count GMACs, parameters and tokens',
-        'throughput': 'measure speed and memory',
-        'confusion-matrix': 'compute the confusion matrix on the test set',
-        'analyze-results': 'draw the best and worst predictions of a test',
-        'draw-reduction': 'draw the remaining patches after each stage',
-        'vis-agreement': 'pairwise disagreement between models',
-        'vis-cam': 'Grad-CAM heat map per class',
-        'vis-cka': 'similarity of layers (CKA), attention, spectrum',
-        'vis-confusions': 'examples of the most confused classes',
-        'vis-cross-patch': 'cross-patch weights of a ResMLP',
-        'vis-pooling': 'attention pooling per class',
-        'vis-reconstruction': 'reconstructions of a masked autoencoder',
-        'vis-rollout': 'attention rollout',
-        'vis-tsne': 't-SNE of image features',
-    },
-    'data': {
-        'browse-dataset': 'show images before and after the pipeline',
-        'split-folder': 'split class folders into train, val and test',
-        'hold-out-classes': 'hold out classes to test unknown ones',
-        'synthetic-leaves': 'generate a dataset of synthetic leaves',
-        'ultra-fgvc': 'download and import the Ultra-FGVC datasets',
-    },
-    'models': {
-        'probe': 'fit a linear probe to frozen features',
-        'open-set': 'choose a threshold for unknown classes',
-        'retrieval': 'find similar images in a gallery',
-        'publish-model': 'write the weights of a checkpoint without its state',
-        'print-config': 'print a config with all inherited settings',
-    },
-}
-VERBS = sorted(verb for group in GROUPS.values() for verb in group)
+FOLDERS = 'fit', 'predict', 'add-class', 'report', 'page', 'export'
+COMMANDS = Path(__file__).parent.glob('commands/[a-z]*.py')
+NAMES = [*KINDS, *(path.stem for path in COMMANDS)]
+VERBS = sorted(name.replace('_', '-') for name in NAMES)
 
 
 def main() -> None:
@@ -81,14 +82,10 @@ def main() -> None:
 
 
 def _verb_of(words: list[str]) -> str:
-    lines = []
-    for title, group in GROUPS.items():
-        lines += ['', f'{title}:']
-        lines += [f'  {verb:19} {does}' for verb, does in group.items()]
     parser = argparse.ArgumentParser(
         prog='mmclca',
         usage='mmclca COMMAND ... ("mmclca COMMAND --help" for its options)',
-        description='\n'.join(lines[1:]),
+        description=__doc__.partition('\n\n')[2],
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument('verb', choices=VERBS, help=argparse.SUPPRESS)

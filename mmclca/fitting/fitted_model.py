@@ -38,6 +38,7 @@ from .screen import (
     series_lines,
     start_lines,
     time_lines,
+    tuning_line,
 )
 from .training import improve
 
@@ -186,7 +187,9 @@ def do_steps(
     if 'runtime' not in record.cost:
         record = files.publish(record, cost=record.cost | time_of(plan))
     log.tell_user(*time_lines(plan, record.cost))
-    if not probe_only and record.training is None:
+    if record.training:
+        log.tell_user(tuning_line(record))
+    elif not probe_only:
         record = files.publish(record, **improve(plan, record, log))
     held_out = checked.photographs.without({*plan.training.paths})
     if len(held_out) and record.held_out is None:

@@ -149,6 +149,12 @@ def series_lines(record: FitRecord) -> Iterator[str]:
         )
 
 
+def tuning_line(record: FitRecord) -> str:
+    """Describe the result of an earlier fine-tuning."""
+    result = 'kept' if record.final == 'trained' else 'discarded'
+    return row('Fine-tune', f'{result} in an earlier run')
+
+
 def class_lines(had: FitRecord, record: FitRecord, name: str) -> Iterator[str]:
     """Compare a model before and after a class was added."""
     new, number = record.probe['per_class'][name], had.counts.get(name, 0)
