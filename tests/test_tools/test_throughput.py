@@ -235,7 +235,7 @@ def test_what_was_measured_stays(tool, config, monkeypatch, tmp_path):
         ('--compile --memory', '--memory: on a CPU'),
         (
             '--backend onnx --amp bf16 --train',
-            'on the CPU: leave out --amp and --train',
+            'on the CPU; omit --amp and --train',
         ),
         ('--baseline none.py --arch base', '--arch and --baseline'),
     ],
