@@ -122,7 +122,7 @@ OTHERS = dict(
         ('AttentionPool', dict(multiclass=0), 'multiclass=0 must be an integ'),
         ('CLAHead', dict(num_classes=0), 'num_classes=0 must be an integer'),
         ('CLAHead', dict(multiplier=1.5), 'multiplier=1.5 must be an integer'),
-        ('DistilledHead', dict(fusion='logit'), r'mean logits\?\); there'),
+        ('DistilledHead', dict(fusion='logit'), r'mean logits\?\); choose'),
         ('LayerFusionHead', dict(num_parts=1.5), 'num_parts=1.5 must be an i'),
         ('LayerFusionHead', dict(in_channels=[8, 8]), 'lists 2 layers, num_l'),
         ('LayerFusionHead', dict(in_channels=[8, 0, 8]), 'in_channels=0 must'),
