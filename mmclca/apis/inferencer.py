@@ -278,12 +278,12 @@ def answer_of(result: dict) -> dict:
 
 
 def check_finite(numbers: torch.Tensor) -> None:
-    """Raise a ValueError if outputs (B, K) are NaN or infinite."""
+    """Raise ValueError if outputs (B, K) of a model are not finite."""
     broken = int((~numbers.isfinite()).any(dim=1).sum())
     if broken:
         raise ValueError(
-            f'the outputs for {broken} of {len(numbers)} images are NaN or '
-            'infinite: damaged weights or diverged training; use another '
+            f'model output: NaN or infinite for {broken} of {len(numbers)} '
+            'images (damaged weights or diverged training); use another '
             'checkpoint'
         )
 
@@ -296,4 +296,4 @@ def _shown(source) -> str | np.ndarray:
 def _warn(unread: Iterator[DataSample]) -> None:
     lines = [printable(f'  {one.image}: {one.error}') for one in unread]
     if lines:
-        warnings.warn('\n'.join(['not read:', *lines]), stacklevel=3)
+        warnings.warn('\n'.join(['unreadable:', *lines]), stacklevel=3)

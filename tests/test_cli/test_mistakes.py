@@ -62,7 +62,7 @@ MISTAKES = [
     ),
     (
         *(TRAIN, (*CONFIG, 'model.head.num_classes', '=', '4')),
-        *('model.head.num_classes', 'KEY=VALUE', 'without spaces'),
+        *('model.head.num_classes', 'KEY=VALUE', 'no spaces'),
     ),
     (*(TRAIN, ('tiny2.py',)), *('tiny2.py', 'no config file', 'list_models')),
     (

@@ -47,10 +47,11 @@ def main(monkeypatch):
 def test_numbers(config, results, main, tmp_path, capsys):
     main(config, results, '--out', tmp_path / 'new' / 'matrix.json')
     assert json.loads((tmp_path / 'new/matrix.json').read_text()) == MATRIX
-    assert capsys.readouterr().out.splitlines() == [
-        '3 of 6 images right',
-        '2 of ash taken for beech',
-        '1 of oak taken for ash',
+    accuracy, *confused = capsys.readouterr().out.splitlines()
+    assert '50.0% (3 of 6 images)' in accuracy
+    assert [line.split(' ', 1)[1].strip() for line in confused] == [
+        'ash as beech: 2 images',
+        'oak as ash: 1 images',
     ]
     main(config, results, '--out', tmp_path / 'matrix.pkl')
     assert mmengine.load(tmp_path / 'matrix.pkl').tolist() == MATRIX
@@ -76,7 +77,7 @@ def test_without_the_test_set(config, results, main, capsys):
     option = 'test_dataloader.dataset.ann_file=gone.txt'
     main(config, results, '--cfg-options', option)
     said = capsys.readouterr().out
-    assert 'no class names' in said and '2 of 0 taken for 1' in said
+    assert 'class names unknown' in said and '0 as 1: 2' in said
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,7 @@ def test_without_the_test_set(config, results, main, capsys):
             ['--cfg-options', 'test_dataloader=None'],
             'the config has no test_dataloader',
         ),
-        ('results.pkl', ['--out', 'a.txt'], 'must end in .pkl or .json'),
+        ('results.pkl', ['--out', 'a.txt'], 'ending in .pkl or .json'),
     ],
 )
 def test_wrong_input(config, results, main, capsys, source, words, says):

@@ -126,9 +126,9 @@ def test_int8_has_a_name_of_its_own(export, tmp_path, capsys):
 @pytest.mark.parametrize(
     'words, message',
     [
-        ('--format pt2 --int8', '--int8 is of --format onnx'),
-        ('--opset 17', '--opset: 17: at least 18'),
-        ('--out model.pt2', 'must end in .onnx'),
+        ('--format pt2 --int8', '--int8 needs --format onnx'),
+        ('--opset 17', '--opset: 17: expected at least 18'),
+        ('--out model.pt2', 'ending in .onnx'),
         (
             '--cfg-options test_dataloader.dataset.pipeline.1.keep_ratio=True',
             'Resize(keep_ratio=True)',

@@ -68,10 +68,10 @@ def test_shape_and_options(config, run):
 @pytest.mark.parametrize(
     'text, words, says',
     [
-        (None, '', 'no config file'),
-        ('a = 1', '', 'missing in the config: model'),
-        (CONFIG, '--shape 0', '--shape: 0: at least 1'),
-        (CONFIG, '--shape 1 2 3', '3]: one or two numbers'),
+        (None, '', 'No such file'),
+        ('a = 1', '', 'the config has no model'),
+        (CONFIG, '--shape 0', '--shape: 0: expected at least 1'),
+        (CONFIG, '--shape 1 2 3', '3]: expected one or two'),
         (CONFIG, '--shape 33', '48'),
         (
             CONFIG,

@@ -120,15 +120,15 @@ def test_sheet_of_photographs_without_a_class(
 @pytest.mark.parametrize(
     'arguments, message',
     [
-        (['--gallery', '.'], 'no images'),
+        (['--gallery', '.'], 'has no image'),
         (['--gallery', 'gone'], 'gone does not exist'),
-        (['--index', 'gone'], 'gallery gone'),
+        (['--index', 'gone'], 'there is no gallery gone'),
         (['--sheet', 's.doc'], 's.doc: no picture'),
-        (['--topk', '0'], '--topk: 0: at least 1'),
-        (['--sheet-queries', '0'], '--sheet-queries: 0: at least 1'),
-        (['--out', 'r.txt'], 'must end in .csv or .json'),
-        (['--save-index', 'g.pth'], 'must end in .safetensors'),
-        (['--index', 'a', '--gallery', 'b'], '--index is a gallery already'),
+        (['--topk', '0'], '--topk: 0: expected at least 1'),
+        (['--sheet-queries', '0'], '--sheet-queries: 0: expected at least 1'),
+        (['--out', 'r.txt'], 'ending in .csv or .json'),
+        (['--save-index', 'g.pth'], 'ending in .safetensors'),
+        (['--index', 'a', '--gallery', 'b'], '--index excludes'),
     ],
 )
 def test_mistakes(retrieve, tmp_path, monkeypatch, capsys, arguments, message):

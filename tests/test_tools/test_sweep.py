@@ -52,8 +52,8 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     'arguments, said',
     [
-        (['grid.py', '--jobs', '0'], '--jobs: 0: at least 1'),
-        (['grid.py', '--threads', '-1'], '--threads: -1: at least 1'),
+        (['grid.py', '--jobs', '0'], '--jobs: 0: expected at least 1'),
+        (['grid.py', '--threads', '-1'], '--threads: -1: expected at least 1'),
         (['nowhere.py'], 'there is no grid nowhere.py'),
         (['bad.py'], "methods: no 'Evit'"),
         (['grid.py', '--report'], 'no results'),
@@ -139,7 +139,7 @@ def test_ctrl_c_ends_the_jobs_in_one_line(folder):
     sweep.send_signal(signal.SIGINT)
     *_, last = end_of(sweep).splitlines()
     assert sweep.returncode == 130
-    assert last == 'sweep.py: interrupted: the same command goes on'
+    assert last == 'Stopped. Run the same command to resume.'
     wait_for_end(submitted.name.partition('_')[0])
 
 

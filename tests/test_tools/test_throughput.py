@@ -217,24 +217,27 @@ def test_what_was_measured_stays(tool, config, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     'options, message',
     [
-        ('--img-size 100', '--img-size 100: a multiple of 16'),
-        ('--batch 0', 'argument --batch: 0: at least 1'),
-        ('--keep-rates 0.5 2', 'argument --keep-rates: 2: above 0'),
-        ('--methods Topk', "--methods: no 'Topk' (do you mean TopK?)"),
+        ('--img-size 100', '--img-size 100: expected a multiple of 16'),
+        ('--batch 0', 'argument --batch: 0: expected at least 1'),
+        (
+            '--keep-rates 0.5 2',
+            'argument --keep-rates: 2: expected a number above 0',
+        ),
+        ('--methods Topk', "'Topk' (do you mean TopK?)"),
         ('--arch b16', "--arch: no 'b16'"),
         ('--compile fast', "invalid choice: 'fast'"),
         ('--device nowhere', '--device nowhere: '),
         ('--out /proc/x/y', '--out: /proc/x/y.md: '),
         ('--configs none.py', 'error: none.py: '),
         ('--configs mine.py mine.py', 'mine TopK 0.5 + CLC exists'),
-        ('--train --batch 1', '--train --batch 1: at least 2'),
-        ('--train --fuse', '--fuse is of inference'),
+        ('--train --batch 1', '--train --batch 1: expected at least 2'),
+        ('--train --fuse', '--fuse and --train'),
         ('--compile --memory', '--memory: on a CPU'),
         (
             '--backend onnx --amp bf16 --train',
-            'on the CPU: leave out --amp and --train',
+            'on the CPU; omit --amp and --train',
         ),
-        ('--baseline none.py --arch base', '--arch is measured beside'),
+        ('--baseline none.py --arch base', '--arch and --baseline'),
     ],
 )
 def test_refused_before_anything_is_measured(

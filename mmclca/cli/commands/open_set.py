@@ -1,12 +1,12 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Choose, on validation images of known classes, the score below which an
-image is of no known class. It is written beside the checkpoint, for predict.py
---reject, or into the folder that fit wrote
+"""Choose the score threshold below which an image is flagged as unknown, on
+validation images of known classes. It is written next to the checkpoint, for
+predict.py --reject, or into the model folder.
 
 python tools/open_set.py CKPT --known my_leaves/val.txt
 python tools/predict.py CKPT IMAGES --reject CKPT.threshold.json
 
-With images of unknown classes it also measures how well that works.
+With images of unknown classes it also measures the detection.
 """
 
 import sys
@@ -20,7 +20,7 @@ from .. import Parser, model_files, plain_errors
 from ..arguments import check_file, file_named
 from ..packages import apis, evaluation, pd, torch
 
-PLACE = 'a folder, or a .txt list of "path label" or "path"'
+PLACE = 'folder or .txt list'
 
 
 def parse_args():
@@ -28,25 +28,27 @@ def parse_args():
     parser.share('checkpoint', '--config')
     parser.add(
         '--known PLACE',
-        f'images to choose the threshold on: {PLACE} (default: the '
-        'validation split of the config)',
+        f'images of known classes: {PLACE} (default: val split)',
     )
     parser.add(
         '--score',
-        'what is compared with the threshold: max_softmax (default), energy, '
-        'or, of a model that fit wrote, nearest (default there)',
+        'max_softmax, energy or nearest (default: max_softmax; nearest for '
+        'models of fit)',
     )
-    parser.add('--accept', 'share of the known images to accept', 0.95)
-    parser.add('--unknown PLACE', 'images of unknown classes, to measure with')
+    parser.add('--accept', 'share of known images to accept', 0.95)
+    parser.add(
+        '--unknown PLACE',
+        'images of unknown classes, to measure the detection',
+    )
     parser.add(
         '--test PLACE',
-        'other images of known classes, to measure with (default: the test '
-        'split of the config)',
+        'other images of known classes, to measure the detection (default: '
+        'test split)',
     )
     parser.add(
         '--out',
-        'file for the threshold (default: CHECKPOINT without its ending and '
-        f'with .threshold.json, or {THRESHOLD} in the folder of fit)',
+        'threshold file (default: CHECKPOINT with ending .threshold.json, or '
+        f'MODEL/{THRESHOLD})',
         type=file_named('.json'),
     )
     parser.share('--batch-size', '--device', '--cfg-options')
@@ -54,10 +56,9 @@ def parse_args():
 
 
 def default_out(checkpoint):
-    """Name the file after the checkpoint, or as in a folder of
-    fit."""
+    """Name the file after the checkpoint, or as in a model folder."""
     if '://' in checkpoint:
-        raise ValueError('weights from an address need --out')
+        raise ValueError('a checkpoint from a URL needs --out FILE')
     if is_fitted(checkpoint):
         prepare_writing(Path(checkpoint))
         return Path(checkpoint, THRESHOLD)
@@ -88,6 +89,6 @@ def main(args):
         notes, out = run(args)
     counts = ', '.join(f'{n} {name}' for name, n in notes['images'].items())
     rows = pd.DataFrame(notes['scores'])
-    print(f'images: {counts}')
+    print(f'Images     {counts}')
     print(rows.to_string(index=False, float_format='{:.4f}'.format))
-    print(out)
+    print(f'Saved      {out}')

@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Write the weights of a checkpoint alone (the EMA of them where it has one),
-with the config and the class names: no state of an optimizer, no log. Eight
-digits of the SHA-256 of the file are in its name
+"""Write the weights of a checkpoint (EMA weights if it has them) with config
+and class names, without optimizer state and log. The file name contains eight
+digits of its SHA-256.
 
 ``python tools/model_converters/publish_model.py IN OUT``
 """
@@ -16,12 +16,12 @@ from .. import Parser, plain_errors
 from ..packages import checkpoints, configs, mmengine, mmpretrain
 
 NO_CONFIG = (
-    'no config is stored: the model is not built without one; give --config '
-    'CONFIG'
+    'Warning: the checkpoint stores no config, needed to build the model; '
+    'add --config CONFIG'
 )
 NO_CLASSES = (
-    'no class names are stored: predictions will be numbers; give '
-    '--dataset-type TYPE, or publish a checkpoint of tools/train.py'
+    'Warning: the checkpoint stores no class names, so predictions will be '
+    'numbers; add --dataset-type TYPE'
 )
 
 
@@ -30,12 +30,14 @@ def parse_args():
     parser.add('in_file', 'path or URL of a checkpoint')
     parser.add(
         'out_file',
-        'NAME.pth, NAME.safetensors, or NAME for both; adds _DATE-HASH',
+        'NAME.pth, NAME.safetensors, or NAME for both; _DATE-HASH is added',
         type=Path,
     )
-    parser.flag('--no-ema', 'publish the weights as trained, not their EMA')
-    parser.add('--dataset-type', 'dataset with the class names, e.g. ImageNet')
-    parser.add('--config', 'config for a checkpoint that holds none')
+    parser.flag('--no-ema', 'raw weights instead of EMA weights')
+    parser.add(
+        '--dataset-type', 'dataset type with the class names, e.g. ImageNet'
+    )
+    parser.add('--config', 'config for a checkpoint without one')
     return parser.parse_args()
 
 
@@ -49,8 +51,8 @@ def classes_of(checkpoint, dataset_type):
     known = [*mmpretrain.registry.DATASETS.module_dict]
     if dataset is None:
         raise ValueError(
-            f'--dataset-type {dataset_type} is no data set of mmpretrain or '
-            f'mmclca{did_you_mean(dataset_type, known)}'
+            f'--dataset-type {dataset_type} is not a dataset type of '
+            f'mmpretrain or mmclca{did_you_mean(dataset_type, known)}'
         )
     return classes or dataset.METAINFO.get('classes')
 
@@ -59,7 +61,7 @@ def publish(args):
     """Write the files; gives their paths."""
     folder = args.out_file.parent
     if not folder.is_dir():
-        raise FileNotFoundError(f'there is no folder {folder}: make it')
+        raise FileNotFoundError(f'folder {folder} does not exist; create it')
     checkpoint = checkpoints.opening.open_checkpoint(args.in_file)
     text = checkpoints.stored.stored_text(checkpoint)
     if args.config:
@@ -79,4 +81,4 @@ def main(args):
     with plain_errors(args.in_file), redirect_stdout(sys.stderr):
         paths = publish(args)
     for path in filter(Path.is_file, [Path(args.in_file), *paths]):
-        print(f'{path}: {path.stat().st_size / 1e6:.2f} MB')
+        print(f'{path} ({path.stat().st_size / 1e6:.2f} MB)')

@@ -71,9 +71,13 @@ def read_cells(
     """
     kind = table.suffix.lower()
     if not table.is_file():
-        raise FileNotFoundError(f'table {table} does not exist')
+        raise FileNotFoundError(
+            f'table {table} does not exist; check the path'
+        )
     if kind not in TABLES:
-        raise ValueError(f'{table} must end in one of {" ".join(TABLES)}')
+        raise ValueError(
+            f'{table} is not a table; accepted types: {" ".join(TABLES)}'
+        )
     require(*TABLES[kind], extra='tables')
     try:
         if TABLES[kind]:
@@ -104,8 +108,8 @@ def _decoded(table: Path, known: Collection[str]) -> tuple[str, list[str]]:
         return text.rstrip('\0\x1a'), []
     encoding = _encoding(content, [normalize('NFC', name) for name in known])
     return content.decode(encoding), [
-        f'{table.name} is not UTF-8 and was read as {encoding}; if names look '
-        'wrong, save it as UTF-8'
+        f'{table.name} is not in UTF-8, read as {encoding}; save it as UTF-8 '
+        'if names are wrong'
     ]
 
 
@@ -208,8 +212,8 @@ def _of_width(line, row, width: int, separator, is_file) -> list[str]:
         found = [i for i in range(width) if is_file(joined[i].strip())]
         if len(found) != 1:
             raise ValueError(
-                f'line {line} has {len(row)} cells instead of {width}; put '
-                f'names that contain {separator!r} in double quotes'
+                f'line {line} has {len(row)} cells, expected {width}; put '
+                f'names that contain {separator} in double quotes'
             )
         row[found[0] : found[0] + end] = [joined[found[0]]]
     return [from_cell(cell.strip()) for cell in row]

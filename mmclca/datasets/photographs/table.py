@@ -114,7 +114,7 @@ def read_table(
     _check_classes(classes, columns['label'], table)
     folds = {title for title in cells if _FOLD.search(words_of(title))}
     for title in sorted(folds - {columns['split'], groups}):
-        notes.append(f'ignored column {title!r}; only split is used')
+        notes.append(f'column {title!r} is not used; only split is read')
     shown = cells.get(groups)
     return replace(
         Photographs.named(taken, named, str(table), classes),
@@ -134,9 +134,9 @@ def _find_files(names: list[str], files: FileNames, table: Path) -> list[str]:
     if missing:
         some = ', '.join(name or '(an empty cell)' for name in missing[:3])
         raise FileNotFoundError(
-            f'{table} lists {len(missing)} missing files, such as {some}; '
-            f'paths must be relative to {files.folders[0]} or to the folder '
-            'of the table'
+            f'{table}: {len(missing)} files are missing, such as {some}; give '
+            f'paths relative to {files.folders[0]} or to the folder of the '
+            'table'
         )
     return [found[name] for name in names]
 
@@ -153,7 +153,7 @@ def _splits(cells: dict, column: str | None) -> list[str]:
     wrong = [name for name in named if named[name] not in ('', *PARTS)]
     if wrong:
         raise ValueError(
-            f'{wrong[0]!r} in column {column!r} is not a split; write train, '
+            f'column {column!r}: {wrong[0]!r} is not a split; write train, '
             'val, test or nothing, or rename the column'
         )
     return [named[name] for name in cells[column]]
@@ -184,8 +184,8 @@ def _check_classes(classes, label: str, table: Path) -> None:
     if len(classes) < 2:
         found = f'only {classes[0]!r}' if classes else 'none'
         raise ValueError(
-            f'at least two classes are needed: column {label!r} of {table} '
-            f'has {found}; add photos of other classes'
+            f'{table}: at least two classes are needed, found {found} in the '
+            f'column {label!r}'
         )
 
 
@@ -236,6 +236,6 @@ def _one_of(titles, first: str, known: set[str], cells, kind: str) -> str:
         if found:
             break
     raise ValueError(
-        f'cannot identify the column of {kind} among '
-        f'{", ".join(map(repr, cells))}; name it {first!r}'
+        f'no column for the {what} recognized among '
+        f'{", ".join(map(repr, cells))}; rename it to {first!r}'
     )
