@@ -125,7 +125,9 @@ def fit_threshold(known: Tensor, accept: float = 0.95) -> float:
     """
     _check(known=known)
     if not 0 < accept <= 1:
-        raise ValueError(f'accept={accept} must be above 0, at most 1')
+        raise ValueError(
+            f'accept={accept}: expected a share above 0 and at most 1'
+        )
     # of 20 images 0.95 are 19; the product may be a little more in floats
     count = math.ceil(accept * len(known) - 1e-9)
     return float(known.sort(descending=True).values[max(count, 1) - 1])
@@ -209,12 +211,12 @@ def _share(flags: Tensor) -> float:
 def _check(**scores: Tensor) -> None:
     for name, values in scores.items():
         if len(values) == 0:
-            raise ValueError(f'there is no {name} image to score')
+            raise ValueError(f'{name} images: found 0, at least 1 is needed')
         if values.isnan().any():
             raise ValueError(
-                f'{int(values.isnan().sum())} of {len(values)} scores of '
-                f'{name} images are NaN: the weights are broken, or did not '
-                'converge'
+                f'scores of {name} images: {int(values.isnan().sum())} of '
+                f'{len(values)} are NaN; damaged weights or diverged '
+                'training: use another checkpoint'
             )
 
 
@@ -235,7 +237,9 @@ class Threshold:
         one_of((*SCORES, NEAREST), score=self.score)
         number = isinstance(self.threshold, int | float)
         if not number or not math.isfinite(self.threshold):
-            raise ValueError(f'threshold {self.threshold!r} is no number')
+            raise ValueError(
+                f'threshold={self.threshold!r}: expected a finite number'
+            )
 
 
 def fingerprint(model: nn.Module) -> str:
@@ -296,7 +300,7 @@ def read_threshold(path: str | PathLike, model: nn.Module) -> Threshold:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(
-            f'there is no threshold {path}: tools/open_set.py writes one'
+            f'threshold file {path} not found: write it with tools/open_set.py'
         )
     names = tuple(Threshold.__dataclass_fields__)
     try:
@@ -304,13 +308,14 @@ def read_threshold(path: str | PathLike, model: nn.Module) -> Threshold:
         threshold = Threshold(*(found[name] for name in names))
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise ValueError(
-            f'{path} is no threshold with {", ".join(names)} '
-            f'({type(error).__name__}: {error}); tools/open_set.py writes one'
+            f'{path} is not a threshold file with {", ".join(names)} '
+            f'({type(error).__name__}: {error}); write it with '
+            'tools/open_set.py'
         ) from error
     if threshold.model != fingerprint(model):
         raise ValueError(
-            f'{path} is the threshold of another model, or of another keep '
-            'rate: its scores are not comparable; fit one to this model with '
+            f'{path} belongs to another model or keep rate, so its scores '
+            'are not comparable; write a threshold for this model with '
             'tools/open_set.py'
         )
     one_of(scores_of(model.head), score=threshold.score)

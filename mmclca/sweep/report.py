@@ -75,8 +75,8 @@ def to_table(results: list[dict]) -> pd.DataFrame:
     """
     if not results:
         raise ValueError(
-            'no results: `python tools/sweep.py GRID` runs the cells of a '
-            'grid and writes a JSON file for each that is finished'
+            'no results found: run the experiments first with '
+            '`python tools/sweep.py GRID`'
         )
     table = pd.json_normalize(results).reindex(columns=list(RUN))
     table = table.rename(columns=RUN).astype(dict.fromkeys(FLOATS, float))
@@ -88,8 +88,8 @@ def to_table(results: list[dict]) -> pd.DataFrame:
     duplicates = table[table.duplicated(cell)]
     if len(duplicates):
         raise ValueError(
-            f'more than one result of {len(duplicates)} cell(s); give the '
-            'folders of one sweep only. Among the cells are\n'
+            f'several results for the same {len(duplicates)} experiment(s): '
+            'use the folder of one sweep only. First duplicates:\n'
             + duplicates[cell].head().to_string(index=False)
         )
     return table.sort_values(ORDER, key=_rank, ignore_index=True)

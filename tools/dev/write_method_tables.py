@@ -75,14 +75,17 @@ def write(page):
     before, begin, rest = page.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        raise cli.Mistake(f'{page}: add the lines {BEGIN.strip()} and {END}')
+        raise cli.Mistake(
+            f'{page} lacks the marks of the tables: add the lines '
+            f'{BEGIN.strip()} and {END}'
+        )
     counted = '\n'.join(tables(page.stem)).lstrip('\n')
     page.write_text(f'{before}{begin}{counted}\n{end}{after}')
 
 
 def main():
     parser = cli.Parser(description=__doc__.partition('\n')[0])
-    parser.add('pages', 'default: all', nargs='*', type=Path)
+    parser.add('pages', 'pages to update (default: all)', nargs='*', type=Path)
     pages = parser.parse_args().pages
     from mmengine.registry import init_default_scope
 

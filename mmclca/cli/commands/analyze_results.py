@@ -8,6 +8,8 @@ same as JSON
 
 from pathlib import Path
 
+from mmclca.utils.messages import say
+
 from .. import Parser, plain_errors
 from ..arguments import positive
 from ..packages import (
@@ -59,7 +61,7 @@ def save(chosen, dataset, folder, rescale_factor):
             out_file=str(folder / f'{rank:03}_{name}.png'),
         )
     mmengine.dump(chosen, folder / f'{folder.name}.json')
-    print(f'{folder}: {len(chosen)}')
+    say(f'Saved      {folder} ({len(chosen)} pictures)')
 
 
 def analyze(args):
@@ -68,8 +70,9 @@ def analyze(args):
     dataset = datasets.batches.dataset_of(cfg, pipeline=[])
     if len(results) != len(dataset):
         raise ValueError(
-            f'{args.result} has {len(results)} predictions, the test set of '
-            f'the config {len(dataset)} images: are they of one test?'
+            f'{args.result} has {len(results)} predictions, but the test set '
+            f'of the config has {len(dataset)} images: use the config and the '
+            'results of one test'
         )
     kinds = dict(success=[], fail=[])
     plain = [{k: np.asarray(row[k]).tolist() for k in KEYS} for row in results]

@@ -69,7 +69,7 @@ def classes_of(cfg):
     try:
         dataset = datasets.batches.dataset_of(cfg, pipeline=[])
     except OSError as error:
-        print(f'no class names, the test set is not here: {error}')
+        say(f'Warning: class numbers instead of names, test set: {error}')
         return None
     return dataset.metainfo.get('classes')
 
@@ -88,14 +88,17 @@ def draw(matrix, classes, include_values, cmap):
 def describe(matrix, classes):
     """Return lines on the accuracy and the most frequent confusions."""
     right = matrix.diagonal().sum().item()
-    yield f'{right} of {matrix.sum().item()} images right'
+    yield f'Accuracy   {right} of {matrix.sum().item()} images correct'
     wrong = matrix.clone().fill_diagonal_(0)
     names = classes or [str(label) for label in range(len(matrix))]
     counts, places = wrong.flatten().topk(min(5, wrong.numel()))
     for count, place in zip(counts.tolist(), places.tolist(), strict=True):
         true, predicted = divmod(place, len(matrix))
         if count:
-            yield f'{count} of {names[true]} taken for {names[predicted]}'
+            yield (
+                f'Confused   {names[true]} classified as {names[predicted]}: '
+                f'{count}'
+            )
 
 
 def write(matrix, out):
@@ -116,7 +119,8 @@ def main(args):
         say(*describe(matrix, classes))
         if args.out:
             write(matrix, args.out)
+            say(f'Saved      {args.out}')
         if args.show_path:
             figure = draw(matrix, classes, args.include_values, args.cmap)
             figure.savefig(args.show_path, bbox_inches='tight')
-            print(args.show_path)
+            say(f'Saved      {args.show_path}')

@@ -10,10 +10,12 @@ its logits are those of PyTorch; int8 files are made of one that passed
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from tempfile import TemporaryDirectory
 
 from mmclca.checkpoints import fitted
 from mmclca.utils.files import replace_file
+from mmclca.utils.messages import say
 
 from .. import Parser, model_files, plain_errors
 from ..arguments import check_file, whole_number
@@ -56,10 +58,10 @@ def parse_args():
 
 def check(args):
     if args.format == 'pt2' and args.int8:
-        raise ValueError('--int8 is of --format onnx')
+        raise ValueError('--int8 needs --format onnx')
     if args.out and args.out.suffix != f'.{args.format}':
         raise ValueError(
-            f'--out {args.out}: the name must end in .{args.format}'
+            f'--out {args.out}: expected a name with the ending .{args.format}'
         )
     if args.out:
         check_file(args.out)
@@ -78,8 +80,8 @@ def default_out(checkpoint, format, int8):
 def export(args, out):
     """Write the file.
 
-    Gives the largest difference of its logits in float32, and what
-    quantization makes of them.
+    Returns the largest difference of its logits in float32, and lines on
+    the quantized file.
     """
     inferencer = model_files.load(
         args, args.config, args.checkpoint, args.reject
@@ -94,10 +96,10 @@ def export(args, out):
     size = preprocessing.size
     deployment.remove_partial_exports(out)
     if args.format == 'pt2':
-        return deployment.export_pt2(model, size, out, metadata), ''
+        return deployment.export_pt2(model, size, out, metadata), []
     settings = dict(metadata=metadata, opset=args.opset)
     if not args.int8:
-        return deployment.export_onnx(model, size, out, **settings), ''
+        return deployment.export_onnx(model, size, out, **settings), []
     with TemporaryDirectory() as folder:
         whole = Path(folder, 'model.onnx')
         error = deployment.export_onnx(model, size, whole, **settings)
@@ -112,12 +114,15 @@ def main(args):
     with plain_errors(', '.join(filter(None, (args.config, args.checkpoint)))):
         out = args.out or default_out(args.checkpoint, args.format, args.int8)
         screen = rich.console.Console(stderr=True)
-        with screen.status('Exporting, which takes some ten seconds'):
+        with screen.status('Exporting (about 10 s)'):
             error, compared = export(args, out)
-    when = 'before the 8-bit quantization' if args.int8 else 'in float32'
-    print(
-        f'{out}: {out.stat().st_size / 1e6:.1f} MB; {when} its logits '
-        f'differ from those of PyTorch by at most {error:.1g}'
+    when = 'before quantization' if args.int8 else 'float32'
+    say(
+        'Checked    logits differ from PyTorch by at most '
+        f'{error:.1g} ({when})',
+        *compared,
+        f'Saved      {out} ({out.stat().st_size / 1e6:.1f} MB)',
     )
-    if compared:
-        print(compared)
+    if args.format == 'onnx':
+        tool = 'python tools/deployment/infer_onnx.py'
+        say(f'Next       {tool} {quote(str(out))} PHOTOS')

@@ -38,7 +38,7 @@ def measure(config, cfg_options, shape):
     way goes to stderr."""
     with redirect_stdout(sys.stderr):
         if shape and len(shape) > 2:
-            raise ValueError(f'--shape {shape}: one or two numbers')
+            raise ValueError(f'--shape {shape}: expected one or two numbers')
         cfg, _ = apis.loading.config_and_weights(config, None, cfg_options)
         configs.require_settings(cfg, 'model')
         sides = shape and (shape[0], shape[-1])
@@ -49,20 +49,23 @@ def measure(config, cfg_options, shape):
 def rows(cost):
     """Return lines of a table of the cost, for people to read."""
     height, width = cost.shape
-    yield f'image {height} x {width}, batch of one, evaluation'
-    yield f'{cost.flops / 1e9:9.3f} GMACs'
+    yield f'Image      {height} x {width} pixels, batch size 1, inference'
+    yield f'Cost       {cost.flops / 1e9:.3f} GMACs'
     if cost.distances:
-        yield f'{cost.distances / 1e9:9.3f} GMACs of distances, not in these'
-    yield f'{cost.params / 1e6:9.3f} M parameters'
+        yield (
+            f'Distances  {cost.distances / 1e9:.3f} GMACs between tokens, '
+            'not included in the cost'
+        )
+    yield f'Parameters {cost.params / 1e6:.3f} M'
     if cost.parts:
-        yield '\n    GMACs   share  part'
+        yield '\n    GMACs   share  component'
     for part, flops in cost.parts.items():
         share = flops / cost.flops
         yield f'{flops / 1e9:9.3f}  {share:6.1%}  {part}'
     if cost.tokens:
-        yield '\nlayer  tokens in attention  tokens leaving (before recovery)'
+        yield '\nlayer  attention tokens  output tokens (without cached ones)'
     for i, lengths in enumerate(zip(cost.attended, cost.tokens, strict=True)):
-        yield '{:5}  {:19}  {:14}'.format(i, *lengths)
+        yield '{:5}  {:16}  {:13}'.format(i, *lengths)
 
 
 def main(args):

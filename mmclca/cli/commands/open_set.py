@@ -9,12 +9,14 @@ python tools/predict.py CKPT IMAGES --reject CKPT.threshold.json
 With images of unknown classes it also measures how well that works.
 """
 
+import shlex
 import sys
 from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 
 from mmclca.checkpoints.fitted import THRESHOLD, is_fitted, prepare_writing
+from mmclca.utils.messages import say
 
 from .. import Parser, model_files, plain_errors
 from ..arguments import check_file, file_named
@@ -57,7 +59,7 @@ def default_out(checkpoint):
     """Name the file after the checkpoint, or as in a folder of
     fit."""
     if '://' in checkpoint:
-        raise ValueError('weights from an address need --out')
+        raise ValueError(f'{checkpoint} is a URL: add --out FILE.json')
     if is_fitted(checkpoint):
         prepare_writing(Path(checkpoint))
         return Path(checkpoint, THRESHOLD)
@@ -66,7 +68,7 @@ def default_out(checkpoint):
 
 def run(args):
     if args.test and not args.unknown:
-        raise ValueError('--test needs --unknown, images of unknown classes')
+        raise ValueError('--test needs --unknown (images of unknown classes)')
     out = args.out or default_out(args.checkpoint)
     check_file(out)
     inferencer = model_files.load(args, args.config, args.checkpoint)
@@ -88,6 +90,17 @@ def main(args):
         notes, out = run(args)
     counts = ', '.join(f'{n} {name}' for name, n in notes['images'].items())
     rows = pd.DataFrame(notes['scores'])
-    print(f'images: {counts}')
+    share = f'accepts {100 * args.accept:g}% of the known images'
+    print(f'Data       {counts} images')
+    print(f'Threshold  {notes["threshold"]:.4f} ({notes["score"]}, {share})')
     print(rows.to_string(index=False, float_format='{:.4f}'.format))
-    print(out)
+    say(f'Saved      {out}', f'Next       {predict_command(args, out)}')
+
+
+def predict_command(args, out):
+    """Command that flags unknown photos; a model folder has its threshold."""
+    words = ['python', '-m', 'mmclca', 'predict', args.checkpoint, 'PHOTOS']
+    if args.config:
+        words += ['--config', args.config]
+    in_folder = is_fitted(args.checkpoint) and not args.out
+    return shlex.join(words if in_folder else [*words, '--reject', str(out)])

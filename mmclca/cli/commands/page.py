@@ -46,8 +46,8 @@ def local_address(host):
             one.bind(place)
     except (OSError, UnicodeError) as error:
         raise ArgumentTypeError(
-            f'{host} is not an address of this computer ({error}): '
-            'leave --host out, or give 0.0.0.0'
+            f'{host} is not an address of this computer ({error}): omit '
+            '--host, or use 0.0.0.0'
         ) from error
     return host
 
@@ -73,5 +73,5 @@ def main(args):
         gallery = args.index and read_gallery(args.index, model)
         served = page.server.served(model, args.port, args.host, name, gallery)
         with served as (address, blocks):
-            print(f'The page is at {address} until Ctrl-C is pressed.')
+            print(f'Page       {address} (press Ctrl-C to stop)')
             blocks.block_thread()

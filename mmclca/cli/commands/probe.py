@@ -10,9 +10,10 @@ import sys
 from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
+from shlex import quote
 
 from mmclca.checkpoints import fitted
-from mmclca.utils.messages import say, track
+from mmclca.utils.messages import first_of, say, track
 
 from .. import Parser, model_files, plain_errors
 from ..arguments import (
@@ -94,7 +95,7 @@ def check(args):
     if args.keep_rate and not args.method:
         raise ValueError('--keep-rate needs --method, such as EViT')
     if args.groups and (args.images or '.txt').endswith('.txt'):
-        raise ValueError('--groups needs --images with a folder or a table')
+        raise ValueError('--groups needs --images FOLDER or --images TABLE')
     check_file(args.out)
     apis.probe.classifiers.check_classifier(args.classifier)
 
@@ -135,41 +136,38 @@ def warn_of_known(model, images):
         known = rows & {*map(os.path.abspath, images.paths)}
         if known:
             say(
-                f'the network of {model} was trained on {len(known)} of '
-                f'these {len(images)} images: the folds say too much',
+                'Warning: cross-validation is optimistic, as the backbone '
+                f'of {model} was trained on {len(known)} of these '
+                f'{len(images)} images',
                 file=sys.stderr,
             )
 
 
 def lines_of(classifier, images, channels, found):
-    """Describe the estimate by the folds, in lines."""
+    """Describe the cross-validated estimate, one fact per line."""
     number, classes = len(images.paths), images.classes
-    yield (
-        f'{number} images of {len(classes)} classes, features of {channels} '
-        'channels'
-    )
+    yield f'Data       {number} images, {len(classes)} classes'
+    yield f'Features   {channels} channels'
     if not found.independent:
-        yield 'an image a class: how good it is cannot be told'
+        yield 'Accuracy   unknown: one image per class'
         return
     yield (
-        f'{classifier}, strength {found.strength:g}, {len(found.logits)} '
-        f'x {found.folds} folds: '
-        f'{rate(found.accuracy.mean(), found.interval())}; macro recall '
-        f'{100 * float(found.macro_recall):.1f} %'
+        f'Classifier {classifier}, regularization strength {found.strength:g}'
     )
+    yield (
+        f'Accuracy   {rate(found.accuracy.mean(), found.interval())}, '
+        f'{found.folds}-fold cross-validation, repeats: {len(found.logits)}'
+    )
+    yield f'Recall     {100 * float(found.macro_recall):.1f}% (macro)'
     if found.untested:
         names = [classes[i] for i in found.untested]
-        yield (
-            'not tested, for there is one image (or group) of each: '
-            f'{", ".join(names[:5])}{", ..." if names[5:] else ""}'
-        )
+        yield f'Not tested {first_of(names, 5)} (one image or group per class)'
 
 
-def rate(share, interval, of=''):
+def rate(share, interval):
     low, high = interval
     return (
-        f'{100 * float(share):.1f} %{of}, 95 % interval {100 * low:.1f} to '
-        f'{100 * high:.1f} %'
+        f'{100 * float(share):.1f}% (95% CI {100 * low:.1f}-{100 * high:.1f}%)'
     )
 
 
@@ -185,7 +183,7 @@ def run(args):
         folds=args.folds,
         repeats=args.repeats,
         class_weights=args.class_weights,
-        progress=partial(track, description='Folds'),
+        progress=partial(track, description='Cross-validation'),
     )
     lines = list(lines_of(args.classifier, images, channels, found))
     if args.test:
@@ -194,8 +192,7 @@ def run(args):
         tested = model_files.images_of(cfg, place, args.test)
         number, right = apis.probe.probe.accuracy_on(probe, tested, given)
         interval = evaluation.wilson(right, number)
-        of = f' of {number} images'
-        lines.append(f'test: {rate(right, interval, of)}')
+        lines.append(f'Test       {rate(right, interval)}, {number} images')
     probe.save(args.out)
     return lines
 
@@ -203,4 +200,8 @@ def run(args):
 def main(args):
     with plain_errors(), redirect_stdout(sys.stderr):
         lines = run(args)
-    say(*lines, args.out)
+    say(
+        *lines,
+        f'Saved      {args.out}',
+        f'Next       python -m mmclca predict {quote(str(args.out))} PHOTOS',
+    )

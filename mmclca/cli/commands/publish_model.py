@@ -10,18 +10,18 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from mmclca.utils.messages import did_you_mean
+from mmclca.utils.messages import did_you_mean, say
 
 from .. import Parser, plain_errors
 from ..packages import checkpoints, configs, mmengine, mmpretrain
 
 NO_CONFIG = (
-    'no config is stored: the model is not built without one; give --config '
-    'CONFIG'
+    'Warning: no config stored, so the model cannot be built from the file '
+    'alone; add --config CONFIG'
 )
 NO_CLASSES = (
-    'no class names are stored: predictions will be numbers; give '
-    '--dataset-type TYPE, or publish a checkpoint of tools/train.py'
+    'Warning: no class names stored, so predictions are numbers; add '
+    '--dataset-type TYPE, or publish a checkpoint from tools/train.py'
 )
 
 
@@ -49,7 +49,7 @@ def classes_of(checkpoint, dataset_type):
     known = [*mmpretrain.registry.DATASETS.module_dict]
     if dataset is None:
         raise ValueError(
-            f'--dataset-type {dataset_type} is no data set of mmpretrain or '
+            f'--dataset-type {dataset_type}: not a dataset of mmpretrain or '
             f'mmclca{did_you_mean(dataset_type, known)}'
         )
     return classes or dataset.METAINFO.get('classes')
@@ -59,7 +59,7 @@ def publish(args):
     """Write the files; gives their paths."""
     folder = args.out_file.parent
     if not folder.is_dir():
-        raise FileNotFoundError(f'there is no folder {folder}: make it')
+        raise FileNotFoundError(f'folder {folder} not found: create it first')
     checkpoint = checkpoints.opening.open_checkpoint(args.in_file)
     text = checkpoints.stored.stored_text(checkpoint)
     if args.config:
@@ -78,5 +78,7 @@ def publish(args):
 def main(args):
     with plain_errors(args.in_file), redirect_stdout(sys.stderr):
         paths = publish(args)
+    labels = dict.fromkeys(paths, 'Saved') | {Path(args.in_file): 'Input'}
     for path in filter(Path.is_file, [Path(args.in_file), *paths]):
-        print(f'{path}: {path.stat().st_size / 1e6:.2f} MB')
+        size = path.stat().st_size / 1e6
+        say(f'{labels[path]:10} {path} ({size:.2f} MB)')

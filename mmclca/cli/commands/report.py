@@ -5,6 +5,7 @@
 """
 
 from mmclca.checkpoints.fitted import model_file
+from mmclca.utils.messages import say
 
 from .. import Parser, plain_errors
 from ..packages import fitting
@@ -19,4 +20,4 @@ def parse_args():
 def main(args):
     with plain_errors():
         model_file(args.folder)
-        print(fitting.report.write_report(args.folder))
+        say(f'Saved      {fitting.report.write_report(args.folder)}')

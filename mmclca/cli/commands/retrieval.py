@@ -6,6 +6,7 @@ of the gallery look for each other
 python tools/retrieval.py CKPT --gallery my_leaves/ --queries new_leaves/
 """
 
+import shlex
 import sys
 from contextlib import redirect_stdout
 from dataclasses import replace
@@ -98,7 +99,7 @@ def add_outputs(parser):
 
 def check(args):
     if args.index and (args.gallery or args.save_index):
-        raise ValueError('--index is a gallery already: leave out the other')
+        raise ValueError('--index excludes --gallery and --save-index')
     if args.ranking != 'cosine' and not args.coarse:
         raise ValueError(f'--ranking {args.ranking} needs --coarse TABLE')
     for path in filter(None, (args.out, args.save_index)):
@@ -155,14 +156,26 @@ def run(args):
 def show(entries, metrics):
     for entry in entries:
         near = entry['neighbours'][:3]
-        found = [f'{one["similarity"]:.3f} {title(one)}' for one in near]
+        found = [f'{title(one)} {one["similarity"]:.3f}' for one in near]
         vote = ''
         if 'knn_class' in entry:
-            vote = f'{entry["knn_score"]:.3f} {entry["knn_class"]}; '
-        say(f'{entry["image"]}: {vote}{", ".join(found)}')
+            vote = f'{entry["knn_class"]} {entry["knn_score"]:.3f}  '
+        say(f'{entry["image"]}  {vote}nearest: {", ".join(found)}')
     for name, value in metrics.items():
         is_rate = isinstance(value, float)
-        print(f'{name}: {value:.2f} %' if is_rate else f'{name}: {value}')
+        say(f'{name:10} {value:.2f}%' if is_rate else f'{name:10} {value}')
+
+
+def show_files(args):
+    """Name the files, and the command that uses the index."""
+    files = args.out, args.save_index, args.sheet
+    say(*(f'Saved      {file}' for file in filter(None, files)))
+    if args.save_index:
+        words = ['--index', str(args.save_index), '--queries', 'PHOTOS']
+        if args.config:
+            words += ['--config', args.config]
+        tool = ['python', '-m', 'mmclca', 'retrieval', args.checkpoint]
+        say(f'Next       {shlex.join([*tool, *words])}')
 
 
 def title(neighbour):
@@ -175,3 +188,4 @@ def main(args):
     with plain_errors(), redirect_stdout(sys.stderr):
         entries, metrics = run(args)
     show(entries, metrics)
+    show_files(args)

@@ -20,8 +20,8 @@ CONFIG = (
     'configs/few_shot/lf-evit-kr50_deit-tiny-p16_1xb32-20e_custom-224px.py'
 )
 REFUSAL = (
-    'a split that differs is there; keep it, write elsewhere with --out, or '
-    'replace it with --force'
+    'another split already exists; keep it, choose another --out, or replace '
+    'it with --force'
 )
 
 
@@ -52,10 +52,10 @@ def images_in(place):
     if any(found.splits):
         splits = ', '.join(sorted({*found.splits}))
         raise ValueError(
-            f'{place} is split already ({splits}): '
-            'give a folder with a folder a class'
+            f'{place} is already split ({splits}): expected one folder per '
+            'class'
         )
-    print(f'opening {len(found)} images of {len(found.classes)} classes')
+    say(f'Data       {len(found)} images, {len(found.classes)} classes')
     checked = datasets.photographs.check_photographs(found)
     for line in checked.lines():
         say(line)
@@ -63,13 +63,13 @@ def images_in(place):
 
 
 def warn_of_small_classes(images, wanted):
-    """Tell which classes cannot be in all lists."""
+    """Name the classes that are too small for all lists."""
     counts = images.counts().items()
     small = [f'{name} ({count})' for name, count in counts if count < wanted]
     if small:
         say(
-            f'warning: fewer than {wanted} images, so that the class is '
-            f'trained on, and missing in other lists: {", ".join(small)}'
+            f'Warning: classes with fewer than {wanted} images are in the '
+            f'training list only: {", ".join(small)}'
         )
 
 
@@ -98,16 +98,15 @@ def run(args):
     lists = lists_of.lines_of_lists(parts, out)
     old = [out / f'{name}.txt' for name in lists_of.PARTS]
     lists_of.write_lists(lists, REFUSAL, old, args.force)
-    for file, lines in lists.items():
-        print(f'{file}: {len(lines)} lines')
+    say(*(f'Saved      {x} ({len(y)} lines)' for x, y in lists.items()))
     command = training_command(
         out, len(images.classes), 'test' in parts.splits
     )
-    print(f'\nTo train on them:\n\n{command}')
+    print(f'Next       train with\n\n{command}')
     if re.search(r'[\s,]', f'{out}'):
         say(
-            f'warning: {out}: blanks and commas end a setting; rename the '
-            'folder, or name a link to it in this command'
+            f'Warning: {out} contains spaces or commas, which end a setting: '
+            'rename the folder, or use a link to it in this command'
         )
 
 

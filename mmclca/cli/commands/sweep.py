@@ -5,6 +5,8 @@ What is finished is not run again, so the same command goes on with a sweep
 that was stopped. ``--report`` writes tables of what there is.
 """
 
+import shlex
+import sys
 from pathlib import Path
 
 from mmclca.utils.messages import say
@@ -62,8 +64,9 @@ def prepare(args):
 def report(root, results):
     """Write tables of the results that there are."""
     found = list(filter(None, results.values()))
-    say(f'{len(found)} of {len(results)} cells have a result')
-    say(*sweep.report.write_tables(found, root / 'report'))
+    say(f'Results    {len(found)} of {len(results)} runs complete')
+    paths = sweep.report.write_tables(found, root / 'report')
+    say(*(f'Saved      {path}' for path in paths))
 
 
 def plan(args, root, configs, keep_checkpoints):
@@ -95,6 +98,13 @@ def main(args):
         error = job.exception()
         end = f'failed twice: {error}' if error else sweep.run.TAKEN
         print(f'{cell.name}: {end}')
-    done = f'{len(configs) - len(left)} of {len(configs)} cells are done'
-    say(f'{done}, in {root}')
+    done = f'{len(configs) - len(left)} of {len(configs)}'
+    say(f'Results    {done} runs complete', f'Saved      {root}')
+    say(f'Next       {next_command(left)}')
     return int(bool(left))
+
+
+def next_command(left):
+    """Report on a finished sweep; start an unfinished one again."""
+    words = sys.argv[1:] if left else [*sys.argv[1:], '--report']
+    return shlex.join(['python', '-m', 'mmclca', 'sweep', *words])

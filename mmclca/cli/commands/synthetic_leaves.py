@@ -11,6 +11,8 @@ give the same files, byte for byte, with any number of jobs.
 from collections import Counter
 from pathlib import Path
 
+from mmclca.utils.messages import say
+
 from .. import Parser, plain_errors
 from ..arguments import positive
 from ..packages import datasets
@@ -38,5 +40,9 @@ def main(args):
         images = datasets.synthetic_leaves.data_set.draw_data_set(
             out, options, jobs
         )
-    counts = dict(Counter(images.splits))
-    print(f'\n{out}: {len(images.classes)} classes, images: {counts}')
+    counts = Counter(images.splits).items()
+    listed = ', '.join(f'{number} {split}' for split, number in counts)
+    say(
+        f'Data       {len(images.classes)} classes, images: {listed}',
+        f'Saved      {out}',
+    )

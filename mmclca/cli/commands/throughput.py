@@ -19,7 +19,7 @@ from pathlib import Path
 
 from mmclca.utils.compile_modes import MODES
 from mmclca.utils.extras import require
-from mmclca.utils.messages import not_one_of
+from mmclca.utils.messages import not_one_of, say
 
 from .. import Parser, plain_errors
 from ..arguments import check_file, keep_rate, positive, whole
@@ -150,7 +150,10 @@ def refused_names(args):
     patch = benchmark.Size.patch_size
     for size in args.img_size:
         if size % patch:
-            yield f'--img-size {size}: a multiple of {patch} (a patch)'
+            yield (
+                f'--img-size {size}: expected a multiple of the patch size, '
+                f'{patch}'
+            )
     try:
         torch.empty(0, device=args.device)
     except (AssertionError, RuntimeError) as error:
@@ -160,20 +163,25 @@ def refused_names(args):
 def refused_together(args):
     """Yield what is wrong with some options together."""
     if args.fuse and args.train:
-        yield '--fuse is of inference'
+        yield '--fuse excludes --train: only inference models can be fused'
     if args.baseline and args.arch:
-        yield "--arch is measured beside timm's ViT, not --baseline"
+        yield (
+            "--arch excludes --baseline: it is compared with timm's ViT; omit "
+            'one of the two'
+        )
     names = ('amp', 'compile', 'memory', 'train')
     given = [f'--{name}' for name in names if vars(args)[name]]
     given += [f'--device {args.device}'] * (args.device != 'cpu')
     if args.backend == 'onnx' and given:
         yield (
-            '--backend onnx is of inference in float32 on the CPU: leave out '
+            '--backend onnx measures float32 inference on the CPU: omit '
             f'{" and ".join(given)}'
         )
     if args.train and min(args.batch) < 2:
-        reason = 'for the BatchNorm of the CLA head'
-        yield f'--train --batch 1: at least 2, {reason}'
+        yield (
+            '--train --batch 1: BatchNorm of the CLA head needs a batch size '
+            'of at least 2'
+        )
 
 
 def setting_of(args):
@@ -188,7 +196,7 @@ def setting_of(args):
     )
     obstacle = benchmark.memory.obstacle(setting)
     if args.memory and obstacle:
-        raise ValueError(f'--memory: {obstacle}; leave it out')
+        raise ValueError(f'--memory: {obstacle}; omit it')
     if args.memory is None:
         args.memory = args.train and not obstacle
     return setting
@@ -200,7 +208,10 @@ def read_config(name, train):
         config = mmengine.config.Config.fromfile(name)
         configs.require_settings(config, 'model.backbone')
         if train and config.model.get('teacher'):
-            raise ValueError('a teacher, which is not measured')
+            raise ValueError(
+                '--train cannot measure a model with a teacher: use a config '
+                'without model.teacher'
+            )
         model = config.model.to_dict()
         return benchmark.candidates.of_config(Path(name).stem, model)
 
@@ -268,3 +279,4 @@ def main(args):
     print(*pages.exponent_lines(pages.exponents(results)), sep='\n')
     if args.out and results:  # models out of memory may follow the last one
         pages.write_comparison(args.out, *given)
+        say(f'Saved      {args.out}.md, .csv, .json, .png')
