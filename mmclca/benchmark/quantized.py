@@ -56,14 +56,14 @@ def compare_quantized(
     words = f'{threads} thread{"s" * (threads > 1)}'
     time = f'Latency    {", ".join(times)} per photo ({words})'
     if not is_fitted(place):
-        return [time, 'Accuracy   of int8 not measured: no photos known']
+        return [time, 'Accuracy   int8 not measured: not a model folder']
     rows = [
         row
         for row in photographs_of(place)
         if any(is_below(row['path'], Path(x)) for x in (place, photos) if x)
     ]
     if not rows:
-        return [time, 'Accuracy   of int8 not measured: add --photos FOLDER']
+        return [time, 'Accuracy   int8 not measured: add --photos FOLDER']
     return [time, _agreement(inferencer, rows, *files.values())]
 
 
@@ -94,7 +94,7 @@ def _agreement(inferencer, rows: list[dict], *files) -> str:
         unread |= reasons
     rows = [row for i, row in enumerate(rows) if i not in unread]
     if not rows:
-        return 'Accuracy   of int8 not measured: the photos cannot be read'
+        return 'Accuracy   int8 not measured: the photos cannot be read'
     scores = torch.cat([part for part in found if len(part)])
     int8, float32 = scores.unflatten(1, (2, -1)).argmax(2).T.tolist()
     same = sum(map(int.__eq__, int8, float32))

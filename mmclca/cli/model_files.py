@@ -1,26 +1,40 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The model that a tool is to look at, and on what images."""
+"""Load the model and the images that a command line names."""
 
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
 
-from .packages import apis, datasets
+from .packages import apis, datasets, mmengine
 
 
 def load(args, config, checkpoint, reject=None):
-    """Load a model where a command line wants it."""
-    return apis.TokenReductionInferencer(
-        config,
-        checkpoint,
-        args.device,
-        reject=reject,
-        options=args.cfg_options,
-    )
+    """Load a model on the device of a command line."""
+    with only_warnings():
+        return apis.TokenReductionInferencer(
+            config,
+            checkpoint,
+            args.device,
+            reject=reject,
+            options=args.cfg_options,
+        )
+
+
+@contextmanager
+def only_warnings():
+    """Hide the log of mmengine below warnings, such as paths of weights."""
+    logger = mmengine.logging.MMLogger.get_current_instance()
+    level = logger.level
+    logger.setLevel('WARNING')
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def check_order(first: str, others: Sequence[str]) -> None:
@@ -35,7 +49,7 @@ def check_order(first: str, others: Sequence[str]) -> None:
         config = first.endswith('.py')
         words = [*images, '--config', first] if config else [first, *images]
         raise ValueError(
-            f'the model comes first: {Path(sys.argv[0]).name} '
+            f'the model must come first: {Path(sys.argv[0]).name} '
             f'{shlex.join([models[0], *words])}'
         )
 
@@ -59,10 +73,11 @@ def sort_files(
     few = random and configs and not checkpoints
     if not few and len(checkpoints) != 1 or len(configs) > 1:
         raise ValueError(
-            f'{len(checkpoints)} checkpoints ({" ".join(checkpoints)}) and '
-            f'{len(configs)} configs ({" ".join(configs)}): give one '
-            'checkpoint (.pth, .safetensors, a folder of fit) and, where it '
-            'does not hold its config, one config. Images end in '
+            f'found {len(checkpoints)} checkpoints '
+            f'({" ".join(checkpoints)}) and {len(configs)} configs '
+            f'({" ".join(configs)}): expected one checkpoint (.pth, '
+            '.safetensors or model folder) and, if the checkpoint stores no '
+            'config, one config. Image names end in '
             f'{" ".join(PHOTOGRAPH_SUFFIXES)}'
         )
     return (configs or [None])[0], (checkpoints or [None])[0], images
@@ -85,7 +100,7 @@ def read_images(places: Sequence[str]):
         except ValueError as error:
             bad.append(f'\n  {path}: {error}')
     if bad:
-        raise ValueError(f'not read, no images:{"".join(bad)}')
+        raise ValueError(f'unreadable images:{"".join(bad)}')
     return images
 
 

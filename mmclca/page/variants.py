@@ -24,7 +24,7 @@ from mmclca.models import Reducible, Variant, as_reducible, list_methods
 from mmclca.registry import MODELS
 from mmclca.visualization.survivors import Survivors, survivors
 
-NONE = 'none'  # of a model that keeps all squares
+NONE = 'none'  # of a model that keeps all patches
 REDUCER = 'backbone.reducer.'
 ROUNDS = 5  # timed passes
 SIDE = 336  # pixels of the longer side of pictures, for a crisp look
@@ -142,7 +142,7 @@ class Variants:
 
         Of an image as ``trained.prepare`` gives it, on which the model spends
         some GMACs: name, GMACs and milliseconds (timed interleaved) of the
-        model, and of the same one with full model.
+        model, and of the full model (all patches).
         """
         model = self.at(method, keep_rate).model
         data = dict(inputs=[packed['inputs']])

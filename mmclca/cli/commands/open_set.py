@@ -24,6 +24,13 @@ from ..packages import apis, evaluation, pd, torch
 
 PLACE = 'a folder, or a .txt list of "path label" or "path"'
 
+TITLES = dict(
+    auroc='AUROC',
+    fpr95='FPR at 95% TPR',
+    known_lost='known flagged',
+    unknown_rejected='unknown flagged',
+)
+
 
 def parse_args():
     parser = Parser(__doc__)
@@ -89,7 +96,7 @@ def main(args):
     with plain_errors(), redirect_stdout(sys.stderr):
         notes, out = run(args)
     counts = ', '.join(f'{n} {name}' for name, n in notes['images'].items())
-    rows = pd.DataFrame(notes['scores'])
+    rows = pd.DataFrame(notes['scores']).rename(columns=TITLES)
     share = f'accepts {100 * args.accept:g}% of the known images'
     print(f'Data       {counts} images')
     print(f'Threshold  {notes["threshold"]:.4f} ({notes["score"]}, {share})')

@@ -154,9 +154,11 @@ def lines_of(classifier, images, channels, found):
     yield (
         f'Classifier {classifier}, regularization strength {found.strength:g}'
     )
+    repeats = len(found.logits)
     yield (
         f'Accuracy   {rate(found.accuracy.mean(), found.interval())}, '
-        f'{found.folds}-fold cross-validation, repeats: {len(found.logits)}'
+        f'{found.folds}-fold cross-validation, {repeats} '
+        f'repeat{"s" * (repeats > 1)}'
     )
     yield f'Recall     {100 * float(found.macro_recall):.1f}% (macro)'
     if found.untested:

@@ -163,7 +163,11 @@ def show(entries, metrics):
         say(f'{entry["image"]}  {vote}nearest: {", ".join(found)}')
     for name, value in metrics.items():
         is_rate = isinstance(value, float)
-        say(f'{name:10} {value:.2f}%' if is_rate else f'{name:10} {value}')
+        say(
+            f'{name:10} {value:.2f}%'
+            if is_rate
+            else f'{name:10} {value} images'
+        )
 
 
 def show_files(args):

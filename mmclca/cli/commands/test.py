@@ -103,7 +103,9 @@ def main(args):
     if args.out_item == 'metrics':
         mmengine.dump(metrics, args.out)
     numbers = {k: v for k, v in metrics.items() if isinstance(v, float)}
-    say(*(f'Result     {k} {v:.4g}' for k, v in numbers.items()))
+    for name, value in numbers.items():
+        unit = '%' * name.startswith('accuracy/')
+        say(f'Result     {name} {value:.4g}{unit}')
     if args.out:
         say(f'Saved      {args.out}')
     if args.out and args.out_item != 'metrics':

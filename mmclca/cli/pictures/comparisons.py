@@ -48,8 +48,8 @@ def draw_cka(args):
     figures = visualization.layer_figures
     if args.other and args.kind in CURVES:
         raise ValueError(
-            f'--kind {args.kind} is of one model: leave out --other, and '
-            'draw it once more'
+            f'--kind {args.kind} shows one model: omit --other, and draw the '
+            'other model separately'
         )
     opened = [
         open_split(args, load(args, files, True), partial(chosen, args))
@@ -87,7 +87,7 @@ def curves_of(args, model, read):
     if args.kind != 'probe':
         return getattr(study, args.kind)(model, read)
     if args.feature == 'all':  # gigabytes
-        raise ValueError('--kind probe takes --feature cls or mean')
+        raise ValueError('--kind probe needs --feature cls or mean')
     features, labels = study.layer_features(model, read(), args.feature)
     how = study.numbered(labels)
     found = [apis.probe.out_of_fold(x.float(), *how) for x in features]
@@ -101,8 +101,9 @@ def chosen(args, length):
     number = most // args.batch_size
     if not number:
         raise ValueError(
-            f'the split has {length} images, of which --num-images are '
-            f'{args.num_images}: give --batch-size {most} or less'
+            f'--batch-size {args.batch_size} exceeds the {most} images '
+            f'(split {length}, --num-images {args.num_images}): use '
+            f'--batch-size {most} or less'
         )
     wanted = number * args.batch_size
     spread = [n * length // wanted for n in range(wanted)]
@@ -123,7 +124,10 @@ def open_split(args, model, choose=range):
 def check_same(args, seen):
     """Refuse models whose configs name other images."""
     if any(names != seen[0] for names in seen):
-        raise ValueError(f'the {args.split} images of the configs differ')
+        raise ValueError(
+            f'the configs have different {args.split} images: use configs '
+            'with the same images'
+        )
 
 
 def add_agreement(parser):

@@ -67,7 +67,7 @@ def label_of(text, names):
     if text.isdecimal() and int(text) < len(names):
         return int(text)
     raise ValueError(
-        f'--classes: {not_one_of(text, names)}, also by their labels, 0 to '
+        f'--classes: {not_one_of(text, names)}, or labels from 0 to '
         f'{len(names) - 1}'
     )
 
@@ -129,7 +129,7 @@ def layer(text):
     found = re.fullmatch(LAYER, text)
     if not found:
         raise argparse.ArgumentTypeError(
-            f'{text!r}: a number, or backbone.layers[NUMBER].ln1'
+            f'{text!r}: expected a number or backbone.layers[NUMBER].ln1'
         )
     return int(found[1])
 
@@ -190,7 +190,7 @@ def draw_reduction(args):
     """
     config, checkpoint, places = model_files.sort_files(args.files, True)
     if checkpoint and args.pretrained:
-        raise ValueError('a checkpoint and --pretrained: leave one out')
+        raise ValueError('--pretrained excludes a checkpoint: omit one')
     images = kind.images_of(args, places, args.seed)
     with plain_errors(config):
         cfg, opened = apis.loading.config_and_weights(
@@ -214,7 +214,7 @@ def build(cfg, checkpoint, pretrained):
         checkpoints.loading.refuse_broken(model, pretrained)
     else:
         print(
-            'no checkpoint after the config: weights are random',
+            'Warning: weights are random, as no checkpoint is given',
             file=sys.stderr,
         )
     return model.eval()
