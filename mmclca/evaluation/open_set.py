@@ -125,9 +125,7 @@ def fit_threshold(known: Tensor, accept: float = 0.95) -> float:
     """
     _check(known=known)
     if not 0 < accept <= 1:
-        raise ValueError(
-            f'accept={accept}: expected a share above 0 and at most 1'
-        )
+        raise ValueError(f'accept={accept}: expected above 0, at most 1')
     # of 20 images 0.95 are 19; the product may be a little more in floats
     count = math.ceil(accept * len(known) - 1e-9)
     return float(known.sort(descending=True).values[max(count, 1) - 1])
@@ -237,9 +235,7 @@ class Threshold:
         one_of((*SCORES, NEAREST), score=self.score)
         number = isinstance(self.threshold, int | float)
         if not number or not math.isfinite(self.threshold):
-            raise ValueError(
-                f'threshold={self.threshold!r}: expected a finite number'
-            )
+            raise ValueError(f'threshold={self.threshold!r} is not finite')
 
 
 def fingerprint(model: nn.Module) -> str:

@@ -85,11 +85,7 @@ def read_grid(path: str | Path) -> Grid:
     wrong = [
         *_unknown((*LISTS, *MORE, *OF_THE_WHOLE), 'the file', content),
         *_unknown((*LISTS, *MORE), 'blocks', chain(*whole['blocks'])),
-        *(
-            f'config_dirs: folder {f} not found'
-            for f in folders
-            if not f.is_dir()
-        ),
+        *(f'config_dirs: no folder {f}' for f in folders if not f.is_dir()),
         *(line for block in blocks for line in _problems(block)),
     ]
     cells = [] if wrong else [pair for b in blocks for pair in _cells(b)]
@@ -139,10 +135,7 @@ def _problems(block: dict) -> list[str]:
             'separate block with keep_rates = [1.0]'
         )
     if not re.fullmatch(r'[\w.-]*', block['variant']):
-        wrong.append(
-            f'variant: {block["variant"]!r}: expected letters, digits, ".", '
-            '"_" or "-"'
-        )
+        wrong.append(f'variant={block["variant"]!r}: use letters, digits, .-_')
     return wrong
 
 

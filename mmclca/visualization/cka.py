@@ -89,9 +89,7 @@ def hsic(first: Tensor, second: Tensor) -> Tensor:
     """
     n = first.size(-1)
     if n < FEWEST:
-        raise ValueError(
-            f'CKA needs at least {FEWEST} images per batch, found {n}'
-        )
+        raise ValueError(f'CKA needs {FEWEST} images per batch, found {n}')
     off_diagonal = 1 - torch.eye(n).to(first)
     first, second = first * off_diagonal, second * off_diagonal
     trace = first.flatten(1) @ second.flatten(1).T

@@ -100,10 +100,7 @@ def draw_confusions(
     confused = most_confused(matrix, pairs)
     if not confused:
         number = len(predictions.paths)
-        raise ValueError(
-            f'no confusions to draw: all {number} images are classified '
-            'correctly'
-        )
+        raise ValueError(f'no confusions: all {number} images are correct')
     shown = list(dict.fromkeys(chain(*confused)))
     side = 1.2 + 0.45 * len(shown)
     width = max(3.2 * examples, side + 2)

@@ -235,9 +235,7 @@ def check_picture(path: str | Path) -> None:
     """
     path = Path(path)
     if not path.parent.is_dir():
-        raise FileNotFoundError(
-            f'folder {path.parent} not found: create it first'
-        )
+        raise FileNotFoundError(f'folder {path.parent} not found: create it')
     known = Figure().canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in known:
         raise ValueError(

@@ -104,12 +104,12 @@ def test_data_preprocessor_that_cannot_be_described():
     ids=str,
 )
 def test_images_of_several_sizes(steps):
-    with pytest.raises(ValueError, match='gives images of several sizes'):
+    with pytest.raises(ValueError, match='several sizes'):
         describe(*steps)
 
 
 def test_padding():
     processor = dict(NORMALIZE, pad_size_divisor=32)
     assert describe(RESIZE, CROP, processor=processor).size == (32, 32)
-    with pytest.raises(ValueError, match='pad_size_divisor=32 pads images'):
+    with pytest.raises(ValueError, match='pad_size_divisor=32'):
         describe(RESIZE, processor=processor)

@@ -49,7 +49,7 @@ def test_best_and_worst(analyze, tmp_path, capsys):
     )
     assert [one['sample_idx'] for one in best] == [15, 14, 13]
     assert [one['sample_idx'] for one in worst] == [9, 2]
-    assert 'out/fail: 2' in capsys.readouterr().out
+    assert 'out/fail (2 ' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

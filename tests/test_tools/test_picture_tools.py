@@ -110,7 +110,7 @@ def test_cam_says_how_much_is_left(tool, monkeypatch):
 
     assert titles(0) == titles(1) == []
     (left,) = titles(-1)
-    assert left in ('8 of 16 patches left', '9 of 16 patches left')
+    assert left in ('8 of 16 patches kept', '9 of 16 patches kept')
     assert titles(0, 2) == [left]  # 9 unless a CLR token is kept
 
 

@@ -124,7 +124,7 @@ def test_pictures_in_folders_as_those_of_the_images(
     with pytest.raises(SystemExit, match='would lie among images'):
         predict(checkpoint, data, '--pictures', data)
     option = ('--cfg-options', 'model.backbone.reducer=None')
-    with pytest.raises(SystemExit, match='there are no stages to draw'):
+    with pytest.raises(SystemExit, match='--pictures'):
         predict(checkpoint, data, '--pictures', pictures, *option)
 
 

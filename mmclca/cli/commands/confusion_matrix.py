@@ -95,10 +95,7 @@ def describe(matrix, classes):
     for count, place in zip(counts.tolist(), places.tolist(), strict=True):
         true, predicted = divmod(place, len(matrix))
         if count:
-            yield (
-                f'Confused   {names[true]} classified as {names[predicted]}: '
-                f'{count}'
-            )
+            yield f'Confused   {names[true]} as {names[predicted]}: {count}'
 
 
 def write(matrix, out):

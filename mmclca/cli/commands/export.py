@@ -117,12 +117,8 @@ def main(args):
         with screen.status('Exporting (about 10 s)'):
             error, compared = export(args, out)
     when = 'before quantization' if args.int8 else 'float32'
-    say(
-        'Checked    logits differ from PyTorch by at most '
-        f'{error:.1g} ({when})',
-        *compared,
-        f'Saved      {out} ({out.stat().st_size / 1e6:.1f} MB)',
-    )
+    say(f'Checked    logits equal PyTorch within {error:.1g} ({when})')
+    say(*compared, f'Saved      {out} ({out.stat().st_size / 1e6:.1f} MB)')
     if args.format == 'onnx':
         tool = 'python tools/deployment/infer_onnx.py'
         say(f'Next       {tool} {quote(str(out))} PHOTOS')

@@ -52,10 +52,7 @@ def rows(cost):
     yield f'Image      {height} x {width} pixels, batch size 1, inference'
     yield f'Cost       {cost.flops / 1e9:.3f} GMACs'
     if cost.distances:
-        yield (
-            f'Distances  {cost.distances / 1e9:.3f} GMACs between tokens, '
-            'not included in the cost'
-        )
+        yield f'Distances  {cost.distances / 1e9:.3f} GMACs (not in the cost)'
     yield f'Parameters {cost.params / 1e6:.3f} M'
     if cost.parts:
         yield '\n    GMACs   share  component'

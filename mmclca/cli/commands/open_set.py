@@ -24,12 +24,7 @@ from ..packages import apis, evaluation, pd, torch
 
 PLACE = 'a folder, or a .txt list of "path label" or "path"'
 
-TITLES = dict(
-    auroc='AUROC',
-    fpr95='FPR at 95% TPR',
-    known_lost='known flagged',
-    unknown_rejected='unknown flagged',
-)
+TITLES = dict(known_lost='known flagged', unknown_rejected='unknown flagged')
 
 
 def parse_args():
@@ -101,13 +96,7 @@ def main(args):
     print(f'Data       {counts} images')
     print(f'Threshold  {notes["threshold"]:.4f} ({notes["score"]}, {share})')
     print(rows.to_string(index=False, float_format='{:.4f}'.format))
-    say(f'Saved      {out}', f'Next       {predict_command(args, out)}')
-
-
-def predict_command(args, out):
-    """Command that flags unknown photos; a model folder has its threshold."""
-    words = ['python', '-m', 'mmclca', 'predict', args.checkpoint, 'PHOTOS']
-    if args.config:
-        words += ['--config', args.config]
     in_folder = is_fitted(args.checkpoint) and not args.out
-    return shlex.join(words if in_folder else [*words, '--reject', str(out)])
+    words = [args.checkpoint, *['--reject', str(out)] * (not in_folder)]
+    say(f'Saved      {out}')
+    say(f'Next       python -m mmclca predict {shlex.join(words)} PHOTOS')

@@ -154,12 +154,9 @@ def lines_of(classifier, images, channels, found):
     yield (
         f'Classifier {classifier}, regularization strength {found.strength:g}'
     )
-    repeats = len(found.logits)
-    yield (
-        f'Accuracy   {rate(found.accuracy.mean(), found.interval())}, '
-        f'{found.folds}-fold cross-validation, {repeats} '
-        f'repeat{"s" * (repeats > 1)}'
-    )
+    yield f'Folds      {found.folds} (cross-validation)'
+    yield f'Repeats    {len(found.logits)}'
+    yield f'Accuracy   {rate(found.accuracy.mean(), found.interval())}'
     yield f'Recall     {100 * float(found.macro_recall):.1f}% (macro)'
     if found.untested:
         names = [classes[i] for i in found.untested]
@@ -202,8 +199,5 @@ def run(args):
 def main(args):
     with plain_errors(), redirect_stdout(sys.stderr):
         lines = run(args)
-    say(
-        *lines,
-        f'Saved      {args.out}',
-        f'Next       python -m mmclca predict {quote(str(args.out))} PHOTOS',
-    )
+    say(*lines, f'Saved      {args.out}')
+    say(f'Next       python -m mmclca predict {quote(str(args.out))} PHOTOS')

@@ -80,5 +80,4 @@ def main(args):
         paths = publish(args)
     labels = dict.fromkeys(paths, 'Saved') | {Path(args.in_file): 'Input'}
     for path in filter(Path.is_file, [Path(args.in_file), *paths]):
-        size = path.stat().st_size / 1e6
-        say(f'{labels[path]:10} {path} ({size:.2f} MB)')
+        say(f'{labels[path]:10} {path} ({path.stat().st_size / 1e6:.2f} MB)')

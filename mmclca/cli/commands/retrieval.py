@@ -164,9 +164,7 @@ def show(entries, metrics):
     for name, value in metrics.items():
         is_rate = isinstance(value, float)
         say(
-            f'{name:10} {value:.2f}%'
-            if is_rate
-            else f'{name:10} {value} images'
+            f'{name:10} ' + (f'{value:.2f}%' if is_rate else f'{value} images')
         )
 
 
@@ -175,11 +173,9 @@ def show_files(args):
     files = args.out, args.save_index, args.sheet
     say(*(f'Saved      {file}' for file in filter(None, files)))
     if args.save_index:
-        words = ['--index', str(args.save_index), '--queries', 'PHOTOS']
-        if args.config:
-            words += ['--config', args.config]
-        tool = ['python', '-m', 'mmclca', 'retrieval', args.checkpoint]
-        say(f'Next       {shlex.join([*tool, *words])}')
+        words = args.checkpoint, '--index', str(args.save_index)
+        tool = 'python -m mmclca retrieval'
+        say(f'Next       {tool} {shlex.join(words)} --queries PHOTOS')
 
 
 def title(neighbour):

@@ -100,11 +100,6 @@ def main(args):
         print(f'{cell.name}: {end}')
     done = f'{len(configs) - len(left)} of {len(configs)}'
     say(f'Results    {done} runs complete', f'Saved      {root}')
-    say(f'Next       {next_command(left)}')
+    words = sys.argv[1:] + ['--report'] * (not left)
+    say(f'Next       python -m mmclca sweep {shlex.join(words)}')
     return int(bool(left))
-
-
-def next_command(left):
-    """Report on a finished sweep; start an unfinished one again."""
-    words = sys.argv[1:] if left else [*sys.argv[1:], '--report']
-    return shlex.join(['python', '-m', 'mmclca', 'sweep', *words])

@@ -42,7 +42,5 @@ def main(args):
         )
     counts = Counter(images.splits).items()
     listed = ', '.join(f'{number} {split}' for split, number in counts)
-    say(
-        f'Data       {len(images.classes)} classes, images: {listed}',
-        f'Saved      {out}',
-    )
+    say(f'Data       {len(images.classes)} classes, images: {listed}')
+    say(f'Saved      {out}')

@@ -81,9 +81,7 @@ def tested(args, checkpoint):
             check_file(args.out)
         several = len(args.checkpoint) > 1
         if args.out and several and args.out_item != 'metrics':
-            raise ValueError(
-                '--out with several checkpoints needs --out-item metrics'
-            )
+            raise ValueError('several checkpoints need --out-item metrics')
         runner = engine.runner.build_runner(configure(args, checkpoint))
         engine.testing.register_hooks(runner, args.fuse)
         if args.out and args.out_item != 'metrics':
@@ -102,10 +100,10 @@ def main(args):
         return
     if args.out_item == 'metrics':
         mmengine.dump(metrics, args.out)
-    numbers = {k: v for k, v in metrics.items() if isinstance(v, float)}
-    for name, value in numbers.items():
-        unit = '%' * name.startswith('accuracy/')
-        say(f'Result     {name} {value:.4g}{unit}')
+    for name, value in metrics.items():
+        if isinstance(value, float):
+            unit = '%' * name.startswith('accuracy/')
+            say(f'Result     {name} {value:.4g}{unit}')
     if args.out:
         say(f'Saved      {args.out}')
     if args.out and args.out_item != 'metrics':

@@ -150,10 +150,7 @@ def refused_names(args):
     patch = benchmark.Size.patch_size
     for size in args.img_size:
         if size % patch:
-            yield (
-                f'--img-size {size}: expected a multiple of the patch size, '
-                f'{patch}'
-            )
+            yield f'--img-size {size}: expected a multiple of {patch}'
     try:
         torch.empty(0, device=args.device)
     except (AssertionError, RuntimeError) as error:
@@ -165,10 +162,7 @@ def refused_together(args):
     if args.fuse and args.train:
         yield '--fuse excludes --train: only inference models can be fused'
     if args.baseline and args.arch:
-        yield (
-            "--arch excludes --baseline: it is compared with timm's ViT; omit "
-            'one of the two'
-        )
+        yield '--arch excludes --baseline: its baseline is the ViT of timm'
     names = ('amp', 'compile', 'memory', 'train')
     given = [f'--{name}' for name in names if vars(args)[name]]
     given += [f'--device {args.device}'] * (args.device != 'cpu')
@@ -178,10 +172,7 @@ def refused_together(args):
             f'{" and ".join(given)}'
         )
     if args.train and min(args.batch) < 2:
-        yield (
-            '--train --batch 1: BatchNorm of the CLA head needs a batch size '
-            'of at least 2'
-        )
+        yield '--train --batch 1: BatchNorm in the CLA head needs at least 2'
 
 
 def setting_of(args):
@@ -208,10 +199,7 @@ def read_config(name, train):
         config = mmengine.config.Config.fromfile(name)
         configs.require_settings(config, 'model.backbone')
         if train and config.model.get('teacher'):
-            raise ValueError(
-                '--train cannot measure a model with a teacher: use a config '
-                'without model.teacher'
-            )
+            raise ValueError('model.teacher is not supported by --train')
         model = config.model.to_dict()
         return benchmark.candidates.of_config(Path(name).stem, model)
 

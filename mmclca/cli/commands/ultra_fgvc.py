@@ -66,11 +66,10 @@ def run_check(folder, dataset, partial, to=None):
     counts = Counter(image.split for image in images)
     classes = len({image.class_name for image in images})
     listed = ', '.join(f'{number} {name}' for name, number in counts.items())
-    say(
-        f'Found      {found}',
-        f'Data       {classes} classes, images: {listed}, all readable',
-        *([f'Saved      {to}'] if to else []),
-    )
+    say(f'Found      {found}')
+    say(f'Data       {classes} classes, images: {listed}, all readable')
+    if to:
+        say(f'Saved      {to}')
 
 
 COMMANDS = {'download': run_download, 'check': run_check, 'import': run_check}

@@ -47,10 +47,7 @@ def draw_cka(args):
     """
     figures = visualization.layer_figures
     if args.other and args.kind in CURVES:
-        raise ValueError(
-            f'--kind {args.kind} shows one model: omit --other, and draw the '
-            'other model separately'
-        )
+        raise ValueError(f'--kind {args.kind} shows one model: omit --other')
     opened = [
         open_split(args, load(args, files, True), partial(chosen, args))
         for files in filter(None, (args.files, args.other))
@@ -101,8 +98,7 @@ def chosen(args, length):
     number = most // args.batch_size
     if not number:
         raise ValueError(
-            f'--batch-size {args.batch_size} exceeds the {most} images '
-            f'(split {length}, --num-images {args.num_images}): use '
+            f'--batch-size {args.batch_size} exceeds the {most} images: use '
             f'--batch-size {most} or less'
         )
     wanted = number * args.batch_size
@@ -124,10 +120,7 @@ def open_split(args, model, choose=range):
 def check_same(args, seen):
     """Refuse models whose configs name other images."""
     if any(names != seen[0] for names in seen):
-        raise ValueError(
-            f'the configs have different {args.split} images: use configs '
-            'with the same images'
-        )
+        raise ValueError(f'the configs have different {args.split} images')
 
 
 def add_agreement(parser):
