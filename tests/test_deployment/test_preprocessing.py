@@ -79,7 +79,7 @@ def test_all_that_cannot_be_described_is_named_at_once():
         'Resize(keep_ratio=True)',
         'ColorTransform',
         'CenterCrop(auto_pad=True)',
-        'Allowed in test_dataloader.dataset.pipeline are LoadImageFromFile',
+        'test_dataloader.dataset.pipeline supports LoadImageFromFile',
     ):
         assert problem in str(error.value)
 

@@ -95,7 +95,4 @@ def test_model_is_named():
     said = about_model('a.pth', CLASSES)
     assert said == 'a.pth, 4 classes: ash, beech, elm, oak'
     many = about_model('', [f'c{n}' for n in range(80)])
-    assert (
-        many
-        == 'This model, 80 classes: c0, c1, c2, c3, c4, c5 and 74 more'
-    )
+    assert many == 'This model, 80 classes: c0, c1, c2, c3, c4, c5 and 74 more'

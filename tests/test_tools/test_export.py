@@ -185,7 +185,9 @@ def test_broken_images_are_named_and_the_others_classified(
     assert '1 .txt' in passed
     bad = (tmp_path / 'a.png', tmp_path / 'b.JPG', 'gone.png')
     assert code == 1
-    assert ''.join(lines) == '\n  '.join(['Unreadable:', *map(str, bad)]) + '\n'
+    assert (
+        ''.join(lines) == '\n  '.join(['Unreadable:', *map(str, bad)]) + '\n'
+    )
 
 
 @pytest.fixture(scope='module')
@@ -206,12 +208,12 @@ def others(exported):
 @pytest.mark.parametrize(
     'words, said',
     [
-        ('tiny.onnx empty', 'no image (.png'),
-        ('other.onnx data', 'does not say its preparation and classes'),
-        ('huge.onnx data', 'no finite scores'),
-        ('gone.onnx data', 'gone.onnx: no such file'),
-        ('tiny.pth data', 'tiny.pth is no ONNX file that can be read'),
-        ('tiny.onnx data --top 0', '--top is 1 or more'),
+        ('tiny.onnx empty', 'no images in empty'),
+        ('other.onnx data', 'preparation and classes'),
+        ('huge.onnx data', 'not finite'),
+        ('gone.onnx data', 'gone.onnx'),
+        ('tiny.pth data', 'tiny.pth'),
+        ('tiny.onnx data --top 0', '--top'),
         ('tiny.onnx data --csv empty', '--csv empty: Is a directory'),
     ],
 )

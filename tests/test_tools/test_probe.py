@@ -82,7 +82,11 @@ def test_lists_tables_groups_and_single_images(probe, folder, tmp_path):
         csv.writer(file).writerows([('file', 'class'), *rows])
     halves = '--groups', r'\d(?=\.png)'
     _, said = probe('--images', table, '--cache', tmp_path / 'kept', *halves)
-    assert 'Folds      4 ' in said and 'Repeats    5' in said and any(tmp_path.glob('kept/*/*'))
+    assert (
+        'Folds      4 ' in said
+        and 'Repeats    5' in said
+        and any(tmp_path.glob('kept/*/*'))
+    )
 
 
 def test_images_left_out(probe, folder, tmp_path, capsys):

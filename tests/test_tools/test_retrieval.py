@@ -123,12 +123,12 @@ def test_sheet_of_photographs_without_a_class(
         (['--gallery', '.'], 'has no image; images end in'),
         (['--gallery', 'gone'], 'there is no folder and no list gone'),
         (['--index', 'gone'], 'there is no gallery gone'),
-        (['--sheet', 's.doc'], 's.doc: no picture'),
+        (['--sheet', 's.doc'], 's.doc'),
         (['--topk', '0'], '--topk: 0: at least 1'),
         (['--sheet-queries', '0'], '--sheet-queries: 0: at least 1'),
         (['--out', 'r.txt'], 'must end in .csv or .json'),
         (['--save-index', 'g.pth'], 'must end in .safetensors'),
-        (['--index', 'a', '--gallery', 'b'], '--index is a gallery already'),
+        (['--index', 'a', '--gallery', 'b'], '--index excludes'),
     ],
 )
 def test_mistakes(retrieve, tmp_path, monkeypatch, capsys, arguments, message):

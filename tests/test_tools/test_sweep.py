@@ -54,7 +54,7 @@ def folder(tmp_path, monkeypatch):
     [
         (['grid.py', '--jobs', '0'], '--jobs: 0: at least 1'),
         (['grid.py', '--threads', '-1'], '--threads: -1: at least 1'),
-        (['nowhere.py'], 'there is no grid nowhere.py'),
+        (['nowhere.py'], 'nowhere.py'),
         (['bad.py'], "methods: no 'Evit'"),
         (['grid.py', '--report'], 'no results'),
     ],

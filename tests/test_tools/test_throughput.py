@@ -230,10 +230,7 @@ def test_what_was_measured_stays(tool, config, monkeypatch, tmp_path):
         ('--train --batch 1', '--train --batch 1'),
         ('--train --fuse', '--fuse excludes --train'),
         ('--compile --memory', '--memory: on a CPU'),
-        (
-            '--backend onnx --amp bf16 --train',
-            'omit --amp and --train',
-        ),
+        ('--backend onnx --amp bf16 --train', 'omit --amp and --train'),
         ('--baseline none.py --arch base', '--arch excludes --baseline'),
     ],
 )
@@ -251,10 +248,7 @@ def test_refused_before_anything_is_measured(
         ('x = 1', 'the config has no model'),
         ("model = dict(type='ImageClassifier')", 'no model.backbone'),
         ('model = dict(', 'was never closed'),
-        (
-            f"{CONFIG}\nmodel['teacher'] = dict(config='x')",
-            'model.teacher',
-        ),
+        (f"{CONFIG}\nmodel['teacher'] = dict(config='x')", 'model.teacher'),
         (
             f"{CONFIG}\nmodel['backbone']['reducer']['type'] = 'mmclca.No'",
             'mmclca.No',

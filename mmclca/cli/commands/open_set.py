@@ -97,6 +97,6 @@ def main(args):
     print(f'Threshold  {notes["threshold"]:.4f} ({notes["score"]}, {share})')
     print(rows.to_string(index=False, float_format='{:.4f}'.format))
     in_folder = is_fitted(args.checkpoint) and not args.out
-    words = [args.checkpoint, *['--reject', str(out)] * (not in_folder)]
-    say(f'Saved      {out}')
-    say(f'Next       python -m mmclca predict {shlex.join(words)} PHOTOS')
+    words = ['PHOTOS', *['--reject', str(out)] * (not in_folder)]
+    command = shlex.join(['predict', args.checkpoint, *words])
+    say(f'Saved      {out}', f'Next       python -m mmclca {command}')

@@ -14,7 +14,7 @@ from mmclca.utils.extras import require
 
 from .. import Parser, model_files, plain_errors
 from ..arguments import CHECKPOINT, whole_number
-from ..packages import apis, evaluation, model_index, page
+from ..packages import apis, evaluation, model_index, page, rich
 
 
 def parse_args():
@@ -69,7 +69,8 @@ def main(args):
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with plain_errors():
         require('gradio', extra='demo')
-        model, name = trained(args)
+        with rich.console.Console(stderr=True).status('Loading the model'):
+            model, name = trained(args)
         gallery = args.index and read_gallery(args.index, model)
         served = page.server.served(model, args.port, args.host, name, gallery)
         with served as (address, blocks):
