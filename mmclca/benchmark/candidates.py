@@ -192,9 +192,8 @@ class Candidate:
         """
         if not isinstance(self.size, Size):
             raise ValueError(
-                f'{self.name} ({self.size.name}) is not a VisionTransformer, '
-                'so the baseline cannot be chosen automatically: add '
-                '--baseline FILE and omit mmpretrain from --methods'
+                f'{self.name} ({self.size.name}) is not a VisionTransformer: '
+                'add --baseline FILE and omit mmpretrain from --methods'
             )
         return self.size
 

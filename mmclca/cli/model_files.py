@@ -73,12 +73,10 @@ def sort_files(
     few = random and configs and not checkpoints
     if not few and len(checkpoints) != 1 or len(configs) > 1:
         raise ValueError(
-            f'found {len(checkpoints)} checkpoints '
-            f'({" ".join(checkpoints)}) and {len(configs)} configs '
-            f'({" ".join(configs)}): expected one checkpoint (.pth, '
-            '.safetensors or model folder) and, if the checkpoint stores no '
-            'config, one config. Image names end in '
-            f'{" ".join(PHOTOGRAPH_SUFFIXES)}'
+            f'found {len(checkpoints)} checkpoints ({" ".join(checkpoints)}) '
+            f'and {len(configs)} configs ({" ".join(configs)}): expected one '
+            'checkpoint (.pth, .safetensors, model folder) and at most one '
+            f'config. Images end in {" ".join(PHOTOGRAPH_SUFFIXES)}'
         )
     return (configs or [None])[0], (checkpoints or [None])[0], images
 

@@ -89,9 +89,8 @@ def preprocessing_of(config: Config, model: nn.Module) -> Preprocessing:
     size, divisor = _final_size(steps), processor.pad_size_divisor
     if any(side % divisor for side in size):
         raise ValueError(
-            f'data_preprocessor.pad_size_divisor={divisor} pads the '
-            f'{size[0]} x {size[1]} px images, which cannot be exported: '
-            f'resize to a multiple of {divisor} in the test pipeline'
+            f'data_preprocessor.pad_size_divisor={divisor} cannot be '
+            f'exported: resize {size[0]} x {size[1]} px to a multiple of it'
         )
     mean, std = [0.0] * 3, [1.0] * 3
     if processor._enable_normalize:
@@ -139,8 +138,7 @@ def _final_size(steps) -> tuple[int, int]:
         sizes.add(results['img'].shape[:2])
     if len(sizes) > 1:
         raise ValueError(
-            'the test pipeline returns images of several sizes, and an '
-            'exported model needs one: resize and crop, for example with '
+            'the test pipeline returns several image sizes: add '
             "dict(type='ResizeEdge', scale=256), dict(type='CenterCrop', "
             'crop_size=224)'
         )

@@ -56,9 +56,8 @@ def check_logits(
         largest = max(largest, error.max().item())
         if not (error <= TOLERANCE * (1 + expected.abs())).all():
             raise ValueError(
-                f'the exported model differs from PyTorch: logits differ by '
-                f'{error.max():.2g} at batch size {batch}, and the tolerance '
-                f'is {TOLERANCE:g} (relative and absolute); no file is written'
+                f'not exported: logits differ by {error.max():.2g} at batch '
+                f'size {batch} from PyTorch, allowed is {TOLERANCE:g}'
             )
     return largest
 

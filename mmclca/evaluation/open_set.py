@@ -213,8 +213,7 @@ def _check(**scores: Tensor) -> None:
         if values.isnan().any():
             raise ValueError(
                 f'scores of {name} images: {int(values.isnan().sum())} of '
-                f'{len(values)} are NaN; damaged weights or diverged '
-                'training: use another checkpoint'
+                f'{len(values)} are NaN: damaged weights or diverged training'
             )
 
 
@@ -295,24 +294,20 @@ def read_threshold(path: str | PathLike, model: nn.Module) -> Threshold:
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(
-            f'threshold file {path} not found: write it with tools/open_set.py'
-        )
+        raise FileNotFoundError(f'{path} not found: run tools/open_set.py')
     names = tuple(Threshold.__dataclass_fields__)
     try:
         found = json.loads(path.read_text(encoding='utf-8'))
         threshold = Threshold(*(found[name] for name in names))
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise ValueError(
-            f'{path} is not a threshold file with {", ".join(names)} '
-            f'({type(error).__name__}: {error}); write it with '
-            'tools/open_set.py'
+            f'{path} lacks {", ".join(names)} ({type(error).__name__}: '
+            f'{error}): run tools/open_set.py'
         ) from error
     if threshold.model != fingerprint(model):
         raise ValueError(
-            f'{path} belongs to another model or keep rate, so its scores '
-            'are not comparable; write a threshold for this model with '
-            'tools/open_set.py'
+            f'{path} belongs to another model or keep rate: run '
+            'tools/open_set.py for this model'
         )
     one_of(scores_of(model.head), score=threshold.score)
     return threshold

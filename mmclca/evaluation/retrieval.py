@@ -125,8 +125,7 @@ class RetrievalMetric(BaseMetric):
         means = mean_over_matched(results)
         if means['unmatched'] == len(results):
             raise ValueError(
-                f'the gallery has no image with the class of any of the '
-                f'{len(results)} queries: use a gallery and queries with the '
-                'same classes'
+                f'none of the {len(results)} queries has its class in the '
+                'gallery: use the same classes'
             )
         return means

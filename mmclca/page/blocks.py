@@ -33,10 +33,9 @@ FIRST = 6  # classes that are named
 ALIKE = 8  # images of the gallery
 TITLE = 'Classify a photo, and see which patches the model uses'
 INTRODUCTION = (
-    'Drop a photo or scan below. The model splits it into small patches, '
-    'merges or drops some of them step by step, and predicts the class from '
-    'the rest. Photos are sent only to the computer that serves this page, '
-    'and are deleted there within two hours.'
+    'Drop a photo or scan below. The model splits it into patches, merges or '
+    'drops some of them step by step, and predicts the class. Photos are '
+    'sent only to the server of this page, and deleted within two hours.'
 )
 DROP_HERE = (
     '# Drop a photo here, or click\nJPEG, PNG, TIFF or WebP, up to '
@@ -170,9 +169,7 @@ def _pictures(left: Survivors) -> list[tuple[np.ndarray, str]]:
     """Pictures of the gallery, with their captions."""
     found = [(left.image, f'{left.hw[0] * left.hw[1]} patches')]
     for number, stage in enumerate(left.stages, start=1):
-        share = 'mixed'
-        if not stage.mixed:
-            share = f'{stage.kept:.0%} of patches unchanged'
+        share = 'mixed' if stage.mixed else f'{stage.kept:.0%} unchanged'
         text = f'Step {number}: {len(stage.weights)} tokens, {share}'
         found.append((stage.picture, text))
     return found

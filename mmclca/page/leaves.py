@@ -36,17 +36,15 @@ def read_leaf(path: str | Path) -> np.ndarray:
     except ValueError as error:
         raise ValueError(
             f'This file cannot be read ({error}). Please choose a photo '
-            f'or scan ({", ".join(FORMATS)}, at most '
-            f'{MAX_PIXELS / 1e6:.0f} million pixels), copy it again from the '
-            'camera or scanner, or save it as JPEG.'
+            f'({", ".join(FORMATS)}, at most {MAX_PIXELS / 1e6:.0f} million '
+            'pixels), or save it as JPEG.'
         ) from error
     height, width = image.shape[:2]
     short, long = sorted((height, width))
     if short < LEAST_SIDE or long > LONGEST_SHAPE * short:
         raise ValueError(
-            f'This photo has {width} x {height} pixels. Each side needs at '
-            f'least {LEAST_SIDE} pixels, and one side can be at most '
-            f'{LONGEST_SHAPE} times the other. Please crop the photo.'
+            f'This photo has {width} x {height} pixels. Sides need at least '
+            f'{LEAST_SIDE} pixels and at most {LONGEST_SHAPE} times the other.'
         )
     return image
 
@@ -90,8 +88,7 @@ def trained_by_demo(root: str | Path) -> Path:
     found = sorted(folder.glob('best_*.pth'), key=lambda p: p.stat().st_mtime)
     if not found:
         raise FileNotFoundError(
-            f'no model given, and none found in {folder}: train the demo '
-            'model (a few minutes) with "make demo", or name a model folder '
-            'or checkpoint, such as work_dirs/NAME/best.pth'
+            f'no model found in {folder}: run "make demo" (a few minutes), or '
+            'name a model folder or checkpoint'
         )
     return found[-1]

@@ -143,8 +143,7 @@ def _launch(page: gr.Blocks, port: int | None, host: str, folder: Path) -> str:
         )
     except OSError as error:
         raise OSError(
-            f'cannot listen on {host}, port {port or "7860 to 7959"}: the '
-            'port is in use, or the address does not belong to this '
-            'computer; change --port or --host'
+            f'cannot listen on {host}, port {port or "7860 to 7959"}: change '
+            '--port or --host'
         ) from error
     return address

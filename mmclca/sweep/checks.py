@@ -78,8 +78,7 @@ def _open_images(dataset: dict) -> None:
     missing = [path for path in paths if not Path(path).is_file()]
     if missing:
         raise FileNotFoundError(
-            f'{len(missing)} of {len(paths)} images not found, such as '
-            f'{missing[0]}'
+            f'{len(missing)} of {len(paths)} images missing: {missing[0]}'
         )
 
 

@@ -24,10 +24,7 @@ def check_classes(names: Sequence[list[str]]) -> None:
     """
     known = [one for one in names if one != [*map(str, range(len(one)))]]
     if any(of_one != known[0] for of_one in known):
-        raise ValueError(
-            'the models differ in their class names or in the order of '
-            'classes: compare models with the same classes'
-        )
+        raise ValueError('the models have different class names or orders')
 
 
 def draw_agreement(

@@ -239,7 +239,7 @@ def check_picture(path: str | Path) -> None:
     known = Figure().canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in known:
         raise ValueError(
-            f'{path}: unknown image format; use one of '
+            f'{path}: expected one of the formats '
             f'{", ".join(f".{ending}" for ending in sorted(known))}'
         )
 

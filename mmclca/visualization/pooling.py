@@ -39,8 +39,7 @@ def pooling_maps(model: nn.Module, images: Tensor) -> list[Tensor]:
     places, (K, keys) = hw[0] * hw[1], layers[0].shape[-2:]
     if keys not in (places, K + places):
         raise ValueError(
-            f'class attention has {keys} keys for {places} patches: reduced '
-            'or cached tokens cannot be drawn as a map; set '
+            f'class attention has {keys} keys for {places} patches: set '
             'model.backbone.reducer=None and model.backbone.cache=None'
         )
     return [rows[..., -places:].unflatten(-1, hw) for rows in layers]
@@ -119,9 +118,8 @@ def pooled(
         return [_of_classes(model, one, maps[0].mean(dim=0), names, labels)]
     if labels:
         raise ValueError(
-            f'--classes needs one query per class, and '
-            f'{type(model.backbone).__name__} has one query for all: omit '
-            '--classes, or train with multiclass=True'
+            f'{type(model.backbone).__name__} has one query for all classes: '
+            'omit --classes, or train with multiclass'
         )
     rows = []
     for number, heads in enumerate(maps, start=1):

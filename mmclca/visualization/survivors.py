@@ -141,10 +141,8 @@ def check_reduces(backbone: nn.Module) -> None:
     """
     if not reduces(backbone):
         raise ValueError(
-            f'{type(backbone).__name__} reduces no tokens, so there are no '
-            "stages to draw: set backbone=dict(type='mmclca."
-            "TokenReductionViT', reducer=..., reduce_at=...), or omit the "
-            'pictures (--pictures, TokenVisualizationHook)'
+            f'{type(backbone).__name__} reduces no tokens: set reducer and '
+            'reduce_at, or omit --pictures and TokenVisualizationHook'
         )
 
 

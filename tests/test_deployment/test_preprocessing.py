@@ -104,7 +104,7 @@ def test_data_preprocessor_that_cannot_be_described():
     ids=str,
 )
 def test_images_of_several_sizes(steps):
-    with pytest.raises(ValueError, match='several sizes'):
+    with pytest.raises(ValueError, match='CenterCrop'):
         describe(*steps)
 
 

@@ -186,5 +186,5 @@ def test_no_results():
 
 
 def test_two_results_of_a_cell():
-    with pytest.raises(ValueError, match='(?s) 1 .*ToMe'):
+    with pytest.raises(ValueError, match='(?s)1 duplicate.*ToMe'):
         to_table([result(), result(method='ToMe'), result(method='ToMe')])

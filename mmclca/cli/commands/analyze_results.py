@@ -70,9 +70,8 @@ def analyze(args):
     dataset = datasets.batches.dataset_of(cfg, pipeline=[])
     if len(results) != len(dataset):
         raise ValueError(
-            f'{args.result} has {len(results)} predictions, but the test set '
-            f'of the config has {len(dataset)} images: use the config and the '
-            'results of one test'
+            f'{args.result} has {len(results)} predictions, the test set '
+            f'{len(dataset)} images: use config and results of one test'
         )
     kinds = dict(success=[], fail=[])
     plain = [{k: np.asarray(row[k]).tolist() for k in KEYS} for row in results]

@@ -15,14 +15,8 @@ from mmclca.utils.messages import did_you_mean, say
 from .. import Parser, plain_errors
 from ..packages import checkpoints, configs, mmengine, mmpretrain
 
-NO_CONFIG = (
-    'Warning: no config stored, so the model cannot be built from the file '
-    'alone; add --config CONFIG'
-)
-NO_CLASSES = (
-    'Warning: no class names stored, so predictions are numbers; add '
-    '--dataset-type TYPE, or publish a checkpoint from tools/train.py'
-)
+NO_CONFIG = 'Warning: no config stored; add --config CONFIG'
+NO_CLASSES = 'Warning: no class names stored; add --dataset-type TYPE'
 
 
 def parse_args():

@@ -19,10 +19,7 @@ from ..packages import datasets
 CONFIG = (
     'configs/few_shot/lf-evit-kr50_deit-tiny-p16_1xb32-20e_custom-224px.py'
 )
-REFUSAL = (
-    'another split already exists; keep it, choose another --out, or replace '
-    'it with --force'
-)
+REFUSAL = 'another split exists: choose another --out, or add --force'
 
 
 def parse_args(argv=None):
@@ -52,8 +49,7 @@ def images_in(place):
     if any(found.splits):
         splits = ', '.join(sorted({*found.splits}))
         raise ValueError(
-            f'{place} is already split ({splits}): expected one folder per '
-            'class'
+            f'{place} is split ({splits}): expected one folder per class'
         )
     say(f'Data       {len(found)} images, {len(found.classes)} classes')
     checked = datasets.photographs.check_photographs(found)
@@ -104,10 +100,7 @@ def run(args):
     )
     print(f'Next       train with\n\n{command}')
     if re.search(r'[\s,]', f'{out}'):
-        say(
-            f'Warning: {out} contains spaces or commas, which end a setting: '
-            'rename the folder, or use a link to it in this command'
-        )
+        say(f'Warning: {out} contains spaces or commas: rename the folder')
 
 
 def main(args):

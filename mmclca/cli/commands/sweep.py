@@ -65,8 +65,8 @@ def report(root, results):
     """Write tables of the results that there are."""
     found = list(filter(None, results.values()))
     say(f'Results    {len(found)} of {len(results)} runs complete')
-    paths = sweep.report.write_tables(found, root / 'report')
-    say(*(f'Saved      {path}' for path in paths))
+    for path in sweep.report.write_tables(found, root / 'report'):
+        say(f'Saved      {path}')
 
 
 def plan(args, root, configs, keep_checkpoints):

@@ -51,8 +51,7 @@ def run_download(dataset, to, revision):
     sets = info.SETS.values() if dataset == 'all' else [info.get_info(dataset)]
     # SoyAgeing consists of its stages, which `all` names too
     for part in {part.name: part for one in sets for part in one.parts}:
-        path = importing.download(info.SETS[part], to, revision)
-        say(f'Saved      {path}')
+        say(f'Saved      {importing.download(info.SETS[part], to, revision)}')
 
 
 def run_check(folder, dataset, partial, to=None):
