@@ -17,8 +17,7 @@ from .steps import Setting, interleaved_seconds, step_of_config
 RUNTIMES = dict(onnx='ONNX Runtime', pytorch='PyTorch')
 NEEDED = 'onnx', 'onnxscript', 'onnxruntime'
 ROUNDS = 20
-# Where others compute, too, a repeat in the middle takes so many times the
-# least, or so many processes want each core.
+# above this median / minimum time, or load per core, the machine is busy
 BUSY = 1.25
 
 

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Write the picture of the page: ``screenshot_page.py CKPT OUT``."""
+"""Take a screenshot of the page: ``screenshot_page.py CKPT OUT``."""
 
 from __future__ import annotations
 
