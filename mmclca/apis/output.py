@@ -184,7 +184,7 @@ def picture_paths(images: Sequence[str], folder: str | Path) -> list[Path]:
     ]
     if folders & {Path(os.path.abspath(path)).parent for path in pictures}:
         raise ValueError(
-            f'pictures in {folder} would lie among images, and might replace '
-            'one: give another folder'
+            f'{folder} contains images, which pictures might replace; choose '
+            'another folder'
         )
     return pictures

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mmclca.checkpoints.fitted import is_checkpoint
 from mmclca.utils.image_suffixes import PHOTOGRAPH_SUFFIXES
+from mmclca.utils.messages import spinner
 
 from .packages import apis, datasets, mmengine
 
@@ -37,8 +38,26 @@ def only_warnings():
         logger.setLevel(level)
 
 
+def loading():
+    """Show a spinner on a terminal while libraries are imported."""
+    return spinner('Loading libraries', sys.stderr)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Hide log messages below warnings, such as loaded checkpoints."""
+    with loading():
+        logger = mmengine.logging.MMLogger.get_current_instance()
+    level = logger.level
+    logger.setLevel('WARNING')
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
 def check_order(first: str, others: Sequence[str]) -> None:
-    """Refuse images or a config in the place of the model.
+    """Check that the model is the first argument.
 
     Raises:
         ValueError: If the model comes later; shows the right command.
@@ -57,7 +76,7 @@ def check_order(first: str, others: Sequence[str]) -> None:
 def sort_files(
     files: Sequence[str], random: bool = False
 ) -> tuple[str | None, str | None, list[str]]:
-    """Tell files apart by their names, in whatever order they come.
+    """Sort files into config, checkpoint and images by their names.
 
     Returns:
         tuple: Config, checkpoint and images.
@@ -89,7 +108,7 @@ def read_images(places: Sequence[str]):
     """Read names and BGR images.
 
     Raises:
-        ValueError: If some cannot be read; names all of them.
+        ValueError: If some are unreadable; lists all of them.
     """
     images, bad = [], []
     for path in apis.find_images(places):
@@ -103,8 +122,8 @@ def read_images(places: Sequence[str]):
 
 
 def images_of(cfg, place: str | None, split: str):
-    """Return images with their classes, of a folder or a list, or of a split
-    of the config where no place is given."""
+    """Return images and classes of a folder or list, by default of a split
+    of the config."""
     photographs = datasets.photographs
     if place:
         return photographs.images_at(place)

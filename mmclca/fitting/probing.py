@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The first step of a fit: a classifier on the network as it came."""
+"""First step of a fit: a linear probe on the pretrained backbone."""
 
 import time
 from collections import Counter
@@ -76,16 +76,19 @@ def fit_classifier(
 ) -> OutOfFold:
     """Fit the last layer to views (N, V, D); gives the result of folds."""
     settings = {name: plan.call[name] for name in ('folds', 'class_weights')}
-    settings['progress'] = partial(track, description='Folds')
+    settings['progress'] = partial(track, description='Cross-validation')
     given = views, some.labels, some.classes, CLASSIFIER
     return probe.fit(*given, groups=some.groups, **settings)
 
 
 def coarse_line(plan: Plan, coarse_of: dict[str, str]) -> str:
-    """Say how well classes are found inside their coarse classes."""
+    """Describe the accuracy of coarse classes and of classes within them."""
     found = fit_classifier(plan, plan.probe, plan.training, plan.views)
     right, inside = found.inside(plan.training.classes, coarse_of)
-    return f'Coarse classes: {right:.1%} right; classes inside: {inside:.1%}'
+    return (
+        f'Coarse     {right:.1%} accuracy on coarse classes; {inside:.1%} on '
+        'fine classes, given the coarse class'
+    )
 
 
 def best_probe(plan: Plan) -> tuple[Plan, OutOfFold]:
@@ -213,7 +216,7 @@ def table_of(checked: Checked, probabilities: Tensor) -> list[list]:
     for path, kept in checked.doubled + checked.leaks:
         reasons[path] = f'same as {kept}'
     for paths in checked.conflicts:
-        reasons |= dict.fromkeys(paths, 'the same picture in two classes')
+        reasons |= dict.fromkeys(paths, 'same photo in several classes')
     rows += [[x, *empty, False, why, *empty, ''] for x, why in reasons.items()]
     return [COLUMNS, *rows]
 

@@ -245,7 +245,7 @@ def test_unreadable_images_in_the_middle(folder, tmp_path):
     odd = np.zeros((4, 4), np.float32)
     inputs = [good, tmp_path, odd, 'gone.png', str(folder / 'data/oak/1.png')]
     inferencer = TokenReductionInferencer(folder / 'tiny.pth', device='cpu')
-    with pytest.warns(UserWarning, match='not read:\n.*cut.png: .*\n.*text'):
+    with pytest.warns(UserWarning, match='unreadable:\n.*cut.png: .*\n.*text'):
         results = inferencer(inputs, batch_size=2, return_tokens=True)
     places = [good, tmp_path / 'cut.png', tmp_path / 'text.jpg']
     names = [*map(str, places), 3, 'gone.png', inputs[-1]]

@@ -107,7 +107,7 @@ def test_fingerprint_is_of_weights_settings_and_pixels(folder, plain, change):
         ('{"score": "energy", "threshold": 1}', "KeyError: 'model'"),
         (
             '{"score": "odin", "threshold": 1, "model": "f"}',
-            "no 'odin'; there are max_softmax, energy, nearest",
+            "no 'odin'; choose from max_softmax, energy, nearest",
         ),
         (
             '{"score": "energy", "threshold": "high", "model": "f"}',
@@ -124,7 +124,7 @@ def test_broken_files(text, message, plain, tmp_path):
 
 def test_a_score_that_the_model_does_not_give(plain, tmp_path):
     write_threshold(tmp_path / 't.json', plain.model, 'nearest', 0.9)
-    with pytest.raises(ValueError, match="no 'nearest'; there are max_soft"):
+    with pytest.raises(ValueError, match="no 'nearest'; choose from max_soft"):
         read_threshold(tmp_path / 't.json', plain.model)
 
 

@@ -78,7 +78,7 @@ def test_models_to_choose_from():
     assert tuple(one.img_size for one in cait) == SIDES
     backbone = dict(type='mmclca.ResMLP', img_size=96)
     (resmlp,) = candidates_of(SimpleNamespace(backbone=backbone))
-    assert words(resmlp) == 'the whole network, 96 px'
+    assert words(resmlp) == 'full network, 96 px'
     model = dict(backbone=backbone)
     assert resmlp.apply(model) == model
 

@@ -58,7 +58,7 @@ MISTAKES = [
     ),
     (
         *(TRAIN, (*CONFIG, 'model.head.num_classes', '=', '4')),
-        *('model.head.num_classes', 'KEY=VALUE', 'without spaces'),
+        *('model.head.num_classes', 'KEY=VALUE', 'no spaces'),
     ),
     (
         *(TRAIN, ('tiny2.py',)),

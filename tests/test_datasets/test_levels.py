@@ -50,7 +50,7 @@ def test_classes_of_a_table(leaves):
 @pytest.mark.parametrize(
     ('table', 'level', 'message'),
     [
-        (TABLE, 'order', "no 'order'; there are genus, family"),
+        (TABLE, 'order', "no 'order'; choose from genus, family"),
         ('class\noak\n', None, 'has no levels'),
         (f'{TABLE}oak,Robur,Fagaceae\n', None, 'in Quercus and in Robur'),
         (TABLE.replace('elm', 'fir'), None, '1 classes, such as elm'),

@@ -223,7 +223,7 @@ def test_cuda_graphs_in_training_and_validation(train, tmp_path):
 
 
 def test_refused():
-    with pytest.raises(ValueError, match="no 'max'.*there are default"):
+    with pytest.raises(ValueError, match="no 'max'.*choose from default"):
         compile_model(small_model(), mode='max')
     with pytest.raises(ValueError, match='for a classifier, not for Linear'):
         compile_model(torch.nn.Linear(2, 2))

@@ -41,7 +41,7 @@ def test_layers_that_do_not_ascend(given):
 
 def test_a_name_that_is_not_known():
     one_of(('linear', 'uniform'), mode='linear')
-    with pytest.raises(ValueError, match="mode: no 'lin.*linear.*; there are"):
+    with pytest.raises(ValueError, match="mode: no 'lin.*linear.*; choose"):
         one_of(('linear', 'uniform'), mode='linea')
 
 
@@ -53,7 +53,7 @@ def refused(config, message):
 
 VIT = [
     (dict(arch='deit-tny'), r"^arch: no 'deit-tny' .*mean deit-tiny\?\); .*s"),
-    (dict(arch=12), "^arch: no '12'; there are s, small"),
+    (dict(arch=12), "^arch: no '12'; choose from s, small"),
     (dict(arch=MISSPELT), r"lacks embed_dims; no 'embed_dim' .*embed_dims\?"),
     (dict(arch=dict(arch(2), num_heads=7)), 'num_heads=7 does not divide emb'),
     (dict(depth=13), 'depth=13 must be an integer, 1 to 12'),

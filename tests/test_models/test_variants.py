@@ -172,7 +172,7 @@ def test_a_cla_head_follows_the_layers(reduce_at):
 @pytest.mark.parametrize(
     'change, arguments, said',
     [
-        ({}, ('Evit', 0.5), r"no 'Evit' \(do you mean EViT\?\); there are"),
+        ({}, ('Evit', 0.5), r"no 'Evit' \(do you mean EViT\?\); choose"),
         ({}, ('LinearClsHead',), "method: no 'LinearClsHead'"),
         ({}, (None, 0.5), 'keep_rate=0.5 without a method'),
         ({}, ('EViT', 1.5), 'keep_rate=1.5: 1.5 is not allowed'),

@@ -86,7 +86,10 @@ def test_the_grids_of_the_paper_say_how_many_runs_they_are(name):
 @pytest.mark.parametrize(
     'change, said',
     [
-        (('leaf40', 'leaf4'), "no 'leaf4' (do you mean leaf40?); there are "),
+        (
+            ('leaf40', 'leaf4'),
+            "no 'leaf4' (do you mean leaf40?); choose from ",
+        ),
         (('deit-tiny-p16', 'deit-p16'), "backbones: no 'deit-p16' (do you"),
         (('EViT', 'Evit'), "methods: no 'Evit' (do you mean EViT?)"),
         (("'base'", "'CLA'"), 'there are base, cla, clc, clca'),

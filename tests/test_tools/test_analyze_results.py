@@ -59,7 +59,7 @@ def test_best_and_worst(analyze, tmp_path, capsys):
         ('tiny.py bad.pkl', 'gt_label, pred_label, pred_score, s'),
         ('tiny.py gone.pkl', 'gone.pkl'),
         ('gone.py r.pkl', 'gone.py: No such'),
-        ('tiny.py r.pkl --topk 0', '--topk: 0: at least 1'),
+        ('tiny.py r.pkl --topk 0', '--topk: 0: expected at least 1'),
     ],
 )
 def test_mistakes(analyze, tmp_path, capsys, words, says):

@@ -91,7 +91,7 @@ def test_without_the_test_set(config, results, main, capsys):
             ['--cfg-options', 'test_dataloader=None'],
             'the config has no test_dataloader',
         ),
-        ('results.pkl', ['--out', 'a.txt'], 'must end in .pkl or .json'),
+        ('results.pkl', ['--out', 'a.txt'], 'ending in .pkl or .json'),
     ],
 )
 def test_wrong_input(config, results, main, capsys, source, words, says):

@@ -107,8 +107,8 @@ def test_measured_and_used(score, fit, folder, monkeypatch, capsys):
     for row, line, is_hidden in zip(rows, lines, hidden, strict=True):
         value = float(row['known_score'])
         assert is_hidden == (value < threshold)
-        assert f': {float(row["score_1"]):.3f} {row["pred_class"]}, ' in line
-        said = f'; not known (score {value:.3f})'
+        assert f' {row["pred_class"]} {float(row["score_1"]):.1%}' in line
+        said = f'unknown? (score {value:.3f})'
         assert line.endswith(said) == is_hidden
 
 
@@ -152,13 +152,13 @@ def test_threshold_of_another_model(fit, folder, monkeypatch):
 @pytest.mark.parametrize(
     'words, said',
     [
-        ('--known gone', 'there is no folder and no list'),
+        ('--known gone', 'gone does not exist'),
         ('--unknown unknown --test unknown', '12 images of .* are also in'),
         ('--unknown unknown --test pines', r'does not know \(pine, ...\)'),
         ('--score nearest', "no 'nearest'; there are max_softmax, energy"),
         ('--accept 1.5', 'accept=1.5'),
         ('--test test', '--test needs --unknown'),
-        ('--out t.txt', 'the name must end in .json'),
+        ('--out t.txt', 'ending in .json'),
     ],
 )
 def test_mistakes(folder, fit, monkeypatch, capsys, words, said):

@@ -105,7 +105,7 @@ def test_images_left_out(probe, folder, tmp_path, capsys):
     [
         (['--keep-rate', '0.5'], '--keep-rate needs --method'),
         (['--groups', 'a'], '--groups needs --images'),
-        (['--images', 'gone'], 'there is no folder .*gone'),
+        (['--images', 'gone'], 'folder .*gone does not exist'),
         (
             ['--images', 'data', '--test', 'new/oak'],
             'no classes to measure with',
@@ -115,7 +115,7 @@ def test_images_left_out(probe, folder, tmp_path, capsys):
             '16 of the test images are also fitted to',
         ),
         (['--weights', 'tiny.pth'], 'are both checkpoints'),
-        (['--classifier', 'knn'], "no 'knn'; there are ridge"),
+        (['--classifier', 'knn'], "no 'knn'; choose from ridge"),
         (['--layers', '7'], r'layers=.7. must be ascending'),
     ],
 )

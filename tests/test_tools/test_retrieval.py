@@ -120,8 +120,8 @@ def test_sheet_of_photographs_without_a_class(
 @pytest.mark.parametrize(
     'arguments, message',
     [
-        (['--gallery', '.'], 'has no image; images end in'),
-        (['--gallery', 'gone'], 'there is no folder and no list gone'),
+        (['--gallery', '.'], 'has no image'),
+        (['--gallery', 'gone'], 'gone does not exist'),
         (['--index', 'gone'], 'there is no gallery gone'),
         (['--sheet', 's.doc'], 's.doc'),
         (['--topk', '0'], '--topk: 0: at least 1'),

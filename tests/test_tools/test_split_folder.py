@@ -116,8 +116,8 @@ def test_what_is_no_image_is_left_aside(run, leaves, capsys):
     assert run(leaves) == 0
     assert counts(leaves, 'train.txt') == [8, 1, 4]
     out = capsys.readouterr().out
-    for line in ('ending in .heic', 'ending in .txt', 'beside the folders'):
-        assert f'left out: 1 file {line}' in out
+    for line in ('ending in .heic', 'ending in .txt', 'not in a class'):
+        assert f'1 file {line}' in out
 
 
 def test_unreadable_and_doubled_images_are_left_out(run, leaves, capsys):
@@ -128,8 +128,8 @@ def test_unreadable_and_doubled_images_are_left_out(run, leaves, capsys):
     shutil.copy(leaves / 'oak/2.png', leaves / 'oak/copy.png')
     assert run(leaves) == 0
     out = capsys.readouterr().out
-    assert 'cannot be read: 2 (oak/0.png: empty file; oak/1.png: ' in out
-    assert 'used once: 1 (oak/copy.png is oak/2.png)' in out
+    assert '2 unreadable (oak/0.png: empty file; oak/1.png: ' in out
+    assert '(oak/copy.png = oak/2.png)' in out
     assert counts(leaves, 'train.txt') == [8, 1, 2]
     assert counts(leaves, 'val.txt') == [2, 1, 1]
 
@@ -151,8 +151,8 @@ def test_another_split_is_not_overwritten(run, leaves, capsys):
     'make, message',
     [
         (lambda folder: None, 'is not a folder'),
-        (lambda folder: folder.mkdir(), 'has no files: put the photographs'),
-        (lambda folder: save(folder / 'a/1.png'), 'one class cannot be told'),
+        (lambda folder: folder.mkdir(), 'has no files'),
+        (lambda folder: save(folder / 'a/1.png'), 'two classes'),
         (
             lambda folder: [
                 save(folder / f'{split}/{name}/1.png')

@@ -139,7 +139,7 @@ def test_ctrl_c_ends_the_jobs_in_one_line(folder):
     sweep.send_signal(signal.SIGINT)
     *_, last = end_of(sweep).splitlines()
     assert sweep.returncode == 130
-    assert last == 'sweep.py: interrupted: the same command goes on'
+    assert last == 'Stopped. Run the same command to resume.'
     wait_for_end(submitted.name.partition('_')[0])
 
 

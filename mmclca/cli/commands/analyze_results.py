@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Write pictures of the best images of a test (right, with the highest scores)
-and of the worst (wrong, with the highest scores), with their classes, and the
-same as JSON
+"""Draw the best predictions of a test (correct, highest scores) and the worst
+(wrong, highest scores) with their classes, and write the same as JSON.
 
 ``python tools/analysis_tools/analyze_results.py CONFIG RESULTS --out-dir DIR``
 """
@@ -29,9 +28,9 @@ KEYS = ('sample_idx', 'gt_label', 'pred_label', 'pred_score')
 def parse_args():
     parser = Parser(__doc__)
     parser.add('config', 'path or name of a config')
-    parser.add('result', 'the .pkl of tools/test.py --out')
-    parser.add('--out-dir', 'folder to write to', type=Path, required=True)
-    parser.add('--topk', 'pictures of each kind', 20, type=positive)
+    parser.add('result', '.pkl file of tools/test.py --out')
+    parser.add('--out-dir', 'output folder', type=Path, required=True)
+    parser.add('--topk', 'best and worst images to draw', 20, type=positive)
     parser.share('-r --rescale-factor', '--cfg-options')
     return parser.parse_args()
 

@@ -1,12 +1,13 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Write a trained model as one file that runs without mmclca: from normalized
-images (B, 3, H, W), float32, any B, to logits (B, classes). The file holds the
-preparation of images, the class names and the config too. It is kept only if
-its logits are those of PyTorch; int8 files are made of one that passed
+"""Write a trained model as one file that runs without mmclca. Input:
+normalized images (B, 3, H, W), float32, any B. Output: logits (B, classes).
+The file also stores preprocessing, class names and config. It is kept only if
+its logits match PyTorch; int8 files are made from a file that passed.
 
 ``python tools/deployment/export.py [CONFIG] CHECKPOINT``
 """
 
+import sys
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -18,37 +19,37 @@ from mmclca.utils.files import replace_file
 from mmclca.utils.messages import say
 
 from .. import Parser, model_files, plain_errors
-from ..arguments import check_file, whole_number
-from ..packages import benchmark, deployment, rich
+from ..arguments import CHECKPOINT, check_file, whole_number
+from ..packages import benchmark, deployment
 
 
 def parse_args():
     parser = Parser(__doc__)
-    config = 'path or name of a config (default: that in the checkpoint)'
+    config = 'path or name of a config (default: stored in the checkpoint)'
     parser.add('config', config, nargs='?')
-    parser.add('checkpoint', 'path or URL of the weights')
+    parser.add('checkpoint', CHECKPOINT)
     parser.add(
         '--format',
-        'ONNX, or what torch.export.load reads',
+        'ONNX, or pt2 for torch.export.load',
         'onnx',
         choices=['onnx', 'pt2'],
     )
     parser.add(
         '--out',
-        'file to write (default: the checkpoint with the other ending)',
+        'output file (default: name of the checkpoint, new ending)',
         type=Path,
     )
     parser.add(
         '--opset',
-        "version of ONNX's operators, 18 to 22",
+        'ONNX operator set, 18 to 22',
         18,
         # ONNX Runtime fails on the Attention operator of opset 23 and above
         type=whole_number(18, 22),
     )
-    parser.flag('--int8', 'quantize matrix products to 8 bits (ONNX only)')
+    parser.flag('--int8', '8-bit matrix products, ONNX only')
     parser.add(
         '--photos FOLDER',
-        'folder in which --int8 may open the photos of a model folder',
+        'folder from which --int8 may open the photos of a model folder',
         type=Path,
     )
     parser.share('--reject THRESHOLD.json', '--cfg-options')
@@ -111,7 +112,8 @@ def export(args, out):
 def main(args):
     with plain_errors():
         check(args)
-    with plain_errors(', '.join(filter(None, (args.config, args.checkpoint)))):
+    names = ', '.join(filter(None, (args.config, args.checkpoint)))
+    with plain_errors(names), model_files.quiet():
         out = args.out or default_out(args.checkpoint, args.format, args.int8)
         screen = rich.console.Console(stderr=True)
         with screen.status('Exporting (about 10 s)'):

@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Multiply-accumulates (attention and LayerNorm included, activations not),
-parameters and tokens of a model for one image
+"""Count multiply-accumulates (with attention and LayerNorm, without
+activations), parameters and tokens of a model for one image.
 
 ``python tools/analysis_tools/get_flops.py CONFIG``
 """
@@ -17,10 +17,7 @@ from ..packages import apis, configs, evaluation
 
 def parse_args():
     parser = Parser(__doc__)
-    parser.add(
-        'config',
-        'path or name of a config, a checkpoint, or a folder that fit wrote',
-    )
+    parser.add('config', 'config, checkpoint or model folder')
     parser.add(
         '--shape',
         'image size in pixels (default: img_size of the backbone)',
@@ -28,14 +25,13 @@ def parse_args():
         type=positive,
         metavar=('HEIGHT', 'WIDTH'),
     )
-    parser.flag('--json', 'print JSON instead of a table')
+    parser.flag('--json', 'JSON instead of a table')
     parser.share('--cfg-options')
     return parser.parse_args()
 
 
 def measure(config, cfg_options, shape):
-    """Return the cost of the model of a config file; whatever is logged on the
-    way goes to stderr."""
+    """Compute the cost of the model of a config; logs go to stderr."""
     with redirect_stdout(sys.stderr):
         if shape and len(shape) > 2:
             raise ValueError(f'--shape {shape}: expected one or two numbers')
@@ -47,7 +43,7 @@ def measure(config, cfg_options, shape):
 
 
 def rows(cost):
-    """Return lines of a table of the cost, for people to read."""
+    """Format the cost as the lines of a table."""
     height, width = cost.shape
     yield f'Image      {height} x {width} pixels, batch size 1, inference'
     yield f'Cost       {cost.flops / 1e9:.3f} GMACs'

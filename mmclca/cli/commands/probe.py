@@ -1,6 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Fit a classifier in closed form to what a frozen model makes of images, tell
-by folds how good it is, and write a checkpoint that all tools take
+"""Fit a linear probe to the features of a frozen model, estimate its accuracy
+by cross-validation, and write a checkpoint for all tools.
 
 python tools/probe.py CONFIG --weights WEIGHTS --images photos/ --out probe.pth
 """
@@ -30,12 +30,11 @@ from ..packages import apis, datasets, evaluation, fitting, models
 def parse_args():
     parser = Parser(__doc__)
     parser.add(
-        'model',
-        'path or name of a config, or a checkpoint that holds its config',
+        'model', 'path or name of a config, or checkpoint with its config'
     )
     parser.add(
         '--weights',
-        'path, URL or timm://NAME (default: the checkpoint or load_from)',
+        'path, URL or timm://NAME (default: checkpoint or load_from)',
     )
     add_images(parser)
     add_variant(parser)
@@ -49,45 +48,45 @@ def parse_args():
 def add_images(parser):
     parser.add(
         '--images PLACE',
-        'a folder with a folder a class, a table (.csv, .tsv, .xlsx, .ods) '
-        'of files and classes, or a .txt list of "path label" (default: the '
-        'training split of the config)',
+        'folder with class folders, table (.csv, .tsv, .xlsx, .ods) or .txt '
+        'list (default: train split)',
     )
     parser.add(
         '--groups REGEX',
-        'images to keep in one fold: a regular expression for their paths, '
-        'or a column of the table',
+        'images kept in one fold, e.g. per plant: regex for paths, or table '
+        'column',
     )
     parser.add(
-        '--test PLACE',
-        'test images: a folder, a .txt list, or val or test of the config',
+        '--test PLACE', 'test images: folder, .txt list, or val or test split'
     )
-    parser.add('--cache DIR', 'folder to keep features in', type=Path)
+    parser.add('--cache DIR', 'feature cache folder', type=Path)
     parser.share('--batch-size')
 
 
 def add_variant(parser):
     parser.add(
         '--layers N',
-        'layers, from 0 (default: features of the head, or with --out-type '
-        'the first three quarters)',
+        'layers, from 0 (default: input of the head, or with --out-type '
+        'first three quarters)',
         nargs='+',
         type=whole,
     )
     parser.add(
         '--out-type NAME',
-        'features of a layer: average, std, cls_token, cls_average, cls_std '
-        'or cls_average_std (default: average with --layers)',
+        'features per layer: average, std, cls_token, cls_average, cls_std, '
+        'cls_average_std (default: average)',
     )
-    parser.add('--method NAME', 'reducer (default: that of the model)')
-    parser.add('--keep-rate RATE', 'of --method', type=keep_rate)
+    parser.add(
+        '--method NAME', 'token-reduction method (default: from the model)'
+    )
+    parser.add('--keep-rate RATE', 'keep rate of --method', type=keep_rate)
 
 
 def add_classifier(parser):
     parser.add('--classifier NAME', 'ridge, lda, logistic or ncm', 'ridge')
-    folds = 'folds of the cross-validation'
+    folds = 'cross-validation folds'
     parser.add('--folds', folds, 5, type=whole_number(2))
-    parser.add('--repeats', 'repeats of it', 5, type=positive)
+    parser.add('--repeats', 'cross-validation repeats', 5, type=positive)
     parser.share('--class-weights')
 
 
@@ -101,7 +100,7 @@ def check(args):
 
 
 def load_probe(args):
-    """Build the probe; give the config of the model with its data sets too."""
+    """Build the probe; return it with the config of model and datasets."""
     cfg, weights = apis.loading.config_and_weights(
         args.model, args.weights, args.cfg_options
     )
@@ -117,7 +116,7 @@ def load_probe(args):
 
 
 def training_images(args, cfg):
-    """Return the images to fit to."""
+    """Read the training images."""
     if args.images is None or args.images.endswith('.txt'):
         return model_files.images_of(cfg, args.images, 'train')
     found = datasets.photographs.read_photographs(
@@ -127,7 +126,7 @@ def training_images(args, cfg):
 
 
 def warn_of_known(model, images):
-    """Say where the network itself was trained on the images."""
+    """Warn if the backbone was fine-tuned on the images."""
     if not fitted.is_fitted(model):
         return
     files = fitting.record.ModelFolder(model)
@@ -151,6 +150,10 @@ def lines_of(classifier, images, channels, found):
     if not found.independent:
         yield 'Accuracy   unknown: one image per class'
         return
+    strength = f'regularization strength {found.strength:g}'
+    yield f'Classifier {classifier}, {strength}'
+    yield f'Accuracy   {rate(found.accuracy.mean(), found.interval())}'
+    yield f'           macro recall {float(found.macro_recall):.1%}'
     yield (
         f'Classifier {classifier}, regularization strength {found.strength:g}'
     )

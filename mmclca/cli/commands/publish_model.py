@@ -1,7 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Write the weights of a checkpoint alone (the EMA of them where it has one),
-with the config and the class names: no state of an optimizer, no log. Eight
-digits of the SHA-256 of the file are in its name
+"""Write the weights of a checkpoint (EMA weights if it has them) with config
+and class names, without optimizer state and log. The file name contains eight
+digits of its SHA-256.
 
 ``python tools/model_converters/publish_model.py IN OUT``
 """
@@ -24,12 +24,14 @@ def parse_args():
     parser.add('in_file', 'path or URL of a checkpoint')
     parser.add(
         'out_file',
-        'NAME.pth, NAME.safetensors, or NAME for both; adds _DATE-HASH',
+        'NAME.pth, NAME.safetensors, or NAME for both; _DATE-HASH is added',
         type=Path,
     )
-    parser.flag('--no-ema', 'publish the weights as trained, not their EMA')
-    parser.add('--dataset-type', 'dataset with the class names, e.g. ImageNet')
-    parser.add('--config', 'config for a checkpoint that holds none')
+    parser.flag('--no-ema', 'raw weights instead of EMA weights')
+    parser.add(
+        '--dataset-type', 'dataset type with the class names, e.g. ImageNet'
+    )
+    parser.add('--config', 'config for a checkpoint without one')
     return parser.parse_args()
 
 

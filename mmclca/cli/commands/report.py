@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Write report.html of a model again, from what fit wrote and the photographs
+"""Write report.html of a model again, from its files and the photos.
 
 ``python -m mmclca report MODEL``
 """
@@ -7,7 +7,7 @@
 from mmclca.checkpoints.fitted import model_file
 from mmclca.utils.messages import say
 
-from .. import Parser, plain_errors
+from .. import Parser, model_files, plain_errors
 from ..packages import fitting
 
 

@@ -1,7 +1,6 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Find the images of a gallery that look like others, by the features of a
-trained classifier. An image never finds itself: without --queries, the images
-of the gallery look for each other
+"""Find similar images in a gallery by the features of a trained classifier.
+Without --queries, each gallery image is compared with all other ones.
 
 python tools/retrieval.py CKPT --gallery my_leaves/ --queries new_leaves/
 """
@@ -19,7 +18,7 @@ from ..arguments import check_file, file_named, positive, whole
 from ..packages import apis, datasets, evaluation, visualization
 
 LEVEL = ('mAP', 'knn_top1')  # measured at each level
-PLACE = 'a folder with a folder a class, or a .txt list of "path label"'
+PLACE = 'folder with class folders, or .txt list of "path label"'
 
 
 def parse_args():
@@ -28,15 +27,15 @@ def parse_args():
     add_places(parser)
     parser.add(
         '--stage',
-        'whose output: pre_logits is what the last layer of the head reads, '
-        'with CLA its aggregated features; backbone the last CLS',
+        'features: input of the last layer (pre_logits) or last CLS token '
+        '(backbone)',
         'pre_logits',
         choices=['backbone', 'pre_logits'],
     )
-    parser.add('--topk', 'images to name', 10, type=positive)
+    parser.add('--topk', 'similar images per query', 10, type=positive)
     votes = (
-        'images that vote on the class; 0: 10 to 30, chosen by folds of the '
-        'gallery (default: 5)'
+        'number of voting neighbors; 0 chooses 10 to 30 by cross-validation '
+        '(default: 5)'
     )
     parser.add('--neighbours', votes, 5, type=whole)
     add_levels(parser)
@@ -47,15 +46,13 @@ def parse_args():
 
 def add_places(parser):
     parser.add(
-        '--gallery PLACE',
-        f'images to find: {PLACE} (default: the training split of the config)',
+        '--gallery PLACE', f'gallery images: {PLACE} (default: train split)'
     )
     parser.share('--index FILE')
     parser.add(
         '--queries PLACE',
-        'images to look for, as for --gallery; they need no class (default: '
-        'with --gallery or --index, those of the gallery; else the test '
-        'split of the config)',
+        'query images, class optional (default: gallery images if given, '
+        'else test split)',
     )
     parser.share('--batch-size')
 
@@ -63,14 +60,12 @@ def add_places(parser):
 def add_levels(parser):
     parser.add(
         '--coarse TABLE',
-        'a .csv file with titles: classes, then a column for each coarser '
-        'level, at all of which is measured',
+        '.csv table with titles: classes, then one column per coarse level',
     )
     parser.add(
         '--ranking',
-        'what comes first: alike images; with the log-odds of their coarse '
-        'class (first level of --coarse), for which the gallery votes; those '
-        'of the coarse class of the query',
+        'ranking: by cosine similarity, with predicted (conditional) or true '
+        '(oracle) coarse class',
         'cosine',
         choices=['cosine', 'conditional', 'oracle'],
     )
@@ -80,20 +75,18 @@ def add_outputs(parser):
     parser.share('--out')
     parser.add(
         '--save-index FILE',
-        'write the features of the gallery to a .safetensors file',
+        'gallery features file to write, .safetensors',
         type=file_named('.safetensors'),
     )
     parser.add(
         '--sheet PICTURE',
-        'draw queries, each with its nearest images below, in blue frames '
-        'where they are of its class (if it has none, of the one that is '
-        'voted for), green ones where they are of its coarse class (first '
-        'level of --coarse), else orange ones',
+        'picture with queries and similar images: blue frame same class, '
+        'green same coarse class, orange other',
         type=Path,
     )
-    spread = 'how many to draw, evenly spread over all'
+    spread = 'queries in the picture'
     parser.add('--sheet-queries', spread, 8, type=positive)
-    nearest = 'nearest images to draw'
+    nearest = 'similar images in the picture'
     parser.add('--sheet-nearest', nearest, 5, type=positive)
 
 
@@ -179,7 +172,7 @@ def show_files(args):
 
 
 def title(neighbour):
-    """Describe it on a line by its class and file."""
+    """Describe a similar image by its class and file name."""
     file = Path(neighbour['image']).name
     return f'{neighbour["name"]} ({file})' if neighbour['name'] else file
 

@@ -1,10 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Split your own images, a folder a class, into training and validation.
+"""Split class folders into training, validation and test lists.
 
 python tools/dataset_converters/split_folder.py my_leaves --val-fraction 0.2
 
-No image is copied or moved: lists are written, and the command to train with
-them is printed.
+Images are not copied; lists are written, and the training command is printed.
 """
 
 import re
@@ -24,25 +23,21 @@ REFUSAL = 'another split exists: choose another --out, or add --force'
 
 def parse_args(argv=None):
     parser = Parser(
-        description='Split images, a folder a class, into training and '
-        f'validation. Images end in {", ".join(IMAGE_SUFFIXES)}, in any '
-        'case, and may lie in folders below that of their class.'
+        description='Split images, one folder per class, into training, '
+        'validation and test lists. Accepted file types: '
+        f'{", ".join(IMAGE_SUFFIXES)}. Class folders may have subfolders.'
     )
-    parser.add('folder', 'has a folder a class', type=Path)
-    parser.add('--val-fraction', 'share that is validated with', 0.2)
-    parser.add(
-        '--test-fraction',
-        'share that is kept for a test list (default: no such list)',
-        0.0,
-    )
-    parser.add('--seed', 'of the draw', 0)
+    parser.add('folder', 'folder with one folder per class', type=Path)
+    parser.add('--val-fraction', 'validation share', 0.2)
+    parser.add('--test-fraction', 'test share (default: no test list)', 0.0)
+    parser.add('--seed', 'random seed', 0)
     parser.add('--out', 'folder for the lists (default: FOLDER)', type=Path)
-    parser.flag('--force', 'replace lists that differ')
+    parser.flag('--force', 'replacement of existing lists')
     return parser.parse_args(argv)
 
 
 def images_in(place):
-    """Photographs that ``fit`` would take; says which it would not."""
+    """Read the images that ``fit`` accepts; print the skipped ones."""
     if not place.is_dir():
         raise ValueError(f'{place} is not a folder')
     found = datasets.photographs.read.read_folder(place, IMAGE_SUFFIXES)

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Fetch, check and import the Ultra-FGVC data sets.
+"""Download, check and import the Ultra-FGVC datasets.
 
 python tools/dataset_converters/ultra_fgvc.py download cotton80 --to data
 python tools/dataset_converters/ultra_fgvc.py import data \
@@ -17,33 +17,33 @@ from ..packages import datasets
 
 def parse_args():
     parser = Parser(
-        description='Fetch, check and import the Ultra-FGVC data sets'
+        description='Download, check and import the Ultra-FGVC datasets.'
     )
     commands = parser.add_subparsers(dest='command', required=True)
     fetch = commands.add_parser(
-        'download', help='fetch the parquet mirror; resumes where it stopped'
+        'download', help='download of the parquet mirror, resumable'
     )
-    fetch.add('dataset', 'a set, such as cotton80, or all')
-    fetch.add('--to', 'folder for the files', required=True)
+    fetch.add('dataset', 'dataset, such as cotton80, or all')
+    fetch.add('--to', 'output folder', required=True)
     fetch.add('--revision', 'branch, tag or commit on the hub', 'main')
     check = commands.add_parser(
-        'check', help='count the images of a set and decode each'
+        'check', help='image counts of a dataset; each image is decoded'
     )
     add_set(check)
     take = commands.add_parser(
         'import',
-        help='write a set as images and CSV lists, from image folders, '
-        'parquet files or any other form; each image is decoded',
+        help='import of a dataset as images and CSV lists; each image is '
+        'decoded',
     )
     add_set(take)
-    take.add('--to', 'folder to make, such as data/cotton80', required=True)
+    take.add('--to', 'output folder, such as data/cotton80', required=True)
     return parser.parse_args()
 
 
 def add_set(parser):
-    parser.add('folder', 'has the set, or is a parquet file')
-    parser.add('--dataset', 'a set, such as cotton80', required=True)
-    parser.flag('--partial', 'accept a set that is not complete')
+    parser.add('folder', 'folder with the dataset, or parquet file')
+    parser.add('--dataset', 'dataset, such as cotton80', required=True)
+    parser.flag('--partial', 'incomplete dataset allowed')
 
 
 def run_download(dataset, to, revision):

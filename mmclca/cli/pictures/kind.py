@@ -15,11 +15,11 @@ from ..packages import apis, datasets, visualization
 
 @dataclass(frozen=True)
 class Kind:
-    """Be a command: a kind of picture.
+    """Command that draws a picture.
 
-    ``options`` adds its options to a parser; ``draw`` draws what the command
-    line asks for and gives the picture's path, None where there is none. The
-    docstring of ``draw`` is what ``--help`` says.
+    ``options`` adds its options to a parser; ``draw`` draws the picture and
+    returns its path, None without one. The docstring of ``draw`` is the
+    description in ``--help``.
     """
 
     options: Callable
@@ -40,13 +40,13 @@ class Kind:
 def add_images(parser, out='--out', files='[CONFIG] CHECKPOINT IMAGE'):
     """Add the model, the images to draw it on, and the picture to write."""
     add_model(parser, out, files)
-    leaves = 'draw N synthetic leaves besides, each of another cultivar'
+    leaves = 'number of additional synthetic leaves, each of another cultivar'
     parser.add('--leaves', leaves, 0, type=whole, metavar='N')
 
 
 def add_model(parser, out='--out', files='[CONFIG] CHECKPOINT'):
     """Add the model and the picture to write."""
-    meaning = 'files in any order (default config: that in the checkpoint)'
+    meaning = 'files in any order (default config: stored in the checkpoint)'
     parser.add('files', meaning, nargs='+', metavar=files)
     more = dict(required=True, dest='out', metavar='OUT')
     parser.add(out, 'picture to write', type=Path, **more)
@@ -56,7 +56,7 @@ def add_split(parser):
     """Add the model, and the data set of its config."""
     add_model(parser)
     splits = ('train', 'val', 'test')
-    parser.add('--split', 'images of which split', 'test', choices=splits)
+    parser.add('--split', 'split of the images', 'test', choices=splits)
 
 
 def load(args, files, new_last_layer=False):
@@ -89,7 +89,7 @@ def images_of(args, places, seed=0):
 
 
 def check_labels(option, labels, number):
-    """Refuse labels that are of none of so many classes."""
+    """Raise if a label is not in range(number)."""
     wrong = [label for label in labels if not 0 <= label < number]
     if wrong:
         raise ValueError(

@@ -73,9 +73,13 @@ def read_cells(
     """
     kind = table.suffix.lower()
     if not table.is_file():
-        raise FileNotFoundError(f'there is no table {table}')
+        raise FileNotFoundError(
+            f'table {table} does not exist; check the path'
+        )
     if kind not in TABLES:
-        raise ValueError(f'{table} is no table; {" ".join(TABLES)} are read')
+        raise ValueError(
+            f'{table} is not a table; accepted types: {" ".join(TABLES)}'
+        )
     require(*TABLES[kind], extra='tables')
     try:
         if TABLES[kind]:
@@ -106,7 +110,7 @@ def _decoded(table: Path, known: Collection[str]) -> tuple[str, list[str]]:
         return text.rstrip('\0\x1a'), []
     encoding = _encoding(content, [normalize('NFC', name) for name in known])
     return content.decode(encoding), [
-        f'{table.name} is not in UTF-8: read as {encoding}; save it as UTF-8 '
+        f'{table.name} is not in UTF-8, read as {encoding}; save it as UTF-8 '
         'if names are wrong'
     ]
 
@@ -178,7 +182,7 @@ def _columns(rows, separator: str, is_file: Callable) -> dict[str, list[str]]:
     """Return columns by their titles."""
     rows = [(line, row) for line, row in rows if any(map(str.strip, row))]
     if not rows:
-        raise ValueError('it is empty')
+        raise ValueError('the table is empty')
     titles = [clean(cell) for cell in rows[0][1]]
     if any(map(is_image, titles)):
         ((width, _),) = Counter(len(row) for _, row in rows).most_common(1)
@@ -210,8 +214,8 @@ def _of_width(line, row, width: int, separator, is_file) -> list[str]:
         found = [i for i in range(width) if is_file(joined[i].strip())]
         if len(found) != 1:
             raise ValueError(
-                f'line {line} has {len(row)} cells, not {width}: write a name '
-                f'with a {separator} in it between double quotes'
+                f'line {line} has {len(row)} cells, expected {width}; put '
+                f'names that contain {separator} in double quotes'
             )
         row[found[0] : found[0] + end] = [joined[found[0]]]
     return [from_cell(cell.strip()) for cell in row]

@@ -48,8 +48,8 @@ def read_labels(
     if wrong:
         most = f' to {len(classes) - 1}' if classes else ''
         raise ValueError(
-            f'{file}: lines must be "path label", with labels from 0{most}, '
-            f'but {len(wrong)} are not:{"".join(wrong[:10])}'
+            f'{file}: expected lines "path label", with labels from 0{most}; '
+            f'{len(wrong)} lines differ:{"".join(wrong[:10])}'
         )
     return [(path, int(label)) for path, label in parsed]
 
@@ -145,9 +145,8 @@ def split_sizes(
     total = val_fraction + test_fraction
     if val_fraction <= 0 or test_fraction < 0 or total >= 1:
         raise ValueError(
-            f'val fraction {val_fraction} and test fraction {test_fraction}: '
-            'the first must be above 0, the second 0 or more, and their sum '
-            'below 1'
+            f'val fraction {val_fraction}, test fraction {test_fraction}: '
+            'expected val above 0, test 0 or more, and their sum below 1'
         )
     spare = max(count - 1, 0)
     for_test = min(spare - 1, 1) if test_fraction and spare else 0
@@ -201,8 +200,8 @@ def hold_out_classes(
     given = len(photographs.classes)
     if not 1 <= number <= given - 2:
         raise ValueError(
-            f'--num {number}: with {given} classes it must be from 1 to '
-            f'{given - 2}, so that two are left'
+            f'--num {number}: expected 1 to {given - 2} of {given} classes, '
+            'as two must remain'
         )
     rng = np.random.default_rng(seed)
     drawn = sorted(rng.choice(given, number, replace=False).tolist())

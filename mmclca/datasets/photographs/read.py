@@ -67,12 +67,12 @@ def read_photographs(
 def _check_place(place: Path) -> None:
     if place.is_file():
         raise ValueError(
-            f'{place} is a file: give the folder of the photographs, with one '
-            'folder a class in it'
+            f'{place} is a file; give the folder of the photos, with one '
+            'folder per class'
         )
     if not place.is_dir():
         raise FileNotFoundError(
-            f'there is no folder {place}: give the folder of the photographs'
+            f'folder {place} does not exist; give the folder of the photos'
         )
 
 
@@ -84,17 +84,17 @@ def _grouped(photographs, place: Path, groups: str | None) -> Photographs:
         pattern = re.compile(groups)
     except re.error as error:
         raise ValueError(
-            f'groups={groups!r} is no column of a table and no regular '
-            f'expression: {error}'
+            f'groups={groups!r} is neither a column of the table nor a valid '
+            f'regular expression: {error}'
         ) from error
     names = [os.path.relpath(path, place) for path in photographs.paths]
     found = [pattern.search(Path(name).as_posix()) for name in names]
     without = [n for n, m in zip(names, found, strict=True) if not m]
     if without:
         raise ValueError(
-            f'groups={groups!r} is not found in {len(without)} of '
-            f'{len(names)} paths, such as {", ".join(without[:3])}: write an '
-            'expression that every path has, or name a column of the table'
+            f'groups={groups!r} does not match {len(without)} of '
+            f'{len(names)} paths, such as {", ".join(without[:3])}; write an '
+            'expression that matches every path, or name a column of the table'
         )
     first = [(m.groups() and m[1]) or m[0] for m in found]
     return replace(photographs, groups=first)
@@ -150,13 +150,13 @@ def _assign(images, split: int | None, label: int) -> tuple[dict, dict]:
     taken, left_out = {}, {}
     for path, part in images.items():
         if len(part) < 2 + max(split or 0, label):
-            left_out[path] = 'beside the folders of the classes'
+            left_out[path] = 'not in a class folder'
         elif split is None:
             taken[path] = '', part[label]
         elif (name := split_named(part[split])) in PARTS:
             taken[path] = name, part[label]
         else:
-            left_out[path] = 'beside train, val and test'
+            left_out[path] = 'not in train, val or test'
     return taken, left_out
 
 
@@ -165,9 +165,8 @@ def _check_images(images, files, folder: Path, suffixes) -> None:
         return
     what = f'no image, but {len(files)} other files' if files else 'no files'
     raise ValueError(
-        f'{folder} has {what}: put the photographs of each class into a '
-        f'folder there ({EXAMPLE}); they end in '
-        f'{" ".join(suffixes)}'
+        f'{folder} has {what}; put the photos of each class into one folder '
+        f'({EXAMPLE}); accepted file types: {" ".join(suffixes)}'
     )
 
 
@@ -176,16 +175,16 @@ def _check_classes(classes, parts, folder: Path) -> None:
         return
     if not classes:
         raise ValueError(
-            f'{folder} has {len(parts)} photographs but no folders: put those '
-            f'of each class into a folder there ({EXAMPLE}), or name their '
-            'classes in a table (--labels TABLE)'
+            f'{folder} has {len(parts)} photos but no class folders; put the '
+            f'photos of each class into one folder ({EXAMPLE}), or list files '
+            'and classes in a table (--labels TABLE)'
         )
     (name,) = classes
     deeper = {part[1] for part in parts if len(part) > 2 and part[0] == name}
-    hint = f'; if its folders are the classes, give {folder / name}'
+    hint = f'; if its folders are the classes, use {folder / name}'
     raise ValueError(
-        f'one class cannot be told from others: all photographs in {folder} '
-        f'are in the folder {name}; make a folder for each class ({EXAMPLE})'
+        f'{folder}: at least two classes are needed, but all photos are in '
+        f'the folder {name}; make one folder per class ({EXAMPLE})'
         f'{hint if len(deeper) > 1 else ""}'
     )
 
@@ -207,14 +206,14 @@ def images_at(place: str | os.PathLike) -> Photographs:
     if os.path.isdir(place):
         found = _in_folder(place)
     elif not os.path.exists(place):
-        raise FileNotFoundError(f'there is no folder and no list {place}')
+        raise FileNotFoundError(f'{place} does not exist; check the path')
     elif not (os.path.isfile(place) and place.endswith('.txt')):
-        raise ValueError(f'{place}: give a folder, or a list ending in .txt')
+        raise ValueError(f'{place}: expected a folder or a .txt list')
     else:
         found = _in_list(place)
     if not found.paths:
         raise ValueError(
-            f'{place} has no image; images end in '
+            f'{place} has no image; accepted file types: '
             f'{" ".join(PHOTOGRAPH_SUFFIXES)}'
         )
     return found
@@ -237,8 +236,8 @@ def _in_list(file: str) -> Photographs:
         wrong = [x for x in names if x and int(x) >= len(classes)]
         if wrong:
             raise ValueError(
-                f'{file} has a label {wrong[0]}, but the classes.txt beside '
-                f'it names {len(classes)} classes, 0 to {len(classes) - 1}'
+                f'{file}: label {wrong[0]} is out of range; classes.txt in '
+                f'the same folder allows 0 to {len(classes) - 1}'
             )
         names = [x and classes[int(x)] for x in names]
     paths = [os.path.join(folder, path) for path, _ in rows]
@@ -260,7 +259,7 @@ def images_of_split(cfg: Config, split: str) -> Photographs:
     dataset = dataset_of(cfg, split, pipeline=[], serialize_data=False)
     infos = [dataset.get_data_info(i) for i in range(len(dataset))]
     if not infos:
-        raise ValueError(f'the {split} data set of the config is empty')
+        raise ValueError(f'the {split} dataset of the config is empty')
     classes = dataset.metainfo.get('classes') or ()
     labels = [int(info['gt_label']) for info in infos]
     names = [classes[i] if classes else str(i) for i in labels]

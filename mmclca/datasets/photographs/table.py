@@ -115,7 +115,7 @@ def read_table(
     _check_classes(classes, columns['label'], table)
     folds = {title for title in cells if _FOLD.search(words_of(title))}
     for title in sorted(folds - {columns['split'], groups}):
-        notes.append(f'not used: column {title!r}; only split is read')
+        notes.append(f'column {title!r} is not used; only split is read')
     shown = cells.get(groups)
     return replace(
         Photographs.named(taken, named, str(table), classes),
@@ -135,9 +135,9 @@ def _find_files(names: list[str], files: FileNames, table: Path) -> list[str]:
     if missing:
         some = ', '.join(name or '(an empty cell)' for name in missing[:3])
         raise FileNotFoundError(
-            f'{table} names {len(missing)} files that are not there, such as '
-            f'{some}: paths are seen from {files.folders[0]}, or from the '
-            'folder of the table'
+            f'{table}: {len(missing)} files are missing, such as {some}; give '
+            f'paths relative to {files.folders[0]} or to the folder of the '
+            'table'
         )
     return [found[name] for name in names]
 
@@ -154,8 +154,8 @@ def _splits(cells: dict, column: str | None) -> list[str]:
     wrong = [name for name in named if named[name] not in ('', *PARTS)]
     if wrong:
         raise ValueError(
-            f'{wrong[0]!r} in the column {column!r} is no split: write train, '
-            'val, test or nothing, or give the column another title'
+            f'column {column!r}: {wrong[0]!r} is not a split; write train, '
+            'val, test or nothing, or rename the column'
         )
     return [named[name] for name in cells[column]]
 
@@ -177,7 +177,7 @@ def _left_out(paths, names, files: FileNames, table: Path) -> dict[str, str]:
         if '' in found:
             left_out[path] = f'without a class in {table.name}'
         elif len(found) > 1:
-            left_out[path] = f'of several classes in {table.name}'
+            left_out[path] = f'with several classes in {table.name}'
     return left_out
 
 
@@ -185,8 +185,8 @@ def _check_classes(classes, label: str, table: Path) -> None:
     if len(classes) < 2:
         found = f'only {classes[0]!r}' if classes else 'nothing'
         raise ValueError(
-            f'one class cannot be told from others: {table} has {found} in '
-            f'its column {label!r}'
+            f'{table}: at least two classes are needed, found {found} in the '
+            f'column {label!r}'
         )
 
 
@@ -238,6 +238,6 @@ def _one_of(titles, first: str, known: set[str], cells, what: str) -> str:
         if found:
             break
     raise ValueError(
-        f'it is not clear which column has the {what}, of '
-        f'{", ".join(map(repr, cells))}: give it the title {first!r}'
+        f'no column for the {what} recognized among '
+        f'{", ".join(map(repr, cells))}; rename it to {first!r}'
     )

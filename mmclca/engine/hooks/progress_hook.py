@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""How far a training is, on the screen."""
+"""Training progress on the screen."""
 
 import time
 from collections.abc import Callable
@@ -11,14 +11,15 @@ from rich.progress import Progress
 
 
 class ProgressHook(Hook):
-    """Draw on a terminal how far a training is; say how long it takes yet.
+    """Show training progress and the remaining time.
 
-    By its second epoch: the first one also reads photographs.
+    The remaining time is printed once, after the second epoch: the first
+    epoch also reads the photos.
 
     Args:
-        screen (TextIO): Where it is drawn.
-        tell_user (Callable): Takes the line.
-        title (str): What is trained, in a word or two.
+        screen (TextIO): Terminal of the progress bar.
+        tell_user (Callable): Prints a line.
+        title (str): Title of the progress bar.
         later (int): Steps of a training that follows.
     """
 
@@ -53,7 +54,7 @@ class ProgressHook(Hook):
             (began, first), (now, done) = self.ends
             left = runner.max_iters - done + self.later
             seconds = (now - began) / (done - first) * left
-            self.tell_user(f'Training: about {seconds / 60:.1f} min left')
+            self.tell_user(f'Fine-tune  about {seconds / 60:.1f} min left')
 
     def after_run(self, runner) -> None:
         """Remove it."""

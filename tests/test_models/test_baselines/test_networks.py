@@ -114,7 +114,11 @@ def test_dropout_is_not_in_attention():
         (FFVT, dict(arch=dict(arch(4), num_heads=0)), 'num_heads=0 must be'),
         (TransFG, dict(stride=0), 'stride=0 must be an integer, 1 or more'),
         (SIMTrans, dict(stride=(6, '6')), "stride='6' must be an integer"),
-        (FFVT, dict(out_type='raw'), "option: no 'out_type'; there are in_ch"),
+        (
+            FFVT,
+            dict(out_type='raw'),
+            "option: no 'out_type'; choose from in_ch",
+        ),
         (FFVT, dict(frozen_stages=3), 'frozen_stages=3 must .* -1 to 2'),
         (FFVT, dict(num_tokens=17), 'FFVT chooses 17 parts of 4 x 4 patches'),
         (FFVT, dict(num_tokens=0), 'num_tokens=0 must be an integer, 1 or'),

@@ -21,18 +21,38 @@ SIZES = dict(num_patches=16, num_stages=2)
 @pytest.mark.parametrize(
     'name, options, named',
     [
-        ('ATC', dict(linkage='ward'), "linkage: no 'ward'; there are average"),
+        (
+            'ATC',
+            dict(linkage='ward'),
+            "linkage: no 'ward'; choose from average",
+        ),
         ('PPT', dict(threshold=-1), 'threshold=-1 must be a number, 0 or mor'),
         ('PPT', dict(threshold='3'), "threshold='3' must be a number"),
         ('PiToMe', dict(bsm=[True]), r'bsm=\[True\] must be 2 True or False'),
         ('PiToMe', dict(bsm=[1, 0]), r'bsm=\[1, 0\] must be 2 True or False'),
         ('PiToMe', dict(margin=0.5), 'margin=0.5 must be 2 numbers, one for'),
-        ('ToMe', dict(fuse='sum'), "fuse: no 'sum'; there are average, mlerp"),
-        ('ToMe', dict(early='drop'), "early: no 'drop'; there are merge, pru"),
+        (
+            'ToMe',
+            dict(fuse='sum'),
+            "fuse: no 'sum'; choose from average, mlerp",
+        ),
+        (
+            'ToMe',
+            dict(early='drop'),
+            "early: no 'drop'; choose from merge, pru",
+        ),
         ('MCTF', dict(tau=(1, 2)), r'tau=\(1, 2\) must be three numbers'),
         ('MCTF', dict(tau=(1, -2, 3)), r'tau=\(1, -2, 3\) must be three'),
-        ('MCTF', dict(pooling='max'), "pooling: no 'max'; there are weighted"),
-        ('MCTF', dict(variant='ahead'), "variant: no 'ahead'; there are pre"),
+        (
+            'MCTF',
+            dict(pooling='max'),
+            "pooling: no 'max'; choose from weighted",
+        ),
+        (
+            'MCTF',
+            dict(variant='ahead'),
+            "variant: no 'ahead'; choose from pre",
+        ),
         ('DiffRate', dict(merge_share=2), 'merge_share=2 must be a number, 0'),
         ('DiffRate', dict(target=-1), 'target=-1 must be a number, 0 or more'),
         (
