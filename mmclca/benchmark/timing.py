@@ -17,7 +17,8 @@ from .steps import Setting, interleaved_seconds, step_of_config
 RUNTIMES = dict(onnx='ONNX Runtime', pytorch='PyTorch')
 NEEDED = 'onnx', 'onnxscript', 'onnxruntime'
 ROUNDS = 20
-# above this median / minimum time, or load per core, the machine is busy
+# Where others compute, too, a repeat in the middle takes so many times the
+# least, or so many processes want each core.
 BUSY = 1.25
 
 
@@ -48,7 +49,7 @@ def time_models(
     setting = Setting('cpu' if onnx else device, torch.get_num_threads(), 1)
     steps = {
         name: step_of_config(models[name], setting, ONNX if onnx else '')
-        for name in track([*models], 'Preparing the latency test')
+        for name in track([*models], 'Measuring latency')
     }
     found = interleaved_seconds(steps, setting, rounds)
     spread = max(median(one) / min(one) for one in found.values())
@@ -58,7 +59,7 @@ def time_models(
 
 
 def busy_note(spread: float, load: float) -> str:
-    """Warn if other processes load the machine; empty if none do.
+    """Warn that the machine is busy; empty if it is not.
 
     ``spread`` is the median time divided by the minimum, ``load`` the load
     average per core.
@@ -68,4 +69,4 @@ def busy_note(spread: float, load: float) -> str:
     why = f'load {load:.1f} per core'
     if spread > BUSY:
         why = f'median {spread:.1f} times the minimum'
-    return f'Warning: machine busy ({why}), latency may be overestimated'
+    return f'; machine busy ({why}), latency may be overestimated'

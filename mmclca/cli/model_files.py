@@ -1,9 +1,9 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Load the model and the images that a command line names."""
+"""Load the model and the images of a command line."""
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,27 +15,14 @@ from .packages import apis, datasets, mmengine
 
 
 def load(args, config, checkpoint, reject=None):
-    """Load a model on the device of a command line."""
-    with only_warnings():
-        return apis.TokenReductionInferencer(
-            config,
-            checkpoint,
-            args.device,
-            reject=reject,
-            options=args.cfg_options,
-        )
-
-
-@contextmanager
-def only_warnings():
-    """Hide the log of mmengine below warnings, such as paths of weights."""
-    logger = mmengine.logging.MMLogger.get_current_instance()
-    level = logger.level
-    logger.setLevel('WARNING')
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
+    """Load a model on the device of the command line."""
+    return apis.TokenReductionInferencer(
+        config,
+        checkpoint,
+        args.device,
+        reject=reject,
+        options=args.cfg_options,
+    )
 
 
 def loading():
@@ -68,7 +55,7 @@ def check_order(first: str, others: Sequence[str]) -> None:
         config = first.endswith('.py')
         words = [*images, '--config', first] if config else [first, *images]
         raise ValueError(
-            f'the model must come first: {Path(sys.argv[0]).name} '
+            f'the model must be the first argument: {Path(sys.argv[0]).name} '
             f'{shlex.join([models[0], *words])}'
         )
 
@@ -93,9 +80,10 @@ def sort_files(
     if not few and len(checkpoints) != 1 or len(configs) > 1:
         raise ValueError(
             f'found {len(checkpoints)} checkpoints ({" ".join(checkpoints)}) '
-            f'and {len(configs)} configs ({" ".join(configs)}): expected one '
-            'checkpoint (.pth, .safetensors, model folder) and at most one '
-            f'config. Images end in {" ".join(PHOTOGRAPH_SUFFIXES)}'
+            f'and {len(configs)} configs ({" ".join(configs)}); give one '
+            'checkpoint (.pth, .safetensors or model folder) and, if it '
+            'stores no config, one config; accepted image types: '
+            f'{" ".join(PHOTOGRAPH_SUFFIXES)}'
         )
     return (configs or [None])[0], (checkpoints or [None])[0], images
 

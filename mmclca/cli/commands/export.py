@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from mmclca.checkpoints import fitted
 from mmclca.utils.files import replace_file
-from mmclca.utils.messages import say
+from mmclca.utils.messages import say, spinner
 
 from .. import Parser, model_files, plain_errors
 from ..arguments import CHECKPOINT, check_file, whole_number
@@ -62,7 +62,7 @@ def check(args):
         raise ValueError('--int8 needs --format onnx')
     if args.out and args.out.suffix != f'.{args.format}':
         raise ValueError(
-            f'--out {args.out}: expected a name with the ending .{args.format}'
+            f'--out {args.out}: expected a file name ending in .{args.format}'
         )
     if args.out:
         check_file(args.out)
@@ -81,8 +81,8 @@ def default_out(checkpoint, format, int8):
 def export(args, out):
     """Write the file.
 
-    Returns the largest difference of its logits in float32, and lines on
-    the quantized file.
+    Return the largest difference of its logits in float32, and the effect of
+    quantization.
     """
     inferencer = model_files.load(
         args, args.config, args.checkpoint, args.reject
@@ -115,8 +115,7 @@ def main(args):
     names = ', '.join(filter(None, (args.config, args.checkpoint)))
     with plain_errors(names), model_files.quiet():
         out = args.out or default_out(args.checkpoint, args.format, args.int8)
-        screen = rich.console.Console(stderr=True)
-        with screen.status('Exporting (about 10 s)'):
+        with spinner('Exporting, about 10 s', sys.stderr):
             error, compared = export(args, out)
     when = 'before quantization' if args.int8 else 'float32'
     say(f'Checked    logits equal PyTorch within {error:.1g} ({when})')

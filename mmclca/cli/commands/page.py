@@ -14,7 +14,7 @@ from mmclca.utils.extras import require
 
 from .. import Parser, model_files, plain_errors
 from ..arguments import CHECKPOINT, whole_number
-from ..packages import apis, evaluation, model_index, page, rich
+from ..packages import apis, evaluation, model_index, page
 
 
 def parse_args():
@@ -44,8 +44,8 @@ def local_address(host):
             one.bind(place)
     except (OSError, UnicodeError) as error:
         raise ArgumentTypeError(
-            f'{host} is not an address of this computer ({error}): omit '
-            '--host, or use 0.0.0.0'
+            f'{host} is not an address of this computer ({error}); omit '
+            '--host, or give 0.0.0.0'
         ) from error
     return host
 
@@ -67,10 +67,10 @@ def main(args):
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with plain_errors():
         require('gradio', extra='demo')
-        with rich.console.Console(stderr=True).status('Loading the model'):
+        with model_files.quiet():
             model, name = trained(args)
         gallery = args.index and read_gallery(args.index, model)
         served = page.server.served(model, args.port, args.host, name, gallery)
         with served as (address, blocks):
-            print(f'Page       {address} (press Ctrl-C to stop)')
+            print(f'Page       {address} (stop with Ctrl-C)')
             blocks.block_thread()

@@ -5,7 +5,6 @@
 """
 
 from mmclca.checkpoints.fitted import model_file
-from mmclca.utils.messages import say
 
 from .. import Parser, model_files, plain_errors
 from ..packages import fitting
@@ -20,4 +19,5 @@ def parse_args():
 def main(args):
     with plain_errors():
         model_file(args.folder)
-        say(f'Saved      {fitting.report.write_report(args.folder)}')
+        with model_files.quiet():
+            print(f'Saved      {fitting.report.write_report(args.folder)}')
