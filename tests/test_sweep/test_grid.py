@@ -92,7 +92,7 @@ def test_the_grids_of_the_paper_say_how_many_runs_they_are(name):
         ),
         (('deit-tiny-p16', 'deit-p16'), "backbones: no 'deit-p16' (do you"),
         (('EViT', 'Evit'), "methods: no 'Evit' (do you mean EViT?)"),
-        (("'base'", "'CLA'"), 'there are base, cla, clc, clca'),
+        (("'base'", "'CLA'"), 'base, cla, clc, clca'),
         (('0.25', '1.5'), 'keep_rates=1.5 must be a number'),
         (('224', '0'), 'sizes=0 must be an integer'),
         (('[1, 2]', '[-1]'), 'seeds=-1 must be'),

@@ -70,7 +70,7 @@ def test_shape_and_options(config, run):
     [
         (None, '', 'No such file'),
         ('a = 1', '', 'the config has no model'),
-        (CONFIG, '--shape 0', '--shape: 0: at least 1'),
+        (CONFIG, '--shape 0', '--shape: 0'),
         (CONFIG, '--shape 1 2 3', '--shape'),
         (CONFIG, '--shape 33', '48'),
         (

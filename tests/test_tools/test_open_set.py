@@ -155,7 +155,7 @@ def test_threshold_of_another_model(fit, folder, monkeypatch):
         ('--known gone', 'gone does not exist'),
         ('--unknown unknown --test unknown', '12 images of .* are also in'),
         ('--unknown unknown --test pines', r'does not know \(pine, ...\)'),
-        ('--score nearest', "no 'nearest'; there are max_softmax, energy"),
+        ('--score nearest', "'nearest'"),
         ('--accept 1.5', 'accept=1.5'),
         ('--test test', '--test needs --unknown'),
         ('--out t.txt', 'ending in .json'),

@@ -135,7 +135,7 @@ def test_tsne(draw):
     'name, words, message',
     [
         ('vis_rollout', '0.pth', '--leaves 1'),
-        ('vis_rollout', '0.pth --leaves -1', '--leaves: -1: at least 0'),
+        ('vis_rollout', '0.pth --leaves -1', '--leaves: -1'),
         ('vis_rollout', '0.pth gone.png text.png', 'gone.*text'),
         ('vis_rollout', 'tiny.py a.png', '0 checkpoints .* 1 configs'),
         ('vis_rollout', '0.pth 1.pth a.png', '2 checkpoints'),
