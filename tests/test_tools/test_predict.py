@@ -153,7 +153,7 @@ def test_tokens_of_a_plain_vit(predict, tmp_path):
         ),
         (
             'run/tiny.py best.pth leaves/ more/',
-            'first: predict.py best.pth leaves/ more/ --config run/tiny.py',
+            ': predict.py best.pth leaves/ more/ --config run/tiny.py',
         ),
         ('leaves/ best.pth', 'predict.py best.pth leaves/'),
         ('tiny.pth empty', 'empty: no image found'),

@@ -150,10 +150,6 @@ def lines_of(classifier, images, channels, found):
     if not found.independent:
         yield 'Accuracy   unknown: one image per class'
         return
-    strength = f'regularization strength {found.strength:g}'
-    yield f'Classifier {classifier}, {strength}'
-    yield f'Accuracy   {rate(found.accuracy.mean(), found.interval())}'
-    yield f'           macro recall {float(found.macro_recall):.1%}'
     yield (
         f'Classifier {classifier}, regularization strength {found.strength:g}'
     )
