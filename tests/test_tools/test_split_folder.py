@@ -140,7 +140,7 @@ def test_another_split_is_not_overwritten(run, leaves, capsys):
     before = (leaves / 'train.txt').read_text()
     assert run(leaves) == 2
     assert 'train.txt' in (error := capsys.readouterr().err)
-    assert 'test.txt: another split' in error
+    assert 'test.txt: ' in error and '--force' in error
     assert (leaves / 'train.txt').read_text() == before
     assert run(leaves, '--force') == 0
     assert counts(leaves, 'train.txt') == [8, 1, 4]
@@ -159,7 +159,7 @@ def test_another_split_is_not_overwritten(run, leaves, capsys):
                 for split in ('train', 'val')
                 for name in 'ab'
             ],
-            'already split (train, val)',
+            '(train, val)',
         ),
     ],
 )
@@ -177,7 +177,7 @@ def test_fractions(run, leaves, capsys, fraction):
 
 def printed_command(capsys):
     out = capsys.readouterr().out
-    return out.split('with these lists:\n')[1].strip()
+    return out.split('train with\n')[1].strip()
 
 
 def load_config(command):
@@ -218,7 +218,7 @@ def test_printed_command_trains_30_images_with_a_batch_of_32(
 def test_blanks_in_the_folders_name(run, leaves, capsys):
     assert run(leaves.rename(leaves.with_name('my, leaves'))) == 0
     out = capsys.readouterr().out
-    assert 'my, leaves contains spaces' in out
+    assert 'my, leaves contains spaces or commas' in out
 
 
 def test_lists_can_be_read_if_folder_begins_with_space(run, leaves):

@@ -16,7 +16,7 @@ from mmclca.datasets.ultra_fgvc import UltraFGVC, importing
 TOOL = ROOT / 'tools/dataset_converters/ultra_fgvc.py'
 FILE = 'cotton80_dataset.parquet'
 LEAVES = trees.cotton_leaves()
-COUNTS = "80 classes, images: {'train': 160, 'val': 80, 'test': 240}, all read"
+COUNTS = '80 classes, images: 160 train, 80 val, 240 test'
 
 
 def run(command, folder, *args, name='cotton80'):

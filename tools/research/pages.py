@@ -85,8 +85,8 @@ def render(template, values):
 def main():
     parser = cli.Parser(description=__doc__)
     pages = sorted(file.name[:-6] for file in RESULTS.glob('*.md.j2'))
-    parser.add('page', 'which one', choices=pages)
-    parser.add('--out', 'folder to write to', Path('docs'), type=Path)
+    parser.add('page', 'page to write', choices=pages)
+    parser.add('--out', 'output folder', Path('docs'), type=Path)
     args = parser.parse_args()
     own = dict(few_photographs=of_few_photographs, reducers=reducers.values)
     with cli.plain_errors():
@@ -94,7 +94,7 @@ def main():
         values = own[args.page](args.out) if args.page in own else of_sweeps
         file = args.out / 'results' / f'{args.page}.md'
         replace_text(file, render(RESULTS / f'{args.page}.md.j2', values))
-    print(file)
+    print(f'Saved      {file}')
 
 
 if __name__ == '__main__':

@@ -29,7 +29,7 @@ SETTING = [*WHERE, 'method', 'size', 'keep_rate']
 def panels(table, by, draw, file, ylabel='top-1 accuracy (%)', ends=ENDS):
     """Draw a panel for each group of rows, with one legend below."""
     if table.empty:
-        print(f'no {file.name}: results are missing')
+        print(f'Skipped {file.name}: no results')
         return
     groups = list(table.groupby(by))
     columns = 2 if len(groups) == 4 else min(3, len(groups))
@@ -51,7 +51,7 @@ def panels(table, by, draw, file, ylabel='top-1 accuracy (%)', ends=ENDS):
         figure.legend(handles.values(), handles, **where)
         for end in ends:
             replace_file(file.with_suffix(end), figure.savefig)
-            print(file.with_suffix(end))
+            print(f'Saved      {file.with_suffix(end)}')
         plt.close(figure)
 
 
@@ -135,9 +135,11 @@ def plot(results, out):
 
 def main():
     parser = cli.Parser(description=__doc__)
-    parser.add('folders', 'of results (*.json)', nargs='+', type=Path)
-    parser.add('--out', 'folder to write to', type=Path, required=True)
-    parser.add('--variant', 'take these cells only', nargs='+')
+    parser.add(
+        'folders', 'folders with results (*.json)', nargs='+', type=Path
+    )
+    parser.add('--out', 'output folder', type=Path, required=True)
+    parser.add('--variant', 'plot only runs with these variants', nargs='+')
     args = parser.parse_args()
     with cli.plain_errors():
         results = [r for folder in args.folders for r in read_results(folder)]

@@ -7,6 +7,8 @@
 
 from pathlib import Path
 
+from mmclca.utils.messages import say
+
 from .. import Parser, plain_errors
 from ..arguments import positive
 from ..packages import (
@@ -58,7 +60,7 @@ def save(chosen, dataset, folder, rescale_factor):
             out_file=str(folder / f'{rank:03}_{name}.png'),
         )
     mmengine.dump(chosen, folder / f'{folder.name}.json')
-    print(f'{folder}: {len(chosen)}')
+    say(f'Saved      {folder} ({len(chosen)} pictures)')
 
 
 def analyze(args):
@@ -67,9 +69,8 @@ def analyze(args):
     dataset = datasets.batches.dataset_of(cfg, pipeline=[])
     if len(results) != len(dataset):
         raise ValueError(
-            f'{args.result} has {len(results)} predictions, expected '
-            f'{len(dataset)} (images of the test set); use the config of the '
-            'test'
+            f'{args.result} has {len(results)} predictions, the test set '
+            f'{len(dataset)} images: use config and results of one test'
         )
     kinds = dict(success=[], fail=[])
     plain = [{k: np.asarray(row[k]).tolist() for k in KEYS} for row in results]

@@ -4,7 +4,7 @@
 import sys
 from pathlib import Path
 
-from mmclca.utils.messages import track
+from mmclca.utils.messages import say, track
 
 from .. import Parser, plain_errors
 from ..arguments import positive
@@ -148,7 +148,7 @@ def pictures(settings, args):
 def browse(args):
     shown = not args.not_show and visualization.figures.can_show()
     if not (args.output_dir or shown):
-        raise ValueError('no display found; give --output-dir FOLDER')
+        raise ValueError('no display found: add --output-dir FOLDER')
     cfg = configs.read_config(args.config, args.cfg_options)
     configs.require_settings(cfg, f'{args.phase}_dataloader.dataset')
     mmengine.registry.init_default_scope('mmpretrain')
@@ -165,4 +165,4 @@ def main(args):
     with plain_errors(args.config):
         browse(args)
     if args.output_dir:
-        print(args.output_dir)
+        say(f'Saved      {args.output_dir}')

@@ -69,7 +69,7 @@ def classes_of(cfg):
     try:
         dataset = datasets.batches.dataset_of(cfg, pipeline=[])
     except OSError as error:
-        print(f'Warning: class names unknown, test set not found: {error}')
+        say(f'Warning: class numbers instead of names, test set: {error}')
         return None
     return dataset.metainfo.get('classes')
 
@@ -88,16 +88,14 @@ def draw(matrix, classes, include_values, cmap):
 def describe(matrix, classes):
     """Describe the accuracy and the most confused classes in lines."""
     right = matrix.diagonal().sum().item()
-    total = matrix.sum().item()
-    yield f'Accuracy   {right / max(total, 1):.1%} ({right} of {total} images)'
+    yield f'Accuracy   {right} of {matrix.sum().item()} images correct'
     wrong = matrix.clone().fill_diagonal_(0)
     names = classes or [str(label) for label in range(len(matrix))]
     counts, places = wrong.flatten().topk(min(5, wrong.numel()))
     for count, place in zip(counts.tolist(), places.tolist(), strict=True):
         true, predicted = divmod(place, len(matrix))
         if count:
-            pair = f'{names[true]} as {names[predicted]}'
-            yield f'Confused   {pair}: {count} images'
+            yield f'Confused   {names[true]} as {names[predicted]}: {count}'
 
 
 def write(matrix, out):
@@ -118,7 +116,8 @@ def main(args):
         say(*describe(matrix, classes))
         if args.out:
             write(matrix, args.out)
+            say(f'Saved      {args.out}')
         if args.show_path:
             figure = draw(matrix, classes, args.include_values, args.cmap)
             figure.savefig(args.show_path, bbox_inches='tight')
-            print(f'Saved      {args.show_path}')
+            say(f'Saved      {args.show_path}')

@@ -11,11 +11,12 @@ import sys
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from tempfile import TemporaryDirectory
 
 from mmclca.checkpoints import fitted
 from mmclca.utils.files import replace_file
-from mmclca.utils.messages import spinner
+from mmclca.utils.messages import say, spinner
 
 from .. import Parser, model_files, plain_errors
 from ..arguments import CHECKPOINT, check_file, whole_number
@@ -96,10 +97,10 @@ def export(args, out):
     size = preprocessing.size
     deployment.remove_partial_exports(out)
     if args.format == 'pt2':
-        return deployment.export_pt2(model, size, out, metadata), ''
+        return deployment.export_pt2(model, size, out, metadata), []
     settings = dict(metadata=metadata, opset=args.opset)
     if not args.int8:
-        return deployment.export_onnx(model, size, out, **settings), ''
+        return deployment.export_onnx(model, size, out, **settings), []
     with TemporaryDirectory() as folder:
         whole = Path(folder, 'model.onnx')
         error = deployment.export_onnx(model, size, whole, **settings)
@@ -116,10 +117,9 @@ def main(args):
         out = args.out or default_out(args.checkpoint, args.format, args.int8)
         with spinner('Exporting, about 10 s', sys.stderr):
             error, compared = export(args, out)
-    when = 'before the 8-bit quantization' if args.int8 else 'in float32'
-    print(
-        f'Checked    logits differ from PyTorch by at most {error:.1g} {when}'
-    )
-    if compared:
-        print(f'Quantized  {compared}')
-    print(f'Saved      {out} ({out.stat().st_size / 1e6:.1f} MB)')
+    when = 'before quantization' if args.int8 else 'float32'
+    say(f'Checked    logits equal PyTorch within {error:.1g} ({when})')
+    say(*compared, f'Saved      {out} ({out.stat().st_size / 1e6:.1f} MB)')
+    if args.format == 'onnx':
+        tool = 'python tools/deployment/infer_onnx.py'
+        say(f'Next       {tool} {quote(str(out))} PHOTOS')

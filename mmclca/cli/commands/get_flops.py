@@ -45,20 +45,20 @@ def measure(config, cfg_options, shape):
 def rows(cost):
     """Format the cost as the lines of a table."""
     height, width = cost.shape
-    yield f'image {height} x {width} px, batch size 1, evaluation mode'
-    yield f'{cost.flops / 1e9:9.3f} GMACs'
+    yield f'Image      {height} x {width} pixels, batch size 1, inference'
+    yield f'Cost       {cost.flops / 1e9:.3f} GMACs'
     if cost.distances:
-        yield f'{cost.distances / 1e9:9.3f} GMACs for distances, not included'
-    yield f'{cost.params / 1e6:9.3f} M parameters'
+        yield f'Distances  {cost.distances / 1e9:.3f} GMACs (not in the cost)'
+    yield f'Parameters {cost.params / 1e6:.3f} M'
     if cost.parts:
-        yield '\n    GMACs   share  part'
+        yield '\n    GMACs   share  component'
     for part, flops in cost.parts.items():
         share = flops / cost.flops
         yield f'{flops / 1e9:9.3f}  {share:6.1%}  {part}'
     if cost.tokens:
-        yield '\nlayer  tokens in attention  output tokens (before recovery)'
+        yield '\nlayer  attention tokens  output tokens (without cached ones)'
     for i, lengths in enumerate(zip(cost.attended, cost.tokens, strict=True)):
-        yield '{:5}  {:19}  {:14}'.format(i, *lengths)
+        yield '{:5}  {:16}  {:13}'.format(i, *lengths)
 
 
 def main(args):

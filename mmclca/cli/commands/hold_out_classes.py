@@ -53,9 +53,8 @@ def run(args):
     lists = lists_of.lines_of_lists(known, args.out, given)
     lists |= held_out
     lists_of.write_lists(lists, REFUSAL)
-    for file, lines in lists.items():
-        print(f'{file}: {len(lines)} lines')
-    say(f'held out: {", ".join(unknown.classes)}')
+    say(f'Held out   {", ".join(unknown.classes)}')
+    say(*(f'Saved      {x} ({len(y)} lines)' for x, y in lists.items()))
 
 
 def main(args):

@@ -9,18 +9,22 @@ python tools/predict.py CKPT IMAGES --reject CKPT.threshold.json
 With images of unknown classes it also measures the detection.
 """
 
+import shlex
 import sys
 from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 
 from mmclca.checkpoints.fitted import THRESHOLD, is_fitted, prepare_writing
+from mmclca.utils.messages import say
 
 from .. import Parser, model_files, plain_errors
 from ..arguments import check_file, file_named
 from ..packages import apis, evaluation, pd, torch
 
 PLACE = 'folder or .txt list'
+
+TITLES = dict(known_lost='known flagged', unknown_rejected='unknown flagged')
 
 
 def parse_args():
@@ -58,7 +62,7 @@ def parse_args():
 def default_out(checkpoint):
     """Name the file after the checkpoint, or as in a model folder."""
     if '://' in checkpoint:
-        raise ValueError('a checkpoint from a URL needs --out FILE')
+        raise ValueError(f'{checkpoint} is a URL: add --out FILE.json')
     if is_fitted(checkpoint):
         prepare_writing(Path(checkpoint))
         return Path(checkpoint, THRESHOLD)
@@ -67,7 +71,7 @@ def default_out(checkpoint):
 
 def run(args):
     if args.test and not args.unknown:
-        raise ValueError('--test needs --unknown, images of unknown classes')
+        raise ValueError('--test needs --unknown (images of unknown classes)')
     out = args.out or default_out(args.checkpoint)
     check_file(out)
     inferencer = model_files.load(args, args.config, args.checkpoint)
@@ -88,7 +92,12 @@ def main(args):
     with plain_errors(), redirect_stdout(sys.stderr):
         notes, out = run(args)
     counts = ', '.join(f'{n} {name}' for name, n in notes['images'].items())
-    rows = pd.DataFrame(notes['scores'])
-    print(f'Images     {counts}')
+    rows = pd.DataFrame(notes['scores']).rename(columns=TITLES)
+    share = f'accepts {100 * args.accept:g}% of the known images'
+    print(f'Data       {counts} images')
+    print(f'Threshold  {notes["threshold"]:.4f} ({notes["score"]}, {share})')
     print(rows.to_string(index=False, float_format='{:.4f}'.format))
-    print(f'Saved      {out}')
+    in_folder = is_fitted(args.checkpoint) and not args.out
+    words = ['PHOTOS', *['--reject', str(out)] * (not in_folder)]
+    command = shlex.join(['predict', args.checkpoint, *words])
+    say(f'Saved      {out}', f'Next       python -m mmclca {command}')

@@ -10,6 +10,7 @@ import sys
 from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
+from shlex import quote
 
 from mmclca.checkpoints import fitted
 from mmclca.utils.messages import first_of, say, track
@@ -93,7 +94,7 @@ def check(args):
     if args.keep_rate and not args.method:
         raise ValueError('--keep-rate needs --method, such as EViT')
     if args.groups and (args.images or '.txt').endswith('.txt'):
-        raise ValueError('--groups needs --images with a folder or table')
+        raise ValueError('--groups needs --images FOLDER or --images TABLE')
     check_file(args.out)
     apis.probe.classifiers.check_classifier(args.classifier)
 
@@ -134,7 +135,7 @@ def warn_of_known(model, images):
         known = rows & {*map(os.path.abspath, images.paths)}
         if known:
             say(
-                'Warning    cross-validation is optimistic, as the backbone '
+                'Warning: cross-validation is optimistic, as the backbone '
                 f'of {model} was trained on {len(known)} of these '
                 f'{len(images)} images',
                 file=sys.stderr,
@@ -142,29 +143,30 @@ def warn_of_known(model, images):
 
 
 def lines_of(classifier, images, channels, found):
-    """Describe the cross-validated accuracy in lines."""
+    """Describe the cross-validated estimate, one fact per line."""
     number, classes = len(images.paths), images.classes
     yield f'Data       {number} images, {len(classes)} classes'
     yield f'Features   {channels} channels'
     if not found.independent:
         yield 'Accuracy   unknown: one image per class'
         return
-    strength = f'regularization strength {found.strength:g}'
-    yield f'Classifier {classifier}, {strength}'
-    yield f'Accuracy   {rate(found.accuracy.mean(), found.interval())}'
-    yield f'           macro recall {float(found.macro_recall):.1%}'
     yield (
-        f'Measured   {found.folds}-fold cross-validation repeated '
-        f'{len(found.logits)} times'
+        f'Classifier {classifier}, regularization strength {found.strength:g}'
     )
+    yield f'Folds      {found.folds} (cross-validation)'
+    yield f'Repeats    {len(found.logits)}'
+    yield f'Accuracy   {rate(found.accuracy.mean(), found.interval())}'
+    yield f'Recall     {100 * float(found.macro_recall):.1f}% (macro)'
     if found.untested:
         names = [classes[i] for i in found.untested]
-        yield f'Untested   one image or group: {first_of(names, 5)}'
+        yield f'Not tested {first_of(names, 5)} (one image or group per class)'
 
 
 def rate(share, interval):
     low, high = interval
-    return f'{float(share):.1%} (95% CI {100 * low:.1f}-{high:.1%})'
+    return (
+        f'{100 * float(share):.1f}% (95% CI {100 * low:.1f}-{100 * high:.1f}%)'
+    )
 
 
 def run(args):
@@ -197,3 +199,4 @@ def main(args):
     with plain_errors(), redirect_stdout(sys.stderr):
         lines = run(args)
     say(*lines, f'Saved      {args.out}')
+    say(f'Next       python -m mmclca predict {quote(str(args.out))} PHOTOS')

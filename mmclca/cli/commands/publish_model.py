@@ -10,19 +10,13 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from mmclca.utils.messages import did_you_mean
+from mmclca.utils.messages import did_you_mean, say
 
 from .. import Parser, plain_errors
 from ..packages import checkpoints, configs, mmengine, mmpretrain
 
-NO_CONFIG = (
-    'Warning: the checkpoint stores no config, needed to build the model; '
-    'add --config CONFIG'
-)
-NO_CLASSES = (
-    'Warning: the checkpoint stores no class names, so predictions will be '
-    'numbers; add --dataset-type TYPE'
-)
+NO_CONFIG = 'Warning: no config stored; add --config CONFIG'
+NO_CLASSES = 'Warning: no class names stored; add --dataset-type TYPE'
 
 
 def parse_args():
@@ -51,8 +45,8 @@ def classes_of(checkpoint, dataset_type):
     known = [*mmpretrain.registry.DATASETS.module_dict]
     if dataset is None:
         raise ValueError(
-            f'--dataset-type {dataset_type} is not a dataset type of '
-            f'mmpretrain or mmclca{did_you_mean(dataset_type, known)}'
+            f'--dataset-type {dataset_type}: not a dataset of mmpretrain or '
+            f'mmclca{did_you_mean(dataset_type, known)}'
         )
     return classes or dataset.METAINFO.get('classes')
 
@@ -61,7 +55,7 @@ def publish(args):
     """Write the files; gives their paths."""
     folder = args.out_file.parent
     if not folder.is_dir():
-        raise FileNotFoundError(f'folder {folder} does not exist; create it')
+        raise FileNotFoundError(f'folder {folder} not found: create it first')
     checkpoint = checkpoints.opening.open_checkpoint(args.in_file)
     text = checkpoints.stored.stored_text(checkpoint)
     if args.config:
@@ -80,5 +74,6 @@ def publish(args):
 def main(args):
     with plain_errors(args.in_file), redirect_stdout(sys.stderr):
         paths = publish(args)
+    labels = dict.fromkeys(paths, 'Saved') | {Path(args.in_file): 'Input'}
     for path in filter(Path.is_file, [Path(args.in_file), *paths]):
-        print(f'{path} ({path.stat().st_size / 1e6:.2f} MB)')
+        say(f'{labels[path]:10} {path} ({path.stat().st_size / 1e6:.2f} MB)')

@@ -5,6 +5,7 @@ Without --queries, each gallery image is compared with all other ones.
 python tools/retrieval.py CKPT --gallery my_leaves/ --queries new_leaves/
 """
 
+import shlex
 import sys
 from contextlib import redirect_stdout
 from dataclasses import replace
@@ -91,9 +92,7 @@ def add_outputs(parser):
 
 def check(args):
     if args.index and (args.gallery or args.save_index):
-        raise ValueError(
-            '--index excludes --gallery and --save-index; omit these'
-        )
+        raise ValueError('--index excludes --gallery and --save-index')
     if args.ranking != 'cosine' and not args.coarse:
         raise ValueError(f'--ranking {args.ranking} needs --coarse TABLE')
     for path in filter(None, (args.out, args.save_index)):
@@ -153,11 +152,23 @@ def show(entries, metrics):
         found = [f'{title(one)} {one["similarity"]:.3f}' for one in near]
         vote = ''
         if 'knn_class' in entry:
-            vote = f'{entry["knn_class"]} {entry["knn_score"]:.1%}  '
-        say(f'{entry["image"]}  {vote}similar: {", ".join(found)}')
+            vote = f'{entry["knn_class"]} {entry["knn_score"]:.3f}  '
+        say(f'{entry["image"]}  {vote}nearest: {", ".join(found)}')
     for name, value in metrics.items():
         is_rate = isinstance(value, float)
-        print(f'{name}: {value:.2f} %' if is_rate else f'{name}: {value}')
+        say(
+            f'{name:10} ' + (f'{value:.2f}%' if is_rate else f'{value} images')
+        )
+
+
+def show_files(args):
+    """Name the files, and the command that uses the index."""
+    files = args.out, args.save_index, args.sheet
+    say(*(f'Saved      {file}' for file in filter(None, files)))
+    if args.save_index:
+        words = args.checkpoint, '--index', str(args.save_index)
+        tool = 'python -m mmclca retrieval'
+        say(f'Next       {tool} {shlex.join(words)} --queries PHOTOS')
 
 
 def title(neighbour):
@@ -170,3 +181,4 @@ def main(args):
     with plain_errors(), redirect_stdout(sys.stderr):
         entries, metrics = run(args)
     show(entries, metrics)
+    show_files(args)

@@ -18,10 +18,7 @@ from ..packages import datasets
 CONFIG = (
     'configs/few_shot/lf-evit-kr50_deit-tiny-p16_1xb32-20e_custom-224px.py'
 )
-REFUSAL = (
-    'another split already exists; choose another --out, or replace it with '
-    '--force'
-)
+REFUSAL = 'another split exists: choose another --out, or add --force'
 
 
 def parse_args(argv=None):
@@ -47,10 +44,9 @@ def images_in(place):
     if any(found.splits):
         splits = ', '.join(sorted({*found.splits}))
         raise ValueError(
-            f'{place} is already split ({splits}); give a folder with one '
-            'folder per class'
+            f'{place} is split ({splits}): expected one folder per class'
         )
-    print(f'Data       {len(found)} images, {len(found.classes)} classes')
+    say(f'Data       {len(found)} images, {len(found.classes)} classes')
     checked = datasets.photographs.check_photographs(found)
     for line in checked.lines():
         say(line)
@@ -58,13 +54,13 @@ def images_in(place):
 
 
 def warn_of_small_classes(images, wanted):
-    """Warn of classes that are too small for all lists."""
+    """Name the classes that are too small for all lists."""
     counts = images.counts().items()
     small = [f'{name} ({count})' for name, count in counts if count < wanted]
     if small:
         say(
-            f'Warning: classes with fewer than {wanted} images are in train '
-            f'only: {", ".join(small)}'
+            f'Warning: classes with fewer than {wanted} images are in the '
+            f'training list only: {", ".join(small)}'
         )
 
 
@@ -93,17 +89,13 @@ def run(args):
     lists = lists_of.lines_of_lists(parts, out)
     old = [out / f'{name}.txt' for name in lists_of.PARTS]
     lists_of.write_lists(lists, REFUSAL, old, args.force)
-    for file, lines in lists.items():
-        print(f'Saved      {file} ({len(lines)} lines)')
+    say(*(f'Saved      {x} ({len(y)} lines)' for x, y in lists.items()))
     command = training_command(
         out, len(images.classes), 'test' in parts.splits
     )
-    print(f'\nNext, train with these lists:\n\n{command}')
+    print(f'Next       train with\n\n{command}')
     if re.search(r'[\s,]', f'{out}'):
-        say(
-            f'Warning: {out} contains spaces or commas, which end a setting; '
-            'rename the folder, or use a link to it'
-        )
+        say(f'Warning: {out} contains spaces or commas: rename the folder')
 
 
 def main(args):

@@ -5,6 +5,8 @@ The same command resumes a stopped sweep; finished runs are skipped.
 ``--report`` writes tables of the finished runs.
 """
 
+import shlex
+import sys
 from pathlib import Path
 
 from mmclca.utils.messages import say
@@ -64,8 +66,9 @@ def prepare(args):
 def report(root, results):
     """Write tables of the finished runs."""
     found = list(filter(None, results.values()))
-    say(f'Finished   {len(found)} of {len(results)} runs')
-    say(*sweep.report.write_tables(found, root / 'report'))
+    say(f'Results    {len(found)} of {len(results)} runs complete')
+    for path in sweep.report.write_tables(found, root / 'report'):
+        say(f'Saved      {path}')
 
 
 def plan(args, root, configs, keep_checkpoints):
@@ -97,6 +100,8 @@ def main(args):
         error = job.exception()
         end = f'failed twice: {error}' if error else sweep.run.TAKEN
         print(f'{cell.name}: {end}')
-    say(f'Finished   {len(configs) - len(left)} of {len(configs)} runs')
-    say(f'Saved      {root}')
+    done = f'{len(configs) - len(left)} of {len(configs)}'
+    say(f'Results    {done} runs complete', f'Saved      {root}')
+    words = sys.argv[1:] + ['--report'] * (not left)
+    say(f'Next       python -m mmclca sweep {shlex.join(words)}')
     return int(bool(left))

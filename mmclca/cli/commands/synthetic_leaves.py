@@ -10,6 +10,8 @@ The same options give identical files with any number of jobs.
 from collections import Counter
 from pathlib import Path
 
+from mmclca.utils.messages import say
+
 from .. import Parser, plain_errors
 from ..arguments import positive
 from ..packages import datasets
@@ -37,5 +39,7 @@ def main(args):
         images = datasets.synthetic_leaves.data_set.draw_data_set(
             out, options, jobs
         )
-    counts = dict(Counter(images.splits))
-    print(f'\n{out}: {len(images.classes)} classes, images: {counts}')
+    counts = Counter(images.splits).items()
+    listed = ', '.join(f'{number} {split}' for split, number in counts)
+    say(f'Data       {len(images.classes)} classes, images: {listed}')
+    say(f'Saved      {out}')

@@ -1,6 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Test a checkpoint: ``python tools/test.py CONFIG CHECKPOINT``."""
 
+import shlex
+
+from mmclca.utils.messages import say
+
 from .. import Parser, plain_errors
 from ..arguments import add_run_arguments, check_file, file_named
 from ..mistakes import starting
@@ -80,9 +84,7 @@ def tested(args, checkpoint):
             check_file(args.out)
         several = len(args.checkpoint) > 1
         if args.out and several and args.out_item != 'metrics':
-            raise ValueError(
-                '--out with several checkpoints needs --out-item metrics'
-            )
+            raise ValueError('several checkpoints need --out-item metrics')
         runner = engine.runner.build_runner(configure(args, checkpoint))
         engine.testing.register_hooks(runner, args.fuse)
         if args.out and args.out_item != 'metrics':
@@ -97,6 +99,17 @@ def main(args):
     metrics = found[0]
     if len(found) > 1:
         metrics = engine.testing.over_seeds(found)
-        print({name: round(value, 4) for name, value in metrics.items()})
-    if args.out_item == 'metrics' and mmengine.dist.is_main_process():
+    if not mmengine.dist.is_main_process():
+        return
+    if args.out_item == 'metrics':
         mmengine.dump(metrics, args.out)
+    for name, value in metrics.items():
+        if isinstance(value, float):
+            unit = '%' * name.startswith('accuracy/')
+            say(f'Result     {name} {value:.4g}{unit}')
+    if args.out:
+        say(f'Saved      {args.out}')
+    if args.out and args.out_item != 'metrics':
+        words = args.config, str(args.out), '--show-path', 'matrix.png'
+        tool = 'python -m mmclca confusion-matrix'
+        say(f'Next       {tool} {shlex.join(words)}')

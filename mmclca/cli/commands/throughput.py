@@ -17,7 +17,7 @@ from pathlib import Path
 
 from mmclca.utils.compile_modes import MODES
 from mmclca.utils.extras import require
-from mmclca.utils.messages import not_one_of
+from mmclca.utils.messages import not_one_of, say
 
 from .. import Parser, plain_errors
 from ..arguments import check_file, keep_rate, positive, whole
@@ -145,7 +145,7 @@ def refused_names(args):
     patch = benchmark.Size.patch_size
     for size in args.img_size:
         if size % patch:
-            yield f'--img-size {size}: expected a multiple of {patch}, a patch'
+            yield f'--img-size {size}: expected a multiple of {patch}'
     try:
         torch.empty(0, device=args.device)
     except (AssertionError, RuntimeError) as error:
@@ -155,20 +155,19 @@ def refused_names(args):
 def refused_together(args):
     """Yield what is wrong with some options together."""
     if args.fuse and args.train:
-        yield '--fuse and --train exclude each other; omit one'
+        yield '--fuse excludes --train: only inference models can be fused'
     if args.baseline and args.arch:
-        yield '--arch and --baseline exclude each other; omit one'
+        yield '--arch excludes --baseline: its baseline is the ViT of timm'
     names = ('amp', 'compile', 'memory', 'train')
     given = [f'--{name}' for name in names if vars(args)[name]]
     given += [f'--device {args.device}'] * (args.device != 'cpu')
     if args.backend == 'onnx' and given:
         yield (
-            '--backend onnx measures float32 inference on the CPU; omit '
+            '--backend onnx measures float32 inference on the CPU: omit '
             f'{" and ".join(given)}'
         )
     if args.train and min(args.batch) < 2:
-        reason = 'as the CLA head has a BatchNorm'
-        yield f'--train --batch 1: expected at least 2, {reason}'
+        yield '--train --batch 1: BatchNorm in the CLA head needs at least 2'
 
 
 def setting_of(args):
@@ -195,7 +194,7 @@ def read_config(name, train):
         config = mmengine.config.Config.fromfile(name)
         configs.require_settings(config, 'model.backbone')
         if train and config.model.get('teacher'):
-            raise ValueError('config with a teacher; expected one without')
+            raise ValueError('model.teacher is not supported by --train')
         model = config.model.to_dict()
         return benchmark.candidates.of_config(Path(name).stem, model)
 
@@ -263,3 +262,4 @@ def main(args):
     print(*pages.exponent_lines(pages.exponents(results)), sep='\n')
     if args.out and results:  # models out of memory may follow the last one
         pages.write_comparison(args.out, *given)
+        say(f'Saved      {args.out}.md, .csv, .json, .png')

@@ -9,6 +9,8 @@ python tools/dataset_converters/ultra_fgvc.py check data --dataset cotton80
 
 from collections import Counter
 
+from mmclca.utils.messages import say
+
 from .. import Parser, plain_errors
 from ..packages import datasets
 
@@ -49,7 +51,7 @@ def run_download(dataset, to, revision):
     sets = info.SETS.values() if dataset == 'all' else [info.get_info(dataset)]
     # SoyAgeing consists of its stages, which `all` names too
     for part in {part.name: part for one in sets for part in one.parts}:
-        print(importing.download(info.SETS[part], to, revision))
+        say(f'Saved      {importing.download(info.SETS[part], to, revision)}')
 
 
 def run_check(folder, dataset, partial, to=None):
@@ -62,8 +64,11 @@ def run_check(folder, dataset, partial, to=None):
         images = importing.check_set(found, info, not partial)
     counts = Counter(image.split for image in images)
     classes = len({image.class_name for image in images})
-    print(f'{found}\n{classes} classes, images: {dict(counts)}, all read')
-    print(to or '')
+    listed = ', '.join(f'{number} {name}' for name, number in counts.items())
+    say(f'Found      {found}')
+    say(f'Data       {classes} classes, images: {listed}, all readable')
+    if to:
+        say(f'Saved      {to}')
 
 
 COMMANDS = {'download': run_download, 'check': run_check, 'import': run_check}

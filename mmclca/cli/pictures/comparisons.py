@@ -46,7 +46,7 @@ def draw_cka(args):
     """
     figures = visualization.layer_figures
     if args.other and args.kind in CURVES:
-        raise ValueError(f'--kind {args.kind} draws one model; omit --other')
+        raise ValueError(f'--kind {args.kind} shows one model: omit --other')
     opened = [
         open_split(args, load(args, files, True), partial(chosen, args))
         for files in filter(None, (args.files, args.other))
@@ -83,7 +83,7 @@ def curves_of(args, model, read):
     if args.kind != 'probe':
         return getattr(study, args.kind)(model, read)
     if args.feature == 'all':  # gigabytes
-        raise ValueError('--kind probe takes --feature cls or mean')
+        raise ValueError('--kind probe needs --feature cls or mean')
     features, labels = study.layer_features(model, read(), args.feature)
     how = study.numbered(labels)
     found = [apis.probe.out_of_fold(x.float(), *how) for x in features]
@@ -97,8 +97,7 @@ def chosen(args, length):
     number = most // args.batch_size
     if not number:
         raise ValueError(
-            f'--batch-size {args.batch_size} exceeds the {most} images '
-            f'(split: {length}, --num-images: {args.num_images}); give '
+            f'--batch-size {args.batch_size} exceeds the {most} images: use '
             f'--batch-size {most} or less'
         )
     wanted = number * args.batch_size
@@ -120,9 +119,7 @@ def open_split(args, model, choose=range):
 def check_same(args, seen):
     """Refuse models whose configs name other images."""
     if any(names != seen[0] for names in seen):
-        raise ValueError(
-            f'the {args.split} images of the configs differ; use one dataset'
-        )
+        raise ValueError(f'the configs have different {args.split} images')
 
 
 def add_agreement(parser):

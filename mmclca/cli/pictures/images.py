@@ -67,7 +67,7 @@ def label_of(text, names):
     if text.isdecimal() and int(text) < len(names):
         return int(text)
     raise ValueError(
-        f'--classes: {not_one_of(text, names)}, or labels 0 to '
+        f'--classes: {not_one_of(text, names)}, or labels from 0 to '
         f'{len(names) - 1}'
     )
 
@@ -189,9 +189,7 @@ def draw_reduction(args):
     """
     config, checkpoint, places = model_files.sort_files(args.files, True)
     if checkpoint and args.pretrained:
-        raise ValueError(
-            'CHECKPOINT and --pretrained exclude each other; omit one'
-        )
+        raise ValueError('--pretrained excludes a checkpoint: omit one')
     images = kind.images_of(args, places, args.seed)
     with plain_errors(config):
         cfg, opened = apis.loading.config_and_weights(
@@ -215,7 +213,7 @@ def build(cfg, checkpoint, pretrained):
         checkpoints.loading.refuse_broken(model, pretrained)
     else:
         print(
-            'Warning: no checkpoint given, the weights are random',
+            'Warning: weights are random, as no checkpoint is given',
             file=sys.stderr,
         )
     return model.eval()

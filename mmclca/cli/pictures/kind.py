@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from mmclca.utils.messages import say
+
 from .. import model_files
 from ..arguments import Parser, whole
 from ..mistakes import plain_errors
@@ -32,7 +34,7 @@ class Kind:
     @plain_errors()
     def main(self, args):
         if out := self.draw(args):
-            print(out)
+            say(f'Saved      {out}')
 
 
 def add_images(parser, out='--out', files='[CONFIG] CHECKPOINT IMAGE'):
@@ -63,9 +65,7 @@ def load(args, files, new_last_layer=False):
     visualization.figures.check_picture(args.out)
     config, checkpoint, images = model_files.sort_files(files)
     if images:
-        raise ValueError(
-            f'{images[0]}: this command reads no image files; omit them'
-        )
+        raise ValueError(f'{images[0]}: this command takes no images')
     how = args.cfg_options, args.device, new_last_layer
     return apis.loading.load_classifier(config, checkpoint, *how)
 
@@ -84,7 +84,7 @@ def images_of(args, places, seed=0):
     leaves = datasets.synthetic_leaves.drawn_leaves(args.leaves, seed)
     images = [*model_files.read_images(places), *leaves]
     if not images:
-        raise ValueError('no images given; name images, or add --leaves 1')
+        raise ValueError('no images given: name images, or add --leaves 1')
     return images
 
 
@@ -93,8 +93,8 @@ def check_labels(option, labels, number):
     wrong = [label for label in labels if not 0 <= label < number]
     if wrong:
         raise ValueError(
-            f'{option} {" ".join(map(str, wrong))}: expected labels 0 to '
-            f'{number - 1}'
+            f'{option} {" ".join(map(str, wrong))}: expected labels from 0 '
+            f'to {number - 1}'
         )
 
 
