@@ -209,7 +209,6 @@ def learning_curve(
     groups: Sequence | None = None,
     sizes: Sequence[int] = SIZES,
     class_weights: str | None = None,
-    seed: int = 0,
     progress: Callable = iter,
 ) -> list[dict]:
     """Cross-validated accuracy by the number of training images per class.
@@ -230,7 +229,6 @@ def learning_curve(
             100.
         class_weights (str, optional): See :func:`out_of_fold`.
             Defaults to None.
-        seed (int): Of the subsets. Defaults to 0.
         progress (Callable): Wraps the list of sizes. Defaults to ``iter``.
 
     Returns:
@@ -245,28 +243,23 @@ def learning_curve(
     task = Task.of(features, found.labels, *number, groups, class_weights)
     if not found.independent:
         return []
-    counts = task.units.per_class
-    usual = np.median(counts)
+    usual = np.median(task.units.per_class)
     most = max(round(usual * (1 - 1 / found.folds)), 1)
-    smaller = sorted(size for size in sizes if size < most)
-    subsets = [np.rint(size / usual * counts).clip(1) for size in smaller]
-    accuracies = [_subset(found, task, x, seed) for x in progress(subsets)]
-    accuracies.append(float(found.accuracy.mean()))
+    smaller = [size for size in sizes if size < most]
+    curve = {x: _subset(found, task, x / usual) for x in progress(smaller)}
+    curve[most] = float(found.accuracy.mean())
     number = found.independent / 2  # as in OutOfFold.interval
-    return [
-        dict(zip(POINT, (size, x, *wilson(x, number)), strict=True))
-        for size, x in zip([*smaller, most], accuracies, strict=True)
-    ]
+    points = [(size, x, *wilson(x, number)) for size, x in curve.items()]
+    return [dict(zip(POINT, point, strict=True)) for point in points]
 
 
-def _subset(
-    found: OutOfFold, task: Task, numbers: np.ndarray, seed: int
-) -> float:
-    """Cross-validate with some units (K,) of each class in each split."""
+def _subset(found: OutOfFold, task: Task, share: float) -> float:
+    """Cross-validate with a share of each class, at least one unit."""
+    numbers = np.rint(share * task.units.per_class).clip(1)
     logits = torch.full_like(found.logits, torch.nan)
     for i, (train, test) in enumerate(found.splits):
         units = task.part(train).units
-        some = task.part(train[units.draw(numbers, seed + i)]).in_span()
+        some = task.part(train[units.draw(numbers, i)]).in_span()
         (fitted,) = some.fit(found.strengths[i])
         tested = task.features[test, 0]
         tested = tested if some.basis is None else tested @ some.basis
@@ -329,11 +322,12 @@ def forecast(points: Sequence[dict], factor: float) -> dict | None:
     """
     if len(points) < 2:
         return None
-    number, mean, low, high = (points[-1][name] for name in POINT)
+    last = points[-1]
     x = np.log([point['photographs'] for point in points])
     errors = 1 - np.array([point['accuracy'] for point in points])
     exponent, _ = np.polyfit(x, np.log(errors.clip(LEAST_ERROR)), deg=1)
-    gain = (1 - mean) * (1 - factor ** float(exponent.clip(STEEPEST, 0)))
-    shares = mean + gain, low, min(high + gain, 1.0)
-    found = round(factor * number), *shares
-    return dict(zip(POINT, found, strict=True))
+    mean, left = last['accuracy'], factor ** exponent.clip(STEEPEST, 0)
+    gain = float((1 - mean) * (1 - left))
+    number, high = factor * last['photographs'], min(last['high'] + gain, 1.0)
+    found = dict(photographs=round(number), accuracy=mean + gain, high=high)
+    return last | found
