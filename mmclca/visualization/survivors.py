@@ -52,9 +52,9 @@ def _hex(colour: np.ndarray) -> str:
 
 
 SWATCHES = {
-    KEPT: Swatch('kept: original patch', edge=_hex(GREY)),
-    MERGED: Swatch('merged: mean color of the group', edge=_hex(INK)),
-    FUSED: Swatch('fused into one token, small weights', _hex(blend(GREY))),
+    KEPT: Swatch('kept, not merged: as photographed', edge=_hex(GREY)),
+    MERGED: Swatch('merged: mean color of a group', edge=_hex(INK)),
+    FUSED: Swatch('fused with small weights', _hex(blend(GREY))),
     DROPPED: Swatch('dropped', _hex(fade(GREY))),
 }
 RAMP = ', '.join(map(to_hex, matplotlib.colormaps[HEAT]([0.0, 0.5, 1.0])))
@@ -89,6 +89,14 @@ class Stage:
         if self.mixed:
             return None
         return (kinds(self.weights) == KEPT).double().mean().item()
+
+    @property
+    def kept_as(self) -> str:
+        """Describe the patches of ``kept``."""
+        found = kinds(self.weights)
+        if MERGED not in found:
+            return 'patches kept'
+        return 'patches not merged' + ' or dropped' * (DROPPED in found)
 
     @property
     def swatches(self) -> list[Swatch]:

@@ -105,7 +105,7 @@ def test_leaf_is_named_and_seen(page, leaf, tmp_path):
         expect(page.locator('#classes')).to_contain_text(name)
     assert tokens(page) == [11, 7]
     expect(page.locator('#survivors img')).to_have_count(3)
-    expect(page.locator('#legend')).to_contain_text('kept: original patch')
+    expect(page.locator('#legend')).to_contain_text('as photographed')
     expect(page.locator('#row')).to_contain_text('pred_score')
     drive.write_picture(page, tmp_path / 'page.png')
     with Image.open(tmp_path / 'page.png') as image:

@@ -134,7 +134,8 @@ def test_each_stage_is_drawn_even_where_nothing_is_reduced(cache, said):
     headed = [shown[0], *map('after layer {}\n{}'.format, (1, 3), said)]
     assert titles == headed + shown
     (texts,) = figure.legends
-    assert [t.get_text() for t in texts.texts] == ['kept: original patch']
+    (text,) = texts.texts
+    assert text.get_text().startswith('kept')
 
 
 def test_a_bar_explains_mixed_patches():

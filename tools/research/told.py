@@ -47,8 +47,7 @@ def told(name, own, count, reading, **settings):
     for drawn in draws(labels, ~tested, count):
         given = read[drawn], labels[drawn], 1 + int(labels.max())
         found = out_of_fold(*given)
-        curve = learning_curve(*given, strength=found.strength)
-        low, high = interval_of(found, curve)
+        low, high = interval_of(found, learning_curve(found, read[drawn]))
         fitted = fit_linear(*given, 'ridge', found.strength)
         scores, names = fitted.scores(read[tested, 0]), labels[tested]
         true = (scores.argmax(1) == names).float().mean()

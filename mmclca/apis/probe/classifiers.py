@@ -169,9 +169,7 @@ class Task:
             raise ValueError(
                 f'{len(views)} images have features, but {len(labels)} labels'
             )
-        views = views.double()
-        rotated, basis = rotate(views.flatten(0, 1))
-        return cls(rotated.unflatten(0, views.shape[:2]), *settings, basis)
+        return cls(views.double(), *settings).in_span()
 
     @property
     def strengths(self) -> Sequence[float]:
@@ -197,6 +195,12 @@ class Task:
             labels=self.labels[chosen],
             groups=groups,
         )
+
+    def in_span(self) -> 'Task':
+        """Return the same with features rotated by ``basis``."""
+        rotated, basis = rotate(self.features.flatten(0, 1))
+        rotated = rotated.unflatten(0, self.features.shape[:2])
+        return replace(self, features=rotated, basis=basis)
 
     def fit(self, *strengths: float) -> list[Linear]:
         """Fit the classifier to all images with each of some strengths."""
