@@ -18,7 +18,6 @@ from mmclca.apis.probe.classifiers import rotate
 from mmclca.benchmark.timing import RUNTIMES, time_models
 from mmclca.evaluation.cost import count_config
 from mmclca.sweep.compose import NONE
-from mmclca.sweep.report import markdown
 from mmclca.utils.provenance import provenance
 
 GRID = Config.fromfile('configs/sweeps/few_photographs_frozen.py').to_dict()
@@ -58,7 +57,8 @@ def values(out):
     return dict(
         facts=machine_of(STUDY),
         mean=lambda **way: of_sets(rows, way)[0].mean(),
-        table=lambda *ways: table_of(rows, ways),
+        gmacs=lambda **way: of_sets(rows, way)[1],
+        by_set=lambda **way: of_sets(rows, way)[0].to_dict(),
         difference=lambda one, other: difference(rows, one, other),
         worst=lambda one, other: worst(rows, one, other),
         regret=lambda one, *ways: regret(rows, one, ways),
@@ -231,14 +231,3 @@ def regret(rows, one, ways):
         same = {x: (DEFAULT | one)[x] for x in ('backbone', 'count')}
         found = select(rows, same)[sets_of(rows)]
     return f'{(found.max() - of_sets(rows, one)[0]).mean():.1f}'
-
-
-def table_of(rows, ways):
-    """Return a row a way: its mean over sets, cost, and accuracy by set."""
-    lines = []
-    for title, way in ways:
-        found, gmacs = of_sets(rows, way)
-        line = {'': title, 'GMACs': f'{gmacs:.2f}'}
-        line['mean (%)'] = f'{found.mean():.1f}'
-        lines.append(line | {k: f'{v:.1f}' for k, v in found.items()})
-    return markdown(pd.DataFrame(lines), ('',))

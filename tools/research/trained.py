@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 from few_photographs import GRID, labels_of
 from frozen import DATA, FILES, WEIGHTS, photographs, read_list
-from tables import kept
+from tables import kept, select
 
 import mmclca
 from mmclca.apis import Probe
@@ -23,28 +23,18 @@ from mmclca.fitting.probing import fit_classifier, measure
 from mmclca.fitting.record import FitRecord, ModelFolder
 from mmclca.fitting.screen import Log
 from mmclca.fitting.training import refitted, train, training_config
-from mmclca.sweep.report import markdown
 
 STUDY = 'few_photographs_trained'
 WHOLE = 'fine-tuning'
 SHARES = (0.25, 0.5, 0.75, 1.0)  # of what was trained, in the weights
 KEYS = ['backbone', 'set', 'crops']
-TITLES = {
-    'folds': 'probe, by folds',
-    'probe': 'probe, test',
-    'scores': 'both scores summed',
-    **{f'{share}': f'{share:.0%} of the way' for share in SHARES[:-1]},
-    '1.0': 'trained',
-    'refitted': 'trained, ridge on it',
-    'fine_tuned': 'fine-tuning, all tokens',
-}
 CALL = dict.fromkeys(
     ('photographs', 'budget', 'runtime', 'labels', 'groups', 'pixels')
 )
 
 
 def values():
-    """Return what the template asks for: a function that makes a table."""
+    """Return trainings and fits for the template."""
     wanted = [(named_run(*one, 'fit'), one) for one in GRID['trained']]
     rows = kept(STUDY, measured, wanted)
     wanted = [(named_run(*x, 3, WHOLE), x) for x in GRID['fine_tuned']]
@@ -55,7 +45,7 @@ def values():
     wanted = [(dict(count=count), (count,)) for count in GRID['drawn']]
     drawn = kept('few_photographs_drawn', fitted, wanted)
     shown = drawn.to_dict('records')
-    return dict(trained=partial(table, rows), drawn=shown)
+    return dict(trained=partial(by_folds, rows), drawn=shown)
 
 
 def named_run(backbone, name, crops, recipe):
@@ -196,14 +186,8 @@ def percent(flags):
     return round(100 * float(flags.float().mean()), 2)
 
 
-def table(rows, backbone, crops):
-    """Return a row a set, the least that folds name right first."""
-    rows = rows[(rows.backbone == backbone) & (rows.crops == crops)]
-    rows = rows.sort_values('folds').drop(
-        columns=['backbone', 'crops', 'recipe']
-    )
-    rows = rows.dropna(axis=1, how='all')
-    rows['photographs'] = rows.photographs.astype(int)
-    shares = rows.columns.drop(['set', 'photographs'])
-    rows[shares] = rows[shares].map('{:.1f}'.format)
-    return markdown(rows.rename(columns=TITLES), ('set',))
+def by_folds(rows, backbone, crops):
+    """Return one row per dataset, the lowest cross-validated accuracy
+    first."""
+    rows = select(rows, dict(backbone=backbone, crops=crops))
+    return rows.sort_values('folds').to_dict('records')
