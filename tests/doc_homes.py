@@ -61,6 +61,7 @@ ONE_EPOCH = 'train_cfg.max_epochs=1 train_dataloader.num_workers=0'
 SMALLER_PYTHON = {
     '(2, 3, 224, 224)': '(2, 3, 32, 32)',
     'range(22)': 'range(3)',
+    'photos_of_larch/': 'data/new_leaves',
     "fit('photos/')": "fit('data/my_leaves', probe_only=True, "
     "weights='deit_tiny_patch16_224.pth')",
 }

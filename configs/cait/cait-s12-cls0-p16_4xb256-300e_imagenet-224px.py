@@ -3,7 +3,7 @@
 # without LayerScale, CLS before the first layer.
 # For the other rows: model.backbone.cls_at=2, 4, 8, 10 or 11; or, with
 # model.backbone.cls_at=None, model.backbone.num_class_layers=1, 2 or 3 and
-# model.backbone.arch.num_layers=9 to 12. See docs/cait.md.
+# model.backbone.arch.num_layers=9 to 12. See docs/architectures.md.
 # Reproduces: nothing yet; the recipe of DeiT, as in the thesis.
 # Expected: not measured; quoted from the thesis: 79.9 % top-1.
 # Evaluation: validation split, last checkpoint.

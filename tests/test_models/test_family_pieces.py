@@ -4,6 +4,7 @@
 DeiT, DeiT III, parallel ViTs, CaiT, ResMLP and PatchConvNet.
 """
 
+import csv
 import re
 
 import pytest
@@ -21,8 +22,11 @@ from mmclca.registry import MODELS
 FOLDER = CONFIGS / '_base_/models'
 DOCS = (ROOT / 'docs/weights.md').read_text()
 RELEASES = 'https://dl.fbaipublicfiles.com/deit/'
-ROW = re.compile(r'\| `(\S+\.pth)` \| (?:`(\S+)` )?\| `(\S+)` \| (\d+) \|')
-RELEASED = [match.groups() for match in ROW.finditer(DOCS)]
+with (ROOT / 'docs/weights.csv').open(newline='') as table:
+    RELEASED = [
+        (row['file'], row['timm'], row['config'], row['px'])
+        for row in csv.DictReader(table)
+    ]
 OF_TIMM = [row for row in RELEASED if row[1]]
 FIRST = {  # timm's name in the first row of each piece
     piece: name for _, name, piece, _ in reversed(OF_TIMM)

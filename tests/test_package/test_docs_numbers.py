@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Numbers, options and names of configs that the documentation states."""
 
+import csv
 import re
 import shlex
 from collections import Counter
@@ -47,25 +48,23 @@ def counted(keep_rate):
 
 
 def test_numbers_of_how_it_works():
-    page = text_of('docs/how_it_works.md')
-    rows = re.findall(r'^\| (all tokens|[\d.]+)[^|]*\|(.+)\|$', page, re.M)
+    text, _, table = text_of('docs/how_it_works.md').partition('## Cost')
+    rows = re.findall(r'^\| (all tokens|[\d.]+)[^|]*\|(.+)\|$', table, re.M)
     assert len(rows) == 5
     for rate, cells in rows:
         keep_rate = None if rate == 'all tokens' else float(rate)
         assert re.findall(r'[\d.]+', cells) == counted(keep_rate), rate
     for number in counted(0.25)[:6]:
-        assert re.search(rf'\b{number}\b', page.partition('## What it')[0])
+        assert re.search(rf'\b{number}\b', text)
 
 
 def rows_of_methods():
-    """Method, keep rate, size and the two GMACs of rows in docs/methods."""
-    for page in sorted(ROOT.glob('docs/methods/*.md')):
-        tables = re.split(r'^ViT-B/16, (\d+) px', page.read_text(), flags=re.M)
-        for size, table in zip(tables[1::2], tables[2::2], strict=True):
-            for row in re.findall(r'^\| ([\d.]+ \|.+) \|$', table, re.M):
-                rate, _, plain, _, clca = row.split(' | ')
-                costs = [float(cost.split()[0]) for cost in (plain, clca)]
-                yield page.stem, float(rate), int(size), *costs
+    """Method, keep rate, size and both GMACs in docs/methods/costs.csv."""
+    with (ROOT / 'docs/methods/costs.csv').open(newline='') as file:
+        for row in csv.DictReader(file):
+            plain, clca = float(row['gmacs']), float(row['gmacs_clca'])
+            key = float(row['keep_rate']), int(row['img_size'])
+            yield row['method'].lower(), *key, plain, clca
 
 
 def gmacs_of_methods():

@@ -216,6 +216,7 @@ ELSEWHERE = {
     'dev/screenshot_page.py': 'test_page/test_page_in_browser.py',
     'dev/write_metafile.py': 'test_configs/test_write_costs.py',
     'dev/write_method_tables.py': 'test_tools/test_write_method_tables.py',
+    'dev/write_model_zoo.py': 'test_tools/test_write_model_zoo.py',
 }
 SLOW = (pytest.mark.slow, pytest.mark.first)
 GOLDEN = (

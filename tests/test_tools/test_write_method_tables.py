@@ -1,6 +1,7 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""The pages of the methods, and that their tables are what is counted."""
+"""The pages of the methods, and their tokens and GMACs."""
 
+import itertools
 import re
 import runpy
 
@@ -8,51 +9,66 @@ import pytest
 from mmengine.registry import init_default_scope
 from tiny_run import ROOT
 
-from mmclca.benchmark.pages import line
 from mmclca.models import TokenReducer
 from mmclca.registry import MODELS
 
 TOOL = runpy.run_path(str(ROOT / 'tools/dev/write_method_tables.py'))
 PAGES = ROOT / 'docs/methods'
+COSTS = TOOL['read_costs']()
+METHODS = sorted({cost['method'] for cost in COSTS})
+WITHOUT_PICTURE = {'DynamicViT', 'PatchMerger', 'SiT', 'Sinkhorn'}
 slow = pytest.mark.slow
-METHODS = sorted(path.stem for path in PAGES.glob('[!R]*.md'))
-ROW = re.compile(r'^\| (?:1|0\.\d+) \|.*\|$', re.MULTILINE)
-
-
-def rows(method):
-    """The rows of the two tables of a page, 224 px first."""
-    found = ROW.findall((PAGES / f'{method}.md').read_text())
-    return found[:5], found[5:]
 
 
 def test_every_method_has_a_page_a_picture_and_a_line():
     overview = (PAGES / 'README.md').read_text()
     registered = {
-        name.lower()
+        name
         for name, module in MODELS.module_dict.items()
         if issubclass(module, TokenReducer) and module is not TokenReducer
     }
+    pages = {path.stem for path in PAGES.glob('[!R]*.md')}
     assert set(METHODS) <= registered
+    assert pages == {method.lower() for method in METHODS}
     assert len(METHODS) == 15
     for method in METHODS:
-        assert f'({method}.md)' in overview
-        assert (
-            f'pictures/methods/{method}.png'
-            in (PAGES / f'{method}.md').read_text()
-        )
-        picture = ROOT / f'docs/pictures/methods/{method}.png'
-        assert 10_000 < picture.stat().st_size < 150_000
+        assert f'[{method}]({method.lower()}.md)' in overview
+        if method in WITHOUT_PICTURE:
+            continue
+        picture = f'pictures/methods/{method.lower()}.png'
+        assert picture in (PAGES / f'{method.lower()}.md').read_text()
+        size = (ROOT / 'docs' / picture).stat().st_size
+        assert 10_000 < size < 150_000
+
+
+def test_costs_cover_every_method_size_and_keep_rate():
+    rates = [f'{rate:g}' for rate in TOOL['KEEP_RATES']]
+    sizes = [str(size) for size in TOOL['SIZES']]
+    found = [
+        (cost['method'], cost['img_size'], cost['keep_rate']) for cost in COSTS
+    ]
+    wanted = sorted(itertools.product(METHODS, sizes, rates))
+    assert sorted(found) == wanted
+
+
+def test_table_of_the_page_shows_the_stored_costs():
+    text = TOOL['PAGE'].read_text()
+    table = text.partition(TOOL['BEGIN'])[2].partition(TOOL['END'])[0]
+    assert table.splitlines() == TOOL['shown'](COSTS)
+    assert len(re.findall(r'^\| \w+ \| \d', table, re.M)) == 15
 
 
 @pytest.mark.parametrize(
-    'method', ['evit', *(pytest.param(m, marks=slow) for m in METHODS)]
+    'method', ['EViT', *(pytest.param(m, marks=slow) for m in METHODS)]
 )
-def test_tables_are_what_is_counted(method):
+def test_stored_costs_equal_counted_costs(method):
     init_default_scope('mmpretrain')
-    small, large = rows(method)
-    assert len(small) == len(large) == 5
-    rates = [float(row.split('|')[1]) for row in small]
-    assert rates == list(TOOL['KEEP_RATES'])
+    small = [
+        cost
+        for cost in COSTS
+        if cost['method'] == method and cost['img_size'] == '224'
+    ]
     # one row of each, at different keep rates
-    i = 2 if method == 'ats' else METHODS.index(method) % 5
-    assert line(TOOL['row'](method, 224, rates[i])) == small[i]
+    i = 2 if method == 'ATS' else METHODS.index(method) % 5
+    rate = TOOL['KEEP_RATES'][i]
+    assert TOOL['row'](method, 224, rate) == small[i]

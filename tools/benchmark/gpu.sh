@@ -1,21 +1,38 @@
 #!/bin/sh
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 #
-# Measures methods with CLCA on a GPU and writes docs/benchmarks/gpu_*: ViT-B/16
-# at 448 px, batch 128, and ViT-S/16 at 224 px, batch 512, in bf16: ten methods
-# in eager inference, four in training steps and compiled. About an hour by
-# estimate, not yet run; most of it is compiling. Options of throughput.py may
-# follow, for example --methods EViT TopK. PYTHON names the interpreter.
+# Measures token reduction with CLCA on a GPU, in bf16: ViT-S/16 at 224 px with
+# batch size 512, and ViT-B/16 at 448 px with batch size 128.
+#
+#   sh tools/benchmark/gpu.sh         inference of ten models and training
+#                                     steps of four, eager and compiled, at
+#                                     keep rates 0.5 and 0.1 (estimate: 1 hour)
+#   sh tools/benchmark/gpu.sh quick   inference of five models and training
+#                                     steps of three, eager, at keep rate 0.5
+#                                     (estimate: 5 minutes)
+#
+# Writes gpu_*.md, .csv, .json and .png to the folder OUT (default:
+# docs/benchmarks). Options of throughput.py can follow, for example
+# --methods EViT TopK. PYTHON is the interpreter.
 set -eu
 cd "$(dirname "$0")/../.."
+quick=
+if [ "${1:-}" = quick ]; then
+    quick=yes
+    shift
+fi
+rates=${quick:+0.5}
+rounds=${quick:+5}
 
 measure() { # NAME OPTION...
     name=$1
     shift
-    echo "$name" >&2
+    echo "Measuring $name" >&2
+    # shellcheck disable=SC2086  # several keep rates
     "${PYTHON:-python}" tools/benchmark/throughput.py --device cuda \
-        --amp bf16 --clca yes --keep-rates 0.5 0.1 --rounds 20 --warm-up 4 \
-        --memory --out "docs/benchmarks/gpu_$name" "$@"
+        --amp bf16 --clca yes --keep-rates ${rates:-0.5 0.1} \
+        --rounds "${rounds:-20}" --warm-up 4 --memory \
+        --out "${OUT:-docs/benchmarks}/gpu_$name" "$@"
 }
 
 both() { # SUFFIX OPTION...
@@ -26,6 +43,11 @@ both() { # SUFFIX OPTION...
     measure "vit-b_448px$suffix" --arch base --img-size 448 --batch 128 "$@"
 }
 
+if [ "$quick" ]; then
+    both '' --methods mmpretrain none EViT TopK ToMe "$@"
+    both _train --train --methods none EViT ToMe "$@"
+    exit
+fi
 few='none EViT TopK ToMe'
 more='ATS SiT PatchMerger DPCKNN DynamicViT'
 # shellcheck disable=SC2086  # these are several words

@@ -1,95 +1,122 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Count the tables of tokens and GMACs in docs/methods.
+"""Count tokens and GMACs of all methods for docs/methods.
 
-``python tools/dev/write_method_tables.py`` writes those of all pages,
-``... docs/methods/evit.md`` that of one, between the marks in the page.
+``python tools/dev/write_method_tables.py`` counts every method,
+``... write_method_tables.py EViT ToMe`` these two. All counts are stored in
+``docs/methods/costs.csv``; ``docs/methods/README.md`` shows one keep rate.
 """
 
+from itertools import product
 from pathlib import Path
 
 from mmclca import cli
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ROOT / 'docs/methods'
-BEGIN = '<!-- tables: tools/dev/write_method_tables.py -->\n'
-END = '<!-- end of tables -->'
-TITLES = ('keep rate', 'tokens', 'GMACs', 'tokens, CLCA', 'GMACs, CLCA')
+PAGE = ROOT / 'docs/methods/README.md'
+COSTS = ROOT / 'docs/methods/costs.csv'
+BEGIN = '<!-- table: tools/dev/write_method_tables.py -->\n'
+END = '<!-- end of table -->'
 SIZES = (224, 448)
 KEEP_RATES = (1.0, 0.7, 0.5, 0.25, 0.1)
+SHOWN = '0.5'  # keep rate of the table in the page
+COUNTS = ('tokens', 'gmacs', 'distance_gmacs')
+COLUMNS = (
+    *('method', 'img_size', 'keep_rate'),
+    *(*COUNTS, *(f'{name}_clca' for name in COUNTS)),
+)
+TITLES = (
+    *('method', 'tokens, 224 px', 'GMACs', 'with CLCA'),
+    *('GMACs, 448 px', 'with CLCA'),
+)
 
 
 def config(method, size, keep_rate, clca):
     """Return the config of a classifier with one method.
 
     Args:
-        method (str): Name of the page, the method's in lower case.
+        method (str): Registered name of the method.
         size (int): Height and width of the image in pixels.
         keep_rate (float): Keep rate of all stages.
         clca (bool): Whether with CLC and CLA.
     """
     from mmengine.config import Config
 
-    from mmclca.models import reduction_of, with_reduction
+    from mmclca.models import with_reduction
 
-    base = ROOT / f'configs/_base_/models/clca-{method}_vit-base-p16.py'
-    model = Config.fromfile(base).model
+    name = f'clca-{method.lower()}_vit-base-p16.py'
+    model = Config.fromfile(ROOT / 'configs/_base_/models' / name).model
     model.backbone.img_size, model.head.num_classes = size, 80
-    name = reduction_of(model)['method']
-    return with_reduction(model, name, keep_rate, cache=clca, cla=clca)
+    return with_reduction(model, method, keep_rate, cache=clca, cla=clca)
 
 
 def cells(method, size, keep_rate, clca):
-    """Tokens at the layers that CLA reads, and GMACs, as text."""
+    """Return tokens after the layers that CLA reads, and GMACs, as text."""
     import torch
 
     from mmclca.evaluation.cost import count_config
 
-    torch.manual_seed(0)  # for ATS, which is run
+    torch.manual_seed(0)  # ATS is run
     cost = count_config(config(method, size, keep_rate, clca))
     tokens = '/'.join(str(cost.tokens[layer]) for layer in (3, 6, 9, 11))
-    gmacs = f'{cost.flops / 1e9:.2f}'
-    if cost.distances:
-        gmacs += f' (+{cost.distances / 1e9:.2f})'
-    return tokens, gmacs
+    distances = f'{cost.distances / 1e9:.2f}' if cost.distances else ''
+    return tokens, f'{cost.flops / 1e9:.2f}', distances
 
 
 def row(method, size, keep_rate):
-    """Texts of a row of a table: without CLCA, then with it."""
+    """Return a row of the CSV: counts without CLCA, then with it."""
     counted = (cells(method, size, keep_rate, clca) for clca in (False, True))
-    return [f'{keep_rate:g}', *(text for pair in counted for text in pair)]
+    texts = [text for cost in counted for text in cost]
+    values = (method, str(size), f'{keep_rate:g}', *texts)
+    return dict(zip(COLUMNS, values, strict=True))
 
 
-def tables(method):
-    """Return lines of the tables of one method, one an image size."""
+def read_costs():
+    """Return the rows of the CSV."""
+    from mmclca.utils.files import read_rows
+
+    return read_rows(COSTS, *COLUMNS)
+
+
+def shown(costs):
+    """Return the lines of the table in the page."""
     from mmclca.benchmark.pages import line, table_head
 
-    for size in SIZES:
-        yield from ['', f'ViT-B/16, {size} px, 80 classes:', '']
-        yield from table_head(TITLES)
-        for keep_rate in KEEP_RATES:
-            yield line(row(method, size, keep_rate))
+    by_method = {}
+    for cost in costs:
+        if cost['keep_rate'] == SHOWN:
+            found = by_method.setdefault(cost['method'], [cost['method']])
+            found += [cost['tokens']] if cost['img_size'] == '224' else []
+            found += [cost['gmacs'], cost['gmacs_clca']]
+    return [*table_head(TITLES), *map(line, by_method.values())]
 
 
-def write(page):
-    """Replace what is between the marks of a page."""
-    before, begin, rest = page.read_text().partition(BEGIN)
+def write_table(costs):
+    """Replace the table between the marks of the page."""
+    before, begin, rest = PAGE.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        raise cli.Mistake(f'{page}: add the lines {BEGIN.strip()} and {END}')
-    counted = '\n'.join(tables(page.stem)).lstrip('\n')
-    page.write_text(f'{before}{begin}{counted}\n{end}{after}')
+        raise cli.Mistake(f'{PAGE}: add the lines {BEGIN.strip()} and {END}')
+    lines = '\n'.join(shown(costs))
+    PAGE.write_text(f'{before}{begin}{lines}\n{end}{after}')
 
 
 def main():
     parser = cli.Parser(description=__doc__.partition('\n')[0])
-    parser.add('pages', 'default: all', nargs='*', type=Path)
-    pages = parser.parse_args().pages
+    parser.add('methods', 'default: all', nargs='*')
+    methods = parser.parse_args().methods
     from mmengine.registry import init_default_scope
 
+    from mmclca.utils.files import write_rows
+
     init_default_scope('mmpretrain')
-    for page in pages or sorted(PAGES.glob('[!R]*.md')):
-        write(page)
-        print(page)
+    stored = read_costs()
+    methods = methods or {cost['method'] for cost in stored}
+    costs = [cost for cost in stored if cost['method'] not in methods]
+    costs += [row(*key) for key in product(methods, SIZES, KEEP_RATES)]
+    costs.sort(key=lambda cost: cost['method'].lower())
+    write_rows(COSTS, [COLUMNS, *(cost.values() for cost in costs)])
+    write_table(costs)
+    print(COSTS, PAGE, sep='\n')
 
 
 if __name__ == '__main__':
