@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What is measured of what fit tells, on features that are made up."""
+"""Reported accuracy and unknown classes, on artificial features."""
 
 import pandas as pd
 import pytest

@@ -29,7 +29,7 @@ def merge(study, file):
 
 
 def replace(name, run, rows):
-    """Write rows to a table in place of those of the same run."""
+    """Write rows to a table; they replace earlier rows of the same run."""
     file = FOLDER / f'{name}.csv'
     rows.insert(0, 'run', rows.pop('run'))
     if file.exists():

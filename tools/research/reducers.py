@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""How near frozen networks with each reducer come to the full ones."""
+"""Compare frozen networks with token reduction to the full networks."""
 
 from functools import cache, partial
 
@@ -17,12 +17,12 @@ from mmclca.utils.provenance import provenance
 
 GRID = Config.fromfile('configs/sweeps/reducers.py').to_dict()
 STUDY = 'reducers'
-MOST = 10  # test photographs of a class that are read
-READ = 9  # layers whose averages are read
+MOST = 10  # test photos per class
+READ = 9  # layers with averaged tokens
 
 
 def values(out):
-    """Return what the template asks for."""
+    """Return the values for the template."""
     networks = [Frozen(backbone) for backbone in FILES]
     for backbone, rate in GRID['runs']:
         networks += [

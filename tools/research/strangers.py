@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""How photographs of no known class are told, on several sets."""
+"""Detection of unknown classes on several datasets."""
 
 from functools import cache, partial
 
@@ -26,7 +26,7 @@ def values():
 
 
 def measure():
-    """Measure how strangers are told, by draw of each set."""
+    """Measure the detection of unknown classes per training subset."""
     return [
         dict(default=title, set=name, count=count, **found)
         for title in GRID['defaults']
@@ -38,15 +38,15 @@ def measure():
 
 @cache
 def read(title, name):
-    """Return what a default of fit reads of a set, (N, V, D)."""
+    """Return the features of a dataset by a default of ``fit``, (N, V, D)."""
     settings = dict(GRID['defaults'][title])
     reading = settings.pop('reading')
     return read_of(Frozen(**settings).views(name), reading).transpose(0, 1)
 
 
 def told(title, name, count):
-    """Yield how strangers are told: of a third of the classes of a set, held
-    out, and of other sets."""
+    """Yield detection results for a held-out third of the classes, and for
+    other datasets."""
     found = read(title, name)
     labels, tested = labels_of(photographs()[name])
     number = 1 + int(labels.max())
@@ -68,7 +68,7 @@ def told(title, name, count):
 
 
 def compare(views, labels, number, tested, places):
-    """Compare test photographs with strangers of some places."""
+    """Compare test photos of known classes with unknown classes."""
     folds, features = out_of_fold(views, labels, number), views[:, 0]
     fitted = fit_linear(views, labels, number, 'ridge', folds.strength)
     cut = threshold_by_folds(nearest_of_others(features, folds.splits))

@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""How far what fit tells of its accuracy can be trusted, on several sets."""
+"""Coverage of the confidence interval of ``fit`` on several datasets."""
 
 from few_photographs import GRID, draws, labels_of, read_of
 from frozen import Frozen, photographs
@@ -8,15 +8,15 @@ from tables import kept
 from mmclca.apis.probe import fit_linear, learning_curve, out_of_fold
 from mmclca.fitting.probing import interval_of
 
-# whose test photographs are of other days than those to learn from
+# datasets with test photos from other days than the training photos
 OTHER_DAYS = ('cotton5', 'mangodis8')
-# calibration errors, by the temperature of the scores
+# columns of calibration errors
 KINDS = ['temperature by folds', 'without']
 WHERE = ['default', 'count']
 
 
 def values():
-    """Return what the template asks for."""
+    """Return the values for the template."""
     rows = kept('few_photographs_told', measure, [({}, ())])
     rows['inside'] = 100 * rows.true.between(rows.low, rows.high)
     same_days = rows[~rows.set.isin(OTHER_DAYS)]
@@ -25,8 +25,8 @@ def values():
 
 
 def measure():
-    """Measure the accuracy that fit tells of its defaults, the interval, and
-    the accuracy of test photographs, by draw."""
+    """Measure reported accuracy, interval and test accuracy per training
+    subset, for both defaults of ``fit``."""
     return [
         dict(default=title, set=name, count=count, **found)
         for title, settings in GRID['defaults'].items()
@@ -37,7 +37,7 @@ def measure():
 
 
 def told(name, own, count, reading, **settings):
-    """Yield what fit tells of draws of a set."""
+    """Yield reported accuracy and test accuracy per training subset."""
     read = read_of(Frozen(**settings).views(name), reading).transpose(0, 1)
     labels, tested = labels_of(own)
     for drawn in draws(labels, ~tested, count):
