@@ -11,6 +11,7 @@ import torch
 from mmengine.config import Config
 from PIL import Image
 from small_models import PATCH_CONVNET, RESMLP
+from tables import read_sweep, unpack
 from tiny_model import write_tiny
 from tiny_run import CLASSES, ROOT, run_tool
 from ultra_fgvc_trees import cotton_leaves, write
@@ -190,14 +191,14 @@ def _write_own_pieces(folder):
 
 
 def add_results(folder):
-    """Results of sweeps: hundreds of files that few pages look at."""
-    measured = ROOT / 'docs/results'
-    for name in ('leaf40', 'leaf40_why'):
-        shutil.copytree(measured / name, folder / 'docs/results' / name)
+    """Results of sweeps: tables, and hundreds of files."""
+    (folder / 'docs/results').mkdir(parents=True)
+    for path in ROOT.glob('docs/results/*.csv'):
+        shutil.copy(path, folder / 'docs/results')
+    results = read_sweep(ROOT / 'docs/results/leaf40.csv')
     for path in ROOT.glob('configs/sweeps/*.py'):
         if path.stem not in RUN:
-            sweep = folder / 'work_dirs/sweeps' / path.stem
-            shutil.copytree(measured / 'leaf40', sweep)
+            unpack(results, folder / 'work_dirs/sweeps' / path.stem)
 
 
 def call_tool(words, patch):

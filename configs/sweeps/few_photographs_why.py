@@ -3,7 +3,7 @@
 # is one change to 'ours' of configs/sweeps/few_photographs.py at keep rate
 # 0.1, on three of its draws. Its runs are what they are compared with. ToMe
 # merges at most half of the tokens and is compared with EViT 0.5.
-# Results: docs/results/few_photographs_why.
+# Results: docs/results/few_photographs_why.csv.
 # Command: python tools/sweep.py configs/sweeps/few_photographs_why.py --jobs 2
 _base_ = 'few_photographs.py'
 keep_rates = [0.1]

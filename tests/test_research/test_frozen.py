@@ -1,5 +1,5 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Frozen networks: what they see, draws, and what is measured of them."""
+"""Frozen networks: features, training subsets and accuracies."""
 
 from collections import Counter
 
@@ -100,12 +100,3 @@ def test_draws_take_as_many_as_there_are():
     assert len(found) == few_photographs.NUM_DRAWS
     assert all(Counter(labels[x].tolist()) == {0: 3, 1: 2} for x in found)
     assert len({tuple(x.tolist()) for x in found}) > 1
-
-
-def test_kept(tmp_path):
-    asked = []
-    file = tmp_path / 'new' / 'one.json'
-    for _ in range(2):
-        found = frozen.kept(file, lambda n: asked.append(n) or dict(n=n), 3)
-        assert found == dict(n=3)
-    assert asked == [3]

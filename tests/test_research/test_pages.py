@@ -1,16 +1,15 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 """Pages and figures come out of the stored results."""
 
-import shutil
-
 import pandas as pd
 import plot_sweep
 import pytest
+import tables
 from tiny_run import ROOT, run_tool
 
 TOOLS = ROOT / 'tools/research'
 FEW = pytest.param('few_photographs', marks=pytest.mark.slow)
-PAGES = ['reducers', 'baselines', 'family', 'architectures', 'training']
+PAGES = ['reducers', 'baselines', 'from_scratch', 'leaf40', 'training']
 FIGURES = ('accuracy_gmacs', 'methods', 'gradients', 'gradients_by_part')
 
 
@@ -24,12 +23,17 @@ def test_a_page_is_as_it_is_stored(page, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_figures(tmp_path, monkeypatch):
-    stored = ROOT / 'docs/results/leaf40_why'
-    for file in stored.glob('*deit*seed1.json'):
-        if 'by-layer' in file.name or 'lr3e-4' in file.name:
-            shutil.copy(file, tmp_path)
+    stored = tables.read_sweep(ROOT / 'docs/results/leaf40_why.csv')
+    few = [
+        x
+        for x in stored
+        if x['cell']['variant'] in ('by-layer', 'lr3e-4')
+        and x['cell']['seed'] == 1
+        and 'deit' in x['cell']['backbone']
+    ]
+    tables.write_sweep(few, tmp_path / 'few.csv')
     out = tmp_path / 'figures'
-    chosen = tmp_path, '--variant', 'by-layer', '--out', out
+    chosen = tmp_path / 'few.csv', '--variant', 'by-layer', '--out', out
     run_tool(monkeypatch, TOOLS / 'plot_sweep.py', *chosen)
     ends = ('.pdf', '.png')
     assert set(out.iterdir()) == {

@@ -6,6 +6,7 @@ import math
 import pandas as pd
 import pytest
 from sweep_results import result, seeds
+from tables import read_sweep
 from tiny_run import ROOT
 
 from mmclca.sweep.report import (
@@ -16,7 +17,6 @@ from mmclca.sweep.report import (
     to_table,
     write_tables,
 )
-from mmclca.sweep.results import read_results
 from mmclca.utils.files import replace_file
 
 
@@ -50,7 +50,7 @@ def test_a_row_a_run():
 
 
 def test_order_does_not_depend_on_that_of_the_results():
-    results = read_results(ROOT / 'docs/results/leaf40')
+    results = read_sweep(ROOT / 'docs/results/leaf40.csv')
     table = to_table(results)
     pd.testing.assert_frame_equal(table, to_table(results[::-1]))
     evit = table[table.method == 'EViT']

@@ -2,10 +2,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 #
 # Measures CaiT, ResMLP and PatchConvNet on a CPU with one thread and writes
-# docs/benchmarks/architectures_*: comparison with timm where timm has the
-# model, CaiT with ToMe, memory of CaiT and a plain ViT, PatchConvNet and
-# ResNet-50. Takes about ten minutes. Options of throughput.py can follow.
-# PYTHON is the interpreter.
+# work_dirs/benchmarks/architectures_*: against timm's where timm has them, CaiT
+# with ToMe, its memory against a plain ViT's, and PatchConvNet against
+# ResNet-50. About ten minutes. Options of throughput.py may follow. PYTHON
+# names the interpreter.
 # shellcheck source=../dev/measure.sh
 . "$(dirname "$0")/../dev/measure.sh"
 

@@ -2,11 +2,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
 #
 # Measures the ViT family on a CPU with one thread and writes
-# docs/benchmarks/family_*: parallel branches compared with sequential layers,
-# stems compared with the linear stem, and token reduction of models with
-# branches and of distilled models. All have the width of ViT-S/16 at 224 px.
-# Takes about ten minutes. Options of throughput.py can follow. PYTHON is the
-# interpreter.
+# work_dirs/benchmarks/family_*: parallel branches against layers in sequence, stems
+# against the linear one, and token reduction of models with branches and of
+# distilled ones, all of the width of ViT-S/16 at 224 px. About ten minutes.
+# Options of throughput.py may follow. PYTHON names the interpreter.
 # shellcheck source=../dev/measure.sh
 . "$(dirname "$0")/../dev/measure.sh"
 

@@ -13,5 +13,5 @@ measure() { # NAME BASELINE OPTION...
     shift 2
     echo "Measuring $name" >&2
     OMP_NUM_THREADS=1 "${PYTHON:-python}" tools/benchmark/throughput.py \
-        --baseline "$baseline" --out "docs/benchmarks/$name" "$@"
+        --baseline "$baseline" --out "${OUT:-work_dirs/benchmarks}/$name" "$@"
 }

@@ -1,28 +1,27 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""A few photographs a class of several sets: frozen networks and readings."""
+"""A few photos per class on several datasets: frozen backbones."""
 
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
-from frozen import FILES, PARTS, Frozen, kept, photographs
+from frozen import FILES, PARTS, Frozen, photographs
 from mmengine.config import Config
 from plot_sweep import gmacs_axis, panels
 from scipy.stats import t
+from tables import kept, machine_of, select
 
 from mmclca.apis.probe import fit_linear
 from mmclca.apis.probe.classifiers import rotate
 from mmclca.benchmark.timing import RUNTIMES, time_models
 from mmclca.evaluation.cost import count_config
 from mmclca.sweep.compose import NONE
-from mmclca.sweep.report import markdown
 from mmclca.utils.provenance import provenance
 
 GRID = Config.fromfile('configs/sweeps/few_photographs_frozen.py').to_dict()
-RESULTS = Path('docs/results/few_photographs_frozen')
+STUDY = 'few_photographs_frozen'
 READINGS, CLASSIFIERS = GRID['readings'], GRID['classifiers']
 VIEWED = GRID['viewed']
 NUM_DRAWS = 5
@@ -30,6 +29,14 @@ NUM_DRAWS = 5
 COMPARED = [(NONE, 224, ''), ('ATC', 224, '')]
 WHERE = ['backbone', 'unit']  # a panel of the picture each
 FACTS = 'backbone', 'method', 'keep_rate', 'img_size', 'row'
+WAY = [*FACTS, 'reading', 'classifier', 'count']
+# readings that are stored for each number of photographs per class, with the
+# first of the classifiers; all else for three
+REPORTED = [
+    GRID['default'],
+    'CLS and std, layers 0 to 11',
+    'CLS and average, layers 0 to 11',
+]
 NETWORKS = [Frozen(**settings) for settings in GRID['networks']]
 SIDES = sorted({one.img_size for one in NETWORKS})
 # what is not named of a way
@@ -41,18 +48,17 @@ UNIT = f'ms, one image, {RUNTIMES[RUNTIME]}'
 
 
 def values(out):
-    """Return what the template asks for, and draw the picture."""
-    runs = [
-        kept(RESULTS / f'{one.name}.json', measure, one) for one in NETWORKS
-    ]
-    rows = to_rows(runs)
-    times = kept(RESULTS / 'milliseconds.json', milliseconds)
+    """Return the values for the template, and draw the picture."""
+    rows = kept(STUDY, measure, [(facts_of(one), (one,)) for one in NETWORKS])
+    times = kept('few_photographs_times', milliseconds, [({}, ())])
+    times = dict(zip(times.line, times.milliseconds, strict=True))
     file = out / 'pictures/few_photographs/accuracy_cost'
-    panels(points(rows, times['ms']), WHERE, lines, file, ends=('.png',))
+    panels(points(rows, times), WHERE, lines, file, ends=('.png',))
     return dict(
-        facts=runs[0],
+        facts=machine_of(STUDY),
         mean=lambda **way: of_sets(rows, way)[0].mean(),
-        table=lambda *ways: table_of(rows, ways),
+        gmacs=lambda **way: of_sets(rows, way)[1],
+        by_set=lambda **way: of_sets(rows, way)[0].to_dict(),
         difference=lambda one, other: difference(rows, one, other),
         worst=lambda one, other: worst(rows, one, other),
         regret=lambda one, *ways: regret(rows, one, ways),
@@ -60,7 +66,8 @@ def values(out):
 
 
 def measure(one):
-    """Return costs of a network by depth, and accuracies of all readings."""
+    """Return the rows of a network: accuracies by dataset, means of the random
+    splits, and costs."""
     depths = sorted({layers[-1] + 1 for layers, _ in READINGS.values()})
     gmacs = {
         depth: count_config(one.config(range(depth)).model).flops / 1e9
@@ -70,16 +77,17 @@ def measure(one):
         name: measured(one, name, own, GRID['counts'])
         for name, own in photographs().items()
     }
-    return dict(facts_of(one), gmacs=gmacs, sets=found, **provenance())
+    commit = provenance()['commit']
+    return [dict(row, commit=commit) for row in to_rows(found, gmacs)]
 
 
 def facts_of(one):
-    """Return what the rows of a network have in common."""
+    """Return the columns that identify a network."""
     return {key: vars(one)[key] for key in FACTS}
 
 
 def measured(one, name, own, counts):
-    """Return accuracies of all draws of a set in per cent, by way."""
+    """Return accuracies of all training subsets in percent, by way."""
     features = one.views(name)
     labels, tested = labels_of(own)
     found, which = {}, (one.method, one.img_size, one.row)
@@ -98,13 +106,13 @@ def measured(one, name, own, counts):
 
 
 def labels_of(own):
-    """Return the labels of a set, and which photographs are to test with."""
+    """Return the labels of a dataset, and a mask of its test photos."""
     tested = torch.tensor((own.split == 'test').to_numpy())
     return torch.tensor(own.label.to_numpy()), tested
 
 
 def read_of(features, reading):
-    """Return what is read of all views, (V, N, D)."""
+    """Return the features of all views, (V, N, D)."""
     layers, parts = READINGS[reading]
     parts = [PARTS.index(x) for x in parts]
     features = F.layer_norm(features, features.shape[-1:])
@@ -112,8 +120,8 @@ def read_of(features, reading):
 
 
 def draws(labels, known, count):
-    """Draw some known images of each class, several times; all those that
-    there are where they are fewer."""
+    """Yield random training subsets: ``count`` images per class, or all if a
+    class has fewer."""
     known = torch.where(known)[0].numpy()
     for number in range(NUM_DRAWS):
         order = np.random.RandomState(number).permutation(known)
@@ -122,41 +130,48 @@ def draws(labels, known, count):
 
 
 def accuracy(read, labels, tested, drawn, kind):
-    """Return the accuracy of a classifier of all views of some images, in
-    one view of others, in per cent."""
+    """Return the accuracy in percent of a classifier trained on all views and
+    tested on one view."""
     given = read[:, drawn].flatten(0, 1), labels[drawn].repeat(len(read))
     fitted = fit_linear(*given, 1 + int(labels.max()), *CLASSIFIERS[kind])
     right = fitted.scores(read[0, tested]).argmax(1) == labels[tested]
     return round(100 * float(right.float().mean()), 2)
 
 
-def to_rows(runs):
-    """Return a row a network, way to read it, set, count and draw."""
+def to_rows(sets, gmacs):
+    """Return the rows of accuracies by dataset and way, and of GMACs by
+    depth."""
     rows = []
-    for run in runs:
-        facts = {key: run[key] for key in FACTS}
-        for name, found in run['sets'].items():
-            for key, by_draw in found.items():
-                reading, classifier, count = key.split('; ')
-                depth = READINGS[reading][0][-1] + 1
-                way = dict(reading=reading, classifier=classifier)
-                way.update(count=int(count), gmacs=run['gmacs'][str(depth)])
-                rows += [
-                    dict(facts, **way, set=name, draw=draw, accuracy=share)
-                    for draw, share in enumerate(by_draw)
-                ]
-    return pd.DataFrame(rows)
+    for key in next(iter(sets.values())):
+        reading, classifier, count = key.split('; ')
+        way = dict(reading=reading, classifier=classifier, count=int(count))
+        cost = gmacs[READINGS[reading][0][-1] + 1]
+        means = {x: round(np.mean(sets[x][key]), 3) for x in sorted(sets)}
+        if is_stored(**way):
+            rows.append(dict(way, gmacs=cost, **means))
+    return rows
+
+
+def is_stored(reading, classifier, count):
+    """Return whether the accuracies of a way are stored."""
+    usual = reading in REPORTED and classifier == DEFAULT['classifier']
+    return count == DEFAULT['count'] or usual
 
 
 def of_sets(rows, way):
-    """Return the accuracies of a way, means over draws, by set."""
-    for name, value in (DEFAULT | way).items():
-        rows = rows[rows[name] == value]
-    return rows.groupby('set').accuracy.mean(), rows.gmacs.mean()
+    """Return the accuracies of a way by dataset, and its GMACs; NaN where it
+    was not measured."""
+    own = select(rows, DEFAULT | way)
+    return own[sets_of(own)].mean(), own.gmacs.mean()
+
+
+def sets_of(rows):
+    """Return the columns that are accuracies of a dataset."""
+    return rows.columns.drop([*WAY, 'gmacs', 'commit'])
 
 
 def milliseconds():
-    """Time what the picture shows, one image at a time."""
+    """Measure the latency of each point of the picture."""
     models, known = {}, [facts_of(one) for one in NETWORKS]
     for line, size in product(GRID['lines'], SIDES):
         way = DEFAULT | GRID['lines'][line] | dict(img_size=size)
@@ -167,11 +182,11 @@ def milliseconds():
             config = Frozen(**facts).config(layers, out_type)
             models[f'{line}, {size} px'] = config.model
     found, _ = time_models(models, RUNTIME, 'cpu')
-    return dict(ms=found, **provenance())
+    return [dict(line=x, milliseconds=ms) for x, ms in found.items()]
 
 
 def points(rows, times):
-    """Return the points of the picture: mean accuracy and costs of ways."""
+    """Return the points of the picture: mean accuracy and cost."""
     found = []
     for backbone, line, size in product(FILES, GRID['lines'], SIDES):
         way = dict(GRID['lines'][line], backbone=backbone, img_size=size)
@@ -184,7 +199,7 @@ def points(rows, times):
 
 
 def lines(axis, own):
-    """Draw a line a way over the sizes of images."""
+    """Draw one line per way over the image sizes."""
     for line in GRID['lines']:
         part = own[own.line == line].sort_values('cost')
         axis.plot(part.cost, part.accuracy, 'o-', label=line)
@@ -193,8 +208,8 @@ def lines(axis, own):
 
 
 def difference(rows, one, other):
-    """Return the paired difference of two ways, and its 95 % t interval over
-    sets, in points."""
+    """Return the paired difference between two ways in points, with its 95 %
+    t interval over datasets."""
     paired = of_sets(rows, one)[0] - of_sets(rows, other)[0]
     half = t.ppf(0.975, len(paired) - 1) * paired.sem()
     mean = paired.mean()
@@ -202,31 +217,17 @@ def difference(rows, one, other):
 
 
 def worst(rows, one, other):
-    """Return the difference of two ways in the set where it is least."""
+    """Return the smallest difference between two ways over the datasets."""
     paired = of_sets(rows, one)[0] - of_sets(rows, other)[0]
     return f'{paired.min():+.1f}'
 
 
 def regret(rows, one, ways):
-    """Return by how much a way is below the best of some in hindsight, in
-    points, mean over sets; of all that were measured where none are named."""
+    """Return the mean distance in points to the best of some ways per
+    dataset, by default of all ways."""
     if ways:
         found = pd.DataFrame([of_sets(rows, way)[0] for way in ways])
     else:
-        names = ['backbone', 'count']
-        for name in names:
-            rows = rows[rows[name] == (DEFAULT | one)[name]]
-        names = [*FACTS, 'reading', 'classifier', 'set']
-        found = rows.groupby(names).accuracy.mean().unstack()
+        same = {x: (DEFAULT | one)[x] for x in ('backbone', 'count')}
+        found = select(rows, same)[sets_of(rows)]
     return f'{(found.max() - of_sets(rows, one)[0]).mean():.1f}'
-
-
-def table_of(rows, ways):
-    """Return a row a way: its mean over sets, cost, and accuracy by set."""
-    lines = []
-    for title, way in ways:
-        found, gmacs = of_sets(rows, way)
-        line = {'': title, 'GMACs': f'{gmacs:.2f}'}
-        line['mean (%)'] = f'{found.mean():.1f}'
-        lines.append(line | {k: f'{v:.1f}' for k, v in found.items()})
-    return markdown(pd.DataFrame(lines), ('',))

@@ -1,11 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""What frozen networks see in several sets of photographs, kept once.
+"""Features of frozen networks on several datasets, computed once.
 
 ``MMCLCA_DATA`` and ``MMCLCA_WEIGHTS`` name the folders of data sets and of
 weights, ``MMCLCA_FEATURES`` where features are kept.
 """
 
-import json
 import os
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -26,7 +25,6 @@ from mmclca.models import with_layer_fusion
 from mmclca.models.reduction.tokens import Tokens
 from mmclca.models.reduction.trace import Kept, sum_into
 from mmclca.sweep.compose import NONE, Cell, compose
-from mmclca.utils.files import replace_text
 
 DATA = Path(os.environ.get('MMCLCA_DATA', 'data'))
 WEIGHTS = Path(os.environ.get('MMCLCA_WEIGHTS', 'weights'))
@@ -36,13 +34,13 @@ FILES = {
     'vit-tiny-p16': 'vit_tiny_patch16_224.safetensors',
 }
 DEPTH = 12
-# what is read of a layer
+# features of a layer
 PARTS = ('cls', 'average', 'weighted', 'last', 'std')
 
 
 @dataclass(frozen=True)
 class Frozen:
-    """A network that is not trained, and the size of its images."""
+    """A frozen backbone and its image size."""
 
     backbone: str
     method: str = NONE
@@ -50,9 +48,9 @@ class Frozen:
     options: dict = field(default_factory=dict, hash=False)
     row: str = ''  # what its options, or its steps, are called
     img_size: int = 224
-    # what makes a photograph a square, if not the steps of the config
+    # preprocessing steps, if not the steps of the config
     steps: list = field(default_factory=list, hash=False)
-    # rows and steps of other views of photographs to learn from
+    # rows and steps of further views of training photos
     again: list = field(default_factory=list, hash=False)
 
     @property
@@ -80,8 +78,8 @@ class Frozen:
         return config
 
     def features(self, name, splits=('train', 'test')):
-        """Return what it sees in the photographs of a set: the ``PARTS`` after
-        each layer, (N, 12, 5, C); zeros of other splits."""
+        """Return the features of a dataset: the ``PARTS`` after each layer,
+        (N, 12, 5, C), zero for other splits."""
         file, own = KEPT / name / f'{self.name}.npy', photographs()[name]
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -93,8 +91,8 @@ class Frozen:
         return torch.from_numpy(np.load(file)).float()
 
     def views(self, name):
-        """Return the features of a set, and of other views of what is to be
-        learned from, (V, N, 12, 5, C)."""
+        """Return the features of a dataset and of further views of its
+        training photos, (V, N, 12, 5, C)."""
         if not self.again:
             return self.features(name)[None]
         plain = replace(self, again=[], row='')
@@ -122,8 +120,7 @@ class Frozen:
 
 
 class Patches:
-    """Counts the patches that tokens stand for, and adds up what is
-    dropped."""
+    """Count the patches merged into each token, and sum dropped tokens."""
 
     def read(self, tokens, hw):
         """Return the ``PARTS``, (B, 5, C)."""
@@ -170,7 +167,7 @@ class Patches:
 
 @cache
 def photographs():
-    """Return the photographs by set: their path, label and split."""
+    """Return path, label and split of the photos by dataset."""
     rows = [
         (name, str(DATA / name / path), label, split)
         for name in ('leaf40', 'leaf40_white')
@@ -189,11 +186,3 @@ def read_list(file):
     """Read labels by path from a list of lines ``path label``."""
     pairs = (line.rpartition(' ') for line in list_from_file(file))
     return {path: int(label) for path, _, label in pairs}
-
-
-def kept(file, measure, *given):
-    """Return what was measured once and is kept in a file."""
-    if not file.exists():
-        replace_text(file, json.dumps(measure(*given), indent=1) + '\n')
-        print(file, flush=True)
-    return json.loads(file.read_text())

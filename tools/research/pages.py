@@ -1,10 +1,10 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""Write a page of docs/results from its template and the stored results.
+"""Write the pages of docs/results from their templates and the tables.
 
-What is missing among the results that need no training is measured first.
+Missing results that need no training are measured first.
 """
 
-import json
+from functools import cache
 from pathlib import Path
 
 import few_photographs
@@ -12,13 +12,11 @@ import jinja2
 import pandas as pd
 import reducers
 import strangers
+import tables
 import told
 import trained
 
 from mmclca import cli
-from mmclca.sweep.compose import Cell
-from mmclca.sweep.report import markdown
-from mmclca.sweep.results import read_results
 from mmclca.utils.files import replace_text
 
 RESULTS = Path('docs/results')
@@ -32,42 +30,46 @@ def of_few_photographs(out):
 
 def runs(sweep):
     """Return the results of a sweep."""
-    return read_results(RESULTS / sweep)
+    return tables.read_sweep(RESULTS / f'{sweep}.csv')
 
 
-def table_of_runs(sweep, rows):
-    """Return a row a model: accuracy by seed, also of probes of the initial
-    weights where these were measured, and costs.
+@cache
+def table_of_runs(sweep):
+    """Return one row per run, sorted by seed."""
+    table = pd.json_normalize(runs(sweep))
+    return table.sort_values('cell.seed').fillna({'cell.variant': ''})
 
-    Args:
-        sweep (str): Folder of the results.
-        rows (dict[str, dict]): What the cells of a model have, by its name.
-    """
-    results = runs(sweep)
-    starts = {
-        file.stem: json.loads(file.read_text())
-        for file in (RESULTS / sweep).glob('starts/*.json')
-    }
-    table = []
-    for name, own in rows.items():
-        row = dict(model=name)
-        chosen = [r for r in results if own.items() <= r['cell'].items()]
-        for run in sorted(chosen, key=lambda run: run['cell']['seed']):
-            cell = Cell(**run['cell'])
-            row[f'top-1, seed {cell.seed}'] = f'{run["accuracy"]:.1f}'
-            if cell.name in starts:
-                start = max(starts[cell.name].values())
-                row[f'before training, seed {cell.seed}'] = f'{start:.1f}'
-        mean = pd.json_normalize(chosen).mean(numeric_only=True)
-        row['mean'] = f'{mean.accuracy:.1f}'
-        row['parameters (M)'] = f'{mean.params / 1e6:.2f}'
-        row['GMACs'] = f'{mean.gmacs:.3f}'
-        row['memory (MiB)'] = f'{mean.peak_memory_mb:.0f}'
-        row['CPU min'] = f'{mean.cpu_seconds / 60:.1f}'
-        row['images/s, training'] = f'{mean["throughput.train"]:.0f}'
-        row['images/s, test'] = f'{mean["throughput.test"]:.0f}'
-        table.append(row)
-    return markdown(pd.DataFrame(table).fillna(''), ('model',))
+
+def of_cells(sweep, cell):
+    """Return the runs of a sweep whose cells have some values."""
+    keys = {f'cell.{key}': value for key, value in cell.items()}
+    return tables.select(table_of_runs(sweep), keys)
+
+
+def mean(sweep, column, form='{:.1f}', scale=1, **cell):
+    """Return the mean of a column over some runs."""
+    return form.format(scale * of_cells(sweep, cell)[column].mean())
+
+
+def spread(sweep, **cell):
+    """Return mean and standard deviation of the accuracy, '' without runs."""
+    found = of_cells(sweep, cell).accuracy
+    if found.empty:
+        return ''
+    ends = f' ± {found.std():.1f}' if len(found) > 1 else ''
+    return f'{found.mean():.1f}{ends}'
+
+
+def by_seed(sweep, column='accuracy', **cell):
+    """Return the values of a column, the first seed first."""
+    found = of_cells(sweep, cell)[column]
+    return ', '.join(found.dropna().map('{:.1f}'.format))
+
+
+def before(sweep, **cell):
+    """Return the accuracies of the better probe of the initial weights."""
+    found = of_cells(sweep, cell).filter(like='start.').max(axis=1)
+    return ', '.join(found.dropna().map('{:.1f}'.format))
 
 
 def render(template, values):
@@ -85,16 +87,24 @@ def render(template, values):
 def main():
     parser = cli.Parser(description=__doc__)
     pages = sorted(file.name[:-6] for file in RESULTS.glob('*.md.j2'))
-    parser.add('page', 'page to write', choices=pages)
-    parser.add('--out', 'output folder', Path('docs'), type=Path)
+    which = 'names of pages (default: all)'
+    parser.add('pages', which, nargs='*', choices=[*pages, []])
+    parser.add('--out', 'folder to write to', Path('docs'), type=Path)
     args = parser.parse_args()
-    own = dict(few_photographs=of_few_photographs, reducers=reducers.values)
     with cli.plain_errors():
-        of_sweeps = dict(runs=runs, table=table_of_runs)
-        values = own[args.page](args.out) if args.page in own else of_sweeps
-        file = args.out / 'results' / f'{args.page}.md'
-        replace_text(file, render(RESULTS / f'{args.page}.md.j2', values))
-    print(f'Saved      {file}')
+        for page in args.pages or pages:
+            print(write(page, args.out))
+
+
+def write(page, out):
+    """Write a page, and the pictures that are made with it."""
+    own = dict(few_photographs=of_few_photographs, reducers=reducers.values)
+    of_sweeps = dict(runs=runs, mean=mean, spread=spread)
+    of_sweeps.update(by_seed=by_seed, before=before)
+    values = own[page](out) if page in own else of_sweeps
+    file = out / 'results' / f'{page}.md'
+    replace_text(file, render(RESULTS / f'{page}.md.j2', values))
+    return file
 
 
 if __name__ == '__main__':

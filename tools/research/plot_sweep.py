@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.colors import LogNorm
 from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
+from tables import read_sweep
 
 from mmclca import cli
 from mmclca.sweep.report import CLCA, summarize, to_table
@@ -29,7 +30,7 @@ SETTING = [*WHERE, 'method', 'size', 'keep_rate']
 def panels(table, by, draw, file, ylabel='top-1 accuracy (%)', ends=ENDS):
     """Draw a panel for each group of rows, with one legend below."""
     if table.empty:
-        print(f'Skipped {file.name}: no results')
+        print(f'no {file.name}: results are missing')
         return
     groups = list(table.groupby(by))
     columns = 2 if len(groups) == 4 else min(3, len(groups))
@@ -51,7 +52,7 @@ def panels(table, by, draw, file, ylabel='top-1 accuracy (%)', ends=ENDS):
         figure.legend(handles.values(), handles, **where)
         for end in ends:
             replace_file(file.with_suffix(end), figure.savefig)
-            print(f'Saved      {file.with_suffix(end)}')
+            print(file.with_suffix(end))
         plt.close(figure)
 
 
@@ -133,16 +134,20 @@ def plot(results, out):
     panels(own, [*SETTING, 'clca'], draw, out / 'gradients_by_part', '')
 
 
+def read(path):
+    """Read the results of a sweep."""
+    return read_sweep(path) if path.suffix == '.csv' else read_results(path)
+
+
 def main():
     parser = cli.Parser(description=__doc__)
-    parser.add(
-        'folders', 'folders with results (*.json)', nargs='+', type=Path
-    )
-    parser.add('--out', 'output folder', type=Path, required=True)
-    parser.add('--variant', 'plot only runs with these variants', nargs='+')
+    which = 'tables of results (.csv), or folders of JSON files'
+    parser.add('results', which, nargs='+', type=Path)
+    parser.add('--out', 'folder to write to', type=Path, required=True)
+    parser.add('--variant', 'take these cells only', nargs='+')
     args = parser.parse_args()
     with cli.plain_errors():
-        results = [r for folder in args.folders for r in read_results(folder)]
+        results = [r for path in args.results for r in read(path)]
         if args.variant:
             kept = args.variant
             results = [r for r in results if r['cell']['variant'] in kept]

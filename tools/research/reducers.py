@@ -1,58 +1,50 @@
 # Copyright (c) mmclca contributors. Licensed under Apache-2.0.
-"""How near frozen networks with each reducer come to the full ones."""
+"""Compare frozen networks with token reduction to the full networks."""
 
-from functools import cache
-from pathlib import Path
+from functools import cache, partial
 
-import pandas as pd
 import torch
 import torch.nn.functional as F
-from frozen import FILES, Frozen, kept, photographs
+from frozen import FILES, Frozen, photographs
 from mmengine.config import Config
+from tables import kept, machine_of, select
 
 from mmclca.apis.probe import fit_linear
 from mmclca.apis.probe.classifiers import Task
 from mmclca.checkpoints.opening import open_checkpoint
 from mmclca.evaluation.cost import count_config
-from mmclca.sweep.report import markdown
 from mmclca.utils.provenance import provenance
 
 GRID = Config.fromfile('configs/sweeps/reducers.py').to_dict()
-RESULTS = Path('docs/results/reducers')
-MOST = 10  # test photographs of a class that are read
-READ = 9  # layers whose averages are read
-# titles and formats of the columns of a table
-COLUMNS = {
-    'row': ('reducer', '{}'),
-    'cosine': ('cosine', '{:.3f}'),
-    'lowest': ('lowest', '{:.3f}'),
-    'agreement': ('same class (%)', '{:.1f}'),
-    'cls': ('probe, CLS (%)', '{:.1f}'),
-    'layers': ('probe, layers 0 to 8 (%)', '{:.1f}'),
-    'gmacs': ('GMACs', '{:.3f}'),
-}
+STUDY = 'reducers'
+MOST = 10  # test photos per class
+READ = 9  # layers with averaged tokens
 
 
 def values(out):
-    """Return what the template asks for."""
+    """Return the values for the template."""
     networks = [Frozen(backbone) for backbone in FILES]
     for backbone, rate in GRID['runs']:
         networks += [
             Frozen(backbone, method, rate, options, row)
             for row, (method, options) in GRID['methods'].items()
         ]
-    runs = [kept(RESULTS / f'{x.name}.json', measure, x) for x in networks]
-    return dict(runs=runs, table=lambda *which: table(runs, *which))
+    rows = kept(STUDY, measure, [(facts_of(x), (x,)) for x in networks])
+    return dict(facts=machine_of(STUDY), means=partial(means, rows))
+
+
+def facts_of(one):
+    """Return the columns that name a network."""
+    facts = dict(backbone=one.backbone, row=one.row or one.method)
+    return facts | dict(keep_rate=one.keep_rate)
 
 
 def measure(one):
-    """Compare a network with the full one, set by set."""
+    """Compare a network with the full one; gives a row per dataset."""
     sets = [name for name in photographs() if name != 'leaf40_white']
-    found = {name: compare(one, name) for name in sets}
     cost = count_config(one.config(out_type='cls_average').model)
-    facts = dict(backbone=one.backbone, row=one.row or one.method)
-    facts.update(keep_rate=one.keep_rate, gmacs=cost.flops / 1e9)
-    return dict(facts, sets=found, **provenance())
+    facts = dict(gmacs=cost.flops / 1e9, commit=provenance()['commit'])
+    return [dict(set=name, **compare(one, name), **facts) for name in sets]
 
 
 def compare(one, name):
@@ -111,17 +103,12 @@ def probe(x, own):
     return round(100 * float((found == labels[~known]).float().mean()), 4)
 
 
-def table(runs, backbone, keep_rate):
-    """Return a row a reducer, the means over sets."""
-    rows = []
-    for run in runs:
-        rates = keep_rate, 1.0
-        if run['backbone'] == backbone and run['keep_rate'] in rates:
-            sets = pd.DataFrame(run['sets'].values())
-            rows.append(dict(sets.mean(), lowest=sets.cosine.min(), **run))
-    rows = pd.DataFrame(rows).sort_values('cosine', ascending=False)
-    shown = {
-        title: rows[key].map(form.format)
-        for key, (title, form) in COLUMNS.items()
-    }
-    return markdown(pd.DataFrame(shown), ('reducer',))
+def means(rows, backbone, keep_rate):
+    """Return the means over datasets by reducer, the nearest to the full
+    network first."""
+    rows = select(rows, dict(backbone=backbone))
+    rows = rows[rows.keep_rate.isin([keep_rate, 1.0])]
+    found = rows.groupby('row').mean(numeric_only=True)
+    found['lowest'] = rows.groupby('row').cosine.min()
+    found = found.sort_values('cosine', ascending=False)
+    return found.to_dict('index')

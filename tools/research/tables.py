@@ -1,0 +1,171 @@
+# Copyright (c) mmclca contributors. Licensed under Apache-2.0.
+"""Tables of results: one CSV file per study in docs/results.
+
+A sweep writes one JSON file per run. This tool makes the table of a study
+from these files, or with --unpack the files from the table.
+"""
+
+import csv
+import json
+from io import StringIO
+from pathlib import Path
+
+import pandas as pd
+
+from mmclca import cli
+from mmclca.sweep.compose import Cell
+from mmclca.sweep.results import read_results
+from mmclca.utils.files import replace_text
+from mmclca.utils.provenance import provenance
+
+RESULTS = Path('docs/results')
+# columns of a sweep that hold text; the others hold JSON
+TEXTS = ('config_hash', 'commit', 'machine', 'started', 'finished')
+TEXTS += ('cell.dataset', 'cell.backbone', 'cell.method', 'cell.clca')
+TEXTS += ('cell.variant',)
+SHORT = ',', ':'
+
+
+def read_sweep(file):
+    """Read the results of a sweep from its table.
+
+    Args:
+        file (Path): The CSV file.
+
+    Returns:
+        list[dict]: Results as the runs of the sweep wrote them.
+    """
+    with open(file, encoding='utf-8', newline='') as lines:
+        return [nested(row) for row in csv.DictReader(lines)]
+
+
+def nested(row):
+    """Return the result of a row. Empty numbers and versions are left out,
+    but for ``cpu_seconds``, which resumed runs do not know."""
+    result = {}
+    for name, text in row.items():
+        if text or name in (*TEXTS, 'cpu_seconds'):
+            section, _, key = name.partition('.')
+            place = result.setdefault(section, {}) if key else result
+            is_text = name in TEXTS or section == 'versions'
+            place[key or section] = (
+                text if is_text else json.loads(text or 'null')
+            )
+    return result
+
+
+def flat(result):
+    """Return the row of a result: columns such as ``cell.seed``."""
+    row = {}
+    for name, value in result.items():
+        inner = value if isinstance(value, dict) else {'': value}
+        for key, one in inner.items():
+            column = f'{name}.{key}' if key else name
+            is_text = isinstance(one, str)
+            row[column] = one if is_text else json.dumps(one, separators=SHORT)
+    return {k: '' if v == 'null' else v for k, v in row.items()}
+
+
+def read_files(folder):
+    """Read the JSON files of a sweep, each with the accuracies of probes of
+    its initial weights where the folder ``starts`` has them."""
+    results = read_results(folder)
+    for result in results:
+        start = folder / f'starts/{Cell(**result["cell"]).name}.json'
+        if start.exists():
+            result['start'] = json.loads(start.read_text())
+    return results
+
+
+def write_sweep(results, file):
+    """Write the table of a sweep."""
+    rows = [flat(result) for result in results]
+    names = dict.fromkeys(name for row in rows for name in row)
+    text = StringIO()
+    table = csv.DictWriter(text, names, restval='', lineterminator='\n')
+    table.writeheader()
+    table.writerows(rows)
+    replace_text(file, text.getvalue())
+
+
+def unpack(results, folder):
+    """Write one JSON file per run, so that a sweep resumes from a table."""
+    for result in results:
+        file = folder / f'{Cell(**result["cell"]).name}.json'
+        replace_text(file, json.dumps(result, indent=1) + '\n')
+
+
+def read(study):
+    """Read the table of a study, empty if it has none."""
+    file = RESULTS / f'{study}.csv'
+    if not file.exists():
+        return pd.DataFrame()
+    table = pd.read_csv(file, keep_default_na=False, na_values=[''])
+    texts = table.select_dtypes(exclude='number').columns
+    return table.fillna(dict.fromkeys(texts, ''))
+
+
+def select(table, keys):
+    """Return the rows of a table that have some values."""
+    for name, value in keys.items():
+        table = table[table[name] == value]
+    return table
+
+
+def kept(study, measure, wanted):
+    """Return the table of a study; rows that it lacks are measured first.
+
+    Args:
+        study (str): Name of its CSV file in ``docs/results``.
+        measure (Callable): Returns rows without the columns of ``wanted``.
+        wanted (list[tuple[dict, tuple]]): Columns that name some rows, and
+            the arguments with which to measure them.
+    """
+    table = read(study)
+    for keys, given in wanted:
+        if table.empty or select(table, keys).empty:
+            rows = pd.DataFrame([keys | row for row in measure(*given)])
+            table = pd.concat([table, rows], ignore_index=True)
+            write(study, table)
+    return table
+
+
+def write(study, table):
+    """Write the table of a study, and note the machine it was made on."""
+    replace_text(RESULTS / f'{study}.csv', text_of(table))
+    here = provenance()
+    row = dict(study=study, machine=here['machine'], **here['versions'])
+    others = read('machines')
+    others = others[others.study != study] if len(others) else others
+    noted = pd.concat([others, pd.DataFrame([row])])
+    replace_text(RESULTS / 'machines.csv', text_of(noted))
+
+
+def text_of(table):
+    """Return a table as CSV; nine digits per number."""
+    return table.to_csv(index=False, float_format='%.9g')
+
+
+def machine_of(study):
+    """Return the machine and the versions of a study."""
+    row = read('machines').set_index('study').loc[study].to_dict()
+    return dict(machine=row.pop('machine'), versions=row)
+
+
+def main():
+    parser = cli.Parser(description=__doc__)
+    parser.add('study', 'name of a sweep, such as leaf40')
+    parser.add('folder', 'folder of JSON files, one per run', type=Path)
+    parser.flag('--unpack', 'write the files from the table')
+    args = parser.parse_args()
+    file = RESULTS / f'{args.study}.csv'
+    with cli.plain_errors():
+        if args.unpack:
+            unpack(read_sweep(file), args.folder)
+        else:
+            write_sweep(read_files(args.folder), file)
+    print(args.folder if args.unpack else file)
+
+
+if __name__ == '__main__':
+    cli.run(main)
