@@ -163,7 +163,7 @@ def _assign(images, split: int | None, label: int) -> tuple[dict, dict]:
 def _check_images(images, files, folder: Path, suffixes) -> None:
     if images:
         return
-    found = f'no images, but {len(files)} other files' if files else 'no files'
+    what = f'no images, but {len(files)} other files' if files else 'no files'
     raise ValueError(
         f'{folder} has {what}; put the photos of each class into one folder '
         f'({EXAMPLE}); accepted file types: {" ".join(suffixes)}'
